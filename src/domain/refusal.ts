@@ -1,0 +1,204 @@
+// A refusal is a reasoned no: a normal answer, returned as a value, never thrown.
+//
+// Every text the interface promises stands in this catalogue, once. A refusal is born in a parser or in a turn,
+// crosses nodes inside the reply, and becomes an HTTP status in http/reply.ts and nowhere else.
+// Texts are those of entities.md §1-§20; where base.md names the error, its spelling wins (MethodNotAlowed, 21.1).
+
+/** The error names of the interface (base.md "Errors"). `Unavailable` is ours: no shard could answer in time (503). */
+export type RefusalKind =
+  | 'ParseError'
+  | 'BadRequest'
+  | 'NotFound'
+  | 'TooManyResults'
+  | 'Unprocessable'
+  | 'PartialUpdate'
+  | 'NoResourceAvailable'
+  | 'MethodNotAlowed'
+  | 'NotAcceptable'
+  | 'ContentLengthRequired'
+  | 'RequestEntityTooLarge'
+  | 'UnsupportedMediaType'
+  | 'InternalServerError'
+  | 'NotImplemented'
+  | 'Unavailable'
+
+export interface Refusal {
+  readonly kind: RefusalKind
+  /** For humans; not yet HTML-escaped. */
+  readonly description: string
+}
+
+export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal }
+
+/** A result that carries nothing but its success. */
+export const done: Result<undefined> = { ok: true, value: undefined }
+
+export const accepted = <T>(value: T): Result<T> => ({ ok: true, value })
+
+export const refused = (refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } => ({ ok: false, refusal })
+
+const bad = (description: string): Refusal => ({ kind: 'BadRequest', description })
+const parse = (description: string): Refusal => ({ kind: 'ParseError', description })
+const notAcceptable = (description: string): Refusal => ({ kind: 'NotAcceptable', description })
+
+/** The places an identifier can stand, as the error texts name them (entities.md §3.1). */
+export type IdentifierPlace =
+  | 'entity id'
+  | 'entity type'
+  | 'attribute name'
+  | 'attribute type'
+  | 'metadata name'
+  | 'metadata type'
+
+export const refusals = {
+  // entities.md §1.3: Content-Type
+  noContentType: {
+    kind: 'UnsupportedMediaType',
+    description: 'Content-Type header not used, default application/octet-stream is not supported',
+  } as Refusal,
+  contentType: (type: string): Refusal => ({
+    kind: 'UnsupportedMediaType',
+    description: `not supported content type: ${type}`,
+  }),
+  contentTypeWithoutBody: bad(
+    'Orion accepts no payload for GET/DELETE requests. HTTP header Content-Type is thus forbidden',
+  ),
+
+  // §1.4: Accept
+  acceptNothingKnown: notAcceptable('no acceptable mime-type in accept header'),
+  acceptJson: notAcceptable('acceptable MIME types: application/json'),
+  acceptJsonOrText: notAcceptable('acceptable MIME types: application/json, text/plain'),
+  acceptTextForScalar: notAcceptable('accepted MIME types: text/plain'),
+  acceptForCompound: notAcceptable('accepted MIME types: application/json, text/plain'),
+  acceptEmpty: bad('empty accept header'),
+  acceptWithoutQ: bad('q missing in accept header'),
+  acceptQWithoutEqual: bad('missing equal-sign after q in accept header'),
+  acceptQWithoutValue: bad('qvalue in accept header is missing'),
+  acceptQNotNumber: bad('qvalue in accept header is not a number'),
+
+  // §1.5: body
+  payloadTooLarge: (bytes: number, bytesMax: number): Refusal => ({
+    kind: 'RequestEntityTooLarge',
+    description: `payload size: ${bytes}, max size supported: ${bytesMax}`,
+  }),
+  lengthRequired: {
+    kind: 'ContentLengthRequired',
+    description: 'Zero/No Content-Length in PUT/POST/PATCH request',
+  } as Refusal,
+  emptyPayload: bad('empty payload'),
+  notJson: parse('Errors found in incoming JSON buffer'),
+  nestedTooDeep: (depthMax: number): Refusal =>
+    parse(`attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`),
+
+  // §1.6, §1.7: path and method
+  unknownPath: bad('Service not found. Check your URL as probably it is wrong.'),
+  charactersInPath: bad('invalid character in URI'),
+  method: { kind: 'MethodNotAlowed', description: 'method not allowed' } as Refusal,
+
+  // §1.8: URL parameters
+  parameterEmpty: (name: string): Refusal => bad(`Empty right-hand-side for URI param /${name}/`),
+  charactersInParameter: bad('invalid character in URI parameter'),
+  limitNotNumber: (text: string): Refusal => bad(`Bad pagination limit: /${text}/ [must be a positive integer number]`),
+  limitTooHigh: (text: string, limitMax: number): Refusal => bad(`Bad pagination limit: /${text}/ [max: ${limitMax}]`),
+  offsetNotNumber: (text: string): Refusal => bad(`Bad pagination offset: /${text}/ [must be a decimal number]`),
+  options: bad('Invalid value for URI param /options/'),
+  idAndIdPattern: bad('Incompatible parameters: id, IdPattern'),
+  typeAndTypePattern: bad('Incompatible parameters: type, typePattern'),
+  idPattern: bad('Invalid regex for entity idPattern'),
+  typePattern: bad('Invalid regex for entity typePattern'),
+
+  // §3.1, §3.2: identifiers and values
+  identifierCharacters: (place: IdentifierPlace): Refusal => bad(`Invalid characters in ${place}`),
+  identifierTooShort: (place: IdentifierPlace): Refusal => bad(`${place} length: 0, min length supported: 1`),
+  identifierTooLong: (place: IdentifierPlace, length: number, lengthMax: number): Refusal =>
+    bad(`${place} length: ${length}, max length supported: ${lengthMax}`),
+  charactersInValue: bad('Invalid characters in attribute value'),
+  charactersInMetadataValue: bad('Invalid characters in metadata value'),
+
+  // §3.3: tenant
+  tenantCharacters: bad('bad character in tenant name - only underscore and alphanumeric characters are allowed'),
+  tenantTooLong: (lengthMax: number): Refusal =>
+    bad(`bad length - a tenant name can be max ${lengthMax} characters long`),
+
+  // §3.4: service path
+  pathNotAbsolute: bad('Only /absolute/ Service Paths allowed [a service path must begin with /]'),
+  pathEmptyLevel: bad('empty component in ServicePath'),
+  pathTooDeep: bad('too many components in ServicePath'),
+  pathLevelTooLong: bad('component-name too long in ServicePath'),
+  pathCharacters: bad('a component of ServicePath contains an illegal character'),
+  pathsTooMany: bad('too many service paths - a maximum of ten service paths is allowed'),
+  pathListInPatch: bad('more than one servicepath in patch update request is not allowed'),
+  pathWildcardInPatch: bad('servicepath with wildcard # is not allowed in patch update request'),
+  pathListInDelete: bad('more than one servicepath is not allowed in DELETE operation'),
+  pathWildcardInDelete: bad('servicepath with wildcard # is not allowed in DELETE operation'),
+  pathListInUpdate: bad('more than one service path in context update request'),
+  pathWildcardInUpdate: bad('Bad Character in Service-Path'),
+
+  // §4.3, §16: special types
+  date: bad('date has invalid format'),
+  expiryType: bad('error processing date expiration attribute, see log traces'),
+
+  // §5: attributes and metadata
+  attributeNotObject: bad('attribute must be a JSON object, unless keyValues option is used'),
+  attributeUnknownKey: bad('unrecognized property for context attribute'),
+  attributeTypeNotString: bad('invalid JSON type for attribute type'),
+  attributeValueTwice: bad('duplicated value key in attribute'),
+  metadataNotObject: bad('metadata not a JSON object'),
+  metadataElementNotObject: bad('metadata must be a JSON object'),
+  metadataUnknownKey: bad('invalid JSON field for attribute metadata'),
+  metadataTypeNotString: bad('invalid JSON type for attribute metadata type'),
+  attributeTwice: (name: string): Refusal => bad(`duplicated attribute /${name}/`),
+  keyTwice: (key: string, path: string): Refusal => bad(`duplicated tag-name: /${key}/ in path: ${path}`),
+
+  // §8.1-§8.3: locations
+  locationSecond: {
+    kind: 'NoResourceAvailable',
+    description:
+      'You cannot use more than one geo location attribute when creating an entity. ' +
+      'Use ignoreType metadata if you want to add additional informative locations.',
+  } as Refusal,
+  geoJsonKind: bad('geo:json needs an object or null as value'),
+  geoJson: bad('Wrong GeoJson'),
+  /** `prefix` tells which attribute failed (§8.2): `''`, ` for new attribute` or ` for existing attribute`. */
+  location: (prefix: '' | ' for new attribute' | ' for existing attribute', detail: string): Refusal =>
+    bad(`error parsing location attribute${prefix}: ${detail}`),
+
+  // §10.2, §11, §12: entities and attributes
+  entityIdKind: bad('Invalid JSON type for entity id'),
+  entityTypeKind: bad('Invalid JSON type for entity type'),
+  entityIdInPayload: bad('entity id specified in payload'),
+  entityTypeInPayload: bad('entity type specified in payload'),
+  entityNotFound: {
+    kind: 'NotFound',
+    description: 'The requested entity has not been found. Check type and id',
+  } as Refusal,
+  entityAmbiguous: {
+    kind: 'TooManyResults',
+    description: 'More than one matching entity. Please refine your query',
+  } as Refusal,
+  entityExists: { kind: 'Unprocessable', description: 'Already Exists' } as Refusal,
+  attributeNotFound: { kind: 'NotFound', description: 'The entity does not have such an attribute' } as Refusal,
+  attributesExist: (kind: 'Unprocessable' | 'PartialUpdate', entity: string, names: readonly string[]): Refusal => ({
+    kind,
+    description: `one or more of the attributes in the request already exist: ${entity} - [ ${names.join(', ')} ]`,
+  }),
+  attributesMissing: (kind: 'Unprocessable' | 'PartialUpdate', entity: string, names: readonly string[]): Refusal => ({
+    kind,
+    description: `do not exist: ${entity} - [ ${names.join(', ')} ]`,
+  }),
+
+  // §12.5: values as text
+  textUnclosed: bad('Missing citation-mark at end of string'),
+  textUnknown: bad('attribute value type not recognized'),
+
+  // §15.4: an operator that does not fit the stored value. The status is fixed, the text is ours.
+  operator: (detail: string): Refusal => ({ kind: 'InternalServerError', description: `Database Error (${detail})` }),
+
+  // Ours: limits that the interface does not name.
+  entityTooLarge: (bytes: number, bytesMax: number): Refusal => ({
+    kind: 'RequestEntityTooLarge',
+    description: `entity size: ${bytes}, max size supported: ${bytesMax}`,
+  }),
+  unavailable: (detail: string): Refusal => ({ kind: 'Unavailable', description: detail }),
+  failure: (detail: string): Refusal => ({ kind: 'InternalServerError', description: detail }),
+} as const

@@ -1,0 +1,59 @@
+// The HTTP port: what a server must offer to the broker. uws-front.ts and node-front.ts implement it, and one suite of
+// tests runs both; where they cannot agree, the README's table says so.
+//
+// A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
+
+/** One request and its answer. Everything of the request must be read before `onRequest` returns: it is gone afterwards. */
+export interface Exchange {
+  /** Upper case. */
+  readonly method: string
+  /** As sent: percent-encoded, from the first `/` up to but without `?`. */
+  readonly path: string
+  /** As sent, without `?`; '' when there is none. */
+  readonly query: string
+  /** The value of a header, named in lower case; '' when it is absent or empty. */
+  header(name: string): string
+  /** Whether a header is there, even with an empty value. Slower than `header`. */
+  hasHeader(name: string): boolean
+  /** The client's address as text. */
+  clientAddress(): string
+  /**
+   * Answers, once; a second call and a call after the client has gone are ignored. Later than `onRequest` is fine.
+   * `headers` is name, value, name, value, ... Content-Length is written by the front; a 204 has no body.
+   */
+  reply(status: number, headers: readonly string[], body?: Uint8Array | string): void
+  /** As `reply`, and then closes the connection: for a request whose body nobody wants to read. */
+  replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void
+}
+
+/** Takes the whole body of a request. The bytes are valid during the call only. */
+export type BodyHandler = (body: Uint8Array) => void
+
+/** What the broker does with a request. */
+export interface FrontHandler {
+  /** The head of a request has arrived. Returns what takes its body, or nothing when it will be answered without one. */
+  onRequest(exchange: Exchange): BodyHandler | undefined
+}
+
+export interface FrontOptions {
+  /** 0 lets the system choose. */
+  readonly port: number
+  /** Address to listen on; undefined: all of the family. */
+  readonly host?: string | undefined
+  readonly family: 'both' | 'ipv4' | 'ipv6'
+  /** PEM files; undefined: plain HTTP. */
+  readonly tls?: { readonly keyFile: string; readonly certFile: string } | undefined
+  /** Simultaneous client connections; further ones are closed at once. */
+  readonly connectionsMax: number
+  /** Idle client connections are closed after this time; 0: the server's own default. */
+  readonly idleTimeoutS: number
+  /** Bytes of a body that are collected at most; the handler refuses longer ones by their Content-Length before. */
+  readonly bodyBytesMax: number
+}
+
+export interface Front {
+  /** Starts to listen; gives the port. Fails when the address is in use or may not be used. */
+  listen(): Promise<number>
+  /** Stops accepting, lets what is in flight be answered for `drainMs` at most, closes all connections. */
+  close(drainMs: number): Promise<void>
+}

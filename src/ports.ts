@@ -1,0 +1,95 @@
+// The outside world as the broker needs it. Whoever implements a port lives at the edge (storage, telemetry, clock, cluster);
+// whoever uses it receives it as an argument. Nothing here knows a product.
+
+/** Time, as the broker sees it. Tests pass a fake one. */
+export interface Clock {
+  /** Milliseconds since 1970, may jump with the machine's clock. */
+  wallMs(): number
+  /** Milliseconds that only grow, for deadlines and durations. */
+  monoMs(): number
+  /** Calls `run` once after `delayMs`; the function returned takes the call back. */
+  after(delayMs: number, run: () => void): () => void
+  /** Calls `run` once, when the event loop has taken what is ready now. */
+  endOfTick(run: () => void): void
+}
+
+/** Chance, as the broker needs it. */
+export interface Chance {
+  /** A fresh lower-case UUID, 36 characters. */
+  uuid(): string
+}
+
+/** One row of a store. Both buffers belong to the receiver. */
+export interface Row {
+  readonly key: Buffer
+  readonly value: Buffer
+}
+
+/** The keys from `gte` up to but without `lt`, in byte order. */
+export interface Range {
+  readonly gte: Buffer
+  readonly lt: Buffer
+}
+
+/** Rows of a range as they stood when the cursor was opened, in key order, whatever is committed meanwhile. */
+export interface Cursor {
+  /** The next rows, `rowsMax` at most; empty at the end. One call at a time. */
+  next(rowsMax: number): Promise<Row[]>
+  /** Must be called, also after a failure. */
+  close(): Promise<void>
+}
+
+/** Changes to be made durable together, all or none. Reusable: `clear` makes it empty again. */
+export interface Batch {
+  put(key: Uint8Array, value: Uint8Array): void
+  del(key: Uint8Array): void
+  clear(): void
+  /** Operations since the last `clear`. */
+  readonly length: number
+}
+
+/**
+ * An ordered map of bytes on one machine. Keys compare as unsigned bytes.
+ *
+ * Reads see every batch whose commit has ended, and of the one in flight all or nothing: who must know keeps what it has
+ * staged in memory until `onDone`. A failed commit leaves its outcome unknown, and the store refuses every later one with the same error.
+ */
+export interface Store {
+  /** What it is, for logs: `rocksdb`, `level`, `memory`. */
+  readonly name: string
+  get(key: Uint8Array): Buffer | undefined
+  /** As `get`, for several keys at once; same order, same length. */
+  getMany(keys: readonly Uint8Array[]): (Buffer | undefined)[]
+  cursor(range: Range): Cursor
+  batch(): Batch
+  /**
+   * Makes the batch durable as the store's durability says and then calls `onDone`, with the error if it failed.
+   * One commit at a time, and no other write while one is in flight. The batch must not be touched until `onDone`.
+   */
+  commit(batch: Batch, onDone: (error?: Error) => void): void
+  /** Waits for the commit in flight, syncs, and lets go of the files. */
+  close(): Promise<void>
+}
+
+/** `sync`: survives the loss of power if the disk honours a flush. `os`: survives the death of the process. */
+export type Durability = 'sync' | 'os'
+
+export type LogLevel = 'NONE' | 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG'
+
+/** What a request's log lines carry (operations.md §6.1). */
+export interface LogContext {
+  readonly correlator?: string
+  readonly from?: string
+  readonly tenant?: string
+  readonly path?: string
+}
+
+/** Writes lines for operators. Never receives a secret. */
+export interface Logger {
+  level: LogLevel
+  fatal(message: string, context?: LogContext): void
+  error(message: string, context?: LogContext): void
+  warn(message: string, context?: LogContext): void
+  info(message: string, context?: LogContext): void
+  debug(message: string, context?: LogContext): void
+}
