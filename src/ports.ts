@@ -13,6 +13,13 @@ export interface Clock {
   endOfTick(run: () => void): void
 }
 
+/** Moments that never repeat and never go back on one node (domain/stamp.ts). */
+export interface Stamps {
+  next(): number
+  /** The latest one given. */
+  readonly last: number
+}
+
 /** Chance, as the broker needs it. */
 export interface Chance {
   /** A fresh lower-case UUID, 36 characters. */

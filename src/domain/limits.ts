@@ -24,3 +24,9 @@ export const valueDepthMax = 50
 
 /** Bytes of all that is stored under one id in one scope, all its types together: one row of the store. */
 export const entityRowBytesMax = 16 * 1024 * 1024
+
+/**
+ * Vertices of one ring of a polygon. The test for self-intersection moves edges within an array, so a ring that has them all over
+ * one another costs its square in memory moves: some 10 ms at this limit.
+ */
+export const ringVerticesMax = 10_000

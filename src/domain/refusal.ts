@@ -199,6 +199,7 @@ export const refusals = {
     kind: 'RequestEntityTooLarge',
     description: `entity size: ${bytes}, max size supported: ${bytesMax}`,
   }),
+  notImplemented: (detail: string): Refusal => ({ kind: 'NotImplemented', description: detail }),
   unavailable: (detail: string): Refusal => ({ kind: 'Unavailable', description: detail }),
   failure: (detail: string): Refusal => ({ kind: 'InternalServerError', description: detail }),
 } as const

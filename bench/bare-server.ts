@@ -1,0 +1,192 @@
+// The yardstick: the least a server on the same HTTP library, store and durability has to do. No NGSI rules at all.
+//
+// Orrery's promise is a share of this server's rate, so every shortcut that keeps the durability is taken: body bytes go
+// straight into the native batch, a read is one synchronous get, a reply has no header it can do without. Group commit as
+// in the product: one batch per tick, then a syncer thread on the same database handle makes it durable, then the replies
+// leave; one commit is in flight, what arrives meanwhile is the next batch. A 2xx therefore means "on disk" here too.
+//
+// Not here: PATCH (an update is compared to the bare upsert), limits, and answers other than 200, 201, 204, 400, 404.
+// Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os]
+
+import uWS from 'uWebSockets.js'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+
+/** The part of the binding's underscored, synchronous interface that is used; the package has no types. */
+interface RocksBatch {
+  _put(key: Uint8Array, value: Uint8Array, options: object): void
+  _clear(): void
+  _writeSync(options: { sync?: boolean }): void
+  _closeSync(): void
+}
+interface RocksDatabase {
+  readonly handle: unknown
+  open(options?: object): Promise<void>
+  close(): Promise<void>
+  batch(): RocksBatch
+  _getManySync(keys: Uint8Array[], options: object): (Buffer | undefined)[]
+}
+
+const rocksPackage: string = '@nxtedition/rocksdb'
+const { RocksLevel } = (await import(rocksPackage)).default as {
+  RocksLevel: new (locationOrHandle: unknown) => RocksDatabase
+}
+const plain = {}
+// LIBUS_LISTEN_EXCLUSIVE_PORT: the library's types name an enum that the library itself does not have.
+const exclusivePort = 1
+
+// What the two threads share: the number of the commit to sync; -1 asks the syncer to end.
+interface SyncerInput {
+  readonly handle: unknown
+  readonly wanted: Int32Array
+}
+
+if (isMainThread) await serve()
+else await sync(workerData as SyncerInput)
+
+/** The syncer thread: one tiny synced write makes everything before it in the log durable. */
+async function sync({ handle, wanted }: SyncerInput): Promise<void> {
+  const db = new RocksLevel(handle)
+  await db.open()
+  const batch = db.batch()
+  const key = Buffer.from('\u0000sync')
+  const value = Buffer.alloc(1)
+  parentPort!.postMessage(0)
+  // Sleeping on shared memory wakes sooner than a message would; the way back must be a message, the other side has an event loop.
+  for (let seen = 0; ; ) {
+    Atomics.wait(wanted, 0, seen)
+    const next = Atomics.load(wanted, 0)
+    if (next === -1) break
+    if (next === seen) continue
+    seen = next
+    batch._put(key, value, plain)
+    batch._writeSync({ sync: true })
+    batch._clear()
+    parentPort!.postMessage(seen)
+  }
+  batch._closeSync()
+}
+
+async function serve(): Promise<void> {
+  const options = process.argv.slice(2)
+  const option = (name: string, otherwise: string): string => {
+    const at = options.indexOf(`-${name}`)
+    return at === -1 ? otherwise : (options[at + 1] ?? otherwise)
+  }
+  const synced = option('durability', 'sync') === 'sync'
+
+  const db = new RocksLevel(option('dataDir', './bare-data'))
+  await db.open({
+    createIfMissing: true,
+    walCompression: false,
+    compaction: 'level',
+    memtableMemoryBudget: 64 << 20,
+    cacheSize: 64 << 20,
+  })
+  const batch = db.batch()
+
+  const wanted = new Int32Array(new SharedArrayBuffer(4))
+  const syncer = new Worker(new URL(import.meta.url), {
+    workerData: { handle: db.handle, wanted } satisfies SyncerInput,
+  })
+  await new Promise(started => syncer.once('message', started))
+  syncer.on('error', error => {
+    throw error
+  })
+
+  /** An answer that waits for its commit. */
+  interface Waiting {
+    readonly response: uWS.HttpResponse
+    readonly upsert: boolean
+    gone: boolean
+  }
+  let staged: Waiting[] = []
+  let inFlight: Waiting[] | undefined
+  let scheduled = false
+
+  const commit = (): void => {
+    scheduled = false
+    inFlight = staged
+    staged = []
+    batch._writeSync(plain)
+    batch._clear()
+    if (synced) {
+      Atomics.add(wanted, 0, 1)
+      Atomics.notify(wanted, 0)
+    } else committed()
+  }
+
+  const committed = (): void => {
+    const done = inFlight!
+    inFlight = undefined
+    // At the end of the tick, not now: the batch then also takes what this tick still brings, 4 % more per second.
+    if (staged.length > 0) {
+      scheduled = true
+      setImmediate(commit)
+    }
+    for (const waiting of done) {
+      if (waiting.gone) continue
+      waiting.response.cork(() => {
+        if (waiting.upsert) waiting.response.writeStatus('204 No Content').endWithoutBody()
+        else waiting.response.writeStatus('201 Created').end()
+      })
+    }
+  }
+  syncer.on('message', committed)
+
+  const stage = (response: uWS.HttpResponse, upsert: boolean): void => {
+    let chunks: Buffer | undefined
+    const waiting: Waiting = { response, upsert, gone: false }
+    response.onAborted(() => {
+      waiting.gone = true
+    })
+    response.onData((chunk, last) => {
+      let body = Buffer.from(chunk)
+      if (chunks) body = Buffer.concat([chunks, body])
+      if (!last) {
+        chunks = Buffer.from(body)
+        return
+      }
+      let id: unknown
+      try {
+        id = (JSON.parse(body.toString()) as { id?: unknown }).id
+      } catch {}
+      if (typeof id !== 'string') {
+        response.writeStatus('400 Bad Request').end()
+        return
+      }
+      batch._put(Buffer.from(id), body, plain)
+      staged.push(waiting)
+      if (inFlight || scheduled) return
+      scheduled = true
+      setImmediate(commit)
+    })
+  }
+
+  const app = uWS.App()
+  app.get('/v2', response => {
+    response.writeHeader('Content-Type', 'application/json').end('{}')
+  })
+  app.get('/v2/entities/:id', (response, request) => {
+    const [value] = db._getManySync([Buffer.from(request.getParameter(0)!)], plain)
+    if (value) response.writeHeader('Content-Type', 'application/json').end(value)
+    else response.writeStatus('404 Not Found').end()
+  })
+  app.post('/v2/entities', (response, request) => {
+    stage(response, request.getQuery() === 'options=upsert')
+  })
+
+  app.listen(Number(option('port', '1026')), exclusivePort, listening => {
+    if (!listening) throw new Error('cannot listen')
+    console.log(`bare server listens on ${uWS.us_socket_local_port(listening)}`)
+  })
+
+  process.once('SIGTERM', async () => {
+    app.close()
+    Atomics.store(wanted, 0, -1)
+    Atomics.notify(wanted, 0)
+    await new Promise(ended => syncer.once('exit', ended))
+    batch._closeSync()
+    await db.close()
+    process.exit(0)
+  })
+}

@@ -1,0 +1,326 @@
+// `npm run bench`: the bare server and Orrery in turn, with the same generator, on this machine; medians and ratios.
+//
+// A round starts one server on a fresh directory, runs every workload on it and stops it, then the other one: never two
+// servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
+// promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
+//
+// Not here: the single measurements (generator, million, pause) and the machine's facts (machine). README.md says how to
+// read the output and how to compare two commits.
+
+import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { drive, generatorName } from './generator.js'
+import { loadStock } from './loader.js'
+import { cpuSeconds, generatorFacts, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
+import { million, type Start } from './million.js'
+import { type Pauses, pauses } from './pause.js'
+import { bare, broker, type Subject, start } from './servers.js'
+import { creates, mixed, reads, stockSize, updates, upserts, type Workload } from './workloads.js'
+
+interface Measurement {
+  readonly name: string
+  readonly workload: Workload
+  /** What Orrery's rate is compared to. */
+  readonly yardstick: string
+  /** The share of it that is needed. */
+  readonly needed: number
+}
+
+const measurements: readonly Measurement[] = [
+  { name: 'upsert', workload: upserts, yardstick: 'upsert', needed: 0.5 },
+  { name: 'update', workload: updates, yardstick: 'upsert', needed: 0.5 },
+  { name: 'get', workload: reads, yardstick: 'get', needed: 0.65 },
+  // Last, for it makes the store grow.
+  { name: 'create', workload: creates, yardstick: 'create', needed: 0.5 },
+]
+const needed = { residentMb: 700, startMs: 1000, pauseMs: 20 }
+const connections = 64
+const targetTenant = 'bench'
+// What other programs may use while a rate is measured, in cores.
+const othersCoresMax = 0.15
+
+const { values: options } = parseArgs({
+  options: {
+    target: { type: 'string' },
+    only: { type: 'string' },
+    seconds: { type: 'string' },
+    rounds: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    broker: { type: 'string' },
+    against: { type: 'string' },
+    dir: { type: 'string' },
+  },
+})
+
+const names = [...measurements.map(({ name }) => name), 'pause', 'million']
+const only = options.only?.split(',') ?? names
+for (const name of only) if (!names.includes(name)) throw new Error(`--only knows ${names.join(', ')}; not ${name}`)
+const chosen = measurements.filter(({ name }) => only.includes(name))
+const number = (text: string | undefined, otherwise: number): number => {
+  const value = text === undefined ? otherwise : Number(text)
+  if (!Number.isInteger(value) || value < 1) throw new Error(`${text} is not a whole number of at least 1`)
+  return value
+}
+const seconds = number(options.seconds, options.quick ? 1 : 5)
+const rounds = number(options.rounds, options.quick ? 1 : 3)
+const pauseSeconds = options.quick ? 3 : Math.max(20, seconds)
+const warmUpSeconds = options.quick ? 1 : 2
+
+const say = (line: string): void => console.log(line)
+const progress = (line: string): void => console.error(`  ${line}`)
+
+/** Rates of one workload on one subject, a number per round. */
+interface Rates {
+  readonly perSecond: number[]
+  readonly perCpuSecond: number[]
+}
+
+let short = false
+let disturbed = 0
+
+if (options.target === undefined) {
+  const folder = scratchFolder()
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  for (const line of machineFacts(folder)) say(line)
+  pinSelf('generator')
+  await inTurn(folder)
+} else await drivenFrom(options.target.split(','))
+if (short && !options.quick) process.exitCode = 1
+process.exit()
+
+/** On disk: where the system's folder for temporary files is in memory, in /var/tmp. */
+function scratchFolder(): string {
+  const tmpfs = 0x01021994
+  const parent = options.dir ?? (statfsSync(tmpdir()).type === tmpfs ? '/var/tmp' : tmpdir())
+  return mkdtempSync(join(parent, 'orrery-bench-'))
+}
+
+async function inTurn(folder: string): Promise<void> {
+  const yardstick = options.against === undefined ? bare : broker('before', options.against)!
+  const orrery = broker(options.against === undefined ? 'orrery' : 'after', options.broker)
+  const subjects = orrery ? [yardstick, orrery] : [yardstick]
+  say(`${generatorName}, ${connections} connections, ${rounds} rounds of ${seconds} s, medians\n`)
+  if (!orrery) say('dist/src/main.js is not built: the bare server alone is measured\n')
+
+  if (chosen.length > 0) {
+    const rates = new Map(subjects.map(subject => [subject, new Map<string, Rates>()]))
+    for (let round = 1; round <= rounds; round++) {
+      for (const subject of subjects)
+        await runWorkloads(subject, join(folder, subject.name), rates.get(subject)!, round)
+    }
+    printRates(subjects, rates)
+    if (disturbed > 0)
+      say(`other programs were busy during ${disturbed} measurements: trust the ratios per CPU second more\n`)
+  }
+  if (only.includes('pause')) {
+    const found = new Map<Subject, Pauses>()
+    for (const subject of subjects) found.set(subject, await runPauses(subject, join(folder, subject.name)))
+    printPauses(found, orrery)
+  }
+  if (only.includes('million') && (orrery || options.only !== undefined)) {
+    pinSelf('anywhere')
+    await runMillion(orrery ?? yardstick, folder)
+  }
+}
+
+async function runWorkloads(
+  subject: Subject,
+  dataDir: string,
+  rates: Map<string, Rates>,
+  round: number,
+): Promise<void> {
+  const wanted = new Set(chosen.flatMap(({ name, yardstick }) => [name, yardstick]))
+  const server = await start(subject, dataDir, 'server')
+  await loadStock([server.url], upserts[0]!.template, '', stockSize)
+  for (const { name, workload } of measurements) {
+    if (!wanted.has(name) || (name === 'update' && !subject.knowsUpdates)) continue
+    const load = { urls: [server.url], workload, connections, tenant: '', place: 'generator' as const }
+    await drive({ ...load, seconds: warmUpSeconds })
+    const othersBefore = othersCpuSeconds(server.pid)
+    const cpuBefore = cpuSeconds(server.pid)
+    const outcome = await drive({ ...load, seconds })
+    const cpu = cpuSeconds(server.pid) - cpuBefore
+    const others = (othersCpuSeconds(server.pid) - othersBefore) / outcome.seconds
+    if (others > othersCoresMax) disturbed += 1
+    const found = rates.get(name) ?? { perSecond: [], perCpuSecond: [] }
+    found.perSecond.push(outcome.requests / outcome.seconds)
+    found.perCpuSecond.push(outcome.requests / cpu)
+    rates.set(name, found)
+    progress(
+      `round ${round} ${subject.name} ${name}: ${thousands(found.perSecond.at(-1)!)}/s, ` +
+        `${thousands(found.perCpuSecond.at(-1)!)} per CPU second, ` +
+        `p50 ${outcome.latencyMs.p50.toFixed(2)} ms, p99 ${outcome.latencyMs.p99.toFixed(2)} ms, others ${others.toFixed(2)} cores`,
+    )
+  }
+  await server.stop()
+  rmSync(dataDir, { recursive: true })
+}
+
+function printRates(subjects: readonly Subject[], rates: ReadonlyMap<Subject, ReadonlyMap<string, Rates>>): void {
+  const [yardstick, orrery] = subjects
+  const rows: string[][] = []
+  for (const { name, yardstick: bareName, needed } of chosen) {
+    // Two brokers are compared like with like; the bare server has no update of its own.
+    const other = rates.get(yardstick!)!.get(yardstick!.knowsUpdates ? name : bareName)!
+    const mine = orrery && rates.get(orrery)!.get(name)!
+    const ratio = mine ? median(mine.perSecond) / median(other.perSecond) : Number.NaN
+    const cpuRatio = mine ? median(mine.perCpuSecond) / median(other.perCpuSecond) : Number.NaN
+    const judged = mine !== undefined && yardstick === bare
+    if (judged && ratio < needed) short = true
+    rows.push([
+      yardstick!.knowsUpdates || name === bareName ? name : `${name} / ${yardstick!.name} ${bareName}`,
+      rate(other.perSecond),
+      mine ? rate(mine.perSecond) : '-',
+      mine ? ratio.toFixed(2) : '-',
+      thousands(median(other.perCpuSecond)),
+      mine ? thousands(median(mine.perCpuSecond)) : '-',
+      mine ? cpuRatio.toFixed(2) : '-',
+      judged ? needed.toFixed(2) : '-',
+      judged ? (ratio < needed ? 'SHORT' : 'ok') : '-',
+    ])
+  }
+  const first = yardstick!.name
+  const second = orrery?.name ?? 'orrery'
+  printTable(
+    ['workload', `${first}/s`, `${second}/s`, 'ratio', `${first}/CPU s`, `${second}/CPU s`, 'ratio', 'needed', ''],
+    rows,
+  )
+}
+
+async function runPauses(subject: Subject, dataDir: string): Promise<Pauses> {
+  const server = await start(subject, dataDir, 'server')
+  await loadStock([server.url], upserts[0]!.template, '', stockSize)
+  const workload = mixed(subject.knowsUpdates ? 'patch' : 'upsert')
+  const load = { urls: [server.url], workload, connections, tenant: '', place: 'generator' as const }
+  await drive({ ...load, seconds: warmUpSeconds })
+  progress(`pauses of ${subject.name} during ${pauseSeconds} s of mixed load`)
+  const found = await pauses({ ...load, seconds: pauseSeconds })
+  await server.stop()
+  rmSync(dataDir, { recursive: true })
+  return found
+}
+
+function printPauses(found: ReadonlyMap<Subject, Pauses>, judged: Subject | undefined): void {
+  // autocannon runs in this process, so the sampler waits for it as well.
+  const judges = generatorName === 'wrk'
+  if (!judges) say('without wrk the generator shares its event loop with the sampler: these numbers are upper bounds')
+  say('Waiting for the event loop under mixed load (60 % reads, 30 % updates, 10 % creates), ms')
+  const rows = [...found].map(([subject, pause]) => {
+    const ok = pause.p999 <= needed.pauseMs
+    if (judges && subject === judged && !ok) short = true
+    return [
+      subject.name,
+      thousands(pause.rate),
+      ...[pause.p50, pause.p99, pause.p999, pause.max].map(ms => ms.toFixed(2)),
+      String(pause.samples),
+      judges && subject === judged ? `p99.9 <= ${needed.pauseMs}` : '-',
+      judges && subject === judged ? (ok ? 'ok' : 'SHORT') : '-',
+    ]
+  })
+  printTable(['server', 'load/s', 'p50', 'p99', 'p99.9', 'max', 'samples', 'needed', ''], rows)
+}
+
+async function runMillion(subject: Subject, folder: string): Promise<void> {
+  const count = options.quick ? 50_000 : 1_000_000
+  const result = await million({ subject, folder, count, starts: options.quick ? 1 : 3, say: progress })
+  const judged = (value: number, limit: number, unit: string): string[] => {
+    if (value > limit) short = true
+    return [`<= ${limit} ${unit}`, value > limit ? 'SHORT' : 'ok']
+  }
+  const mb = (bytes: number): number => bytes / 1e6
+  const memory = (name: string, { now, peak }: { now: number; peak: number }): string[] => [
+    name,
+    `${mb(now).toFixed(0)} MB${Number.isNaN(peak) ? '' : `, peak ${mb(peak).toFixed(0)}`}`,
+    ...judged(mb(now), needed.residentMb, 'MB'),
+  ]
+  const starting = (name: string, starts: readonly Start[]): string[] => {
+    const answered = starts.map(({ answeredMs }) => answeredMs)
+    const ready = starts.map(({ readyMs }) => readyMs)
+    return [
+      name,
+      `ready line ${median(ready).toFixed(0)} ms, first answer ${median(answered).toFixed(0)} ms, worst ${Math.max(...answered).toFixed(0)}`,
+      ...judged(median(answered), needed.startMs, 'ms'),
+    ]
+  }
+  say(`${count} entities of 300 bytes on ${subject.name}, medians of ${result.clean.length} starts`)
+  printTable(
+    ['what', 'found', 'needed', ''],
+    [
+      ['load', `${thousands(count / result.loadSeconds)}/s, ${result.loadSeconds.toFixed(0)} s`, '-', '-'],
+      memory('resident after the load', result.afterLoad),
+      memory('resident after reads', result.afterReads),
+      memory('resident after a start', result.afterRestart),
+      starting('start after SIGTERM', result.clean),
+      starting('start after kill -9', result.killed),
+    ],
+  )
+}
+
+/** Absolute numbers of brokers that already run. They are not this process's children: no CPU time, no memory. */
+async function drivenFrom(urls: readonly string[]): Promise<void> {
+  for (const line of generatorFacts()) say(line)
+  say(
+    `${urls.join(', ')}: ${generatorName}, ${connections} connections in all, ${rounds} rounds of ${seconds} s, medians`,
+  )
+  say(`entities are left behind in the tenant \`${targetTenant}\`\n`)
+  // All of it to each, for the brokers named need not be one cluster.
+  for (const url of urls) await loadStock([url], upserts[0]!.template, targetTenant, stockSize)
+  const rows: string[][] = []
+  for (const { name, workload } of chosen) {
+    const load = { urls, workload, connections, tenant: targetTenant, place: 'anywhere' as const }
+    await drive({ ...load, seconds: warmUpSeconds })
+    const perSecond: number[] = []
+    const p50: number[] = []
+    const p99: number[] = []
+    for (let round = 1; round <= rounds; round++) {
+      const outcome = await drive({ ...load, seconds })
+      perSecond.push(outcome.requests / outcome.seconds)
+      p50.push(outcome.latencyMs.p50)
+      p99.push(outcome.latencyMs.p99)
+      progress(`round ${round} ${name}: ${thousands(perSecond.at(-1)!)}/s`)
+    }
+    rows.push([name, rate(perSecond), median(p50).toFixed(2), median(p99).toFixed(2)])
+  }
+  if (rows.length > 0) printTable(['workload', 'requests/s', 'p50 ms', 'p99 ms'], rows)
+  if (only.includes('pause')) {
+    const found = new Map<Subject, Pauses>()
+    for (const url of urls) {
+      progress(`pauses of ${url} during ${pauseSeconds} s of mixed load`)
+      // The sampled one first: all take their share of the load.
+      const ordered = [url, ...urls.filter(other => other !== url)]
+      const load = { urls: ordered, workload: mixed('patch'), connections, tenant: targetTenant, seconds: pauseSeconds }
+      found.set({ name: url, script: '', knowsUpdates: true }, await pauses({ ...load, place: 'anywhere' }))
+    }
+    printPauses(found, undefined)
+  }
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+function thousands(value: number): string {
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, ' ')
+}
+
+/** The median, and how far the rounds lie apart. */
+function rate(values: readonly number[]): string {
+  const middle = median(values)
+  if (values.length === 1) return thousands(middle)
+  const apart = ((Math.max(...values) - Math.min(...values)) / middle / 2) * 100
+  return `${thousands(middle)} ±${apart.toFixed(0)}%`
+}
+
+function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  const widths = head.map((title, column) => Math.max(title.length, ...rows.map(row => row[column]!.length)))
+  for (const row of [head, ...rows]) {
+    say(row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '))
+  }
+  say('')
+}

@@ -1,0 +1,135 @@
+// A server under test: started on its own data directory, known by its process id, stopped or killed.
+//
+// Ready means two things, and both are timed: the first line on stdout, and the first request answered. Whatever this module
+// has started dies with the bench, also when the bench fails or is interrupted.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { request } from 'node:http'
+import { createServer } from 'node:net'
+import { resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Place, pinned } from './machine.js'
+
+/** A program that can be started. */
+export interface Subject {
+  readonly name: string
+  readonly script: string
+  /** Whether it knows PATCH. */
+  readonly knowsUpdates: boolean
+}
+
+const atRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+
+export const bare: Subject = { name: 'bare', script: atRoot('dist/bench/bare-server.js'), knowsUpdates: false }
+
+/** A broker by the path of its main.js; by default the one of this checkout. Undefined when it is not built. */
+export function broker(name: string, path?: string): Subject | undefined {
+  const script = path === undefined ? atRoot('dist/src/main.js') : resolve(path)
+  if (!existsSync(script)) {
+    if (path !== undefined) throw new Error(`${script} does not exist`)
+    return undefined
+  }
+  return { name, script, knowsUpdates: true }
+}
+
+export interface Server {
+  readonly subject: Subject
+  readonly pid: number
+  readonly url: string
+  /** From the start of the process to its first line on stdout. */
+  readonly readyMs: number
+  /** From the start of the process to the first 2xx for the path asked. */
+  readonly answeredMs: number
+  /** SIGTERM, and waits for the end. Fails unless it ends well. */
+  stop(): Promise<void>
+  /** SIGKILL, and waits for the end. */
+  kill(): Promise<void>
+}
+
+const startMsMax = 60_000
+const stopMsMax = 60_000
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+
+/** Starts a subject on a directory; returns when it has answered `probe` with 2xx. */
+export async function start(subject: Subject, dataDir: string, place: Place, probe = '/v2'): Promise<Server> {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const args = [subject.script, '-port', String(port), '-dataDir', dataDir, '-durability', 'sync']
+  const from = performance.now()
+  const child = spawn(...pinned(place, process.execPath, args), { stdio: ['ignore', 'pipe', 'pipe'] })
+  running.add(child)
+  let said = ''
+  let readyMs = Number.NaN
+  const ended = new Promise<number | NodeJS.Signals | null>(end =>
+    child.once('exit', (code, signal) => {
+      running.delete(child)
+      end(code ?? signal)
+    }),
+  )
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (Number.isNaN(readyMs)) readyMs = performance.now() - from
+    said = (said + chunk).slice(-4000)
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    said = (said + chunk).slice(-4000)
+  })
+
+  while (!(Number.isFinite(readyMs) && (await answers(url + probe)))) {
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`${subject.name} ended at start:\n${said}`)
+    if (performance.now() - from > startMsMax) {
+      throw new Error(`${subject.name} does not answer GET ${probe} ${startMsMax} ms after its start:\n${said}`)
+    }
+    await delay(1)
+  }
+  const answeredMs = performance.now() - from
+
+  return {
+    subject,
+    pid: child.pid!,
+    url,
+    readyMs,
+    answeredMs,
+    async stop() {
+      child.kill('SIGTERM')
+      const late = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
+      const outcome = await ended
+      clearTimeout(late)
+      if (outcome !== 0) throw new Error(`${subject.name} ended with ${outcome}:\n${said}`)
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+/** Whether a GET is answered with 2xx. */
+export function answers(url: string, headers: Record<string, string> = {}): Promise<boolean> {
+  return new Promise(tell => {
+    const asking = request(url, { agent: false, headers, timeout: 5000 }, response => {
+      response.resume()
+      response.once('close', () => tell(response.statusCode! >= 200 && response.statusCode! < 300))
+    })
+    asking.once('error', () => tell(false))
+    asking.once('timeout', () => asking.destroy())
+    asking.end()
+  })
+}
+
+function freePort(): Promise<number> {
+  return new Promise((found, failed) => {
+    const server = createServer()
+    server.once('error', failed)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => found((address as { port: number }).port))
+    })
+  })
+}

@@ -1,0 +1,99 @@
+// What is asked of the servers: entities of an exact size and the raw requests of every workload, as templates.
+//
+// A template is HTTP/1.1 text with two holes of fixed width, so that Content-Length is the same for every request: {ID}, the
+// variable end of an entity id (16 characters), and {N}, a value of 4 digits that changes from request to request, so that no
+// update says what the entity already holds. Every {ID} stands before {N}. wrk's Lua, autocannon and the loader fill the same ones.
+//
+// Not here: how requests are sent (generator, loader), and what rate is enough (main).
+
+export const stockSize = 20_000
+const idWidth = 16
+const idHole = '{ID}'
+const valueHole = '{N}'
+
+export interface Template {
+  readonly method: 'GET' | 'POST' | 'PATCH'
+  readonly path: string
+  /** '' for none. */
+  readonly body: string
+}
+
+/** Entities `stock` exist before the run, numbered from 0; those `new` were never seen. */
+export interface Step {
+  readonly template: Template
+  readonly ids: 'stock' | 'new'
+  /** How often it comes, relative to the other steps of the workload. */
+  readonly weight: number
+}
+
+export type Workload = readonly Step[]
+
+/** A normalized entity with three attributes, `bytes` long. */
+export function entityBody(bytes: number): string {
+  const render = (text: string): string =>
+    `{"id":"urn:sensor:${idHole}","type":"Sensor","temperature":{"type":"Number","value":${valueHole}},` +
+    `"humidity":{"type":"Number","value":41.5},"note":{"type":"Text","value":"${text}"}}`
+  return render('n'.repeat(bytes - fill(render(''), stockId(0), 1000).length))
+}
+
+const entityPath = `/v2/entities/urn:sensor:${idHole}`
+
+const upsert: Template = { method: 'POST', path: '/v2/entities?options=upsert', body: entityBody(250) }
+const create: Template = { method: 'POST', path: '/v2/entities', body: entityBody(250) }
+const read: Template = { method: 'GET', path: entityPath, body: '' }
+const patch: Template = {
+  method: 'PATCH',
+  path: `${entityPath}/attrs`,
+  body: `{"temperature":{"type":"Number","value":${valueHole}}}`,
+}
+
+export const upserts: Workload = [{ template: upsert, ids: 'stock', weight: 1 }]
+export const creates: Workload = [{ template: create, ids: 'new', weight: 1 }]
+export const updates: Workload = [{ template: patch, ids: 'stock', weight: 1 }]
+export const reads: Workload = [{ template: read, ids: 'stock', weight: 1 }]
+/** Six reads, three updates and one create in ten; the bare server knows no PATCH and is given upserts. */
+export const mixed = (updating: 'patch' | 'upsert'): Workload => [
+  { template: read, ids: 'stock', weight: 6 },
+  { template: updating === 'patch' ? patch : upsert, ids: 'stock', weight: 3 },
+  { template: create, ids: 'new', weight: 1 },
+]
+
+export function stockId(n: number): string {
+  return String(n).padStart(idWidth, '0')
+}
+
+let runs = 0
+/** The first 7 characters of ids that no other run has used: seconds and a counter in base 36. Nine digits follow. */
+export function freshPrefix(): string {
+  const seconds = Math.floor(Date.now() / 1000) % 36 ** 4
+  runs += 1
+  return seconds.toString(36).padStart(4, '0') + ((process.pid * 64 + runs) % 36 ** 3).toString(36).padStart(3, '0')
+}
+
+export const newId = (prefix: string, n: number): string => prefix + String(n).padStart(9, '0')
+
+/** A value for {N}. */
+export const changing = (n: number): number => 1000 + (n % 9000)
+
+export function fill(text: string, id: string, value: number): string {
+  return text.replaceAll(idHole, id).replace(valueHole, String(value))
+}
+
+/** The request as bytes on the wire, holes still open. `tenant` '' sends no header. */
+export function wire(template: Template, tenant: string): string {
+  const head = [`${template.method} ${template.path} HTTP/1.1`, 'Host: bench']
+  if (tenant !== '') head.push(`Fiware-Service: ${tenant}`)
+  if (template.body !== '') {
+    head.push('Content-Type: application/json', `Content-Length: ${fill(template.body, stockId(0), 1000).length}`)
+  }
+  return `${head.join('\r\n')}\r\n\r\n${template.body}`
+}
+
+/** Which step each request of a cycle takes: the steps spread evenly by weight. */
+export function cycle(workload: Workload): number[] {
+  const length = workload.reduce((sum, step) => sum + step.weight, 0)
+  const slots = workload.flatMap((step, index) =>
+    Array.from({ length: step.weight }, (_, k) => ({ index, at: ((k + 0.5) * length) / step.weight })),
+  )
+  return slots.sort((a, b) => a.at - b.at || a.index - b.index).map(slot => slot.index)
+}

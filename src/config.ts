@@ -1,0 +1,151 @@
+// Every setting of the process: read once at the start from the command line and the environment, checked one by one and
+// then together, frozen, and passed on. All that is wrong is reported at once.
+//
+// `Config` has the settings that this version uses, under the names the code uses, with their units. The options
+// themselves, with names, limits, defaults and what raising them costs, are the table in config/options.ts.
+//
+// Not here: whether the files named can be read and the port can be had; who opens them finds out.
+
+import { readFileSync } from 'node:fs'
+import { type OptionName, optionNames, options, type Values } from './config/options.js'
+import { type Given, mask, parse } from './config/parse.js'
+import { longUsage, shortUsage } from './config/usage.js'
+import type { Durability, LogLevel } from './ports.js'
+
+export interface Config {
+  /** What the HTTP server is told; all but `server` fits `FrontOptions`. */
+  readonly http: {
+    /** undefined: the fastest that can be loaded. */
+    readonly server: 'uws' | 'node' | undefined
+    readonly port: number
+    /** undefined: all interfaces. */
+    readonly host: string | undefined
+    readonly family: 'both' | 'ipv4' | 'ipv6'
+    /** undefined: plain HTTP. */
+    readonly tls: { readonly keyFile: string; readonly certFile: string } | undefined
+    readonly connectionsMax: number
+    /** 0: never closes them. */
+    readonly idleTimeoutS: number
+    readonly bodyBytesMax: number
+  }
+  /** Whether the tenant header has an effect. */
+  readonly tenants: boolean
+  readonly store: {
+    readonly directory: string
+    readonly durability: Durability
+  }
+  /** How often entities past their time are removed. */
+  readonly expiryIntervalMs: number
+  readonly logLevel: LogLevel
+}
+
+/** What to do, by the command line and the environment. No text ends with a newline. */
+export type Reading =
+  | {
+      readonly kind: 'run'
+      readonly config: Config
+      /** To be logged at WARN: options given that have no effect. */
+      readonly warnings: string[]
+      /** To be logged at INFO, as are the lines of `fromEnv`; passwords are masked. */
+      readonly commandLine: string
+      readonly fromEnv: string[]
+    }
+  /** Print the text and exit with 0. */
+  | { readonly kind: 'print'; readonly text: string }
+  /** Write the lines and the usage to standard error and exit with 1. */
+  | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string }
+
+/** The version of the package this file belongs to. */
+export const version: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
+
+/** Reads all settings. `argv` begins with the first argument, without the program. */
+export function readConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
+  const { given, print, faults, shownArguments, fromEnv } = parse(argv, env)
+  if (print === 'version') return { kind: 'print', text: `orrery ${version}` }
+  if (print) return { kind: 'print', text: print === 'u' ? shortUsage() : longUsage() }
+
+  const { values, faults: bad } = valuesOf(given)
+  const lines = [...faults, ...bad, ...contradictions(values, given)]
+  if (lines.length > 0) return { kind: 'refuse', lines, usage: shortUsage() }
+
+  return {
+    kind: 'run',
+    config: configOf(values),
+    warnings: withoutEffect(values, given),
+    commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
+    fromEnv: [...fromEnv],
+  }
+}
+
+/** The value of every option; of a bad one its default, and a fault. */
+function valuesOf(given: ReadonlyMap<OptionName, Given>): { values: Values; faults: string[] } {
+  const values: Partial<Record<OptionName, unknown>> = {}
+  const faults: string[] = []
+  for (const name of optionNames) {
+    const { kind, byDefault, secret } = options[name]
+    const one = given.get(name)
+    const value = one && kind.read(one.text)
+    if (one && value === undefined) {
+      faults.push(`${one.where}: ${secret ? mask : JSON.stringify(one.text)} is not ${kind.form}`)
+    }
+    values[name] = value ?? byDefault
+  }
+  return { values: values as Values, faults }
+}
+
+/** What is wrong with values that are good one by one. A value that is bad already is not complained about again. */
+function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): string[] {
+  const lines: string[] = []
+  const where = (name: OptionName): string => given.get(name)?.where ?? `-${name}`
+  const isBad = (name: OptionName): boolean => {
+    const one = given.get(name)
+    return one !== undefined && options[name].kind.read(one.text) === undefined
+  }
+
+  if (values.ipv4 && values.ipv6) {
+    lines.push(`${where('ipv4')}: excludes ${where('ipv6')}; without both, both families are served`)
+  }
+  if (values.https) {
+    for (const name of ['key', 'cert'] as const) {
+      if (values[name] === undefined && !isBad(name)) lines.push(`${where('https')}: needs -${name}`)
+    }
+  }
+  if (values.notifFlowControl && !values.notificationMode.startsWith('threadpool') && !isBad('notificationMode')) {
+    lines.push(`${where('notifFlowControl')}: needs -notificationMode threadpool`)
+  }
+  if (values.t !== undefined && values.logLevel !== 'DEBUG' && !isBad('logLevel')) {
+    lines.push(`${where('t')}: needs -logLevel DEBUG`)
+  }
+  return lines
+}
+
+/** One warning for each option that was given and never has an effect. A flag given as FALSE asks for nothing. */
+function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): string[] {
+  const lines: string[] = []
+  for (const [name, { where }] of given) {
+    const { standing, help } = options[name]
+    if (standing === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
+    if ((name === 'key' || name === 'cert') && !values.https) lines.push(`${where} is ignored: there is no -https`)
+  }
+  return lines
+}
+
+function configOf(values: Values): Config {
+  const { https, key, cert, ipv4, ipv6 } = values
+  return Object.freeze({
+    http: Object.freeze({
+      server: values.httpServer,
+      port: values.port,
+      host: values.localIp,
+      family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
+      tls: https && key && cert ? Object.freeze({ keyFile: key, certFile: cert }) : undefined,
+      connectionsMax: values.maxConnections,
+      idleTimeoutS: values.reqTimeout,
+      bodyBytesMax: values.inReqPayloadMaxSize,
+    }),
+    tenants: values.multiservice,
+    store: Object.freeze({ directory: values.dataDir, durability: values.durability }),
+    expiryIntervalMs: values.expiryInterval,
+    logLevel: values.logLevel,
+  })
+}

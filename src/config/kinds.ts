@@ -1,0 +1,105 @@
+// Kinds of option values: how the text of a command line or of the environment becomes a value, or does not.
+//
+// A kind accepts exactly its form, so that a slip of the pen stops the start and not the night shift: no blanks around
+// numbers, no plus sign, no other spelling of a word. What values mean together is checked in config.ts.
+
+export interface Kind<T> {
+  /** Completes the sentence `"x" is not ...`. */
+  readonly form: string
+  /** Stands for the value in usage texts; '' for a flag, which has none on the command line. */
+  readonly placeholder: string
+  /** Unit of the value; '' for those without. */
+  readonly unit: string
+  /** The value, or undefined when the text has not the form. */
+  read(text: string): T | undefined
+}
+
+/** Present or not on the command line; in the environment one of four words (operations.md §1.1). */
+export const flag: Kind<boolean> = {
+  form: 'TRUE, true, FALSE or false',
+  placeholder: '',
+  unit: '',
+  read: text => (/^(TRUE|true)$/.test(text) ? true : /^(FALSE|false)$/.test(text) ? false : undefined),
+}
+
+/** A decimal whole number within limits, both included. */
+export function whole(min: number, max = Number.MAX_SAFE_INTEGER, unit = ''): Kind<number> {
+  const open = max === Number.MAX_SAFE_INTEGER
+  return {
+    form: open ? `a whole number, ${min} or more` : `a whole number from ${min} to ${max}`,
+    placeholder: open ? `${min}..` : `${min}..${max}`,
+    unit,
+    read: text => {
+      const number = readWhole(text)
+      return number !== undefined && number >= min && number <= max ? number : undefined
+    },
+  }
+}
+
+/** Any text of `lengthMin` to `lengthMax` characters. */
+export function text(lengthMin = 0, lengthMax = 4096): Kind<string> {
+  return {
+    form:
+      lengthMin > 0 ? `a text of ${lengthMin} to ${lengthMax} characters` : `a text of up to ${lengthMax} characters`,
+    placeholder: 'text',
+    unit: '',
+    read: given => (given.length >= lengthMin && given.length <= lengthMax ? given : undefined),
+  }
+}
+
+/** The path of a file or a directory. */
+export const path: Kind<string> = { ...text(1), form: 'a path', placeholder: 'path' }
+
+/** One of some words, as they are written. */
+export function word<W extends string>(...words: readonly W[]): Kind<W> {
+  return {
+    form: words.length > 1 ? `${words.slice(0, -1).join(', ')} or ${words.at(-1)}` : words.join(),
+    placeholder: words.join('|'),
+    unit: '',
+    read: given => words.find(known => known === given),
+  }
+}
+
+/** One of some upper-case words, which may also be written in lower case (not in a mixture). */
+export function upperWord<W extends string>(...words: readonly W[]): Kind<W> {
+  return { ...word(...words), read: given => words.find(known => known === given || known.toLowerCase() === given) }
+}
+
+/** `-notificationMode` (subscriptions.md §11.1): sizes of queues and numbers of workers are at least 1. */
+export const notificationMode: Kind<string> = {
+  form: 'transient, persistent, or threadpool[:q:n[,tenant:q:n...]] with q and n above 0',
+  placeholder: 'transient|persistent|threadpool[:q:n[,tenant:q:n...]]',
+  unit: '',
+  read: given =>
+    /^(transient|persistent|threadpool(:0*[1-9]\d*:0*[1-9]\d*(,\w{1,50}:0*[1-9]\d*:0*[1-9]\d*)*)?)$/.test(given)
+      ? given
+      : undefined,
+}
+
+/** `-notifFlowControl` (subscriptions.md §11.3). */
+export const flowControl: Kind<string> = {
+  form: 'gauge:stepDelay:maxInterval with a gauge from 0 to 1 and two whole numbers of milliseconds above 0',
+  placeholder: 'gauge:stepDelay:maxInterval',
+  unit: '',
+  read: given => (/^(0+(\.\d+)?|0*1(\.0+)?|\.\d+):0*[1-9]\d*:0*[1-9]\d*$/.test(given) ? given : undefined),
+}
+
+/** `-t`: trace levels and ranges of them. */
+export const traceLevels: Kind<string> = {
+  form: 'a list of levels and ranges from 0 to 255, such as 60,80-90',
+  placeholder: 'levels',
+  unit: '',
+  read: given => (given.split(',').every(isTraceRange) ? given : undefined),
+}
+
+function isTraceRange(range: string): boolean {
+  const ends = range.split('-')
+  const [from, to] = ends.map(readWhole)
+  if (ends.length > 2 || from === undefined || from > 255) return false
+  return ends.length === 1 || (to !== undefined && from <= to && to <= 255)
+}
+
+function readWhole(digits: string): number | undefined {
+  const number = /^-?\d{1,16}$/.test(digits) ? Number(digits) : undefined
+  return Number.isSafeInteger(number) ? number : undefined
+}

@@ -1,0 +1,198 @@
+// The table of options: every option of operations.md §1 and our own, each with its environment variable, kind, default,
+// standing and one line of help. The usage texts, the checks, the warnings and the tests are read from this table.
+//
+// An option is in the table from the start, so that the start scripts of others keep working and a value out of range is
+// found today and not in the version that begins to use it. What the running program does with the values is in config.ts.
+
+import * as kinds from './kinds.js'
+import { flag, type Kind, path, text, upperWord, whole, word } from './kinds.js'
+
+/**
+ * `now`: has an effect. `later`: checked, and will have an effect in a later version.
+ * `granted`: asks for what is always so; accepted in silence. `ignored`: never has an effect; one warning when given.
+ */
+export type Standing = 'now' | 'later' | 'granted' | 'ignored'
+
+export interface Option<T> {
+  /** Name of the environment variable, without the prefix. */
+  readonly env: string
+  readonly kind: Kind<T>
+  readonly byDefault: T
+  readonly standing: Standing
+  /** For the long usage; of an ignored option: why. */
+  readonly help: string
+  /** Must never be shown. */
+  readonly secret: boolean
+}
+
+function option<T>(env: string, kind: Kind<T>, byDefault: T, standing: Standing, help: string): Option<T> {
+  return { env, kind, byDefault, standing, help, secret: false }
+}
+
+const network = {
+  port: option('PORT', whole(1, 65535), 1026, 'now', 'Port to listen on.'),
+  localIp: option('LOCALIP', text(1), undefined, 'now', 'Address to listen on; without it, all interfaces.'),
+  ipv4: option('USEIPV4', flag, false, 'now', 'Listens on IPv4 only. Not together with -ipv6.'),
+  ipv6: option('USEIPV6', flag, false, 'now', 'Listens on IPv6 only. Not together with -ipv4.'),
+  https: option('HTTPS', flag, false, 'now', 'Serves TLS instead of plain HTTP; needs -key and -cert.'),
+  key: option('HTTPS_KEYFILE', path, undefined, 'now', 'PEM file with the private key, best as an absolute path.'),
+  cert: option('HTTPS_CERTFILE', path, undefined, 'now', 'PEM file with the certificate, best as an absolute path.'),
+  httpServer: option(
+    'HTTP_SERVER',
+    word('uws', 'node'),
+    undefined,
+    'now',
+    'Which HTTP server is used; without it, uws where it can be loaded, otherwise node.',
+  ),
+  maxConnections: option(
+    'MAX_CONN',
+    whole(1),
+    1020,
+    'now',
+    'Client connections at a time. Each one more costs a file descriptor and some memory: raise their limit too.',
+  ),
+  reqTimeout: option('REQ_TIMEOUT', whole(0, undefined, 's'), 0, 'now', 'Closes idle client connections; 0 is never.'),
+  inReqPayloadMaxSize: option(
+    'IN_REQ_PAYLOAD_MAX_SIZE',
+    whole(0, undefined, 'bytes'),
+    1048576,
+    'now',
+    'Larger request bodies are refused. Raising it costs memory: that much for each connection at a time, at worst.',
+  ),
+  multiservice: option('MULTI_SERVICE', flag, false, 'now', 'Tenants on. Without it the tenant header is ignored.'),
+  outReqMsgMaxSize: option(
+    'OUT_REQ_MSG_MAX_SIZE',
+    whole(0, undefined, 'bytes'),
+    8388608,
+    'later',
+    'Limit of notifications and forwarded requests, headers included.',
+  ),
+  corsOrigin: option('CORS_ALLOWED_ORIGIN', text(), '', 'later', 'Allowed origin, or __ALL; empty is CORS off.'),
+  corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, 'later', 'How long a preflight may be cached.'),
+  disableNgsiv1: option('DISABLE_NGSIV1', flag, false, 'granted', 'There is no NGSIv1 here.'),
+  connectionMemory: option('CONN_MEMORY', whole(0, 1024, 'KB'), 64, 'ignored', 'buffers grow and shrink as needed'),
+  reqPoolSize: option('TRQ_POOL_SIZE', whole(0, 1024), 0, 'ignored', 'requests need no threads of their own'),
+}
+
+const storage = {
+  dataDir: option('DATA_DIR', path, './data', 'now', 'Directory of the store. One process at a time.'),
+  durability: option(
+    'DURABILITY',
+    word('sync', 'os'),
+    'sync',
+    'now',
+    'sync: an answered change survives the loss of power. os: only the end of the process, for faster writes.',
+  ),
+  expiryInterval: option(
+    'EXPIRY_INTERVAL',
+    whole(10, 60000, 'ms'),
+    1000,
+    'now',
+    'How often entities past their dateExpires are removed. Raising it leaves them visible for longer.',
+  ),
+}
+
+const notifications = {
+  notificationMode: option('NOTIF_MODE', kinds.notificationMode, 'transient', 'later', 'How notifications are sent.'),
+  notifFlowControl: option(
+    'NOTIF_FLOW_CONTROL',
+    kinds.flowControl,
+    undefined,
+    'later',
+    'Slows updates down while notifications queue; needs threadpool.',
+  ),
+  httpTimeout: option('HTTP_TIMEOUT', whole(-1, 1800000, 'ms'), -1, 'later', 'Time of one notification; -1 is 5000.'),
+  mqttTimeout: option('MQTT_TIMEOUT', whole(-1, 1800000, 'ms'), -1, 'later', 'Wait for an MQTT server; -1 is 5000.'),
+  mqttMaxAge: option('MQTT_MAX_AGE', whole(0, undefined, 'minutes'), 60, 'later', 'Closes idle MQTT connections.'),
+  cprForwardLimit: option('CPR_FORWARD_LIMIT', whole(0), 1000, 'later', 'Forwards for one request; 0 is none.'),
+  insecureNotif: option('INSECURE_NOTIF', flag, false, 'later', 'Does not verify the certificates of receivers.'),
+  disableCustomNotifications: option('DISABLE_CUSTOM_NOTIF', flag, false, 'later', 'Templates are not expanded.'),
+  simulatedNotification: option('DROP_NOTIF', flag, false, 'later', 'Notifications are counted and not sent.'),
+  subCacheIval: option('SUBCACHE_IVAL', whole(0, 3600, 's'), 60, 'later', 'Refresh of subscriptions; 0 is never.'),
+  noCache: option('NOCACHE', flag, false, 'later', 'Keeps no subscriptions in memory; slower.'),
+}
+
+const logging = {
+  logLevel: option(
+    'LOG_LEVEL',
+    upperWord('NONE', 'FATAL', 'ERROR', 'WARN', 'INFO', 'DEBUG'),
+    'WARN',
+    'now',
+    'Least severe lines to log. INFO writes one or two KB for a request, DEBUG more.',
+  ),
+  t: option('TRACE', kinds.traceLevels, undefined, 'later', 'Trace levels; needs -logLevel DEBUG.'),
+  fg: option('FOREGROUND', flag, false, 'granted', 'The process always stays in the foreground.'),
+  disableFileLog: option('DISABLE_FILE_LOG', flag, false, 'granted', 'Logs go to standard output.'),
+  logDir: option('LOG_DIR', path, '/tmp', 'later', 'Directory of the log file.'),
+  logAppend: option('LOG_APPEND', flag, false, 'later', 'Continues the log file instead of beginning a new one.'),
+  logForHumans: option('LOG_FOR_HUMANS', flag, false, 'later', 'Short lines on standard output.'),
+  logLineMaxSize: option('LOG_LINE_MAX_SIZE', whole(100, undefined, 'bytes'), 32768, 'later', 'Longest line.'),
+  logInfoPayloadMaxSize: option(
+    'LOG_INFO_PAYLOAD_MAX_SIZE',
+    whole(0, undefined, 'bytes'),
+    5120,
+    'later',
+    'How much of a body is logged at INFO.',
+  ),
+  logSummary: option('LOG_SUMMARY_PERIOD', whole(0, 2678400, 's'), 0, 'later', 'Period of the summary; 0 is none.'),
+  relogAlarms: option('RELOG_ALARMS', flag, false, 'later', 'Logs an alarm each time, not only when it is raised.'),
+  logDeprecate: option('LOG_DEPRECATE', flag, false, 'later', 'Warns of deprecated usages.'),
+  disableMetrics: option('DISABLE_METRICS', flag, false, 'later', 'No metrics.'),
+  statCounters: option('STAT_COUNTERS', flag, false, 'later', 'Counters in /statistics.'),
+  statSemWait: option('STAT_SEM_WAIT', flag, false, 'later', 'Waiting times in /statistics.'),
+  statTiming: option('STAT_TIMING', flag, false, 'later', 'Timing in /statistics.'),
+  statNotifQueue: option('STAT_NOTIF_QUEUE', flag, false, 'later', 'Notification queues in /statistics.'),
+  pidpath: option('PID_PATH', path, undefined, 'later', 'File for the process id.'),
+}
+
+const embedded = 'the store is embedded, see -dataDir'
+const legacy = {
+  db: option('MONGO_DB', text(1, 10), 'orion', 'ignored', embedded),
+  dbURI: { ...option('MONGO_URI', text(), '', 'ignored', embedded), secret: true },
+  dbpwd: { ...option('MONGO_PASSWORD', text(), '', 'ignored', embedded), secret: true },
+  dbPoolSize: option('MONGO_POOL_SIZE', whole(1, 10000), 10, 'ignored', embedded),
+  writeConcern: option('MONGO_WRITE_CONCERN', whole(0, 1), 1, 'ignored', 'see -durability'),
+  dbhost: option('MONGO_HOST', text(), '', 'ignored', embedded),
+  rplSet: option('MONGO_REPLICA_SET', text(), '', 'ignored', embedded),
+  dbTimeout: option('MONGO_TIMEOUT', text(), '', 'ignored', embedded),
+  dbuser: option('MONGO_USER', text(), '', 'ignored', embedded),
+  dbAuthMech: option('MONGO_AUTH_MECH', text(), '', 'ignored', embedded),
+  dbAuthDb: option('MONGO_AUTH_SOURCE', text(), '', 'ignored', embedded),
+  dbSSL: option('MONGO_SSL', flag, false, 'ignored', embedded),
+  dbDisableRetryWrites: option('MONGO_DISABLE_RETRY_WRITES', flag, false, 'ignored', embedded),
+  reqMutexPolicy: option(
+    'MUTEX_POLICY',
+    word('all', 'none', 'read', 'write'),
+    'all',
+    'ignored',
+    'changes of one entity are always made one after the other',
+  ),
+  strictNgsiv1Ids: option('CHECK_ID_V1', flag, false, 'ignored', 'there is no NGSIv1 here'),
+  ngsiv1Autocast: option('NGSIV1_AUTOCAST', flag, false, 'ignored', 'there is no NGSIv1 here'),
+}
+
+/** The table as the long usage shows it. */
+export const sections: Readonly<Record<string, Readonly<Record<string, Option<unknown>>>>> = {
+  'Network and server': network,
+  Storage: storage,
+  'Notifications and forwarding': notifications,
+  'Logging, statistics and process': logging,
+  'Legacy, ignored with a warning': legacy,
+}
+
+export const options = { ...network, ...storage, ...notifications, ...logging, ...legacy }
+
+export type OptionName = keyof typeof options
+
+/** The value of every option, given or by default. */
+export type Values = {
+  readonly [N in OptionName]: (typeof options)[N] extends Option<infer T> ? T : never
+}
+
+export const optionNames = Object.keys(options) as OptionName[]
+
+/** Whether a name, case and all, is in the table. */
+export const isOptionName = (name: string): name is OptionName => Object.hasOwn(options, name)
+
+/** Prefixes of environment variables; an earlier one wins. */
+export const envPrefixes = ['CTX_', 'ORION_'] as const

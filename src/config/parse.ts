@@ -1,0 +1,133 @@
+// From the command line and the environment to the texts that were given, before anybody knows whether they are good.
+//
+// node:util parseArgs finds options and their values; before it sees them, `-name` becomes `--name`, since it would take a
+// single dash for a cluster of letters. A later option on the command line replaces an earlier one of the same name, the
+// command line replaces the environment, and CTX_ replaces ORION_: what is replaced is not looked at. An empty variable
+// counts as not set.
+//
+// Not here: what a value may be (kinds.ts) and what values may stand together (config.ts).
+
+import { parseArgs } from 'node:util'
+import { envPrefixes, isOptionName, type OptionName, optionNames, options } from './options.js'
+
+/** One option as somebody gave it. */
+export interface Given {
+  readonly text: string
+  /** For messages: `-port` or `CTX_PORT (-port)`. */
+  readonly where: string
+}
+
+/** Options that print something instead of starting. */
+export type Print = 'u' | 'U' | 'help' | 'version'
+const prints: readonly string[] = ['u', 'U', 'help', 'version'] satisfies Print[]
+
+export interface Parsed {
+  readonly given: ReadonlyMap<OptionName, Given>
+  /** The first one asked for. */
+  readonly print: Print | undefined
+  /** One line each. */
+  readonly faults: readonly string[]
+  /** The arguments, secrets masked. */
+  readonly shownArguments: readonly string[]
+  /** Options taken from the environment, as operations.md §1.1 item 7 logs them. */
+  readonly fromEnv: readonly string[]
+}
+
+export const mask = '******'
+
+export function parse(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Parsed {
+  const given = new Map<OptionName, Given>()
+  const fromEnv: string[] = []
+  const line = readCommandLine(argv)
+  for (const name of optionNames) {
+    const text = line.texts.get(name)
+    const variable = envPrefixes.map(prefix => prefix + options[name].env).find(key => env[key])
+    if (text !== undefined) {
+      given.set(name, { text, where: `-${name}` })
+    } else if (variable !== undefined) {
+      const value = env[variable] as string
+      given.set(name, { text: value, where: `${variable} (-${name})` })
+      fromEnv.push(`env var ${variable} (-${name}): ${options[name].secret ? mask : value}`)
+    }
+  }
+  return { given, print: line.print, faults: line.faults, shownArguments: line.shown, fromEnv }
+}
+
+interface CommandLine {
+  readonly texts: Map<OptionName, string>
+  readonly shown: string[]
+  readonly faults: string[]
+  print: Print | undefined
+}
+
+function readCommandLine(argv: readonly string[]): CommandLine {
+  const line: CommandLine = { texts: new Map(), shown: [...argv], faults: [], print: undefined }
+  const { rest, positions } = withoutUnanswered(argv, line.faults)
+  let unknownAt = -2
+  for (const token of tokensOf(rest)) {
+    if (token.kind === 'positional') {
+      // After an unknown option this is most likely its value: one line about the two is enough.
+      if (token.index !== unknownAt + 1) line.faults.push(`${JSON.stringify(token.value)}: not an option`)
+    } else if (token.kind === 'option') {
+      const { name, index } = token
+      const inline = token.inlineValue === true
+      if (prints.includes(name)) {
+        line.print ??= name as Print
+      } else if (!isOptionName(name)) {
+        unknownAt = index
+        line.faults.push(`-${name}: unknown option`)
+      } else if (isFlag(name)) {
+        if (inline) line.faults.push(`-${name}: takes no value`)
+        else line.texts.set(name, 'true')
+      } else {
+        // The value as it was given: parseArgs has seen it with another dash if it began with one.
+        const text = inline ? token.value : rest[index + 1]
+        if (text !== undefined) line.texts.set(name, text)
+        if (options[name].secret) {
+          const position = positions[index] as number
+          if (inline) line.shown[position] = `-${name}=${mask}`
+          else line.shown[position + 1] = mask
+        }
+      }
+    }
+  }
+  return line
+}
+
+/** Takes out options that lack their value because another option follows or nothing at all: a fault each. */
+function withoutUnanswered(argv: readonly string[], faults: string[]): { rest: string[]; positions: number[] } {
+  const rest = [...argv]
+  const positions = argv.map((_, index) => index)
+  for (;;) {
+    const unanswered = tokensOf(rest).find(
+      token =>
+        token.kind === 'option' &&
+        isOptionName(token.name) &&
+        !isFlag(token.name) &&
+        token.inlineValue !== true &&
+        (token.value === undefined || isOption(rest[token.index + 1])),
+    )
+    if (unanswered?.kind !== 'option') return { rest, positions }
+    faults.push(`-${unanswered.name}: needs a value`)
+    rest.splice(unanswered.index, 1)
+    positions.splice(unanswered.index, 1)
+  }
+}
+
+const tokensOf = (args: readonly string[]) =>
+  parseArgs({
+    args: args.map(argument => (/^-[^-]/.test(argument) ? `-${argument}` : argument)),
+    options: Object.fromEntries(
+      optionNames.map(name => [name, { type: isFlag(name) ? ('boolean' as const) : ('string' as const) }]),
+    ),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  }).tokens
+
+const isFlag = (name: OptionName): boolean => options[name].kind.placeholder === ''
+
+const isOption = (argument: string | undefined): boolean => {
+  const name = argument === undefined ? undefined : /^--?([A-Za-z0-9]+)(=.*)?$/s.exec(argument)?.[1]
+  return name !== undefined && (isOptionName(name) || prints.includes(name))
+}

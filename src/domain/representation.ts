@@ -1,0 +1,179 @@
+// Entities as JSON text: the modes, the `attrs` and `metadata` filters, the builtins (entities.md §2, §6).
+//
+// Text is put together piece by piece instead of through objects, so that attributes keep their order and any name is an
+// ordinary name. `storedJson` is what is kept on disk; when it says `asIs`, that text is also the normalized answer and nothing has
+// to be rendered again.
+
+import { renderDateTime } from './date-time.js'
+import { type Attribute, type Entity, expiryAttribute, ignoresType, isDateType, noMetadata } from './entity.js'
+import { isRenderedAsIs, type Json, renderJson } from './json.js'
+import { renderedLocation } from './location.js'
+import { stampMs } from './stamp.js'
+
+export type Mode = 'normalized' | 'keyValues' | 'values' | 'unique'
+
+/** What of an entity is answered, and how. */
+export interface View {
+  readonly mode: Mode
+  /** Names of the `attrs` parameter; undefined: all user attributes (entities.md §6.1). */
+  readonly attrs: readonly string[] | undefined
+  /** Names of the `metadata` parameter; undefined: all user metadata. */
+  readonly metadata: readonly string[] | undefined
+}
+
+/** Everything, as it is stored. */
+export const fullView: View = { mode: 'normalized', attrs: undefined, metadata: undefined }
+
+/** Whether the view is the plain normalized one, which stored text may answer. */
+export const isFullView = (view: View): boolean =>
+  view.mode === 'normalized' && view.attrs === undefined && view.metadata === undefined
+
+/** Builtin attributes in the fixed order in which they follow `*` (entities.md §6.1). */
+const builtinAttributes = ['dateCreated', 'dateModified', 'servicePath'] as const
+
+/** The JSON text of an entity as it is stored: normalized, without `dateExpires`, numbers in full precision. */
+export function storedJson(entity: Entity): { readonly text: string; readonly asIs: boolean } {
+  let text = `{"id":${quoted(entity.id)},"type":${quoted(entity.type)}`
+  let asIs = true
+  for (const [name, attribute] of entity.attributes) {
+    if (isHidden(name, attribute)) continue
+    text += `,${quoted(name)}:${storedAttributeJson(attribute)}`
+    asIs = asIs && isStoredAsRendered(attribute)
+  }
+  return { text: `${text}}`, asIs }
+}
+
+/** The JSON text of one attribute as it is stored. */
+export function storedAttributeJson(attribute: Attribute): string {
+  const metadata = [...attribute.metadata].map(
+    ([name, element]) => `${quoted(name)}:{"type":${quoted(element.type)},"value":${JSON.stringify(element.value)}}`,
+  )
+  return `{"type":${quoted(attribute.type)},"value":${JSON.stringify(attribute.value)},"metadata":{${metadata.join(',')}}}`
+}
+
+function isStoredAsRendered(attribute: Attribute): boolean {
+  if (attribute.type === 'geo:json' && renderedValue(attribute) !== attribute.value) return false
+  if (!isRenderedAsIs(attribute.value)) return false
+  for (const element of attribute.metadata.values()) if (!isRenderedAsIs(element.value)) return false
+  return true
+}
+
+/** `dateExpires` of a transient entity is shown only when it is asked for (entities.md §6.3, §16). */
+const isHidden = (name: string, attribute: Attribute): boolean => name === expiryAttribute && isDateType(attribute.type)
+
+/** An entity of a list or of `GET /v2/entities/{id}`. */
+export function renderEntity(entity: Entity, path: string, view: View): string {
+  return renderSelected(entity, path, view, `"id":${quoted(entity.id)},"type":${quoted(entity.type)}`)
+}
+
+/** `GET .../attrs`: as the entity, without id and type. */
+export function renderAttributes(entity: Entity, path: string, view: View): string {
+  return renderSelected(entity, path, view, '')
+}
+
+function renderSelected(entity: Entity, path: string, view: View, head: string): string {
+  const selected = selectAttributes(entity, path, view.attrs)
+  switch (view.mode) {
+    case 'normalized':
+      return `{${joined(head, selected, attribute => renderAttribute(attribute, view.metadata))}}`
+    case 'keyValues':
+      return `{${joined(head, selected, attribute => renderJson(renderedValue(attribute)))}}`
+    case 'values':
+      return `[${selected.map(([, attribute]) => renderJson(renderedValue(attribute))).join(',')}]`
+    case 'unique':
+      return `[${[...new Set(selected.map(([, attribute]) => renderJson(renderedValue(attribute))))].join(',')}]`
+  }
+}
+
+function joined(head: string, selected: readonly Named[], render: (attribute: Attribute) => string): string {
+  const members = selected.map(([name, attribute]) => `${quoted(name)}:${render(attribute)}`)
+  return head === '' ? members.join(',') : [head, ...members].join(',')
+}
+
+/** `{"type":..,"value":..,"metadata":{..}}` (entities.md §12). */
+export function renderAttribute(attribute: Attribute, metadata: readonly string[] | undefined): string {
+  const elements = selectMetadata(attribute, metadata).map(
+    ([name, element]) => `${quoted(name)}:{"type":${quoted(element.type)},"value":${renderJson(element.value)}}`,
+  )
+  const value = renderJson(renderedValue(attribute))
+  return `{"type":${quoted(attribute.type)},"value":${value},"metadata":{${elements.join(',')}}}`
+}
+
+/** The value that is shown: a location's Feature gives its geometry (entities.md §8.2). */
+export function renderedValue(attribute: Attribute): Json {
+  if (attribute.type !== 'geo:json' || ignoresType(attribute.metadata)) return attribute.value
+  return renderedLocation(attribute.value)
+}
+
+type Named = readonly [name: string, attribute: Attribute]
+
+/** The attributes that the `attrs` names mean, in the order in which they are answered (entities.md §6.1). */
+function selectAttributes(entity: Entity, path: string, names: readonly string[] | undefined): Named[] {
+  if (names === undefined) return [...entity.attributes].filter(([name, attribute]) => !isHidden(name, attribute))
+  if (!names.includes('*')) {
+    return [...new Set(names)].flatMap(name => {
+      const attribute = entity.attributes.get(name) ?? builtinAttribute(name, entity, path)
+      return attribute ? [[name, attribute] as const] : []
+    })
+  }
+  const all = [...entity.attributes].filter(
+    ([name, attribute]) => !isHidden(name, attribute) || names.includes(name),
+  ) as Named[]
+  for (const name of builtinAttributes) {
+    if (!names.includes(name) || entity.attributes.has(name)) continue
+    all.push([name, builtinAttribute(name, entity, path) as Attribute])
+  }
+  return all
+}
+
+function builtinAttribute(name: string, entity: Entity, path: string): Attribute | undefined {
+  switch (name) {
+    case 'dateCreated':
+      return builtin('DateTime', renderDateTime(stampMs(entity.created)))
+    case 'dateModified':
+      return builtin('DateTime', renderDateTime(entity.modifiedMs))
+    case 'servicePath':
+      return builtin('Text', path)
+    default:
+      return undefined
+  }
+}
+
+/** A builtin attribute has no metadata, and no times of its own. */
+const noTimeMs = Number.NaN
+
+const builtin = (type: string, value: string): Attribute => ({
+  type,
+  value,
+  metadata: noMetadata,
+  createdMs: noTimeMs,
+  modifiedMs: noTimeMs,
+})
+
+type NamedMetadata = readonly [name: string, element: { readonly type: string; readonly value: Json }]
+
+/** Builtin metadata that queries know (entities.md §13.2), in the order in which they follow `*`. */
+const builtinMetadata = ['dateCreated', 'dateModified'] as const
+
+function selectMetadata(attribute: Attribute, names: readonly string[] | undefined): NamedMetadata[] {
+  if (names === undefined) return [...attribute.metadata]
+  const wanted = names.includes('*')
+    ? [...attribute.metadata.keys(), ...builtinMetadata.filter(n => names.includes(n))]
+    : names
+  return [...new Set(wanted)].flatMap(name => {
+    const element = attribute.metadata.get(name) ?? builtinElement(name, attribute)
+    return element ? [[name, element] as const] : []
+  })
+}
+
+function builtinElement(name: string, attribute: Attribute): NamedMetadata[1] | undefined {
+  if (Number.isNaN(attribute.createdMs)) return undefined
+  if (name === 'dateCreated') return { type: 'DateTime', value: renderDateTime(attribute.createdMs) }
+  if (name === 'dateModified') return { type: 'DateTime', value: renderDateTime(attribute.modifiedMs) }
+  return undefined
+}
+
+const plain = /^[ !#-[\]-~]*$/
+
+/** A name as a JSON string. Nearly all names need no escaping. */
+const quoted = (text: string): string => (plain.test(text) ? `"${text}"` : JSON.stringify(text))

@@ -1,0 +1,160 @@
+// One ring of a polygon: does it cross or touch itself?
+//
+// A sweep after Shamos and Hoey. Vertices are visited from left to right (from bottom to top where they share a longitude),
+// and the edges over the current vertex are kept in their order from bottom to top. Two edges that meet somewhere are
+// neighbours in that order before they do, so only neighbours are compared. That takes n log n steps for every ring,
+// whereas comparing all edges whose longitudes overlap takes n * n for a comb of slanting teeth.
+//
+//   status, bottom to top:   [ edge 4, edge 1, edge 7 ]        an edge i runs from vertex i to vertex i + 1
+//
+// Longitude and latitude are taken as a plane. Arithmetic is that of doubles: vertices nearer to an edge than about
+// 1e-13 degrees may be judged either way.
+
+/** Longitude, latitude, and what else was given (an altitude), which no rule looks at. */
+export type Position = readonly [longitude: number, latitude: number, ...rest: number[]]
+
+/**
+ * Whether a closed ring neither crosses nor touches itself (entities.md §8.2). The last position repeats the first;
+ * positions repeated in a row count once; at least three must remain, and an edge may not run back over the one before.
+ */
+export function isSimpleRing(positions: readonly Position[]): boolean {
+  const ring = new Ring(positions)
+  return ring.size >= 3 && !ring.runsBack() && ring.sweep()
+}
+
+class Ring {
+  /** Vertices, without the closing one. */
+  readonly size: number
+  private readonly x: Float64Array
+  private readonly y: Float64Array
+  /** Of each vertex, its place among all in the order of the sweep. */
+  private readonly rank: Int32Array
+  /** The edges over the current vertex, bottom to top: the first `statusLength` of the array. */
+  private readonly status: Int32Array
+  private statusLength = 0
+
+  constructor(positions: readonly Position[]) {
+    this.x = new Float64Array(positions.length)
+    this.y = new Float64Array(positions.length)
+    let size = 0
+    for (let at = 1; at < positions.length; at++) {
+      const [x, y] = positions[at]!
+      if (x === positions[at - 1]![0] && y === positions[at - 1]![1]) continue
+      this.x[size] = x
+      this.y[size] = y
+      size += 1
+    }
+    this.size = size
+    this.rank = new Int32Array(size)
+    this.status = new Int32Array(size)
+  }
+
+  /** Whether some edge leaves its vertex in the direction from which the edge before came. */
+  runsBack(): boolean {
+    const { x, y, size } = this
+    for (let at = 0; at < size; at++) {
+      const before = at === 0 ? size - 1 : at - 1
+      const after = at === size - 1 ? 0 : at + 1
+      if (this.side(before, at, after) !== 0) continue
+      const forward = (x[at]! - x[before]!) * (x[after]! - x[at]!) + (y[at]! - y[before]!) * (y[after]! - y[at]!)
+      if (forward < 0) return true
+    }
+    return false
+  }
+
+  /** Whether no two edges meet, except those that follow one another, in their common vertex. */
+  sweep(): boolean {
+    const { x, y, size, rank } = this
+    const order = Int32Array.from(x.subarray(0, size), (_, at) => at)
+    order.sort((a, b) => x[a]! - x[b]! || y[a]! - y[b]!)
+    for (let at = 0; at < size; at++) rank[order[at]!] = at
+
+    for (let at = 0; at < size; at++) {
+      const vertex = order[at]!
+      const last = order[at - 1]
+      if (last !== undefined && x[last] === x[vertex] && y[last] === y[vertex]) return false
+      const arriving = vertex === 0 ? size - 1 : vertex - 1
+      // Edges that begin here come in before others leave, so that an edge ending at another one's beginning is seen.
+      if (this.left(arriving) === vertex && !this.enter(arriving)) return false
+      if (this.left(vertex) === vertex && !this.enter(vertex)) return false
+      if (this.right(arriving) === vertex && !this.leave(arriving)) return false
+      if (this.right(vertex) === vertex && !this.leave(vertex)) return false
+    }
+    return true
+  }
+
+  private enter(edge: number): boolean {
+    const { status } = this
+    let low = 0
+    let high = this.statusLength
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.compare(edge, status[middle]!) > 0) low = middle + 1
+      else high = middle
+    }
+    status.copyWithin(low + 1, low, this.statusLength)
+    status[low] = edge
+    this.statusLength += 1
+    return !this.neighboursMeet(low - 1) && !this.neighboursMeet(low)
+  }
+
+  private leave(edge: number): boolean {
+    const at = this.find(edge)
+    this.status.copyWithin(at, at + 1, this.statusLength)
+    this.statusLength -= 1
+    return !this.neighboursMeet(at - 1)
+  }
+
+  private find(edge: number): number {
+    const { status } = this
+    let low = 0
+    let high = this.statusLength - 1
+    while (low <= high) {
+      const middle = (low + high) >>> 1
+      if (status[middle] === edge) return middle
+      if (this.compare(edge, status[middle]!) > 0) low = middle + 1
+      else high = middle - 1
+    }
+    // Rounding has misled the search. The edge is there, since it came in and has not left.
+    return status.subarray(0, this.statusLength).indexOf(edge)
+  }
+
+  /** Positive when edge `a` is above edge `b` at the sweep. The edge that began later is judged by the other's line. */
+  private compare(a: number, b: number): number {
+    if (this.rank[this.left(a)]! < this.rank[this.left(b)]!) return -this.compare(b, a)
+    const left = this.left(b)
+    const right = this.right(b)
+    return this.side(left, right, this.left(a)) || this.side(left, right, this.right(a))
+  }
+
+  /** Whether the edges at `at` and `at + 1` of the status share a point that they may not share. */
+  private neighboursMeet(at: number): boolean {
+    if (at < 0 || at + 1 >= this.statusLength) return false
+    const a = this.status[at]!
+    const b = this.status[at + 1]!
+    const distance = Math.abs(a - b)
+    if (distance === 1 || distance === this.size - 1) return false
+    const [a1, a2, b1, b2] = [this.left(a), this.right(a), this.left(b), this.right(b)]
+    if (this.side(a1, a2, b1) * this.side(a1, a2, b2) > 0 || this.side(b1, b2, a1) * this.side(b1, b2, a2) > 0)
+      return false
+    // Neither lies to one side of the other: they meet, unless both lie on one line, apart from each other.
+    const { rank } = this
+    return rank[a1]! <= rank[b2]! && rank[b1]! <= rank[a2]!
+  }
+
+  private left(edge: number): number {
+    const next = edge + 1 === this.size ? 0 : edge + 1
+    return this.rank[edge]! < this.rank[next]! ? edge : next
+  }
+
+  private right(edge: number): number {
+    const next = edge + 1 === this.size ? 0 : edge + 1
+    return this.rank[edge]! < this.rank[next]! ? next : edge
+  }
+
+  /** 1 when vertex `c` is to the left of the way from `a` to `b`, -1 to the right, 0 on its line. */
+  private side(a: number, b: number, c: number): number {
+    const { x, y } = this
+    return Math.sign((x[b]! - x[a]!) * (y[c]! - y[a]!) - (y[b]! - y[a]!) * (x[c]! - x[a]!))
+  }
+}

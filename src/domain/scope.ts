@@ -1,0 +1,127 @@
+// Where an entity belongs: a tenant and a service path (together: its scope), and from there its shard.
+//
+// Syntax and texts are those of entities.md §3.3 and §3.4. A path in a query may end in `#`: the path and all below it.
+// An update always names one path, so it always goes to one shard (design: "Which shard").
+
+import { type Hash64, xxHash64 } from './hash.js'
+import { pathLevelLengthMax, pathLevelsMax, pathsMax, tenantLengthMax } from './limits.js'
+import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
+
+/** Tenant '' is the default one. The path is absolute and has no wildcard. */
+export interface Scope {
+  readonly tenant: string
+  readonly path: string
+}
+
+/** The whole tenant: what a query without a service path is about. */
+export const allPaths: readonly string[] = ['/#']
+
+const tenantSyntax = /^[a-z0-9_]*$/
+const levelSyntax = /^[A-Za-z0-9_]*$/
+
+/** The tenant that a header names, lower-cased (entities.md §3.3); '' for an empty or absent header. */
+export function parseTenant(header: string): Result<string> {
+  if (header === '') return accepted('')
+  const tenant = header.toLowerCase()
+  if (tenant.length > tenantLengthMax) return refused(refusals.tenantTooLong(tenantLengthMax))
+  if (!tenantSyntax.test(tenant)) return refused(refusals.tenantCharacters)
+  return accepted(tenant)
+}
+
+/** The paths that a header lists, wildcards included (entities.md §3.4); none for an empty or absent header. */
+export function parseServicePaths(header: string): Result<readonly string[]> {
+  const items = header.trim() === '' ? [] : header.split(',')
+  if (items.length > pathsMax) return refused(refusals.pathsTooMany)
+  const paths: string[] = []
+  for (const item of items) {
+    const trimmed = item.trim()
+    const path = trimmed.length > 1 && trimmed.endsWith('/') ? trimmed.slice(0, -1) : trimmed
+    const refusal = checkPath(path)
+    if (refusal) return refused(refusal)
+    paths.push(path)
+  }
+  return accepted(paths)
+}
+
+function checkPath(path: string): Refusal | undefined {
+  if (!path.startsWith('/')) return refusals.pathNotAbsolute
+  if (path === '/') return undefined
+  const levels = path.slice(1).split('/')
+  if (levels.length > pathLevelsMax) return refusals.pathTooDeep
+  for (const [index, level] of levels.entries()) {
+    if (level === '') return refusals.pathEmptyLevel
+    if (level.length > pathLevelLengthMax) return refusals.pathLevelTooLong
+    if (level === '#' && index === levels.length - 1) continue
+    if (!levelSyntax.test(level)) return refusals.pathCharacters
+  }
+  return undefined
+}
+
+/** The texts an update is refused with when it names several paths, or a wildcard (entities.md §3.4). */
+const updateTexts = {
+  PATCH: { list: refusals.pathListInPatch, wildcard: refusals.pathWildcardInPatch },
+  DELETE: { list: refusals.pathListInDelete, wildcard: refusals.pathWildcardInDelete },
+  POST: { list: refusals.pathListInUpdate, wildcard: refusals.pathWildcardInUpdate },
+  PUT: { list: refusals.pathListInUpdate, wildcard: refusals.pathWildcardInUpdate },
+} as const
+
+/** The one path an update acts on: the root scope when the header named none. */
+export function updatePath(paths: readonly string[], verb: keyof typeof updateTexts): Result<string> {
+  if (paths.length > 1) return refused(updateTexts[verb].list)
+  const path = paths[0] ?? '/'
+  if (path.endsWith('#')) return refused(updateTexts[verb].wildcard)
+  return accepted(path)
+}
+
+/** Whether the pattern (a path, or one ending in `/#`) covers the path. */
+export function coversPath(pattern: string, path: string): boolean {
+  if (!pattern.endsWith('/#')) return pattern === path
+  const base = pattern.slice(0, -2)
+  return path.startsWith(base) && (path.length === base.length || path.charCodeAt(base.length) === 0x2f)
+}
+
+/** Whether any of the patterns covers the path. */
+export function anyCoversPath(patterns: readonly string[], path: string): boolean {
+  for (const pattern of patterns) if (coversPath(pattern, path)) return true
+  return false
+}
+
+/** How a data directory spreads its entities: both are powers of two and fixed when it is created. */
+export interface Placement {
+  /** V: number of shards. */
+  readonly shards: number
+  /** Over how many shards one (tenant, path) is spread: 1 keeps it in one, `shards` ignores the path. */
+  readonly spread: number
+}
+
+/** Gives the shard of an entity: ( H(tenant, path) + odd(H(tenant)) * ( H(id) mod spread ) ) mod V. */
+export class ShardMap {
+  readonly placement: Placement
+  /** Hashes of scopes seen; forgotten all at once when there are too many, since they are cheap to find again. */
+  private readonly scopes = new Map<string, { readonly base: number; readonly stride: number }>()
+  private static readonly scopesMax = 100_000
+
+  constructor(placement: Placement) {
+    this.placement = placement
+  }
+
+  // [hot] Once per request.
+  /** The shard where the entity of that id lives, all its types together. */
+  shardOf(tenant: string, path: string, id: string): number {
+    const { base, stride } = this.scope(tenant, path)
+    const step = xxHash64(id).low & (this.placement.spread - 1)
+    return (base + Math.imul(stride, step)) & (this.placement.shards - 1)
+  }
+
+  private scope(tenant: string, path: string): { readonly base: number; readonly stride: number } {
+    const key = `${tenant}\0${path}`
+    const known = this.scopes.get(key)
+    if (known) return known
+    if (this.scopes.size >= ShardMap.scopesMax) this.scopes.clear()
+    const hashed = { base: xxHash64(key).low | 0, stride: oddLow(xxHash64(tenant)) }
+    this.scopes.set(key, hashed)
+    return hashed
+  }
+}
+
+const oddLow = (hash: Hash64): number => hash.low | 1

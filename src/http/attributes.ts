@@ -1,0 +1,141 @@
+// Handlers of /v2/entities/{id}/attrs/{name} and its /value (entities.md §12).
+//
+// A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text better.
+
+import type { AttributeOperations } from '../broker/attributes.js'
+import type { Entities } from '../broker/entities.js'
+import { type Attribute, isDateType, parseSingleAttribute, parseValue } from '../domain/entity.js'
+import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
+import { type Json, renderJson } from '../domain/json.js'
+import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+import { renderAttribute, renderedValue } from '../domain/representation.js'
+import { parseTextValue } from '../domain/text-value.js'
+import { decodeImage } from '../image.js'
+import type { Accept } from './accept.js'
+import { parseJson } from './body.js'
+import { pathId, updateOptions, writeTarget } from './entities.js'
+import type { Reply } from './reply.js'
+import { jsonPayload, originOf, type Request, readScope } from './request.js'
+import { listParameter } from './url.js'
+
+export class AttributeHandlers {
+  private readonly entities: Entities
+  private readonly attributes: AttributeOperations
+
+  constructor(entities: Entities, attributes: AttributeOperations) {
+    this.entities = entities
+    this.attributes = attributes
+  }
+
+  retrieve(request: Request, reply: Reply): void {
+    this.read(request, reply, (attribute, name) => {
+      const metadata = listParameter(request.parameters, 'metadata')
+      if (!request.parameters.options.has('keyValues')) return reply.json(renderAttribute(attribute, metadata))
+      reply.json(`{${JSON.stringify(name)}:${renderJson(renderedValue(attribute))}}`)
+    })
+  }
+
+  retrieveValue(request: Request, reply: Reply): void {
+    this.read(request, reply, attribute => replyValue(attribute, request.accept, reply))
+  }
+
+  update(request: Request, reply: Reply, body: Uint8Array): void {
+    const name = request.components[4] as string
+    const refusal = checkIdentifier('attribute name', name)
+    if (refusal) return reply.refuse(refusal)
+    const id = pathId(request)
+    if (!id.ok) return reply.refuse(id.refusal)
+    const payload = jsonPayload(request, body)
+    if (!payload.ok) return reply.refuse(payload.refusal)
+    const attribute = parseSingleAttribute(name, payload.value)
+    if (!attribute.ok) return reply.refuse(attribute.refusal)
+    const target = writeTarget(request, id.value)
+    if (!target.ok) return reply.refuse(target.refusal)
+    const options = updateOptions(request)
+    this.attributes.update(target.value, name, attribute.value, options, originOf(reply), result => {
+      if (result.ok) reply.done()
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  updateValue(request: Request, reply: Reply, body: Uint8Array): void {
+    const place = pathPlace(request)
+    if (!place.ok) return reply.refuse(place.refusal)
+    const value = request.contentType === 'text/plain' ? textValue(body) : jsonValue(body)
+    if (!value.ok) return reply.refuse(value.refusal)
+    const { id, name } = place.value
+    const target = writeTarget(request, id)
+    if (!target.ok) return reply.refuse(target.refusal)
+    const forced = request.parameters.options.has('forcedUpdate')
+    this.attributes.updateValue(target.value, name, value.value, forced, originOf(reply), result => {
+      if (result.ok) reply.done()
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  remove(request: Request, reply: Reply): void {
+    const place = pathPlace(request)
+    if (!place.ok) return reply.refuse(place.refusal)
+    const { id, name } = place.value
+    const target = writeTarget(request, id)
+    if (!target.ok) return reply.refuse(target.refusal)
+    this.attributes.remove(target.value, name, originOf(reply), result => {
+      if (result.ok) reply.done()
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  /** The one attribute that the path names, wherever it may lie. */
+  private read(request: Request, reply: Reply, onAttribute: (attribute: Attribute, name: string) => void): void {
+    const place = pathPlace(request)
+    if (!place.ok) return reply.refuse(place.refusal)
+    const scope = readScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    const { id, name } = place.value
+    const target = { ...scope.value, id, type: request.parameters.values.get('type') }
+    this.entities.retrieve(target, result => {
+      if (!result.ok) return reply.refuse(result.refusal)
+      const attribute = decodeImage(result.value.image).attributes.get(name)
+      if (attribute) onAttribute(attribute, name)
+      else reply.refuse(refusals.attributeNotFound)
+    })
+  }
+}
+
+/** The id and attribute name of the path (entities.md §1.6). */
+function pathPlace(request: Request): Result<{ readonly id: string; readonly name: string }> {
+  const id = pathId(request)
+  if (!id.ok) return id
+  const name = request.components[4] as string
+  if (name !== '' && !hasIdentifierCharacters(name)) return refused(refusals.charactersInPath)
+  const refusal = checkIdentifier('attribute name', name)
+  return refusal ? refused(refusal) : accepted({ id: id.value, name })
+}
+
+function jsonValue(body: Uint8Array): Result<Json> {
+  const payload = parseJson(body)
+  return payload.ok ? parseValue(payload.value) : payload
+}
+
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
+
+function textValue(body: Uint8Array): Result<Json> {
+  let text: string
+  try {
+    text = strictUtf8.decode(body)
+  } catch {
+    return refused(refusals.textUnknown)
+  }
+  return parseTextValue(text)
+}
+
+/** A value alone, in the form that the client takes (entities.md §12.4). */
+function replyValue(attribute: Attribute, accept: Accept, reply: Reply): void {
+  const value = renderedValue(attribute)
+  if (typeof value === 'object' && value !== null) {
+    if (!accept.json && !accept.text) return reply.refuse(refusals.acceptForCompound)
+    return accept.prefersText || !accept.json ? reply.text(renderJson(value)) : reply.json(renderJson(value))
+  }
+  if (!accept.text) return reply.refuse(refusals.acceptTextForScalar)
+  reply.text(typeof value === 'string' && isDateType(attribute.type) ? value : renderJson(value))
+}

@@ -1,0 +1,156 @@
+// The bytes of a body as JSON, refusing what JSON.parse would let pass: keys that stand twice, nesting without end, numbers beyond
+// a double, lone surrogates, bytes that are not UTF-8 (entities.md §1.5, §5.2).
+//
+// One pass over the bytes counts structural colons and depth; one walk over the parsed value counts its keys. Only when the two
+// counts differ has a key been swallowed, and only then a slow parser looks for it. Nothing here recurses deeper than
+// `documentDepthMax`, because deeper documents are refused before they are parsed.
+
+import { isUtf8 } from 'node:buffer'
+import type { Payload } from '../domain/entity.js'
+import type { Json } from '../domain/json.js'
+import { valueDepthMax } from '../domain/limits.js'
+import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+
+/** A value may nest 50 levels; around it stand an entity, an attribute, its metadata, and a batch. */
+const documentDepthMax = valueDepthMax + 10
+
+const quote = 0x22
+const backslash = 0x5c
+
+/** What a pass over the bytes tells. */
+interface Scan {
+  readonly colons: number
+  readonly depth: number
+  readonly ascii: boolean
+  readonly escapes: boolean
+}
+
+// [hot] Once per body, about 1 ns a byte.
+function scan(bytes: Uint8Array): Scan {
+  let colons = 0
+  let depth = 0
+  let deepest = 0
+  let ascii = true
+  let escapes = false
+  const { length } = bytes
+  for (let at = 0; at < length; at++) {
+    const byte = bytes[at]!
+    if (byte === quote) {
+      for (at++; at < length; at++) {
+        const inside = bytes[at]!
+        if (inside === quote) break
+        if (inside === backslash) {
+          escapes = true
+          at++
+        } else if (inside > 0x7f) {
+          ascii = false
+        }
+      }
+    } else if (byte === 0x3a) {
+      colons++
+    } else if (byte === 0x7b || byte === 0x5b) {
+      if (++depth > deepest) deepest = depth
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth--
+    } else if (byte > 0x7f) {
+      ascii = false
+    }
+  }
+  return { colons, depth: deepest, ascii, escapes }
+}
+
+/** The JSON of a body. */
+export function parseJson(bytes: Uint8Array): Result<Payload> {
+  const { colons, depth, ascii, escapes } = scan(bytes)
+  if (depth > documentDepthMax) return refused(refusals.nestedTooDeep(valueDepthMax))
+  if (!ascii && !isUtf8(bytes)) return refused(refusals.notJson)
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const text = buffer.toString(ascii ? 'latin1' : 'utf8')
+  let value: Json
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return refused(refusals.notJson)
+  }
+  const keys = countKeys(value, escapes)
+  if (keys < 0) return refused(refusals.notJson)
+  return accepted({ value, duplicates: keys === colons ? [] : findDuplicates(text), deep: depth > valueDepthMax })
+}
+
+/** How many keys a value has at all depths; negative when it holds a number beyond a double or a lone surrogate. */
+function countKeys(value: Json, checkStrings: boolean): number {
+  if (typeof value === 'number') return Number.isFinite(value) ? 0 : Number.NEGATIVE_INFINITY
+  if (typeof value === 'string') return checkStrings && !value.isWellFormed() ? Number.NEGATIVE_INFINITY : 0
+  if (typeof value !== 'object' || value === null) return 0
+  let keys = 0
+  if (Array.isArray(value)) {
+    for (const item of value) keys += countKeys(item, checkStrings)
+    return keys
+  }
+  const object = value as { readonly [key: string]: Json }
+  for (const key of Object.keys(object)) {
+    if (checkStrings && !key.isWellFormed()) return Number.NEGATIVE_INFINITY
+    keys += 1 + countKeys(object[key] as Json, checkStrings)
+  }
+  return keys
+}
+
+type Path = readonly (string | number)[]
+
+/** Where keys stand twice in a text that is valid JSON. */
+function findDuplicates(text: string): Path[] {
+  const duplicates: Path[] = []
+  let at = 0
+  const skipBlanks = () => {
+    while (text.charCodeAt(at) <= 0x20) at++
+  }
+  const readString = (): string => {
+    const start = at
+    for (at++; text[at] !== '"'; at++) if (text[at] === '\\') at++
+    at++
+    return JSON.parse(text.slice(start, at))
+  }
+  const readValue = (path: Path): void => {
+    skipBlanks()
+    const first = text[at]
+    if (first === '"') {
+      readString()
+    } else if (first === '{') {
+      readMembers(path)
+    } else if (first === '[') {
+      readItems(path)
+    } else {
+      while (at < text.length && !/[\s,\]}]/.test(text[at]!)) at++
+    }
+    skipBlanks()
+  }
+  const readMembers = (path: Path): void => {
+    const seen = new Set<string>()
+    at++
+    skipBlanks()
+    while (text[at] !== '}') {
+      const key = readString()
+      const here = [...path, key]
+      if (seen.has(key)) duplicates.push(here)
+      seen.add(key)
+      skipBlanks()
+      at++
+      readValue(here)
+      if (text[at] === ',') at++
+      skipBlanks()
+    }
+    at++
+  }
+  const readItems = (path: Path): void => {
+    at++
+    skipBlanks()
+    for (let index = 0; text[at] !== ']'; index++) {
+      readValue([...path, index])
+      if (text[at] === ',') at++
+      skipBlanks()
+    }
+    at++
+  }
+  readValue([])
+  return duplicates
+}

@@ -1,0 +1,144 @@
+// Handlers of /v2/entities, /v2/entities/{id} and /v2/entities/{id}/attrs (entities.md §10, §11).
+//
+// A handler reads what is special to its operation, asks the broker, and hands the result to the reply. The order inside each is that
+// of entities.md §1.1: path identifiers, payload, tenant and scope, operation.
+
+import type { Entities } from '../broker/entities.js'
+import { parseAttributes, parseEntity } from '../domain/entity.js'
+import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
+import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
+import { renderAttributes } from '../domain/representation.js'
+import type { UpdateOptions } from '../domain/update.js'
+import { decodeImage } from '../image.js'
+import type { AttributesRequest, Target } from '../messages.js'
+import type { Reply } from './reply.js'
+import { entityBytes, listBytes, viewOf } from './representation.js'
+import { jsonPayload, originOf, type Request, readScope, writeScope } from './request.js'
+import { listParameter } from './url.js'
+
+/** Parameters whose meaning is not built yet: ignoring a filter would answer something else than was asked. */
+const unknownFilters = ['q', 'mq', 'georel', 'geometry', 'coords', 'orderBy', 'idPattern', 'typePattern']
+
+export const updateOptions = ({ parameters: { options } }: Request): UpdateOptions => ({
+  overrideMetadata: options.has('overrideMetadata'),
+  forcedUpdate: options.has('forcedUpdate'),
+})
+
+/** The id of the path (entities.md §1.6). */
+export function pathId(request: Request): Result<string> {
+  const id = request.components[2] as string
+  if (id !== '' && !hasIdentifierCharacters(id)) return refused(refusals.charactersInPath)
+  const refusal = checkIdentifier('entity id', id)
+  return refusal ? refused(refusal) : accepted(id)
+}
+
+/** The entity that a write names: id of the path, `type` parameter, scope. */
+export function writeTarget(request: Request, id: string): Result<Target> {
+  const scope = writeScope(request)
+  if (!scope.ok) return scope
+  return accepted({ ...scope.value, id, type: request.parameters.values.get('type') })
+}
+
+export class EntityHandlers {
+  private readonly entities: Entities
+
+  constructor(entities: Entities) {
+    this.entities = entities
+  }
+
+  create(request: Request, reply: Reply, body: Uint8Array): void {
+    const { options } = request.parameters
+    const payload = jsonPayload(request, body)
+    if (!payload.ok) return reply.refuse(payload.refusal)
+    const entity = parseEntity(payload.value, options.has('keyValues'))
+    if (!entity.ok) return reply.refuse(entity.refusal)
+    const scope = writeScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    const upsert = options.has('upsert')
+    const { id, type } = entity.value
+    this.entities.create(scope.value, entity.value, upsert, updateOptions(request), originOf(reply), result => {
+      if (result.ok) reply.created(`/v2/entities/${id}?type=${type}`, upsert)
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  list(request: Request, reply: Reply): void {
+    const { parameters } = request
+    const { values, limit, offset, options } = parameters
+    const conflict = incompatible(values)
+    if (conflict) return reply.refuse(conflict)
+    const filter = unknownFilters.find(name => values.has(name))
+    if (filter) return reply.refuse(refusals.notImplemented(`the parameter ${filter} is not supported yet`))
+    const scope = readScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    const ids = listParameter(parameters, 'id')
+    const types = listParameter(parameters, 'type')
+    this.entities.list({ ...scope.value, ids, types, offset, limit }, result => {
+      if (!result.ok) return reply.refuse(result.refusal)
+      const { entities, total } = result.value
+      reply.json(listBytes(entities, viewOf(parameters)), options.has('count') ? total : undefined)
+    })
+  }
+
+  retrieve(request: Request, reply: Reply): void {
+    const id = pathId(request)
+    if (!id.ok) return reply.refuse(id.refusal)
+    const scope = readScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    const { parameters } = request
+    const { tenant, paths } = scope.value
+    const type = parameters.values.get('type')
+    this.entities.retrieve({ tenant, paths, id: id.value, type }, result => {
+      if (!result.ok) return reply.refuse(result.refusal)
+      if (request.components.length === 3) return reply.json(entityBytes(result.value, viewOf(parameters)))
+      const { image, path } = result.value
+      reply.json(renderAttributes(decodeImage(image), path, viewOf(parameters)))
+    })
+  }
+
+  append(request: Request, reply: Reply, body: Uint8Array): void {
+    this.changeAttributes(request.parameters.options.has('append') ? 'appendStrict' : 'append', request, reply, body)
+  }
+
+  update(request: Request, reply: Reply, body: Uint8Array): void {
+    this.changeAttributes('update', request, reply, body)
+  }
+
+  replace(request: Request, reply: Reply, body: Uint8Array): void {
+    this.changeAttributes('replace', request, reply, body)
+  }
+
+  private changeAttributes(kind: AttributesRequest['kind'], request: Request, reply: Reply, body: Uint8Array): void {
+    const id = pathId(request)
+    if (!id.ok) return reply.refuse(id.refusal)
+    const payload = jsonPayload(request, body)
+    if (!payload.ok) return reply.refuse(payload.refusal)
+    const attributes = parseAttributes(payload.value, request.parameters.options.has('keyValues'))
+    if (!attributes.ok) return reply.refuse(attributes.refusal)
+    const target = writeTarget(request, id.value)
+    if (!target.ok) return reply.refuse(target.refusal)
+    const options = updateOptions(request)
+    this.entities.changeAttributes(kind, target.value, attributes.value, options, originOf(reply), result => {
+      if (result.ok) reply.done()
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  remove(request: Request, reply: Reply): void {
+    const id = pathId(request)
+    if (!id.ok) return reply.refuse(id.refusal)
+    const target = writeTarget(request, id.value)
+    if (!target.ok) return reply.refuse(target.refusal)
+    this.entities.remove(target.value, originOf(reply), result => {
+      if (result.ok) reply.done()
+      else reply.refuse(result.refusal)
+    })
+  }
+}
+
+/** Parameters that exclude each other (entities.md §10.1). */
+function incompatible(values: ReadonlyMap<string, string>): Refusal | undefined {
+  if (values.has('id') && values.has('idPattern')) return refusals.idAndIdPattern
+  if (values.has('type') && values.has('typePattern')) return refusals.typeAndTypePattern
+  return undefined
+}

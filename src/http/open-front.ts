@@ -1,0 +1,28 @@
+// Which HTTP front serves: the one that was asked for, or the best this platform has.
+//
+// uWebSockets.js is several times faster and comes as a binary for common platforms only. Where nobody has chosen, its
+// absence costs a warning; where somebody has, it is an error: he would find out under load.
+//
+// Not here: how they serve (uws-front, node-front).
+
+import type { Logger } from '../ports.js'
+import type { Front, FrontHandler, FrontOptions } from './front.js'
+import { openNodeFront } from './node-front.js'
+import { openUwsFront, UwsMissing } from './uws-front.js'
+
+/** Opens the front named by `kind`; undefined: uws where its binary loads, else node and one line of warning. */
+export async function openFront(
+  kind: 'uws' | 'node' | undefined,
+  options: FrontOptions,
+  handler: FrontHandler,
+  logger: Logger,
+): Promise<Front> {
+  if (kind === 'node') return openNodeFront(options, handler)
+  try {
+    return await openUwsFront(options, handler)
+  } catch (error) {
+    if (kind === 'uws' || !(error instanceof UwsMissing)) throw error
+    logger.warn(`${error.message}: serving with node:http, which is slower`)
+    return openNodeFront(options, handler)
+  }
+}

@@ -1,0 +1,50 @@
+// What of an entity a request wants to see (entities.md §6), and found entities as the bytes of an answer.
+//
+// The usual answer, an entity as it is stored, is sent without being parsed or rendered.
+
+import { fullView, isFullView, type Mode, renderEntity, type View } from '../domain/representation.js'
+import { decodeImage, imageJson, isAnswer } from '../image.js'
+import type { Found } from '../messages.js'
+import { listParameter, type Parameters } from './url.js'
+
+/** The view that `options`, `attrs` and `metadata` ask for. */
+export function viewOf(parameters: Parameters): View {
+  if (parameters.values.size === 0) return fullView
+  const { options } = parameters
+  const mode: Mode = options.has('keyValues')
+    ? 'keyValues'
+    : options.has('values')
+      ? 'values'
+      : options.has('unique')
+        ? 'unique'
+        : 'normalized'
+  return { mode, attrs: attrsOf(parameters), metadata: listParameter(parameters, 'metadata') }
+}
+
+/** The deprecated options name a builtin that `attrs` may name as well (entities.md §6.5). */
+function attrsOf(parameters: Parameters): readonly string[] | undefined {
+  const named = listParameter(parameters, 'attrs')
+  const builtins = ['dateCreated', 'dateModified'].filter(name => parameters.options.has(name))
+  return builtins.length === 0 ? named : [...(named ?? ['*']), ...builtins]
+}
+
+/** One entity as JSON. */
+export function entityBytes({ image, path }: Found, view: View): Uint8Array | string {
+  return isFullView(view) && isAnswer(image) ? imageJson(image) : renderEntity(decodeImage(image), path, view)
+}
+
+const opening = Buffer.from('[')
+const comma = Buffer.from(',')
+const closing = Buffer.from(']')
+
+/** A list of entities as JSON. */
+export function listBytes(entities: readonly Found[], view: View): Uint8Array {
+  const parts: Uint8Array[] = [opening]
+  for (const [index, found] of entities.entries()) {
+    if (index > 0) parts.push(comma)
+    const bytes = entityBytes(found, view)
+    parts.push(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
+  }
+  parts.push(closing)
+  return Buffer.concat(parts)
+}

@@ -1,0 +1,151 @@
+// The head of a request: everything before its body, checked in the order of entities.md §1.1, and the payload after it.
+//
+// Headers of both vocabularies are read (`Ctx-*` wins) and the answer speaks the one the client spoke. What a handler needs is
+// copied here at once, because a front forgets a request when `onRequest` returns.
+
+import type { Payload } from '../domain/entity.js'
+import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
+import type { Origin } from '../messages.js'
+import type { Chance } from '../ports.js'
+import { type Accept, acceptAll, parseAccept } from './accept.js'
+import { parseJson } from './body.js'
+import type { Exchange } from './front.js'
+import { Reply, type Vocabulary } from './reply.js'
+import { type Parameters, parseParameters, parsePath } from './url.js'
+
+/** What the HTTP layer needs to know of the configuration. */
+export interface HttpSettings {
+  readonly bodyBytesMax: number
+  /** Whether the tenant header selects data (`-multiservice`); its syntax is checked either way. */
+  readonly tenants: boolean
+}
+
+const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
+
+/** The correlator and the vocabulary of a request, and with them the means to answer it. */
+export function replyTo(exchange: Exchange, chance: Chance): Reply {
+  const own = exchange.header('ctx-correlator')
+  const other = own === '' ? exchange.header('fiware-correlator') : ''
+  return new Reply(exchange, vocabularyOf(exchange, own, other), own || other || chance.uuid())
+}
+
+function vocabularyOf(exchange: Exchange, own: string, other: string): Vocabulary {
+  if (own !== '' || exchange.header('ctx-service') !== '' || exchange.header('ctx-servicepath') !== '') return 'Ctx'
+  if (other !== '' || exchange.header('fiware-service') !== '' || exchange.header('fiware-servicepath') !== '')
+    return 'Fiware'
+  return 'Ctx'
+}
+
+/** A request whose head has passed its checks. */
+export interface Request {
+  readonly method: string
+  readonly components: readonly string[]
+  readonly parameters: Parameters
+  readonly accept: Accept
+  /** Without parameters; '' when there is no body. */
+  readonly contentType: string
+  readonly hasBody: boolean
+  /** As sent; checked only after the payload (entities.md §1.1). */
+  readonly tenantHeader: string
+  /** Empty when the header was absent. */
+  readonly paths: readonly string[]
+  readonly tenants: boolean
+}
+
+/** Reads and checks the head (entities.md §1.1, checks 1 to 8). */
+export function readHead(exchange: Exchange, settings: HttpSettings): Result<Request> {
+  const { method } = exchange
+  const length = Number(exchange.header('content-length') || 0)
+  if (length > settings.bodyBytesMax) return refused(refusals.payloadTooLarge(length, settings.bodyBytesMax))
+  const components = parsePath(exchange.path)
+  if (!components.ok) return components
+  const paths = readPaths(exchange, method)
+  if (!paths.ok) return paths
+  const hasBody = length > 0
+  const typeHeader = exchange.header('content-type')
+  const contentType = hasBody ? readContentType(typeHeader) : accepted('')
+  if (!contentType.ok) return contentType
+  const parameters = parseParameters(exchange.query)
+  if (!parameters.ok) return parameters
+  const accept = readAccept(exchange, components.value.at(-1) === 'value')
+  if (!accept.ok) return accept
+  if (!hasBody && (method === 'GET' || method === 'DELETE') && typeHeader !== '')
+    return refused(refusals.contentTypeWithoutBody)
+  if (!hasBody && verbsWithBody.has(method)) return refused(refusals.lengthRequired)
+  return accepted({
+    method,
+    components: components.value,
+    parameters: parameters.value,
+    accept: accept.value,
+    contentType: contentType.value,
+    hasBody,
+    tenantHeader: exchange.header('ctx-service') || exchange.header('fiware-service'),
+    paths: paths.value,
+    tenants: settings.tenants,
+  })
+}
+
+function readPaths(exchange: Exchange, method: string): Result<readonly string[]> {
+  const header = exchange.header('ctx-servicepath') || exchange.header('fiware-servicepath')
+  if (header === '') return accepted([])
+  const paths = parseServicePaths(header)
+  if (!paths.ok) return paths
+  if (method === 'PATCH' || method === 'DELETE') {
+    const one = updatePath(paths.value, method)
+    if (!one.ok) return one
+  }
+  return paths
+}
+
+/** `text/plain` passes here and is refused by operations that take JSON only (operations.md §8.1). */
+function readContentType(header: string): Result<string> {
+  if (header === '') return refused(refusals.noContentType)
+  const semicolon = header.indexOf(';')
+  const type = (semicolon < 0 ? header : header.slice(0, semicolon)).trim()
+  if (type === 'application/json' || type === 'text/plain') return accepted(type)
+  return refused(refusals.contentType(type))
+}
+
+function readAccept(exchange: Exchange, isValuePath: boolean): Result<Accept> {
+  const header = exchange.header('accept')
+  if (header === '' && !exchange.hasHeader('accept')) return accepted(acceptAll)
+  const accept = parseAccept(header)
+  if (!accept.ok) return accept
+  const { json } = accept.value
+  return json || isValuePath ? accept : refused(refusals.acceptJson)
+}
+
+/** The tenant whose data the request is about. */
+export function tenantOf(request: Request): Result<string> {
+  const tenant = parseTenant(request.tenantHeader)
+  if (!tenant.ok) return tenant
+  return request.tenants ? tenant : accepted('')
+}
+
+/** The one scope that a write acts on (entities.md §3.4). */
+export function writeScope(request: Request): Result<Scope> {
+  const tenant = tenantOf(request)
+  if (!tenant.ok) return tenant
+  const path = updatePath(request.paths, request.method as 'POST' | 'PUT' | 'PATCH' | 'DELETE')
+  return path.ok ? accepted({ tenant: tenant.value, path: path.value }) : path
+}
+
+/** Where a read looks: the paths of the header, or all of the tenant. */
+export function readScope(request: Request): Result<{ readonly tenant: string; readonly paths: readonly string[] }> {
+  const tenant = tenantOf(request)
+  if (!tenant.ok) return tenant
+  return accepted({ tenant: tenant.value, paths: request.paths.length === 0 ? allPaths : request.paths })
+}
+
+/** The body of an operation that takes JSON only. */
+export function jsonPayload(request: Request, body: Uint8Array): Result<Payload> {
+  if (request.contentType !== 'application/json') return refused(refusals.contentType(request.contentType))
+  return parseJson(body)
+}
+
+/** What the owner of a shard is told of where a write comes from. */
+export function originOf(reply: Reply): Origin {
+  const semicolon = reply.correlator.indexOf(';')
+  return { correlatorRoot: semicolon < 0 ? reply.correlator : reply.correlator.slice(0, semicolon) }
+}

@@ -1,0 +1,82 @@
+// The table of contents: every path and method that is served, and who serves it. The order of methods is that of the `Allow` header
+// (entities.md §1.7).
+
+import type { AttributeHandlers } from './attributes.js'
+import type { EntityHandlers } from './entities.js'
+import type { Reply } from './reply.js'
+import type { Request } from './request.js'
+import type { ServiceHandlers } from './service.js'
+
+type Plain = (request: Request, reply: Reply) => void
+type WithBody = (request: Request, reply: Reply, body: Uint8Array) => void
+
+/** Methods of one path. Those in `read` look at no body. */
+export interface Route {
+  readonly allow: string
+  readonly read: ReadonlyMap<string, Plain>
+  readonly write: ReadonlyMap<string, WithBody>
+}
+
+type Served = readonly [method: string, serve: Plain | WithBody]
+
+/** Methods whose handlers take the body; all others are answered without one. */
+const methodsWithBody = new Set(['POST', 'PUT', 'PATCH'])
+
+function route(...served: Served[]): Route {
+  return {
+    allow: served.map(([method]) => method).join(', '),
+    read: new Map(served.filter((one): one is readonly [string, Plain] => !methodsWithBody.has(one[0]))),
+    write: new Map(served.filter(one => methodsWithBody.has(one[0]))),
+  }
+}
+
+export type Router = (components: readonly string[]) => Route | undefined
+
+/** The routes of a broker. A component in braces stands for any single component, the empty one included. */
+export function routesOf(entities: EntityHandlers, attributes: AttributeHandlers, service: ServiceHandlers): Router {
+  return router({
+    '/v2': route(['GET', service.entryPoint]),
+    '/v2/entities': route(
+      ['POST', (request: Request, reply: Reply, body: Uint8Array) => entities.create(request, reply, body)],
+      ['GET', (request: Request, reply: Reply) => entities.list(request, reply)],
+    ),
+    '/v2/entities/{id}': route(
+      ['GET', (request: Request, reply: Reply) => entities.retrieve(request, reply)],
+      ['DELETE', (request: Request, reply: Reply) => entities.remove(request, reply)],
+    ),
+    '/v2/entities/{id}/attrs': route(
+      ['GET', (request: Request, reply: Reply) => entities.retrieve(request, reply)],
+      ['PATCH', (request: Request, reply: Reply, body: Uint8Array) => entities.update(request, reply, body)],
+      ['POST', (request: Request, reply: Reply, body: Uint8Array) => entities.append(request, reply, body)],
+      ['PUT', (request: Request, reply: Reply, body: Uint8Array) => entities.replace(request, reply, body)],
+    ),
+    '/v2/entities/{id}/attrs/{name}': route(
+      ['GET', (request: Request, reply: Reply) => attributes.retrieve(request, reply)],
+      ['PUT', (request: Request, reply: Reply, body: Uint8Array) => attributes.update(request, reply, body)],
+      ['DELETE', (request: Request, reply: Reply) => attributes.remove(request, reply)],
+    ),
+    '/v2/entities/{id}/attrs/{name}/value': route(
+      ['GET', (request: Request, reply: Reply) => attributes.retrieveValue(request, reply)],
+      ['PUT', (request: Request, reply: Reply, body: Uint8Array) => attributes.updateValue(request, reply, body)],
+    ),
+    '/version': route(['GET', (request: Request, reply: Reply) => service.version(request, reply)]),
+    '/health/live': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
+    '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),
+  })
+}
+
+function router(table: Readonly<Record<string, Route>>): Router {
+  const byLength = new Map<number, { readonly pattern: readonly string[]; readonly route: Route }[]>()
+  for (const [path, served] of Object.entries(table)) {
+    const pattern = path.slice(1).split('/')
+    const same = byLength.get(pattern.length) ?? []
+    byLength.set(pattern.length, [...same, { pattern, route: served }])
+  }
+  return components => byLength.get(components.length)?.find(({ pattern }) => matches(pattern, components))?.route
+}
+
+function matches(pattern: readonly string[], components: readonly string[]): boolean {
+  for (const [index, component] of pattern.entries())
+    if (component !== components[index] && !component.startsWith('{')) return false
+  return true
+}

@@ -1,0 +1,67 @@
+// From an exchange of the front to a handler: head, route, body (entities.md §1.1). Failures end here, are logged once, and become a 500.
+
+import { refusals } from '../domain/refusal.js'
+import type { Chance, Logger } from '../ports.js'
+import type { BodyHandler, Exchange, FrontHandler } from './front.js'
+import type { Reply } from './reply.js'
+import { type HttpSettings, readHead, replyTo } from './request.js'
+import type { Router } from './routes.js'
+
+export class Server implements FrontHandler {
+  private readonly route: Router
+  private readonly settings: HttpSettings
+  private readonly chance: Chance
+  private readonly logger: Logger
+
+  constructor(route: Router, settings: HttpSettings, chance: Chance, logger: Logger) {
+    this.route = route
+    this.settings = settings
+    this.chance = chance
+    this.logger = logger
+  }
+
+  // [hot] Once per request.
+  onRequest(exchange: Exchange): BodyHandler | undefined {
+    const reply = replyTo(exchange, this.chance)
+    try {
+      return this.serve(exchange, reply)
+    } catch (error) {
+      this.fail(reply, error as Error)
+      return undefined
+    }
+  }
+
+  private serve(exchange: Exchange, reply: Reply): BodyHandler | undefined {
+    const head = readHead(exchange, this.settings)
+    if (!head.ok) {
+      reply.refuse(head.refusal)
+      return undefined
+    }
+    const request = head.value
+    const route = this.route(request.components)
+    if (!route) {
+      reply.refuse(refusals.unknownPath)
+      return undefined
+    }
+    const write = route.write.get(request.method)
+    if (write) {
+      return body => {
+        try {
+          write(request, reply, body)
+        } catch (error) {
+          this.fail(reply, error as Error)
+        }
+      }
+    }
+    const read = route.read.get(request.method)
+    if (read) read(request, reply)
+    else reply.refuse(refusals.method, route.allow)
+    return undefined
+  }
+
+  /** A broken invariant or a failed read: this request ends, the others go on. */
+  private fail(reply: Reply, error: Error): void {
+    this.logger.error(`Runtime Error (${error.stack ?? error.message})`, { correlator: reply.correlator })
+    reply.refuse(refusals.failure('internal error'))
+  }
+}

@@ -1,0 +1,90 @@
+// What the service says of itself: entry point, version, health (entities.md §19, operations.md §4.1).
+
+import { refusals } from '../domain/refusal.js'
+import type { Clock } from '../ports.js'
+import type { Reply } from './reply.js'
+import type { Request } from './request.js'
+
+/** What is told by `GET /version`. */
+export interface ProductFacts {
+  readonly version: string
+  /** Names and versions of what the program stands on, by the role that the answer's fixed keys name. */
+  readonly libraries: Readonly<Record<string, string>>
+  readonly machine: string
+  readonly runtime: string
+}
+
+/** The release of the reference whose interface is spoken: existing tools read it. */
+const interfaceRelease = '3.12.0'
+
+const entryPoint = JSON.stringify({
+  entities_url: '/v2/entities',
+  types_url: '/v2/types',
+  subscriptions_url: '/v2/subscriptions',
+  registrations_url: '/v2/registrations',
+})
+
+/** Keys of `libversions` that tools expect, each with the role that takes its place here. */
+const libraryRoles = {
+  boost: 'regex',
+  libcurl: 'client',
+  libmosquitto: 'mqtt',
+  libmicrohttpd: 'server',
+  openssl: 'tls',
+  rapidjson: 'json',
+  mongoc: 'store',
+  bson: 'none',
+} as const
+
+export class ServiceHandlers {
+  private readonly facts: ProductFacts
+  private readonly clock: Clock
+  private readonly startedMs: number
+  private readonly isReady: () => boolean
+
+  constructor(facts: ProductFacts, clock: Clock, isReady: () => boolean) {
+    this.facts = facts
+    this.clock = clock
+    this.startedMs = clock.monoMs()
+    this.isReady = isReady
+  }
+
+  readonly entryPoint = (_request: Request, reply: Reply): void => reply.json(entryPoint)
+
+  version(_request: Request, reply: Reply): void {
+    const { version, libraries, machine, runtime } = this.facts
+    const libversions = Object.fromEntries(
+      Object.entries(libraryRoles).map(([key, role]) => [key, libraries[role] ?? 'none']),
+    )
+    const orion = {
+      version: interfaceRelease,
+      uptime: uptime(this.clock.monoMs() - this.startedMs),
+      git_hash: 'nogitversion',
+      compile_time: 'nocompiletime',
+      compiled_by: 'nobody',
+      compiled_in: runtime,
+      release_date: 'noreleasedate',
+      machine,
+      doc: '/v2',
+      libversions,
+    }
+    reply.json(JSON.stringify({ orion, orrery: { version, runtime, libraries } }))
+  }
+
+  /** The process answers. */
+  live(_request: Request, reply: Reply): void {
+    reply.json('{"status":"live"}')
+  }
+
+  /** The node takes requests: its store works and it is not stopping. */
+  ready(_request: Request, reply: Reply): void {
+    if (this.isReady()) reply.json('{"status":"ready"}')
+    else reply.refuse(refusals.unavailable('the node is stopping or its store has failed'))
+  }
+}
+
+function uptime(ms: number): string {
+  const seconds = Math.floor(ms / 1000)
+  const days = Math.floor(seconds / 86_400)
+  return `${days} d, ${Math.floor(seconds / 3600) % 24} h, ${Math.floor(seconds / 60) % 60} m, ${seconds % 60} s`
+}

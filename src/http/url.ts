@@ -1,0 +1,132 @@
+// The request line taken apart: path components and URL parameters, with the checks that need nothing else (entities.md §1.6, §1.8).
+//
+// A path is percent-decoded once, before it is split, so an encoded slash is a slash. In a query string `+` means a blank. Both
+// may hold any character but the eight forbidden ones; the parameters of the query languages have exceptions of their own.
+
+import { pageLimitDefault, pageLimitMax } from '../domain/limits.js'
+import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+
+const forbidden = /[<>"'=;()]/
+const encodedByte = /%[0-9A-Fa-f]{2}/
+
+/** Bytes behind the percent signs; what is no UTF-8 becomes U+FFFD and is refused as a character later. */
+function decode(text: string): string {
+  if (!encodedByte.test(text)) return text
+  return Buffer.from(
+    text.replace(/%([0-9A-Fa-f]{2})|[^%]+|%/g, (piece, hex: string | undefined) =>
+      hex === undefined ? Buffer.from(piece).toString('latin1') : String.fromCharCode(Number.parseInt(hex, 16)),
+    ),
+    'latin1',
+  ).toString()
+}
+
+/** The components of a path; one trailing slash is dropped. */
+export function parsePath(path: string): Result<readonly string[]> {
+  const decoded = decode(path)
+  if (forbidden.test(decoded)) return refused(refusals.charactersInPath)
+  const whole = decoded.length > 1 && decoded.endsWith('/') ? decoded.slice(1, -1) : decoded.slice(1)
+  return accepted(whole.split('/'))
+}
+
+/** Words of `options` (entities.md §1.8). */
+const optionWords = new Set([
+  'count',
+  'normalized',
+  'values',
+  'keyValues',
+  'unique',
+  'append',
+  'upsert',
+  'forcedUpdate',
+  'overrideMetadata',
+  'flowControl',
+  'skipForwarding',
+  'noAttrDetail',
+  'fullCounters',
+  'skipInitialNotification',
+  'dateCreated',
+  'dateModified',
+])
+
+const noOptions: ReadonlySet<string> = new Set()
+
+/** URL parameters, checked. */
+export interface Parameters {
+  /** By name; of a name that stands twice the last one. */
+  readonly values: ReadonlyMap<string, string>
+  readonly options: ReadonlySet<string>
+  readonly limit: number
+  readonly offset: number
+}
+
+const noParameters: Parameters = {
+  values: new Map(),
+  options: noOptions,
+  limit: pageLimitDefault,
+  offset: 0,
+}
+
+/** Reads a query string. Unknown parameters are kept: only their characters are checked. */
+export function parseParameters(query: string): Result<Parameters> {
+  if (query === '') return accepted(noParameters)
+  const values = new Map<string, string>()
+  for (const item of query.split('&')) {
+    if (item === '') continue
+    const equal = item.indexOf('=')
+    const name = decode((equal < 0 ? item : item.slice(0, equal)).replaceAll('+', ' '))
+    const value = equal < 0 ? '' : decode(item.slice(equal + 1).replaceAll('+', ' '))
+    if (value === '') return refused(refusals.parameterEmpty(name))
+    if (forbidden.test(name) || hasForbidden(name, value)) return refused(refusals.charactersInParameter)
+    values.set(name, value)
+  }
+  const limit = parsePage(values.get('limit'))
+  if (!limit.ok) return limit
+  const offset = parseOffset(values.get('offset'))
+  if (!offset.ok) return offset
+  const options = parseOptions(values.get('options'))
+  if (!options.ok) return options
+  return accepted({ values, options: options.value, limit: limit.value, offset: offset.value })
+}
+
+/** The characters that a parameter may not hold (entities.md §1.8); the query language has its own rules. */
+function hasForbidden(name: string, value: string): boolean {
+  switch (name) {
+    case 'q':
+    case 'mq':
+    case 'idPattern':
+    case 'typePattern':
+      return false
+    case 'georel':
+    case 'geometry':
+      return /[<>"'()]/.test(value)
+    case 'coords':
+      return /[<>"'=()]/.test(value)
+    default:
+      return forbidden.test(value)
+  }
+}
+
+function parsePage(text: string | undefined): Result<number> {
+  if (text === undefined) return accepted(pageLimitDefault)
+  if (!/^\d+$/.test(text)) return refused(refusals.limitNotNumber(text))
+  const limit = Number(text)
+  return limit > pageLimitMax ? refused(refusals.limitTooHigh(text, pageLimitMax)) : accepted(limit)
+}
+
+function parseOffset(text: string | undefined): Result<number> {
+  if (text === undefined) return accepted(0)
+  if (!/^\d+$/.test(text)) return refused(refusals.offsetNotNumber(text))
+  return accepted(Math.min(Number(text), Number.MAX_SAFE_INTEGER))
+}
+
+function parseOptions(text: string | undefined): Result<ReadonlySet<string>> {
+  if (text === undefined) return accepted(noOptions)
+  const words = new Set(text.split(','))
+  for (const word of words) if (!optionWords.has(word)) return refused(refusals.options)
+  const modes = Number(words.has('keyValues')) + Number(words.has('values')) + Number(words.has('unique'))
+  return modes > 1 ? refused(refusals.options) : accepted(words)
+}
+
+/** A comma list; undefined when the parameter is absent. Blanks are not trimmed (entities.md §1.8). */
+export const listParameter = (parameters: Parameters, name: string): readonly string[] | undefined =>
+  parameters.values.get(name)?.split(',')

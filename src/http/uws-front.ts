@@ -1,0 +1,353 @@
+// The HTTP front over uWebSockets.js. [hot] Every request passes here.
+//
+// What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body nobody
+// has asked for, and keeps connections alive. What it decides alone, and we can only state: an idle connection is closed
+// after some 10 s, so is a body slower than 16 KB/s; HTTP/1.0, garbage and too many headers never reach us; a second
+// request on a connection whose first has not been answered yet closes it.
+//
+// The request is a window into the receive buffer: header() works inside onRequest only, a body chunk inside its call only.
+// After the end of an answer the native object throws when touched: `#open` says whether it may be.
+//
+// Not here: the same over node:http (node-front), which one is used (open-front), routes and statuses.
+
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import { STATUS_CODES } from 'node:http'
+import { createServer } from 'node:net'
+import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
+import { headBytesMax, headerText, listenFailure, readTls, unwantedBytesMax } from './node-front.js'
+
+/** The binary is not there, or not for this platform. */
+export class UwsMissing extends Error {}
+
+/** A front over uWebSockets.js. Fails with UwsMissing where its binary does not load, and when the TLS files cannot be used. */
+export async function openUwsFront(options: FrontOptions, handler: FrontHandler): Promise<Front> {
+  const uws = await load()
+  if (!options.tls) return new UwsFront(uws, uws.App(), options, handler)
+  readTls(options.tls) // The binary would say "App construction failed" and no more.
+  const { keyFile, certFile } = options.tls
+  return new UwsFront(uws, uws.SSLApp({ key_file_name: keyFile, cert_file_name: certFile }), options, handler)
+}
+
+/** What the package exports; its own types lack some of it. */
+type OnListen = (socket: us_listen_socket | false) => void
+type App = Omit<TemplatedApp, 'listen'> & {
+  listen(port: number, options: number, onListen: OnListen): void
+  listen(host: string, port: number, options: number, onListen: OnListen): void
+}
+interface Uws {
+  App(): App
+  SSLApp(options: { key_file_name: string; cert_file_name: string }): App
+  us_listen_socket_close(socket: us_listen_socket): void
+  us_socket_local_port(socket: us_listen_socket): number
+  LIBUS_LISTEN_EXCLUSIVE_PORT: number
+  _cfg(key: string): void
+}
+
+async function load(): Promise<Uws> {
+  // Read when the binary loads. Its own default, 4 KB, would refuse a long query that comes in two segments.
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(headBytesMax)
+  try {
+    const { default: uws } = (await import('uWebSockets.js')) as unknown as { default: Uws }
+    uws._cfg('silent') // No `uWebSockets` header.
+    return uws
+  } catch (cause) {
+    const platform = `${process.platform} ${process.arch}, Node.js ${process.version}`
+    throw new UwsMissing(`uWebSockets.js cannot be loaded on this machine (${platform})`, { cause })
+  }
+}
+
+class UwsFront implements Front {
+  draining = false
+  readonly bodyBytesMax: number
+  readonly #uws: Uws
+  readonly #app: App
+  readonly #options: FrontOptions
+  #listenSocket: us_listen_socket | undefined
+  #connections = 0
+  #inFlight = 0
+  #drained: () => void = () => {}
+  #closed: Promise<void> | undefined
+
+  constructor(uws: Uws, app: App, options: FrontOptions, handler: FrontHandler) {
+    this.#uws = uws
+    this.#app = app
+    this.#options = options
+    this.bodyBytesMax = options.bodyBytesMax
+    app.filter((connection, change) => this.#onConnection(connection, Number(change)))
+    app.any('/*', (response, request) => {
+      this.#inFlight++
+      const exchange = new UwsExchange(this, response, request)
+      exchange.start(handler)
+    })
+  }
+
+  async listen(): Promise<number> {
+    const { port, host, family } = this.#options
+    // An empty host would be taken for the port: two signatures.
+    const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
+    const exclusive = this.#uws.LIBUS_LISTEN_EXCLUSIVE_PORT
+    const socket = await new Promise<us_listen_socket | false>(resolve => {
+      if (address === undefined) this.#app.listen(port, exclusive, resolve)
+      else this.#app.listen(address, port, exclusive, resolve)
+    })
+    if (!socket) throw listenFailure(await whyNot(port, address), this.#options)
+    this.#listenSocket = socket
+    return this.#uws.us_socket_local_port(socket)
+  }
+
+  close(drainMs: number): Promise<void> {
+    this.#closed ??= this.#drain(drainMs)
+    return this.#closed
+  }
+
+  /** An exchange has been answered, or its client has gone. */
+  settled(): void {
+    if (--this.#inFlight === 0) this.#drained()
+  }
+
+  async #drain(drainMs: number): Promise<void> {
+    this.draining = true
+    if (this.#listenSocket) this.#uws.us_listen_socket_close(this.#listenSocket)
+    if (this.#inFlight > 0) {
+      await new Promise<void>(resolve => {
+        const timer = setTimeout(resolve, drainMs)
+        this.#drained = () => {
+          clearTimeout(timer)
+          setImmediate(resolve) // The last answer is still in the cork buffer.
+        }
+      })
+    }
+    this.#app.close()
+  }
+
+  #onConnection(connection: HttpResponse, change: number): void {
+    this.#connections += change
+    if (change < 0) return
+    const unwanted = this.#options.family === 'ipv6' && isIPv4(new Uint8Array(connection.getRemoteAddress()))
+    if (this.#connections > this.#options.connectionsMax || unwanted) connection.close()
+  }
+}
+
+class UwsExchange implements Exchange {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly #front: UwsFront
+  readonly #response: HttpResponse
+  readonly #request: HttpRequest
+  /** The native response may be touched. */
+  #open = true
+  #answered = false
+  /** The answer is out, the rest of the body is being read away. */
+  #lingering = false
+  /** We are inside a call of the binary for this connection, which collects what is written. */
+  #corked = true
+  #bodyArriving = false
+  #onBody: BodyHandler | undefined
+  #chunks: Buffer[] | undefined
+  #bytes = 0
+
+  constructor(front: UwsFront, response: HttpResponse, request: HttpRequest) {
+    this.#front = front
+    this.#response = response
+    this.#request = request
+    this.method = request.getCaseSensitiveMethod()
+    this.path = request.getUrl()
+    this.query = request.getQuery() ?? ''
+  }
+
+  start(handler: FrontHandler): void {
+    this.#response.onAborted(() => {
+      this.#open = false
+      this.#front.settled()
+    })
+    const onBody = handler.onRequest(this)
+    if (onBody && !this.#answered) {
+      this.#onBody = onBody
+      this.#bodyArriving = true
+      this.#response.onData((chunk, isLast) => this.#onChunk(chunk, isLast))
+    }
+    this.#corked = false
+  }
+
+  header(name: string): string {
+    return this.#request.getHeader(name)
+  }
+
+  hasHeader(name: string): boolean {
+    if (this.#request.getHeader(name) !== '') return true
+    let found = false
+    this.#request.forEach(key => {
+      if (key === name) found = true
+    })
+    return found
+  }
+
+  clientAddress(): string {
+    return this.#open ? addressText(new Uint8Array(this.#response.getRemoteAddress())) : ''
+  }
+
+  reply(status: number, headers: readonly string[], body?: Uint8Array | string): void {
+    if (this.#answered || !this.#open) return
+    this.#answered = true
+    if (this.#corked) this.#write(status, headers, body, this.#front.draining)
+    else this.#response.cork(() => this.#write(status, headers, body, this.#front.draining))
+  }
+
+  replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void {
+    if (this.#answered || !this.#open) return
+    const arriving = this.#bodyArriving || (this.#corked && !this.#onBody && announcesBody(this.#request))
+    this.#answered = true
+    const write =
+      arriving || hasNoLength(status) || this.method === 'HEAD'
+        ? () => this.#writeAndLinger(status, headers, body, arriving)
+        : () => this.#write(status, headers, body, true)
+    if (this.#corked) write()
+    else this.#response.cork(write)
+  }
+
+  #onChunk(chunk: ArrayBuffer, isLast: boolean): void {
+    if (!this.#open) return
+    this.#bytes += chunk.byteLength
+    if (this.#lingering) {
+      if (isLast || this.#bytes > unwantedBytesMax) this.#closeSoon()
+      return
+    }
+    if (this.#bytes > this.#front.bodyBytesMax) {
+      this.#response.close()
+      return
+    }
+    if (!isLast) {
+      if (chunk.byteLength === 0) return // The body comes in a segment of its own: the usual case of one chunk after all.
+      this.#chunks ??= []
+      this.#chunks.push(Buffer.from(chunk.slice(0)))
+      return
+    }
+    this.#bodyArriving = false
+    const onBody = this.#onBody
+    if (!onBody || this.#answered) return
+    this.#onBody = undefined
+    const last = Buffer.from(chunk)
+    const body = this.#chunks ? Buffer.concat([...this.#chunks, last]) : last
+    this.#chunks = undefined
+    this.#corked = true
+    onBody(body)
+    this.#corked = false
+  }
+
+  #write(status: number, headers: readonly string[], body: Uint8Array | string | undefined, close: boolean): void {
+    const response = this.#response
+    response.writeStatus(statusLines[status] ?? statusLine(status))
+    for (let i = 0; i + 1 < headers.length; i += 2) response.writeHeader(headers[i]!, wireValue(headers[i + 1]!))
+    const isHead = this.method === 'HEAD'
+    if (isHead || hasNoLength(status)) {
+      // endWithoutBody(length) would wait for that many bytes, and the next request would end the connection.
+      if (!hasNoLength(status)) response.writeHeader('Content-Length', String(Buffer.byteLength(body ?? '')))
+      if (close) response.writeHeader('Connection', 'close')
+      response.endWithoutBody()
+    } else if (body !== undefined && body.length > smallBytesMax && (!close || this.#front.draining)) {
+      if (close) response.writeHeader('Connection', 'close')
+      this.#writeLarge(typeof body === 'string' ? Buffer.from(body) : body)
+      return
+    } else {
+      response.end(body ?? '', close)
+    }
+    this.#open = false
+    this.#front.settled()
+  }
+
+  /** A large answer counts as in flight until the system has taken all of it: closing must not cut it. */
+  #writeLarge(body: Uint8Array): void {
+    const writeFrom = (offset: number): boolean => {
+      const [ok, ended] = this.#response.tryEnd(offset === 0 ? body : body.subarray(offset), body.length)
+      if (ended) {
+        this.#open = false
+        this.#front.settled()
+      }
+      return ok
+    }
+    this.#response.onWritable(writeFrom)
+    writeFrom(0)
+  }
+
+  /**
+   * Answers at once, reads away the rest of the body, and then closes: to close with bytes unread resets the connection,
+   * which may cost the client the answer. The binary cannot go on reading after an answer, so it is told all of it as a
+   * status line. It adds an empty line, which no client looks at after `Connection: close`.
+   */
+  #writeAndLinger(
+    status: number,
+    headers: readonly string[],
+    body: Uint8Array | string | undefined,
+    bodyArriving: boolean,
+  ): void {
+    let head = statusLines[status] ?? statusLine(status)
+    for (let i = 0; i + 1 < headers.length; i += 2) head += `\r\n${headers[i]}: ${headerText(headers[i + 1]!)}`
+    head += `\r\nDate: ${new Date().toUTCString()}\r\nConnection: close`
+    if (hasNoLength(status)) {
+      this.#response.writeStatus(Buffer.from(`${head}\r\n`, 'latin1'))
+    } else {
+      const content = Buffer.from(body ?? '')
+      const ahead = Buffer.from(`${head}\r\nContent-Length: ${content.length}\r\n\r\n`, 'latin1')
+      this.#response.writeStatus(this.method === 'HEAD' ? ahead.subarray(0, -2) : Buffer.concat([ahead, content]))
+    }
+    this.#lingering = true
+    if (!bodyArriving) this.#closeSoon()
+    else if (!this.#bodyArriving) this.#response.onData((chunk, isLast) => this.#onChunk(chunk, isLast))
+  }
+
+  /** Not at once: what has been written is still in the cork buffer. */
+  #closeSoon(): void {
+    setImmediate(() => {
+      if (this.#open) this.#response.close()
+    })
+  }
+}
+
+/** Answers up to this size are handed over and forgotten: the system's send buffer takes them. */
+const smallBytesMax = 16 * 1024
+
+const statusLines: (string | undefined)[] = []
+
+function statusLine(status: number): string {
+  const line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`
+  statusLines[status] = line
+  return line
+}
+
+/** Such an answer has no body, and says nothing of a length. */
+function hasNoLength(status: number): boolean {
+  return status === 204 || status === 304
+}
+
+function announcesBody(request: HttpRequest): boolean {
+  return Number(request.getHeader('content-length')) > 0 || request.getHeader('transfer-encoding') !== ''
+}
+
+const unusual = /[^\t -~]/
+
+/** The binary writes strings as UTF-8, and has read headers as Latin-1: what came in must go out the same. */
+function wireValue(value: string): string | Buffer {
+  return unusual.test(value) ? Buffer.from(headerText(value), 'latin1') : value
+}
+
+/** Whether 4 or 16 bytes are an IPv4 address, perhaps in the clothes of IPv6. */
+function isIPv4(address: Uint8Array): boolean {
+  return address.length === 4 || address.every((byte, i) => i >= 12 || byte === (i < 10 ? 0 : 255))
+}
+
+function addressText(address: Uint8Array): string {
+  if (isIPv4(address)) return address.subarray(-4).join('.')
+  const groups: string[] = []
+  for (let i = 0; i < address.length; i += 2) groups.push(((address[i]! << 8) | address[i + 1]!).toString(16))
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
+}
+
+/** Asks the system by way of node why it would not listen: the binary only says no. */
+function whyNot(port: number, host: string | undefined): Promise<Error | undefined> {
+  return new Promise(resolve => {
+    const probe = createServer()
+    probe.once('error', resolve)
+    probe.listen({ port, host, exclusive: true }, () => probe.close(() => resolve(undefined)))
+  })
+}

@@ -1,0 +1,103 @@
+// One node, put together: data directory, store, shards, broker, HTTP; and taken apart in the one order that is safe.
+//
+// This file and main.ts are where the parts meet; everywhere else imports point one way. What is chance, time or the operator's comes
+// in from outside, so that a test can run a whole node under its own clock, or put something between the broker and its shards.
+
+import { AttributeOperations } from './broker/attributes.js'
+import { Entities } from './broker/entities.js'
+import { ShardClient } from './broker/shard-client.js'
+import { HybridClock } from './clock.js'
+import { type Config, version } from './config.js'
+import { ShardMap } from './domain/scope.js'
+import { AttributeHandlers } from './http/attributes.js'
+import { EntityHandlers } from './http/entities.js'
+import { openFront } from './http/open-front.js'
+import { routesOf } from './http/routes.js'
+import { Server } from './http/server.js'
+import { ServiceHandlers } from './http/service.js'
+import type { Shards } from './messages.js'
+import type { Chance, Clock, Logger } from './ports.js'
+import { Expiry } from './shard/expiry.js'
+import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
+import { openDataDirectory } from './storage/data-directory.js'
+import { openStore } from './storage/open-store.js'
+
+/** How a new data directory is spread; an existing one keeps its own (domain/scope.ts). */
+const placementDefault = { shards: 256, spread: 16 }
+
+/** How long requests in flight are waited for when the node stops. */
+const drainMs = 5_000
+
+export interface Surroundings {
+  readonly clock: Clock
+  readonly chance: Chance
+  readonly logger: Logger
+  /** Told once when the node can promise nothing any more and must end. */
+  readonly onFailure: (failure: Error) => void
+  /** Puts something between the broker and its shards. */
+  readonly between?: (shards: Shards) => Shards
+}
+
+export interface RunningNode {
+  readonly port: number
+  /** What it runs on, for the line that says it is ready. */
+  readonly store: string
+  /** Stops accepting, answers what is in flight, makes it durable, and closes the store. */
+  stop(): Promise<void>
+}
+
+/** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
+export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
+  const { clock, chance, logger, onFailure } = surroundings
+  const directory = openDataDirectory(config.store.directory, placementDefault, () => chance.uuid())
+  const store = await openStore(directory, { durability: config.store.durability, logger })
+  let ready = true
+  const shardMap = new ShardMap(directory)
+  const stamps = new HybridClock(clock, lastStamp(store))
+  const local = new LocalShards(store, shardMap, clock, stamps, shardLimitsDefault, failure => {
+    ready = false
+    onFailure(failure)
+  })
+  const shards = surroundings.between?.(local) ?? local
+  const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs)
+  const client = new ShardClient(shards, shardMap)
+  const entities = new Entities(client)
+  const routes = routesOf(
+    new EntityHandlers(entities),
+    new AttributeHandlers(entities, new AttributeOperations(client)),
+    new ServiceHandlers(factsOf(store.name), clock, () => ready),
+  )
+  const { server, ...frontOptions } = config.http
+  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants }
+  const front = await openFront(server, frontOptions, new Server(routes, settings, chance, logger), logger)
+  let port: number
+  try {
+    port = await front.listen()
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  expiry.start()
+  return {
+    port,
+    store: store.name,
+    async stop() {
+      ready = false
+      await front.close(drainMs)
+      await expiry.stop()
+      await local.drain()
+      await store.close()
+    },
+  }
+}
+
+function factsOf(store: string) {
+  const { v8, openssl } = process.versions
+  const machines: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' }
+  return {
+    version,
+    runtime: `node ${process.versions.node}`,
+    machine: machines[process.arch] ?? process.arch,
+    libraries: { store, json: `v8 ${v8}`, tls: openssl ?? 'none' },
+  }
+}

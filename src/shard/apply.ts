@@ -1,0 +1,31 @@
+// A record's way into the store: the entity's row and every index, in the batch of the commit. Nothing else writes to a store.
+
+import { imageCreated, imageExpiresMs } from '../image.js'
+import type { Batch } from '../ports.js'
+import type { Directory } from './directory.js'
+import { entityKey, expiryKey, idKey, nothing, typeKey } from './layout.js'
+import type { Record } from './record.js'
+
+// [hot] Once per accepted change.
+/** Writes what a record says. `row` is the whole row of the id after it; undefined when no type of the id is left. */
+export function apply(record: Record, row: Buffer | undefined, batch: Batch, directory: Directory): void {
+  const { shard, tenant, path, id, type, before, image } = record
+  const key = entityKey(shard, tenant, path, id)
+  if (row) batch.put(key, row)
+  else batch.del(key)
+  if (!before && image) {
+    batch.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
+    if (path !== '/') batch.put(idKey(tenant, id, path), nothing)
+    directory.count(tenant, path, type, 1)
+  }
+  if (before && !image) {
+    batch.del(typeKey(tenant, path, type, before.created, shard))
+    if (path !== '/' && !row) batch.del(idKey(tenant, id, path))
+    directory.count(tenant, path, type, -1)
+  }
+  const dueBefore = before?.expiresMs
+  const dueAfter = image && imageExpiresMs(image)
+  if (dueBefore === dueAfter) return
+  if (dueBefore !== undefined) batch.del(expiryKey({ ...record, expiresMs: dueBefore }))
+  if (dueAfter !== undefined) batch.put(expiryKey({ ...record, expiresMs: dueAfter }), nothing)
+}

@@ -1,0 +1,136 @@
+// Group commit: what all turns of one tick have decided becomes one batch, and replies leave when it is durable.
+//
+// One commit is in flight at a time; what is staged meanwhile is the next batch. Until a batch is durable its entities are pinned in
+// memory (actor.ts), so that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is
+// unknown: whoever waits is told so, nothing is taken any more, and the node ends (`onFailure`); a restart recovers from the disk.
+//
+// On one node this is also the log: a record is appended by being part of the batch, and RocksDB's own WAL is where it is kept.
+
+import type { Batch, Clock, Store } from '../ports.js'
+import { apply } from './apply.js'
+import type { Directory } from './directory.js'
+import { encodeNumber, stampKey } from './layout.js'
+import type { Record } from './record.js'
+
+/** Where records go to become durable. */
+export interface RecordLog {
+  /**
+   * Makes a record durable and applies it; `row` is the whole row of its id afterwards. Gives the number of the commit that
+   * carries it.
+   */
+  append(record: Record, row: Buffer | undefined): number
+  /** Calls back when commit number `commit` is durable, with the failure if its outcome is unknown. */
+  afterCommit(commit: number, onDurable: Waiter): void
+  /** The number of the last commit that is durable: what belongs to a later one is still staged. */
+  readonly durable: number
+}
+
+export type Waiter = (failure?: Error) => void
+
+/** One batch being filled, or on its way. */
+interface Filling {
+  readonly batch: Batch
+  waiters: Waiter[]
+}
+
+export class GroupCommit implements RecordLog {
+  durable = 0
+  private readonly store: Store
+  private readonly clock: Clock
+  private readonly directory: Directory
+  private readonly lastStamp: () => number
+  private readonly onFailure: (failure: Error) => void
+  /** Number of the batch being filled. The one in flight, if any, is the number before. */
+  private number = 1
+  private filling: Filling
+  private flying: Filling
+  private inFlight = false
+  private scheduled = false
+  private failure: Error | undefined
+  private readonly stamp = stampKey()
+
+  constructor(
+    store: Store,
+    clock: Clock,
+    directory: Directory,
+    lastStamp: () => number,
+    onFailure: (failure: Error) => void,
+  ) {
+    this.store = store
+    this.clock = clock
+    this.directory = directory
+    this.lastStamp = lastStamp
+    this.onFailure = onFailure
+    this.filling = { batch: store.batch(), waiters: [] }
+    this.flying = { batch: store.batch(), waiters: [] }
+  }
+
+  /** Why nothing is taken any more; undefined while all is well. */
+  get failed(): Error | undefined {
+    return this.failure
+  }
+
+  append(record: Record, row: Buffer | undefined): number {
+    apply(record, row, this.filling.batch, this.directory)
+    this.schedule()
+    return this.number
+  }
+
+  afterCommit(commit: number, onDurable: Waiter): void {
+    if (this.failure || commit <= this.durable) onDurable(this.failure)
+    else if (commit === this.number) this.filling.waiters.push(onDurable)
+    else this.flying.waiters.push(onDurable)
+  }
+
+  /** Calls back when what has been written is also durable: at once when no commit is in flight. */
+  afterFlight(onDurable: Waiter): void {
+    this.afterCommit(this.inFlight ? this.number - 1 : this.durable, onDurable)
+  }
+
+  /** Resolves when everything staged so far is durable, or is known not to be. */
+  drain(): Promise<void> {
+    const last = this.filling.batch.length > 0 ? this.number : this.number - 1
+    return new Promise(resolve => this.afterCommit(last, () => resolve()))
+  }
+
+  private schedule(): void {
+    if (this.scheduled || this.inFlight) return
+    this.scheduled = true
+    this.clock.endOfTick(() => {
+      this.scheduled = false
+      if (!this.inFlight) this.flush()
+    })
+  }
+
+  private flush(): void {
+    const { filling } = this
+    if (filling.batch.length === 0 || this.failure) return
+    this.filling = this.flying
+    this.flying = filling
+    this.number++
+    this.inFlight = true
+    this.directory.flush(filling.batch)
+    filling.batch.put(this.stamp, encodeNumber(this.lastStamp()))
+    this.store.commit(filling.batch, error => this.onCommitted(filling, error))
+  }
+
+  private onCommitted(flown: Filling, error: Error | undefined): void {
+    this.inFlight = false
+    if (error) return this.fail(error)
+    this.durable++
+    const { waiters } = flown
+    flown.waiters = []
+    flown.batch.clear()
+    for (const waiter of waiters) waiter()
+    this.flush()
+  }
+
+  private fail(error: Error): void {
+    this.failure = error
+    const waiters = [...this.flying.waiters, ...this.filling.waiters]
+    this.flying.waiters = []
+    this.filling.waiters = []
+    for (const waiter of waiters) waiter(error)
+    this.onFailure(error)
+  }
+}

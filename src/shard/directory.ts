@@ -1,0 +1,124 @@
+// Which service paths and types a tenant has on this node, and how many entities of each.
+//
+// What is in memory is what is on disk: changes wait until their commit is written (`flush`), so a count never tells of something
+// that may yet be lost. A tenant's part is read when it is first needed, hence start-up does not depend on what is stored. A pair of
+// path and type whose count fell to zero leaves.
+
+import type { Batch, Store } from '../ports.js'
+import { decodeNumber, directoryKey, directoryRange, encodeNumber, parseDirectoryKey } from './layout.js'
+
+/** Counts by type, for each path. */
+export type Paths = ReadonlyMap<string, ReadonlyMap<string, number>>
+
+interface Tenant {
+  readonly paths: Map<string, Map<string, number>>
+  /** Whether all of the tenant is in memory, not only what has changed. */
+  complete: boolean
+  loading: Promise<void> | undefined
+}
+
+const rowsPerRead = 1000
+
+export class Directory {
+  private readonly store: Store
+  private readonly tenants = new Map<string, Tenant>()
+  /** Differences that belong to the batch being filled, by key. */
+  private staged = new Map<string, { tenant: string; path: string; type: string; difference: number }>()
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  /** Notes that a staged record makes or removes one entity. */
+  count(tenant: string, path: string, type: string, difference: 1 | -1): void {
+    const key = `${tenant}\0${path}\0${type}`
+    const entry = this.staged.get(key)
+    if (entry) entry.difference += difference
+    else this.staged.set(key, { tenant, path, type, difference })
+  }
+
+  /** Adds the counts that have changed to the batch that is about to be written. */
+  flush(batch: Batch): void {
+    if (this.staged.size === 0) return
+    for (const { tenant, path, type, difference } of this.staged.values()) {
+      if (difference === 0) continue
+      const total = this.known(tenant, path, type) + difference
+      this.remember(this.tenant(tenant), path, type, total)
+      const key = directoryKey(tenant, path, type)
+      if (total > 0) batch.put(key, encodeNumber(total))
+      else batch.del(key)
+    }
+    this.staged = new Map()
+  }
+
+  /** The tenant's paths with their counts, if they are in memory; else undefined, and `load` brings them. */
+  paths(tenant: string): Paths | undefined {
+    const known = this.tenants.get(tenant)
+    return known?.complete ? known.paths : undefined
+  }
+
+  /** Reads the tenant's part from the store. */
+  load(tenant: string): Promise<void> {
+    const entry = this.tenant(tenant)
+    if (entry.complete) return Promise.resolve()
+    entry.loading ??= this.read(tenant, entry).finally(() => {
+      entry.loading = undefined
+    })
+    return entry.loading
+  }
+
+  private async read(tenant: string, entry: Tenant): Promise<void> {
+    const cursor = this.store.cursor(directoryRange(tenant))
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        for (const { key, value } of rows) {
+          const { path, type } = parseDirectoryKey(key)
+          // What changed while we read is newer than what the cursor sees.
+          if (entry.paths.get(path)?.get(type) === undefined) this.remember(entry, path, type, decodeNumber(value))
+        }
+        if (rows.length < rowsPerRead) break
+      }
+    } finally {
+      await cursor.close()
+    }
+    entry.complete = true
+    for (const path of [...entry.paths.keys()]) this.forgetEmpty(entry, path)
+  }
+
+  private known(tenant: string, path: string, type: string): number {
+    const entry = this.tenant(tenant)
+    const total = entry.paths.get(path)?.get(type)
+    if (total !== undefined) return total
+    if (entry.complete) return 0
+    const value = this.store.get(directoryKey(tenant, path, type))
+    return value ? decodeNumber(value) : 0
+  }
+
+  private remember(entry: Tenant, path: string, type: string, total: number): void {
+    let types = entry.paths.get(path)
+    if (!types) {
+      types = new Map()
+      entry.paths.set(path, types)
+    }
+    types.set(type, total)
+    // While the tenant is being read a zero must stay, or the cursor's older count would come back.
+    if (total === 0 && entry.complete) this.forgetEmpty(entry, path)
+  }
+
+  private forgetEmpty(entry: Tenant, path: string): void {
+    const types = entry.paths.get(path)
+    if (!types) return
+    for (const [type, total] of types) if (total === 0) types.delete(type)
+    if (types.size === 0) entry.paths.delete(path)
+  }
+
+  private tenant(name: string): Tenant {
+    let entry = this.tenants.get(name)
+    if (!entry) {
+      entry = { paths: new Map(), complete: false, loading: undefined }
+      this.tenants.set(name, entry)
+    }
+    return entry
+  }
+}

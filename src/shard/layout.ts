@@ -1,0 +1,271 @@
+// Keys and rows on disk.
+//
+//   E shard tenant path id            -> row: every type of that id in that scope, as images
+//   T tenant path type created shard  -> id          order of creation, by scope and type
+//   I tenant id path                  -> ''          where an id lives outside the root path (the root needs no index)
+//   X expires shard tenant path id type -> ''        what falls due when
+//   D tenant path type                -> count       which paths and types a tenant has, and how many of each
+//   M name                            -> value       the node's own notes
+//
+// Only primary rows begin with their shard: they are what moves between nodes, the rest is found again from them. Texts end in a
+// zero byte, and the bytes 0 and 1 inside a text are escaped, so keys sort as their parts do and no tenant, path or id can reach into
+// another's range. Numbers are big-endian; times are doubles shifted to be positive, whose bytes sort as they do.
+
+import assert from 'node:assert/strict'
+import type { Range } from '../ports.js'
+
+export const layoutVersion = 1
+
+const prefix = { entity: 0x45, type: 0x54, id: 0x49, expiry: 0x58, directory: 0x44, meta: 0x4d } as const
+
+/** Longer than any key: 11 path levels, an id, a type and a tenant, all escaped, and the numbers. */
+const keyBytesMax = 8192
+const scratch = Buffer.allocUnsafe(keyBytesMax)
+const plain = /^[ -~]*$/
+
+/** Puts a key together in a buffer of its own, which the next key overwrites. */
+class KeyWriter {
+  private at = 0
+
+  begin(first: number): this {
+    scratch[0] = first
+    this.at = 1
+    return this
+  }
+
+  text(value: string): this {
+    if (plain.test(value)) this.at += scratch.write(value, this.at, 'latin1')
+    else this.escaped(value)
+    scratch[this.at++] = 0
+    return this
+  }
+
+  private escaped(value: string): void {
+    for (const byte of Buffer.from(value)) {
+      if (byte > 1) {
+        scratch[this.at++] = byte
+      } else {
+        scratch[this.at++] = 1
+        scratch[this.at++] = byte + 1
+      }
+    }
+  }
+
+  u16(value: number): this {
+    this.at = scratch.writeUInt16BE(value, this.at)
+    return this
+  }
+
+  positive(value: number): this {
+    this.at = scratch.writeDoubleBE(value, this.at)
+    return this
+  }
+
+  key(): Buffer {
+    assert(this.at < keyBytesMax, 'a key longer than its limits allow')
+    return Buffer.from(scratch.subarray(0, this.at))
+  }
+}
+
+const writer = new KeyWriter()
+
+/** Takes a key apart again. */
+class KeyReader {
+  private at = 1
+  private readonly key: Buffer
+
+  constructor(key: Buffer) {
+    this.key = key
+  }
+
+  text(): string {
+    const end = this.key.indexOf(0, this.at)
+    assert(end >= 0, 'a key whose text has no end')
+    const bytes = this.key.subarray(this.at, end)
+    this.at = end + 1
+    if (!bytes.includes(1)) return bytes.toString()
+    const plain: number[] = []
+    for (let i = 0; i < bytes.length; i++) plain.push(bytes[i] === 1 ? bytes[++i]! - 1 : bytes[i]!)
+    return Buffer.from(plain).toString()
+  }
+
+  u16(): number {
+    this.at += 2
+    return this.key.readUInt16BE(this.at - 2)
+  }
+
+  positive(): number {
+    this.at += 8
+    return this.key.readDoubleBE(this.at - 8)
+  }
+}
+
+/** Dates may lie before 1970; shifted by this many milliseconds they are positive. */
+const expiryShiftMs = 1e15
+
+/** The range of all keys that begin with the given one. */
+export function under(start: Buffer): Range {
+  const end = Buffer.from(start)
+  let last = end.length - 1
+  while (end[last] === 0xff) last--
+  end[last]!++
+  return { gte: start, lt: end.subarray(0, last + 1) }
+}
+
+// Primary rows
+
+export const entityKey = (shard: number, tenant: string, path: string, id: string): Buffer =>
+  writer.begin(prefix.entity).u16(shard).text(tenant).text(path).text(id).key()
+
+export interface EntityKey {
+  readonly shard: number
+  readonly tenant: string
+  readonly path: string
+  readonly id: string
+}
+
+export function parseEntityKey(key: Buffer): EntityKey {
+  const reader = new KeyReader(key)
+  return { shard: reader.u16(), tenant: reader.text(), path: reader.text(), id: reader.text() }
+}
+
+export const allEntities = (): Range => under(Buffer.from([prefix.entity]))
+
+const rowOfOne = 1
+const rowOfSeveral = 2
+
+/** The row of an id: nearly always one type, and then its image with one byte before it. */
+export function encodeRow(images: readonly Buffer[]): Buffer {
+  const [only] = images
+  assert(only, 'an empty row is deleted, not written')
+  if (images.length === 1) return Buffer.concat([Buffer.from([rowOfOne]), only])
+  const parts: Buffer[] = [Buffer.from([rowOfSeveral])]
+  for (const image of images) {
+    const length = Buffer.allocUnsafe(4)
+    length.writeUInt32BE(image.length)
+    parts.push(length, image)
+  }
+  return Buffer.concat(parts)
+}
+
+/** The images of a row; they share its memory. */
+export function decodeRow(row: Buffer): Buffer[] {
+  if (row[0] === rowOfOne) return [row.subarray(1)]
+  assert.equal(row[0], rowOfSeveral, 'a row of an unknown version')
+  const images: Buffer[] = []
+  for (let at = 1; at < row.length; ) {
+    const length = row.readUInt32BE(at)
+    images.push(row.subarray(at + 4, at + 4 + length))
+    at += 4 + length
+  }
+  return images
+}
+
+// Indexes
+
+export const typeKey = (tenant: string, path: string, type: string, created: number, shard: number): Buffer =>
+  writer.begin(prefix.type).text(tenant).text(path).text(type).positive(created).u16(shard).key()
+
+/** The type index of one type in one path, from a creation stamp on. */
+export function typeRange(tenant: string, path: string, type: string, fromCreated = 0): Range {
+  const all = under(writer.begin(prefix.type).text(tenant).text(path).text(type).key())
+  return fromCreated === 0 ? all : { gte: typeKey(tenant, path, type, fromCreated, 0), lt: all.lt }
+}
+
+export interface TypeKey {
+  readonly tenant: string
+  readonly path: string
+  readonly type: string
+  readonly created: number
+  readonly shard: number
+}
+
+export function parseTypeKey(key: Buffer): TypeKey {
+  const reader = new KeyReader(key)
+  return {
+    tenant: reader.text(),
+    path: reader.text(),
+    type: reader.text(),
+    created: reader.positive(),
+    shard: reader.u16(),
+  }
+}
+
+export const idKey = (tenant: string, id: string, path: string): Buffer =>
+  writer.begin(prefix.id).text(tenant).text(id).text(path).key()
+
+export const idRange = (tenant: string, id: string): Range => under(writer.begin(prefix.id).text(tenant).text(id).key())
+
+export function parseIdKey(key: Buffer): { readonly tenant: string; readonly id: string; readonly path: string } {
+  const reader = new KeyReader(key)
+  return { tenant: reader.text(), id: reader.text(), path: reader.text() }
+}
+
+export interface ExpiryKey extends EntityKey {
+  readonly expiresMs: number
+  readonly type: string
+}
+
+export const expiryKey = ({ expiresMs, shard, tenant, path, id, type }: ExpiryKey): Buffer =>
+  writer
+    .begin(prefix.expiry)
+    .positive(expiresMs + expiryShiftMs)
+    .u16(shard)
+    .text(tenant)
+    .text(path)
+    .text(id)
+    .text(type)
+    .key()
+
+/** What falls due up to a time, included; milliseconds since 1970. */
+export const expiryRange = (untilMs: number): Range => ({
+  gte: Buffer.from([prefix.expiry]),
+  lt: writer
+    .begin(prefix.expiry)
+    .positive(untilMs + 1 + expiryShiftMs)
+    .key(),
+})
+
+export function parseExpiryKey(key: Buffer): ExpiryKey {
+  const reader = new KeyReader(key)
+  return {
+    expiresMs: reader.positive() - expiryShiftMs,
+    shard: reader.u16(),
+    tenant: reader.text(),
+    path: reader.text(),
+    id: reader.text(),
+    type: reader.text(),
+  }
+}
+
+/** Every key of every index, the directory included: what a rebuild from the primary rows must give. */
+export const allIndexes = (): readonly Range[] =>
+  [prefix.type, prefix.id, prefix.expiry, prefix.directory].map(first => under(Buffer.from([first])))
+
+// Directory and notes
+
+export const directoryKey = (tenant: string, path: string, type: string): Buffer =>
+  writer.begin(prefix.directory).text(tenant).text(path).text(type).key()
+
+export const directoryRange = (tenant: string): Range => under(writer.begin(prefix.directory).text(tenant).key())
+
+export function parseDirectoryKey(key: Buffer): { readonly path: string; readonly type: string } {
+  const reader = new KeyReader(key)
+  reader.text()
+  return { path: reader.text(), type: reader.text() }
+}
+
+/** A number as the value of a row. */
+export function encodeNumber(value: number): Buffer {
+  const bytes = Buffer.allocUnsafe(8)
+  bytes.writeDoubleBE(value)
+  return bytes
+}
+
+export const decodeNumber = (bytes: Buffer): number => bytes.readDoubleBE(0)
+
+/** The last stamp of the node's hybrid clock that is on disk: a restart goes on from there. */
+export const stampKey = (): Buffer => writer.begin(prefix.meta).text('stamp').key()
+
+/** The empty value of an index row that says all in its key. */
+export const nothing = Buffer.alloc(0)

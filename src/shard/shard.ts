@@ -1,0 +1,143 @@
+// A shard: the unit of placement, and where turns happen. A turn loads an actor, lets the domain decide, and stages the change; it
+// runs to its end before the next one starts, so between load and append nobody else can change the entity.
+//
+// Replies leave when what they depend on is durable: a client that has seen 201 will find the entity after a crash. The mailbox is
+// bounded: when too many replies wait, a request is turned away as `busy` before anything has happened.
+//
+// Not here: rules (domain/update), batching (commit), reads across shards (lookup), who is asked (shards).
+
+import type { Entity } from '../domain/entity.js'
+import { entityRowBytesMax } from '../domain/limits.js'
+import { type Refusal, refusals } from '../domain/refusal.js'
+import { stampMs } from '../domain/stamp.js'
+import {
+  appendAttributes,
+  appendStrict,
+  createEntity,
+  deleteAttribute,
+  deleteEntity,
+  entityLabel,
+  expiresMs,
+  type Outcome,
+  replaceAttributes,
+  updateAttribute,
+  updateAttributes,
+  updateValue,
+} from '../domain/update.js'
+import { encodeImage, imageCreated, imageExpiresMs } from '../image.js'
+import type { ShardReply, Target, WriteRequest } from '../messages.js'
+import type { Stamps } from '../ports.js'
+import { type Actor, type Actors, rowOf, Variant } from './actor.js'
+import type { RecordLog } from './commit.js'
+
+const doneReply: ShardReply = { kind: 'done' }
+const busyReply: ShardReply = { kind: 'busy' }
+
+export class Shard {
+  private readonly index: number
+  private readonly actors: Actors
+  private readonly log: RecordLog
+  private readonly stamps: Stamps
+  private readonly mailboxLengthMax: number
+  /** Requests whose reply has not left yet. */
+  private waiting = 0
+
+  constructor(index: number, actors: Actors, log: RecordLog, stamps: Stamps, mailboxLengthMax: number) {
+    this.index = index
+    this.actors = actors
+    this.log = log
+    this.stamps = stamps
+    this.mailboxLengthMax = mailboxLengthMax
+  }
+
+  // [hot] Once per write.
+  /** Takes one request's turn. */
+  onAsk(request: WriteRequest, onReply: (reply: ShardReply) => void): void {
+    if (this.waiting >= this.mailboxLengthMax) return onReply(busyReply)
+    const { tenant, path, id } = request.target
+    const actor = this.actors.load(this.index, tenant, path, id)
+    const variant = choose(actor, request.target, request.kind)
+    if (variant && 'kind' in variant) return this.reply(actor, { kind: 'refused', refusal: variant }, onReply)
+    const stamp = this.stamps.next()
+    const outcome = decide(request, variant?.entity, stamp)
+    const refusal = outcome.change ? this.stage(actor, variant, outcome, request) : undefined
+    const told = refusal ?? outcome.refusal
+    this.reply(actor, told ? { kind: 'refused', refusal: told } : doneReply, onReply)
+  }
+
+  /** Makes a change part of the commit being filled; gives the refusal if it is too large for that. */
+  private stage(
+    actor: Actor,
+    variant: Variant | undefined,
+    outcome: Outcome,
+    request: WriteRequest,
+  ): Refusal | undefined {
+    const { after, before } = outcome.change!
+    if (after === before) return undefined
+    const type = (after ?? before)!.type
+    const next = after && new Variant(encodeImage(after, request.origin.correlatorRoot), after)
+    const variants = actor.with(type, next)
+    const row = rowOf(variants)
+    if (row && row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
+    const { shard, tenant, path, id } = actor
+    const known = variant && { created: imageCreated(variant.image), expiresMs: imageExpiresMs(variant.image) }
+    const record = { shard, tenant, path, id, type, before: known, image: next?.image }
+    actor.variants = variants
+    actor.stagedIn = this.log.append(record, row)
+    return undefined
+  }
+
+  /** Replies when the actor's latest change is durable. */
+  private reply(actor: Actor, reply: ShardReply, onReply: (reply: ShardReply) => void): void {
+    if (actor.stagedIn <= this.log.durable) return onReply(reply)
+    this.waiting++
+    this.log.afterCommit(actor.stagedIn, failure => {
+      this.waiting--
+      onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
+    })
+  }
+}
+
+/** The entity that a target means (entities.md §11); a creation may mean one that is not there. */
+function choose(actor: Actor, target: Target, kind: WriteRequest['kind']): Variant | undefined | Refusal {
+  if (target.type !== undefined) {
+    const variant = actor.variant(target.type)
+    return variant || kind === 'create' ? variant : refusals.entityNotFound
+  }
+  if (actor.variants.length === 0) return refusals.entityNotFound
+  return actor.variants.length === 1 ? actor.variants[0] : refusals.entityAmbiguous
+}
+
+/** The branches of the protocol in one place; the rules behind each are in domain/update. */
+function decide(request: WriteRequest, before: Entity | undefined, stamp: number): Outcome {
+  const nowMs = stampMs(stamp)
+  if (request.kind === 'create') {
+    if (!before) return createEntity(request.entity, stamp)
+    if (!request.upsert) return { refusal: refusals.entityExists }
+    return appendAttributes(before, request.entity.attributes, request.options, nowMs)
+  }
+  const entity = before as Entity
+  const label = entityLabel(request.target.id, request.target.type)
+  switch (request.kind) {
+    case 'append':
+      return appendAttributes(entity, request.attributes, request.options, nowMs)
+    case 'appendStrict':
+      return appendStrict(entity, request.attributes, label, nowMs)
+    case 'update':
+      return updateAttributes(entity, request.attributes, request.options, label, nowMs)
+    case 'replace':
+      return replaceAttributes(entity, request.attributes, nowMs)
+    case 'updateAttribute':
+      return updateAttribute(entity, request.name, request.attribute, request.options, nowMs)
+    case 'updateValue':
+      return updateValue(entity, request.name, request.value, request, nowMs)
+    case 'deleteAttribute':
+      return deleteAttribute(entity, request.name, nowMs)
+    case 'deleteEntity':
+      return deleteEntity(entity)
+    case 'expire': {
+      const due = expiresMs(entity)
+      return due !== undefined && due <= request.nowMs ? deleteEntity(entity) : {}
+    }
+  }
+}

@@ -1,0 +1,77 @@
+// Every shard of this node, behind the one way in: `ask`.
+//
+// Opens what they share (live actors, directory, group commit) over one store, and answers for all of them: a write takes its turn in
+// its shard, a read or list is answered for all shards of the node at once. When a commit has failed nothing is taken any more.
+
+import type { ShardMap } from '../domain/scope.js'
+import type { ShardReply, ShardRequest, Shards } from '../messages.js'
+import type { Clock, Stamps, Store } from '../ports.js'
+import { Actors } from './actor.js'
+import { GroupCommit } from './commit.js'
+import { Directory } from './directory.js'
+import { decodeNumber, stampKey } from './layout.js'
+import { Lookup } from './lookup.js'
+import { Shard } from './shard.js'
+
+export interface ShardLimits {
+  /** Writes of one shard whose reply waits. Raising it trades memory and tail latency for fewer 503s. */
+  readonly mailboxLengthMax: number
+  /** Entities kept in memory, about 2 KB each of usual size. Raising it saves reads of the store. */
+  readonly liveActorsMax: number
+}
+
+export const shardLimitsDefault: ShardLimits = { mailboxLengthMax: 10_000, liveActorsMax: 20_000 }
+
+/** The last stamp that a store's node gave; 0 for a new store. */
+export function lastStamp(store: Store): number {
+  const value = store.get(stampKey())
+  return value ? decodeNumber(value) : 0
+}
+
+export class LocalShards implements Shards {
+  private readonly shards: readonly Shard[]
+  private readonly commit: GroupCommit
+  private readonly lookup: Lookup
+
+  /** `onFailure` is told once, when a commit's outcome is unknown and the node must end. */
+  constructor(
+    store: Store,
+    shardMap: ShardMap,
+    clock: Clock,
+    stamps: Stamps,
+    limits: ShardLimits,
+    onFailure: (failure: Error) => void,
+  ) {
+    const directory = new Directory(store)
+    const commit = new GroupCommit(store, clock, directory, () => stamps.last, onFailure)
+    const actors = new Actors(store, limits.liveActorsMax, () => commit.durable)
+    this.commit = commit
+    this.lookup = new Lookup(store, actors, commit, directory, shardMap)
+    this.shards = Array.from(
+      { length: shardMap.placement.shards },
+      (_, index) => new Shard(index, actors, commit, stamps, limits.mailboxLengthMax),
+    )
+  }
+
+  ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
+    const { failed } = this.commit
+    if (failed) return onReply({ kind: 'failed', reason: failed.message })
+    switch (request.kind) {
+      case 'find':
+        return this.lookup.find(request, onReply)
+      case 'list':
+        return this.lookup.list(request, onReply)
+      default:
+        return this.shards[shard]!.onAsk(request, onReply)
+    }
+  }
+
+  owners(): readonly number[] {
+    return [0]
+  }
+
+  /** Resolves when everything taken so far is durable, or is known not to be. */
+  drain(): Promise<void> {
+    return this.commit.drain()
+  }
+}

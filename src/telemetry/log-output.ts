@@ -1,0 +1,92 @@
+// Standard output for log lines: asynchronous while the process runs, synchronous for its last words.
+//
+// Lines of one turn of the event loop are written together, and one write is in flight at a time, so lines keep their
+// order and a slow reader costs memory up to a limit and then lines, never time of a request. pino's destination does the
+// writing. Its own buffer stays empty, because its flush at exit would wait for ever on a full disk. What has not been
+// written when the process exits goes out through a second, synchronous destination, which at worst overtakes the one
+// write in flight.
+
+import { destination as open } from 'pino'
+
+/** Characters that wait for a slow reader of the log; further lines are lost, and their number is told later. */
+const waitingLengthMax = 16 * 1024 * 1024
+
+/** How long last words are offered to a reader that does not take them. */
+const lastWordsTriesMax = 20
+
+export interface LogOutput {
+  /** Writes a line soon. */
+  write(line: string): void
+  /** Writes what waits before it returns. */
+  flush(): void
+}
+
+/** There should be one for a file descriptor: two do not keep the order. */
+export function openLogOutput(fd = 1): LogOutput {
+  let waiting = ''
+  let lost = 0
+  let scheduled = false
+  let inFlight = false
+  let readerGone = false
+  let destination = openDestination()
+
+  function openDestination() {
+    const fresh = open({ fd, sync: false })
+    fresh.on('drain', () => {
+      inFlight = false
+      pass()
+    })
+    // A log that cannot be written must not end the broker. The lines in flight are lost, the next ones get a fresh start.
+    fresh.on('error', error => {
+      inFlight = false
+      if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
+        readerGone = true
+        waiting = ''
+      } else {
+        fresh.destroy()
+        destination = openDestination()
+        pass()
+      }
+    })
+    return fresh
+  }
+
+  function take(): string {
+    const lines = lost > 0 ? `${waiting}${lost} LINES LOST\n` : waiting
+    waiting = ''
+    lost = 0
+    return lines
+  }
+
+  function pass(): void {
+    scheduled = false
+    if (inFlight || waiting === '') return
+    inFlight = true
+    destination.write(take())
+  }
+
+  function flush(): void {
+    if (waiting === '' || readerGone) return
+    let tries = 0
+    const lastWords = open({ fd, sync: true, retryEAGAIN: () => ++tries < lastWordsTriesMax })
+    lastWords.on('error', () => {})
+    lastWords.write(take())
+  }
+
+  process.on('exit', flush)
+
+  return {
+    write(line) {
+      if (readerGone) return
+      if (waiting.length + line.length > waitingLengthMax) {
+        lost++
+        return
+      }
+      waiting += `${line}\n`
+      if (scheduled || inFlight) return
+      scheduled = true
+      setImmediate(pass)
+    },
+    flush,
+  }
+}

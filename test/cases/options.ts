@@ -1,0 +1,145 @@
+// The options of operations.md §1.2-§1.5 and our own, written down once more from the specification: name, variable,
+// default, values that must be taken and values that must be refused.
+
+export interface OptionCase {
+  readonly name: string
+  readonly env: string
+  readonly byDefault?: unknown
+  readonly good: readonly string[]
+  readonly bad: readonly string[]
+}
+
+const notNumbers = ['', ' 5', '5 ', '+5', '5.0', '1e3', '0x10', 'five']
+
+const number = (name: string, env: string, byDefault: number, min: number, max?: number): OptionCase => ({
+  name,
+  env,
+  byDefault,
+  good: [`${min}`, `${max ?? Number.MAX_SAFE_INTEGER}`],
+  bad: [`${min - 1}`, max === undefined ? '9007199254740992' : `${max + 1}`, ...notNumbers],
+})
+
+const words = (
+  name: string,
+  env: string,
+  byDefault: string | undefined,
+  good: string[],
+  bad: string[],
+): OptionCase => ({
+  name,
+  env,
+  byDefault,
+  good,
+  bad: ['', ...bad],
+})
+
+const path = (name: string, env: string, byDefault?: string): OptionCase => words(name, env, byDefault, ['/a b/c'], [])
+
+const free = (name: string, env: string): OptionCase => ({ name, env, byDefault: '', good: ['', 'x', '-x'], bad: [] })
+
+export const valueCases: readonly OptionCase[] = [
+  number('port', 'PORT', 1026, 1, 65535),
+  words('localIp', 'LOCALIP', undefined, ['127.0.0.1', '::1'], []),
+  path('key', 'HTTPS_KEYFILE'),
+  path('cert', 'HTTPS_CERTFILE'),
+  number('maxConnections', 'MAX_CONN', 1020, 1),
+  number('connectionMemory', 'CONN_MEMORY', 64, 0, 1024),
+  number('reqPoolSize', 'TRQ_POOL_SIZE', 0, 0, 1024),
+  number('reqTimeout', 'REQ_TIMEOUT', 0, 0),
+  number('inReqPayloadMaxSize', 'IN_REQ_PAYLOAD_MAX_SIZE', 1048576, 0),
+  number('outReqMsgMaxSize', 'OUT_REQ_MSG_MAX_SIZE', 8388608, 0),
+  free('corsOrigin', 'CORS_ALLOWED_ORIGIN'),
+  number('corsMaxAge', 'CORS_MAX_AGE', 86400, -1, 86400),
+  words(
+    'notificationMode',
+    'NOTIF_MODE',
+    'transient',
+    ['persistent', 'threadpool', 'threadpool:1:1', 'threadpool:100:10,a_1:5:2,b:1:1'],
+    ['Transient', 'permanent', 'threadpool:', 'threadpool:0:1', 'threadpool:1:0', 'threadpool:1', 'threadpool:1:1,a:1'],
+  ),
+  number('httpTimeout', 'HTTP_TIMEOUT', -1, -1, 1800000),
+  number('mqttTimeout', 'MQTT_TIMEOUT', -1, -1, 1800000),
+  number('mqttMaxAge', 'MQTT_MAX_AGE', 60, 0),
+  number('cprForwardLimit', 'CPR_FORWARD_LIMIT', 1000, 0),
+  number('subCacheIval', 'SUBCACHE_IVAL', 60, 0, 3600),
+  words(
+    'logLevel',
+    'LOG_LEVEL',
+    'WARN',
+    ['NONE', 'FATAL', 'ERROR', 'INFO', 'debug'],
+    ['Debug', 'WARNING', 'TRACE', '3'],
+  ),
+  path('logDir', 'LOG_DIR', '/tmp'),
+  number('logLineMaxSize', 'LOG_LINE_MAX_SIZE', 32768, 100),
+  number('logInfoPayloadMaxSize', 'LOG_INFO_PAYLOAD_MAX_SIZE', 5120, 0),
+  number('logSummary', 'LOG_SUMMARY_PERIOD', 0, 0, 2678400),
+  path('pidpath', 'PID_PATH'),
+  words('db', 'MONGO_DB', 'orion', ['a', 'abcdefghij'], ['abcdefghijk']),
+  free('dbURI', 'MONGO_URI'),
+  free('dbpwd', 'MONGO_PASSWORD'),
+  number('dbPoolSize', 'MONGO_POOL_SIZE', 10, 1, 10000),
+  number('writeConcern', 'MONGO_WRITE_CONCERN', 1, 0, 1),
+  free('dbhost', 'MONGO_HOST'),
+  free('rplSet', 'MONGO_REPLICA_SET'),
+  free('dbTimeout', 'MONGO_TIMEOUT'),
+  free('dbuser', 'MONGO_USER'),
+  free('dbAuthMech', 'MONGO_AUTH_MECH'),
+  free('dbAuthDb', 'MONGO_AUTH_SOURCE'),
+  words('reqMutexPolicy', 'MUTEX_POLICY', 'all', ['none', 'read', 'write'], ['ALL', 'some']),
+  path('dataDir', 'DATA_DIR', './data'),
+  words('durability', 'DURABILITY', 'sync', ['os'], ['SYNC', 'none']),
+  number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),
+  words('httpServer', 'HTTP_SERVER', undefined, ['uws', 'node'], ['automatic', 'UWS']),
+]
+
+/** Cases with a condition on another option, which the tests give along. */
+export const conditionalCases: readonly (OptionCase & { readonly along: readonly string[] })[] = [
+  {
+    name: 'notifFlowControl',
+    env: 'NOTIF_FLOW_CONTROL',
+    along: ['-notificationMode', 'threadpool'],
+    good: ['0:1:1', '1:100:5000', '0.5:1:1', '.5:1:1', '1.0:1:1'],
+    bad: ['', '1', '1:1', '1.1:1:1', '2:1:1', '-1:1:1', '1:0:1', '1:1:0', '1:1:1:1', 'x:1:1', '.:1:1'],
+  },
+  {
+    name: 't',
+    env: 'TRACE',
+    along: ['-logLevel', 'DEBUG'],
+    good: ['0', '255', '0-255', '70,90', '60,80-90', '5-5'],
+    bad: ['', '256', '0-256', '9-8', '1,', ',1', '1-', '-1', '1-2-3', 'a'],
+  },
+]
+
+export const flagCases: readonly (readonly [name: string, env: string])[] = [
+  ['ipv4', 'USEIPV4'],
+  ['ipv6', 'USEIPV6'],
+  ['https', 'HTTPS'],
+  ['multiservice', 'MULTI_SERVICE'],
+  ['disableNgsiv1', 'DISABLE_NGSIV1'],
+  ['insecureNotif', 'INSECURE_NOTIF'],
+  ['disableCustomNotifications', 'DISABLE_CUSTOM_NOTIF'],
+  ['simulatedNotification', 'DROP_NOTIF'],
+  ['noCache', 'NOCACHE'],
+  ['logAppend', 'LOG_APPEND'],
+  ['disableFileLog', 'DISABLE_FILE_LOG'],
+  ['fg', 'FOREGROUND'],
+  ['logForHumans', 'LOG_FOR_HUMANS'],
+  ['relogAlarms', 'RELOG_ALARMS'],
+  ['logDeprecate', 'LOG_DEPRECATE'],
+  ['disableMetrics', 'DISABLE_METRICS'],
+  ['statCounters', 'STAT_COUNTERS'],
+  ['statSemWait', 'STAT_SEM_WAIT'],
+  ['statTiming', 'STAT_TIMING'],
+  ['statNotifQueue', 'STAT_NOTIF_QUEUE'],
+  ['dbSSL', 'MONGO_SSL'],
+  ['dbDisableRetryWrites', 'MONGO_DISABLE_RETRY_WRITES'],
+  ['strictNgsiv1Ids', 'CHECK_ID_V1'],
+  ['ngsiv1Autocast', 'NGSIV1_AUTOCAST'],
+]
+
+/** Options that are taken and never have an effect: one warning each. */
+export const ignoredNames: readonly string[] = [
+  ...['connectionMemory', 'reqPoolSize', 'db', 'dbURI', 'dbpwd', 'dbPoolSize', 'writeConcern', 'dbhost', 'rplSet'],
+  ...['dbTimeout', 'dbuser', 'dbAuthMech', 'dbAuthDb', 'dbSSL', 'dbDisableRetryWrites', 'reqMutexPolicy'],
+  ...['strictNgsiv1Ids', 'ngsiv1Autocast'],
+]

@@ -1,0 +1,130 @@
+// Real time, fake time, and stamps that only grow.
+
+import fc from 'fast-check'
+import t from 'tap'
+import { HybridClock, systemChance, systemClock, timerDelayMsMax } from '../src/clock.js'
+import { stampMs, stampOf, stampsPerMs } from '../src/domain/stamp.js'
+import { FakeClock } from './support/fake-clock.js'
+
+/** A wall clock that reads what the test says. */
+function wall(ms: number): { ms: number; wallMs(): number } {
+  return {
+    ms,
+    wallMs() {
+      return this.ms
+    },
+  }
+}
+
+const now = Date.UTC(2026, 1, 3)
+
+t.test('stamps strictly increase under any sequence of wall-clock readings', async t => {
+  const readings = fc.array(
+    fc.oneof(fc.integer({ min: now - 5, max: now + 5 }), fc.integer({ min: -10, max: 2 ** 41 })),
+  )
+  fc.assert(
+    fc.property(readings, fc.integer({ min: 0, max: stampOf(now + 1) }), (sequence, before) => {
+      const clock = wall(0)
+      const stamps = new HybridClock(clock, before)
+      let last = before
+      for (const ms of sequence) {
+        clock.ms = ms
+        const stamp = stamps.next()
+        if (!Number.isSafeInteger(stamp) || stamp <= last || stamp < stampOf(ms) || stamps.last !== stamp) return false
+        last = stamp
+      }
+      return true
+    }),
+  )
+  t.pass('see the property')
+})
+
+t.test('a stamp tells its millisecond', async t => {
+  const clock = wall(now)
+  const stamps = new HybridClock(clock)
+  t.equal(stamps.next(), now * stampsPerMs)
+  t.equal(stampMs(stamps.next()), now)
+  clock.ms = now + 0.7
+  t.equal(stampMs(stamps.next()), now)
+})
+
+t.test('a count that overflows carries into the milliseconds, and the clock catches up', async t => {
+  const clock = wall(now)
+  const stamps = new HybridClock(clock)
+  for (let i = 0; i < stampsPerMs; i++) t.equal(stampMs(stamps.next()), now) || t.bailout()
+  t.equal(stampMs(stamps.next()), now + 1)
+  clock.ms = now + 2
+  t.equal(stamps.next(), stampOf(now + 2))
+})
+
+t.test('a wall clock that goes back does not take the stamps along', async t => {
+  const clock = wall(now)
+  const stamps = new HybridClock(clock)
+  const before = stamps.next()
+  clock.ms -= 60_000
+  t.equal(stamps.next(), before + 1)
+})
+
+t.test('the next stamp is above every stamp observed', async t => {
+  const stamps = new HybridClock(wall(now))
+  const heard = stampOf(now + 1000) + 3
+  stamps.observe(heard)
+  t.equal(stamps.last, heard)
+  stamps.observe(heard - 100)
+  t.equal(stamps.next(), heard + 1)
+})
+
+t.test('stamps are good until 2109, and a number that is none is a bug', async t => {
+  t.ok(new HybridClock(wall(Date.UTC(2109, 0, 1))).next())
+  t.throws(() => new HybridClock(wall(Date.UTC(2110, 0, 1))).next(), /not a stamp/)
+  t.throws(() => new HybridClock(wall(now), -1), /not a stamp/)
+  t.throws(() => new HybridClock(wall(now)).observe(Number.NaN), /not a stamp/)
+})
+
+t.test('the system clock runs what is due, and nothing that was taken back', async t => {
+  const ran: string[] = []
+  await new Promise<void>(resolve => {
+    systemClock.after(0, () => ran.push('taken back'))()
+    systemClock.after(timerDelayMsMax * 3, () => ran.push('too early'))
+    systemClock.after(-5, () => {
+      ran.push('timer')
+      systemClock.endOfTick(resolve)
+    })
+    // Timers of the system clock do not keep the process alive; this one does.
+    setTimeout(() => {}, 20)
+  })
+  t.same(ran, ['timer'])
+  t.ok(systemClock.wallMs() > now && systemClock.monoMs() > 0)
+})
+
+t.test('chance gives lower-case UUIDs, a new one each time', async t => {
+  t.match(systemChance.uuid(), /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
+  t.not(systemChance.uuid(), systemChance.uuid())
+})
+
+t.test('the fake clock runs timers in the order they fall due, each at its time', async t => {
+  const clock = new FakeClock(now)
+  const ran: string[] = []
+  const note = (name: string) => () => ran.push(`${name}@${clock.monoMs()}`)
+  clock.after(20, note('b'))
+  clock.after(10, () => {
+    note('a')()
+    clock.endOfTick(note('end of a'))
+    clock.after(10, note('c'))
+  })
+  clock.after(15, note('taken back'))()
+  clock.after(31, note('later'))
+  clock.advance(30)
+  t.same(ran, ['a@10', 'end of a@10', 'b@20', 'c@20'])
+  t.equal(clock.wallMs(), now + 30)
+  t.equal(clock.waiting, 1)
+  clock.advance(1)
+  t.equal(ran.at(-1), 'later@31')
+})
+
+t.test('the fake wall clock jumps alone', async t => {
+  const clock = new FakeClock(now)
+  clock.jumpWall(-1000)
+  clock.advance(10)
+  t.same([clock.wallMs(), clock.monoMs()], [now - 990, 10])
+})

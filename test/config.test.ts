@@ -1,0 +1,233 @@
+// Options and environment: what is taken, what is refused, who wins. The options themselves are in cases/options.ts.
+
+import t from 'tap'
+import { optionNames, options } from '../src/config/options.js'
+import { type Config, type Reading, readConfig, version } from '../src/config.js'
+import { conditionalCases, flagCases, ignoredNames, valueCases } from './cases/options.js'
+
+type Run = Extract<Reading, { kind: 'run' }>
+
+function run(argv: readonly string[], env: Record<string, string> = {}): Run {
+  const reading = readConfig(argv, env)
+  if (reading.kind !== 'run') throw new Error(`refused: ${JSON.stringify(reading)}`)
+  return reading
+}
+
+const config = (argv: readonly string[], env: Record<string, string> = {}): Config => run(argv, env).config
+
+function faults(argv: readonly string[], env: Record<string, string> = {}): string[] {
+  const reading = readConfig(argv, env)
+  return reading.kind === 'refuse' ? reading.lines : []
+}
+
+t.test('the table has every option of the specification and no other', async t => {
+  const cases = [...valueCases, ...conditionalCases].map(one => [one.name, one.env])
+  t.same(optionNames.map(name => [name, options[name].env]).sort(), [...cases, ...flagCases].sort())
+})
+
+t.test('two options never share an environment variable', async t => {
+  t.equal(new Set(optionNames.map(name => options[name].env)).size, optionNames.length)
+})
+
+for (const { name, env, byDefault, good, bad, along = [] } of [
+  ...valueCases.map(one => ({ ...one, along: [] as readonly string[] })),
+  ...conditionalCases,
+]) {
+  t.test(`-${name} has its default, takes what is within its limits and refuses the rest`, async t => {
+    t.equal(options[name as keyof typeof options].byDefault, byDefault)
+    for (const value of good) {
+      t.same(faults([`-${name}`, value, ...along]), [], `-${name} ${value}`)
+      t.same(faults(along, { [`CTX_${env}`]: value }), [], `CTX_${env}=${value}`)
+      t.same(faults(along, { [`ORION_${env}`]: value }), [], `ORION_${env}=${value}`)
+    }
+    for (const value of bad) {
+      const [line, ...more] = faults([`-${name}`, value, ...along])
+      t.same(more, [])
+      t.match(line, new RegExp(`^-${name}: ".*" is not `), `-${name} ${value}`)
+      if (value) t.match(faults(along, { [`CTX_${env}`]: value }), [new RegExp(`^CTX_${env} \\(-${name}\\): `)])
+    }
+  })
+}
+
+for (const [name, env] of flagCases) {
+  t.test(`-${name} is a flag, and one of four words in the environment`, async t => {
+    const along = name === 'https' ? ['-key', 'k', '-cert', 'c'] : []
+    t.equal(options[name as keyof typeof options].byDefault, false)
+    t.same(faults([`-${name}`, ...along]), [])
+    t.same(faults([`-${name}=true`, ...along]), [`-${name}: takes no value`])
+    for (const word of ['TRUE', 'true', 'FALSE', 'false']) t.same(faults(along, { [`CTX_${env}`]: word }), [])
+    for (const word of ['True', '1', 'yes', ' true']) {
+      t.same(faults(along, { [`CTX_${env}`]: word }), [
+        `CTX_${env} (-${name}): "${word}" is not TRUE, true, FALSE or false`,
+      ])
+    }
+  })
+}
+
+t.test('without any option the configuration is the default one', async t => {
+  t.same(config([]), {
+    http: {
+      server: undefined,
+      port: 1026,
+      host: undefined,
+      family: 'both',
+      tls: undefined,
+      connectionsMax: 1020,
+      idleTimeoutS: 0,
+      bodyBytesMax: 1048576,
+    },
+    tenants: false,
+    store: { directory: './data', durability: 'sync' },
+    expiryIntervalMs: 1000,
+    logLevel: 'WARN',
+  })
+})
+
+t.test('every option with an effect arrives in the configuration', async t => {
+  const argv =
+    '-port 8080 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
+    '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 -logLevel info'
+  t.same(config(argv.split(' ')), {
+    http: {
+      server: 'node',
+      port: 8080,
+      host: '::1',
+      family: 'ipv6',
+      tls: { keyFile: 'k.pem', certFile: 'c.pem' },
+      connectionsMax: 7,
+      idleTimeoutS: 8,
+      bodyBytesMax: 9,
+    },
+    tenants: true,
+    store: { directory: '/d', durability: 'os' },
+    expiryIntervalMs: 50,
+    logLevel: 'INFO',
+  })
+  t.equal(config(['-ipv4']).http.family, 'ipv4')
+})
+
+t.test('the configuration is frozen in all its parts', async t => {
+  const frozen = config(['-https', '-key', 'k', '-cert', 'c'])
+  for (const part of [frozen, frozen.http, frozen.http.tls, frozen.store]) t.ok(Object.isFrozen(part))
+})
+
+for (const argv of [['-port', '7'], ['--port', '7'], ['--port=7'], ['-port=7'], ['-port', '6', '--port', '7']]) {
+  t.test(`${argv.join(' ')} sets the port to 7`, async t => {
+    t.equal(config(argv).http.port, 7)
+  })
+}
+
+t.test('a value may begin with a dash', async t => {
+  t.same(faults(['-httpTimeout', '-1', '-corsMaxAge', '-1', '-dbpwd', '-secret']), [])
+  t.equal(config(['-dataDir', '-a']).store.directory, '-a')
+})
+
+t.test('the command line wins over the environment, and CTX_ over ORION_', async t => {
+  t.equal(config([], { ORION_PORT: '1' }).http.port, 1)
+  t.equal(config([], { ORION_PORT: '1', CTX_PORT: '2' }).http.port, 2)
+  t.equal(config(['-port', '3'], { ORION_PORT: '1', CTX_PORT: '2' }).http.port, 3)
+  t.equal(config(['-multiservice'], { CTX_MULTI_SERVICE: 'FALSE' }).tenants, true)
+  t.equal(config([], { ORION_MULTI_SERVICE: 'TRUE', CTX_MULTI_SERVICE: 'FALSE' }).tenants, false)
+})
+
+t.test('a variable that something else wins over is not looked at', async t => {
+  t.same(faults([], { CTX_PORT: '1', ORION_PORT: 'tcp://10.0.0.1:1026' }), [])
+  t.same(faults(['-port', '1'], { CTX_PORT: 'x' }), [])
+})
+
+t.test('an empty variable is not set', async t => {
+  t.equal(config([], { CTX_PORT: '' }).http.port, 1026)
+  t.equal(config([], { CTX_PORT: '', ORION_PORT: '5' }).http.port, 5)
+})
+
+t.test('all that is wrong is reported at once, a line each', async t => {
+  const argv = ['-port', '0', '-noswap', '-maxConnections', '-fg', 'stray', '-key']
+  t.same(faults(argv, { CTX_DURABILITY: 'maybe' }).sort(), [
+    '"stray": not an option',
+    '-key: needs a value',
+    '-maxConnections: needs a value',
+    '-noswap: unknown option',
+    '-port: "0" is not a whole number from 1 to 65535',
+    'CTX_DURABILITY (-durability): "maybe" is not sync or os',
+  ])
+})
+
+for (const name of ['noswap', 'expiration', 'harakiri', 'Port', 'PORT', 'p', 'toString', '__proto__', 'no-fg']) {
+  t.test(`-${name} is an unknown option, one line with its value`, async t => {
+    t.same(faults([`-${name}`, '60']), [`-${name}: unknown option`])
+    t.same(faults([`--${name}=60`]), [`-${name}: unknown option`])
+  })
+}
+
+t.test('settings that contradict each other are refused', async t => {
+  t.same(faults(['-ipv4', '-ipv6']), ['-ipv4: excludes -ipv6; without both, both families are served'])
+  t.same(faults(['-ipv4'], { CTX_USEIPV6: 'TRUE' }), [
+    '-ipv4: excludes CTX_USEIPV6 (-ipv6); without both, both families are served',
+  ])
+  t.same(faults(['-https']), ['-https: needs -key', '-https: needs -cert'])
+  t.same(faults(['-https', '-key', 'k']), ['-https: needs -cert'])
+  t.same(faults(['-notifFlowControl', '1:1:1']), ['-notifFlowControl: needs -notificationMode threadpool'])
+  t.same(faults(['-t', '0-255']), ['-t: needs -logLevel DEBUG'])
+  t.same(faults(['-t', '0-255', '-logLevel', 'INFO']), ['-t: needs -logLevel DEBUG'])
+})
+
+t.test('a bad value is not complained about twice', async t => {
+  t.equal(faults(['-t', '1', '-logLevel', 'LOUD']).length, 1)
+  t.equal(faults(['-notifFlowControl', '1:1:1', '-notificationMode', 'pool']).length, 1)
+  t.equal(faults(['-https', '-key', '', '-cert', 'c']).length, 1)
+})
+
+t.test('each ignored option yields one warning, and no other option does', async t => {
+  for (const name of optionNames) {
+    const { kind, env } = options[name]
+    const value = valueCases.find(one => one.name === name)?.good.at(-1)
+    if (conditionalCases.some(one => one.name === name) || ['https', 'key', 'cert'].includes(name)) continue
+    const argv = kind.placeholder === '' ? [`-${name}`] : [`-${name}`, value ?? '']
+    const warned = ignoredNames.includes(name)
+    t.match(run(argv).warnings, warned ? [new RegExp(`^-${name} is ignored: `)] : [], name)
+    t.equal(run(argv).warnings.length, warned ? 1 : 0)
+    const variable = run([], { [`ORION_${env}`]: value || 'TRUE' })
+    t.match(variable.warnings, warned ? [`ORION_${env} (-${name}) is ignored: `] : [])
+  }
+})
+
+t.test('an ignored flag that is off yields no warning', async t => {
+  t.same(run([], { CTX_NGSIV1_AUTOCAST: 'FALSE' }).warnings, [])
+})
+
+t.test('a key without https is warned of', async t => {
+  t.same(run(['-key', 'k']).warnings, ['-key is ignored: there is no -https'])
+})
+
+t.test('the command line and what came from the environment can be logged', async t => {
+  const env = { CTX_PORT: '1', ORION_FOREGROUND: 'TRUE', CTX_MAX_CONN: '5', OTHER: 'x' }
+  const reading = run(['-multiservice', '--port', '2'], env)
+  t.equal(reading.commandLine, 'start command line <orrery -multiservice --port 2>')
+  t.same(reading.fromEnv.sort(), ['env var CTX_MAX_CONN (-maxConnections): 5', 'env var ORION_FOREGROUND (-fg): TRUE'])
+})
+
+t.test('passwords never show', async t => {
+  const secret = 'hunter2'
+  const byLine = run(['-dbpwd', secret, `--dbpwd=${secret}`, '-fg', '-dbURI', `mongodb://me:${secret}@host/`])
+  t.equal(byLine.commandLine, 'start command line <orrery -dbpwd ****** -dbpwd=****** -fg -dbURI ******>')
+  t.same(run([], { CTX_MONGO_PASSWORD: secret }).fromEnv, ['env var CTX_MONGO_PASSWORD (-dbpwd): ******'])
+  t.notMatch(JSON.stringify(byLine), secret)
+  t.notMatch(JSON.stringify(readConfig(['-dbpwd', secret.repeat(1000)], {})), secret)
+})
+
+t.test('help and version are printed whatever else is given', async t => {
+  const print = (...argv: string[]): string => {
+    const reading = readConfig(argv, {})
+    return reading.kind === 'print' ? reading.text : ''
+  }
+  t.match(print('--version'), /^orrery \d+\.\d+\.\d+$/)
+  t.equal(print('-port', 'x', '--version'), `orrery ${version}`)
+  t.match(print('-u'), /^Usage: orrery \[-port <1\.\.65535>\]/)
+  t.equal(print('--help'), print('-U'))
+  for (const name of optionNames) t.match(print('-U'), `  -${name}`)
+  t.match(print('-U'), 'CTX_EXPIRY_INTERVAL, default 1000 ms')
+})
+
+t.test('a refusal shows the short usage', async t => {
+  t.match(readConfig(['-port', 'x'], {}), { kind: 'refuse', usage: /^Usage: orrery / })
+})

@@ -1,0 +1,33 @@
+// The comparison of a conformance run with the kept list.
+
+import t from 'tap'
+import { faultsOf, judge, updated } from './verdict.js'
+
+const kept = { semantic: ['a', 'b', 'z'], exact: ['a'] }
+const outcome = (id: string, semantic: boolean, exact: boolean) => ({ id, semantic, exact })
+const deviation = { case: 'b', line: 'A sentence.', why: 'The case says the opposite.' }
+
+t.test('a listed case that fails is lost, a case that never passed is not', async t => {
+  const { lost } = judge(kept, [outcome('a', true, false), outcome('c', false, false)], [])
+  t.strictSame(lost, { semantic: [], exact: ['a'] })
+})
+
+t.test('a listed case that was not run is not judged', async t => {
+  t.strictSame(judge(kept, [], []).lost, { semantic: [], exact: [] })
+})
+
+t.test('a deviation is not judged', async t => {
+  t.strictSame(judge(kept, [outcome('b', false, false)], [deviation]).lost.semantic, [])
+})
+
+t.test('an update only adds; with force it also removes', async t => {
+  const verdict = judge(kept, [outcome('c', true, false), outcome('a', false, false)], [])
+  t.strictSame(updated(kept, verdict, false), { semantic: ['a', 'b', 'c', 'z'], exact: ['a'] })
+  t.strictSame(updated(kept, verdict, true), { semantic: ['b', 'c', 'z'], exact: [] })
+})
+
+t.test('a deviation needs its sentence and its reason, nothing else, and must not be listed as passing', async t => {
+  t.strictSame(faultsOf([{ ...deviation, case: 'q' }], kept), [])
+  t.match(faultsOf([{ case: 'q', line: '', why: 'w', note: 'n' }], kept), [/has no line/, /has note/])
+  t.match(faultsOf([deviation], kept), [/listed as passing/])
+})

@@ -1,0 +1,69 @@
+// Whether a conformance run is as good as the runs before it.
+//
+// `passing.json` is the list of cases that have passed once; it only grows. A case on it that fails is a step back, and that is
+// all that is a failure: a case that never passed is work to do. `deviations.json` names the cases that contradict the base
+// specification, which wins over them: each with the sentence it contradicts.
+//
+// Pure: the runner and the files are in cases.ts.
+
+/** The levels of the runner: `exact` is `semantic` plus all texts, headers and orders. */
+export const levels = ['semantic', 'exact'] as const
+export type Level = (typeof levels)[number]
+
+/** Per level the ids of the cases that have passed, sorted. */
+export type Passing = Readonly<Record<Level, readonly string[]>>
+
+/** A case left out, since it contradicts `line`, a sentence of the base specification. */
+export interface Deviation {
+  readonly case: string
+  readonly line: string
+  readonly why: string
+}
+
+/** What the runner found out about one case. */
+export type Outcome = Readonly<Record<Level, boolean>> & { readonly id: string }
+
+export interface Verdict {
+  /** Cases on the list that ran and failed, per level. */
+  readonly lost: Passing
+  /** Cases that passed and are not on the list yet. */
+  readonly gained: Passing
+}
+
+export function judge(kept: Passing, outcomes: readonly Outcome[], deviations: readonly Deviation[]): Verdict {
+  const exempt = new Set(deviations.map(deviation => deviation.case))
+  const judged = outcomes.filter(({ id }) => !exempt.has(id))
+  return {
+    lost: perLevel(level => judged.filter(one => !one[level] && kept[level].includes(one.id)).map(one => one.id)),
+    gained: perLevel(level => judged.filter(one => one[level] && !kept[level].includes(one.id)).map(one => one.id)),
+  }
+}
+
+/** The list after a run: grown by what was gained; what was lost is taken off only with `force`. */
+export function updated(kept: Passing, verdict: Verdict, force: boolean): Passing {
+  return perLevel(level =>
+    [...kept[level].filter(id => !force || !verdict.lost[level].includes(id)), ...verdict.gained[level]].sort(),
+  )
+}
+
+/** What is wrong with the list of deviations, which may hold nothing but reasoned ones. */
+export function faultsOf(deviations: unknown, kept: Passing): string[] {
+  if (!Array.isArray(deviations)) return ['deviations.json is not an array']
+  return deviations.flatMap((one: Record<string, unknown>, at) => {
+    const name = `deviations.json[${at}]`
+    const fields = ['case', 'line', 'why']
+    const lacking = fields.filter(field => typeof one[field] !== 'string' || one[field] === '')
+    const strange = Object.keys(one).filter(field => !fields.includes(field))
+    return [
+      ...lacking.map(field => `${name} has no ${field}`),
+      ...strange.map(field => `${name} has ${field}, which means nothing`),
+      ...levels
+        .filter(level => kept[level].includes(String(one.case)))
+        .map(level => `${name} is listed as passing (${level})`),
+    ]
+  })
+}
+
+function perLevel(ids: (level: Level) => readonly string[]): Passing {
+  return { semantic: ids('semantic'), exact: ids('exact') }
+}

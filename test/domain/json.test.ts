@@ -1,0 +1,198 @@
+// Equality, order and rendering of JSON values. Examples are tables; properties hold for any value fast-check invents.
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  canonical,
+  compare,
+  equal,
+  hasForbiddenCharacters,
+  isRenderedAsIs,
+  type Json,
+  renderJson,
+  renderNumber,
+  valueHasForbiddenCharacters,
+} from '../../src/domain/json.js'
+
+const parse = (text: string): Json => JSON.parse(text) as Json
+
+/** Values with few distinct parts, so that equal ones meet often. */
+const smallJson = fc.jsonValue({ maxDepth: 3, noUnicodeString: true }) as fc.Arbitrary<Json>
+const clashingJson = fc.letrec<{ value: Json }>(tie => ({
+  value: fc.oneof(
+    { maxDepth: 3 },
+    fc.constantFrom<Json>(null, true, false, 0, -0, 1, '', 'a', 'b', '1'),
+    fc.array(tie('value'), { maxLength: 2 }),
+    fc
+      .array(fc.tuple(fc.constantFrom('a', 'b', '1', '__proto__', 'constructor'), tie('value')), { maxLength: 3 })
+      .map(members => Object.fromEntries(members)),
+  ),
+})).value
+
+const equalities: [a: string, b: string, same: boolean][] = [
+  ['{"a":1,"b":{"c":2,"d":3}}', '{"b":{"d":3,"c":2},"a":1}', true],
+  ['[1,2]', '[2,1]', false],
+  ['[1,2]', '[1,2,3]', false],
+  ['[]', '{}', false],
+  ['{}', '[]', false],
+  ['{"0":1}', '[1]', false],
+  ['null', '{}', false],
+  ['1', '"1"', false],
+  ['1', 'true', false],
+  ['0', '-0', true],
+  ['{"a":null}', '{"b":null}', false],
+  ['{"__proto__":1}', '{"__proto__":1}', true],
+  ['{"__proto__":{}}', '{"a":{}}', false],
+  ['{"constructor":1}', '{"toString":1}', false],
+]
+
+t.test('values are equal whatever the order of keys, but not of elements', async t => {
+  for (const [a, b, same] of equalities) {
+    t.equal(equal(parse(a), parse(b)), same, `${a} and ${b}`)
+    t.equal(equal(parse(b), parse(a)), same, `${b} and ${a}`)
+  }
+})
+
+t.test('equality agrees with the canonical text and with the order', async () => {
+  fc.assert(
+    fc.property(clashingJson, clashingJson, (a, b) => {
+      const same = equal(a, b)
+      return same === (canonical(a) === canonical(b)) && same === (compare(a, b) === 0)
+    }),
+  )
+})
+
+t.test('a value equals itself after its keys were reversed', async () => {
+  const reversed = (value: Json): Json =>
+    Array.isArray(value)
+      ? value.map(reversed)
+      : typeof value === 'object' && value !== null
+        ? Object.fromEntries(
+            Object.entries(value)
+              .reverse()
+              .map(([key, part]) => [key, reversed(part)]),
+          )
+        : value
+  fc.assert(fc.property(smallJson, value => equal(value, reversed(value))))
+})
+
+t.test('kinds are ordered null, number, string, object, array, boolean', async t => {
+  const ascending = ['null', '-1e300', '-1', '0', '0.5', '1e300', '""', '"10"', '"9"', '"Z"', '"a"', '"é"', '{}']
+    .concat(['{"a":1}', '{"a":1,"b":0}', '{"a":2}', '{"b":0}', '[]', '[1]', '[1,0]', '[2]', '["1"]', 'false', 'true'])
+    .map(parse)
+  for (let at = 1; at < ascending.length; at++) {
+    const [lower, higher] = [ascending[at - 1]!, ascending[at]!]
+    t.ok(compare(lower, higher) < 0, `${JSON.stringify(lower)} < ${JSON.stringify(higher)}`)
+    t.ok(compare(higher, lower) > 0, `${JSON.stringify(higher)} > ${JSON.stringify(lower)}`)
+  }
+})
+
+t.test('a missing value stands where null stands', async t => {
+  t.equal(compare(undefined, null), 0)
+  t.equal(compare(undefined, undefined), 0)
+  t.ok(compare(undefined, -1) < 0)
+  t.ok(compare('', undefined) > 0)
+})
+
+t.test('the order is total: antisymmetric and transitive', async () => {
+  fc.assert(
+    fc.property(clashingJson, clashingJson, clashingJson, (a, b, c) => {
+      if (Math.sign(compare(a, b)) !== -Math.sign(compare(b, a))) return false
+      return !(compare(a, b) <= 0 && compare(b, c) <= 0) || compare(a, c) <= 0
+    }),
+  )
+})
+
+const numbers: [n: number, text: string][] = [
+  [200, '200'],
+  [200.0000000001, '200'],
+  [199.9999999999, '200'],
+  [-199.9999999999, '-200'],
+  [0, '0'],
+  [-0, '0'],
+  [1e-10, '0'],
+  [-1e-10, '0'],
+  [5e-324, '0'],
+  [0.1, '0.1'],
+  [0.1 + 0.2, '0.3'],
+  [442.123456785551, '442.123456786'],
+  [-442.123456785551, '-442.123456786'],
+  [123456789.123, '123456789.123'],
+  [1.5e-7, '0.00000015'],
+  [2e-9, '0.000000002'],
+  [1.0000000014, '1.000000001'],
+  [0.10000000004, '0.1'],
+  [2 ** 53, '9007199254740992'],
+  [1e20, '100000000000000000000'],
+  [1e21, '1000000000000000000000'],
+  [-1.25e22, '-12500000000000000000000'],
+  [1e23, '100000000000000000000000'],
+  [1.7976931348623157e308, `17976931348623157${'0'.repeat(292)}`],
+]
+
+t.test('numbers are written whole or with at most nine decimals, never with an exponent', async t => {
+  for (const [n, text] of numbers) t.equal(renderNumber(n), text, String(n))
+})
+
+t.test('a rendered number is plain, short, and near the number', async () => {
+  fc.assert(
+    fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), n => {
+      const text = renderNumber(n)
+      const near = Math.abs(Number(text) - n) <= 1e-9
+      return near && /^(0|-?[1-9][0-9]*|-?[0-9]+\.[0-9]{0,8}[1-9])$/.test(text)
+    }),
+  )
+})
+
+t.test('whole numbers of any size read back as they were', async () => {
+  const whole = fc.double({ noNaN: true, noDefaultInfinity: true }).map(Math.round)
+  fc.assert(fc.property(whole, n => Number(renderNumber(n)) === n))
+})
+
+t.test('a value is rendered as is exactly when the platform writes it the same', async () => {
+  const numeric = fc.oneof(
+    fc.double({ noNaN: true, noDefaultInfinity: true }),
+    fc.double({ min: -2, max: 2, noNaN: true }),
+    fc.integer(),
+    fc.integer({ min: -1e9, max: 1e9 }).map(n => n / 1e6),
+    fc.constantFrom(...numbers.map(([n]) => n)),
+  )
+  fc.assert(fc.property(numeric, n => isRenderedAsIs(n) === (JSON.stringify(n) === renderNumber(n))))
+  fc.assert(fc.property(smallJson, value => isRenderedAsIs(value) === (JSON.stringify(value) === renderJson(value))))
+})
+
+t.test('compound values are compact, with numbers as the interface writes them', async t => {
+  const value = parse('{"a": [1.0, 442.123456785551, {"__proto__": 1e21}], "b\\"": "é\\n"}')
+  const text = '{"a":[1,442.123456786,{"__proto__":1000000000000000000000}],"b\\"":"é\\n"}'
+  t.equal(renderJson(value), text)
+  t.equal(renderJson([]), '[]')
+  t.equal(renderJson([1e-10, []]), '[0,[]]')
+  t.equal(renderJson([1e-10, {}]), '[0,{}]')
+})
+
+t.test('fifty levels are rendered and compared', async t => {
+  const deep = (n: number): Json => {
+    let value: Json = n
+    for (let level = 0; level < 50; level++) value = level % 2 ? [value] : { a: value }
+    return value
+  }
+  t.ok(equal(deep(1), deep(1)))
+  t.ok(compare(deep(1), deep(2)) < 0)
+  t.match(renderJson(deep(1e-10)), /\{"a":0\}/)
+})
+
+t.test('the general forbidden characters are found, and no others', async t => {
+  for (const character of '<>"\'=;()') t.ok(hasForbiddenCharacters(`a${character}b`), character)
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), text => {
+      return hasForbiddenCharacters(text) === [...'<>"\'=;()'].some(character => text.includes(character))
+    }),
+  )
+  t.notOk(hasForbiddenCharacters('&?/#{}[]|%,.!$é 漢'))
+})
+
+t.test('forbidden characters are found in strings and keys at any depth', async t => {
+  const bad = ['"<"', '["a","("]', '{"a":{"b":[{"c":"="}]}}', '{"a;":1}', '[[{"(":null}]]'].map(parse)
+  const good = ['"a"', '1', 'null', 'true', '{"a":{"b":["c",1,null,false]}}', '[]', '{}'].map(parse)
+  for (const value of bad) t.ok(valueHasForbiddenCharacters(value), JSON.stringify(value))
+  for (const value of good) t.notOk(valueHasForbiddenCharacters(value), JSON.stringify(value))
+})

@@ -1,0 +1,148 @@
+// Kill -9 at any moment loses nothing that was acknowledged and invents nothing.
+//
+// Several connections write (creations, upserts, updates, counters, batches, deletions) until the broker is killed; the instant is
+// a number of acknowledged writes, drawn anew each time. Then it starts on the same directory and every entity is read and held
+// against the oracle; lists, counts and lists by type must show exactly the same entities, so that the indexes agree with the
+// entities they point to.
+//
+// CRASH_CYCLES sets the number of kills with the default durability (a soak uses thousands), SEED repeats a run: the choices are
+// the same, though what the network delivers first may differ.
+//
+// `inspections` is the door for checks from inside: each is called with the data directory while no broker holds it, after every
+// kill, and answers with what it found wrong.
+
+import t, { type Test } from 'tap'
+import { type BrokerProcess, startBroker, tempDir } from '../support/broker-process.js'
+import { HttpClient } from '../support/http-client.js'
+import { Random } from '../support/random.js'
+import { nextWrite, Oracle, type State, types } from './crash-oracle.js'
+
+type Inspection = (dataDir: string) => Promise<readonly string[]>
+const inspections: readonly Inspection[] = []
+
+const cycles = Number(process.env.CRASH_CYCLES ?? 30)
+const connections = 8
+const idsPerConnection = 6
+const pageLength = 1000
+t.setTimeout(120_000 + cycles * 10_000)
+
+t.test(`nothing acknowledged is lost and nothing invented in ${cycles} kills`, t => journey(t, cycles, []))
+
+t.test('durability `os` keeps acknowledged writes over kills as well', t => journey(t, 5, ['-durability', 'os']))
+
+async function journey(t: Test, kills: number, args: readonly string[]): Promise<void> {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const dataDir = tempDir(t)
+  const oracle = new Oracle()
+  const ids = Array.from({ length: connections }, (_, c) =>
+    Array.from({ length: idsPerConnection }, (_, k) => `urn:crash:${c}:${k}`),
+  )
+  let written = 0
+  for (let cycle = 0; cycle <= kills; cycle++) {
+    const broker = await startBroker(t, { dataDir, args })
+    const wrong = await compare(broker, oracle, ids.flat())
+    if (wrong.length > 0) return void t.strictSame(wrong, [], `after kill ${cycle}, SEED=${random.seed}`)
+    if (cycle === kills) break
+    // Early deaths are the interesting ones (recovery of a recovery), long lives fill files: both shall occur often.
+    const instant = Math.floor(400 * random.fraction() ** 3)
+    const done = await writeUntilKilled(broker, oracle, ids, instant, random)
+    written += done.acknowledged
+    if (done.surprises.length > 0)
+      return void t.strictSame(done.surprises, [], `in cycle ${cycle}, SEED=${random.seed}`)
+    for (const inspect of inspections) t.strictSame(await inspect(dataDir), [], `inside, after kill ${cycle + 1}`)
+  }
+  t.ok(written > 0, `${written} acknowledged writes survived ${kills} kills`)
+}
+
+/** All connections write; when `instant` writes are acknowledged, the broker is killed in the middle of the others. */
+async function writeUntilKilled(
+  broker: BrokerProcess,
+  oracle: Oracle,
+  ids: readonly (readonly string[])[],
+  instant: number,
+  random: Random,
+): Promise<{ acknowledged: number; surprises: string[] }> {
+  const surprises: string[] = []
+  let acknowledged = 0
+  let killed = false
+  const kill = () => {
+    killed = true
+    broker.signal('SIGKILL')
+  }
+  const writer = async (own: readonly string[]): Promise<void> => {
+    const client = new HttpClient(broker.baseUrl)
+    while (!killed) {
+      const write = nextWrite(oracle, own, random)
+      oracle.begin(write)
+      const answer = await client.send(write.method, write.path, write.body).catch(() => undefined)
+      if (!answer) {
+        if (!killed)
+          surprises.push(`the connection broke before the kill: ${write.method} ${write.path}\n${broker.printed()}`)
+        break
+      }
+      if (answer.status !== write.status) {
+        surprises.push(`${write.method} ${write.path} ${JSON.stringify(write.body)}: ${answer.status} ${answer.text}`)
+        break
+      }
+      oracle.acknowledge(write)
+      acknowledged++
+      if (acknowledged >= instant) kill()
+    }
+    if (surprises.length > 0) kill()
+    client.close()
+  }
+  const writers = ids.map(writer)
+  if (instant === 0) kill()
+  await Promise.all(writers)
+  await broker.exited
+  return { acknowledged, surprises }
+}
+
+/** Everything that is wrong with what the broker knows: each entity by itself, then the lists. */
+async function compare(broker: BrokerProcess, oracle: Oracle, ids: readonly string[]): Promise<string[]> {
+  const client = new HttpClient(broker.baseUrl)
+  const wrong: string[] = []
+  for (const id of ids) {
+    const fault = oracle.settle(id, await read(client, id))
+    if (fault) wrong.push(fault)
+  }
+  for (const type of [undefined, ...types]) {
+    const { listed, total } = await list(client, type)
+    const expected = oracle.ids(type)
+    const name = type ? `the list of type ${type}` : 'the list of all'
+    if (total !== expected.length) wrong.push(`${name} counts ${total}, ${expected.length} exist`)
+    wrong.push(...expected.filter(id => !listed.includes(id)).map(id => `${name} lacks ${id}`))
+    wrong.push(...listed.filter(id => !expected.includes(id)).map(id => `${name} has ${id}, which does not exist`))
+    if (new Set(listed).size !== listed.length) wrong.push(`${name} shows an entity twice`)
+  }
+  client.close()
+  return wrong
+}
+
+interface Entity {
+  readonly id: string
+  readonly type: string
+  readonly text?: { readonly value: string }
+  readonly n?: { readonly value: number }
+}
+
+async function read(client: HttpClient, id: string): Promise<State> {
+  const answer = await client.get(`/v2/entities/${encodeURIComponent(id)}`)
+  if (answer.status === 404) return undefined
+  if (answer.status !== 200) throw new Error(`GET ${id}: ${answer.status} ${answer.text}`)
+  const { type, text, n } = answer.json as Entity
+  return { type, text: text?.value ?? '(no text)', n: n?.value ?? Number.NaN }
+}
+
+async function list(client: HttpClient, type?: string): Promise<{ listed: string[]; total: number }> {
+  const listed: string[] = []
+  for (let offset = 0; ; offset += pageLength) {
+    const query = `limit=${pageLength}&offset=${offset}&options=count${type ? `&type=${type}` : ''}`
+    const answer = await client.get(`/v2/entities?${query}`)
+    if (answer.status !== 200) throw new Error(`list: ${answer.status} ${answer.text}`)
+    const page = answer.json as Entity[]
+    listed.push(...page.map(entity => entity.id))
+    if (page.length < pageLength) return { listed, total: Number(answer.headers['ctx-total-count']) }
+  }
+}

@@ -1,0 +1,147 @@
+// When the disk fails, what was acknowledged stays, and the broker stops instead of guessing.
+//
+// After a failed write or sync nobody knows what is on the disk. So the broker answers 500 to whoever waits, takes no more, says
+// why and ends with a non-zero code; the next start recovers from what the disk really holds.
+//
+// The disk is a small tmpfs that fills up (needs root on Linux), and a sync that fails because strace makes the system call
+// fail. Where one of them cannot be had the test is skipped with the reason.
+
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { type BrokerProcess, startBroker, tempDir } from '../support/broker-process.js'
+import { HttpClient } from '../support/http-client.js'
+
+const connections = 8
+const bytesPerEntity = 4096
+const id = (n: number) => `urn:disk:${n}`
+
+/** Whether this command works here; else the reason why not. */
+function lacks(command: string, ...args: string[]): string | false {
+  try {
+    execFileSync(command, args, { stdio: 'pipe' })
+    return false
+  } catch (error) {
+    return `${command} does not work here: ${String((error as Error).message).trim()}`
+  }
+}
+
+const noMount = process.platform === 'linux' ? tryMount() : 'tmpfs is of Linux'
+const noStrace =
+  process.platform === 'linux'
+    ? lacks('strace', '-f', '-qq', '-o', '/dev/null', '-e', 'inject=fdatasync:error=EIO', 'true')
+    : 'strace is of Linux'
+
+function tryMount(): string | false {
+  const probe = { run: () => {} }
+  const dir = tempDir({ teardown: run => Object.assign(probe, { run }) })
+  const lacking = lacks('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir)
+  if (!lacking) execFileSync('umount', [dir])
+  probe.run()
+  return lacking
+}
+
+t.test(
+  'a full disk: 500 to what waits, a reason, an exit, and nothing acknowledged is lost',
+  { skip: noMount },
+  async t => {
+    const disk = tempDir(t)
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', disk])
+    t.teardown(() => execFileSync('umount', ['-l', disk]))
+    const dataDir = join(disk, 'data')
+
+    const broker = await startBroker(t, { dataDir })
+    const written = await writeUntilItFails(broker, 20_000)
+    await stopsWithAReason(t, broker, written, /space|ENOSPC|full/i)
+
+    execFileSync('mount', ['-o', 'remount,size=96m', disk])
+    await holds(t, await startBroker(t, { dataDir }), written.acknowledged)
+  },
+)
+
+for (const call of ['fdatasync', 'fsync,fdatasync,sync_file_range'] as const) {
+  t.test(`a failing disk (${call}): nothing acknowledged is lost, the broker stops`, { skip: noStrace }, async t => {
+    const dataDir = tempDir(t)
+    // A first start makes the files, so that the failure meets a commit and not the start.
+    await (await startBroker(t, { dataDir })).kill('SIGTERM')
+
+    const inject = `inject=${call}:error=EIO:when=60+`
+    const wrapper = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', `trace=${call}`, '-e', inject]
+    const broker = await startBroker(t, { dataDir, wrapper })
+    const written = await writeUntilItFails(broker, 3_000)
+    await stopsWithAReason(t, broker, written, /I\/O error|Input\/output error|EIO/i)
+
+    await holds(t, await startBroker(t, { dataDir }), written.acknowledged)
+  })
+}
+
+interface Written {
+  readonly acknowledged: readonly number[]
+  /** Statuses of the requests that were not acknowledged; 0 for a connection that broke. */
+  readonly refused: readonly number[]
+}
+
+/** Creates entities on several connections until each of them has been refused, or `most` are written. */
+async function writeUntilItFails(broker: BrokerProcess, most: number): Promise<Written> {
+  const acknowledged: number[] = []
+  const refused: number[] = []
+  let next = 0
+  const writer = async (): Promise<void> => {
+    const client = new HttpClient(broker.baseUrl)
+    while (next < most) {
+      const n = next++
+      const status = await create(client, n)
+      if (status !== 201) {
+        refused.push(status)
+        break
+      }
+      acknowledged.push(n)
+    }
+    client.close()
+  }
+  await Promise.all(Array.from({ length: connections }, writer))
+  return { acknowledged, refused }
+}
+
+async function create(client: HttpClient, n: number): Promise<number> {
+  const entity = { id: id(n), type: 'Block', text: { type: 'Text', value: filling(n) } }
+  return client.send('POST', '/v2/entities', entity).then(
+    answer => answer.status,
+    () => 0,
+  )
+}
+
+/** Text that no compression makes small, the same for the same number. */
+function filling(n: number): string {
+  let text = ''
+  for (let x = n + 1; text.length < bytesPerEntity; x = (Math.imul(x, 1664525) + 1013904223) >>> 0)
+    text += x.toString(36)
+  return text
+}
+
+async function stopsWithAReason(t: Test, broker: BrokerProcess, written: Written, reason: RegExp): Promise<void> {
+  t.ok(written.acknowledged.length > 0, `${written.acknowledged.length} writes were acknowledged before`)
+  t.ok(written.refused.includes(500), `what waited got 500: ${written.refused}`)
+  t.strictSame(
+    written.refused.filter(status => status !== 500 && status !== 503 && status !== 0),
+    [],
+    'and what came later 503, or no connection',
+  )
+  const exit = await broker.exitWithin(20_000)
+  t.not(exit.code, 0, `it ended with a code that says so: ${exit.code ?? exit.signal}`)
+  t.equal(exit.signal, null, 'by its own decision')
+  t.match(exit.stderr + exit.stdout, reason, 'and said why')
+}
+
+async function holds(t: Test, broker: BrokerProcess, acknowledged: readonly number[]): Promise<void> {
+  const client = new HttpClient(broker.baseUrl)
+  const lost: string[] = []
+  for (const n of acknowledged) {
+    const answer = await client.get(`/v2/entities/${id(n)}?options=keyValues&attrs=text`)
+    const entity = answer.json as { text?: unknown } | undefined
+    if (answer.status !== 200 || JSON.stringify(entity).indexOf(filling(n)) < 0) lost.push(`${id(n)}: ${answer.status}`)
+  }
+  t.strictSame(lost, [], `all ${acknowledged.length} acknowledged entities are there after the restart`)
+  t.equal(await create(client, 10_000_000), 201, 'and it takes writes again')
+  client.close()
+}

@@ -1,0 +1,169 @@
+// How the program starts, refuses to start, and stops.
+//
+// Everything here is what an operator sees: lines, exit codes, files. That a data directory belongs to one process and one format
+// is checked with real processes, because a lock that a test fakes proves nothing.
+
+import { connect, type Socket } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { accepts, freePort, readyLine, runToEnd, spawnBroker, startBroker, tempDir } from '../support/broker-process.js'
+import { HttpClient } from '../support/http-client.js'
+import { withoutPackages } from '../support/installation.js'
+
+const readyMsMax = 5_000
+const nativePackages = ['uWebSockets.js', '@nxtedition/rocksdb']
+
+t.test('from an empty directory it is ready soon, and says so in one line', async t => {
+  const beginMs = performance.now()
+  const broker = await startBroker(t)
+  const took = performance.now() - beginMs
+  t.ok(took < readyMsMax, `ready after ${Math.round(took)} ms`)
+  const lines = broker.stdout.split('\n').filter(line => readyLine.test(line))
+  t.equal(lines.length, 1, `one ready line: ${lines.join(' | ')}`)
+})
+
+for (const option of ['--help', '-u', '-U']) {
+  t.test(`${option} prints the usage and exits with 0`, async t => {
+    const exit = await runToEnd(t, [option])
+    t.equal(exit.code, 0, exit.stderr)
+    t.match(exit.stdout, /usage/i)
+  })
+}
+
+t.test('--version prints a version and exits with 0', async t => {
+  const exit = await runToEnd(t, ['--version'])
+  t.equal(exit.code, 0, exit.stderr)
+  t.match(exit.stdout, /\d+\.\d+\.\d+/)
+})
+
+const refusedOptions: readonly (readonly [string, readonly string[]])[] = [
+  ['an unknown option', ['-noSuchOption']],
+  ['a missing value', ['-port']],
+  ['a value out of range', ['-port', '70000']],
+]
+for (const [name, args] of refusedOptions) {
+  t.test(`${name} ends the start with 1 and the usage`, async t => {
+    const exit = await runToEnd(t, args)
+    t.equal(exit.code, 1)
+    t.match(exit.stderr, /usage/i)
+    t.ok(exit.stderr.includes(args[0] ?? ''), 'it names the option')
+  })
+}
+
+t.test('a port in use ends the start with a clear message', async t => {
+  const first = await startBroker(t)
+  const second = await spawnBroker(t, { port: first.port })
+  const exit = await second.exitWithin(20_000)
+  t.notMatch(exit, { code: 0 })
+  t.match(exit.stderr + exit.stdout, /in use|EADDRINUSE/i)
+  t.notMatch(exit.stdout, readyLine, 'and it never said it was ready')
+})
+
+t.test('a data directory in use by another process is refused', async t => {
+  const first = await startBroker(t)
+  const second = await spawnBroker(t, { dataDir: first.dataDir })
+  const exit = await second.exitWithin(20_000)
+  t.notMatch(exit, { code: 0 })
+  t.match(exit.stderr + exit.stdout, /in use|lock/i)
+  const client = new HttpClient(first.baseUrl)
+  t.equal((await client.send('POST', '/v2/entities', { id: 'a', type: 'T' })).status, 201, 'the first is not disturbed')
+  client.close()
+})
+
+t.test('a data directory written by the other storage engine is refused', async t => {
+  const dataDir = tempDir(t)
+  await (await startBroker(t, { dataDir, main: withoutPackages(t, nativePackages) })).kill('SIGTERM')
+  const exit = await (await spawnBroker(t, { dataDir })).exitWithin(20_000)
+  t.notMatch(exit, { code: 0 })
+  t.match(exit.stderr + exit.stdout, /format|level/i)
+})
+
+t.test('SIGTERM lets a request in flight finish, then the program exits with 0', async t => {
+  const broker = await startBroker(t)
+  const body = JSON.stringify({ id: 'late', type: 'T', text: { type: 'Text', value: 'x'.repeat(1000) } })
+  const socket = connect({ port: broker.port, host: '127.0.0.1' })
+  const received = readAll(socket)
+  socket.write(
+    `POST /v2/entities HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+  )
+  socket.write(body.slice(0, 10))
+  // An answer on another connection: by then the broker has also taken what came before.
+  const client = new HttpClient(broker.baseUrl)
+  t.equal((await client.get('/version')).status, 200)
+  client.close()
+
+  broker.signal('SIGTERM')
+  for (const until = performance.now() + 5_000; performance.now() < until && (await accepts(broker.port)); )
+    await pause(5)
+  t.notOk(await accepts(broker.port), 'new connections are refused')
+  socket.write(body.slice(10))
+  t.match(await received, /^HTTP\/1\.1 201 /, 'the request in flight is answered')
+  const exit = await broker.exitWithin(20_000)
+  t.equal(exit.code, 0, exit.stderr)
+
+  const again = new HttpClient((await startBroker(t, { dataDir: broker.dataDir })).baseUrl)
+  t.equal((await again.get('/v2/entities/late')).status, 200, 'and what it wrote is kept')
+  again.close()
+})
+
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  t.test(`${signal} under load ends with 0, and every 201 that was given is kept`, async t => {
+    const dataDir = tempDir(t)
+    const broker = await startBroker(t, { dataDir })
+    const created: string[] = []
+    const writer = async (_: unknown, w: number): Promise<void> => {
+      const client = new HttpClient(broker.baseUrl)
+      for (let n = 0; ; n++) {
+        const id = `urn:load:${w}:${n}`
+        const answer = await client.send('POST', '/v2/entities', { id, type: 'T' }).catch(() => undefined)
+        if (answer?.status !== 201) return client.close()
+        created.push(id)
+        if (created.length === 200) broker.signal(signal)
+      }
+    }
+    await Promise.all(Array.from({ length: 8 }, writer))
+    t.equal((await broker.exitWithin(20_000)).code, 0, broker.stderr)
+
+    const client = new HttpClient((await startBroker(t, { dataDir })).baseUrl)
+    const lost: string[] = []
+    for (const id of created) if ((await client.get(`/v2/entities/${id}`)).status !== 200) lost.push(id)
+    client.close()
+    t.strictSame(lost, [], `all of ${created.length} are there`)
+  })
+}
+
+t.test('without the native packages it starts on the twins and keeps what it is given', async t => {
+  const program = withoutPackages(t, nativePackages)
+  const dataDir = tempDir(t)
+  const broker = await startBroker(t, { dataDir, main: program })
+  const client = new HttpClient(broker.baseUrl)
+  const entity = { id: 'Room1', type: 'Room', temperature: { type: 'Number', value: 21, metadata: {} } }
+  t.equal((await client.send('POST', '/v2/entities', entity)).status, 201)
+  t.strictSame((await client.get('/v2/entities/Room1')).json, entity)
+  client.close()
+  t.equal((await broker.kill('SIGTERM')).code, 0)
+
+  const again = new HttpClient((await startBroker(t, { dataDir, main: program })).baseUrl)
+  t.strictSame((await again.get('/v2/entities/Room1')).json, entity, 'after a restart too')
+  again.close()
+})
+
+t.test('the port is the only one: a second broker on another port and directory does not disturb', async t => {
+  const [one, two] = await Promise.all([startBroker(t), startBroker(t, { port: await freePort() })])
+  const clients = [new HttpClient(one.baseUrl), new HttpClient(two.baseUrl)]
+  t.equal((await clients[0]?.send('POST', '/v2/entities', { id: 'a', type: 'T' }))?.status, 201)
+  t.equal((await clients[1]?.get('/v2/entities/a'))?.status, 404)
+  for (const client of clients) client.close()
+})
+
+function readAll(socket: Socket): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    socket.setEncoding('utf8').on('data', (part: string) => {
+      text += part
+      if (text.includes('\r\n\r\n')) resolve(text)
+    })
+    socket.once('close', () => resolve(text))
+    socket.once('error', reject)
+  })
+}

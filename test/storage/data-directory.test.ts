@@ -1,0 +1,79 @@
+// What is accepted as a data directory, and the sentences an operator reads otherwise.
+
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { DataDirectoryError, openDataDirectory, recordStore } from '../../src/storage/data-directory.js'
+
+const wanted = { shards: 256, spread: 16 }
+const id = () => '6f1f3b1e-0000-4000-8000-000000000001'
+const never = () => {
+  throw new Error('asked for an id')
+}
+
+t.test('a new directory is created with its parents, for its owner only', async t => {
+  const path = join(t.testdir(), 'var', 'lib', 'orrery')
+  const directory = openDataDirectory(path, wanted, id)
+  t.same(directory, { path, storePath: join(path, 'store'), ...wanted, id: id() })
+  t.equal(statSync(path).mode & 0o777, 0o700)
+  t.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
+  t.same(readdirSync(path), ['orrery.json'])
+})
+
+t.test('what the file says wins over what is wanted', async t => {
+  const path = t.testdir()
+  openDataDirectory(path, wanted, id)
+  t.match(openDataDirectory(path, { shards: 64, spread: 1 }, never), { ...wanted, id: id() })
+})
+
+t.test('the store that made the directory is remembered', async t => {
+  const path = t.testdir()
+  recordStore(openDataDirectory(path, wanted, id), 'level')
+  t.equal(openDataDirectory(path, wanted, never).store, 'level')
+  t.same(JSON.parse(readFileSync(join(path, 'orrery.json'), 'utf8')), {
+    format: 1,
+    ...wanted,
+    store: 'level',
+    id: id(),
+  })
+})
+
+t.test('a fresh volume, or what a crash during creation leaves, is as good as empty', async t => {
+  const path = t.testdir({ 'lost+found': {}, 'orrery.json.new': '{"form' })
+  t.match(openDataDirectory(path, wanted, id), wanted)
+  t.same(readdirSync(path), ['lost+found', 'orrery.json'])
+})
+
+const refusals: readonly (readonly [string, (path: string) => void, RegExp])[] = [
+  [
+    'files of someone else',
+    path => writeFileSync(join(path, 'thesis.tex'), ''),
+    /holds "thesis.tex" but no orrery.json: choose/,
+  ],
+  ['a store whose file is lost', path => mkdirSync(join(path, 'store')), /holds "store" but no orrery.json: .*backup/],
+  ['a newer format', path => file(path, '{"format":2,"shards":{}}'), /has format 2 and this version reads format 1/],
+  ['a file cut short', path => file(path, '{"format":1,"sha'), /damaged orrery.json/],
+  ['a file that is not an object', path => file(path, 'null'), /damaged orrery.json/],
+  ['shards that are no number', path => file(path, '{"format":1,"shards":"256","spread":16,"id":"x"}'), /damaged/],
+  ['no shards', path => file(path, '{"format":1,"shards":0,"spread":16,"id":"x"}'), /damaged/],
+  ['an unknown store', path => file(path, '{"format":1,"shards":1,"spread":1,"id":"x","store":"sql"}'), /damaged/],
+  ['a file that cannot be read', path => mkdirSync(join(path, 'orrery.json')), /cannot be used: EISDIR/],
+]
+
+const file = (path: string, text: string) => writeFileSync(join(path, 'orrery.json'), text)
+
+for (const [what, make, sentence] of refusals) {
+  t.test(`a directory with ${what} is refused and left alone`, async t => {
+    const path = t.testdir()
+    make(path)
+    const before = readdirSync(path)
+    t.throws(() => openDataDirectory(path, wanted, never), { name: 'DataDirectoryError', message: sentence })
+    t.throws(() => openDataDirectory(path, wanted, never), { message: path })
+    t.same(readdirSync(path), before)
+  })
+}
+
+t.test('a path that is a file is refused', async t => {
+  const path = join(t.testdir({ taken: '' }), 'taken')
+  t.throws(() => openDataDirectory(path, wanted, never), DataDirectoryError)
+})

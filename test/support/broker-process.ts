@@ -1,0 +1,215 @@
+// One running broker, as the outside world has it: a process, a port, a data directory.
+//
+// `startBroker` resolves when the program has printed its ready line and accepts connections. If it does neither in time, or ends
+// before, the error carries everything it printed. Every child is killed when its test ends, and all of them when the test
+// process does, however it ends short of kill -9. The child leads a process group, so that a wrapper (strace) and what it wraps
+// die together.
+//
+// Waiting here is always for an event (a line, a connection, an exit) with a bound; the pauses between two attempts to connect
+// are the only timers.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { main } from './project.js'
+
+/** The line on standard output that says the program can be used. Printed once. */
+export const readyLine = /\b(ready|listening)\b/i
+
+export interface BrokerOptions {
+  /** An empty one is made, and removed at teardown, when absent. */
+  readonly dataDir?: string
+  /** Start options besides -port and -dataDir. */
+  readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** A free one is chosen when absent. */
+  readonly port?: number
+  /** Words put in front of the command, such as `strace -f`. */
+  readonly wrapper?: readonly string[]
+  /** Another main.js than the project's. */
+  readonly main?: string
+  readonly readyWaitMs?: number
+}
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** What this needs of a test: to be told when it is over. */
+export interface Teardown {
+  teardown(run: () => unknown): void
+}
+
+export class BrokerProcess {
+  readonly baseUrl: string
+  readonly exited: Promise<Exit>
+  #stdout = ''
+  #stderr = ''
+  #gone = false
+
+  constructor(
+    readonly child: ChildProcess,
+    readonly port: number,
+    readonly dataDir: string,
+  ) {
+    this.baseUrl = `http://127.0.0.1:${port}`
+    alive.add(this)
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stdout += text
+    })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr += text
+    })
+    this.exited = new Promise(resolve => {
+      const end = (code: number | null, signal: NodeJS.Signals | null) => {
+        this.#gone = true
+        alive.delete(this)
+        resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr })
+      }
+      child.once('error', error => {
+        this.#stderr += `${error.message}\n`
+        end(null, null)
+      })
+      child.once('close', end)
+    })
+  }
+
+  get stdout(): string {
+    return this.#stdout
+  }
+
+  get stderr(): string {
+    return this.#stderr
+  }
+
+  get gone(): boolean {
+    return this.#gone
+  }
+
+  /** Sends a signal to the process and to what it started; resolves when it has ended. */
+  kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<Exit> {
+    this.signal(signal)
+    return this.exited
+  }
+
+  /** Sends a signal and does not wait. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.#gone || this.child.pid === undefined) return
+    try {
+      process.kill(-this.child.pid, signal)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
+
+  /** The exit, if it comes within `waitMs`; else an error with what was printed so far. */
+  async exitWithin(waitMs: number): Promise<Exit> {
+    const exit = await within(waitMs, this.exited)
+    if (!exit) throw new Error(`the broker still runs after ${waitMs} ms\n${this.printed()}`)
+    return exit
+  }
+
+  printed(): string {
+    return `--- stdout\n${this.#stdout}\n--- stderr\n${this.#stderr}`
+  }
+}
+
+/** Starts the built program and waits until it can be used. */
+export async function startBroker(t: Teardown, options: BrokerOptions = {}): Promise<BrokerProcess> {
+  const broker = await spawnBroker(t, options)
+  await ready(broker, options.readyWaitMs ?? 20_000)
+  return broker
+}
+
+/** Starts the built program and does not wait, for those who expect it to refuse. */
+export async function spawnBroker(t: Teardown, options: BrokerOptions = {}): Promise<BrokerProcess> {
+  const port = options.port ?? (await freePort())
+  const dataDir = options.dataDir ?? tempDir(t)
+  const program = [process.execPath, options.main ?? main, '-port', String(port), '-dataDir', dataDir]
+  const [command = process.execPath, ...words] = [...(options.wrapper ?? []), ...program, ...(options.args ?? [])]
+  const child = spawn(command, words, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+    env: { ...process.env, ...options.env },
+  })
+  const broker = new BrokerProcess(child, port, dataDir)
+  t.teardown(() => broker.kill('SIGKILL'))
+  return broker
+}
+
+/** Runs the program with `args` alone until it ends. */
+export async function runToEnd(t: Teardown, args: readonly string[], waitMs = 20_000): Promise<Exit> {
+  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const broker = new BrokerProcess(child, 0, '')
+  t.teardown(() => broker.kill('SIGKILL'))
+  return broker.exitWithin(waitMs)
+}
+
+/** A port nobody listens on now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, () => {
+      const address = server.address()
+      const port = typeof address === 'object' && address ? address.port : 0
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/** An empty directory that goes when the test does. */
+export function tempDir(t: Teardown): string {
+  const dir = mkdtempSync(join(tmpdir(), 'orrery-test-'))
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }))
+  return dir
+}
+
+/** Whether someone accepts connections on this port. */
+export function accepts(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+/** What `promise` resolves to, or undefined when that takes longer than `waitMs`. */
+export async function within<T>(waitMs: number, promise: Promise<T>): Promise<T | undefined> {
+  const bound = new AbortController()
+  const late = pause(waitMs, undefined, { signal: bound.signal }).catch(() => undefined)
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    bound.abort()
+  }
+}
+
+async function ready(broker: BrokerProcess, waitMs: number): Promise<void> {
+  const deadlineMs = performance.now() + waitMs
+  while (!(readyLine.test(broker.stdout) && (await accepts(broker.port)))) {
+    const why = broker.gone ? 'ended before it was ready' : `was not ready within ${waitMs} ms`
+    if (broker.gone || performance.now() > deadlineMs) {
+      await broker.kill('SIGKILL')
+      throw new Error(`the broker ${why}\n${broker.printed()}`)
+    }
+    await pause(5)
+  }
+}
+
+const alive = new Set<BrokerProcess>()
+const killAll = () => {
+  for (const broker of alive) broker.signal('SIGKILL')
+}
+process.on('exit', killAll)
+process.prependOnceListener('SIGTERM', killAll)
+process.prependOnceListener('SIGINT', killAll)

@@ -1,0 +1,58 @@
+// A small HTTP client for tests: one instance is one connection, requests go out one after another.
+//
+// An answer with any status is an answer; only a connection that breaks, or that cannot be made, throws. That difference is what
+// the crash tests live from: thrown means nobody knows whether the write happened.
+
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  /** The body as JSON; undefined when it is empty. */
+  readonly json: unknown
+}
+
+export class HttpClient {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
+
+  constructor(
+    readonly baseUrl: string,
+    readonly timeoutMs = 30_000,
+  ) {}
+
+  get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    return this.send('GET', path, undefined, headers)
+  }
+
+  /** Sends `body` as JSON, or nothing when it is undefined. */
+  send(method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
+    const all: Record<string, string | number> = { ...headers }
+    if (bytes) Object.assign(all, { 'Content-Type': 'application/json', 'Content-Length': bytes.length })
+    return new Promise((resolve, reject) => {
+      const options = { method, agent: this.#agent, headers: all, timeout: this.timeoutMs }
+      const sent = request(new URL(path, this.baseUrl), options, response => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString('utf8')
+          const json = parsed(response.headers['content-type'], text)
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json })
+        })
+      })
+      sent.on('timeout', () => sent.destroy(new Error(`no answer within ${this.timeoutMs} ms: ${method} ${path}`)))
+      sent.on('error', reject)
+      sent.end(bytes)
+    })
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+}
+
+function parsed(contentType: string | undefined, text: string): unknown {
+  return text !== '' && contentType?.includes('json') ? JSON.parse(text) : undefined
+}

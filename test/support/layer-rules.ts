@@ -1,0 +1,135 @@
+// Who may import whom, as a table, and the reader of import lines that checks it.
+//
+// A file of src/ belongs to the layer named by its folder, or by its own name when it lies directly in src/. A layer may import
+// itself and what its row lists; a name without a row is an error, so that a new folder has to say where it belongs. Types count
+// like values: a layer that knows another one's types depends on it.
+//
+// Not here: the files themselves (test/layers.test.ts reads them), so that the rules can be tested with invented ones.
+
+import { posix } from 'node:path'
+import ts from 'typescript'
+
+/** The layers of src/, and what each may import of src/ besides itself. */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  domain: [],
+  ports: ['domain', 'messages', 'image'],
+  messages: ['domain', 'ports', 'image'],
+  image: ['domain', 'ports', 'messages'],
+  shard: ['domain', 'ports', 'messages', 'image'],
+  broker: ['domain', 'ports', 'messages', 'image'],
+  notifier: ['domain', 'ports', 'messages', 'image'],
+  forwarder: ['domain', 'ports', 'messages', 'image'],
+  storage: ['domain', 'ports', 'messages', 'image'],
+  telemetry: ['domain', 'ports', 'messages', 'image'],
+  http: ['domain', 'ports', 'messages', 'image', 'broker'],
+  config: ['domain', 'ports'],
+  clock: ['domain', 'ports'],
+}
+
+/** The only files that import sideways, and the only ones of src/ that know cluster/. Nobody imports them. */
+const roots = new Set(['main', 'supervisor'])
+
+/** Packages that only the files that fit may import; besides them, bench/ and test/ may. */
+const keepers: readonly { readonly package: string; readonly files: RegExp; readonly said: string }[] = [
+  { package: 'uWebSockets.js', files: /^src\/http\/uws-front\.ts$/, said: 'src/http/uws-front.ts' },
+  { package: '@nxtedition/rocksdb', files: /^src\/storage\/rocks-[^/]+\.ts$/, said: 'src/storage/rocks-*.ts' },
+  { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
+  { package: 'pino', files: /^src\/telemetry\//, said: 'src/telemetry/' },
+]
+
+/** Packages without I/O, clock or chance: the only ones that `domain` may use. */
+const purePackages = /^(re2js|rbush|flatbush|robust-predicates|@turf\/[^/]+)$/
+
+/** One import line. `target` is a path of the project for relative imports, else what the line says. */
+interface Import {
+  readonly file: string
+  readonly line: number
+  readonly words: string
+  readonly target: string
+}
+
+/** What is wrong with these files (path from the project's root, slashes -> text): one sentence each, with file and line. */
+export function violations(files: ReadonlyMap<string, string>): string[] {
+  const imports = [...files].flatMap(([file, text]) => importsOf(file, text))
+  const found = imports.flatMap(one =>
+    broken(one).map(rule => `${one.file}:${one.line} imports '${one.words}': ${rule}`),
+  )
+  return [...found, ...circles(imports, files)]
+}
+
+function broken(one: Import): string[] {
+  return [...ending(one), ...layer(one), ...keeper(one)]
+}
+
+function ending({ words }: Import): string[] {
+  return words.startsWith('.') && !/\.(js|json)$/.test(words) ? ['a relative import ends in .js'] : []
+}
+
+function keeper({ file, words }: Import): string[] {
+  if (!/^(src|cluster)\//.test(file)) return []
+  return keepers
+    .filter(rule => packageOf(words) === rule.package && !rule.files.test(file))
+    .map(rule => `only ${rule.said} may import ${rule.package}`)
+}
+
+function layer({ file, words, target }: Import): string[] {
+  const [building] = file.split('/')
+  if (building === 'cluster')
+    return words.startsWith('.') && !target.startsWith('cluster/') ? ['cluster imports nothing of the rest'] : []
+  if (building !== 'src') return []
+  const from = layerOf(file)
+  if (roots.has(from))
+    return outsideSrc(target, words) && !target.startsWith('cluster/') ? ['src imports src or cluster'] : []
+  const allowed = mayImport[from]
+  if (!allowed) return [`src/${from} has no row in the table of layers`]
+  if (!words.startsWith('.')) return from === 'domain' ? impure(words) : []
+  if (outsideSrc(target, words)) return [`only main and supervisor look outside src`]
+  const to = layerOf(target)
+  if (to === from || allowed.includes(to)) return []
+  return [`${from} may import ${allowed.length > 0 ? allowed.join(', ') : 'nothing outside itself'}, not ${to}`]
+}
+
+function outsideSrc(target: string, words: string): boolean {
+  return words.startsWith('.') && !target.startsWith('src/')
+}
+
+function impure(words: string): string[] {
+  return purePackages.test(packageOf(words)) ? [] : ['domain is pure: no Node, no package with effects']
+}
+
+function layerOf(file: string): string {
+  return (file.split('/')[1] ?? '').replace(/\.ts$/, '')
+}
+
+function packageOf(words: string): string {
+  return words
+    .split('/')
+    .slice(0, words.startsWith('@') ? 2 : 1)
+    .join('/')
+}
+
+function importsOf(file: string, text: string): Import[] {
+  return ts.preProcessFile(text, true, true).importedFiles.map(({ fileName: words, pos }) => {
+    const path = posix.join(posix.dirname(file), words).replace(/\.js$/, '.ts')
+    return { file, line: text.slice(0, pos).split('\n').length, words, target: words.startsWith('.') ? path : words }
+  })
+}
+
+/** Every circle once, found where a depth-first walk comes back to a file it is still in. */
+function circles(imports: readonly Import[], files: ReadonlyMap<string, string>): string[] {
+  const next = new Map<string, Import[]>()
+  for (const one of imports) if (files.has(one.target)) next.set(one.file, [...(next.get(one.file) ?? []), one])
+  const found: string[] = []
+  const done = new Set<string>()
+  const walk = (file: string, path: readonly string[]) => {
+    for (const one of next.get(file) ?? []) {
+      const at = path.indexOf(one.target)
+      if (at >= 0)
+        found.push(`${one.file}:${one.line} closes a circle: ${[...path.slice(at), one.target].join(' -> ')}`)
+      else if (!done.has(one.target)) walk(one.target, [...path, one.target])
+    }
+    done.add(file)
+  }
+  for (const file of files.keys()) if (!done.has(file)) walk(file, [file])
+  return found
+}

@@ -1,0 +1,22 @@
+// Where the project's files are, for tests that look at the project from outside.
+//
+// Tests run as compiled files below dist/, scripts may run from anywhere: the root is found by going up to package.json, never
+// by counting folders or by the current directory.
+//
+// ORRERY_MAIN names another program to prove, for instance an installed package or an older release.
+
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** The folder with the project's package.json. */
+export const root = upTo('package.json', dirname(fileURLToPath(import.meta.url)))
+
+/** The built program. */
+export const main = resolve(process.env.ORRERY_MAIN ?? join(root, 'dist/src/main.js'))
+
+function upTo(name: string, from: string): string {
+  if (existsSync(join(from, name))) return from
+  if (dirname(from) === from) throw new Error(`no ${name} above this file`)
+  return upTo(name, dirname(from))
+}

@@ -1,0 +1,64 @@
+// Counts the results of a test run from its TAP.
+//
+// What counts is a leaf: an assertion, not the test that holds it. A test or a file that failed although all its leaves passed (an
+// exit code, a timeout, a plan not kept) counts as one failure, so that nothing that went wrong adds up to nothing.
+
+import { type EventEmitter, once } from 'node:events'
+import type { Readable } from 'node:stream'
+import { inspect } from 'node:util'
+import { Parser, type Result } from 'tap-parser'
+
+export interface Totals {
+  passed: number
+  failed: number
+  skipped: number
+}
+
+/** The closing line: nothing else may stand on it. */
+export function closingLine(totals: Totals): string {
+  const skipped = totals.skipped > 0 ? `, ${totals.skipped} skipped` : ''
+  return `${totals.passed} passed, ${totals.failed} failed${skipped}`
+}
+
+/** Reads a run to its end and tells `print` about every file, skip and failure on the way. */
+export async function count(tap: Readable, print: (text: string) => void): Promise<Totals> {
+  const totals: Totals = { passed: 0, failed: 0, skipped: 0 }
+  const parser = new Parser()
+  watch(parser, [], totals, print)
+  tap.pipe(parser as unknown as NodeJS.WritableStream)
+  await once(parser as unknown as EventEmitter, 'complete')
+  return totals
+}
+
+function watch(parser: Parser, above: readonly string[], totals: Totals, print: (text: string) => void): void {
+  let before = { ...totals }
+  parser.on('child', (child: Parser) => {
+    before = { ...totals }
+    watch(child, [...above, child.name], totals, print)
+  })
+  parser.on('assert', (result: Result) => {
+    const path = [...above, result.name].join(' > ')
+    const closes = 'closingTestPoint' in result && result.closingTestPoint === true
+    if (result.skip || result.todo) {
+      totals.skipped++
+      print(`skipped: ${path}: ${inspect(result.skip || result.todo)}`)
+    } else if (!result.ok && (!closes || totals.failed === before.failed)) {
+      totals.failed++
+      print(`FAILED: ${path}\n${details(result.diag)}`)
+    } else if (result.ok && !closes) totals.passed++
+    if (above.length === 0) {
+      const ms = result.time ? ` (${Math.round(result.time)} ms)` : ''
+      print(`${result.ok ? 'ok    ' : 'not ok'} ${result.name}${ms}`)
+    }
+  })
+}
+
+function details(diagnosis: unknown): string {
+  if (typeof diagnosis !== 'object' || diagnosis === null) return ''
+  const shown = Object.entries(diagnosis).map(([name, value]) =>
+    typeof value === 'string' && value.includes('\n')
+      ? `${name}:\n${value}`
+      : `${name}: ${inspect(value, { depth: 6, breakLength: 120 })}`,
+  )
+  return shown.join('\n').replace(/^/gm, '    ')
+}

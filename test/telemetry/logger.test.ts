@@ -1,0 +1,112 @@
+// The log line, byte by byte, and that it gets out.
+
+import { execFile } from 'node:child_process'
+import t from 'tap'
+import type { LogLevel } from '../../src/ports.js'
+import { type AreaLogger, lineBytesMax, openLogger } from '../../src/telemetry/logger.js'
+
+const wallMs = () => Date.UTC(2026, 1, 3, 10, 15, 30, 123)
+
+function logTo(lines: string[], level: LogLevel = 'DEBUG'): AreaLogger {
+  return openLogger({ level, write: line => lines.push(line), wallMs })
+}
+
+const messages = (lines: readonly string[]): string[] => lines.map(line => line.replace(/^.* \| msg=/, ''))
+
+t.test('a line outside of requests has N/A for what a request would say', async t => {
+  const lines: string[] = []
+  logTo(lines).info('Startup completed')
+  t.same(lines, [
+    'time=2026-02-03T10:15:30.123Z | lvl=INFO | corr=N/A | trans=N/A | from=N/A | srv=N/A | subsrv=N/A | ' +
+      'comp=Orrery | op=main | msg=Startup completed',
+  ])
+})
+
+t.test('a line of a request carries its context', async t => {
+  const lines: string[] = []
+  logTo(lines).warn('x', { correlator: 'c-1', from: '10.0.0.1', tenant: 'smart', path: '/a/#' })
+  t.match(lines[0], 'lvl=WARN | corr=c-1 | trans=N/A | from=10.0.0.1 | srv=smart | subsrv=/a/# | comp=Orrery')
+})
+
+t.test('headers that a request has not are <none>', async t => {
+  const lines: string[] = []
+  logTo(lines).warn('x', { correlator: 'c-1', from: '10.0.0.1', tenant: '' })
+  t.match(lines[0], ' | srv=<none> | subsrv=<none> | ')
+})
+
+const levels: readonly LogLevel[] = ['NONE', 'FATAL', 'ERROR', 'WARN', 'INFO', 'DEBUG']
+for (const [index, level] of levels.entries()) {
+  t.test(`at ${level} the lines are those of ${levels.slice(1, index + 1).join(', ') || 'no level'}`, async t => {
+    const lines: string[] = []
+    const log = logTo(lines, level)
+    log.fatal('')
+    log.error('')
+    log.warn('')
+    log.info('')
+    log.debug('')
+    t.same(
+      lines.map(line => /lvl=(\w+)/.exec(line)?.[1]),
+      levels.slice(1, index + 1),
+    )
+  })
+}
+
+t.test('a level can be changed, for all areas together', async t => {
+  const lines: string[] = []
+  const log = logTo(lines, 'WARN')
+  const storage = log.area('storage')
+  log.level = 'INFO'
+  storage.info('opened')
+  t.equal(storage.level, 'INFO')
+  t.match(lines, [/ \| op=storage \| msg=opened$/])
+})
+
+t.test('whatever a message has in it, it is one line', async t => {
+  const lines: string[] = []
+  logTo(lines).info('a\r\nb\tc\u0000\u001b[31m\u2028 | é')
+  t.same(messages(lines), ['a\\r\\nb\\tc\\u0000\\u001b[31m\\u2028 | é'])
+})
+
+t.test('a header cannot forge a field', async t => {
+  const lines: string[] = []
+  logTo(lines).info('m', { from: '1.2.3.4 | srv=other\n', tenant: 'a', path: '/' })
+  t.match(lines[0], 'from=1.2.3.4 \\u007c srv=other\\n | srv=a | ')
+})
+
+t.test('a line of the highest length is written, one byte more is not', async t => {
+  const lines: string[] = []
+  const log = logTo(lines)
+  log.info('')
+  const room = lineBytesMax - Buffer.byteLength(lines[0] as string)
+  log.info('x'.repeat(room))
+  log.info('x'.repeat(room + 1))
+  log.info(`${'x'.repeat(room - 1)}é`)
+  t.equal(lines[1]?.length, lineBytesMax)
+  t.same(lines.slice(2), ['LINE TOO LONG', 'LINE TOO LONG'])
+})
+
+/** Runs a script with a logger on standard output; gives what it wrote. */
+function outputOf(script: string): Promise<string[]> {
+  const face = new URL('../../src/telemetry/logger.js', import.meta.url)
+  const source = `import { openLogger } from '${face}'; const log = openLogger({ level: 'INFO' }); ${script}`
+  return new Promise(resolve => {
+    execFile(process.execPath, ['--input-type=module', '-e', source], (_error, stdout) => {
+      resolve(messages(stdout.trimEnd().split('\n')))
+    })
+  })
+}
+
+t.test('what was logged before the process exits is written, in order', async t => {
+  t.same(await outputOf(`log.info('1'); log.info('2'); log.fatal('3'); log.info('4'); process.exit(1)`), [...'1234'])
+})
+
+t.test('what was logged before an exception ends the process is written', async t => {
+  t.same(await outputOf(`log.info('1'); log.info('2'); throw new Error('bug')`), [...'12'])
+})
+
+t.test('a process that runs out of work has written its lines, more than a pipe holds', async t => {
+  const lines = await outputOf(
+    `for (let i = 0; i < 5000; i++) log.info(String(i)); setImmediate(() => log.info('end'))`,
+  )
+  t.same(lines, [...Array.from({ length: 5000 }, (_, i) => String(i)), 'end'])
+})
