@@ -40,7 +40,7 @@ export interface Range {
 
 /** Rows of a range as they stood when the cursor was opened, in key order, whatever is committed meanwhile. */
 export interface Cursor {
-  /** The next rows, `rowsMax` at most; empty at the end. One call at a time. */
+  /** The next rows, `rowsMax` at most. May give fewer: only an empty answer is the end. One call at a time. */
   next(rowsMax: number): Promise<Row[]>
   /** Must be called, also after a failure. */
   close(): Promise<void>
@@ -48,6 +48,7 @@ export interface Cursor {
 
 /** Changes to be made durable together, all or none. Reusable: `clear` makes it empty again. */
 export interface Batch {
+  /** Copies both: the buffers stay the caller's. */
   put(key: Uint8Array, value: Uint8Array): void
   del(key: Uint8Array): void
   clear(): void

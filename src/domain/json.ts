@@ -105,7 +105,8 @@ export function canonical(value: Json): string {
 
 /** A number as the interface writes it (entities.md §2): at most nine decimals, never an exponent, never `-0`. */
 export function renderNumber(n: number): string {
-  const whole = Math.round(n)
+  // Measured from the integer towards zero, as the reference does: 42.000000001 is 42, yet 42.999999999 stays.
+  const whole = Math.trunc(n)
   if (Math.abs(n - whole) < wholeDistance) return renderWhole(whole)
   const shortest = String(n)
   if (isPlainDecimal(shortest)) return shortest
@@ -151,7 +152,7 @@ const exponentFrom = 1e21
 
 function isNumberRenderedAsIs(n: number): boolean {
   if (Number.isInteger(n)) return Math.abs(n) < exponentFrom
-  return Math.abs(n - Math.round(n)) >= wholeDistance && isPlainDecimal(String(n))
+  return Math.abs(n - Math.trunc(n)) >= wholeDistance && isPlainDecimal(String(n))
 }
 
 /** A value as compact JSON with the number format of the interface (entities.md §2). */

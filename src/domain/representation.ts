@@ -72,7 +72,7 @@ export function renderAttributes(entity: Entity, path: string, view: View): stri
 }
 
 function renderSelected(entity: Entity, path: string, view: View, head: string): string {
-  const selected = selectAttributes(entity, path, view.attrs)
+  const selected = selectAttributes(entity, path, view)
   switch (view.mode) {
     case 'normalized':
       return `{${joined(head, selected, attribute => renderAttribute(attribute, view.metadata))}}`
@@ -108,8 +108,12 @@ export function renderedValue(attribute: Attribute): Json {
 type Named = readonly [name: string, attribute: Attribute]
 
 /** The attributes that the `attrs` names mean, in the order in which they are answered (entities.md §6.1). */
-function selectAttributes(entity: Entity, path: string, names: readonly string[] | undefined): Named[] {
-  if (names === undefined) return [...entity.attributes].filter(([name, attribute]) => !isHidden(name, attribute))
+function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: View): Named[] {
+  if (names === undefined) {
+    const all = [...entity.attributes].filter(([name, attribute]) => !isHidden(name, attribute))
+    // Bare values have no names to tell them apart: the reference gives them by name, and base.md leaves the order open.
+    return mode === 'values' || mode === 'unique' ? all.sort(([a], [b]) => (a < b ? -1 : 1)) : all
+  }
   if (!names.includes('*')) {
     return [...new Set(names)].flatMap(name => {
       const attribute = entity.attributes.get(name) ?? builtinAttribute(name, entity, path)

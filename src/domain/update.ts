@@ -19,7 +19,7 @@ import {
   type WantedEntity,
 } from './entity.js'
 import { equal, type Json, valueHasForbiddenCharacters } from './json.js'
-import { checkLocation, isLocationType } from './location.js'
+import { checkLocation, isLocationType, type LocationPrefix } from './location.js'
 import { applyOperator, operatorOf, startOperator } from './operators.js'
 import { accepted, type Refusal, type Result, refusals } from './refusal.js'
 import { stampMs } from './stamp.js'
@@ -218,7 +218,9 @@ class Draft {
   private readonly attributes: Map<string, Attribute>
   private readonly nowMs: number
   private changed = false
+  /** Whether a location attribute was touched, and the first reason why its value cannot be a location. */
   private locationTouched = false
+  private badLocation: Refusal | undefined
 
   constructor(before: Entity | undefined, nowMs: number) {
     this.before = before
@@ -236,8 +238,7 @@ class Draft {
       if (value === undefined) return undefined
     }
     const metadata = wanted.metadata ?? noMetadata
-    const refusal = this.locate(wanted.type, value, metadata, on === 'append' ? ' for new attribute' : '')
-    if (refusal) return refusal
+    this.locate(wanted.type, value, metadata, on === 'append' ? ' for new attribute' : '')
     this.attributes.set(name, {
       type: wanted.type,
       value,
@@ -257,8 +258,7 @@ class Draft {
     if (!value.ok) return value.refusal
     const metadata = joinMetadata(stored.metadata, wanted.metadata, options.overrideMetadata)
     const becomesLocation = via === 'append' && !(isLocationType(stored.type) && stored.value !== null)
-    const refusal = this.locate(wanted.type, value.value, metadata, becomesLocation ? ' for existing attribute' : '')
-    if (refusal) return refusal
+    this.locate(wanted.type, value.value, metadata, becomesLocation ? ' for existing attribute' : '')
     const changed =
       options.forcedUpdate ||
       wanted.operator !== undefined ||
@@ -292,6 +292,7 @@ class Draft {
   /** The outcome: `identity` gives id, type and creation; `before` what is replaced, if it is not what the draft began with. */
   finish(identity: Pick<Entity, 'id' | 'type' | 'created'>, before = this.before): Outcome {
     if (this.locationTouched && this.locations() > 1) return refuse(refusals.locationSecond)
+    if (this.badLocation) return refuse(this.badLocation)
     if (before && !this.changed) return { change: { before, after: before, alterations: this.alterations } }
     const { id, type, created } = identity
     const attributes = inStoredOrder(this.attributes)
@@ -303,18 +304,18 @@ class Draft {
     return wanted.operator ? applyOperator(wanted.operator, stored.value) : accepted(wanted.value)
   }
 
-  /** Checks a value that may be the entity's location (entities.md §8). */
+  /** Checks a value that may be the entity's location (entities.md §8); `finish` refuses, since a second location weighs more. */
   private locate(
     type: string,
     value: Json,
     metadata: MetadataMap,
-    prefix: '' | ' for new attribute' | ' for existing attribute',
-  ): Refusal | undefined {
-    if (!isLocationType(type)) return undefined
+    prefix: LocationPrefix,
+  ): void {
+    if (!isLocationType(type)) return
     this.locationTouched = true
-    if (ignoresType(metadata)) return undefined
+    if (ignoresType(metadata)) return
     const checked = checkLocation(type, value, prefix)
-    return checked.ok ? undefined : checked.refusal
+    if (!checked.ok) this.badLocation ??= checked.refusal
   }
 
   private locations(): number {

@@ -77,7 +77,7 @@ export class Directory {
           // What changed while we read is newer than what the cursor sees.
           if (entry.paths.get(path)?.get(type) === undefined) this.remember(entry, path, type, decodeNumber(value))
         }
-        if (rows.length < rowsPerRead) break
+        if (rows.length === 0) break
       }
     } finally {
       await cursor.close()

@@ -52,7 +52,7 @@ export class Expiry {
       do {
         rows = await cursor.next(rowsPerRead)
         await Promise.all(rows.map(row => this.remove(parseExpiryKey(row.key), nowMs)))
-      } while (rows.length === rowsPerRead)
+      } while (rows.length > 0)
     } finally {
       await cursor.close()
     }

@@ -153,8 +153,8 @@ export class Lookup {
     try {
       for (;;) {
         const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return all
         all.push(...rows)
-        if (rows.length < rowsPerRead) return all
       }
     } finally {
       await cursor.close()
@@ -196,7 +196,7 @@ class Stream {
       this.cursor ??= this.open()
       this.rows = await this.cursor.next(rowsMax)
       this.at = 0
-      this.ended = this.rows.length < rowsMax
+      this.ended = this.rows.length === 0
     }
     const row = this.rows[this.at]
     if (!row) return undefined

@@ -65,7 +65,7 @@ export class Oracle {
 export const types = ['Lamp', 'Meter', 'Valve'] as const
 
 /** The next thing a writer does to its entities: mostly updates, with enough deletes that ids come back as another type. */
-export function nextWrite(oracle: Oracle, ids: readonly string[], random: Random): Write {
+export function nextWrite(oracle: Oracle, ids: readonly string[], random: Random, batches: boolean): Write {
   const id = ids[random.between(0, ids.length - 1)] ?? ''
   const before = oracle.state(id)
   const fresh: State = {
@@ -74,7 +74,7 @@ export function nextWrite(oracle: Oracle, ids: readonly string[], random: Random
     n: random.between(0, 99),
   }
   const chance = random.fraction()
-  if (chance < 0.1) return batch(oracle, ids, random)
+  if (batches && chance < 0.1) return batch(oracle, ids, random)
   if (!before) return chance < 0.5 ? create(id, fresh) : upsert(id, fresh)
   if (chance < 0.45) return increment(id, before)
   if (chance < 0.7) return patch(id, { ...before, text: fresh.text })

@@ -64,6 +64,7 @@ async function writeUntilKilled(
   random: Random,
 ): Promise<{ acknowledged: number; surprises: string[] }> {
   const surprises: string[] = []
+  const batches = await takesBatches(broker)
   let acknowledged = 0
   let killed = false
   const kill = () => {
@@ -73,7 +74,7 @@ async function writeUntilKilled(
   const writer = async (own: readonly string[]): Promise<void> => {
     const client = new HttpClient(broker.baseUrl)
     while (!killed) {
-      const write = nextWrite(oracle, own, random)
+      const write = nextWrite(oracle, own, random, batches)
       oracle.begin(write)
       const answer = await client.send(write.method, write.path, write.body).catch(() => undefined)
       if (!answer) {
@@ -97,6 +98,14 @@ async function writeUntilKilled(
   await Promise.all(writers)
   await broker.exited
   return { acknowledged, surprises }
+}
+
+/** Whether POST /v2/op/update is offered: a path that is there answers another method with 405. */
+async function takesBatches(broker: BrokerProcess): Promise<boolean> {
+  const client = new HttpClient(broker.baseUrl)
+  const answer = await client.get('/v2/op/update')
+  client.close()
+  return answer.status === 405
 }
 
 /** Everything that is wrong with what the broker knows: each entity by itself, then the lists. */

@@ -3,7 +3,9 @@
 // Everything here is what an operator sees: lines, exit codes, files. That a data directory belongs to one process and one format
 // is checked with real processes, because a lock that a test fakes proves nothing.
 
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { accepts, freePort, readyLine, runToEnd, spawnBroker, startBroker, tempDir } from '../support/broker-process.js'
@@ -70,12 +72,39 @@ t.test('a data directory in use by another process is refused', async t => {
   client.close()
 })
 
-t.test('a data directory written by the other storage engine is refused', async t => {
+t.test('a data directory of another format is refused and left as it is', async t => {
   const dataDir = tempDir(t)
-  await (await startBroker(t, { dataDir, main: withoutPackages(t, nativePackages) })).kill('SIGTERM')
+  const foreign = JSON.stringify({ format: 99, shards: 256, spread: 16, id: '3f1c' })
+  writeFileSync(join(dataDir, 'orrery.json'), foreign)
   const exit = await (await spawnBroker(t, { dataDir })).exitWithin(20_000)
   t.notMatch(exit, { code: 0 })
-  t.match(exit.stderr + exit.stdout, /format|level/i)
+  t.match(exit.stderr + exit.stdout, /format 99/)
+  t.equal(readFileSync(join(dataDir, 'orrery.json'), 'utf8'), foreign)
+  t.strictSame(readdirSync(dataDir), ['orrery.json'])
+})
+
+t.test('a directory that holds something else is refused and left as it is', async t => {
+  const dataDir = tempDir(t)
+  writeFileSync(join(dataDir, 'letter.txt'), 'Dear reader')
+  const exit = await (await spawnBroker(t, { dataDir })).exitWithin(20_000)
+  t.notMatch(exit, { code: 0 })
+  t.ok((exit.stderr + exit.stdout).includes(dataDir), 'it names the directory')
+  t.strictSame(readdirSync(dataDir), ['letter.txt'])
+})
+
+t.test('a data directory stays with the store that made it', async t => {
+  const twins = withoutPackages(t, nativePackages)
+  const ofTwin = tempDir(t)
+  await (await startBroker(t, { dataDir: ofTwin, main: twins })).kill('SIGTERM')
+  const broker = await startBroker(t, { dataDir: ofTwin })
+  t.match(broker.stdout, /level/, 'what LevelDB made is opened with LevelDB, though RocksDB is there')
+
+  const native = await startBroker(t)
+  t.match(native.stdout, /rocksdb/)
+  await native.kill('SIGTERM')
+  const exit = await (await spawnBroker(t, { dataDir: native.dataDir, main: twins })).exitWithin(20_000)
+  t.notMatch(exit, { code: 0 })
+  t.match(exit.stderr + exit.stdout, /rocksdb/, 'what RocksDB made is refused where RocksDB is not there')
 })
 
 t.test('SIGTERM lets a request in flight finish, then the program exits with 0', async t => {

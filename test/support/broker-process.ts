@@ -17,7 +17,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { main } from './project.js'
 
 /** The line on standard output that says the program can be used. Printed once. */
-export const readyLine = /\b(ready|listening)\b/i
+export const readyLine = /\bis ready\b/
 
 export interface BrokerOptions {
   /** An empty one is made, and removed at teardown, when absent. */
