@@ -13,7 +13,8 @@
 import assert from 'node:assert/strict'
 import { type Attribute, type Entity, expiryAttribute, isDateType, type Metadata, noMetadata } from './domain/entity.js'
 import type { Json } from './domain/json.js'
-import { storedAttributeJson, storedJson } from './domain/representation.js'
+import { JsonWriter } from './domain/json-writer.js'
+import { writeStored, writeStoredAttribute } from './domain/representation.js'
 import { expiresMs } from './domain/update.js'
 
 const version = 1
@@ -21,39 +22,42 @@ const flagAsIs = 1
 const flagHidden = 2
 const headBytes = 38
 const timesBytes = 12
+/** Characters of a correlator root that are kept. */
+const rootLengthMax = 255
+
+/** Where images are put together before they get their own memory. */
+const writer = new JsonWriter()
 
 // [hot] Once per accepted change.
 /** The image of an entity. `root` is the correlator root of the request that last changed it (subscriptions.md §6.8). */
 export function encodeImage(entity: Entity, root: string): Buffer {
   const hidden = hiddenAttribute(entity)
-  const { text, asIs } = storedJson(entity)
-  const hiddenText = hidden ? storedAttributeJson(hidden) : ''
-  const rootText = root.length > 0xff ? root.slice(0, 0xff) : root
-  const rootBytes = Buffer.byteLength(rootText)
-  const typeBytes = Buffer.byteLength(entity.type)
-  const timesAt = headBytes + typeBytes + rootBytes
-  const hiddenAt = timesAt + entity.attributes.size * timesBytes
-  const jsonAt = hiddenAt + Buffer.byteLength(hiddenText)
-  const image = Buffer.allocUnsafe(jsonAt + Buffer.byteLength(text))
+  writer.restart(headBytes)
+  writer.utf8(entity.type)
+  const typeBytes = writer.length - headBytes
+  writer.utf8(root.length > rootLengthMax ? root.slice(0, rootLengthMax).toWellFormed() : root)
+  const timesAt = writer.length
+  writer.length += entity.attributes.size * timesBytes
+  if (hidden) writeStoredAttribute(hidden, writer)
+  const jsonAt = writer.length
+  writeStored(entity, writer)
+  const image = Buffer.allocUnsafe(writer.length)
+  image.set(writer.bytes.subarray(0, writer.length))
   image[0] = version
-  image[1] = (asIs ? flagAsIs : 0) | (hidden ? flagHidden : 0)
+  image[1] = (writer.asIs ? flagAsIs : 0) | (hidden ? flagHidden : 0)
   image.writeDoubleBE(entity.created, 2)
   image.writeDoubleBE(entity.modifiedMs, 10)
   image.writeDoubleBE(expiresMs(entity) ?? Number.NaN, 18)
   image.writeUInt32BE(entity.attributes.size - (hidden ? 1 : 0), 26)
   image.writeUInt32BE(jsonAt, 30)
   image.writeUInt16BE(typeBytes, 34)
-  image.writeUInt16BE(rootBytes, 36)
-  image.write(entity.type, headBytes)
-  image.write(rootText, headBytes + typeBytes)
+  image.writeUInt16BE(timesAt - headBytes - typeBytes, 36)
   let at = timesAt
   for (const attribute of entity.attributes.values()) {
     if (attribute === hidden) continue
     at = writeTimes(image, attribute, at)
   }
   if (hidden) writeTimes(image, hidden, at)
-  image.write(hiddenText, hiddenAt)
-  image.write(text, jsonAt)
   return image
 }
 

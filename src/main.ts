@@ -22,7 +22,12 @@ switch (reading.kind) {
     await run(reading)
 }
 
-async function run({ config, warnings, commandLine, fromEnv }: Extract<typeof reading, { kind: 'run' }>): Promise<void> {
+async function run({
+  config,
+  warnings,
+  commandLine,
+  fromEnv,
+}: Extract<typeof reading, { kind: 'run' }>): Promise<void> {
   const logger = openLogger({ level: config.logLevel })
   for (const line of [commandLine, ...fromEnv]) logger.info(line)
   for (const line of warnings) logger.warn(line)

@@ -174,7 +174,7 @@ function parseAttribute(name: string, json: Json, deep: boolean): Result<WantedA
   let type: string | undefined
   let value: Json = null
   let metadata: MetadataMap | undefined
-  for (const key of Object.keys(json)) {
+  for (const key in json) {
     const member = json[key] as Json
     if (key === 'value') {
       value = member
@@ -234,7 +234,7 @@ function parseMetadataElement(json: Json, deep: boolean): Result<Metadata> {
   if (!isObject(json)) return refused(refusals.metadataElementNotObject)
   let type: string | undefined
   let value: Json = null
-  for (const key of Object.keys(json)) {
+  for (const key in json) {
     const member = json[key] as Json
     if (key === 'value') {
       value = member

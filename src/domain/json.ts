@@ -150,7 +150,8 @@ export function isRenderedAsIs(value: Json): boolean {
 
 const exponentFrom = 1e21
 
-function isNumberRenderedAsIs(n: number): boolean {
+/** The same for a number alone. */
+export function isNumberRenderedAsIs(n: number): boolean {
   if (Number.isInteger(n)) return Math.abs(n) < exponentFrom
   return Math.abs(n - Math.trunc(n)) >= wholeDistance && isPlainDecimal(String(n))
 }

@@ -1,12 +1,13 @@
 // Entities as JSON text: the modes, the `attrs` and `metadata` filters, the builtins (entities.md §2, §6).
 //
 // Text is put together piece by piece instead of through objects, so that attributes keep their order and any name is an
-// ordinary name. `storedJson` is what is kept on disk; when it says `asIs`, that text is also the normalized answer and nothing has
-// to be rendered again.
+// ordinary name. `writeStored` writes what is kept on disk; when the writer says `asIs`, that text is also the normalized answer and
+// nothing has to be rendered again.
 
 import { renderDateTime } from './date-time.js'
 import { type Attribute, type Entity, expiryAttribute, ignoresType, isDateType, noMetadata } from './entity.js'
-import { isRenderedAsIs, type Json, renderJson } from './json.js'
+import { type Json, renderJson } from './json.js'
+import type { JsonWriter } from './json-writer.js'
 import { renderedLocation } from './location.js'
 import { stampMs } from './stamp.js'
 
@@ -31,31 +32,42 @@ export const isFullView = (view: View): boolean =>
 /** Builtin attributes in the fixed order in which they follow `*` (entities.md §6.1). */
 const builtinAttributes = ['dateCreated', 'dateModified', 'servicePath'] as const
 
-/** The JSON text of an entity as it is stored: normalized, without `dateExpires`, numbers in full precision. */
-export function storedJson(entity: Entity): { readonly text: string; readonly asIs: boolean } {
-  let text = `{"id":${quoted(entity.id)},"type":${quoted(entity.type)}`
-  let asIs = true
+/** Writes an entity as it is stored: normalized, without `dateExpires`, numbers in full precision. */
+export function writeStored(entity: Entity, writer: JsonWriter): void {
+  writer.raw('{"id":')
+  writer.string(entity.id)
+  writer.raw(',"type":')
+  writer.string(entity.type)
   for (const [name, attribute] of entity.attributes) {
     if (isHidden(name, attribute)) continue
-    text += `,${quoted(name)}:${storedAttributeJson(attribute)}`
-    asIs = asIs && isStoredAsRendered(attribute)
+    writer.raw(',')
+    writer.string(name)
+    writer.raw(':')
+    writeStoredAttribute(attribute, writer)
+    if (attribute.type === 'geo:json' && renderedValue(attribute) !== attribute.value) writer.asIs = false
   }
-  return { text: `${text}}`, asIs }
+  writer.raw('}')
 }
 
-/** The JSON text of one attribute as it is stored. */
-export function storedAttributeJson(attribute: Attribute): string {
-  const metadata = [...attribute.metadata].map(
-    ([name, element]) => `${quoted(name)}:{"type":${quoted(element.type)},"value":${JSON.stringify(element.value)}}`,
-  )
-  return `{"type":${quoted(attribute.type)},"value":${JSON.stringify(attribute.value)},"metadata":{${metadata.join(',')}}}`
-}
-
-function isStoredAsRendered(attribute: Attribute): boolean {
-  if (attribute.type === 'geo:json' && renderedValue(attribute) !== attribute.value) return false
-  if (!isRenderedAsIs(attribute.value)) return false
-  for (const element of attribute.metadata.values()) if (!isRenderedAsIs(element.value)) return false
-  return true
+/** Writes one attribute as it is stored. */
+export function writeStoredAttribute(attribute: Attribute, writer: JsonWriter): void {
+  writer.raw('{"type":')
+  writer.string(attribute.type)
+  writer.raw(',"value":')
+  writer.value(attribute.value)
+  writer.raw(',"metadata":{')
+  let first = true
+  for (const [name, element] of attribute.metadata) {
+    if (!first) writer.raw(',')
+    first = false
+    writer.string(name)
+    writer.raw(':{"type":')
+    writer.string(element.type)
+    writer.raw(',"value":')
+    writer.value(element.value)
+    writer.raw('}')
+  }
+  writer.raw('}}')
 }
 
 /** `dateExpires` of a transient entity is shown only when it is asked for (entities.md §6.3, §16). */

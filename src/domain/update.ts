@@ -305,12 +305,7 @@ class Draft {
   }
 
   /** Checks a value that may be the entity's location (entities.md §8); `finish` refuses, since a second location weighs more. */
-  private locate(
-    type: string,
-    value: Json,
-    metadata: MetadataMap,
-    prefix: LocationPrefix,
-  ): void {
+  private locate(type: string, value: Json, metadata: MetadataMap, prefix: LocationPrefix): void {
     if (!isLocationType(type)) return
     this.locationTouched = true
     if (ignoresType(metadata)) return

@@ -64,7 +64,7 @@ export function parseJson(bytes: Uint8Array): Result<Payload> {
   const { colons, depth, ascii, escapes } = scan(bytes)
   if (depth > documentDepthMax) return refused(refusals.nestedTooDeep(valueDepthMax))
   if (!ascii && !isUtf8(bytes)) return refused(refusals.notJson)
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const text = buffer.toString(ascii ? 'latin1' : 'utf8')
   let value: Json
   try {
@@ -87,8 +87,9 @@ function countKeys(value: Json, checkStrings: boolean): number {
     for (const item of value) keys += countKeys(item, checkStrings)
     return keys
   }
+  // What JSON.parse makes has no enumerable properties but its own.
   const object = value as { readonly [key: string]: Json }
-  for (const key of Object.keys(object)) {
+  for (const key in object) {
     if (checkStrings && !key.isWellFormed()) return Number.NEGATIVE_INFINITY
     keys += 1 + countKeys(object[key] as Json, checkStrings)
   }

@@ -19,10 +19,13 @@ import { listParameter } from './url.js'
 /** Parameters whose meaning is not built yet: ignoring a filter would answer something else than was asked. */
 const unknownFilters = ['q', 'mq', 'georel', 'geometry', 'coords', 'orderBy', 'idPattern', 'typePattern']
 
-export const updateOptions = ({ parameters: { options } }: Request): UpdateOptions => ({
-  overrideMetadata: options.has('overrideMetadata'),
-  forcedUpdate: options.has('forcedUpdate'),
-})
+const plainUpdate: UpdateOptions = { overrideMetadata: false, forcedUpdate: false }
+
+export function updateOptions({ parameters: { options } }: Request): UpdateOptions {
+  const overrideMetadata = options.has('overrideMetadata')
+  const forcedUpdate = options.has('forcedUpdate')
+  return overrideMetadata || forcedUpdate ? { overrideMetadata, forcedUpdate } : plainUpdate
+}
 
 /** The id of the path (entities.md §1.6). */
 export function pathId(request: Request): Result<string> {

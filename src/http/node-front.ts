@@ -48,6 +48,8 @@ class NodeFront implements Front {
     this.#options = options
     server.maxConnections = options.connectionsMax
     server.maxHeadersCount = 0
+    // node's own close() calls this, and takes a connection for idle whose answer is still being sent.
+    server.closeIdleConnections = () => {}
     server.keepAliveTimeout = options.idleTimeoutS * 1000
     const onRequest = (request: IncomingMessage, response: ServerResponse) =>
       this.#onRequest(request, response, handler)

@@ -7,9 +7,9 @@ import type { Payload } from '../domain/entity.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages.js'
-import type { Chance } from '../ports.js'
 import { type Accept, acceptAll, parseAccept } from './accept.js'
 import { parseJson } from './body.js'
+import type { Correlators } from './correlators.js'
 import type { Exchange } from './front.js'
 import { Reply, type Vocabulary } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
@@ -24,10 +24,10 @@ export interface HttpSettings {
 const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
 
 /** The correlator and the vocabulary of a request, and with them the means to answer it. */
-export function replyTo(exchange: Exchange, chance: Chance): Reply {
+export function replyTo(exchange: Exchange, correlators: Correlators): Reply {
   const own = exchange.header('ctx-correlator')
   const other = own === '' ? exchange.header('fiware-correlator') : ''
-  return new Reply(exchange, vocabularyOf(exchange, own, other), own || other || chance.uuid())
+  return new Reply(exchange, vocabularyOf(exchange, own, other), own || other || correlators.next())
 }
 
 function vocabularyOf(exchange: Exchange, own: string, other: string): Vocabulary {

@@ -2,6 +2,7 @@
 
 import { refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
+import { Correlators } from './correlators.js'
 import type { BodyHandler, Exchange, FrontHandler } from './front.js'
 import type { Reply } from './reply.js'
 import { type HttpSettings, readHead, replyTo } from './request.js'
@@ -10,19 +11,19 @@ import type { Router } from './routes.js'
 export class Server implements FrontHandler {
   private readonly route: Router
   private readonly settings: HttpSettings
-  private readonly chance: Chance
+  private readonly correlators: Correlators
   private readonly logger: Logger
 
   constructor(route: Router, settings: HttpSettings, chance: Chance, logger: Logger) {
     this.route = route
     this.settings = settings
-    this.chance = chance
+    this.correlators = new Correlators(chance)
     this.logger = logger
   }
 
   // [hot] Once per request.
   onRequest(exchange: Exchange): BodyHandler | undefined {
-    const reply = replyTo(exchange, this.chance)
+    const reply = replyTo(exchange, this.correlators)
     try {
       return this.serve(exchange, reply)
     } catch (error) {

@@ -66,9 +66,26 @@ const noParameters: Parameters = {
   offset: 0,
 }
 
+/** Query strings seen lately, read: clients send the same few over and over. Both limits bound its memory. */
+const seen = new Map<string, Result<Parameters>>()
+const seenMax = 256
+const seenLengthMax = 64
+
+// [hot] Once per request. Reading `options=upsert` took 0.7 us of a write's 15, finding it again 0.05.
 /** Reads a query string. Unknown parameters are kept: only their characters are checked. */
 export function parseParameters(query: string): Result<Parameters> {
   if (query === '') return accepted(noParameters)
+  const known = seen.get(query)
+  if (known) return known
+  const parameters = readParameters(query)
+  if (query.length <= seenLengthMax) {
+    if (seen.size >= seenMax) seen.clear()
+    seen.set(query, parameters)
+  }
+  return parameters
+}
+
+function readParameters(query: string): Result<Parameters> {
   const values = new Map<string, string>()
   for (const item of query.split('&')) {
     if (item === '') continue

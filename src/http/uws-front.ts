@@ -1,8 +1,11 @@
 // The HTTP front over uWebSockets.js. [hot] Every request passes here.
 //
+// Processor time against the barest server on the same binary: 1.04 for a GET answered at once, 1.01 for a POST of 250 bytes
+// answered late (wrk, 64 connections; medians of 11 pairs of runs on a busy machine, middle halves 0.99-1.08, 0.94-1.07).
+//
 // What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body nobody
 // has asked for, and keeps connections alive. What it decides alone, and we can only state: an idle connection is closed
-// after some 10 s, so is a body slower than 16 KB/s; HTTP/1.0, garbage and too many headers never reach us; a second
+// after some 10 s, so is a body slower than 16 KB/s; HTTP/1.0, garbage and over 98 headers never reach us; a second
 // request on a connection whose first has not been answered yet closes it.
 //
 // The request is a window into the receive buffer: header() works inside onRequest only, a body chunk inside its call only.
@@ -162,12 +165,11 @@ class UwsExchange implements Exchange {
       this.#front.settled()
     })
     const onBody = handler.onRequest(this)
-    if (onBody && !this.#answered) {
-      this.#onBody = onBody
-      this.#bodyArriving = true
-      this.#response.onData((chunk, isLast) => this.#onChunk(chunk, isLast))
-    }
     this.#corked = false
+    if (!onBody || this.#answered) return
+    this.#onBody = onBody
+    this.#bodyArriving = true
+    this.#response.onData((chunk, isLast) => this.#onChunk(chunk, isLast))
   }
 
   header(name: string): string {

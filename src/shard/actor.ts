@@ -8,20 +8,28 @@
 // Not here: rules (domain/update), when replies leave (commit).
 
 import type { Entity } from '../domain/entity.js'
-import { decodeImage, imageType } from '../image.js'
+import { expiresMs } from '../domain/update.js'
+import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Store } from '../ports.js'
-import { decodeRow, encodeRow, entityKey } from './layout.js'
+import { decodeRow, type EntityKey, encodeRow, entityKey } from './layout.js'
+import type { Before } from './record.js'
 
 /** One entity of an actor: its image, and the entity once somebody needed to look inside. */
 export class Variant {
   readonly type: string
   readonly image: Buffer
+  /** What indexes know of it. */
+  readonly known: Before
   private decoded: Entity | undefined
 
-  constructor(image: Buffer, entity?: Entity) {
+  /** `keep` remembers the decoded entity: worth its memory when it has been updated, and may be again. */
+  constructor(image: Buffer, entity?: Entity, keep = false) {
     this.type = entity ? entity.type : imageType(image)
     this.image = image
-    this.decoded = entity
+    this.known = entity
+      ? { created: entity.created, expiresMs: expiresMs(entity) }
+      : { created: imageCreated(image), expiresMs: imageExpiresMs(image) }
+    this.decoded = keep ? entity : undefined
   }
 
   get entity(): Entity {
@@ -31,21 +39,25 @@ export class Variant {
 }
 
 export class Actor {
-  readonly shard: number
-  readonly tenant: string
-  readonly path: string
-  readonly id: string
+  /** Tenant, path and id in one. */
+  readonly name: string
+  /** The key of its row. */
+  readonly key: Buffer
+  /** What the key is made of. */
+  readonly place: EntityKey
+  /** Where it stands in the ring of live actors. */
+  readonly slot: number
   variants: readonly Variant[]
   /** The number of the commit that carries the latest change; 0: none since it was loaded. */
   stagedIn = 0
   /** Second chance: touched since the last look. */
   used = true
 
-  constructor(shard: number, tenant: string, path: string, id: string, variants: readonly Variant[]) {
-    this.shard = shard
-    this.tenant = tenant
-    this.path = path
-    this.id = id
+  constructor(name: string, key: Buffer, place: EntityKey, slot: number, variants: readonly Variant[]) {
+    this.name = name
+    this.key = key
+    this.place = place
+    this.slot = slot
     this.variants = variants
   }
 
@@ -76,6 +88,13 @@ export class Actors {
   private readonly liveMax: number
   private readonly durable: () => number
   private readonly live = new Map<string, Actor>()
+  /**
+   * Where the hand of the second chance goes round: live actors, each at its `slot`, and free slots. Walking the map instead would pass
+   * every entry deleted before, and an iterator kept between calls holds on to tables that the map has long left.
+   */
+  private readonly ring: (Actor | undefined)[] = []
+  private readonly freeSlots: number[] = []
+  private hand = 0
 
   /** `liveMax` trades memory (about 2 KB an actor of usual size) for reads of the store; pinned actors may exceed it. */
   constructor(store: Store, liveMax: number, durable: () => number) {
@@ -93,26 +112,46 @@ export class Actors {
       known.used = true
       return known
     }
-    const row = this.store.get(entityKey(shard, tenant, path, id))
+    const key = entityKey(shard, tenant, path, id)
+    const row = this.store.get(key)
     const variants = row ? decodeRow(row).map(image => new Variant(image)) : []
-    const actor = new Actor(shard, tenant, path, id, variants)
     if (this.live.size >= this.liveMax) this.forget()
+    const slot = this.freeSlots.pop() ?? this.ring.length
+    const actor = new Actor(name, key, { shard, tenant, path, id }, slot, variants)
+    this.ring[slot] = actor
     this.live.set(name, actor)
     return actor
   }
 
-  /** Lets go of one actor that was not used lately, if any is free to go. */
+  /**
+   * Lets go of an actor whose entity was just created, unless somebody has asked for it since: a new entity is seldom needed again
+   * soon, and what dies young costs the collector next to nothing (bench `create`).
+   */
+  release(actor: Actor): void {
+    if (!actor.used && this.isFree(actor)) this.drop(actor)
+  }
+
+  /** Lets go of one actor that was not used since the hand last passed, if there is one nearby that is free to go. */
   private forget(): void {
-    let looks = Math.min(this.live.size, looksMax)
-    for (const [name, actor] of this.live) {
-      if (looks-- === 0) return
-      this.live.delete(name)
-      if (!actor.used && actor.stagedIn <= this.durable()) return
+    for (let looks = 0; looks < looksMax; looks++) {
+      this.hand = (this.hand + 1) % this.ring.length
+      const actor = this.ring[this.hand]
+      if (!actor) continue
+      if (!actor.used && this.isFree(actor)) return this.drop(actor)
       actor.used = false
-      this.live.set(name, actor)
     }
+  }
+
+  private isFree(actor: Actor): boolean {
+    return actor.stagedIn <= this.durable() && this.ring[actor.slot] === actor
+  }
+
+  private drop(actor: Actor): void {
+    this.live.delete(actor.name)
+    this.ring[actor.slot] = undefined
+    this.freeSlots.push(actor.slot)
   }
 }
 
-/** Actors looked at per new one before memory is allowed to grow: bounds a turn when all are pinned. */
-const looksMax = 64
+/** Slots looked at per new actor before memory is allowed to grow: bounds a turn when all are in use or pinned. */
+const looksMax = 16

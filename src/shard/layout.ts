@@ -131,14 +131,14 @@ export function parseEntityKey(key: Buffer): EntityKey {
 
 export const allEntities = (): Range => under(Buffer.from([prefix.entity]))
 
-const rowOfOne = 1
-const rowOfSeveral = 2
+/** First byte of a row of several images; an image begins with its version, which is far below. */
+const rowOfSeveral = 0xff
 
-/** The row of an id: nearly always one type, and then its image with one byte before it. */
+/** The row of an id: nearly always there is one type, and its image is the row. */
 export function encodeRow(images: readonly Buffer[]): Buffer {
   const [only] = images
   assert(only, 'an empty row is deleted, not written')
-  if (images.length === 1) return Buffer.concat([Buffer.from([rowOfOne]), only])
+  if (images.length === 1) return only
   const parts: Buffer[] = [Buffer.from([rowOfSeveral])]
   for (const image of images) {
     const length = Buffer.allocUnsafe(4)
@@ -150,8 +150,7 @@ export function encodeRow(images: readonly Buffer[]): Buffer {
 
 /** The images of a row; they share its memory. */
 export function decodeRow(row: Buffer): Buffer[] {
-  if (row[0] === rowOfOne) return [row.subarray(1)]
-  assert.equal(row[0], rowOfSeveral, 'a row of an unknown version')
+  if (row[0] !== rowOfSeveral) return [row]
   const images: Buffer[] = []
   for (let at = 1; at < row.length; ) {
     const length = row.readUInt32BE(at)

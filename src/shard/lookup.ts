@@ -85,7 +85,7 @@ export class Lookup {
     for (const actor of actors) {
       if (actor.stagedIn > stagedIn) stagedIn = actor.stagedIn
       for (const { type, image } of actor.variants)
-        if (request.type === undefined || request.type === type) entities.push({ path: actor.path, image })
+        if (request.type === undefined || request.type === type) entities.push({ path: actor.place.path, image })
     }
     const reply: ShardReply = { kind: 'found', entities }
     if (stagedIn <= this.commit.durable) return onReply(reply)

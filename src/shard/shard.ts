@@ -24,7 +24,7 @@ import {
   updateAttributes,
   updateValue,
 } from '../domain/update.js'
-import { encodeImage, imageCreated, imageExpiresMs } from '../image.js'
+import { encodeImage } from '../image.js'
 import type { ShardReply, Target, WriteRequest } from '../messages.js'
 import type { Stamps } from '../ports.js'
 import { type Actor, type Actors, rowOf, Variant } from './actor.js'
@@ -75,15 +75,15 @@ export class Shard {
     const { after, before } = outcome.change!
     if (after === before) return undefined
     const type = (after ?? before)!.type
-    const next = after && new Variant(encodeImage(after, request.origin.correlatorRoot), after)
+    const next = after && new Variant(encodeImage(after, request.origin.correlatorRoot), after, before !== undefined)
     const variants = actor.with(type, next)
     const row = rowOf(variants)
     if (row && row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
-    const { shard, tenant, path, id } = actor
-    const known = variant && { created: imageCreated(variant.image), expiresMs: imageExpiresMs(variant.image) }
-    const record = { shard, tenant, path, id, type, before: known, image: next?.image }
+    const { shard, tenant, path, id } = actor.place
+    const record = { shard, tenant, path, id, type, before: variant?.known, image: next?.image }
+    if (actor.variants.length === 0) actor.used = false
     actor.variants = variants
-    actor.stagedIn = this.log.append(record, row)
+    actor.stagedIn = this.log.append(record, actor.key, row)
     return undefined
   }
 
@@ -93,6 +93,7 @@ export class Shard {
     this.waiting++
     this.log.afterCommit(actor.stagedIn, failure => {
       this.waiting--
+      this.actors.release(actor)
       onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
     })
   }

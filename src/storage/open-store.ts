@@ -9,6 +9,7 @@
 import type { Durability, Logger, Store } from '../ports.js'
 import { type DataDirectory, DataDirectoryError, recordStore, type StoreKind } from './data-directory.js'
 import { openLevelStore } from './level-store.js'
+import { rocksMissing } from './rocks-missing.js'
 import { openRocksStore } from './rocks-store.js'
 
 export interface OpenStoreOptions {
@@ -51,17 +52,6 @@ function pick(directory: DataDirectory, wanted: StoreKind | undefined, missing: 
     )
   }
   return kind
-}
-
-/** Why RocksDB cannot be had on this platform; undefined if it can. */
-export async function rocksMissing(): Promise<string | undefined> {
-  try {
-    await import('@nxtedition/rocksdb')
-    return undefined
-  } catch (error) {
-    // The rest of the message lists folders searched.
-    return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]
-  }
 }
 
 function explained(path: string, error: unknown): DataDirectoryError {

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../src/domain/json.js'
-import { checkLocation, type Geometry, isLocationType, renderedLocation } from '../../src/domain/location.js'
 import { ringVerticesMax } from '../../src/domain/limits.js'
+import { checkLocation, type Geometry, isLocationType, renderedLocation } from '../../src/domain/location.js'
 import { positions } from '../support/positions.js'
 
 const check = (type: string, value: Json): Geometry | undefined | string => {

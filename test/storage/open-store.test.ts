@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
 import { type DataDirectory, openDataDirectory, type StoreKind } from '../../src/storage/data-directory.js'
-import { openStore, rocksMissing } from '../../src/storage/open-store.js'
+import { openStore } from '../../src/storage/open-store.js'
+import { rocksMissing } from '../../src/storage/rocks-missing.js'
 
 const opened = (path: string): DataDirectory => openDataDirectory(path, { shards: 4, spread: 2 }, () => 'some-id')
 

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { rocksMissing } from '../../src/storage/open-store.js'
+import { rocksMissing } from '../../src/storage/rocks-missing.js'
 import { openRocksStore } from '../../src/storage/rocks-store.js'
 import { commit, rowsOf, storeContract, temporaryDirectory } from './store-contract.js'
 

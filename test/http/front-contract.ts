@@ -1,0 +1,535 @@
+// What every HTTP front must do, over real sockets. uws-front.test.ts and node-front.test.ts run it.
+//
+// Handlers are given per test. `heard` in a test is what the handler has seen; the client is a Wire, which hides nothing.
+//
+// Not here: what only one of them does, in the two test files.
+
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { request as tlsRequest } from 'node:https'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import type { Exchange, Front, FrontHandler, FrontOptions } from '../../src/http/front.js'
+import { Wire } from './wire.js'
+
+export type Open = (options: FrontOptions, handler: FrontHandler) => Promise<Front>
+
+export const plainOptions: FrontOptions = {
+  port: 0,
+  host: '127.0.0.1',
+  family: 'both',
+  connectionsMax: 1000,
+  idleTimeoutS: 0,
+  bodyBytesMax: 1000,
+}
+
+type OnRequest = FrontHandler['onRequest']
+
+/** A front that listens until the test ends, and a client of it. */
+export async function serve(t: Test, open: Open, onRequest: OnRequest, options: Partial<FrontOptions> = {}) {
+  const front = await open({ ...plainOptions, ...options }, { onRequest })
+  const port = await front.listen()
+  t.teardown(() => front.close(0))
+  return { front, port, wire: await Wire.to(port, options.family === 'ipv6' ? '::1' : '127.0.0.1') }
+}
+
+/** Answers with the body, at once. */
+export const echo: OnRequest = exchange => body => exchange.reply(200, [], Uint8Array.from(body))
+/** Answers with method and path, without looking at a body. */
+const greet: OnRequest = exchange => {
+  exchange.reply(200, ['Content-Type', 'text/plain'], `${exchange.method} ${exchange.path}`)
+  return undefined
+}
+
+export function frontContract(t: Test, open: Open): void {
+  t.test('method, path and query arrive as they were sent', async t => {
+    const heard: string[] = []
+    const { wire } = await serve(t, open, exchange => {
+      heard.push(`${exchange.method} | ${exchange.path} | ${exchange.query}`)
+      return greet(exchange)
+    })
+    for (const line of ['GET /v2/a%2Fb%20c?q=a%3D1&x=+', 'PATCH /', 'PROPFIND /x?', 'DELETE /a//b/?a?b']) {
+      await wire.request(line)
+      await wire.answer()
+    }
+    t.strictSame(heard, [
+      'GET | /v2/a%2Fb%20c | q=a%3D1&x=+',
+      'PATCH | / | ',
+      'PROPFIND | /x | ',
+      'DELETE | /a//b/ | a?b',
+    ])
+  })
+
+  t.test('headers are found by their lower-case name, and an empty one differs from none', async t => {
+    const heard: unknown[] = []
+    const { wire } = await serve(t, open, exchange => {
+      for (const name of ['ctx-service', 'empty', 'none', 'constructor', '__proto__']) {
+        heard.push([exchange.header(name), exchange.hasHeader(name)])
+      }
+      return greet(exchange)
+    })
+    await wire.request('GET /', ['Ctx-SERVICE:  lamps ', 'Empty:'])
+    await wire.answer()
+    t.strictSame(heard, [
+      ['lamps', true],
+      ['', true],
+      ['', false],
+      ['', false],
+      ['', false],
+    ])
+  })
+
+  t.test('of a header sent twice the first one counts', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, [], exchange.header('ctx-service'))
+      return undefined
+    })
+    await wire.request('GET /', ['Ctx-Service: one', 'Ctx-Service: two'])
+    t.equal((await wire.answer()).body, 'one')
+  })
+
+  t.test('a header value outside ASCII goes out as the bytes that came in', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, ['Ctx-Correlator', exchange.header('ctx-correlator')])
+      return undefined
+    })
+    await wire.request('GET /', ['Ctx-Correlator: caf\xe9s'])
+    t.equal((await wire.answer()).headers['ctx-correlator'], 'caf\xe9s')
+  })
+
+  t.test('a line end in a header of the answer cannot add another header', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, ['Location', '/a\r\nX-Evil: 1'])
+      return undefined
+    })
+    await wire.request('GET /')
+    t.match((await wire.answer()).headers, { location: '/a??X-Evil: 1', 'x-evil': undefined })
+  })
+
+  t.test('a request with ninety headers is served', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, [], exchange.header('h89'))
+      return undefined
+    })
+    await wire.request(
+      'GET /',
+      Array.from({ length: 90 }, (_, i) => `h${i}: v${i}`),
+    )
+    t.equal((await wire.answer()).body, 'v89')
+  })
+
+  t.test('a request with two hundred headers never reaches the handler, and the next client is served', async t => {
+    const heard: string[] = []
+    const { wire, port } = await serve(t, open, exchange => {
+      heard.push(exchange.path)
+      return greet(exchange)
+    })
+    await wire.request(
+      'GET /many',
+      Array.from({ length: 200 }, (_, i) => `h${i}: v`),
+    )
+    const other = await Wire.to(port)
+    await other.request('GET /next')
+    t.equal((await other.answer()).body, 'GET /next')
+    t.strictSame(heard, ['/next'])
+  })
+
+  t.test('a head of 10 KB that comes in two segments is served', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, [], String(exchange.query.length))
+      return undefined
+    })
+    await wire.send(`GET /?${'q'.repeat(6000)}`)
+    await new Promise(resolve => setImmediate(resolve))
+    await wire.send(`${'q'.repeat(4000)} HTTP/1.1\r\nHost: test\r\n\r\n`)
+    t.equal((await wire.answer()).body, '10000')
+  })
+
+  t.test('the client address is readable text', async t => {
+    const report: OnRequest = exchange => {
+      exchange.reply(200, [], exchange.clientAddress())
+      return undefined
+    }
+    const { wire, port } = await serve(t, open, report, { host: undefined })
+    await wire.request('GET /')
+    t.equal((await wire.answer()).body, '127.0.0.1')
+    if (hasIPv6()) {
+      const six = await Wire.to(port, '::1')
+      await six.request('GET /')
+      t.equal((await six.answer()).body, '::1')
+    }
+  })
+
+  t.test('an empty body is given as no bytes', async t => {
+    const { wire } = await serve(t, open, exchange => body => exchange.reply(200, [], `${body.length} bytes`))
+    await wire.request('POST /', ['Content-Length: 0'])
+    t.equal((await wire.answer()).body, '0 bytes')
+    await wire.request('GET /')
+    t.equal((await wire.answer()).body, '0 bytes')
+  })
+
+  t.test('a body arrives whole when it comes byte by byte', async t => {
+    const { wire } = await serve(t, open, echo)
+    for (const byte of 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n{"a":"bcde"}') await wire.send(byte)
+    t.equal((await wire.answer()).body, '{"a":"bcde"}')
+  })
+
+  t.test('a chunked body arrives whole', async t => {
+    const { wire } = await serve(t, open, echo)
+    await wire.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n')
+    await wire.send('4\r\ndefg\r\n0\r\n\r\n')
+    t.equal((await wire.answer()).body, 'abcdefg')
+  })
+
+  t.test('a body of exactly the limit passes, with every byte value intact', async t => {
+    const { wire } = await serve(t, open, echo)
+    const body = Uint8Array.from({ length: 1000 }, (_, i) => i % 256)
+    await wire.request('POST /', [], body)
+    t.equal((await wire.answer()).body, Buffer.from(body).toString('latin1'))
+  })
+
+  t.test('a body over the limit ends the connection and reaches nobody', async t => {
+    const heard: number[] = []
+    const { wire } = await serve(t, open, () => body => heard.push(body.length))
+    await wire.request('POST /', [], 'x'.repeat(1001))
+    t.ok(await wire.closed)
+    t.strictSame(heard, [])
+  })
+
+  t.test('three requests share a connection, though nobody read the body of the second', async t => {
+    const { wire } = await serve(t, open, greet)
+    await wire.request('GET /1')
+    t.equal((await wire.answer()).body, 'GET /1')
+    await wire.request('POST /2', [], 'x'.repeat(5000))
+    t.equal((await wire.answer()).body, 'POST /2')
+    await wire.request('GET /3')
+    t.equal((await wire.answer()).body, 'GET /3')
+  })
+
+  t.test('pipelined requests are answered in order', async t => {
+    const { wire } = await serve(t, open, greet)
+    await wire.send('GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n')
+    t.equal((await wire.answer()).body, 'GET /1')
+    t.equal((await wire.answer()).body, 'GET /2')
+  })
+
+  t.test('an answer may come later than the request', async t => {
+    const { wire } = await serve(t, open, exchange => body => {
+      const text = Buffer.from(body).toString()
+      if (text === 'soon') setImmediate(() => exchange.reply(200, ['A', 'b'], text))
+      else setTimeout(() => exchange.reply(201, ['Location', '/x']), 50)
+    })
+    await wire.request('POST /', [], 'soon')
+    t.match(await wire.answer(), { status: 200, headers: { a: 'b' }, body: 'soon' })
+    await wire.request('POST /', [], 'later')
+    t.match(await wire.answer(), { status: 201, reason: 'Created', headers: { location: '/x', 'content-length': '0' } })
+  })
+
+  t.test('every answer carries a date, and no name of a product', async t => {
+    const { wire } = await serve(t, open, greet)
+    await wire.request('GET /')
+    const { headers } = await wire.answer()
+    t.match(headers.date, /GMT$/)
+    t.notOk('uwebsockets' in headers || 'server' in headers || 'x-powered-by' in headers)
+  })
+
+  t.test('204 has neither body nor length, 201 without a body says so', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(exchange.path === '/204' ? 204 : 201, ['Ctx-Correlator', 'c'])
+      return undefined
+    })
+    await wire.request('PATCH /204')
+    const none = await wire.answer()
+    t.match(none, { status: 204, reason: 'No Content', headers: { 'ctx-correlator': 'c' } })
+    t.notOk('content-length' in none.headers || 'transfer-encoding' in none.headers)
+    await wire.request('POST /201')
+    t.match(await wire.answer(), { status: 201, reason: 'Created', headers: { 'content-length': '0' } })
+  })
+
+  t.test('text is measured in bytes, and a large answer arrives whole', async t => {
+    const text = 'ä'.repeat(2_000_000)
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, [], exchange.path === '/small' ? 'ä' : text)
+      return undefined
+    })
+    await wire.request('GET /small')
+    t.equal((await wire.answer()).headers['content-length'], '2')
+    await wire.request('GET /large')
+    const { body } = await wire.answer()
+    t.ok(Buffer.from(body, 'latin1').equals(Buffer.from(text)))
+    await wire.request('GET /small')
+    t.equal((await wire.answer()).headers['content-length'], '2')
+  })
+
+  t.test('a second answer to the same request is ignored', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, [], 'first')
+      exchange.reply(500, [], 'second')
+      exchange.replyAndClose(500, [], 'third')
+      setImmediate(() => exchange.reply(500, [], 'fourth'))
+      return undefined
+    })
+    for (let i = 0; i < 2; i++) {
+      await wire.request('GET /')
+      t.equal((await wire.answer()).body, 'first')
+    }
+    t.equal(wire.unread, '')
+  })
+
+  t.test('an answer that closes does so', async t => {
+    const { wire, port } = await serve(t, open, exchange => {
+      exchange.replyAndClose(
+        exchange.path === '/204' ? 204 : 400,
+        ['A', 'b'],
+        exchange.path === '/204' ? undefined : 'no',
+      )
+      return undefined
+    })
+    await wire.request('GET /')
+    t.match(await wire.answer(), { status: 400, headers: { a: 'b', connection: 'close' }, body: 'no' })
+    t.ok(await wire.closed)
+    const other = await Wire.to(port)
+    await other.request('GET /204')
+    t.match(await other.answer(), { status: 204, headers: { a: 'b', connection: 'close' } })
+    t.ok(await other.closed)
+  })
+
+  t.test(
+    'a request refused for its length is answered before its body comes, and the client may still send it',
+    async t => {
+      const { wire } = await serve(t, open, exchange => {
+        exchange.replyAndClose(413, ['A', 'b'], 'too long')
+        return undefined
+      })
+      await wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n')
+      const answer = await wire.answer()
+      t.match(answer, {
+        status: 413,
+        reason: 'Payload Too Large',
+        headers: { a: 'b', connection: 'close' },
+        body: 'too long',
+      })
+      t.match(answer.headers.date, /GMT$/)
+      await wire.send('x'.repeat(3_000_000))
+      t.ok(await wire.closed)
+    },
+  )
+
+  t.test('a client that leaves before the answer harms nobody', async t => {
+    let answerLate = () => {}
+    let announce = () => {}
+    const arrived = new Promise<void>(resolve => {
+      announce = resolve
+    })
+    const { wire, port } = await serve(t, open, exchange => {
+      if (exchange.path !== '/leaves') return greet(exchange)
+      answerLate = () => {
+        exchange.reply(200, [], 'late')
+        exchange.replyAndClose(200, [], 'later')
+      }
+      announce()
+      return undefined
+    })
+    await wire.request('GET /leaves')
+    await arrived
+    wire.leave()
+    await wire.closed
+    const other = await Wire.to(port)
+    await other.request('GET /1')
+    await other.answer()
+    answerLate()
+    await other.request('GET /2')
+    t.equal((await other.answer()).body, 'GET /2')
+  })
+
+  t.test('HEAD is answered without a body, and the connection goes on', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(405, ['Allow', 'GET'], '{"error":"x"}')
+      return undefined
+    })
+    for (let i = 0; i < 2; i++) {
+      await wire.request('HEAD /')
+      t.match(await wire.answer(true), { status: 405, headers: { allow: 'GET', 'content-length': '13' } })
+    }
+    await wire.request('GET /')
+    t.equal((await wire.answer()).body, '{"error":"x"}')
+    t.equal(wire.unread, '')
+  })
+
+  t.test('a client that waits for 100 Continue gets it, and its body is read', async t => {
+    const { wire } = await serve(t, open, echo)
+    for (let i = 0; i < 2; i++) {
+      await wire.send('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n')
+      t.equal((await wire.answer()).status, 100)
+      await wire.send('hello')
+      t.match(await wire.answer(), { status: 200, reason: 'OK', body: 'hello' })
+    }
+  })
+
+  t.test('the system chooses a port, and nobody else can have it', async t => {
+    const { port } = await serve(t, open, greet)
+    t.ok(port > 0)
+    const second = await open({ ...plainOptions, port }, { onRequest: greet })
+    await t.rejects(second.listen(), { message: `address already in use: 127.0.0.1:${port}` })
+    await second.close(0)
+    const everywhere = await serve(t, open, greet, { host: undefined })
+    const third = await open({ ...plainOptions, port: everywhere.port, host: undefined }, { onRequest: greet })
+    await t.rejects(third.listen(), { message: /^address already in use: / })
+    await third.close(0)
+  })
+
+  t.test('an address of another machine is refused with the reason', async t => {
+    const front = await open({ ...plainOptions, host: '192.0.2.1' }, { onRequest: greet })
+    await t.rejects(front.listen(), { message: /^cannot listen: 192\.0\.2\.1:0 .*EADDRNOTAVAIL/ })
+    await front.close(0)
+  })
+
+  t.test('connections beyond the limit are closed at once, until one leaves', async t => {
+    const { wire, port } = await serve(t, open, greet, { connectionsMax: 2 })
+    const second = await Wire.to(port)
+    for (const client of [wire, second]) {
+      await client.request('GET /in')
+      t.equal((await client.answer()).body, 'GET /in')
+    }
+    t.ok(await (await Wire.to(port)).closed)
+    second.leave()
+    await second.closed
+    let served = ''
+    while (served === '') {
+      const next = await Wire.to(port)
+      await next.request('GET /next')
+      served = await next.answer().then(
+        answer => answer.body,
+        () => '',
+      ) // The server may not have seen the end yet.
+    }
+    t.equal(served, 'GET /next')
+  })
+
+  t.test('ipv4 alone does not listen on ::1, nor ipv6 alone serve 127.0.0.1', { skip: !hasIPv6() }, async t => {
+    const four = await serve(t, open, greet, { host: undefined, family: 'ipv4' })
+    await t.rejects(Wire.to(four.port, '::1'), { code: 'ECONNREFUSED' })
+    const six = await serve(t, open, greet, { host: undefined, family: 'ipv6' })
+    await six.wire.request('GET /')
+    t.equal((await six.wire.answer()).body, 'GET /')
+    t.ok(
+      await Wire.to(six.port, '127.0.0.1').then(
+        wire => wire.closed,
+        () => true,
+      ),
+    )
+  })
+
+  t.test('HTTPS is served with a key and a certificate', async t => {
+    const tls = certificate(t)
+    const { port } = await serve(t, open, echo, { tls, connectionsMax: 2 })
+    const request = tlsRequest({ port, host: '127.0.0.1', method: 'POST', rejectUnauthorized: false, agent: false })
+    request.end('secret')
+    const [response] = await once(request, 'response')
+    response.setEncoding('latin1')
+    t.equal((await response.toArray()).join(''), 'secret')
+  })
+
+  t.test('a key that is not there is an error that names it', async t => {
+    const tls = { keyFile: '/nowhere/key.pem', certFile: '/nowhere/cert.pem' }
+    await t.rejects(open({ ...plainOptions, tls }, { onRequest: greet }), { message: /\/nowhere\/key\.pem/ })
+  })
+
+  t.test('closing answers what is in flight, refuses new clients, and ends idle ones', async t => {
+    const waiting: Exchange[] = []
+    let announce = () => {}
+    const arrived = new Promise<void>(resolve => {
+      announce = resolve
+    })
+    const { front, wire, port } = await serve(t, open, exchange => {
+      waiting.push(exchange)
+      if (waiting.length === 2) announce()
+      return undefined
+    })
+    const other = await Wire.to(port)
+    const idle = await Wire.to(port)
+    await wire.request('GET /large')
+    await other.request('DELETE /none')
+    await arrived
+    const closed = front.close(60_000)
+    await t.rejects(Wire.to(port), { code: 'ECONNREFUSED' })
+    const large = 'x'.repeat(3_000_000)
+    for (const exchange of waiting) {
+      if (exchange.path === '/none') exchange.reply(204, [])
+      else exchange.reply(200, [], large)
+    }
+    t.match(await other.answer(), { status: 204, headers: { connection: 'close' } })
+    const answer = await wire.answer()
+    t.match(answer, { status: 200, headers: { connection: 'close' } })
+    t.equal(answer.body.length, large.length)
+    await closed
+    t.ok((await wire.closed) && (await other.closed) && (await idle.closed))
+  })
+
+  t.test('closing does not cut an answer that its client is slow to read', async t => {
+    const large = Buffer.alloc(12_000_000, 'x')
+    let announce = () => {}
+    const answered = new Promise<void>(resolve => {
+      announce = resolve
+    })
+    const { front, wire } = await serve(t, open, exchange => {
+      setImmediate(() => {
+        exchange.reply(200, [], large)
+        announce()
+      })
+      return undefined
+    })
+    wire.read(false)
+    await wire.request('GET /')
+    await answered
+    const closed = front.close(60_000)
+    wire.read(true)
+    t.equal((await wire.answer()).body.length, large.length)
+    await closed
+  })
+
+  t.test('closing does not wait longer than it is told', async t => {
+    const { front, wire } = await serve(t, open, () => undefined)
+    await wire.request('GET /')
+    await front.close(20)
+    t.ok(await wire.closed)
+  })
+
+  t.test('what is not HTTP gets no service, and the next client does', async t => {
+    const { wire, port } = await serve(t, open, greet)
+    for (const garbage of [
+      '\x16\x03\x01\x02\x00\x01\x00\x01',
+      'hello world\r\n\r\n',
+      `GET / HTTP/1.1\r\n: x\r\n\r\n`,
+    ]) {
+      const rude = await Wire.to(port)
+      await rude.send(`${garbage}\r\n\r\n`)
+      t.ok(await rude.closed)
+    }
+    await wire.request('GET /')
+    t.equal((await wire.answer()).body, 'GET /')
+  })
+}
+
+function hasIPv6(): boolean {
+  return Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'))
+}
+
+function certificate(t: Test): { keyFile: string; certFile: string } {
+  const folder = t.testdir({})
+  const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+  const wanted = [
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-days',
+    '2',
+    '-subj',
+    '/CN=test',
+  ]
+  execFileSync('openssl', ['req', '-x509', ...wanted, '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' })
+  return { keyFile, certFile }
+}

@@ -1,0 +1,44 @@
+// The uWebSockets.js front: the contract, and what it alone does.
+
+import t from 'tap'
+import { openFront } from '../../src/http/open-front.js'
+import { openUwsFront } from '../../src/http/uws-front.js'
+import type { Logger } from '../../src/ports.js'
+import { echo, frontContract, plainOptions, serve } from './front-contract.js'
+
+frontContract(t, openUwsFront)
+
+t.test('HTTP/1.0 is answered 505 without asking the handler', async t => {
+  const { wire } = await serve(t, openUwsFront, echo)
+  await wire.send('GET / HTTP/1.0\r\n\r\n')
+  t.equal((await wire.answer()).status, 505)
+})
+
+t.test('a request behind one that waits for its answer ends the connection', async t => {
+  const { wire } = await serve(t, openUwsFront, exchange => {
+    setImmediate(() => exchange.reply(200, []))
+    return undefined
+  })
+  await wire.send('GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n')
+  t.ok(await wire.closed)
+})
+
+t.test('a method nobody knows reaches the handler', async t => {
+  const { wire } = await serve(t, openUwsFront, exchange => {
+    exchange.reply(405, [], exchange.method)
+    return undefined
+  })
+  await wire.request('BREW /')
+  t.match(await wire.answer(), { status: 405, body: 'BREW' })
+})
+
+t.test('where its binary loads it is the front nobody has to name, without a warning', async t => {
+  const warnings: string[] = []
+  const logger = { warn: (message: string) => warnings.push(message) } as unknown as Logger
+  for (const kind of [undefined, 'uws', 'node'] as const) {
+    const front = await openFront(kind, plainOptions, { onRequest: echo }, logger)
+    t.equal(front.constructor.name, kind === 'node' ? 'NodeFront' : 'UwsFront')
+    await front.close(0)
+  }
+  t.strictSame(warnings, [])
+})

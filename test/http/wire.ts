@@ -1,0 +1,99 @@
+// A client made of one socket: it sends exactly the bytes a test names, and reads answers one after the other.
+//
+// Not here: what is expected of a front (front-contract).
+
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+
+export interface Answer {
+  readonly status: number
+  readonly reason: string
+  /** By lower-case name. */
+  readonly headers: Record<string, string>
+  readonly body: string
+}
+
+export class Wire {
+  /** Settles with true when the connection is over, however it ended. */
+  readonly closed: Promise<boolean>
+  readonly #socket: Socket
+  #bytes = Buffer.alloc(0)
+  #isOver = false
+  #wake: () => void = () => {}
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+    this.closed = new Promise(resolve => {
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        this.#isOver = true
+        this.#wake()
+        resolve(true)
+      })
+    })
+    socket.on('data', chunk => {
+      this.#bytes = Buffer.concat([this.#bytes, chunk])
+      this.#wake()
+    })
+  }
+
+  static async to(port: number, host = '127.0.0.1'): Promise<Wire> {
+    const socket = connect({ port, host, noDelay: true })
+    const wire = new Wire(socket)
+    await once(socket, 'connect')
+    return wire
+  }
+
+  /** Writes bytes, and waits until the system has them. */
+  send(bytes: string | Uint8Array): Promise<void> {
+    return new Promise(resolve => {
+      this.#socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes, () => resolve())
+    })
+  }
+
+  /** One request; `host` is added, and the length of a body. */
+  request(line: string, headers: readonly string[] = [], body: string | Uint8Array = ''): Promise<void> {
+    const length = body.length > 0 ? [`Content-Length: ${body.length}`] : []
+    const head = [`${line} HTTP/1.1`, 'Host: test', ...headers, ...length].join('\r\n')
+    return this.send(Buffer.concat([Buffer.from(`${head}\r\n\r\n`, 'latin1'), Buffer.from(body)]))
+  }
+
+  /** The next answer; `isHead` when it comes to a HEAD. Fails when the connection ends before it is complete. */
+  async answer(isHead = false): Promise<Answer> {
+    for (;;) {
+      const end = this.#bytes.indexOf('\r\n\r\n')
+      if (end >= 0) {
+        const [first = '', ...lines] = this.#bytes.toString('latin1', 0, end).split('\r\n')
+        const headers: Record<string, string> = {}
+        for (const line of lines)
+          headers[line.slice(0, line.indexOf(':')).toLowerCase()] = line.slice(line.indexOf(':') + 2)
+        const [, status = '', reason = ''] = /^HTTP\/1\.1 (\d{3}) (.*)$/.exec(first) ?? []
+        const length = isHead ? 0 : Number(headers['content-length'] ?? 0)
+        if (this.#bytes.length >= end + 4 + length) {
+          const body = this.#bytes.toString('latin1', end + 4, end + 4 + length)
+          this.#bytes = this.#bytes.subarray(end + 4 + length)
+          return { status: Number(status), reason, headers, body }
+        }
+      }
+      if (this.#isOver) throw new Error(`the connection ended after: ${this.#bytes.toString('latin1')}`)
+      await new Promise<void>(resolve => {
+        this.#wake = resolve
+      })
+    }
+  }
+
+  /** What has come and was not read as an answer. */
+  get unread(): string {
+    return this.#bytes.toString('latin1')
+  }
+
+  /** Stops or goes on reading; what the server sends meanwhile stays with the system. */
+  read(on: boolean): void {
+    if (on) this.#socket.resume()
+    else this.#socket.pause()
+  }
+
+  leave(): void {
+    this.#socket.destroy()
+  }
+}
