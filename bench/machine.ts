@@ -1,8 +1,8 @@
 // The machine a number was measured on: its facts, its clock of CPU time, and which core runs what.
 //
 // The rates are bounded by one core of the server and by the disk's flush, so both are reported with every run. Where
-// taskset exists, the server is kept on the first core this process may use and the generator on the last one: unpinned,
-// the kernel moves both around and the same commit differs by a fifth from run to run.
+// taskset exists, the generator is kept on the last core this process may use; the server has all of them, as it would have at home: it
+// flushes, compacts and collects garbage on threads of their own.
 
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasyncSync, openSync, readFileSync, rmSync, statfsSync, writeSync } from 'node:fs'
@@ -43,14 +43,14 @@ export type Place = 'server' | 'generator' | 'anywhere'
 /** The command with what pins it put before it; unchanged where pinning is impossible. */
 export function pinned(place: Place, command: string, args: readonly string[]): [string, string[]] {
   if (!pinnable) return [command, [...args]]
-  const list = { server: String(cores[0]), generator: String(cores.at(-1)), anywhere: cores.join(',') }[place]
+  const list = place === 'generator' ? String(cores.at(-1)) : cores.join(',')
   return ['taskset', ['-c', list, command, ...args]]
 }
 
 /** Moves this process, all its threads, to a place. */
 export function pinSelf(place: Place): void {
   if (!pinnable) return
-  const list = place === 'anywhere' ? cores.join(',') : String(place === 'server' ? cores[0] : cores.at(-1))
+  const list = place === 'generator' ? String(cores.at(-1)) : cores.join(',')
   execFileSync('taskset', ['-acp', list, String(process.pid)], { stdio: 'ignore' })
 }
 
@@ -139,9 +139,7 @@ export function machineFacts(folder: string): string[] {
   const facts = [
     ...generatorFacts(),
     `${fileSystems[type] ?? `file system 0x${type.toString(16)}`}, ${flushLatency(folder)}`,
-    pinnable
-      ? `server on core ${cores[0]}, generator on core ${cores.at(-1)} (taskset)`
-      : 'not pinned: one core or no taskset; expect more noise',
+    pinnable ? `generator on core ${cores.at(-1)} (taskset)` : 'not pinned: one core or no taskset; expect more noise',
   ]
   if (fileSystems[type] === 'tmpfs') facts.push('WARNING: this folder is in memory, so `sync` costs nothing; use --dir')
   return facts

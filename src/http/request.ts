@@ -23,19 +23,37 @@ export interface HttpSettings {
 
 const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
 
-/** The correlator and the vocabulary of a request, and with them the means to answer it. */
-export function replyTo(exchange: Exchange, correlators: Correlators): Reply {
-  const own = exchange.header('ctx-correlator')
-  const other = own === '' ? exchange.header('fiware-correlator') : ''
-  return new Reply(exchange, vocabularyOf(exchange, own, other), own || other || correlators.next())
+/** The vendor headers of a request, and with them the means to answer it. Each is read once: a look costs 0.1 us. */
+export interface Vendor {
+  readonly reply: Reply
+  /** As sent; '' when absent. */
+  readonly tenant: string
+  readonly paths: string
 }
 
-function vocabularyOf(exchange: Exchange, own: string, other: string): Vocabulary {
-  if (own !== '' || exchange.header('ctx-service') !== '' || exchange.header('ctx-servicepath') !== '') return 'Ctx'
-  if (other !== '' || exchange.header('fiware-service') !== '' || exchange.header('fiware-servicepath') !== '')
-    return 'Fiware'
-  return 'Ctx'
+/** Reads the vendor headers in both vocabularies. The answer speaks the one of the request. */
+export function readVendor(exchange: Exchange, correlators: Correlators): Vendor {
+  const own = {
+    correlator: exchange.header('ctx-correlator'),
+    tenant: exchange.header('ctx-service'),
+    paths: exchange.header('ctx-servicepath'),
+  }
+  const other = {
+    correlator: exchange.header('fiware-correlator'),
+    tenant: exchange.header('fiware-service'),
+    paths: exchange.header('fiware-servicepath'),
+  }
+  const vocabulary: Vocabulary = isSpoken(own) || !isSpoken(other) ? 'Ctx' : 'Fiware'
+  const correlator = own.correlator || other.correlator || correlators.next()
+  return {
+    reply: new Reply(exchange, vocabulary, correlator),
+    tenant: own.tenant || other.tenant,
+    paths: own.paths || other.paths,
+  }
 }
+
+const isSpoken = (headers: { correlator: string; tenant: string; paths: string }): boolean =>
+  headers.correlator !== '' || headers.tenant !== '' || headers.paths !== ''
 
 /** A request whose head has passed its checks. */
 export interface Request {
@@ -54,13 +72,13 @@ export interface Request {
 }
 
 /** Reads and checks the head (entities.md §1.1, checks 1 to 8). */
-export function readHead(exchange: Exchange, settings: HttpSettings): Result<Request> {
+export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSettings): Result<Request> {
   const { method } = exchange
   const length = Number(exchange.header('content-length') || 0)
   if (length > settings.bodyBytesMax) return refused(refusals.payloadTooLarge(length, settings.bodyBytesMax))
   const components = parsePath(exchange.path)
   if (!components.ok) return components
-  const paths = readPaths(exchange, method)
+  const paths = readPaths(vendor.paths, method)
   if (!paths.ok) return paths
   const hasBody = length > 0
   const typeHeader = exchange.header('content-type')
@@ -80,14 +98,13 @@ export function readHead(exchange: Exchange, settings: HttpSettings): Result<Req
     accept: accept.value,
     contentType: contentType.value,
     hasBody,
-    tenantHeader: exchange.header('ctx-service') || exchange.header('fiware-service'),
+    tenantHeader: vendor.tenant,
     paths: paths.value,
     tenants: settings.tenants,
   })
 }
 
-function readPaths(exchange: Exchange, method: string): Result<readonly string[]> {
-  const header = exchange.header('ctx-servicepath') || exchange.header('fiware-servicepath')
+function readPaths(header: string, method: string): Result<readonly string[]> {
   if (header === '') return accepted([])
   const paths = parseServicePaths(header)
   if (!paths.ok) return paths

@@ -5,7 +5,7 @@ import type { Chance, Logger } from '../ports.js'
 import { Correlators } from './correlators.js'
 import type { BodyHandler, Exchange, FrontHandler } from './front.js'
 import type { Reply } from './reply.js'
-import { type HttpSettings, readHead, replyTo } from './request.js'
+import { type HttpSettings, readHead, readVendor, type Vendor } from './request.js'
 import type { Router } from './routes.js'
 
 export class Server implements FrontHandler {
@@ -23,17 +23,19 @@ export class Server implements FrontHandler {
 
   // [hot] Once per request.
   onRequest(exchange: Exchange): BodyHandler | undefined {
-    const reply = replyTo(exchange, this.correlators)
+    const vendor = readVendor(exchange, this.correlators)
+    const { reply } = vendor
     try {
-      return this.serve(exchange, reply)
+      return this.serve(exchange, vendor)
     } catch (error) {
       this.fail(reply, error as Error)
       return undefined
     }
   }
 
-  private serve(exchange: Exchange, reply: Reply): BodyHandler | undefined {
-    const head = readHead(exchange, this.settings)
+  private serve(exchange: Exchange, vendor: Vendor): BodyHandler | undefined {
+    const { reply } = vendor
+    const head = readHead(exchange, vendor, this.settings)
     if (!head.ok) {
       reply.refuse(head.refusal)
       return undefined

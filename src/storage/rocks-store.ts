@@ -15,7 +15,7 @@ import { Worker } from 'node:worker_threads'
 import type { NativeBatch, NativeIterator, RocksLevel } from '@nxtedition/rocksdb'
 import type { Batch, Cursor, Durability, Range, Row, Store } from '../ports.js'
 import { CommitGate, type Enterable, syncKey } from './commit-gate.js'
-import type { SyncerAnswer } from './rocks-syncer.js'
+import { endOfFlushes, type SyncerAnswer, type SyncerInput } from './rocks-protocol.js'
 
 export interface RocksOptions {
   readonly durability: Durability
@@ -54,25 +54,57 @@ export async function openRocksStore(directory: string, options: RocksOptions): 
     walCompression: false,
   })
   try {
-    return new RocksStore(db, options.durability === 'sync' ? await startSyncer(db.handle) : undefined)
+    return new RocksStore(db, options.durability === 'sync' ? await Syncer.start(db.handle) : undefined)
   } catch (error) {
     await db.close()
     throw error
   }
 }
 
-async function startSyncer(handle: bigint): Promise<Worker> {
-  // Flags of the process are not for the thread: `--input-type`, for one, would keep it from starting.
-  const syncer = new Worker(new URL('./rocks-syncer.js', import.meta.url), { workerData: { handle }, execArgv: [] })
-  const [answer] = (await once(syncer, 'message')) as [SyncerAnswer]
-  assert.equal(answer.kind, 'ready')
-  return syncer
+/** The syncer thread, seen from the event loop. */
+class Syncer {
+  readonly worker: Worker
+  readonly #wanted: Int32Array
+
+  private constructor(worker: Worker, wanted: Int32Array) {
+    this.worker = worker
+    this.#wanted = wanted
+  }
+
+  static async start(handle: bigint): Promise<Syncer> {
+    const wanted = new Int32Array(new SharedArrayBuffer(4))
+    const workerData: SyncerInput = { handle, wanted }
+    // Flags of the process are not for the thread: `--input-type`, for one, would keep it from starting.
+    const worker = new Worker(new URL('./rocks-syncer.js', import.meta.url), { workerData, execArgv: [] })
+    const [answer] = (await once(worker, 'message')) as [SyncerAnswer]
+    assert.equal(answer, 'ready')
+    return new Syncer(worker, wanted)
+  }
+
+  /** Asks for a flush of all that has been written; one at a time, a message tells its end. */
+  flush(): void {
+    const wanted = Atomics.load(this.#wanted, 0)
+    Atomics.store(this.#wanted, 0, wanted === flushesMax ? 1 : wanted + 1)
+    Atomics.notify(this.#wanted, 0)
+  }
+
+  /** Ends the thread and waits until it is gone. */
+  async end(): Promise<void> {
+    this.worker.removeAllListeners()
+    const exited = once(this.worker, 'exit')
+    Atomics.store(this.#wanted, 0, endOfFlushes)
+    Atomics.notify(this.#wanted, 0)
+    await exited
+  }
 }
+
+/** Where the counter of flushes begins again, well before it would turn negative. */
+const flushesMax = 2 ** 30
 
 class RocksStore implements Store {
   readonly name = 'rocksdb'
   readonly #db: RocksLevel
-  readonly #syncer: Worker | undefined
+  readonly #syncer: Syncer | undefined
   readonly #gate = new CommitGate()
   readonly #batches = new Set<RocksBatch>()
   readonly #cursors = new Set<RocksCursor>()
@@ -80,15 +112,12 @@ class RocksStore implements Store {
   #syncing = false
   #closing: Promise<void> | undefined
 
-  constructor(db: RocksLevel, syncer: Worker | undefined) {
+  constructor(db: RocksLevel, syncer: Syncer | undefined) {
     this.#db = db
     this.#syncer = syncer
-    syncer?.on('message', (answer: SyncerAnswer) => {
-      assert(answer.kind === 'synced')
-      this.#onSynced(answer.error)
-    })
-    syncer?.on('error', error => this.#onSynced(error))
-    syncer?.on('exit', code => this.#onSynced(new Error(`the syncer thread ended with code ${code}`)))
+    syncer?.worker.on('message', (answer: SyncerAnswer) => this.#onSynced(answer))
+    syncer?.worker.on('error', error => this.#onSynced(error))
+    syncer?.worker.on('exit', code => this.#onSynced(new Error(`the syncer thread ended with code ${code}`)))
   }
 
   // [hot] Runs once per entity that is not in memory: 3 us for a key that is not there, 7 for a cached one of 400 bytes.
@@ -136,14 +165,14 @@ class RocksStore implements Store {
     }
     if (this.#syncer) {
       this.#syncing = true
-      this.#syncer.postMessage(null)
+      this.#syncer.flush()
     } else {
       this.#gate.leaveSoon()
     }
   }
 
   #onSynced(error: unknown): void {
-    if (error !== undefined) this.#gate.fail('the store could not flush', error)
+    if (error) this.#gate.fail('the store could not flush', error)
     if (!this.#syncing) return
     this.#syncing = false
     this.#gate.leave()
@@ -159,8 +188,7 @@ class RocksStore implements Store {
     for (const cursor of this.#cursors) await cursor.close()
     let failure: unknown
     if (!this.#gate.failure) failure = this.#flush()
-    this.#syncer?.removeAllListeners()
-    await this.#syncer?.terminate()
+    await this.#syncer?.end()
     for (const batch of this.#batches) await batch.native.close()
     try {
       await this.#db.close()
