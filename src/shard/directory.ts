@@ -14,7 +14,7 @@ interface Tenant {
   readonly paths: Map<string, Map<string, number>>
   /** Whether all of the tenant is in memory, not only what has changed. */
   complete: boolean
-  loading: Promise<void> | undefined
+  loading: Promise<Paths> | undefined
 }
 
 const rowsPerRead = 1000
@@ -57,17 +57,18 @@ export class Directory {
     return known?.complete ? known.paths : undefined
   }
 
-  /** Reads the tenant's part from the store. */
-  load(tenant: string): Promise<void> {
+  /** The tenant's paths, read from the store if need be. A tenant that has none is not remembered: anybody may ask for any name. */
+  load(tenant: string): Promise<Paths> {
     const entry = this.tenant(tenant)
-    if (entry.complete) return Promise.resolve()
+    if (entry.complete) return Promise.resolve(entry.paths)
     entry.loading ??= this.read(tenant, entry).finally(() => {
       entry.loading = undefined
+      if (entry.paths.size === 0) this.tenants.delete(tenant)
     })
     return entry.loading
   }
 
-  private async read(tenant: string, entry: Tenant): Promise<void> {
+  private async read(tenant: string, entry: Tenant): Promise<Paths> {
     const cursor = this.store.cursor(directoryRange(tenant))
     try {
       for (;;) {
@@ -84,6 +85,7 @@ export class Directory {
     }
     entry.complete = true
     for (const path of [...entry.paths.keys()]) this.forgetEmpty(entry, path)
+    return entry.paths
   }
 
   private known(tenant: string, path: string, type: string): number {

@@ -45,7 +45,7 @@ export class Lookup {
     const known = this.directory.paths(tenant)
     if (known) return this.findUnder(request, known, onReply)
     this.directory.load(tenant).then(
-      () => this.find(request, onReply),
+      paths => this.findUnder(request, paths, onReply),
       (error: Error) => onReply({ kind: 'failed', reason: error.message }),
     )
   }
@@ -105,9 +105,9 @@ export class Lookup {
 
   private async page(request: ListRequest): Promise<ShardReply> {
     const { tenant, offset, limit } = request
-    await this.directory.load(tenant)
-    if (request.ids) return this.pageOfIds(request, request.ids)
-    const streams = this.streams(request)
+    const known = await this.directory.load(tenant)
+    if (request.ids) return this.pageOfIds(request, request.ids, known)
+    const streams = this.streams(request, known)
     const total = streams.reduce((sum, stream) => sum + stream.count, 0)
     const keys = limit === 0 || offset >= total ? [] : await merge(streams, offset, limit)
     const rows = this.store.getMany(keys.map(({ path, id, shard }) => entityKey(shard, tenant, path, id)))
@@ -119,9 +119,8 @@ export class Lookup {
   }
 
   /** Few ids are looked up one by one and put in order. */
-  private async pageOfIds(request: ListRequest, ids: readonly string[]): Promise<ShardReply> {
+  private async pageOfIds(request: ListRequest, ids: readonly string[], known: Paths): Promise<ShardReply> {
     const { tenant, paths, types, offset, limit } = request
-    const known = this.directory.paths(tenant)!
     const found: Found[] = []
     for (const id of new Set(ids)) {
       const candidates = known.size <= pathsLookedUpMax ? [...known.keys()] : ['/', ...(await this.indexed(tenant, id))]
@@ -137,9 +136,9 @@ export class Lookup {
     return { kind: 'listed', entities: found.slice(offset, offset + limit), total: found.length }
   }
 
-  private streams({ tenant, paths, types }: ListRequest): Stream[] {
+  private streams({ tenant, paths, types }: ListRequest, known: Paths): Stream[] {
     const streams: Stream[] = []
-    for (const [path, counts] of this.directory.paths(tenant)!) {
+    for (const [path, counts] of known) {
       if (!anyCoversPath(paths, path)) continue
       for (const [type, count] of counts)
         if (!types || types.includes(type)) streams.push(new Stream(this.store, tenant, path, type, count))
