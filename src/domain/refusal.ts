@@ -67,11 +67,8 @@ export const refusals = {
   // §1.4: Accept
   acceptNothingKnown: notAcceptable('no acceptable mime-type in accept header'),
   acceptJson: notAcceptable('acceptable MIME types: application/json'),
-  acceptJsonOrText: notAcceptable('acceptable MIME types: application/json, text/plain'),
   acceptTextForScalar: notAcceptable('accepted MIME types: text/plain'),
-  acceptForCompound: notAcceptable('accepted MIME types: application/json, text/plain'),
   acceptEmpty: bad('empty accept header'),
-  acceptWithoutQ: bad('q missing in accept header'),
   acceptQWithoutEqual: bad('missing equal-sign after q in accept header'),
   acceptQWithoutValue: bad('qvalue in accept header is missing'),
   acceptQNotNumber: bad('qvalue in accept header is not a number'),

@@ -133,7 +133,6 @@ function textValue(body: Uint8Array): Result<Json> {
 function replyValue(attribute: Attribute, accept: Accept, reply: Reply): void {
   const value = renderedValue(attribute)
   if (typeof value === 'object' && value !== null) {
-    if (!accept.json && !accept.text) return reply.refuse(refusals.acceptForCompound)
     return accept.prefersText || !accept.json ? reply.text(renderJson(value)) : reply.json(renderJson(value))
   }
   if (!accept.text) return reply.refuse(refusals.acceptTextForScalar)

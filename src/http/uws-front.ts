@@ -5,7 +5,8 @@
 //
 // What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body nobody
 // has asked for, and keeps connections alive. What it decides alone, and we can only state: an idle connection is closed
-// after some 10 s, so is a body slower than 16 KB/s; HTTP/1.0, garbage and over 98 headers never reach us; a second
+// after some 10 s, so is a body slower than 16 KB/s; bytes from 0x80 on are cut from both ends of a header's value, so that
+// a tenant `café` arrives as `caf`, and `é` as none; HTTP/1.0, garbage and over 98 headers never reach us; a second
 // request on a connection whose first has not been answered yet closes it.
 //
 // The request is a window into the receive buffer: header() works inside onRequest only, a body chunk inside its call only.

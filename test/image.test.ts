@@ -1,0 +1,200 @@
+// Images: whatever entity goes in comes out, and what stands at fixed places is what the entity says.
+
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import { renderDateTime } from '../src/domain/date-time.js'
+import type { Attribute, Entity, Metadata } from '../src/domain/entity.js'
+import type { Json } from '../src/domain/json.js'
+import { fullView, renderEntity } from '../src/domain/representation.js'
+import { expiresMs } from '../src/domain/update.js'
+import {
+  decodeImage,
+  encodeImage,
+  imageCreated,
+  imageExpiresMs,
+  imageJson,
+  imageRoot,
+  imageType,
+  isAnswer,
+} from '../src/image.js'
+
+const characters = '!$%*+,-.09:@AZ[\\]^_`az{|}~'
+const identifiers = fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 12 })
+/** Names with a trap in them are frequent. `dateExpires` comes separately. */
+const names = fc.oneof(identifiers, fc.constantFrom('__proto__', 'constructor', 'toString', '0', '17', '4294967295'))
+/** Records with the usual prototype, as the code makes them. */
+const usual = { noNullPrototype: true } as const
+const moments = fc.integer({ min: 0, max: 2 ** 48 - 1 })
+const dates = fc.integer({ min: 0, max: Date.UTC(2999, 0) }).map(renderDateTime)
+
+/** As a parser gives them: keys in the language's order, no `-0`. */
+const values: fc.Arbitrary<Json> = fc
+  .oneof(
+    fc.jsonValue({ stringUnit: 'binary', maxDepth: 3 }),
+    fc.constantFrom(1e-10, 1e21, 42.0000000001, 0.1234567891, -7, 'ü €', '𝄞"\\\u0000'),
+  )
+  .map(value => JSON.parse(JSON.stringify(value)) as Json)
+
+/** The order in which names survive as keys of a JSON object. */
+function inStoredOrder<T>(pairs: readonly (readonly [string, T])[]): Map<string, T> {
+  const order: Record<string, T> = Object.create(null)
+  for (const [name, value] of pairs) order[name] = value
+  return new Map(Object.entries(order))
+}
+
+const metadata = fc
+  .array(fc.tuple(names, fc.record<Metadata>({ type: identifiers, value: values }, usual)), { maxLength: 3 })
+  .map(inStoredOrder)
+
+const attributes: fc.Arbitrary<Attribute> = fc.record(
+  {
+    type: identifiers,
+    value: values,
+    metadata,
+    createdMs: moments,
+    modifiedMs: moments,
+  },
+  usual,
+)
+
+const hiddenAttributes: fc.Arbitrary<Attribute> = fc.record(
+  {
+    type: fc.constantFrom('DateTime', 'ISO8601'),
+    value: fc.oneof(fc.constant(null), dates),
+    metadata,
+    createdMs: moments,
+    modifiedMs: moments,
+  },
+  usual,
+)
+
+const features: fc.Arbitrary<Attribute> = attributes.map(attribute => ({
+  ...attribute,
+  type: 'geo:json',
+  value: { type: 'Feature', properties: {}, geometry: { type: 'Point', coordinates: [1, 2] } },
+}))
+
+const entities: fc.Arbitrary<Entity> = fc
+  .record({
+    id: identifiers,
+    type: identifiers,
+    named: fc.array(
+      fc.tuple(
+        names.filter(name => name !== 'id' && name !== 'type'),
+        fc.oneof({ arbitrary: attributes, weight: 9 }, { arbitrary: features, weight: 1 }),
+      ),
+      { maxLength: 5 },
+    ),
+    hidden: fc.option(hiddenAttributes, { nil: undefined }),
+    hiddenAt: fc.nat(5),
+    created: fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER }),
+    modifiedMs: moments,
+  })
+  .map(({ id, type, named, hidden, hiddenAt, created, modifiedMs }) => {
+    const pairs: (readonly [string, Attribute])[] = [...inStoredOrder(named)]
+    // Only behind names that are array indexes, which come first in any case.
+    const least = pairs.findLastIndex(([name]) => /^[0-9]+$/.test(name)) + 1
+    if (hidden) pairs.splice(Math.max(least, Math.min(hiddenAt, pairs.length)), 0, ['dateExpires', hidden])
+    return { id, type, attributes: new Map(pairs), created, modifiedMs }
+  })
+
+/** With `dateExpires` at the end. */
+function hiddenLast(entity: Entity): [string, Attribute][] {
+  const pairs = [...entity.attributes]
+  return [...pairs.filter(([name]) => name !== 'dateExpires'), ...pairs.filter(([name]) => name === 'dateExpires')]
+}
+
+const root = 'b5c1a4d2-root'
+const imageOf = (entity: Entity): Buffer => encodeImage(entity, root)
+
+t.test('an entity comes out of its image as it went in, a hidden dateExpires last', async () => {
+  fc.assert(
+    fc.property(entities, entity => {
+      const decoded = decodeImage(imageOf(entity))
+      assert.deepEqual(decoded, entity)
+      assert.deepEqual([...decoded.attributes], hiddenLast(entity))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('the JSON of an image is the normalized entity without dateExpires', async () => {
+  fc.assert(
+    fc.property(entities, entity => {
+      const shown = [...entity.attributes]
+        .filter(([name]) => name !== 'dateExpires')
+        .map(([name, { type, value, metadata }]) => [name, { type, value, metadata: Object.fromEntries(metadata) }])
+      const json = JSON.parse(imageJson(imageOf(entity)).toString())
+      assert.deepEqual(json, Object.fromEntries([['id', entity.id], ['type', entity.type], ...shown]))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('an image says that it is the answer exactly when rendering gives the same text', async () => {
+  fc.assert(
+    fc.property(entities, entity => {
+      const image = imageOf(entity)
+      assert.equal(isAnswer(image), imageJson(image).toString() === renderEntity(entity, '/', fullView))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('numbers in the metadata of a hidden dateExpires do not keep the JSON from being the answer', async t => {
+  const hidden = {
+    type: 'DateTime',
+    value: '2030-01-01T00:00:00.000Z',
+    metadata: new Map([['m', { type: 'Number', value: 1e-10 }]]),
+    createdMs: 1,
+    modifiedMs: 1,
+  }
+  const entity = { id: 'E', type: 'T', attributes: new Map([['dateExpires', hidden]]), created: 1, modifiedMs: 1 }
+  t.ok(isAnswer(imageOf(entity)))
+})
+
+t.test('type, creation and expiry are read without decoding', async () => {
+  fc.assert(
+    fc.property(entities, entity => {
+      const image = imageOf(entity)
+      assert.equal(imageType(image), entity.type)
+      assert.equal(imageCreated(image), entity.created)
+      assert.equal(imageExpiresMs(image), expiresMs(entity))
+    }),
+  )
+})
+
+t.test('the root is kept with an image, up to 255 characters and well-formed', async () => {
+  const bare: Entity = { id: 'E', type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 }
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 300 }), root => {
+      const kept = root.length > 255 ? root.slice(0, 255).toWellFormed() : root
+      assert.equal(imageRoot(encodeImage(bare, root)), kept)
+    }),
+  )
+})
+
+t.test('an image does not change when the next one is made', async t => {
+  const entity = (id: string): Entity => ({ id, type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 })
+  const first = imageOf(entity('first'))
+  imageOf(entity('other'))
+  t.equal(decodeImage(first).id, 'first')
+})
+
+t.test('an entity far larger than the usual one has an image, and a small one after it too', async t => {
+  const many = Array.from({ length: 20_000 }, (_, k): [string, Attribute] => [
+    `a${k}`,
+    { type: 'Text', value: 'ü'.repeat(20), metadata: new Map(), createdMs: k, modifiedMs: k },
+  ])
+  const large: Entity = { id: 'E', type: 'T', attributes: new Map(many), created: 1, modifiedMs: 2 }
+  assert.deepEqual(decodeImage(imageOf(large)), large)
+  const small = { ...large, attributes: new Map(many.slice(0, 1)) }
+  t.strictSame(decodeImage(imageOf(small)), small)
+})
+
+t.test('an image of an unknown version is not read', async t => {
+  const image = imageOf({ id: 'E', type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 })
+  image[0] = 2
+  t.throws(() => decodeImage(image), /unknown version/)
+})

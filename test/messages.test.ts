@@ -1,0 +1,142 @@
+// What is asked and answered goes through bytes and back unchanged, for every kind.
+
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import { isDateType, type WantedAttribute } from '../src/domain/entity.js'
+import type { Json } from '../src/domain/json.js'
+import { operatorOf } from '../src/domain/operators.js'
+import {
+  decodeReply,
+  decodeRequest,
+  encodeReply,
+  encodeRequest,
+  type ShardReply,
+  type ShardRequest,
+} from '../src/messages.js'
+
+const texts = fc.string({ unit: 'binary', maxLength: 12 })
+const names = fc.oneof(texts, fc.constantFrom('__proto__', 'constructor', '0', '17', 'dateExpires'))
+const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined })
+
+/** As a parser gives them: no `-0`. Operators are frequent. */
+const values: fc.Arbitrary<Json> = fc
+  .oneof(
+    fc.jsonValue({ stringUnit: 'binary', maxDepth: 3 }),
+    fc.constantFrom({ $inc: 1 }, { $set: { a: 1 }, $unset: { b: 1 } }, { $push: { $each: [1] } }, { a: 1, $inc: 2 }),
+  )
+  .map(value => JSON.parse(JSON.stringify(value)) as Json)
+
+const attributes: fc.Arbitrary<WantedAttribute> = fc
+  .record({
+    type: fc.oneof(texts, fc.constantFrom('DateTime', 'ISO8601', 'Number')),
+    value: values,
+    metadata: maybe(
+      fc
+        .array(fc.tuple(names, fc.record({ type: texts, value: values })), { maxLength: 3 })
+        .map(pairs => new Map(pairs)),
+    ),
+  })
+  .map(wanted => ({ ...wanted, operator: isDateType(wanted.type) ? undefined : operatorOf(wanted.value) }))
+
+const several = fc.array(fc.tuple(names, attributes), { maxLength: 4 }).map(pairs => new Map(pairs))
+const target = fc.record({ tenant: texts, path: texts, id: texts, type: maybe(texts) })
+const origin = fc.record({ correlatorRoot: texts })
+const options = fc.record({ overrideMetadata: fc.boolean(), forcedUpdate: fc.boolean() })
+const paths = fc.array(texts, { maxLength: 3 })
+
+const kind = <K extends string>(...kinds: K[]): fc.Arbitrary<K> => fc.constantFrom(...kinds)
+
+type Requests = { readonly [K in ShardRequest['kind']]: fc.Arbitrary<ShardRequest> }
+const onAttributes = (which: 'append' | 'appendStrict' | 'update' | 'replace') =>
+  fc.record({ kind: kind(which), target, origin, attributes: several, options })
+
+const requests = {
+  create: fc.record({
+    kind: kind('create'),
+    target,
+    origin,
+    entity: fc.record({ id: texts, type: texts, attributes: several }),
+    upsert: fc.boolean(),
+    options,
+  }),
+  append: onAttributes('append'),
+  appendStrict: onAttributes('appendStrict'),
+  update: onAttributes('update'),
+  replace: onAttributes('replace'),
+  updateAttribute: fc.record({
+    kind: kind('updateAttribute'),
+    target,
+    origin,
+    name: names,
+    attribute: attributes,
+    options,
+  }),
+  updateValue: fc.record({
+    kind: kind('updateValue'),
+    target,
+    origin,
+    name: names,
+    value: values,
+    forcedUpdate: fc.boolean(),
+  }),
+  deleteAttribute: fc.record({ kind: kind('deleteAttribute'), target, origin, name: names }),
+  deleteEntity: fc.record({ kind: kind('deleteEntity'), target, origin }),
+  expire: fc.record({ kind: kind('expire'), target, origin, nowMs: fc.maxSafeNat() }),
+  find: fc.record({ kind: kind('find'), tenant: texts, paths, id: texts, type: maybe(texts) }),
+  list: fc.record({
+    kind: kind('list'),
+    tenant: texts,
+    paths,
+    ids: maybe(fc.array(texts)),
+    types: maybe(fc.array(texts)),
+    offset: fc.nat(),
+    limit: fc.nat(),
+  }),
+} satisfies Requests
+
+const found = fc.array(
+  fc.record({ path: texts, image: fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes)) }),
+)
+
+const replies = {
+  done: fc.constant({ kind: 'done' }),
+  refused: fc.record({
+    kind: kind('refused'),
+    refusal: fc.record({ kind: kind('NotFound', 'PartialUpdate', 'Unprocessable'), description: texts }),
+  }),
+  found: fc.record({ kind: kind('found'), entities: found }),
+  listed: fc.record({ kind: kind('listed'), entities: found, total: fc.nat() }),
+  busy: fc.constant({ kind: 'busy' }),
+  failed: fc.record({ kind: kind('failed'), reason: texts }),
+} satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }
+
+/** Without members that are undefined: a reader cannot tell them from absent ones. Maps are told as lists, with their order. */
+function present(value: unknown): unknown {
+  if (value instanceof Map) return [...value].map(present)
+  if (Buffer.isBuffer(value)) return value.toString('hex')
+  if (Array.isArray(value)) return value.map(present)
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  return Object.fromEntries(members.map(([name, member]) => [name, present(member)]))
+}
+
+for (const [name, arbitrary] of Object.entries(requests) as [string, fc.Arbitrary<ShardRequest>][]) {
+  t.test(`a request of kind ${name} comes out of its bytes as it went in`, async () => {
+    fc.assert(
+      fc.property(arbitrary, request => {
+        assert.deepEqual(present(decodeRequest(encodeRequest(request))), present(request))
+      }),
+    )
+  })
+}
+
+for (const [name, arbitrary] of Object.entries(replies) as [string, fc.Arbitrary<ShardReply>][]) {
+  t.test(`a reply of kind ${name} comes out of its bytes as it went in`, async () => {
+    fc.assert(
+      fc.property(arbitrary, reply => {
+        assert.deepEqual(present(decodeReply(encodeReply(reply))), present(reply))
+      }),
+    )
+  })
+}

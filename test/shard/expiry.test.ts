@@ -1,0 +1,212 @@
+// Removal of what falls due: when its time has come, not before, silently, and not once it was given a new date.
+
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import t from 'tap'
+import { HybridClock } from '../../src/clock.js'
+import type { WantedAttribute } from '../../src/domain/entity.js'
+import { ShardMap } from '../../src/domain/scope.js'
+import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
+import type { Logger } from '../../src/ports.js'
+import { Expiry } from '../../src/shard/expiry.js'
+import { allEntities } from '../../src/shard/layout.js'
+import { compareIndexes } from '../../src/shard/rebuild.js'
+import { LocalShards, shardLimitsDefault } from '../../src/shard/shards.js'
+import { MemoryStore } from '../../src/storage/memory-store.js'
+import { FakeClock } from '../support/fake-clock.js'
+
+const shardMap = new ShardMap({ shards: 16, spread: 16 })
+const origin = { correlatorRoot: '' }
+const options = { overrideMetadata: false, forcedUpdate: false }
+const intervalMs = 1000
+
+/** Shards that note what they are asked, and answer instead of the real ones if the test says so. */
+class Watched implements Shards {
+  readonly asked: ShardRequest[] = []
+  answer: ShardReply | undefined
+  private readonly inner: Shards
+
+  constructor(inner: Shards) {
+    this.inner = inner
+  }
+
+  ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
+    this.asked.push(request)
+    if (this.answer) onReply(this.answer)
+    else this.inner.ask(shard, request, onReply)
+  }
+
+  owners(): readonly number[] {
+    return this.inner.owners()
+  }
+}
+
+class Node {
+  readonly store = new MemoryStore()
+  readonly clock = new FakeClock()
+  readonly shards = new Watched(
+    new LocalShards(this.store, shardMap, this.clock, new HybridClock(this.clock), shardLimitsDefault, () => {}),
+  )
+  readonly logged: string[] = []
+  readonly expiry: Expiry
+
+  constructor() {
+    const note = (message: string) => this.logged.push(message)
+    const logger: Logger = { level: 'DEBUG', fatal: note, error: note, warn: note, info: note, debug: note }
+    this.expiry = new Expiry(this.store, this.shards, this.clock, logger, intervalMs)
+  }
+
+  /** Stages an entity that is to be removed in so many milliseconds; undefined: never. */
+  create(id: string, dueInMs: number | undefined): void {
+    const attributes = new Map(dueInMs === undefined ? [] : [['dateExpires', this.date(dueInMs)] as const])
+    const target = { tenant: 't', path: '/', id, type: 'T' }
+    const entity = { id, type: 'T', attributes }
+    this.shards.ask(
+      shardMap.shardOf('t', '/', id),
+      { kind: 'create', target, origin, entity, upsert: true, options },
+      () => {},
+    )
+  }
+
+  private date(inMs: number): WantedAttribute {
+    return { type: 'DateTime', value: new Date(this.clock.wallMs() + inMs).toISOString(), metadata: undefined }
+  }
+
+  /** Lets commits and runs under way end, without moving the time. */
+  async rest(): Promise<void> {
+    for (let rounds = 0; rounds < 12; rounds++) {
+      this.clock.tick()
+      await turnOfTheLoop()
+    }
+  }
+
+  /** Lets the time pass, run by run. */
+  async pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += intervalMs) {
+      this.clock.advance(Math.min(intervalMs, ms - passed))
+      await this.rest()
+    }
+  }
+
+  async entities(): Promise<number> {
+    return (await this.store.cursor(allEntities()).next(1000)).length
+  }
+}
+
+async function started(...due: (number | undefined)[]): Promise<Node> {
+  const node = new Node()
+  for (const [index, dueInMs] of due.entries()) node.create(`E${index}`, dueInMs)
+  await node.rest()
+  node.expiry.start()
+  return node
+}
+
+t.test('an entity is removed when its time has come, and not before', async t => {
+  const node = await started(10_000)
+  await node.pass(9_000)
+  t.equal(await node.entities(), 1)
+  await node.pass(1_000)
+  t.equal(await node.entities(), 0)
+})
+
+t.test('an entity that is due already is removed at the next run', async t => {
+  const node = await started(-5_000)
+  t.equal(await node.entities(), 1)
+  await node.pass(intervalMs)
+  t.equal(await node.entities(), 0)
+})
+
+t.test('an entity without a date stays, and those due later do', async t => {
+  const node = await started(undefined, 2_000, 60_000)
+  await node.pass(5_000)
+  t.equal(await node.entities(), 2)
+})
+
+t.test('a removal takes the index rows along', async t => {
+  const node = await started(undefined, 2_000)
+  await node.pass(5_000)
+  t.strictSame(await compareIndexes(node.store), [])
+})
+
+t.test('an entity that was given a later date in time stays', async t => {
+  const node = await started(2_000)
+  await node.pass(1_000)
+  node.create('E0', 60_000)
+  await node.pass(5_000)
+  t.equal(await node.entities(), 1)
+})
+
+t.test('an entity that is rescued while its removal is on the way stays', async t => {
+  const node = await started(-1)
+  node.create('E0', 60_000) // staged: the index still says that it is due
+  const run = node.expiry.run()
+  await node.rest()
+  await run
+  t.equal(await node.entities(), 1)
+  t.ok(
+    node.shards.asked.some(({ kind }) => kind === 'expire'),
+    'its removal was asked for',
+  )
+})
+
+t.test('three hundred that are due at once go in one run', async t => {
+  const node = await started(...Array.from({ length: 300 }, () => 500))
+  t.equal(await node.entities(), 300)
+  await node.pass(intervalMs)
+  t.equal(await node.entities(), 0)
+  t.strictSame(await compareIndexes(node.store), [])
+})
+
+t.test('removal is silent', async t => {
+  const node = await started(500)
+  await node.pass(2_000)
+  t.strictSame(node.logged, [])
+})
+
+t.test('a run with nothing due asks nobody', async t => {
+  const node = await started(60_000, undefined)
+  node.shards.asked.length = 0
+  await node.pass(3_000)
+  t.strictSame(node.shards.asked, [])
+})
+
+t.test('what could not be removed because its shard is busy goes at a later run', async t => {
+  const node = await started(500)
+  node.shards.answer = { kind: 'busy' }
+  await node.pass(intervalMs)
+  t.equal(await node.entities(), 1)
+  node.shards.answer = undefined
+  await node.pass(intervalMs)
+  t.equal(await node.entities(), 0)
+})
+
+t.test('a run that fails is told in the log, and the next one comes', async t => {
+  const node = await started(500)
+  node.shards.answer = { kind: 'failed', reason: 'disk full' }
+  await node.pass(intervalMs)
+  t.match(node.logged, [/disk full/])
+  node.shards.answer = undefined
+  await node.pass(intervalMs)
+  t.equal(await node.entities(), 0)
+})
+
+t.test('no run begins after stopping', async t => {
+  const node = await started(2_000)
+  await node.expiry.stop()
+  await node.pass(10_000)
+  t.equal(await node.entities(), 1)
+  t.equal(node.clock.waiting, 0)
+})
+
+t.test('stopping waits for the run under way, which is the last one', async t => {
+  const node = await started(500)
+  node.clock.advance(intervalMs)
+  let stopped = false
+  const stopping = node.expiry.stop().then(() => {
+    stopped = true
+  })
+  t.notOk(stopped)
+  await node.rest()
+  await stopping
+  t.equal(await node.entities(), 0)
+  t.equal(node.clock.waiting, 0)
+})

@@ -1,0 +1,255 @@
+// Keys: no two places share one, they sort as their parts do, and a range holds what begins with it and nothing else.
+
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import type { Range } from '../../src/ports.js'
+import {
+  allEntities,
+  allIndexes,
+  decodeNumber,
+  decodeRow,
+  directoryKey,
+  directoryRange,
+  encodeNumber,
+  encodeRow,
+  entityKey,
+  expiryKey,
+  expiryRange,
+  idKey,
+  idRange,
+  parseDirectoryKey,
+  parseEntityKey,
+  parseExpiryKey,
+  parseIdKey,
+  parseTypeKey,
+  stampKey,
+  typeKey,
+  typeRange,
+  under,
+} from '../../src/shard/layout.js'
+
+/** Any text, and often one near another: beginnings of it, with the bytes 0, 1 and 2, or beyond ASCII. */
+const texts = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 12 }),
+  fc.string({ unit: fc.constantFrom('\0', '\u0001', '\u0002', 'a', '/', 'é', '𝄞', '\uffff'), maxLength: 4 }),
+)
+const shards = fc.oneof(fc.nat(65_535), fc.constantFrom(0, 1, 255, 256, 65_535))
+const stamps = fc.oneof(fc.maxSafeNat(), fc.nat(3))
+const dates = fc.oneof(fc.integer({ min: -1e14, max: 3e14 }), fc.integer({ min: -2, max: 2 }))
+
+const inRange = ({ gte, lt }: Range, key: Buffer): boolean => key.compare(gte) >= 0 && key.compare(lt) < 0
+
+type Part = string | number
+/** Texts compare as their UTF-8 bytes do, so by code points and not by code units. */
+function comparePart(a: Part, b: Part): number {
+  if (typeof a === 'string') return Buffer.from(a).compare(Buffer.from(b as string))
+  return Math.sign(a - (b as number))
+}
+function compareParts(a: readonly Part[], b: readonly Part[]): number {
+  for (const [index, part] of a.entries()) {
+    const order = comparePart(part, b[index]!)
+    if (order !== 0) return order
+  }
+  return 0
+}
+
+interface Kind<T extends Part[]> {
+  readonly name: string
+  /** The parts in the order in which keys sort. */
+  readonly parts: fc.Arbitrary<T>
+  readonly key: (...parts: T) => Buffer
+  readonly parse: (key: Buffer) => Part[]
+}
+const kindOf = <T extends Part[]>(kind: Kind<T>): Kind<Part[]> => kind as unknown as Kind<Part[]>
+
+const kinds: readonly Kind<Part[]>[] = [
+  kindOf({
+    name: 'entity',
+    parts: fc.tuple(shards, texts, texts, texts),
+    key: entityKey,
+    parse: key => {
+      const { shard, tenant, path, id } = parseEntityKey(key)
+      return [shard, tenant, path, id]
+    },
+  }),
+  kindOf({
+    name: 'type',
+    parts: fc.tuple(texts, texts, texts, stamps, shards),
+    key: typeKey,
+    parse: key => {
+      const { tenant, path, type, created, shard } = parseTypeKey(key)
+      return [tenant, path, type, created, shard]
+    },
+  }),
+  kindOf({
+    name: 'id',
+    parts: fc.tuple(texts, texts, texts),
+    key: idKey,
+    parse: key => {
+      const { tenant, id, path } = parseIdKey(key)
+      return [tenant, id, path]
+    },
+  }),
+  kindOf({
+    name: 'expiry',
+    parts: fc.tuple(dates, shards, texts, texts, texts, texts),
+    key: (expiresMs, shard, tenant, path, id, type) => expiryKey({ expiresMs, shard, tenant, path, id, type }),
+    parse: key => {
+      const { expiresMs, shard, tenant, path, id, type } = parseExpiryKey(key)
+      return [expiresMs, shard, tenant, path, id, type]
+    },
+  }),
+  kindOf({
+    name: 'directory',
+    parts: fc.tuple(texts, texts, texts),
+    key: directoryKey,
+    parse: key => {
+      const { path, type } = parseDirectoryKey(key)
+      return [path, type]
+    },
+  }),
+]
+
+for (const { name, parts, key, parse } of kinds) {
+  t.test(`parsing the key of kind ${name} gives what it was built of`, async () => {
+    fc.assert(
+      fc.property(parts, built => {
+        const parsed = parse(key(...built))
+        assert.deepEqual(parsed, built.slice(built.length - parsed.length))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  t.test(`keys of kind ${name} sort as their parts do, and are equal only when all parts are`, async () => {
+    // The second is often the first with one part changed.
+    const pairs = fc.tuple(parts, parts, fc.array(fc.boolean(), { minLength: 6, maxLength: 6 }))
+    fc.assert(
+      fc.property(pairs, ([a, other, taken]) => {
+        const b = a.map((part, index) => (taken[index] ? other[index]! : part))
+        assert.equal(key(...a).compare(key(...b)), compareParts(a, b))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+}
+
+const two = fc.tuple(texts, texts)
+const sameTexts = (a: readonly string[], b: readonly string[]): boolean => a.every((text, index) => text === b[index])
+
+t.test('the type range of a scope and type holds its keys and no others', async () => {
+  const scopes = fc.tuple(texts, texts, texts)
+  fc.assert(
+    fc.property(scopes, scopes, fc.boolean(), stamps, shards, (wanted, other, same, created, shard) => {
+      const stored = same ? wanted : other
+      assert.equal(inRange(typeRange(...wanted), typeKey(...stored, created, shard)), sameTexts(wanted, stored))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('a type range from a stamp on begins with that stamp', async () => {
+  fc.assert(
+    fc.property(texts, texts, texts, stamps, stamps, shards, (tenant, path, type, from, created, shard) => {
+      const range = typeRange(tenant, path, type, from)
+      assert.equal(inRange(range, typeKey(tenant, path, type, created, shard)), created >= from)
+    }),
+  )
+})
+
+t.test('the id range of a tenant and id holds its keys and no others', async () => {
+  fc.assert(
+    fc.property(two, two, fc.boolean(), texts, (wanted, other, same, path) => {
+      const stored = same ? wanted : other
+      assert.equal(inRange(idRange(...wanted), idKey(...stored, path)), sameTexts(wanted, stored))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('the directory range of a tenant holds its keys and no others', async () => {
+  fc.assert(
+    fc.property(texts, texts, fc.boolean(), two, (wanted, other, same, [path, type]) => {
+      const stored = same ? wanted : other
+      assert.equal(inRange(directoryRange(wanted), directoryKey(stored, path, type)), wanted === stored)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('the expiry range holds what falls due up to its time, that time included', async () => {
+  fc.assert(
+    fc.property(dates, dates, shards, texts, (untilMs, expiresMs, shard, text) => {
+      const key = expiryKey({ expiresMs, shard, tenant: text, path: text, id: text, type: text })
+      assert.equal(inRange(expiryRange(untilMs), key), expiresMs <= untilMs)
+    }),
+  )
+})
+
+t.test('what begins with a key is under it, and nothing else is', async () => {
+  const bytes = fc.uint8Array({ maxLength: 5 })
+  const starts = bytes.filter(start => start.some(byte => byte < 0xff))
+  fc.assert(
+    fc.property(starts, bytes, fc.boolean(), (start, rest, begins) => {
+      const key = Buffer.from(begins ? [...start, ...rest] : rest)
+      assert.equal(inRange(under(Buffer.from(start)), key), Buffer.from(start).equals(key.subarray(0, start.length)))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+t.test('every kind of key has a range of its own', async t => {
+  const keys = [
+    entityKey(65_535, 't', '/', 'E'),
+    typeKey('t', '/', 'T', 1, 1),
+    idKey('t', 'E', '/a'),
+    expiryKey({ expiresMs: 0, shard: 1, tenant: 't', path: '/', id: 'E', type: 'T' }),
+    directoryKey('t', '/', 'T'),
+    stampKey(),
+  ]
+  const ranges = [allEntities(), ...allIndexes()]
+  t.strictSame(
+    keys.map(key => ranges.flatMap((range, index) => (inRange(range, key) ? [index] : []))),
+    [[0], [1], [2], [3], [4], []],
+  )
+})
+
+t.test('a key keeps its bytes when the next one is made', async t => {
+  const key = idKey('t', 'E', '/a')
+  idKey('other', 'X', '/b')
+  t.strictSame(parseIdKey(key), { tenant: 't', id: 'E', path: '/a' })
+})
+
+t.test('a key beyond all limits is not written', async t => {
+  t.throws(() => entityKey(1, 't', '/', 'x'.repeat(9000)))
+  t.throws(() => entityKey(1, 't', '/', 'é'.repeat(9000)))
+})
+
+/** Images begin with their version, which is far below the mark of a row of several. */
+const images = fc.uint8Array({ minLength: 1, maxLength: 30 }).map(bytes => Buffer.from([1, ...bytes]))
+
+t.test('a row of one or several images gives them back', async () => {
+  fc.assert(
+    fc.property(fc.array(images, { minLength: 1, maxLength: 5 }), several => {
+      assert.deepEqual(decodeRow(encodeRow(several)), several)
+    }),
+  )
+})
+
+t.test('a row of one image is that image', async t => {
+  const image = Buffer.from([1, 2, 3])
+  t.strictSame(encodeRow([image]), image)
+})
+
+t.test('an empty row is not written', async t => {
+  t.throws(() => encodeRow([]), /deleted, not written/)
+})
+
+t.test('a number comes out of its bytes as it went in', async () => {
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), n => {
+      assert.equal(decodeNumber(encodeNumber(n)), n)
+    }),
+  )
+})

@@ -1,0 +1,116 @@
+// One broker inside the process of the test: everything `startNode` puts together, on a free port and an empty directory.
+//
+// Requests go out over a Wire, one connection each, so that a test can send what no HTTP library would. A request is written as its
+// request line; the body travels as it is given.
+//
+// Not here: the program as the operator has it (broker-process).
+
+import { systemChance, systemClock } from '../../src/clock.js'
+import type { Config } from '../../src/config.js'
+import { type RunningNode, type Surroundings, startNode } from '../../src/node.js'
+import type { Logger } from '../../src/ports.js'
+import { Wire } from '../http/wire.js'
+import { type Teardown, tempDir } from './broker-process.js'
+
+export type HttpServer = 'node' | 'uws'
+
+/** The two servers that one suite has to fit. */
+export const httpServers: readonly HttpServer[] = ['node', 'uws']
+
+export interface LocalNodeOptions {
+  readonly server?: HttpServer
+  readonly tenants?: boolean
+  readonly expiryIntervalMs?: number
+  readonly surroundings?: Partial<Surroundings>
+}
+
+export interface Answer {
+  readonly status: number
+  /** By lower-case name. */
+  readonly headers: Record<string, string>
+  readonly text: string
+  /** The body as JSON; undefined when it is none. */
+  readonly json: unknown
+}
+
+/** Who answers on a port, and how to ask it. */
+export class LocalNode {
+  readonly port: number
+
+  constructor(port: number) {
+    this.port = port
+  }
+
+  /** One request, as it stands: nothing is added but `Host` and the length of a body. */
+  async ask(line: string, headers: readonly string[] = [], body: string | Uint8Array = ''): Promise<Answer> {
+    const wire = await Wire.to(this.port)
+    try {
+      // A JavaScript string is sent as UTF-8.
+      await wire.request(line, headers, Buffer.from(body))
+      return await readAnswer(wire, line)
+    } finally {
+      wire.leave()
+    }
+  }
+
+  /** One request whose body, if there is one, is JSON. */
+  json(line: string, body?: unknown, headers: readonly string[] = []): Promise<Answer> {
+    if (body === undefined) return this.ask(line, headers)
+    return this.ask(line, ['Content-Type: application/json', ...headers], JSON.stringify(body))
+  }
+}
+
+/** The next answer on a connection. */
+export async function readAnswer(wire: Wire, line = ''): Promise<Answer> {
+  const { status, headers, body } = await wire.answer(line.startsWith('HEAD '))
+  const text = Buffer.from(body, 'latin1').toString()
+  const isJson = headers['content-type'] === 'application/json' && text !== ''
+  return { status, headers, text, json: isJson ? JSON.parse(text) : undefined }
+}
+
+/** A logger that keeps errors and forgets the rest. */
+export function errorsOnly(): { readonly logger: Logger; readonly errors: string[] } {
+  const errors: string[] = []
+  const keep = (message: string): void => {
+    errors.push(message)
+  }
+  const forget = (): void => {}
+  return { errors, logger: { level: 'ERROR', fatal: keep, error: keep, warn: forget, info: forget, debug: forget } }
+}
+
+/** Starts a node that ends with the test. A failure of its store fails the test. */
+export async function startLocalNode(
+  t: Teardown & { fail(message: string): unknown },
+  options: LocalNodeOptions = {},
+): Promise<LocalNode> {
+  const { server = 'node', tenants = true, expiryIntervalMs = 20, surroundings } = options
+  const config: Config = {
+    http: {
+      server,
+      port: 0,
+      host: '127.0.0.1',
+      family: 'both',
+      tls: undefined,
+      connectionsMax: 1020,
+      idleTimeoutS: 0,
+      bodyBytesMax: 1_048_576,
+    },
+    tenants,
+    store: { directory: tempDir(t), durability: 'os' },
+    expiryIntervalMs,
+    logLevel: 'ERROR',
+  }
+  const { logger, errors } = errorsOnly()
+  const node: RunningNode = await startNode(config, {
+    clock: systemClock,
+    chance: systemChance,
+    logger,
+    onFailure: error => t.fail(error.message),
+    ...surroundings,
+  })
+  t.teardown(async () => {
+    await node.stop()
+    for (const error of errors) t.fail(error)
+  })
+  return new LocalNode(node.port)
+}
