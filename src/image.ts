@@ -39,6 +39,7 @@ export function encodeImage(entity: Entity, root: string): Buffer {
   const timesAt = writer.length
   writer.length += entity.attributes.size * timesBytes
   if (hidden) writeStoredAttribute(hidden, writer)
+  writer.asIs = true // the hidden attribute is not part of the answer
   const jsonAt = writer.length
   writeStored(entity, writer)
   const image = Buffer.allocUnsafe(writer.length)

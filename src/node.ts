@@ -18,6 +18,7 @@ import { ServiceHandlers } from './http/service.js'
 import type { Shards } from './messages.js'
 import type { Chance, Clock, Logger } from './ports.js'
 import { Expiry } from './shard/expiry.js'
+import type { ShardRecord } from './shard/record.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
@@ -34,8 +35,9 @@ export interface Surroundings {
   readonly logger: Logger
   /** Told once when the node can promise nothing any more and must end. */
   readonly onFailure: (failure: Error) => void
-  /** Puts something between the broker and its shards. */
+  /** Puts something between the broker and its shards, or between turns and the log. */
   readonly between?: (shards: Shards) => Shards
+  readonly betweenRecords?: (record: ShardRecord) => ShardRecord
 }
 
 export interface RunningNode {
@@ -54,10 +56,12 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   let ready = true
   const shardMap = new ShardMap(directory)
   const stamps = new HybridClock(clock, lastStamp(store))
-  const local = new LocalShards(store, shardMap, clock, stamps, shardLimitsDefault, failure => {
+  const onStoreFailure = (failure: Error): void => {
     ready = false
     onFailure(failure)
-  })
+  }
+  const { betweenRecords } = surroundings
+  const local = new LocalShards(store, shardMap, clock, stamps, shardLimitsDefault, onStoreFailure, betweenRecords)
   const shards = surroundings.between?.(local) ?? local
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs)
   const client = new ShardClient(shards, shardMap)

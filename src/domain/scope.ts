@@ -16,16 +16,16 @@ export interface Scope {
 /** The whole tenant: what a query without a service path is about. */
 export const allPaths: readonly string[] = ['/#']
 
-const tenantSyntax = /^[a-z0-9_]*$/
+const tenantSyntax = /^[A-Za-z0-9_]*$/
 const levelSyntax = /^[A-Za-z0-9_]*$/
 
 /** The tenant that a header names, lower-cased (entities.md §3.3); '' for an empty or absent header. */
 export function parseTenant(header: string): Result<string> {
   if (header === '') return accepted('')
-  const tenant = header.toLowerCase()
-  if (tenant.length > tenantLengthMax) return refused(refusals.tenantTooLong(tenantLengthMax))
-  if (!tenantSyntax.test(tenant)) return refused(refusals.tenantCharacters)
-  return accepted(tenant)
+  if (header.length > tenantLengthMax) return refused(refusals.tenantTooLong(tenantLengthMax))
+  // Before lower-casing, which makes a letter k of the sign for kelvin.
+  if (!tenantSyntax.test(header)) return refused(refusals.tenantCharacters)
+  return accepted(header.toLowerCase())
 }
 
 /** The paths that a header lists, wildcards included (entities.md §3.4); none for an empty or absent header. */

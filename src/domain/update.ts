@@ -257,7 +257,7 @@ class Draft {
     const value = this.valueAfter(stored, wanted)
     if (!value.ok) return value.refusal
     const metadata = joinMetadata(stored.metadata, wanted.metadata, options.overrideMetadata)
-    const becomesLocation = via === 'append' && !(isLocationType(stored.type) && stored.value !== null)
+    const becomesLocation = via === 'append' && !isLocation(stored)
     this.locate(wanted.type, value.value, metadata, becomesLocation ? ' for existing attribute' : '')
     const changed =
       options.forcedUpdate ||
@@ -323,15 +323,15 @@ class Draft {
 const indexName = /^(?:0|[1-9][0-9]{0,9})$/
 
 /**
- * The attributes in the order that survives being stored as a JSON object: a name that is an array index (`0`, `17`) comes first, since
+ * Attributes or metadata in the order that survives being stored as a JSON object: a name that is an array index (`0`, `17`) comes first, since
  * JSON.parse puts it there. All others keep the order in which they were added.
  */
-function inStoredOrder(attributes: Map<string, Attribute>): Map<string, Attribute> {
+function inStoredOrder<T>(named: Map<string, T>): Map<string, T> {
   let indexed = false
-  for (const name of attributes.keys()) if (indexName.test(name)) indexed = true
-  if (!indexed) return attributes
-  const order: Record<string, Attribute> = Object.create(null)
-  for (const [name, attribute] of attributes) order[name] = attribute
+  for (const name of named.keys()) if (indexName.test(name)) indexed = true
+  if (!indexed) return named
+  const order: Record<string, T> = Object.create(null)
+  for (const [name, one] of named) order[name] = one
   return new Map(Object.entries(order))
 }
 
@@ -346,7 +346,7 @@ function joinMetadata(stored: MetadataMap, wanted: MetadataMap | undefined, over
   if (wanted.size === 0 || stored.size === 0) return wanted
   const joined = new Map(stored)
   for (const [name, element] of wanted) joined.set(name, element)
-  return joined
+  return inStoredOrder(joined)
 }
 
 function equalMetadata(a: MetadataMap, b: MetadataMap): boolean {

@@ -4,11 +4,17 @@ import { imageCreated, imageExpiresMs } from '../image.js'
 import type { Batch } from '../ports.js'
 import type { Directory } from './directory.js'
 import { expiryKey, idKey, nothing, typeKey } from './layout.js'
-import type { Record } from './record.js'
+import type { ShardRecord } from './record.js'
 
 // [hot] Once per accepted change.
 /** Writes what a record says. `row` is the whole row of the id after it, and `key` its key; undefined when no type of the id is left. */
-export function apply(record: Record, key: Buffer, row: Buffer | undefined, batch: Batch, directory: Directory): void {
+export function apply(
+  record: ShardRecord,
+  key: Buffer,
+  row: Buffer | undefined,
+  batch: Batch,
+  directory: Directory,
+): void {
   const { shard, tenant, path, id, type, before, image } = record
   if (row) batch.put(key, row)
   else batch.del(key)

@@ -15,6 +15,8 @@ interface Tenant {
   /** Whether all of the tenant is in memory, not only what has changed. */
   complete: boolean
   loading: Promise<Paths> | undefined
+  /** Whether counts were flushed here: while their commit is in flight the store may still show older ones. */
+  changed: boolean
 }
 
 const rowsPerRead = 1000
@@ -24,6 +26,8 @@ export class Directory {
   private readonly tenants = new Map<string, Tenant>()
   /** Differences that belong to the batch being filled, by key. */
   private staged = new Map<string, { tenant: string; path: string; type: string; difference: number }>()
+  /** Whether the batch flushed last took away the last entity of a path and type: until it is durable, what is gone may come back. */
+  emptied = false
 
   constructor(store: Store) {
     this.store = store
@@ -39,14 +43,18 @@ export class Directory {
 
   /** Adds the counts that have changed to the batch that is about to be written. */
   flush(batch: Batch): void {
+    this.emptied = false
     if (this.staged.size === 0) return
     for (const { tenant, path, type, difference } of this.staged.values()) {
       if (difference === 0) continue
       const total = this.known(tenant, path, type) + difference
-      this.remember(this.tenant(tenant), path, type, total)
+      const entry = this.tenant(tenant)
+      entry.changed = true
+      this.remember(entry, path, type, total)
       const key = directoryKey(tenant, path, type)
       if (total > 0) batch.put(key, encodeNumber(total))
       else batch.del(key)
+      if (total === 0) this.emptied = true
     }
     this.staged = new Map()
   }
@@ -63,7 +71,7 @@ export class Directory {
     if (entry.complete) return Promise.resolve(entry.paths)
     entry.loading ??= this.read(tenant, entry).finally(() => {
       entry.loading = undefined
-      if (entry.paths.size === 0) this.tenants.delete(tenant)
+      if (entry.paths.size === 0 && !entry.changed) this.tenants.delete(tenant)
     })
     return entry.loading
   }
@@ -118,7 +126,7 @@ export class Directory {
   private tenant(name: string): Tenant {
     let entry = this.tenants.get(name)
     if (!entry) {
-      entry = { paths: new Map(), complete: false, loading: undefined }
+      entry = { paths: new Map(), complete: false, loading: undefined, changed: false }
       this.tenants.set(name, entry)
     }
     return entry

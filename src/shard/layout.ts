@@ -248,10 +248,15 @@ export const directoryKey = (tenant: string, path: string, type: string): Buffer
 
 export const directoryRange = (tenant: string): Range => under(writer.begin(prefix.directory).text(tenant).key())
 
-export function parseDirectoryKey(key: Buffer): { readonly path: string; readonly type: string } {
+export interface DirectoryKey {
+  readonly tenant: string
+  readonly path: string
+  readonly type: string
+}
+
+export function parseDirectoryKey(key: Buffer): DirectoryKey {
   const reader = new KeyReader(key)
-  reader.text()
-  return { path: reader.text(), type: reader.text() }
+  return { tenant: reader.text(), path: reader.text(), type: reader.text() }
 }
 
 /** A number as the value of a row. */

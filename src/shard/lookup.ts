@@ -55,7 +55,7 @@ export class Lookup {
     if (known.size <= pathsLookedUpMax) {
       const actors: Actor[] = []
       for (const path of known.keys()) if (anyCoversPath(paths, path)) actors.push(this.actor(tenant, path, id))
-      return this.answer(request, actors, onReply)
+      return this.answer(request, actors, onReply, this.directory.emptied)
     }
     this.indexed(tenant, id).then(
       indexed => {
@@ -64,6 +64,7 @@ export class Lookup {
           request,
           covered.map(path => this.actor(tenant, path, id)),
           onReply,
+          true,
         )
       },
       (error: Error) => onReply({ kind: 'failed', reason: error.message }),
@@ -79,7 +80,8 @@ export class Lookup {
     return this.actors.load(this.shardMap.shardOf(tenant, path, id), tenant, path, id)
   }
 
-  private answer(request: FindRequest, actors: readonly Actor[], onReply: OnReply): void {
+  /** `mayLack`: an actor may be missing because of a removal whose commit is in flight. */
+  private answer(request: FindRequest, actors: readonly Actor[], onReply: OnReply, mayLack = false): void {
     const entities: Found[] = []
     let stagedIn = 0
     for (const actor of actors) {
@@ -88,8 +90,10 @@ export class Lookup {
         if (request.type === undefined || request.type === type) entities.push({ path: actor.place.path, image })
     }
     const reply: ShardReply = { kind: 'found', entities }
-    if (stagedIn <= this.commit.durable) return onReply(reply)
-    this.commit.afterCommit(stagedIn, failure => onReply(failure ? { kind: 'failed', reason: failure.message } : reply))
+    const tell = (failure?: Error): void => onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
+    if (stagedIn > this.commit.durable) this.commit.afterCommit(stagedIn, tell)
+    else if (mayLack) this.commit.afterFlight(tell)
+    else onReply(reply)
   }
 
   /** A page of entities in order of creation, and how many there are. */

@@ -19,6 +19,7 @@ import {
   expiryKey,
   idKey,
   nothing,
+  parseDirectoryKey,
   parseEntityKey,
   parseExpiryKey,
   parseIdKey,
@@ -136,7 +137,7 @@ function decoded(key: Buffer): string {
     }
     default: {
       // Three texts, as the key of an id is.
-      const { tenant, id: path, path: type } = parseIdKey(key)
+      const { tenant, path, type } = parseDirectoryKey(key)
       return `directory ${JSON.stringify({ tenant, path, type })}`
     }
   }

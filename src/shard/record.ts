@@ -14,7 +14,7 @@ export interface Before {
   readonly expiresMs: number | undefined
 }
 
-export interface Record {
+export interface ShardRecord {
   readonly shard: number
   readonly tenant: string
   readonly path: string
@@ -27,7 +27,7 @@ export interface Record {
 }
 
 /** u8 version, u32 length of a JSON head, the head, the image if there is one. */
-export function encodeRecord(record: Record): Buffer {
+export function encodeRecord(record: ShardRecord): Buffer {
   const { image, ...head } = record
   const json = Buffer.from(JSON.stringify({ ...head, deleted: image === undefined }))
   const start = Buffer.alloc(5)
@@ -36,7 +36,7 @@ export function encodeRecord(record: Record): Buffer {
   return Buffer.concat([start, json, image ?? Buffer.alloc(0)])
 }
 
-export function decodeRecord(bytes: Buffer): Record {
+export function decodeRecord(bytes: Buffer): ShardRecord {
   assert.equal(bytes[0], recordVersion, 'a record of an unknown version')
   const imageAt = 5 + bytes.readUInt32BE(1)
   const { deleted, ...head } = JSON.parse(bytes.toString('utf8', 5, imageAt))

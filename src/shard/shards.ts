@@ -11,6 +11,7 @@ import { GroupCommit } from './commit.js'
 import { Directory } from './directory.js'
 import { decodeNumber, stampKey } from './layout.js'
 import { Lookup } from './lookup.js'
+import type { ShardRecord } from './record.js'
 import { Shard } from './shard.js'
 
 export interface ShardLimits {
@@ -41,9 +42,10 @@ export class LocalShards implements Shards {
     stamps: Stamps,
     limits: ShardLimits,
     onFailure: (failure: Error) => void,
+    through?: (record: ShardRecord) => ShardRecord,
   ) {
     const directory = new Directory(store)
-    const commit = new GroupCommit(store, clock, directory, () => stamps.last, onFailure)
+    const commit = new GroupCommit(store, clock, directory, () => stamps.last, onFailure, through)
     const actors = new Actors(store, limits.liveActorsMax, () => commit.durable)
     this.commit = commit
     this.lookup = new Lookup(store, actors, commit, directory, shardMap)

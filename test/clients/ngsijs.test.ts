@@ -1,8 +1,7 @@
 // A client library that was written for the original broker works with this one.
 //
 // ngsijs, over its own HTTP adapter for Node: create, read, list, count, update, delete. It sends its tenant, path and correlator in
-// headers with the prefix `FIWARE-`, where this interface says `Ctx-`. Plain use needs none of them; where a test is about them,
-// the prefix is changed on the way, in both directions, around the library's own adapter.
+// headers with the prefix `FIWARE-` and reads its counts from there, so the broker must speak that vocabulary too.
 //
 // The library is AGPL and lives in a workspace of its own (package.json beside this file); where it cannot be installed, the test
 // is skipped.
@@ -43,15 +42,15 @@ t.test('a second creation is refused in a way ngsijs understands', { skip: lacki
 })
 
 t.test('a list read through ngsijs is paged and counted', { skip: lacking }, async t => {
-  const { v2 } = withOurPrefix(await connection(t))
+  const { v2 } = await connection(t)
   for (const n of [1, 2, 3]) await v2.createEntity({ id: `Room${n}`, type: 'Room', n: { type: 'Number', value: n } })
-  const page = await v2.listEntities({ type: 'Room', q: 'n>1', count: true, limit: 1, keyValues: true })
+  const page = await v2.listEntities({ type: 'Room', count: true, offset: 1, limit: 1, keyValues: true })
   t.strictSame(page.results, [{ id: 'Room2', type: 'Room', n: 2 }])
-  t.equal(page.count, 2)
+  t.equal(page.count, 3)
 })
 
 t.test('tenant and service path of ngsijs keep entities apart', { skip: lacking }, async t => {
-  const { v2 } = withOurPrefix(await connection(t, ['-multiservice']))
+  const { v2 } = await connection(t, ['-multiservice'])
   const here = { service: 'city', servicepath: '/park' }
   await v2.createEntity({ id: 'Bench1', type: 'Bench' }, here)
   t.match(await v2.getEntity({ id: 'Bench1', ...here }), { entity: { id: 'Bench1' } })
@@ -75,35 +74,14 @@ interface V2 {
   deleteEntity(id: string): Promise<unknown>
   listEntities(options: Entity): Promise<{ results: Entity[]; count: number }>
 }
-interface Request {
-  readonly requestHeaders?: Readonly<Record<string, string>>
-}
-interface Response {
-  getHeader(name: string): string | null
-}
 interface Connection {
   readonly v2: V2
-  makeRequest(url: unknown, options: Request): PromiseLike<Response>
 }
 
 async function connection(t: Test, args: readonly string[] = []): Promise<Connection> {
   const broker = await startBroker(t, { args })
   const ngsi = createRequire(join(workspace, 'package.json'))('ngsijs')
   return new ngsi.Connection(broker.baseUrl)
-}
-
-/** The same connection, with `Ctx-` for `FIWARE-` in the headers it sends and reads. */
-function withOurPrefix(connection: Connection): Connection {
-  const send = connection.makeRequest
-  const ours = (name: string) => name.replace(/^fiware-/i, 'Ctx-')
-  connection.makeRequest = async (url, options) => {
-    const headers = Object.entries(options.requestHeaders ?? {}).map(([name, value]) => [ours(name), value])
-    const response = await send(url, { ...options, requestHeaders: Object.fromEntries(headers) })
-    const getHeader = response.getHeader.bind(response)
-    response.getHeader = name => getHeader(ours(name))
-    return response
-  }
-  return connection
 }
 
 function install(): string | false {

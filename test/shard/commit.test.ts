@@ -5,7 +5,7 @@ import type { Batch, Store } from '../../src/ports.js'
 import { GroupCommit } from '../../src/shard/commit.js'
 import { Directory } from '../../src/shard/directory.js'
 import { decodeNumber, entityKey, stampKey } from '../../src/shard/layout.js'
-import type { Record } from '../../src/shard/record.js'
+import type { ShardRecord } from '../../src/shard/record.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
 
@@ -59,7 +59,7 @@ function setting(): Setting {
 }
 
 /** A record that touches no index: only its row counts here. */
-const recordOf = (id: string): Record => ({
+const recordOf = (id: string): ShardRecord => ({
   shard: 0,
   tenant: '',
   path: '/',

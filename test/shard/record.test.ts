@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { decodeRecord, encodeRecord, type Record } from '../../src/shard/record.js'
+import { decodeRecord, encodeRecord, type ShardRecord } from '../../src/shard/record.js'
 
 const texts = fc.string({ unit: 'binary', maxLength: 20 })
 const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined })
 
-const records: fc.Arbitrary<Record> = fc.record({
+const records: fc.Arbitrary<ShardRecord> = fc.record({
   shard: fc.nat(65_535),
   tenant: texts,
   path: texts,
@@ -19,7 +19,7 @@ const records: fc.Arbitrary<Record> = fc.record({
 })
 
 /** All that a record says; a member that is undefined says as much as one that is absent. */
-const said = ({ shard, tenant, path, id, type, before, image }: Record): unknown[] => [
+const said = ({ shard, tenant, path, id, type, before, image }: ShardRecord): unknown[] => [
   [shard, tenant, path, id, type],
   before && [before.created, before.expiresMs],
   image && [...image],
@@ -35,7 +35,7 @@ t.test('a record comes out of its bytes as it went in', async () => {
 })
 
 t.test('an empty image is not a deletion', async t => {
-  const record: Record = {
+  const record: ShardRecord = {
     shard: 1,
     tenant: '',
     path: '/',
