@@ -44,7 +44,14 @@ t.test('a second creation is refused in a way ngsijs understands', { skip: lacki
 t.test('a list read through ngsijs is paged and counted', { skip: lacking }, async t => {
   const { v2 } = await connection(t)
   for (const n of [1, 2, 3]) await v2.createEntity({ id: `Room${n}`, type: 'Room', n: { type: 'Number', value: n } })
-  const page = await v2.listEntities({ type: 'Room', count: true, offset: 1, limit: 1, keyValues: true })
+  const page = await v2.listEntities({
+    type: 'Room',
+    count: true,
+    offset: 1,
+    limit: 1,
+    keyValues: true,
+    servicepath: '/',
+  })
   t.strictSame(page.results, [{ id: 'Room2', type: 'Room', n: 2 }])
   t.equal(page.count, 3)
 })
