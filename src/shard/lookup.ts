@@ -8,11 +8,12 @@
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { imageCreated, imageType } from '../image.js'
 import type { FindRequest, Found, ListRequest, ShardReply } from '../messages.js'
-import type { Cursor, Range, Row, Store } from '../ports.js'
+import type { Clock, Range, Row, Store } from '../ports.js'
 import type { Actor, Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
 import type { Directory, Paths } from './directory.js'
-import { decodeRow, entityKey, idRange, parseIdKey, parseTypeKey, typeRange } from './layout.js'
+import { decodeRow, entityKey, idRange, parseIdKey } from './layout.js'
+import { type Place, type PlaceRange, Places } from './places.js'
 
 type OnReply = (reply: ShardReply) => void
 
@@ -26,8 +27,17 @@ export class Lookup {
   private readonly commit: GroupCommit
   private readonly directory: Directory
   private readonly shardMap: ShardMap
+  private readonly clock: Clock
 
-  constructor(store: Store, actors: Actors, commit: GroupCommit, directory: Directory, shardMap: ShardMap) {
+  constructor(
+    store: Store,
+    actors: Actors,
+    commit: GroupCommit,
+    directory: Directory,
+    shardMap: ShardMap,
+    clock: Clock,
+  ) {
+    this.clock = clock
     this.store = store
     this.actors = actors
     this.commit = commit
@@ -111,9 +121,9 @@ export class Lookup {
     const { tenant, offset, limit } = request
     const known = await this.directory.load(tenant)
     if (request.ids) return this.pageOfIds(request, request.ids, known)
-    const streams = this.streams(request, known)
-    const total = streams.reduce((sum, stream) => sum + stream.count, 0)
-    const keys = limit === 0 || offset >= total ? [] : await merge(streams, offset, limit)
+    const ranges = rangesOf(request, known)
+    const total = ranges.reduce((sum, range) => sum + range.count, 0)
+    const keys = limit === 0 || offset >= total ? [] : await this.places(tenant, ranges, offset, limit)
     const rows = this.store.getMany(keys.map(({ path, id, shard }) => entityKey(shard, tenant, path, id)))
     const entities = keys.flatMap(({ path, type }, index) => {
       const image = rows[index] && decodeRow(rows[index]!).find(candidate => imageType(candidate) === type)
@@ -140,14 +150,15 @@ export class Lookup {
     return { kind: 'listed', entities: found.slice(offset, offset + limit), total: found.length }
   }
 
-  private streams({ tenant, paths, types }: ListRequest, known: Paths): Stream[] {
-    const streams: Stream[] = []
-    for (const [path, counts] of known) {
-      if (!anyCoversPath(paths, path)) continue
-      for (const [type, count] of counts)
-        if (!types || types.includes(type)) streams.push(new Stream(this.store, tenant, path, type, count))
+  /** The places from `offset` on, `limit` at most. */
+  private async places(tenant: string, ranges: readonly PlaceRange[], offset: number, limit: number): Promise<Place[]> {
+    const places = new Places(this.store, this.clock, tenant, ranges)
+    try {
+      await places.skip(offset)
+      return await places.next(limit)
+    } finally {
+      await places.close()
     }
-    return streams
   }
 
   private async readAll(range: Range): Promise<Row[]> {
@@ -165,81 +176,12 @@ export class Lookup {
   }
 }
 
-/** The place of one entity in the order of creation. */
-interface Place {
-  readonly created: number
-  readonly shard: number
-  readonly path: string
-  readonly type: string
-  readonly id: string
+/** The parts of the type index that a list is about, each with its number of entities. */
+function rangesOf({ paths, types }: ListRequest, known: Paths): (PlaceRange & { readonly count: number })[] {
+  const ranges: (PlaceRange & { readonly count: number })[] = []
+  for (const [path, counts] of known) {
+    if (!anyCoversPath(paths, path)) continue
+    for (const [type, count] of counts) if (!types || types.includes(type)) ranges.push({ path, type, count })
+  }
+  return ranges
 }
-
-/** The entities of one path and type, in order of creation. */
-class Stream {
-  readonly count: number
-  private readonly path: string
-  private readonly type: string
-  private readonly open: () => Cursor
-  private cursor: Cursor | undefined
-  private rows: Row[] = []
-  private at = 0
-  private ended = false
-
-  constructor(store: Store, tenant: string, path: string, type: string, count: number) {
-    this.path = path
-    this.type = type
-    this.count = count
-    this.open = () => store.cursor(typeRange(tenant, path, type))
-  }
-
-  /** The next place without taking it. `wanted` is how many more the reader may ask for. */
-  async peek(wanted: number): Promise<Place | undefined> {
-    if (this.at === this.rows.length && !this.ended) {
-      const rowsMax = Math.min(Math.max(wanted, 1), rowsPerRead)
-      this.cursor ??= this.open()
-      this.rows = await this.cursor.next(rowsMax)
-      this.at = 0
-      this.ended = this.rows.length === 0
-    }
-    const row = this.rows[this.at]
-    if (!row) return undefined
-    const { created, shard } = parseTypeKey(row.key)
-    return { created, shard, path: this.path, type: this.type, id: row.value.toString() }
-  }
-
-  take(): void {
-    this.at++
-  }
-
-  async close(): Promise<void> {
-    await this.cursor?.close()
-  }
-}
-
-/** The places from `offset` on, `limit` at most, of all streams together. */
-async function merge(streams: readonly Stream[], offset: number, limit: number): Promise<Place[]> {
-  const places: Place[] = []
-  try {
-    const heads: { stream: Stream; place: Place }[] = []
-    for (const stream of streams) {
-      const place = await stream.peek(offset + limit)
-      if (place) heads.push({ stream, place })
-    }
-    for (let taken = 0; taken < offset + limit && heads.length > 0; taken++) {
-      let first = 0
-      for (let i = 1; i < heads.length; i++) if (isBefore(heads[i]!.place, heads[first]!.place)) first = i
-      const { stream, place } = heads[first]!
-      if (taken >= offset) places.push(place)
-      stream.take()
-      const next = await stream.peek(offset + limit - taken - 1)
-      if (next) heads[first]!.place = next
-      else heads.splice(first, 1)
-    }
-    return places
-  } finally {
-    await Promise.all(streams.map(stream => stream.close()))
-  }
-}
-
-const isBefore = (a: Place, b: Place): boolean =>
-  a.created < b.created || (a.created === b.created && a.shard < b.shard)

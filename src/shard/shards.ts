@@ -48,7 +48,7 @@ export class LocalShards implements Shards {
     const commit = new GroupCommit(store, clock, directory, () => stamps.last, onFailure, through)
     const actors = new Actors(store, limits.liveActorsMax, () => commit.durable)
     this.commit = commit
-    this.lookup = new Lookup(store, actors, commit, directory, shardMap)
+    this.lookup = new Lookup(store, actors, commit, directory, shardMap, clock)
     this.shards = Array.from(
       { length: shardMap.placement.shards },
       (_, index) => new Shard(index, actors, commit, stamps, limits.mailboxLengthMax),
