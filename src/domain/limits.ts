@@ -30,3 +30,31 @@ export const entityRowBytesMax = 16 * 1024 * 1024
  * one another costs its square in memory moves: some 10 ms at this limit.
  */
 export const ringVerticesMax = 10_000
+
+/** Characters of a `q` or `mq`. Parsing costs up to 0.1 us a character, and a list in it is kept as a set. */
+export const queryTextLengthMax = 65_536
+
+/** Statements of a `q` or `mq`: a filter looks at every entity with each of them until one fails, at 10 to 100 ns. */
+export const queryStatementsMax = 100
+
+/** Statements of a `q` or `mq` with a regular expression: what each may cost to compile and to match stands below. */
+export const queryPatternsMax = 10
+
+/** Characters of a regular expression. Long ones are lists of names; reading costs some 10 us a character at worst. */
+export const patternLengthMax = 4096
+
+/** Groups within groups of a regular expression: its compiler recurses once for each. */
+export const patternDepthMax = 100
+
+/**
+ * Steps a regular expression compiles to, and what its written-out repetitions may come to before that. Compiling costs 1 to 2 us
+ * per step. Matching costs some 10 ns per character, yet 10 ns per step and character when the automaton has more states than memory.
+ */
+export const patternStepsMax = 1000
+export const patternStepsMaxUnfactored = 5000
+
+/** Bytes of automaton that one regular expression may keep. Less makes patterns with very many states slower. */
+export const patternStatesBytesMax = 1024 * 1024
+
+/** Compiled regular expressions kept for the next request that uses the same text, each with its automaton. */
+export const patternsKeptMax = 64

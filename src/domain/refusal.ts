@@ -50,6 +50,21 @@ export type IdentifierPlace =
   | 'metadata name'
   | 'metadata type'
 
+/** The operators of a query, as the error texts name them (entities.md §7.5). */
+export type QueryOperator =
+  | 'Exists'
+  | 'NotExists'
+  | 'Equals'
+  | 'Differs'
+  | 'GreaterThan'
+  | 'GreaterThanOrEqual'
+  | 'LessThan'
+  | 'LessThanOrEqual'
+  | 'MatchPattern'
+
+/** The kinds of values in a query, as the error texts name them (entities.md §7.5). */
+export type QueryValueKind = 'String' | 'Bool' | 'Number' | 'Null' | 'Date'
+
 export const refusals = {
   // entities.md §1.3: Content-Type
   noContentType: {
@@ -146,6 +161,39 @@ export const refusals = {
   metadataTypeNotString: bad('invalid JSON type for attribute metadata type'),
   attributeTwice: (name: string): Refusal => bad(`duplicated attribute /${name}/`),
   keyTwice: (key: string, path: string): Refusal => bad(`duplicated tag-name: /${key}/ in path: ${path}`),
+
+  // §7.5: q and mq
+  queryEmpty: bad('empty q'),
+  statementEmpty: bad('empty q-item'),
+  statementBlank: bad('empty q-item (only whitespace)'),
+  statementWithoutLeft: bad('empty left-hand-side in q-item'),
+  statementWithoutRight: bad('empty right-hand-side in q-item'),
+  charactersInQueryPath: (language: 'q' | 'mq'): Refusal => bad(`invalid character found in URI param /${language}/`),
+  charactersInFilter: bad('forbidden characters in String Filter'),
+  forcedStringUnclosed: bad('non-terminated forced string'),
+  forcedStringQuote: bad('quote in forced string'),
+  valueKind: (kind: QueryValueKind, operator: QueryOperator): Refusal =>
+    bad(`values of type /${kind}/ not supported for operator /${operator}/`),
+  rangeOperator: bad('ranges only valid for equal and not equal ops'),
+  rangeEmptyEnd: bad('empty item in range'),
+  rangeMixed: bad('invalid range: types mixed'),
+  rangeFromKind: bad('invalid data type for /range-from/'),
+  rangeToKind: bad('invalid data type for /range-to/'),
+  listOperator: bad('lists only valid for equal and not equal ops'),
+  listEmptyItem: bad('empty item in list'),
+  listItemKind: bad('invalid JSON value type in list'),
+  filterPattern: (pattern: string): Refusal => bad(`error compiling filter regex: '${pattern}'`),
+  metadataFilterUnary: bad('no metadata in right-hand-side of q-item'),
+  metadataFilterWithoutMetadata: bad('no metadata name - not valid for metadata filters'),
+  metadataFilterWithoutAttribute: bad('no attribute name - not valid for metadata filters'),
+  // Ours: what the table leaves open.
+  queryPathEmptyName: bad('empty name in path of q-item'),
+  queryTooLong: (language: 'q' | 'mq', length: number, lengthMax: number): Refusal =>
+    bad(`${language} length: ${length}, max length supported: ${lengthMax}`),
+  statementsTooMany: (language: 'q' | 'mq', count: number, countMax: number): Refusal =>
+    bad(`number of statements in ${language}: ${count}, max supported: ${countMax}`),
+  queryPatternsTooMany: (language: 'q' | 'mq', countMax: number): Refusal =>
+    bad(`number of regular expressions in ${language}: max supported: ${countMax}`),
 
   // §8.1-§8.3: locations
   locationSecond: {
