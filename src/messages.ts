@@ -4,11 +4,14 @@
 // who asks cannot tell whether the shard is in this process, in a sibling or on another machine (the loopback test runs the whole
 // program that way). Inside one process nothing is encoded.
 
+import assert from 'node:assert/strict'
 import type { WantedAttribute, WantedEntity } from './domain/entity.js'
 import { isDateType, type Metadata } from './domain/entity.js'
 import type { Json } from './domain/json.js'
 import { operatorOf } from './domain/operators.js'
+import type { OrderKey } from './domain/order.js'
 import type { Refusal } from './domain/refusal.js'
+import { compileSelection, type Selection } from './domain/selection.js'
 import type { UpdateOptions } from './domain/update.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
@@ -93,14 +96,14 @@ export interface FindRequest {
   readonly type: string | undefined
 }
 
-/** The first `offset + limit` entities, in order of creation, that the owner of the asked shard holds. */
+/** A page of the entities that a selection means, as far as the owner of the asked shard holds them. */
 export interface ListRequest {
   readonly kind: 'list'
   readonly tenant: string
   readonly paths: readonly string[]
-  /** Exact ids and types; undefined: any. */
-  readonly ids: readonly string[] | undefined
-  readonly types: readonly string[] | undefined
+  readonly selection: Selection
+  /** Keys of the order; empty: order of creation. */
+  readonly order: readonly OrderKey[]
   readonly offset: number
   readonly limit: number
 }
@@ -176,6 +179,8 @@ export function encodeRequest(request: ShardRequest): Buffer {
       return Buffer.from(JSON.stringify({ ...request, attributes: allToWire(request.attributes) }))
     case 'updateAttribute':
       return Buffer.from(JSON.stringify({ ...request, attribute: toWire(request.attribute) }))
+    case 'list':
+      return Buffer.from(JSON.stringify({ ...request, selection: request.selection.source }))
     default:
       return Buffer.from(JSON.stringify(request))
   }
@@ -194,6 +199,11 @@ export function decodeRequest(bytes: Buffer): ShardRequest {
       return { ...wire, attributes: allFromWire(wire.attributes) }
     case 'updateAttribute':
       return { ...wire, attribute: fromWire(wire.attribute) }
+    case 'list': {
+      const selection = compileSelection(wire.selection)
+      assert(selection.ok, 'a selection that its sender has compiled')
+      return { ...wire, selection: selection.value }
+    }
     default:
       return wire
   }

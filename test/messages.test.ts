@@ -14,6 +14,7 @@ import {
   type ShardReply,
   type ShardRequest,
 } from '../src/messages.js'
+import { selectionOf } from './support/selections.js'
 
 const texts = fc.string({ unit: 'binary', maxLength: 12 })
 const names = fc.oneof(texts, fc.constantFrom('__proto__', 'constructor', '0', '17', 'dateExpires'))
@@ -88,8 +89,14 @@ const requests = {
     kind: kind('list'),
     tenant: texts,
     paths,
-    ids: maybe(fc.array(texts)),
-    types: maybe(fc.array(texts)),
+    selection: fc
+      .record({
+        selectors: fc.array(fc.record({ ids: maybe(fc.array(texts)), types: maybe(fc.array(texts)) })),
+        q: fc.constantFrom(undefined, 'a>1', "b=='x y';!c"),
+        mq: fc.constantFrom(undefined, 'a.b==2'),
+      })
+      .map(source => selectionOf(source)),
+    order: fc.array(fc.record({ name: texts, descending: fc.boolean() })),
     offset: fc.nat(),
     limit: fc.nat(),
   }),

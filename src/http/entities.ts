@@ -6,18 +6,20 @@
 import type { Entities } from '../broker/entities.js'
 import { parseAttributes, parseEntity } from '../domain/entity.js'
 import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
+import { parseOrder } from '../domain/order.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { renderAttributes } from '../domain/representation.js'
+import { compileSelection, type SelectionSource } from '../domain/selection.js'
 import type { UpdateOptions } from '../domain/update.js'
 import { decodeImage } from '../image.js'
 import type { AttributesRequest, Target } from '../messages.js'
 import type { Reply } from './reply.js'
 import { entityBytes, listBytes, viewOf } from './representation.js'
 import { jsonPayload, originOf, type Request, readScope, writeScope } from './request.js'
-import { listParameter } from './url.js'
+import { listParameter, type Parameters } from './url.js'
 
 /** Parameters whose meaning is not built yet: ignoring a filter would answer something else than was asked. */
-const unknownFilters = ['q', 'mq', 'georel', 'geometry', 'coords', 'orderBy', 'idPattern', 'typePattern']
+const unknownFilters = ['georel', 'geometry', 'coords']
 
 const plainUpdate: UpdateOptions = { overrideMetadata: false, forcedUpdate: false }
 
@@ -72,11 +74,13 @@ export class EntityHandlers {
     if (conflict) return reply.refuse(conflict)
     const filter = unknownFilters.find(name => values.has(name))
     if (filter) return reply.refuse(refusals.notImplemented(`the parameter ${filter} is not supported yet`))
+    const selection = compileSelection(selectionOf(parameters))
+    if (!selection.ok) return reply.refuse(selection.refusal)
     const scope = readScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
-    const ids = listParameter(parameters, 'id')
-    const types = listParameter(parameters, 'type')
-    this.entities.list({ ...scope.value, ids, types, offset, limit }, result => {
+    const orderBy = values.get('orderBy')
+    const order = orderBy === undefined ? [] : parseOrder(orderBy)
+    this.entities.list({ ...scope.value, selection: selection.value, order, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { entities, total } = result.value
       reply.json(listBytes(entities, viewOf(parameters)), options.has('count') ? total : undefined)
@@ -137,6 +141,18 @@ export class EntityHandlers {
       else reply.refuse(result.refusal)
     })
   }
+}
+
+/** The selection that URL parameters describe (entities.md §10.1). */
+function selectionOf(parameters: Parameters): SelectionSource {
+  const { values } = parameters
+  const ids = listParameter(parameters, 'id')
+  const types = listParameter(parameters, 'type')
+  const idPattern = values.get('idPattern')
+  const typePattern = values.get('typePattern')
+  const isAny = !ids && !types && idPattern === undefined && typePattern === undefined
+  const selectors = isAny ? [] : [{ ids, types, idPattern, typePattern }]
+  return { selectors, q: values.get('q'), mq: values.get('mq') }
 }
 
 /** Parameters that exclude each other (entities.md §10.1). */

@@ -1,24 +1,20 @@
-// Reads: the entities of one id, and lists in order of creation.
+// Reads by id: all entities of an id, under the paths that a request covers.
 //
-// A read by id looks at actors, so it sees what turns have staged, and waits until that is durable. The path it lives under decides the
+// They look at actors, so they see what turns have staged, and wait until that is durable. The path an entity lives under decides its
 // key; when the request leaves paths open, the tenant's directory says which there are, and the id index which of many it is.
-// A list reads the store only: it waits for the commit in flight, so that it tells nothing that may yet be lost. Streams of the
-// type index, one for each path and type, each in order of creation, are merged.
 
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
-import { imageCreated, imageType } from '../image.js'
-import type { FindRequest, Found, ListRequest, ShardReply } from '../messages.js'
-import type { Clock, Range, Row, Store } from '../ports.js'
+import type { FindRequest, Found, ShardReply } from '../messages.js'
+import type { Range, Row, Store } from '../ports.js'
 import type { Actor, Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
 import type { Directory, Paths } from './directory.js'
-import { decodeRow, entityKey, idRange, parseIdKey } from './layout.js'
-import { type Place, type PlaceRange, Places } from './places.js'
+import { idRange, parseIdKey } from './layout.js'
 
 type OnReply = (reply: ShardReply) => void
 
 /** Up to this many paths an id is looked up under each; above, its index row is read. */
-const pathsLookedUpMax = 8
+export const pathsLookedUpMax = 8
 const rowsPerRead = 128
 
 export class Lookup {
@@ -27,17 +23,8 @@ export class Lookup {
   private readonly commit: GroupCommit
   private readonly directory: Directory
   private readonly shardMap: ShardMap
-  private readonly clock: Clock
 
-  constructor(
-    store: Store,
-    actors: Actors,
-    commit: GroupCommit,
-    directory: Directory,
-    shardMap: ShardMap,
-    clock: Clock,
-  ) {
-    this.clock = clock
+  constructor(store: Store, actors: Actors, commit: GroupCommit, directory: Directory, shardMap: ShardMap) {
     this.store = store
     this.actors = actors
     this.commit = commit
@@ -82,7 +69,7 @@ export class Lookup {
   }
 
   /** The paths, other than the root, under which the id is stored. */
-  private async indexed(tenant: string, id: string): Promise<string[]> {
+  async indexed(tenant: string, id: string): Promise<string[]> {
     return (await this.readAll(idRange(tenant, id))).map(({ key }) => parseIdKey(key).path)
   }
 
@@ -106,61 +93,6 @@ export class Lookup {
     else onReply(reply)
   }
 
-  /** A page of entities in order of creation, and how many there are. */
-  list(request: ListRequest, onReply: OnReply): void {
-    this.commit.afterFlight(failure => {
-      if (failure) return onReply({ kind: 'failed', reason: failure.message })
-      this.page(request).then(
-        page => this.commit.afterFlight(late => onReply(late ? { kind: 'failed', reason: late.message } : page)),
-        (error: Error) => onReply({ kind: 'failed', reason: error.message }),
-      )
-    })
-  }
-
-  private async page(request: ListRequest): Promise<ShardReply> {
-    const { tenant, offset, limit } = request
-    const known = await this.directory.load(tenant)
-    if (request.ids) return this.pageOfIds(request, request.ids, known)
-    const ranges = rangesOf(request, known)
-    const total = ranges.reduce((sum, range) => sum + range.count, 0)
-    const keys = limit === 0 || offset >= total ? [] : await this.places(tenant, ranges, offset, limit)
-    const rows = this.store.getMany(keys.map(({ path, id, shard }) => entityKey(shard, tenant, path, id)))
-    const entities = keys.flatMap(({ path, type }, index) => {
-      const image = rows[index] && decodeRow(rows[index]!).find(candidate => imageType(candidate) === type)
-      return image ? [{ path, image }] : []
-    })
-    return { kind: 'listed', entities, total }
-  }
-
-  /** Few ids are looked up one by one and put in order. */
-  private async pageOfIds(request: ListRequest, ids: readonly string[], known: Paths): Promise<ShardReply> {
-    const { tenant, paths, types, offset, limit } = request
-    const found: Found[] = []
-    for (const id of new Set(ids)) {
-      const candidates = known.size <= pathsLookedUpMax ? [...known.keys()] : ['/', ...(await this.indexed(tenant, id))]
-      const covered = candidates.filter(path => anyCoversPath(paths, path))
-      const rows = this.store.getMany(
-        covered.map(path => entityKey(this.shardMap.shardOf(tenant, path, id), tenant, path, id)),
-      )
-      for (const [index, row] of rows.entries())
-        for (const image of row ? decodeRow(row) : [])
-          if (!types || types.includes(imageType(image))) found.push({ path: covered[index]!, image })
-    }
-    found.sort((a, b) => imageCreated(a.image) - imageCreated(b.image))
-    return { kind: 'listed', entities: found.slice(offset, offset + limit), total: found.length }
-  }
-
-  /** The places from `offset` on, `limit` at most. */
-  private async places(tenant: string, ranges: readonly PlaceRange[], offset: number, limit: number): Promise<Place[]> {
-    const places = new Places(this.store, this.clock, tenant, ranges)
-    try {
-      await places.skip(offset)
-      return await places.next(limit)
-    } finally {
-      await places.close()
-    }
-  }
-
   private async readAll(range: Range): Promise<Row[]> {
     const cursor = this.store.cursor(range)
     const all: Row[] = []
@@ -174,14 +106,4 @@ export class Lookup {
       await cursor.close()
     }
   }
-}
-
-/** The parts of the type index that a list is about, each with its number of entities. */
-function rangesOf({ paths, types }: ListRequest, known: Paths): (PlaceRange & { readonly count: number })[] {
-  const ranges: (PlaceRange & { readonly count: number })[] = []
-  for (const [path, counts] of known) {
-    if (!anyCoversPath(paths, path)) continue
-    for (const [type, count] of counts) if (!types || types.includes(type)) ranges.push({ path, type, count })
-  }
-  return ranges
 }

@@ -10,6 +10,7 @@ import { Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
 import { Directory } from './directory.js'
 import { decodeNumber, stampKey } from './layout.js'
+import { Lists } from './lists.js'
 import { Lookup } from './lookup.js'
 import type { ShardRecord } from './record.js'
 import { Shard } from './shard.js'
@@ -33,6 +34,7 @@ export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
   private readonly commit: GroupCommit
   private readonly lookup: Lookup
+  private readonly lists: Lists
 
   /** `onFailure` is told once, when a commit's outcome is unknown and the node must end. */
   constructor(
@@ -48,7 +50,8 @@ export class LocalShards implements Shards {
     const commit = new GroupCommit(store, clock, directory, () => stamps.last, onFailure, through)
     const actors = new Actors(store, limits.liveActorsMax, () => commit.durable)
     this.commit = commit
-    this.lookup = new Lookup(store, actors, commit, directory, shardMap, clock)
+    this.lookup = new Lookup(store, actors, commit, directory, shardMap)
+    this.lists = new Lists(store, commit, directory, shardMap, this.lookup, clock)
     this.shards = Array.from(
       { length: shardMap.placement.shards },
       (_, index) => new Shard(index, actors, commit, stamps, limits.mailboxLengthMax),
@@ -62,7 +65,7 @@ export class LocalShards implements Shards {
       case 'find':
         return this.lookup.find(request, onReply)
       case 'list':
-        return this.lookup.list(request, onReply)
+        return this.lists.list(request, onReply)
       default:
         return this.shards[shard]!.onAsk(request, onReply)
     }

@@ -16,6 +16,7 @@ import type {
   Shards,
   WriteRequest,
 } from '../../src/messages.js'
+import { meaning } from '../support/selections.js'
 
 /** Shards that keep what they are asked until the test answers. */
 class FakeShards implements Shards {
@@ -50,8 +51,8 @@ const list: ListRequest = {
   kind: 'list',
   tenant: 't',
   paths: ['/#'],
-  ids: undefined,
-  types: undefined,
+  selection: meaning(),
+  order: [],
   offset: 0,
   limit: 20,
 }

@@ -9,6 +9,7 @@ import type { FindRequest, ListRequest, ShardReply, ShardRequest } from '../../s
 import { LocalShards, shardLimitsDefault } from '../../src/shard/shards.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
+import { meaning } from '../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
 const origin = { correlatorRoot: '' }
@@ -82,8 +83,8 @@ const list = (wanted: Partial<ListRequest>): ListRequest => ({
   kind: 'list',
   tenant: 't',
   paths: ['/#'],
-  ids: undefined,
-  types: undefined,
+  selection: meaning(),
+  order: [],
   offset: 0,
   limit: 20,
   ...wanted,
@@ -216,8 +217,8 @@ t.test('pages one after the other show every entity once, also beyond one read o
 
 t.test('a list of types merges them in order of creation', async t => {
   const node = await new Node().with('/ A T', '/ B U', '/ C V', '/ D T', '/ E U')
-  t.strictSame(await node.list({ types: ['T', 'U'] }), [4, '/ A T', '/ B U', '/ D T', '/ E U'])
-  t.strictSame(await node.list({ types: ['none'] }), [0])
+  t.strictSame(await node.list({ selection: meaning({ types: ['T', 'U'] }) }), [4, '/ A T', '/ B U', '/ D T', '/ E U'])
+  t.strictSame(await node.list({ selection: meaning({ types: ['none'] }) }), [0])
 })
 
 t.test('a list of paths merges them in order of creation', async t => {
@@ -227,7 +228,7 @@ t.test('a list of paths merges them in order of creation', async t => {
 
 t.test('a list of ids is in order of creation, whatever their order in the request', async t => {
   const node = await new Node().with(...several)
-  t.strictSame(await node.list({ ids: ['F', 'E', 'F'], paths: ['/a', '/'] }), [
+  t.strictSame(await node.list({ selection: meaning({ ids: ['F', 'E', 'F'] }), paths: ['/a', '/'] }), [
     5,
     '/ E T',
     '/a E T',
@@ -235,13 +236,24 @@ t.test('a list of ids is in order of creation, whatever their order in the reque
     '/a F U',
     '/ E U',
   ])
-  t.strictSame(await node.list({ ids: ['E'], types: ['T'], offset: 1, limit: 2 }), [4, '/a E T', '/a/b E T'])
+  t.strictSame(await node.list({ selection: meaning({ ids: ['E'], types: ['T'] }), offset: 1, limit: 2 }), [
+    4,
+    '/a E T',
+    '/a/b E T',
+  ])
 })
 
 t.test('a list of ids goes through the id index when there are many paths', async t => {
   const many = Array.from({ length: 12 }, (_, k) => `/p${k} E${k % 3} T`)
   const node = await new Node().with(...many, '/ E1 T')
-  t.strictSame(await node.list({ ids: ['E1'] }), [5, '/p1 E1 T', '/p4 E1 T', '/p7 E1 T', '/p10 E1 T', '/ E1 T'])
+  t.strictSame(await node.list({ selection: meaning({ ids: ['E1'] }) }), [
+    5,
+    '/p1 E1 T',
+    '/p4 E1 T',
+    '/p7 E1 T',
+    '/p10 E1 T',
+    '/ E1 T',
+  ])
 })
 
 t.test('entities that were removed leave list and total', async t => {

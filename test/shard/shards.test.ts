@@ -18,6 +18,7 @@ import { compareIndexes } from '../../src/shard/rebuild.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from '../../src/shard/shards.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
+import { meaning } from '../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
 
@@ -444,8 +445,8 @@ t.test('whatever is asked, replies and entities are those of a map, and the inde
           kind: 'list',
           tenant: 't',
           paths: ['/#'],
-          ids: undefined,
-          types: undefined,
+          selection: meaning(),
+          order: [],
           offset: 0,
           limit: 100,
         }

@@ -1,0 +1,19 @@
+// Selections for tests, from their texts.
+
+import assert from 'node:assert/strict'
+import {
+  compileSelection,
+  type Selection,
+  type SelectionSource,
+  type SelectorSource,
+} from '../../src/domain/selection.js'
+
+/** A selection that must compile. */
+export function selectionOf(source: Partial<SelectionSource>): Selection {
+  const selection = compileSelection({ selectors: [], ...source })
+  assert(selection.ok, 'a selection that compiles')
+  return selection.value
+}
+
+/** All entities, or those of one selector. */
+export const meaning = (...selectors: SelectorSource[]): Selection => selectionOf({ selectors })
