@@ -30,3 +30,12 @@ export const entityRowBytesMax = 16 * 1024 * 1024
  * one another costs its square in memory moves: some 10 ms at this limit.
  */
 export const ringVerticesMax = 10_000
+
+/**
+ * Positions in the shape of a geographical query. Every edge of a stored location whose box overlaps the shape's is compared with
+ * the boxes of runs of sixteen of them: some 125 at this limit.
+ */
+export const shapePositionsMax = 2_000
+
+/** Characters of `coords`: 50 for each of `shapePositionsMax` positions, enough for any pair of doubles. */
+export const coordsLengthMax = 100_000
