@@ -3,7 +3,7 @@
 // A refusal stays a refusal wherever it was decided. `busy` becomes Unavailable, since nothing has happened; a failure becomes an
 // internal error, since nobody knows what has happened.
 
-import { compareSortValues, type OrderKey, sortValues } from '../domain/order.js'
+import { compareSortValues, sortValues } from '../domain/order.js'
 import { accepted, done, type Result, refusals, refused } from '../domain/refusal.js'
 import type { ShardMap } from '../domain/scope.js'
 import { decodeImage, imageCreated } from '../image.js'
@@ -61,7 +61,7 @@ export class ShardClient {
         const parts = result.value
         if (parts.length === 1) return onResult(accepted(parts[0]!))
         const entities = parts.flatMap(part => part.entities)
-        sort(entities, request.order)
+        sort(entities, request)
         const total = parts.reduce((sum, part) => sum + part.total, 0)
         onResult(accepted({ entities: entities.slice(offset, offset + limit), total }))
       },
@@ -96,9 +96,12 @@ export class ShardClient {
 }
 
 /** Puts the parts of a page from several owners in order. */
-function sort(entities: Found[], order: readonly OrderKey[]): void {
+function sort(entities: Found[], { order, selection }: ListRequest): void {
   const values = new Map(
-    entities.map(found => [found, order.length > 0 ? sortValues(order, decodeImage(found.image), found.path) : []]),
+    entities.map(found => [
+      found,
+      order.length > 0 ? sortValues(order, decodeImage(found.image), found.path, selection.geo) : [],
+    ]),
   )
   entities.sort(
     (a, b) => compareSortValues(order, values.get(a)!, values.get(b)!) || imageCreated(a.image) - imageCreated(b.image),

@@ -58,3 +58,12 @@ export const patternStatesBytesMax = 1024 * 1024
 
 /** Compiled regular expressions kept for the next request that uses the same text, each with its automaton. */
 export const patternsKeptMax = 64
+
+/**
+ * Positions in the shape of a geographical query. Every edge of a stored location whose box overlaps the shape's is compared with
+ * the boxes of runs of sixteen of them: some 125 at this limit.
+ */
+export const shapePositionsMax = 2_000
+
+/** Characters of `coords`: 50 for each of `shapePositionsMax` positions, enough for any pair of doubles. */
+export const coordsLengthMax = 100_000

@@ -4,6 +4,8 @@
 
 import { parseDateTime } from './date-time.js'
 import { type Entity, isDateType } from './entity.js'
+import { distanceTo, locationOf } from './geo.js'
+import type { GeoQuery } from './geo-query.js'
 import { compare, isArray, type Json } from './json.js'
 import { epochSeconds } from './query-parser.js'
 import { stampMs } from './stamp.js'
@@ -22,7 +24,13 @@ export function parseOrder(text: string): readonly OrderKey[] {
 }
 
 /** What an entity is ordered by: a value for each key, undefined where it has none. */
-export function sortValues(keys: readonly OrderKey[], entity: Entity, path: string): readonly (Json | undefined)[] {
+export function sortValues(
+  keys: readonly OrderKey[],
+  entity: Entity,
+  path: string,
+  geo: GeoQuery | undefined,
+): readonly (Json | undefined)[] {
+  if (isByDistance(keys)) return [distance(entity, geo)]
   return keys.map(key => keyValue(key, entity, path))
 }
 
@@ -37,6 +45,16 @@ export function compareSortValues(
     if (order !== 0) return keys[i]!.descending ? -order : order
   }
   return 0
+}
+
+/** `orderBy=geo:distance` counts as the only key and in this direction (entities.md §9.3). */
+const isByDistance = (keys: readonly OrderKey[]): boolean =>
+  keys.length === 1 && keys[0]!.name === 'geo:distance' && !keys[0]!.descending
+
+/** Metres from the point of a `near`; without one all are equal, and the order is that of creation. */
+function distance(entity: Entity, geo: GeoQuery | undefined): number {
+  const location = geo?.relation === 'near' ? locationOf(entity) : undefined
+  return geo && location ? distanceTo(geo, location) : 0
 }
 
 function keyValue({ name, descending }: OrderKey, entity: Entity, path: string): Json | undefined {

@@ -65,6 +65,38 @@ export type QueryOperator =
 /** The kinds of values in a query, as the error texts name them (entities.md §7.5). */
 export type QueryValueKind = 'String' | 'Bool' | 'Number' | 'Null' | 'Date'
 
+/** Where a geographical query stands: in URL parameters or in the `expression` of a payload. */
+export type GeoQuerySource = 'url' | 'payload'
+
+const geoQueryPrefix = { url: 'Invalid query: ', payload: 'error parsing geo-query fields: ' } as const
+
+/** What can be wrong with a geographical query (entities.md §8.6); `refusals.geoQuery` puts the prefix in front. */
+export const geoProblems = {
+  geometryWord: 'error parsing geometry: Invalid selector in geometry specification',
+  geometryTwice: 'error parsing geometry: geometry-type present more than once',
+  georelWord: 'Invalid modifier in georel parameter',
+  georelTwice: 'georel type present more than once',
+  distanceTwice: (modifier: string): string => `${modifier} present more than once`,
+  distanceNumber: (modifier: string): string => `invalid number for ${modifier}`,
+  distanceWithoutNear: (modifier: string, georel: string): string =>
+    `${modifier} erroneously used with georel /${georel}/`,
+  nearWithoutDistance: 'georel /near/ without either minDistance nor maxDistance',
+  nearWithoutPoint: 'georel /near/ used with geometry different than point',
+  coveredBy: (geometry: string): string => `${geometry} geometry cannot be used with coveredBy georel`,
+  pair: 'invalid point in URI param /coords/',
+  coordinates: 'invalid coordinates',
+  count: (geometry: string): string => `invalid number of coordinates for /${geometry}/`,
+  polygonCount: 'Too few coordinates for polygon',
+  polygonOpen: 'First and last point in polygon not the same',
+  boxFlat: 'box coordinates are not defining an actual box',
+  // Ours: the reference leaves these to its data store.
+  polygonCrossed: 'polygon crosses or touches itself',
+  coordsTooLong: (length: number, lengthMax: number): string =>
+    `coords length: ${length}, max length supported: ${lengthMax}`,
+  positionsTooMany: (count: number, countMax: number): string =>
+    `coordinates in coords: ${count}, max number supported: ${countMax}`,
+} as const
+
 export const refusals = {
   // entities.md §1.3: Content-Type
   noContentType: {
@@ -208,6 +240,13 @@ export const refusals = {
   location: (prefix: '' | ' for new attribute' | ' for existing attribute', detail: string): Refusal =>
     bad(`error parsing location attribute${prefix}: ${detail}`),
 
+  // §8.5, §8.6: geographical queries
+  coordsWithoutGeometry: bad('Invalid query: URI param /coords/ used without /geometry/'),
+  geometryWithoutCoords: bad('Invalid query: URI param /geometry/ used without /coords/'),
+  georelWithoutGeometry: bad('Invalid query: URI param /georel/ used without /geometry/'),
+  geoPartial: bad('partial geo expression: geometry, georel and coords have to be provided together'),
+  geoQuery: (source: GeoQuerySource, problem: string): Refusal => bad(`${geoQueryPrefix[source]}${problem}`),
+
   // §10.2, §11, §12: entities and attributes
   entityIdKind: bad('Invalid JSON type for entity id'),
   entityTypeKind: bad('Invalid JSON type for entity type'),
@@ -244,7 +283,6 @@ export const refusals = {
     kind: 'RequestEntityTooLarge',
     description: `entity size: ${bytes}, max size supported: ${bytesMax}`,
   }),
-  notImplemented: (detail: string): Refusal => ({ kind: 'NotImplemented', description: detail }),
   unavailable: (detail: string): Refusal => ({ kind: 'Unavailable', description: detail }),
   failure: (detail: string): Refusal => ({ kind: 'InternalServerError', description: detail }),
 } as const

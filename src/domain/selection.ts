@@ -5,9 +5,11 @@
 // another node, which compiles them again.
 
 import type { Entity } from './entity.js'
+import { locationOf, matchesGeo } from './geo.js'
+import { type GeoQuery, type GivenGeoQuery, parseGeoQuery } from './geo-query.js'
 import { compilePattern, type Pattern } from './pattern.js'
 import { matchesQuery, parseQuery, type Query } from './query.js'
-import { accepted, type Result, refusals, refused } from './refusal.js'
+import { accepted, type GeoQuerySource, type Result, refusals, refused } from './refusal.js'
 
 /** One way to be meant: all of what is given must fit. */
 export interface SelectorSource {
@@ -22,6 +24,9 @@ export interface SelectionSource {
   readonly selectors: readonly SelectorSource[]
   readonly q?: string | undefined
   readonly mq?: string | undefined
+  readonly geo?: GivenGeoQuery | undefined
+  /** Where the texts stood: the words of a refusal depend on it. */
+  readonly from: GeoQuerySource
 }
 
 interface Selector {
@@ -36,9 +41,10 @@ export interface Selection {
   readonly selectors: readonly Selector[]
   readonly q: Query | undefined
   readonly mq: Query | undefined
+  readonly geo: GeoQuery | undefined
 }
 
-/** The selection of its texts, or the first thing that is wrong with them (entities.md §10.1: patterns, `q`, `mq`). */
+/** The selection of its texts, or the first thing that is wrong with them (entities.md §10.1: patterns, geography, `q`, `mq`). */
 export function compileSelection(source: SelectionSource): Result<Selection> {
   const selectors: Selector[] = []
   for (const one of source.selectors) {
@@ -50,11 +56,13 @@ export function compileSelection(source: SelectionSource): Result<Selection> {
     const types = one.types && new Set(one.types)
     selectors.push({ ids, idPattern, types, typePattern })
   }
+  const geo = parseGeoQuery(source.geo ?? {}, source.from)
+  if (!geo.ok) return geo
   const q = source.q === undefined ? undefined : parseQuery(source.q, 'q')
   if (q && !q.ok) return q
   const mq = source.mq === undefined ? undefined : parseQuery(source.mq, 'mq')
   if (mq && !mq.ok) return mq
-  return accepted({ source, selectors, q: q?.value, mq: mq?.value })
+  return accepted({ source, selectors, q: q?.value, mq: mq?.value, geo: geo.value })
 }
 
 /** Whether entities of the type may be meant at all. */
@@ -68,7 +76,8 @@ export function meansIdentity({ selectors }: Selection, id: string, type: string
 }
 
 /** Whether only id and type decide. */
-export const isAboutIdentity = ({ q, mq }: Selection): boolean => q === undefined && mq === undefined
+export const isAboutIdentity = ({ q, mq, geo }: Selection): boolean =>
+  q === undefined && mq === undefined && geo === undefined
 
 /** Whether every id of the types that are meant is meant: then counts need no look at ids. */
 export const meansAllIds = ({ selectors }: Selection): boolean =>
@@ -87,8 +96,12 @@ export function namedIds({ selectors }: Selection): ReadonlySet<string> | undefi
 
 // [hot] For every entity that a scan looks into.
 /** Whether the entity's attributes fit; its identity has been looked at before. */
-export function meansContent({ q, mq }: Selection, entity: Entity, path: string): boolean {
-  return (!q || matchesQuery(q, entity, path)) && (!mq || matchesQuery(mq, entity, path))
+export function meansContent({ q, mq, geo }: Selection, entity: Entity, path: string): boolean {
+  if (q && !matchesQuery(q, entity, path)) return false
+  if (mq && !matchesQuery(mq, entity, path)) return false
+  if (!geo) return true
+  const location = locationOf(entity)
+  return location !== undefined && matchesGeo(geo, location)
 }
 
 const meansType = ({ types, typePattern }: Selector, type: string): boolean =>

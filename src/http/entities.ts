@@ -18,9 +18,6 @@ import { entityBytes, listBytes, viewOf } from './representation.js'
 import { jsonPayload, originOf, type Request, readScope, writeScope } from './request.js'
 import { listParameter, type Parameters } from './url.js'
 
-/** Parameters whose meaning is not built yet: ignoring a filter would answer something else than was asked. */
-const unknownFilters = ['georel', 'geometry', 'coords']
-
 const plainUpdate: UpdateOptions = { overrideMetadata: false, forcedUpdate: false }
 
 export function updateOptions({ parameters: { options } }: Request): UpdateOptions {
@@ -72,8 +69,6 @@ export class EntityHandlers {
     const { values, limit, offset, options } = parameters
     const conflict = incompatible(values)
     if (conflict) return reply.refuse(conflict)
-    const filter = unknownFilters.find(name => values.has(name))
-    if (filter) return reply.refuse(refusals.notImplemented(`the parameter ${filter} is not supported yet`))
     const selection = compileSelection(selectionOf(parameters))
     if (!selection.ok) return reply.refuse(selection.refusal)
     const scope = readScope(request)
@@ -152,7 +147,8 @@ function selectionOf(parameters: Parameters): SelectionSource {
   const typePattern = values.get('typePattern')
   const isAny = !ids && !types && idPattern === undefined && typePattern === undefined
   const selectors = isAny ? [] : [{ ids, types, idPattern, typePattern }]
-  return { selectors, q: values.get('q'), mq: values.get('mq') }
+  const geo = { georel: values.get('georel'), geometry: values.get('geometry'), coords: values.get('coords') }
+  return { selectors, q: values.get('q'), mq: values.get('mq'), geo, from: 'url' }
 }
 
 /** Parameters that exclude each other (entities.md §10.1). */

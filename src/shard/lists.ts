@@ -165,7 +165,7 @@ function valuesIfMeant(
 ): readonly (Json | undefined)[] | undefined {
   if (order.length === 0 && isAboutIdentity(selection)) return noValues
   const entity = decodeImage(image)
-  return meansContent(selection, entity, path) ? sortValues(order, entity, path) : undefined
+  return meansContent(selection, entity, path) ? sortValues(order, entity, path, selection.geo) : undefined
 }
 
 const noValues: readonly (Json | undefined)[] = []

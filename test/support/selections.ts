@@ -10,7 +10,7 @@ import {
 
 /** A selection that must compile. */
 export function selectionOf(source: Partial<SelectionSource>): Selection {
-  const selection = compileSelection({ selectors: [], ...source })
+  const selection = compileSelection({ selectors: [], from: 'url', ...source })
   assert(selection.ok, 'a selection that compiles')
   return selection.value
 }
