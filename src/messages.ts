@@ -47,6 +47,13 @@ export interface AttributesRequest extends Write {
   readonly kind: 'append' | 'appendStrict' | 'update' | 'replace'
   readonly attributes: Attributes
   readonly options: UpdateOptions
+  /** An entity that is not there is created with this type, or that of the target; undefined: it is refused. */
+  readonly createAs?: string | undefined
+}
+
+export interface DeleteAttributesRequest extends Write {
+  readonly kind: 'deleteAttributes'
+  readonly names: readonly string[]
 }
 
 export interface AttributeRequest extends Write {
@@ -84,6 +91,7 @@ export type WriteRequest =
   | AttributeRequest
   | ValueRequest
   | DeleteAttributeRequest
+  | DeleteAttributesRequest
   | DeleteEntityRequest
   | ExpireRequest
 

@@ -4,12 +4,14 @@
 // in from outside, so that a test can run a whole node under its own clock, or put something between the broker and its shards.
 
 import { AttributeOperations } from './broker/attributes.js'
+import { BatchOperations } from './broker/batch.js'
 import { Entities } from './broker/entities.js'
 import { ShardClient } from './broker/shard-client.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
 import { ShardMap } from './domain/scope.js'
 import { AttributeHandlers } from './http/attributes.js'
+import { BatchHandlers } from './http/batch.js'
 import { EntityHandlers } from './http/entities.js'
 import { openFront } from './http/open-front.js'
 import { routesOf } from './http/routes.js'
@@ -69,6 +71,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const routes = routesOf(
     new EntityHandlers(entities),
     new AttributeHandlers(entities, new AttributeOperations(client)),
+    new BatchHandlers(entities, new BatchOperations(client, clock)),
     new ServiceHandlers(factsOf(store.name), clock, () => ready),
   )
   const { server, ...frontOptions } = config.http

@@ -82,6 +82,7 @@ const requests = {
     forcedUpdate: fc.boolean(),
   }),
   deleteAttribute: fc.record({ kind: kind('deleteAttribute'), target, origin, name: names }),
+  deleteAttributes: fc.record({ kind: kind('deleteAttributes'), target, origin, names: fc.array(names) }),
   deleteEntity: fc.record({ kind: kind('deleteEntity'), target, origin }),
   expire: fc.record({ kind: kind('expire'), target, origin, nowMs: fc.maxSafeNat() }),
   find: fc.record({ kind: kind('find'), tenant: texts, paths, id: texts, type: maybe(texts) }),

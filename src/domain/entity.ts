@@ -147,7 +147,8 @@ export function parseValue(payload: Payload): Result<Json> {
   return accepted(payload.value)
 }
 
-function parseEach(
+/** The attributes of an entity in a payload, `id` and `type` left out (entities.md §5). */
+export function parseEach(
   json: JsonObject,
   keys: readonly string[],
   deep: boolean,
@@ -267,8 +268,8 @@ function isTooDeep(value: Json, levels = 0): boolean {
  * The refusal for the first key that stands twice where it may not (entities.md §5.2). What the root of the document is
  * decides what a path into it means; `id`, `type` of an entity and `type` of an attribute may stand twice, the last one wins.
  */
-function refuseDuplicates(
-  payload: Payload,
+export function refuseDuplicates(
+  payload: Pick<Payload, 'duplicates'>,
   root: 'entity' | 'attribute' | 'value',
   keyValues: boolean,
 ): Refusal | undefined {

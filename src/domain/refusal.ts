@@ -278,6 +278,38 @@ export const refusals = {
   // §15.4: an operator that does not fit the stored value. The status is fixed, the text is ours.
   operator: (detail: string): Refusal => ({ kind: 'InternalServerError', description: `Database Error (${detail})` }),
 
+  // §17: batches
+  payloadNothingRelevant: bad('Invalid JSON payload, no relevant fields found'),
+  payloadField: (name: string): Refusal => bad(`Unrecognized field in JSON payload: /${name}/`),
+  payloadFieldMissing: (name: string): Refusal => bad(`Invalid JSON payload, mandatory field /${name}/ not found`),
+  entitiesNotArray: bad('not a JSON array'),
+  entitiesEmpty: bad('empty entities vector'),
+  entityNotObject: bad('entity is not a JSON object'),
+  idAndIdPatternInPayload: bad('both /id/ and /idPattern/ present'),
+  typeAndTypePatternInPayload: bad('both /type/ and /typePattern/ present'),
+  noId: bad('nor /id/ nor /idPattern/ present'),
+  attributesInSelector: bad('no attributes allowed in Entity in this payload'),
+  selectorKind: (name: string): Refusal => bad(`Invalid JSON type for entity ${name}`),
+  listNotArray: (name: string): Refusal => bad(`the field /${name}/ must be a JSON array`),
+  listNotStrings: (name: string): Refusal => bad(`only JSON Strings allowed in ${name} list`),
+  expressionNotObject: bad('expression is not an object'),
+  expressionEmpty: bad('expression is empty'),
+  expressionFieldKind: (name: string): Refusal => bad(`${name} is not a string`),
+  expressionFieldEmpty: (name: string): Refusal => bad(`${name} is empty`),
+  batchAction: bad('invalid update action type: right ones are: append, appendStric, delete, replace, update'),
+  batchIdPattern: { kind: 'NotImplemented', description: 'NotImplemented' } as Refusal,
+  batch: (kind: 'NotFound' | 'Unprocessable' | 'PartialUpdate', description: string): Refusal => ({
+    kind,
+    description,
+  }),
+  subscriptionIdMissing: bad('invalid JSON payload, mandatory field /subscriptionId/ not found'),
+  subscriptionIdKind: bad('/subscriptionId/ must be a JSON string'),
+  notifiedDataNotArray: bad('notification field /data/ must be a JSON array'),
+  notifiedItemNotObject: bad('notification data vector item must be a JSON object'),
+  notifiedFormatUnsupported: (format: string): Refusal =>
+    bad(`attribute render format /${format}/ not supported for notifications`),
+  notifiedFormat: bad('invalid render format for notifications'),
+
   // Ours: limits that the interface does not name.
   entityTooLarge: (bytes: number, bytesMax: number): Refusal => ({
     kind: 'RequestEntityTooLarge',

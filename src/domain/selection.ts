@@ -25,6 +25,8 @@ export interface SelectionSource {
   readonly q?: string | undefined
   readonly mq?: string | undefined
   readonly geo?: GivenGeoQuery | undefined
+  /** At least one of these attributes must be there (the deprecated `attributes` of op/query). */
+  readonly anyAttribute?: readonly string[] | undefined
   /** Where the texts stood: the words of a refusal depend on it. */
   readonly from: GeoQuerySource
 }
@@ -76,8 +78,8 @@ export function meansIdentity({ selectors }: Selection, id: string, type: string
 }
 
 /** Whether only id and type decide. */
-export const isAboutIdentity = ({ q, mq, geo }: Selection): boolean =>
-  q === undefined && mq === undefined && geo === undefined
+export const isAboutIdentity = ({ q, mq, geo, source }: Selection): boolean =>
+  q === undefined && mq === undefined && geo === undefined && source.anyAttribute === undefined
 
 /** Whether every id of the types that are meant is meant: then counts need no look at ids. */
 export const meansAllIds = ({ selectors }: Selection): boolean =>
@@ -96,7 +98,8 @@ export function namedIds({ selectors }: Selection): ReadonlySet<string> | undefi
 
 // [hot] For every entity that a scan looks into.
 /** Whether the entity's attributes fit; its identity has been looked at before. */
-export function meansContent({ q, mq, geo }: Selection, entity: Entity, path: string): boolean {
+export function meansContent({ q, mq, geo, source }: Selection, entity: Entity, path: string): boolean {
+  if (source.anyAttribute && !source.anyAttribute.some(name => entity.attributes.has(name))) return false
   if (q && !matchesQuery(q, entity, path)) return false
   if (mq && !matchesQuery(mq, entity, path)) return false
   if (!geo) return true

@@ -195,6 +195,16 @@ export function deleteAttribute(before: Entity, name: string, nowMs: number): Ou
   return draft.finish(before)
 }
 
+/** Batch `delete` with attributes: those that exist are removed, the others told (entities.md §17.3). */
+export function deleteAttributes(before: Entity, names: readonly string[], label: string, nowMs: number): Outcome {
+  const missing = names.filter(name => !before.attributes.has(name))
+  if (missing.length === names.length) return refuse(refusals.attributesMissing('Unprocessable', label, missing))
+  const draft = new Draft(before, nowMs)
+  for (const name of names) if (before.attributes.has(name)) draft.remove(name)
+  const outcome = draft.finish(before)
+  return missing.length === 0 ? outcome : partly(outcome, refusals.attributesMissing('PartialUpdate', label, missing))
+}
+
 /** `DELETE /v2/entities/{id}`, and the removal of an expired entity. */
 export function deleteEntity(before: Entity): Outcome {
   const alterations = [...before.attributes.keys()].map(name => ({ name, action: 'delete', changed: true }) as const)

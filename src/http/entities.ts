@@ -14,7 +14,7 @@ import type { UpdateOptions } from '../domain/update.js'
 import { decodeImage } from '../image.js'
 import type { AttributesRequest, Target } from '../messages.js'
 import type { Reply } from './reply.js'
-import { entityBytes, listBytes, viewOf } from './representation.js'
+import { entityBytes, listBytes, viewOfParameters } from './representation.js'
 import { jsonPayload, originOf, type Request, readScope, writeScope } from './request.js'
 import { listParameter, type Parameters } from './url.js'
 
@@ -78,7 +78,7 @@ export class EntityHandlers {
     this.entities.list({ ...scope.value, selection: selection.value, order, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { entities, total } = result.value
-      reply.json(listBytes(entities, viewOf(parameters)), options.has('count') ? total : undefined)
+      reply.json(listBytes(entities, viewOfParameters(parameters)), options.has('count') ? total : undefined)
     })
   }
 
@@ -92,9 +92,9 @@ export class EntityHandlers {
     const type = parameters.values.get('type')
     this.entities.retrieve({ tenant, paths, id: id.value, type }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
-      if (request.components.length === 3) return reply.json(entityBytes(result.value, viewOf(parameters)))
+      if (request.components.length === 3) return reply.json(entityBytes(result.value, viewOfParameters(parameters)))
       const { image, path } = result.value
-      reply.json(renderAttributes(decodeImage(image), path, viewOf(parameters)))
+      reply.json(renderAttributes(decodeImage(image), path, viewOfParameters(parameters)))
     })
   }
 

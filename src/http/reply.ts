@@ -68,6 +68,11 @@ export class Reply {
     this.exchange.reply(upsert ? 204 : 201, this.headers('Location', location))
   }
 
+  /** 200 without a body: a notification was taken. */
+  taken(): void {
+    this.exchange.reply(200, this.headers())
+  }
+
   /** 204: done, nothing to say. */
   done(): void {
     this.exchange.reply(204, this.headers())

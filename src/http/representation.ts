@@ -7,24 +7,29 @@ import { decodeImage, imageJson, isAnswer } from '../image.js'
 import type { Found } from '../messages.js'
 import { listParameter, type Parameters } from './url.js'
 
-/** The view that `options`, `attrs` and `metadata` ask for. */
-export function viewOf(parameters: Parameters): View {
-  if (parameters.values.size === 0) return fullView
-  const { options } = parameters
-  const mode: Mode = options.has('keyValues')
-    ? 'keyValues'
-    : options.has('values')
-      ? 'values'
-      : options.has('unique')
-        ? 'unique'
-        : 'normalized'
-  return { mode, attrs: attrsOf(parameters), metadata: listParameter(parameters, 'metadata') }
+/** The view of a request: its mode, and the names of its `attrs` and `metadata`. */
+export function viewOf(
+  options: ReadonlySet<string>,
+  attrs: readonly string[] | undefined,
+  metadata: readonly string[] | undefined,
+): View {
+  if (options.size === 0 && !attrs && !metadata) return fullView
+  const mode = modes.find(word => options.has(word)) ?? 'normalized'
+  return { mode, attrs: withBuiltins(options, attrs), metadata }
 }
 
+const modes: readonly Mode[] = ['keyValues', 'values', 'unique']
+
+/** The view that URL parameters ask for. */
+export const viewOfParameters = (parameters: Parameters): View =>
+  viewOf(parameters.options, listParameter(parameters, 'attrs'), listParameter(parameters, 'metadata'))
+
 /** The deprecated options name a builtin that `attrs` may name as well (entities.md §6.5). */
-function attrsOf(parameters: Parameters): readonly string[] | undefined {
-  const named = listParameter(parameters, 'attrs')
-  const builtins = ['dateCreated', 'dateModified'].filter(name => parameters.options.has(name))
+function withBuiltins(
+  options: ReadonlySet<string>,
+  named: readonly string[] | undefined,
+): readonly string[] | undefined {
+  const builtins = ['dateCreated', 'dateModified'].filter(name => options.has(name))
   return builtins.length === 0 ? named : [...(named ?? ['*']), ...builtins]
 }
 

@@ -66,6 +66,8 @@ export interface Request {
   readonly hasBody: boolean
   /** As sent; checked only after the payload (entities.md §1.1). */
   readonly tenantHeader: string
+  /** How a notification says its entities are rendered; '' where the path takes none. */
+  readonly notificationFormat: string
   /** Empty when the header was absent. */
   readonly paths: readonly string[]
   readonly tenants: boolean
@@ -99,6 +101,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     contentType: contentType.value,
     hasBody,
     tenantHeader: vendor.tenant,
+    notificationFormat: components.value.at(-1) === 'notify' ? exchange.header('ngsiv2-attrsformat') : '',
     paths: paths.value,
     tenants: settings.tenants,
   })

@@ -2,6 +2,7 @@
 // (entities.md §1.7).
 
 import type { AttributeHandlers } from './attributes.js'
+import type { BatchHandlers } from './batch.js'
 import type { EntityHandlers } from './entities.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
@@ -33,7 +34,12 @@ function route(...served: Served[]): Route {
 export type Router = (components: readonly string[]) => Route | undefined
 
 /** The routes of a broker. A component in braces stands for any single component, the empty one included. */
-export function routesOf(entities: EntityHandlers, attributes: AttributeHandlers, service: ServiceHandlers): Router {
+export function routesOf(
+  entities: EntityHandlers,
+  attributes: AttributeHandlers,
+  batch: BatchHandlers,
+  service: ServiceHandlers,
+): Router {
   return router({
     '/v2': route(['GET', service.entryPoint]),
     '/v2/entities': route(
@@ -59,6 +65,18 @@ export function routesOf(entities: EntityHandlers, attributes: AttributeHandlers
       ['GET', (request: Request, reply: Reply) => attributes.retrieveValue(request, reply)],
       ['PUT', (request: Request, reply: Reply, body: Uint8Array) => attributes.updateValue(request, reply, body)],
     ),
+    '/v2/op/query': route([
+      'POST',
+      (request: Request, reply: Reply, body: Uint8Array) => batch.query(request, reply, body),
+    ]),
+    '/v2/op/update': route([
+      'POST',
+      (request: Request, reply: Reply, body: Uint8Array) => batch.update(request, reply, body),
+    ]),
+    '/v2/op/notify': route([
+      'POST',
+      (request: Request, reply: Reply, body: Uint8Array) => batch.notify(request, reply, body),
+    ]),
     '/version': route(['GET', (request: Request, reply: Reply) => service.version(request, reply)]),
     '/health/live': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
     '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),

@@ -15,6 +15,7 @@ import {
   appendStrict,
   createEntity,
   deleteAttribute,
+  deleteAttributes,
   deleteEntity,
   entityLabel,
   expiresMs,
@@ -25,7 +26,7 @@ import {
   updateValue,
 } from '../domain/update.js'
 import { encodeImage } from '../image.js'
-import type { ShardReply, Target, WriteRequest } from '../messages.js'
+import type { ShardReply, WriteRequest } from '../messages.js'
 import type { Stamps } from '../ports.js'
 import { type Actor, type Actors, rowOf, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
@@ -56,7 +57,7 @@ export class Shard {
     if (this.waiting >= this.mailboxLengthMax) return onReply(busyReply)
     const { tenant, path, id } = request.target
     const actor = this.actors.load(this.index, tenant, path, id)
-    const variant = choose(actor, request.target, request.kind)
+    const variant = choose(actor, request)
     if (variant && 'kind' in variant) return this.reply(actor, { kind: 'refused', refusal: variant }, onReply)
     const stamp = this.stamps.next()
     const outcome = decide(request, variant?.entity, stamp)
@@ -99,15 +100,16 @@ export class Shard {
   }
 }
 
-/** The entity that a target means (entities.md §11); a creation may mean one that is not there. */
-function choose(actor: Actor, target: Target, kind: WriteRequest['kind']): Variant | undefined | Refusal {
-  if (target.type !== undefined) {
-    const variant = actor.variant(target.type)
-    return variant || kind === 'create' ? variant : refusals.entityNotFound
-  }
-  if (actor.variants.length === 0) return refusals.entityNotFound
-  return actor.variants.length === 1 ? actor.variants[0] : refusals.entityAmbiguous
+/** The entity that a request means (entities.md §11); one that may create may mean one that is not there. */
+function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refusal {
+  const { type } = request.target
+  if (type === undefined && actor.variants.length > 1) return refusals.entityAmbiguous
+  const variant = type === undefined ? actor.variants[0] : actor.variant(type)
+  return variant || mayCreate(request) ? variant : refusals.entityNotFound
 }
+
+const mayCreate = (request: WriteRequest): boolean =>
+  request.kind === 'create' || ('createAs' in request && request.createAs !== undefined)
 
 /** The branches of the protocol in one place; the rules behind each are in domain/update. */
 function decide(request: WriteRequest, before: Entity | undefined, stamp: number): Outcome {
@@ -116,6 +118,10 @@ function decide(request: WriteRequest, before: Entity | undefined, stamp: number
     if (!before) return createEntity(request.entity, stamp)
     if (!request.upsert) return { refusal: refusals.entityExists }
     return appendAttributes(before, request.entity.attributes, request.options, nowMs)
+  }
+  if (!before && 'createAs' in request) {
+    const { id, type = request.createAs as string } = request.target
+    return createEntity({ id, type, attributes: request.attributes }, stamp)
   }
   const entity = before as Entity
   const label = entityLabel(request.target.id, request.target.type)
@@ -134,6 +140,8 @@ function decide(request: WriteRequest, before: Entity | undefined, stamp: number
       return updateValue(entity, request.name, request.value, request, nowMs)
     case 'deleteAttribute':
       return deleteAttribute(entity, request.name, nowMs)
+    case 'deleteAttributes':
+      return deleteAttributes(entity, request.names, label, nowMs)
     case 'deleteEntity':
       return deleteEntity(entity)
     case 'expire': {

@@ -6,11 +6,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { AttributeOperations } from '../../src/broker/attributes.js'
+import { BatchOperations } from '../../src/broker/batch.js'
 import { Entities } from '../../src/broker/entities.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { HybridClock, systemChance, systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { AttributeHandlers } from '../../src/http/attributes.js'
+import { BatchHandlers } from '../../src/http/batch.js'
 import { EntityHandlers } from '../../src/http/entities.js'
 import { openFront } from '../../src/http/open-front.js'
 import { routesOf } from '../../src/http/routes.js'
@@ -94,6 +96,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
   const routes = routesOf(
     new EntityHandlers(entities),
     new AttributeHandlers(entities, new AttributeOperations(client)),
+    new BatchHandlers(entities, new BatchOperations(client, systemClock)),
     new ServiceHandlers(facts, systemClock, () => true),
   )
   const bodyBytesMax = 1_048_576

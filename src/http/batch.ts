@@ -1,0 +1,67 @@
+// Handlers of /v2/op/query, /v2/op/update and /v2/op/notify (entities.md §17).
+
+import type { BatchOperations } from '../broker/batch.js'
+import type { Entities } from '../broker/entities.js'
+import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domain/batch.js'
+import { parseOrder } from '../domain/order.js'
+import { compileSelection } from '../domain/selection.js'
+import { updateOptions } from './entities.js'
+import type { Reply } from './reply.js'
+import { listBytes, viewOf } from './representation.js'
+import { jsonPayload, originOf, type Request, readScope, writeScope } from './request.js'
+
+export class BatchHandlers {
+  private readonly entities: Entities
+  private readonly batch: BatchOperations
+
+  constructor(entities: Entities, batch: BatchOperations) {
+    this.entities = entities
+    this.batch = batch
+  }
+
+  query(request: Request, reply: Reply, body: Uint8Array): void {
+    const payload = jsonPayload(request, body)
+    if (!payload.ok) return reply.refuse(payload.refusal)
+    const wanted = parseQueryPayload(payload.value)
+    if (!wanted.ok) return reply.refuse(wanted.refusal)
+    const selection = compileSelection(wanted.value.source)
+    if (!selection.ok) return reply.refuse(selection.refusal)
+    const scope = readScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    const { values, limit, offset, options } = request.parameters
+    const orderBy = values.get('orderBy')
+    const order = orderBy === undefined ? [] : parseOrder(orderBy)
+    this.entities.list({ ...scope.value, selection: selection.value, order, offset, limit }, result => {
+      if (!result.ok) return reply.refuse(result.refusal)
+      const { entities, total } = result.value
+      const view = viewOf(options, wanted.value.attrs, wanted.value.metadata)
+      reply.json(listBytes(entities, view), options.has('count') ? total : undefined)
+    })
+  }
+
+  update(request: Request, reply: Reply, body: Uint8Array): void {
+    const payload = jsonPayload(request, body)
+    if (!payload.ok) return reply.refuse(payload.refusal)
+    const batch = parseBatchUpdate(payload.value, request.parameters.options.has('keyValues'))
+    if (!batch.ok) return reply.refuse(batch.refusal)
+    const scope = writeScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    this.batch.update(scope.value, batch.value, updateOptions(request), originOf(reply), result => {
+      if (result.ok) reply.done()
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  notify(request: Request, reply: Reply, body: Uint8Array): void {
+    const payload = jsonPayload(request, body)
+    if (!payload.ok) return reply.refuse(payload.refusal)
+    const items = parseNotification(payload.value, request.notificationFormat)
+    if (!items.ok) return reply.refuse(items.refusal)
+    const scope = writeScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    this.batch.notify(scope.value, items.value, originOf(reply), result => {
+      if (result.ok) reply.taken()
+      else reply.refuse(result.refusal)
+    })
+  }
+}
