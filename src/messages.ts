@@ -116,7 +116,25 @@ export interface ListRequest {
   readonly limit: number
 }
 
-export type ShardRequest = WriteRequest | FindRequest | ListRequest
+/** The types of entities under the paths, with what is known of their attributes. */
+export interface TypesRequest {
+  readonly kind: 'types'
+  readonly tenant: string
+  readonly paths: readonly string[]
+  /** Only this type; undefined: all. */
+  readonly type: string | undefined
+}
+
+export type ShardRequest = WriteRequest | FindRequest | ListRequest | TypesRequest
+
+/** What the entities of one type have in common (entities.md §18.1). */
+export interface TypeSummary {
+  readonly type: string
+  /** Number of entities. */
+  readonly count: number
+  /** Name and type of each attribute that any of them has; in no order, pairs may stand twice. */
+  readonly attributes: readonly (readonly [name: string, type: string])[]
+}
 
 /** An entity as it was found: its path, and its image (image.ts). */
 export interface Found {
@@ -130,6 +148,8 @@ export type ShardReply =
   | { readonly kind: 'found'; readonly entities: readonly Found[] }
   /** `total` counts the matches regardless of offset and limit. */
   | { readonly kind: 'listed'; readonly entities: readonly Found[]; readonly total: number }
+  /** One summary for each type, in no order. */
+  | { readonly kind: 'types'; readonly types: readonly TypeSummary[] }
   /** Too much is waiting here: nothing was done, try later. */
   | { readonly kind: 'busy' }
   /** The outcome is unknown: the node could not make it durable, or could not read. */

@@ -7,6 +7,7 @@ import { AttributeOperations } from './broker/attributes.js'
 import { BatchOperations } from './broker/batch.js'
 import { Entities } from './broker/entities.js'
 import { ShardClient } from './broker/shard-client.js'
+import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
 import { ShardMap } from './domain/scope.js'
@@ -17,6 +18,7 @@ import { openFront } from './http/open-front.js'
 import { routesOf } from './http/routes.js'
 import { Server } from './http/server.js'
 import { ServiceHandlers } from './http/service.js'
+import { TypeHandlers } from './http/types.js'
 import type { Shards } from './messages.js'
 import type { Chance, Clock, Logger } from './ports.js'
 import { Expiry } from './shard/expiry.js'
@@ -72,6 +74,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new EntityHandlers(entities),
     new AttributeHandlers(entities, new AttributeOperations(client)),
     new BatchHandlers(entities, new BatchOperations(client, clock)),
+    new TypeHandlers(new TypeOperations(client)),
     new ServiceHandlers(factsOf(store.name), clock, () => ready),
   )
   const { server, ...frontOptions } = config.http

@@ -85,6 +85,7 @@ const requests = {
   deleteAttributes: fc.record({ kind: kind('deleteAttributes'), target, origin, names: fc.array(names) }),
   deleteEntity: fc.record({ kind: kind('deleteEntity'), target, origin }),
   expire: fc.record({ kind: kind('expire'), target, origin, nowMs: fc.maxSafeNat() }),
+  types: fc.record({ kind: kind('types'), tenant: texts, paths, type: maybe(texts) }),
   find: fc.record({ kind: kind('find'), tenant: texts, paths, id: texts, type: maybe(texts) }),
   list: fc.record({
     kind: kind('list'),
@@ -114,6 +115,10 @@ const replies = {
     refusal: fc.record({ kind: kind('NotFound', 'PartialUpdate', 'Unprocessable'), description: texts }),
   }),
   found: fc.record({ kind: kind('found'), entities: found }),
+  types: fc.record({
+    kind: kind('types'),
+    types: fc.array(fc.record({ type: texts, count: fc.nat(), attributes: fc.array(fc.tuple(texts, texts)) })),
+  }),
   listed: fc.record({ kind: kind('listed'), entities: found, total: fc.nat() }),
   busy: fc.constant({ kind: 'busy' }),
   failed: fc.record({ kind: kind('failed'), reason: texts }),

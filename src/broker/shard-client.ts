@@ -7,7 +7,16 @@ import { compareSortValues, sortValues } from '../domain/order.js'
 import { accepted, done, type Result, refusals, refused } from '../domain/refusal.js'
 import type { ShardMap } from '../domain/scope.js'
 import { decodeImage, imageCreated } from '../image.js'
-import type { FindRequest, Found, ListRequest, ShardReply, Shards, WriteRequest } from '../messages.js'
+import type {
+  FindRequest,
+  Found,
+  ListRequest,
+  ShardReply,
+  Shards,
+  TypeSummary,
+  TypesRequest,
+  WriteRequest,
+} from '../messages.js'
 
 export type OnResult<T> = (result: Result<T>) => void
 
@@ -68,10 +77,20 @@ export class ShardClient {
     )
   }
 
+  /** The types of entities that any owner has, each once. */
+  types(request: TypesRequest, onResult: OnResult<readonly TypeSummary[]>): void {
+    this.gather(
+      this.shards.owners(),
+      request,
+      reply => (reply.kind === 'types' ? accepted(reply.types) : refusalOf(reply)),
+      result => onResult(result.ok ? accepted(joinTypes(result.value.flat())) : result),
+    )
+  }
+
   /** Asks several shards and waits for all; the first that refuses decides. */
   private gather<T>(
     asked: readonly number[],
-    request: FindRequest | ListRequest,
+    request: FindRequest | ListRequest | TypesRequest,
     read: (reply: ShardReply) => Result<T>,
     onResult: OnResult<readonly T[]>,
   ): void {
@@ -93,6 +112,19 @@ export class ShardClient {
       })
     }
   }
+}
+
+function joinTypes(parts: readonly TypeSummary[]): readonly TypeSummary[] {
+  const joined = new Map<string, TypeSummary>()
+  for (const { type, count, attributes } of parts) {
+    const known = joined.get(type)
+    joined.set(type, {
+      type,
+      count: count + (known?.count ?? 0),
+      attributes: [...(known?.attributes ?? []), ...attributes],
+    })
+  }
+  return [...joined.values()]
 }
 
 /** Puts the parts of a page from several owners in order. */

@@ -278,6 +278,9 @@ export const refusals = {
   // §15.4: an operator that does not fit the stored value. The status is fixed, the text is ours.
   operator: (detail: string): Refusal => ({ kind: 'InternalServerError', description: `Database Error (${detail})` }),
 
+  // §18: types
+  typeNotFound: { kind: 'NotFound', description: 'Entity type not found' } as Refusal,
+
   // §17: batches
   payloadNothingRelevant: bad('Invalid JSON payload, no relevant fields found'),
   payloadField: (name: string): Refusal => bad(`Unrecognized field in JSON payload: /${name}/`),

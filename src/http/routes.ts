@@ -7,6 +7,7 @@ import type { EntityHandlers } from './entities.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 import type { ServiceHandlers } from './service.js'
+import type { TypeHandlers } from './types.js'
 
 type Plain = (request: Request, reply: Reply) => void
 type WithBody = (request: Request, reply: Reply, body: Uint8Array) => void
@@ -38,6 +39,7 @@ export function routesOf(
   entities: EntityHandlers,
   attributes: AttributeHandlers,
   batch: BatchHandlers,
+  types: TypeHandlers,
   service: ServiceHandlers,
 ): Router {
   return router({
@@ -77,6 +79,8 @@ export function routesOf(
       'POST',
       (request: Request, reply: Reply, body: Uint8Array) => batch.notify(request, reply, body),
     ]),
+    '/v2/types': route(['GET', (request: Request, reply: Reply) => types.list(request, reply)]),
+    '/v2/types/{type}': route(['GET', (request: Request, reply: Reply) => types.retrieve(request, reply)]),
     '/version': route(['GET', (request: Request, reply: Reply) => service.version(request, reply)]),
     '/health/live': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
     '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),

@@ -3,7 +3,7 @@
 import { imageCreated, imageExpiresMs } from '../image.js'
 import type { Batch } from '../ports.js'
 import type { Directory } from './directory.js'
-import { expiryKey, idKey, nothing, typeKey } from './layout.js'
+import { attributeOfType, expiryKey, idKey, nothing, typeKey } from './layout.js'
 import type { ShardRecord } from './record.js'
 
 // [hot] Once per accepted change.
@@ -14,6 +14,7 @@ export function apply(
   row: Buffer | undefined,
   batch: Batch,
   directory: Directory,
+  attributes: Directory,
 ): void {
   const { shard, tenant, path, id, type, before, image } = record
   if (row) batch.put(key, row)
@@ -28,6 +29,8 @@ export function apply(
     if (path !== '/' && !row) batch.del(idKey(tenant, id, path))
     directory.count(tenant, path, type, -1)
   }
+  for (const [name, attributeType, difference] of record.attributes)
+    attributes.count(tenant, path, attributeOfType(type, name, attributeType), difference)
   const dueBefore = before?.expiresMs
   const dueAfter = image && imageExpiresMs(image)
   if (dueBefore === dueAfter) return

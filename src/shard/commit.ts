@@ -38,6 +38,7 @@ export class GroupCommit implements RecordLog {
   private readonly store: Store
   private readonly clock: Clock
   private readonly directory: Directory
+  private readonly attributes: Directory
   private readonly lastStamp: () => number
   private readonly onFailure: (failure: Error) => void
   private readonly through: (record: ShardRecord) => ShardRecord
@@ -55,6 +56,7 @@ export class GroupCommit implements RecordLog {
     store: Store,
     clock: Clock,
     directory: Directory,
+    attributes: Directory,
     lastStamp: () => number,
     onFailure: (failure: Error) => void,
     through: (record: ShardRecord) => ShardRecord = record => record,
@@ -62,6 +64,7 @@ export class GroupCommit implements RecordLog {
     this.store = store
     this.clock = clock
     this.directory = directory
+    this.attributes = attributes
     this.lastStamp = lastStamp
     this.onFailure = onFailure
     this.through = through
@@ -75,7 +78,7 @@ export class GroupCommit implements RecordLog {
   }
 
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined): number {
-    apply(this.through(record), key, row, this.filling.batch, this.directory)
+    apply(this.through(record), key, row, this.filling.batch, this.directory, this.attributes)
     this.schedule()
     return this.number
   }
@@ -115,6 +118,7 @@ export class GroupCommit implements RecordLog {
     this.number++
     this.inFlight = true
     this.directory.flush(filling.batch)
+    this.attributes.flush(filling.batch)
     filling.batch.put(this.stamp, encodeNumber(this.lastStamp()))
     this.store.commit(filling.batch, error => this.onCommitted(filling, error))
   }

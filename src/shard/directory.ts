@@ -1,14 +1,42 @@
-// Which service paths and types a tenant has on this node, and how many entities of each.
+// Counts by tenant, service path and something in it: of entities by type (the directory proper: which paths and types a tenant has on
+// this node), and of attributes by type, name and attribute type (what GET /v2/types tells). One class keeps both, in rows of their own.
 //
 // What is in memory is what is on disk: changes wait until their commit is written (`flush`), so a count never tells of something
 // that may yet be lost. A tenant's part is read when it is first needed, hence start-up does not depend on what is stored. A pair of
 // path and type whose count fell to zero leaves.
 
-import type { Batch, Store } from '../ports.js'
-import { decodeNumber, directoryKey, directoryRange, encodeNumber, parseDirectoryKey } from './layout.js'
+import type { Batch, Range, Store } from '../ports.js'
+import {
+  attributeCountKey,
+  attributeCountRange,
+  type DirectoryKey,
+  decodeNumber,
+  directoryKey,
+  directoryRange,
+  encodeNumber,
+  parseAttributeCountKey,
+  parseDirectoryKey,
+} from './layout.js'
 
 /** Counts by type, for each path. */
 export type Paths = ReadonlyMap<string, ReadonlyMap<string, number>>
+
+/** Where counts are kept. */
+export interface CountRows {
+  key(tenant: string, path: string, type: string): Buffer
+  range(tenant: string): Range
+  parse(key: Buffer): DirectoryKey
+}
+
+/** Entities by type. */
+export const entityCounts: CountRows = { key: directoryKey, range: directoryRange, parse: parseDirectoryKey }
+
+/** Attributes by type, name and attribute type (layout.ts, `attributeOfType`). */
+export const attributeCounts: CountRows = {
+  key: attributeCountKey,
+  range: attributeCountRange,
+  parse: parseAttributeCountKey,
+}
 
 interface Tenant {
   readonly paths: Map<string, Map<string, number>>
@@ -23,17 +51,19 @@ const rowsPerRead = 1000
 
 export class Directory {
   private readonly store: Store
+  private readonly rows: CountRows
   private readonly tenants = new Map<string, Tenant>()
   /** Differences that belong to the batch being filled, by key. */
   private staged = new Map<string, { tenant: string; path: string; type: string; difference: number }>()
   /** Whether the batch flushed last took away the last entity of a path and type: until it is durable, what is gone may come back. */
   emptied = false
 
-  constructor(store: Store) {
+  constructor(store: Store, rows = entityCounts) {
     this.store = store
+    this.rows = rows
   }
 
-  /** Notes that a staged record makes or removes one entity. */
+  /** Notes that a staged record makes or removes one. */
   count(tenant: string, path: string, type: string, difference: 1 | -1): void {
     const key = `${tenant}\0${path}\0${type}`
     const entry = this.staged.get(key)
@@ -51,7 +81,7 @@ export class Directory {
       const entry = this.tenant(tenant)
       entry.changed = true
       this.remember(entry, path, type, total)
-      const key = directoryKey(tenant, path, type)
+      const key = this.rows.key(tenant, path, type)
       if (total > 0) batch.put(key, encodeNumber(total))
       else batch.del(key)
       if (total === 0) this.emptied = true
@@ -77,12 +107,12 @@ export class Directory {
   }
 
   private async read(tenant: string, entry: Tenant): Promise<Paths> {
-    const cursor = this.store.cursor(directoryRange(tenant))
+    const cursor = this.store.cursor(this.rows.range(tenant))
     try {
       for (;;) {
         const rows = await cursor.next(rowsPerRead)
         for (const { key, value } of rows) {
-          const { path, type } = parseDirectoryKey(key)
+          const { path, type } = this.rows.parse(key)
           // What changed while we read is newer than what the cursor sees.
           if (entry.paths.get(path)?.get(type) === undefined) this.remember(entry, path, type, decodeNumber(value))
         }
@@ -101,7 +131,7 @@ export class Directory {
     const total = entry.paths.get(path)?.get(type)
     if (total !== undefined) return total
     if (entry.complete) return 0
-    const value = this.store.get(directoryKey(tenant, path, type))
+    const value = this.store.get(this.rows.key(tenant, path, type))
     return value ? decodeNumber(value) : 0
   }
 

@@ -5,6 +5,7 @@
 //   I tenant id path                  -> ''          where an id lives outside the root path (the root needs no index)
 //   X expires shard tenant path id type -> ''        what falls due when
 //   D tenant path type                -> count       which paths and types a tenant has, and how many of each
+//   A tenant path type name attrtype  -> count       which attributes, and of which types, the entities of a type have
 //   M name                            -> value       the node's own notes
 //
 // Only primary rows begin with their shard: they are what moves between nodes, the rest is found again from them. Texts end in a
@@ -16,7 +17,15 @@ import type { Range } from '../ports.js'
 
 export const layoutVersion = 1
 
-const prefix = { entity: 0x45, type: 0x54, id: 0x49, expiry: 0x58, directory: 0x44, meta: 0x4d } as const
+const prefix = {
+  entity: 0x45,
+  type: 0x54,
+  id: 0x49,
+  expiry: 0x58,
+  directory: 0x44,
+  attribute: 0x41,
+  meta: 0x4d,
+} as const
 
 /** Longer than any key: 11 path levels, an id, a type and a tenant, all escaped, and the numbers. */
 const keyBytesMax = 8192
@@ -239,7 +248,7 @@ export function parseExpiryKey(key: Buffer): ExpiryKey {
 
 /** Every key of every index, the directory included: what a rebuild from the primary rows must give. */
 export const allIndexes = (): readonly Range[] =>
-  [prefix.type, prefix.id, prefix.expiry, prefix.directory].map(first => under(Buffer.from([first])))
+  [prefix.type, prefix.id, prefix.expiry, prefix.directory, prefix.attribute].map(first => under(Buffer.from([first])))
 
 // Directory and notes
 
@@ -257,6 +266,23 @@ export interface DirectoryKey {
 export function parseDirectoryKey(key: Buffer): DirectoryKey {
   const reader = new KeyReader(key)
   return { tenant: reader.text(), path: reader.text(), type: reader.text() }
+}
+
+/** An attribute of entities of a type, as the attribute counts name it: type, attribute name and attribute type in one text. */
+export const attributeOfType = (type: string, name: string, attributeType: string): string =>
+  `${type}\0${name}\0${attributeType}`
+
+export const attributeCountKey = (tenant: string, path: string, attribute: string): Buffer => {
+  const [type = '', name = '', attributeType = ''] = attribute.split('\0')
+  return writer.begin(prefix.attribute).text(tenant).text(path).text(type).text(name).text(attributeType).key()
+}
+
+export const attributeCountRange = (tenant: string): Range => under(writer.begin(prefix.attribute).text(tenant).key())
+
+export function parseAttributeCountKey(key: Buffer): DirectoryKey {
+  const reader = new KeyReader(key)
+  const [tenant, path] = [reader.text(), reader.text()]
+  return { tenant, path, type: attributeOfType(reader.text(), reader.text(), reader.text()) }
 }
 
 /** A number as the value of a row. */

@@ -7,11 +7,14 @@
 //
 // Not here: whether a primary row itself is right, and in its right shard.
 
-import { imageCreated, imageExpiresMs, imageType } from '../image.js'
+import { expiryAttribute } from '../domain/entity.js'
+import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Range, Row, Store } from '../ports.js'
 import {
   allEntities,
   allIndexes,
+  attributeCountKey,
+  attributeOfType,
   decodeNumber,
   decodeRow,
   directoryKey,
@@ -19,6 +22,7 @@ import {
   expiryKey,
   idKey,
   nothing,
+  parseAttributeCountKey,
   parseDirectoryKey,
   parseEntityKey,
   parseExpiryKey,
@@ -32,6 +36,11 @@ const rowsPerRead = 128
 /** Every index row and directory row that the primary rows of the store call for, in no particular order. */
 export async function* rebuildIndexes(store: Store): AsyncIterable<Row> {
   const counts = new Map<string, { readonly key: Buffer; total: number }>()
+  const add = (key: Buffer): void => {
+    const count = counts.get(key.toString('latin1'))
+    if (count) count.total++
+    else counts.set(key.toString('latin1'), { key, total: 1 })
+  }
   for await (const { key, value } of rowsOf(store, allEntities())) {
     const place = parseEntityKey(key)
     const { shard, tenant, path, id } = place
@@ -41,10 +50,9 @@ export async function* rebuildIndexes(store: Store): AsyncIterable<Row> {
       yield { key: typeKey(tenant, path, type, imageCreated(image), shard), value: Buffer.from(id) }
       const expiresMs = imageExpiresMs(image)
       if (expiresMs !== undefined) yield { key: expiryKey({ ...place, type, expiresMs }), value: nothing }
-      const name = `${tenant}\0${path}\0${type}`
-      const count = counts.get(name)
-      if (count) count.total++
-      else counts.set(name, { key: directoryKey(tenant, path, type), total: 1 })
+      add(directoryKey(tenant, path, type))
+      for (const [name, attribute] of decodeImage(image).attributes)
+        if (name !== expiryAttribute) add(attributeCountKey(tenant, path, attributeOfType(type, name, attribute.type)))
     }
   }
   for (const { key, total } of counts.values()) yield { key, value: encodeNumber(total) }
@@ -107,7 +115,8 @@ async function* rowsOf(store: Store, range: Range): AsyncIterable<Row> {
 
 // Rows in words
 
-const [typeIndex, idIndex, expiryIndex, directory] = allIndexes().map(range => range.gte[0]) as [
+const [typeIndex, idIndex, expiryIndex, directory, attributes] = allIndexes().map(range => range.gte[0]) as [
+  number,
   number,
   number,
   number,
@@ -135,6 +144,8 @@ function decoded(key: Buffer): string {
       const { expiresMs, shard, ...place } = parseExpiryKey(key)
       return `expiry index ${JSON.stringify({ expires: new Date(expiresMs).toISOString(), ...place, shard })}`
     }
+    case attributes:
+      return `attribute counts ${JSON.stringify(parseAttributeCountKey(key))}`
     default: {
       // Three texts, as the key of an id is.
       const { tenant, path, type } = parseDirectoryKey(key)
@@ -144,6 +155,6 @@ function decoded(key: Buffer): string {
 }
 
 function said(key: Buffer, value: Buffer): string {
-  if (key[0] === directory && value.length === 8) return String(decodeNumber(value))
+  if ((key[0] === directory || key[0] === attributes) && value.length === 8) return String(decodeNumber(value))
   return JSON.stringify(value.toString())
 }

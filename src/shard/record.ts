@@ -14,6 +14,8 @@ export interface Before {
   readonly expiresMs: number | undefined
 }
 
+export type AttributeDifference = readonly [name: string, type: string, difference: 1 | -1]
+
 export interface ShardRecord {
   readonly shard: number
   readonly tenant: string
@@ -22,6 +24,8 @@ export interface ShardRecord {
   readonly type: string
   /** undefined: the entity was created by this turn. */
   readonly before: Before | undefined
+  /** Attributes, with their types, that the entity has got (1) or has no more (-1). */
+  readonly attributes: readonly AttributeDifference[]
   /** The entity after the turn; undefined: it was deleted. */
   readonly image: Buffer | undefined
 }

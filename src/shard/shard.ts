@@ -6,7 +6,7 @@
 //
 // Not here: rules (domain/update), batching (commit), reads across shards (lookup), who is asked (shards).
 
-import type { Entity } from '../domain/entity.js'
+import { type Entity, expiryAttribute } from '../domain/entity.js'
 import { entityRowBytesMax } from '../domain/limits.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import { stampMs } from '../domain/stamp.js'
@@ -30,6 +30,7 @@ import type { ShardReply, WriteRequest } from '../messages.js'
 import type { Stamps } from '../ports.js'
 import { type Actor, type Actors, rowOf, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
+import type { AttributeDifference } from './record.js'
 
 const doneReply: ShardReply = { kind: 'done' }
 const busyReply: ShardReply = { kind: 'busy' }
@@ -81,7 +82,16 @@ export class Shard {
     const row = rowOf(variants)
     if (row && row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
     const { shard, tenant, path, id } = actor.place
-    const record = { shard, tenant, path, id, type, before: variant?.known, image: next?.image }
+    const record = {
+      shard,
+      tenant,
+      path,
+      id,
+      type,
+      before: variant?.known,
+      attributes: attributeDifferences(before, after),
+      image: next?.image,
+    }
     if (actor.variants.length === 0) actor.used = false
     actor.variants = variants
     actor.stagedIn = this.log.append(record, actor.key, row)
@@ -99,6 +109,22 @@ export class Shard {
     })
   }
 }
+
+/** Which attributes, by name and type, an entity has got and lost. `dateExpires` is none of its own (entities.md §18.1). */
+function attributeDifferences(before: Entity | undefined, after: Entity | undefined): readonly AttributeDifference[] {
+  const differences: AttributeDifference[] = []
+  for (const [name, { type }] of after?.attributes ?? noAttributes) {
+    const earlier = before?.attributes.get(name)
+    if (earlier?.type === type || name === expiryAttribute) continue
+    if (earlier) differences.push([name, earlier.type, -1])
+    differences.push([name, type, 1])
+  }
+  for (const [name, { type }] of before?.attributes ?? noAttributes)
+    if (!after?.attributes.has(name) && name !== expiryAttribute) differences.push([name, type, -1])
+  return differences
+}
+
+const noAttributes: Entity['attributes'] = new Map()
 
 /** The entity that a request means (entities.md §11); one that may create may mean one that is not there. */
 function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refusal {

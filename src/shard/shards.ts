@@ -8,12 +8,13 @@ import type { ShardReply, ShardRequest, Shards } from '../messages.js'
 import type { Clock, Stamps, Store } from '../ports.js'
 import { Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
-import { Directory } from './directory.js'
+import { attributeCounts, Directory } from './directory.js'
 import { decodeNumber, stampKey } from './layout.js'
 import { Lists } from './lists.js'
 import { Lookup } from './lookup.js'
 import type { ShardRecord } from './record.js'
 import { Shard } from './shard.js'
+import { Types } from './types.js'
 
 export interface ShardLimits {
   /** Writes of one shard whose reply waits. Raising it trades memory and tail latency for fewer 503s. */
@@ -35,6 +36,7 @@ export class LocalShards implements Shards {
   private readonly commit: GroupCommit
   private readonly lookup: Lookup
   private readonly lists: Lists
+  private readonly types: Types
 
   /** `onFailure` is told once, when a commit's outcome is unknown and the node must end. */
   constructor(
@@ -47,10 +49,12 @@ export class LocalShards implements Shards {
     through?: (record: ShardRecord) => ShardRecord,
   ) {
     const directory = new Directory(store)
-    const commit = new GroupCommit(store, clock, directory, () => stamps.last, onFailure, through)
+    const attributes = new Directory(store, attributeCounts)
+    const commit = new GroupCommit(store, clock, directory, attributes, () => stamps.last, onFailure, through)
     const actors = new Actors(store, limits.liveActorsMax, () => commit.durable)
     this.commit = commit
     this.lookup = new Lookup(store, actors, commit, directory, shardMap)
+    this.types = new Types(commit, directory, attributes)
     this.lists = new Lists(store, commit, directory, shardMap, this.lookup, clock)
     this.shards = Array.from(
       { length: shardMap.placement.shards },
@@ -64,6 +68,8 @@ export class LocalShards implements Shards {
     switch (request.kind) {
       case 'find':
         return this.lookup.find(request, onReply)
+      case 'types':
+        return this.types.summarize(request, onReply)
       case 'list':
         return this.lists.list(request, onReply)
       default:

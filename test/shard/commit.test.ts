@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { Batch, Store } from '../../src/ports.js'
 import { GroupCommit } from '../../src/shard/commit.js'
-import { Directory } from '../../src/shard/directory.js'
+import { attributeCounts, Directory } from '../../src/shard/directory.js'
 import { decodeNumber, entityKey, stampKey } from '../../src/shard/layout.js'
 import type { ShardRecord } from '../../src/shard/record.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
@@ -48,6 +48,7 @@ function setting(): Setting {
     store,
     clock,
     new Directory(store),
+    new Directory(store, attributeCounts),
     () => 77,
     failure => failures.push(failure),
   )
@@ -66,6 +67,7 @@ const recordOf = (id: string): ShardRecord => ({
   id,
   type: 'T',
   before: undefined,
+  attributes: [],
   image: undefined,
 })
 

@@ -15,13 +15,15 @@ const records: fc.Arbitrary<ShardRecord> = fc.record({
   id: texts,
   type: texts,
   before: maybe(fc.record({ created: fc.maxSafeNat(), expiresMs: maybe(fc.maxSafeInteger()) })),
+  attributes: fc.array(fc.tuple(texts, texts, fc.constantFrom<1 | -1>(1, -1))),
   image: maybe(fc.uint8Array({ maxLength: 60 }).map(bytes => Buffer.from(bytes))),
 })
 
 /** All that a record says; a member that is undefined says as much as one that is absent. */
-const said = ({ shard, tenant, path, id, type, before, image }: ShardRecord): unknown[] => [
+const said = ({ shard, tenant, path, id, type, before, attributes, image }: ShardRecord): unknown[] => [
   [shard, tenant, path, id, type],
   before && [before.created, before.expiresMs],
+  attributes,
   image && [...image],
 ]
 
@@ -42,6 +44,7 @@ t.test('an empty image is not a deletion', async t => {
     id: 'E',
     type: 'T',
     before: undefined,
+    attributes: [],
     image: Buffer.alloc(0),
   }
   t.equal(decodeRecord(encodeRecord(record)).image?.length, 0)
@@ -55,6 +58,7 @@ t.test('a record of an unknown version is not read', async t => {
     id: 'E',
     type: 'T',
     before: undefined,
+    attributes: [],
     image: undefined,
   })
   bytes[0] = 2

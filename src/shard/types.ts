@@ -1,0 +1,51 @@
+// What is known of the types of entities: from counts that are kept with every change, never from a scan (entities.md §18).
+
+import { anyCoversPath } from '../domain/scope.js'
+import type { ShardReply, TypeSummary, TypesRequest } from '../messages.js'
+import type { GroupCommit } from './commit.js'
+import type { Directory } from './directory.js'
+
+export class Types {
+  private readonly commit: GroupCommit
+  private readonly entities: Directory
+  private readonly attributes: Directory
+
+  constructor(commit: GroupCommit, entities: Directory, attributes: Directory) {
+    this.commit = commit
+    this.entities = entities
+    this.attributes = attributes
+  }
+
+  /** As a list, it waits for the commit in flight: counts that are in memory may belong to it. */
+  summarize(request: TypesRequest, onReply: (reply: ShardReply) => void): void {
+    this.read(request).then(
+      types =>
+        this.commit.afterFlight(failure =>
+          onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'types', types }),
+        ),
+      (error: Error) => onReply({ kind: 'failed', reason: error.message }),
+    )
+  }
+
+  private async read({ tenant, paths, type: only }: TypesRequest): Promise<readonly TypeSummary[]> {
+    const found = new Map<string, { count: number; attributes: (readonly [string, string])[] }>()
+    for (const [path, types] of await this.entities.load(tenant)) {
+      if (!anyCoversPath(paths, path)) continue
+      for (const [type, count] of types) {
+        if (only !== undefined && type !== only) continue
+        const summary = found.get(type)
+        if (summary) summary.count += count
+        else found.set(type, { count, attributes: [] })
+      }
+    }
+    if (found.size === 0) return []
+    for (const [path, attributes] of await this.attributes.load(tenant)) {
+      if (!anyCoversPath(paths, path)) continue
+      for (const attribute of attributes.keys()) {
+        const [type, name, attributeType] = attribute.split('\0') as [string, string, string]
+        found.get(type)?.attributes.push([name, attributeType])
+      }
+    }
+    return [...found].map(([type, summary]) => ({ type, ...summary }))
+  }
+}
