@@ -17,6 +17,7 @@ import {
   parseAttributeCountKey,
   parseDirectoryKey,
 } from './layout.js'
+import { nested } from './nested.js'
 
 /** Counts by type, for each path. */
 export type Paths = ReadonlyMap<string, ReadonlyMap<string, number>>
@@ -53,8 +54,8 @@ export class Directory {
   private readonly store: Store
   private readonly rows: CountRows
   private readonly tenants = new Map<string, Tenant>()
-  /** Differences that belong to the batch being filled, by key. */
-  private staged = new Map<string, { tenant: string; path: string; type: string; difference: number }>()
+  /** Differences that belong to the batch being filled, by tenant, path and type. */
+  private staged = new Map<string, Map<string, Map<string, number>>>()
   /** Whether the batch flushed last took away the last entity of a path and type: until it is durable, what is gone may come back. */
   emptied = false
 
@@ -65,28 +66,29 @@ export class Directory {
 
   /** Notes that a staged record makes or removes one. */
   count(tenant: string, path: string, type: string, difference: 1 | -1): void {
-    const key = `${tenant}\0${path}\0${type}`
-    const entry = this.staged.get(key)
-    if (entry) entry.difference += difference
-    else this.staged.set(key, { tenant, path, type, difference })
+    const types = nested(nested(this.staged, tenant), path)
+    types.set(type, (types.get(type) ?? 0) + difference)
   }
 
   /** Adds the counts that have changed to the batch that is about to be written. */
   flush(batch: Batch): void {
     this.emptied = false
     if (this.staged.size === 0) return
-    for (const { tenant, path, type, difference } of this.staged.values()) {
-      if (difference === 0) continue
-      const total = this.known(tenant, path, type) + difference
-      const entry = this.tenant(tenant)
-      entry.changed = true
-      this.remember(entry, path, type, total)
-      const key = this.rows.key(tenant, path, type)
-      if (total > 0) batch.put(key, encodeNumber(total))
-      else batch.del(key)
-      if (total === 0) this.emptied = true
-    }
+    for (const [tenant, paths] of this.staged)
+      for (const [path, types] of paths)
+        for (const [type, difference] of types) if (difference !== 0) this.write(batch, tenant, path, type, difference)
     this.staged = new Map()
+  }
+
+  private write(batch: Batch, tenant: string, path: string, type: string, difference: number): void {
+    const total = this.known(tenant, path, type) + difference
+    const entry = this.tenant(tenant)
+    entry.changed = true
+    this.remember(entry, path, type, total)
+    const key = this.rows.key(tenant, path, type)
+    if (total > 0) batch.put(key, encodeNumber(total))
+    else batch.del(key)
+    if (total === 0) this.emptied = true
   }
 
   /** The tenant's paths with their counts, if they are in memory; else undefined, and `load` brings them. */
