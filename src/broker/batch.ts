@@ -34,7 +34,7 @@ export class BatchOperations {
     })
   }
 
-  /** `POST /v2/op/notify`: the sender cannot react to what could not be stored, so it is not told, unless nobody could try. */
+  /** `POST /v2/op/notify`: the sender is not told of what the rules refuse, but of what was not, or perhaps not, made durable. */
   notify(scope: Scope, items: readonly BatchItem[], origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
     const requests = items.map(item => requestOf('append', item, scope, options, origin))
@@ -42,7 +42,7 @@ export class BatchOperations {
       const failure = outcomes.find(
         refusal => refusal?.kind === 'Unavailable' || refusal?.kind === 'InternalServerError',
       )
-      onResult(failure?.kind === 'Unavailable' ? refused(failure) : done)
+      onResult(failure ? refused(failure) : done)
     })
   }
 

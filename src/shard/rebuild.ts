@@ -147,7 +147,6 @@ function decoded(key: Buffer): string {
     case attributes:
       return `attribute counts ${JSON.stringify(parseAttributeCountKey(key))}`
     default: {
-      // Three texts, as the key of an id is.
       const { tenant, path, type } = parseDirectoryKey(key)
       return `directory ${JSON.stringify({ tenant, path, type })}`
     }
