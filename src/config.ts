@@ -36,6 +36,14 @@ export interface Config {
   }
   /** How often entities past their time are removed. */
   readonly expiryIntervalMs: number
+  readonly queries: {
+    /** Memory for views; 0: there are none. */
+    readonly viewBytesMax: number
+    /** After which a query is given up. */
+    readonly scanDeadlineMs: number
+    /** Entities that one query may look into. */
+    readonly scanRowsMax: number
+  }
   readonly logLevel: LogLevel
 }
 
@@ -130,6 +138,8 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
   return lines
 }
 
+const bytesPerMb = 1024 * 1024
+
 function configOf(values: Values): Config {
   const { https, key, cert, ipv4, ipv6 } = values
   return Object.freeze({
@@ -146,6 +156,11 @@ function configOf(values: Values): Config {
     tenants: values.multiservice,
     store: Object.freeze({ directory: values.dataDir, durability: values.durability }),
     expiryIntervalMs: values.expiryInterval,
+    queries: Object.freeze({
+      viewBytesMax: values.viewMemory * bytesPerMb,
+      scanDeadlineMs: values.scanDeadline,
+      scanRowsMax: values.scanRows,
+    }),
     logLevel: values.logLevel,
   })
 }

@@ -79,6 +79,7 @@ t.test('without any option the configuration is the default one', async t => {
     tenants: false,
     store: { directory: './data', durability: 'sync' },
     expiryIntervalMs: 1000,
+    queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
     logLevel: 'WARN',
   })
 })
@@ -86,7 +87,8 @@ t.test('without any option the configuration is the default one', async t => {
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
-    '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 -logLevel info'
+    '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 ' +
+    '-viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel info'
   t.same(config(argv.split(' ')), {
     http: {
       server: 'node',
@@ -101,6 +103,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     tenants: true,
     store: { directory: '/d', durability: 'os' },
     expiryIntervalMs: 50,
+    queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
     logLevel: 'INFO',
   })
   t.equal(config(['-ipv4']).http.family, 'ipv4')

@@ -92,6 +92,30 @@ const storage = {
   ),
 }
 
+const queries = {
+  viewMemory: option(
+    'VIEW_MEMORY',
+    whole(0, 1048576, 'MB'),
+    256,
+    'now',
+    'Memory for views, which answer filters and orders without reading entities. 0: no views, every filter is a scan.',
+  ),
+  scanDeadline: option(
+    'SCAN_DEADLINE',
+    whole(1, 3600000, 'ms'),
+    30000,
+    'now',
+    'A query that takes longer is answered 503. Raising it lets slow queries work for clients that may have gone.',
+  ),
+  scanRows: option(
+    'SCAN_ROWS',
+    whole(1),
+    10000000,
+    'now',
+    'A query that would have to look into more entities is refused. Raising it makes longer scans possible.',
+  ),
+}
+
 const notifications = {
   notificationMode: option('NOTIF_MODE', kinds.notificationMode, 'transient', 'later', 'How notifications are sent.'),
   notifFlowControl: option(
@@ -175,12 +199,13 @@ const legacy = {
 export const sections: Readonly<Record<string, Readonly<Record<string, Option<unknown>>>>> = {
   'Network and server': network,
   Storage: storage,
+  Queries: queries,
   'Notifications and forwarding': notifications,
   'Logging, statistics and process': logging,
   'Legacy, ignored with a warning': legacy,
 }
 
-export const options = { ...network, ...storage, ...notifications, ...logging, ...legacy }
+export const options = { ...network, ...storage, ...queries, ...notifications, ...logging, ...legacy }
 
 export type OptionName = keyof typeof options
 

@@ -21,6 +21,7 @@ export interface LocalNodeOptions {
   readonly server?: HttpServer
   readonly tenants?: boolean
   readonly expiryIntervalMs?: number
+  readonly queries?: Partial<Config['queries']>
   readonly surroundings?: Partial<Surroundings>
 }
 
@@ -83,7 +84,7 @@ export async function startLocalNode(
   t: Teardown & { fail(message: string): unknown },
   options: LocalNodeOptions = {},
 ): Promise<LocalNode> {
-  const { server = 'node', tenants = true, expiryIntervalMs = 20, surroundings } = options
+  const { server = 'node', tenants = true, expiryIntervalMs = 20, queries, surroundings } = options
   const config: Config = {
     http: {
       server,
@@ -98,6 +99,7 @@ export async function startLocalNode(
     tenants,
     store: { directory: tempDir(t), durability: 'os' },
     expiryIntervalMs,
+    queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
     logLevel: 'ERROR',
   }
   const { logger, errors } = errorsOnly()
