@@ -82,6 +82,15 @@ export const isAnswer = (image: Buffer): boolean => (image[1]! & flagAsIs) !== 0
 export const imageType = (image: Buffer): string =>
   image.toString('latin1', headBytes, headBytes + image.readUInt16BE(34))
 
+/** The id stands first in the JSON. */
+export function imageId(image: Buffer): string {
+  const from = image.readUInt32BE(30) + '{"id":"'.length
+  const id = image.toString('latin1', from, image.indexOf(quote, from))
+  return id.includes('\\') ? JSON.parse(`"${id}"`) : id
+}
+
+const quote = 0x22
+
 /** The hybrid stamp of the entity's creation. */
 export const imageCreated = (image: Buffer): number => image.readDoubleBE(2)
 
@@ -103,19 +112,22 @@ interface StoredAttribute {
   readonly metadata: Readonly<Record<string, Metadata>>
 }
 
-/** The entity of an image. */
-export function decodeImage(image: Buffer): Entity {
+/** The entity of an image; with `isWanted` only the attributes that it names. */
+export function decodeImage(image: Buffer, isWanted?: (name: string, type: string) => boolean): Entity {
   assert.equal(image[0], version, 'an image of an unknown version')
   const jsonAt = image.readUInt32BE(30)
   const json = JSON.parse(image.toString('utf8', jsonAt)) as Record<string, unknown>
   const attributes = new Map<string, Attribute>()
+  let count = 0
   let at = headBytes + image.readUInt16BE(34) + image.readUInt16BE(36)
   for (const name of Object.keys(json)) {
     if (name === 'id' || name === 'type') continue
-    attributes.set(name, attributeOf(json[name] as StoredAttribute, image, at))
+    const stored = json[name] as StoredAttribute
+    if (!isWanted || isWanted(name, stored.type)) attributes.set(name, attributeOf(stored, image, at))
     at += timesBytes
+    count++
   }
-  assert.equal(attributes.size, image.readUInt32BE(26), 'an image whose attributes do not match their times')
+  assert.equal(count, image.readUInt32BE(26), 'an image whose attributes do not match their times')
   if (image[1]! & flagHidden) {
     const hidden = JSON.parse(image.toString('utf8', at + timesBytes, jsonAt)) as StoredAttribute
     attributes.set(expiryAttribute, attributeOf(hidden, image, at))

@@ -23,6 +23,8 @@ import type { Shards } from './messages.js'
 import type { Chance, Clock, Logger } from './ports.js'
 import { Expiry } from './shard/expiry.js'
 import type { ShardRecord } from './shard/record.js'
+import { ThreadScanner } from './shard/scan-thread.js'
+import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
@@ -32,6 +34,9 @@ const placementDefault = { shards: 256, spread: 16 }
 
 /** How long requests in flight are waited for when the node stops. */
 const drainMs = 5_000
+
+/** What the reader thread runs. */
+const readerEntry = new URL('./reader.js', import.meta.url)
 
 export interface Surroundings {
   readonly clock: Clock
@@ -65,7 +70,21 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     onFailure(failure)
   }
   const { betweenRecords } = surroundings
-  const local = new LocalShards(store, shardMap, clock, stamps, shardLimitsDefault, onStoreFailure, betweenRecords)
+  const scanner = store.shared
+    ? new ThreadScanner(readerEntry, store.shared, shardMap.placement)
+    : new StepwiseScanner(store, shardMap, clock)
+  const local = new LocalShards({
+    store,
+    shardMap,
+    clock,
+    stamps,
+    logger,
+    scanner,
+    limits: shardLimitsDefault,
+    queries: config.queries,
+    onFailure: onStoreFailure,
+    through: betweenRecords,
+  })
   const shards = surroundings.between?.(local) ?? local
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs)
   const client = new ShardClient(shards, shardMap)
@@ -96,6 +115,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       await front.close(drainMs)
       await expiry.stop()
       await local.drain()
+      await scanner.close()
       await store.close()
     },
   }

@@ -46,6 +46,21 @@ export interface Cursor {
   close(): Promise<void>
 }
 
+/** What can be read of a store. */
+export interface StoreReader {
+  get(key: Uint8Array): Buffer | undefined
+  /** As `get`, for several keys at once; same order, same length. */
+  getMany(keys: readonly Uint8Array[]): (Buffer | undefined)[]
+  /** `withKeys` false: keys may be left out, empty, which is cheaper. */
+  cursor(range: Range, withKeys?: boolean): Cursor
+}
+
+/** An open store as it is handed to a thread. */
+export interface SharedStore {
+  readonly kind: 'rocksdb'
+  readonly handle: bigint
+}
+
 /** Changes to be made durable together, all or none. Reusable: `clear` makes it empty again. */
 export interface Batch {
   /** Copies both: the buffers stay the caller's. */
@@ -62,13 +77,11 @@ export interface Batch {
  * Reads see every batch whose commit has ended, and of the one in flight all or nothing: who must know keeps what it has
  * staged in memory until `onDone`. A failed commit leaves its outcome unknown, and the store refuses every later one with the same error.
  */
-export interface Store {
+export interface Store extends StoreReader {
   /** What it is, for logs: `rocksdb`, `level`, `memory`. */
   readonly name: string
-  get(key: Uint8Array): Buffer | undefined
-  /** As `get`, for several keys at once; same order, same length. */
-  getMany(keys: readonly Uint8Array[]): (Buffer | undefined)[]
-  cursor(range: Range): Cursor
+  /** What another thread of this process needs to read the store; undefined when only this one can. */
+  readonly shared: SharedStore | undefined
   batch(): Batch
   /**
    * Makes the batch durable as the store's durability says and then calls `onDone`, with the error if it failed.

@@ -48,7 +48,7 @@ export function compareSortValues(
 }
 
 /** `orderBy=geo:distance` counts as the only key and in this direction (entities.md §9.3). */
-const isByDistance = (keys: readonly OrderKey[]): boolean =>
+export const isByDistance = (keys: readonly OrderKey[]): boolean =>
   keys.length === 1 && keys[0]!.name === 'geo:distance' && !keys[0]!.descending
 
 /** Metres from the point of a `near`; without one all are equal, and the order is that of creation. */

@@ -40,8 +40,14 @@ export function matchesQuery(query: Query, entity: Entity, path: string): boolea
 export const conjuncts = (query: Query): readonly Statement[] => query.statements
 
 /** Whether one statement holds for the entity (entities.md §7.4). */
-export function matchesStatement(statement: Statement, entity: Entity, path: string): boolean {
-  const target = targetOf(statement.path, entity, path)
+export const matchesStatement = (statement: Statement, entity: Entity, path: string): boolean =>
+  holdsFor(statement, targetOf(statement.path, entity, path))
+
+/** What a statement looks at; undefined: there is nothing. */
+export type Target = Json | Several | undefined
+
+/** Whether a statement holds for its target. */
+export function holdsFor(statement: Statement, target: Target): boolean {
   if (statement.operator === 'NotExists') return target === undefined
   if (target === undefined) return false
   const fits =
@@ -50,7 +56,7 @@ export function matchesStatement(statement: Statement, entity: Entity, path: str
 }
 
 /** The targets of a path that runs through arrays of objects; never empty. */
-class Several {
+export class Several {
   readonly values: readonly Json[]
 
   constructor(values: readonly Json[]) {
@@ -58,7 +64,8 @@ class Several {
   }
 }
 
-function targetOf(path: Path, entity: Entity, servicePath: string): Json | Several | undefined {
+/** What a path leads to in the entity, which lives in the service path. A date is its epoch seconds. */
+export function targetOf(path: Path, entity: Entity, servicePath: string): Target {
   if (path.metadata === undefined && path.builtin) return builtinOf(path.builtin, entity, servicePath)
   const attribute = entity.attributes.get(path.attribute)
   if (!attribute) return undefined

@@ -318,6 +318,12 @@ export const refusals = {
     kind: 'RequestEntityTooLarge',
     description: `entity size: ${bytes}, max size supported: ${bytesMax}`,
   }),
+  scanTooLarge: (rows: number, max: number): Refusal =>
+    bad(`the query has to look into ${rows} entities, more than ${max}: narrow it by id, type or service path`),
+  scanTooLong: (ms: number): Refusal => ({
+    kind: 'Unavailable',
+    description: `the query has taken longer than ${ms} ms: narrow it by id, type or service path`,
+  }),
   unavailable: (detail: string): Refusal => ({ kind: 'Unavailable', description: detail }),
   failure: (detail: string): Refusal => ({ kind: 'InternalServerError', description: detail }),
 } as const

@@ -113,6 +113,13 @@ export class ShardMap {
     return (base + Math.imul(stride, step)) & (this.placement.shards - 1)
   }
 
+  /** Every shard in which the entities of a tenant and path may be, in no order. */
+  shardsOf(tenant: string, path: string): readonly number[] {
+    const { base, stride } = this.scope(tenant, path)
+    const { shards, spread } = this.placement
+    return Array.from({ length: spread }, (_, step) => (base + Math.imul(stride, step)) & (shards - 1))
+  }
+
   private scope(tenant: string, path: string): { readonly base: number; readonly stride: number } {
     const key = `${tenant}\0${path}`
     const known = this.scopes.get(key)

@@ -6,6 +6,8 @@
 //
 // On one node this is also the log: a record is appended by being part of the batch, and RocksDB's own WAL is where it is kept.
 
+import type { Entity } from '../domain/entity.js'
+import { decodeImage } from '../image.js'
 import type { Batch, Clock, Store } from '../ports.js'
 import { apply } from './apply.js'
 import type { Directory } from './directory.js'
@@ -15,10 +17,10 @@ import type { ShardRecord } from './record.js'
 /** Where records go to become durable. */
 export interface RecordLog {
   /**
-   * Makes a record durable and applies it; `row` is the whole row of its id afterwards, `key` that row's key. Gives the number of the commit that
-   * carries it.
+   * Makes a record durable and applies it; `row` is the whole row of its id afterwards, `key` that row's key, `after` the entity (undefined:
+   * it was deleted). Gives the number of the commit that carries it.
    */
-  append(record: ShardRecord, key: Buffer, row: Buffer | undefined): number
+  append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number
   /** Calls back when commit number `commit` is durable, with the failure if its outcome is unknown. */
   afterCommit(commit: number, onDurable: Waiter): void
   /** The number of the last commit that is durable: what belongs to a later one is still staged. */
@@ -27,11 +29,19 @@ export interface RecordLog {
 
 export type Waiter = (failure?: Error) => void
 
+/** Told of every change once it is durable, in order, before anybody who waits for it. */
+export type Follower = (record: ShardRecord, after: Entity | undefined) => void
+
 /** One batch being filled, or on its way. */
 interface Filling {
   readonly batch: Batch
+  records: ShardRecord[]
+  /** The entity after each record. */
+  entities: (Entity | undefined)[]
   waiters: Waiter[]
 }
+
+const emptyFilling = (store: Store): Filling => ({ batch: store.batch(), records: [], entities: [], waiters: [] })
 
 export class GroupCommit implements RecordLog {
   durable = 0
@@ -42,6 +52,7 @@ export class GroupCommit implements RecordLog {
   private readonly lastStamp: () => number
   private readonly onFailure: (failure: Error) => void
   private readonly through: (record: ShardRecord) => ShardRecord
+  private readonly followers: Follower[] = []
   /** Number of the batch being filled. The one in flight, if any, is the number before. */
   private number = 1
   private filling: Filling
@@ -68,8 +79,8 @@ export class GroupCommit implements RecordLog {
     this.lastStamp = lastStamp
     this.onFailure = onFailure
     this.through = through
-    this.filling = { batch: store.batch(), waiters: [] }
-    this.flying = { batch: store.batch(), waiters: [] }
+    this.filling = emptyFilling(store)
+    this.flying = emptyFilling(store)
   }
 
   /** Why nothing is taken any more; undefined while all is well. */
@@ -77,8 +88,15 @@ export class GroupCommit implements RecordLog {
     return this.failure
   }
 
-  append(record: ShardRecord, key: Buffer, row: Buffer | undefined): number {
-    apply(this.through(record), key, row, this.filling.batch, this.directory, this.attributes)
+  follow(follower: Follower): void {
+    this.followers.push(follower)
+  }
+
+  append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
+    const logged = this.through(record)
+    apply(logged, key, row, this.filling.batch, this.directory, this.attributes)
+    this.filling.records.push(logged)
+    this.filling.entities.push(logged === record ? after : logged.image && decodeImage(logged.image))
     this.schedule()
     return this.number
   }
@@ -127,9 +145,13 @@ export class GroupCommit implements RecordLog {
     this.inFlight = false
     if (error) return this.fail(error)
     this.durable++
-    const { waiters } = flown
+    const { waiters, records, entities } = flown
     flown.waiters = []
+    flown.records = []
+    flown.entities = []
     flown.batch.clear()
+    for (const follower of this.followers)
+      for (let at = 0; at < records.length; at++) follower(records[at]!, entities[at])
     for (const waiter of waiters) waiter()
     if (this.filling.batch.length > 0) this.schedule()
   }

@@ -139,6 +139,12 @@ export function parseEntityKey(key: Buffer): EntityKey {
   return { shard: reader.u16(), tenant: reader.text(), path: reader.text(), id: reader.text() }
 }
 
+/** The rows of one shard: of a tenant, or of one path of it. */
+export function entityRange(shard: number, tenant: string, path?: string): Range {
+  const start = writer.begin(prefix.entity).u16(shard).text(tenant)
+  return under((path === undefined ? start : start.text(path)).key())
+}
+
 export const allEntities = (): Range => under(Buffer.from([prefix.entity]))
 
 /** First byte of a row of several images; an image begins with its version, which is far below. */
@@ -175,10 +181,20 @@ export function decodeRow(row: Buffer): Buffer[] {
 export const typeKey = (tenant: string, path: string, type: string, created: number, shard: number): Buffer =>
   writer.begin(prefix.type).text(tenant).text(path).text(type).positive(created).u16(shard).key()
 
-/** The type index of one type in one path, from a creation stamp on. */
-export function typeRange(tenant: string, path: string, type: string, fromCreated = 0): Range {
+const zero = Buffer.alloc(1)
+
+/** A position in the type index of one type in one path. */
+export interface TypePosition {
+  readonly created: number
+  readonly shard: number
+}
+
+/** The type index of one type in one path, all of it or what comes after a position. */
+export function typeRange(tenant: string, path: string, type: string, after?: TypePosition): Range {
   const all = under(writer.begin(prefix.type).text(tenant).text(path).text(type).key())
-  return fromCreated === 0 ? all : { gte: typeKey(tenant, path, type, fromCreated, 0), lt: all.lt }
+  if (!after) return all
+  // The first key behind another is that one and a zero byte.
+  return { gte: Buffer.concat([typeKey(tenant, path, type, after.created, after.shard), zero]), lt: all.lt }
 }
 
 export interface TypeKey {

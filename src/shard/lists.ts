@@ -1,97 +1,110 @@
 // Lists: a page of the entities that a selection means, in order of creation or by keys, and how many there are.
 //
-// A list reads the store only: it waits for the commit in flight, so that it tells nothing that may yet be lost. The plan is the
-// narrowest that answers: named ids are looked up one by one; when identity alone decides and no id is excluded, counts come
-// from the directory and only the page is read; anything else walks the places of the paths and types that may be meant, looks into the
-// entities, and keeps what fits. A walk is made of short steps between which the event loop has its turn.
+// A list tells nothing that may yet be lost: it waits for the commit in flight. The plan is the narrowest that answers:
+//
+//   ids are named                          each is looked up
+//   identity decides, every id is meant    counts come from the directory, the page from the type index
+//   few entities may be meant              each is looked into
+//   views can tell                         they do (views/search), built first if need be
+//   else                                   a scan looks into everything, elsewhere if it can (scans)
 
 import type { Json } from '../domain/json.js'
-import { compareSortValues, type OrderKey, sortValues } from '../domain/order.js'
+import { compareSortValues } from '../domain/order.js'
+import { type Refusal, refusals } from '../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
-import {
-  isAboutIdentity,
-  mayMeanType,
-  meansAllIds,
-  meansContent,
-  meansIdentity,
-  namedIds,
-} from '../domain/selection.js'
-import { decodeImage, imageCreated, imageType } from '../image.js'
+import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } from '../domain/selection.js'
+import { imageCreated, imageType } from '../image.js'
 import type { Found, ListRequest, ShardReply } from '../messages.js'
 import type { Clock, Store } from '../ports.js'
+import type { Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
 import type { Directory, Paths } from './directory.js'
 import { decodeRow, entityKey } from './layout.js'
 import { type Lookup, pathsLookedUpMax } from './lookup.js'
-import { type Place, type PlaceRange, Places } from './places.js'
+import { fetchFound, imagesAt, Matches, valuesIfMeant } from './matches.js'
+import { type CountedRange, type HeadSource, type Place, Places } from './places.js'
+import type { Scanner } from './scans.js'
+import { layoutFor, search } from './views/search.js'
+import type { Layout } from './views/table.js'
+import type { Views } from './views/views.js'
 
 type OnReply = (reply: ShardReply) => void
 
 /** Entities looked into per step: some 0.7 ms. */
 const entitiesPerStep = 64
+/** Up to so many entities are looked into at once rather than by views: some 3 ms. */
+const walkedMax = 256
+/** Pages up to this size are read through the actors, which keeps their entities in memory. */
+const pageOfActorsMax = 100
+/** Lists that wait for a scan or a view; beyond, a list is turned away. */
+const scansMax = 100
 
-/** An entity that fits, as far as it must be remembered until the page is cut. */
-interface Match {
-  readonly place: Place
-  readonly values: readonly (Json | undefined)[]
+export interface QueryLimits {
+  /** After which a list is given up. */
+  readonly scanDeadlineMs: number
+  /** Entities that one list may look into. */
+  readonly scanRowsMax: number
+}
+
+/** What lists are made from. */
+export interface ListSources {
+  readonly store: Store
+  readonly commit: GroupCommit
+  readonly directory: Directory
+  readonly shardMap: ShardMap
+  readonly lookup: Lookup
+  readonly actors: Actors
+  readonly heads: HeadSource
+  readonly views: Views
+  readonly scanner: Scanner
+  readonly clock: Clock
 }
 
 export class Lists {
-  private readonly store: Store
-  private readonly commit: GroupCommit
-  private readonly directory: Directory
-  private readonly shardMap: ShardMap
-  private readonly lookup: Lookup
-  private readonly clock: Clock
+  private readonly from: ListSources
+  private readonly limits: QueryLimits
+  private scans = 0
 
-  constructor(
-    store: Store,
-    commit: GroupCommit,
-    directory: Directory,
-    shardMap: ShardMap,
-    lookup: Lookup,
-    clock: Clock,
-  ) {
-    this.store = store
-    this.commit = commit
-    this.directory = directory
-    this.shardMap = shardMap
-    this.lookup = lookup
-    this.clock = clock
+  constructor(sources: ListSources, limits: QueryLimits) {
+    this.from = sources
+    this.limits = limits
   }
 
   list(request: ListRequest, onReply: OnReply): void {
-    this.commit.afterFlight(failure => {
-      if (failure) return onReply({ kind: 'failed', reason: failure.message })
-      this.page(request).then(
-        page => this.commit.afterFlight(late => onReply(late ? { kind: 'failed', reason: late.message } : page)),
-        (error: Error) => onReply({ kind: 'failed', reason: error.message }),
-      )
+    const { commit } = this.from
+    const fail = (error: Error): void => onReply({ kind: 'failed', reason: error.message })
+    commit.afterFlight(failure => {
+      if (failure) return fail(failure)
+      this.page(request).then(page => commit.afterFlight(late => (late ? fail(late) : onReply(page))), fail)
     })
   }
 
   private async page(request: ListRequest): Promise<ShardReply> {
     const { tenant, selection, order, offset, limit } = request
-    const known = await this.directory.load(tenant)
+    const { directory } = this.from
+    const known = directory.paths(tenant) ?? (await directory.load(tenant))
     const ids = namedIds(selection)
     if (ids) return this.pageOfIds(request, ids, known)
     const ranges = rangesOf(request, known)
-    if (!isAboutIdentity(selection) || !meansAllIds(selection) || order.length > 0) return this.walked(request, ranges)
     const total = ranges.reduce((sum, range) => sum + range.count, 0)
-    const places = limit === 0 || offset >= total ? [] : await this.places(tenant, ranges, offset, limit)
-    return { kind: 'listed', entities: this.fetch(tenant, places), total }
+    if (isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0) {
+      const places = limit === 0 || offset >= total ? [] : await this.places(tenant, ranges, offset, limit)
+      return { kind: 'listed', entities: this.fetch(tenant, places), total }
+    }
+    return total <= walkedMax ? this.walked(request, ranges) : this.filtered(request, ranges, total)
   }
 
   /** Few ids are looked up one by one and put in order. */
   private async pageOfIds(request: ListRequest, ids: ReadonlySet<string>, known: Paths): Promise<ShardReply> {
     const { tenant, paths, selection, order, offset, limit } = request
+    const { store, shardMap, lookup } = this.from
     const found: (Found & { readonly values: readonly (Json | undefined)[] })[] = []
     for (const id of ids) {
       const few = known.size <= pathsLookedUpMax
-      const candidates = few ? [...known.keys()] : ['/', ...(await this.lookup.indexed(tenant, id))]
+      const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
       const covered = candidates.filter(path => anyCoversPath(paths, path))
-      const keys = covered.map(path => entityKey(this.shardMap.shardOf(tenant, path, id), tenant, path, id))
-      for (const [index, row] of this.store.getMany(keys).entries())
+      const keys = covered.map(path => entityKey(shardMap.shardOf(tenant, path, id), tenant, path, id))
+      for (const [index, row] of store.getMany(keys).entries())
         for (const image of row ? decodeRow(row) : []) {
           if (!meansIdentity(selection, id, imageType(image))) continue
           const path = covered[index] as string
@@ -104,8 +117,14 @@ export class Lists {
   }
 
   /** The places from `offset` on, `limit` at most. */
-  private async places(tenant: string, ranges: readonly PlaceRange[], offset: number, limit: number): Promise<Place[]> {
-    const places = new Places(this.store, this.clock, tenant, ranges)
+  private async places(
+    tenant: string,
+    ranges: readonly CountedRange[],
+    offset: number,
+    limit: number,
+  ): Promise<Place[]> {
+    const { store, heads, clock } = this.from
+    const places = new Places(store, heads, clock, tenant, ranges)
     try {
       await places.skip(offset)
       return await places.next(limit)
@@ -114,70 +133,110 @@ export class Lists {
     }
   }
 
-  /** Looks into every entity that may be meant. */
-  private async walked(request: ListRequest, ranges: readonly PlaceRange[]): Promise<ShardReply> {
-    const { tenant, selection, order, offset, limit } = request
-    const places = new Places(this.store, this.clock, tenant, ranges)
-    const matches: Match[] = []
-    let total = 0
+  /** Looks into every entity that may be meant, of few. */
+  private async walked(request: ListRequest, ranges: readonly CountedRange[]): Promise<ShardReply> {
+    const { tenant, selection } = request
+    const { store, heads, clock } = this.from
+    const places = new Places(store, heads, clock, tenant, ranges)
+    const matches = new Matches(request)
     try {
       for (;;) {
         const step = await places.next(entitiesPerStep)
         const meant = step.filter(({ id, type }) => meansIdentity(selection, id, type))
-        for (const { place, image } of this.images(tenant, meant)) {
+        for (const { place, image } of imagesAt(store, tenant, meant)) {
           const values = valuesIfMeant(request, image, place.path)
-          if (!values) continue
-          // In order of creation the page is full when it is full; by keys the first may come last.
-          if (order.length > 0 || (total >= offset && total < offset + limit)) matches.push({ place, values })
-          total++
+          if (values) matches.add({ place, values })
         }
         if (step.length < entitiesPerStep) break
-        await new Promise<void>(resolve => this.clock.endOfTick(resolve))
+        await this.breathe()
       }
     } finally {
       await places.close()
     }
-    const page = order.length > 0 ? cut(matches, order, offset, limit) : matches
-    const pageOf = page.map(({ place }) => place)
-    return { kind: 'listed', entities: this.fetch(tenant, pageOf), total }
+    return { kind: 'listed', entities: fetchFound(store, tenant, matches.page()), total: matches.total }
   }
 
-  private fetch(tenant: string, places: readonly Place[]): Found[] {
-    return this.images(tenant, places).map(({ place, image }) => ({ path: place.path, image }))
+  /** Answers from views, or from a scan, within the time that a query has. */
+  private filtered(request: ListRequest, ranges: readonly CountedRange[], rows: number): Promise<ShardReply> {
+    const layout = layoutFor(request)
+    const { tenant } = request
+    if (layout && this.from.views.tables(tenant, ranges, layout)) return this.viewed(request, ranges, layout, rows)
+    const { scanRowsMax, scanDeadlineMs } = this.limits
+    if (rows > scanRowsMax) return Promise.resolve(refuse(refusals.scanTooLarge(rows, scanRowsMax)))
+    if (this.scans >= scansMax) return Promise.resolve({ kind: 'busy' })
+    this.scans++
+    const answer = this.prepared(request, ranges, layout).then(ready =>
+      ready && layout ? this.viewed(request, ranges, layout, rows) : this.scanned(request, ranges, rows),
+    )
+    const ended = answer.finally(() => this.scans--)
+    return this.inTime(ended, refuse(refusals.scanTooLong(scanDeadlineMs)))
   }
 
-  /** The images of places; one that has gone meanwhile is left out. */
-  private images(tenant: string, places: readonly Place[]): { readonly place: Place; readonly image: Buffer }[] {
-    const rows = this.store.getMany(places.map(({ shard, path, id }) => entityKey(shard, tenant, path, id)))
-    return places.flatMap((place, index) => {
-      const row = rows[index]
-      const image = row && decodeRow(row).find(candidate => imageType(candidate) === place.type)
-      return image ? [{ place, image }] : []
+  /** Builds the views that are wanted; false when there cannot be any. */
+  private async prepared(
+    { tenant }: ListRequest,
+    ranges: readonly CountedRange[],
+    layout: Layout | undefined,
+  ): Promise<boolean> {
+    const { views, commit } = this.from
+    if (!layout || !(await views.prepare(tenant, ranges, layout))) return false
+    // Views follow what is durable: with nothing in flight, the store says the same.
+    await new Promise<void>(resolve => commit.afterFlight(() => resolve()))
+    return true
+  }
+
+  private async viewed(
+    request: ListRequest,
+    ranges: readonly CountedRange[],
+    layout: Layout,
+    rows: number,
+  ): Promise<ShardReply> {
+    const { views, store } = this.from
+    const tables = views.tables(request.tenant, ranges, layout)
+    const searched = tables && (await search(request, ranges, tables, store, () => this.breathe()))
+    if (!searched) return this.scanned(request, ranges, rows)
+    return { kind: 'listed', entities: this.fetch(request.tenant, searched.places), total: searched.total }
+  }
+
+  private async scanned(request: ListRequest, ranges: readonly CountedRange[], rows: number): Promise<ShardReply> {
+    const { scanRowsMax, scanDeadlineMs } = this.limits
+    if (rows > scanRowsMax) return refuse(refusals.scanTooLarge(rows, scanRowsMax))
+    const paths = [...new Set(ranges.map(({ path }) => path))]
+    return this.from.scanner.list({ request, paths, deadlineMs: scanDeadlineMs })
+  }
+
+  /** The answer, or the other when the time of a query is over. */
+  private inTime(answer: Promise<ShardReply>, otherwise: ShardReply): Promise<ShardReply> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.from.clock.after(this.limits.scanDeadlineMs, () => resolve(otherwise))
+      answer.then(resolve, reject).finally(cancel)
     })
   }
+
+  /** The entities of a page. */
+  private fetch(tenant: string, places: readonly Place[]): Found[] {
+    const { store, actors, commit } = this.from
+    if (places.length > pageOfActorsMax) return fetchFound(store, tenant, places)
+    return places.flatMap(place => {
+      const { shard, path, id, type } = place
+      const actor = actors.load(shard, tenant, path, id)
+      // What is staged may yet be lost.
+      if (actor.stagedIn > commit.durable) return fetchFound(store, tenant, [place])
+      const variant = actor.variant(type)
+      return variant ? [{ path, image: variant.image }] : []
+    })
+  }
+
+  private breathe(): Promise<void> {
+    return new Promise(resolve => this.from.clock.endOfTick(resolve))
+  }
 }
 
-/** What an entity is ordered by, if its content is meant; undefined if it is not. Identity has been looked at. */
-function valuesIfMeant(
-  { selection, order }: ListRequest,
-  image: Buffer,
-  path: string,
-): readonly (Json | undefined)[] | undefined {
-  if (order.length === 0 && isAboutIdentity(selection)) return noValues
-  const entity = decodeImage(image)
-  return meansContent(selection, entity, path) ? sortValues(order, entity, path, selection.geo) : undefined
-}
-
-const noValues: readonly (Json | undefined)[] = []
-
-/** The page by keys; ties in order of creation, in which the matches came. */
-function cut(matches: Match[], order: readonly OrderKey[], offset: number, limit: number): Match[] {
-  return matches.sort((a, b) => compareSortValues(order, a.values, b.values)).slice(offset, offset + limit)
-}
+const refuse = (refusal: Refusal): ShardReply => ({ kind: 'refused', refusal })
 
 /** The parts of the type index that a list is about, each with its number of entities. */
-function rangesOf({ paths, selection }: ListRequest, known: Paths): (PlaceRange & { readonly count: number })[] {
-  const ranges: (PlaceRange & { readonly count: number })[] = []
+function rangesOf({ paths, selection }: ListRequest, known: Paths): CountedRange[] {
+  const ranges: CountedRange[] = []
   for (const [path, counts] of known) {
     if (!anyCoversPath(paths, path)) continue
     for (const [type, count] of counts) if (mayMeanType(selection, type)) ranges.push({ path, type, count })

@@ -1,11 +1,13 @@
 // Where entities stand in the order of creation: the type index, path by path and type by type, merged.
 //
 // Each path and type is a stream in order of creation; the merge takes the earliest of their heads (created, then shard: total, and
-// stable while entities come and go). Index rows are read in portions, and after each portion the event loop gets its turn, so that a
-// deep offset delays nobody: a list of a million rows is thousands of short steps.
+// stable while entities come and go). A stream begins with what is kept in memory (heads) and goes on in the store. Index rows are read
+// in portions, and after each portion the event loop gets its turn, so that a deep offset delays nobody: a list of a million rows is
+// thousands of short steps.
 
-import type { Clock, Cursor, Row, Store } from '../ports.js'
-import { parseTypeKey, typeRange } from './layout.js'
+import type { Clock, Cursor, StoreReader } from '../ports.js'
+import { Heap } from './heap.js'
+import { parseTypeKey, type TypePosition, typeRange } from './layout.js'
 
 /** The place of one entity in the order of creation, and where to find it. */
 export interface Place {
@@ -22,21 +24,63 @@ export interface PlaceRange {
   readonly type: string
 }
 
+/** A path and type with its number of entities. */
+export interface CountedRange extends PlaceRange {
+  readonly count: number
+}
+
+/** How a range begins. */
+export interface Head {
+  /** The first places. */
+  readonly places: readonly Place[]
+  /** Where the rest begins: behind this position. undefined: there is no more. */
+  readonly rest: TypePosition | undefined
+}
+
+/** The first places of a range, behind a position. */
+export interface HeadScan {
+  readonly tenant: string
+  readonly range: PlaceRange
+  readonly after: TypePosition | undefined
+  readonly count: number
+}
+
+/** Whoever knows how a range begins. */
+export interface HeadSource {
+  head(tenant: string, range: CountedRange): Promise<Head>
+}
+
 /** Index rows per step: some 0.3 ms. */
 const rowsPerStep = 128
+
+/** The first places behind a position, `count` at most; fewer only at the end. */
+export async function readPlaces(store: StoreReader, { tenant, range, after, count }: HeadScan): Promise<Place[]> {
+  const rest = new Rest(store, tenant, range, after)
+  const places: Place[] = []
+  try {
+    while (places.length < count) {
+      const more = await rest.next(count - places.length)
+      if (more.length === 0) break
+      places.push(...more)
+    }
+    return places
+  } finally {
+    await rest.close()
+  }
+}
 
 /** The places of several paths and types, in order of creation, as they stood when each was first looked at. */
 export class Places {
   private readonly clock: Clock
   private readonly streams: readonly Stream[]
   /** Streams with a place to give; undefined before the first look. */
-  private heads: Stream[] | undefined
+  private heads: Heap<Stream> | undefined
   /** Rows read since the event loop had its turn. */
   private sinceBreath = 0
 
-  constructor(store: Store, clock: Clock, tenant: string, ranges: readonly PlaceRange[]) {
+  constructor(store: StoreReader, heads: HeadSource, clock: Clock, tenant: string, ranges: readonly CountedRange[]) {
     this.clock = clock
-    this.streams = ranges.map(range => new Stream(store, tenant, range))
+    this.streams = ranges.map(range => new Stream(store, heads, tenant, range))
   }
 
   /** The next places, `placesMax` at most; fewer only at the end. */
@@ -56,84 +100,110 @@ export class Places {
   }
 
   private async walk(placesMax: number, take: (place: Place) => void): Promise<void> {
+    this.heads ??= await this.open()
     for (let taken = 0; taken < placesMax; taken++) {
-      this.heads ??= await this.open(placesMax)
-      const stream = earliest(this.heads)
+      const stream = this.heads.top
       if (!stream) return
-      take(stream.head as Place)
-      await this.breathe(1)
-      if (stream.advance()) continue
-      if (!(await stream.read(placesMax - taken))) this.heads = this.heads.filter(other => other !== stream)
+      take(stream.place as Place)
+      if (++this.sinceBreath >= rowsPerStep) await this.breathe()
+      if (stream.advance() || (await stream.read(placesMax - taken))) this.heads.replaceTop(stream)
+      else this.heads.pop()
     }
   }
 
-  private async open(wanted: number): Promise<Stream[]> {
-    const heads: Stream[] = []
+  private async open(): Promise<Heap<Stream>> {
+    const heads = new Heap<Stream>(byPlace)
     for (const stream of this.streams) {
-      if (await stream.read(wanted)) heads.push(stream)
-      await this.breathe(rowsPerSeek)
+      if (await stream.open()) heads.push(stream)
+      this.sinceBreath += rowsPerOpening
+      if (this.sinceBreath >= rowsPerStep) await this.breathe()
     }
     return heads
   }
 
-  /** Lets the event loop have its turn when enough has been read since the last time. */
-  private async breathe(rows: number): Promise<void> {
-    this.sinceBreath += rows
-    if (this.sinceBreath < rowsPerStep) return
+  /** Lets the event loop have its turn. */
+  private async breathe(): Promise<void> {
     this.sinceBreath = 0
     await new Promise<void>(resolve => this.clock.endOfTick(resolve))
   }
 }
 
-/** Opening a stream is a seek, which takes as long as reading some rows. */
-const rowsPerSeek = 8
+/** Opening a stream may read from the store, which takes as long as reading some rows. */
+const rowsPerOpening = 8
 
-function earliest(streams: readonly Stream[]): Stream | undefined {
-  let first = streams[0]
-  for (let i = 1; i < streams.length; i++) {
-    const a = streams[i]!.head as Place
-    const b = first!.head as Place
-    if (a.created < b.created || (a.created === b.created && a.shard < b.shard)) first = streams[i]
-  }
-  return first
+function byPlace({ place: a }: Stream, { place: b }: Stream): number {
+  return a!.created - b!.created || a!.shard - b!.shard
 }
 
 /** The places of one path and type. */
 class Stream {
-  /** The place that comes next; undefined before `read` and at the end. */
-  head: Place | undefined
-  private readonly open: () => Cursor
-  private readonly range: PlaceRange
-  private cursor: Cursor | undefined
-  private rows: readonly Row[] = []
+  /** The place that comes next; undefined before `open` and at the end. */
+  place: Place | undefined
+  private readonly openHead: () => Promise<Head>
+  private readonly openRest: (after: TypePosition) => Rest
+  private rest: Rest | undefined
+  private places: readonly Place[] = []
   private at = 0
 
-  constructor(store: Store, tenant: string, range: PlaceRange) {
-    this.range = range
-    this.open = () => store.cursor(typeRange(tenant, range.path, range.type))
+  constructor(store: StoreReader, heads: HeadSource, tenant: string, range: CountedRange) {
+    this.openHead = () => heads.head(tenant, range)
+    this.openRest = after => new Rest(store, tenant, range, after)
   }
 
-  /** Goes on to the next place; false when rows have to be read first. */
+  /** Begins; false when there is nothing. */
+  async open(): Promise<boolean> {
+    const head = await this.openHead()
+    this.places = head.places
+    this.rest = head.rest && this.openRest(head.rest)
+    return this.look() || this.read(rowsPerStep)
+  }
+
+  /** Goes on to the next place; false when places have to be read first. */
   advance(): boolean {
     this.at++
     return this.look()
   }
 
-  /** Reads rows, about as many as are wanted; false at the end. */
+  /** Reads places, about as many as are wanted; false at the end. */
   async read(wanted: number): Promise<boolean> {
-    this.cursor ??= this.open()
-    this.rows = await this.cursor.next(Math.min(Math.max(wanted, 1), rowsPerStep))
+    if (!this.rest) return false
+    this.places = await this.rest.next(Math.min(Math.max(wanted, 1), rowsPerStep))
     this.at = 0
     return this.look()
   }
 
   async close(): Promise<void> {
-    await this.cursor?.close()
+    await this.rest?.close()
   }
 
   private look(): boolean {
-    const row = this.rows[this.at]
-    this.head = row && { ...parseTypeKey(row.key), ...this.range, id: row.value.toString() }
-    return row !== undefined
+    this.place = this.places[this.at]
+    return this.place !== undefined
+  }
+}
+
+/** What the store has of one path and type, behind a position or from the beginning. */
+class Rest {
+  private readonly range: PlaceRange
+  private readonly open: () => Cursor
+  private cursor: Cursor | undefined
+
+  constructor(store: StoreReader, tenant: string, { path, type }: PlaceRange, after: TypePosition | undefined) {
+    this.range = { path, type }
+    this.open = () => store.cursor(typeRange(tenant, path, type, after))
+  }
+
+  /** Some of the next places; none only at the end. */
+  async next(placesMax: number): Promise<Place[]> {
+    this.cursor ??= this.open()
+    const rows = await this.cursor.next(placesMax)
+    return rows.map(({ key, value }) => {
+      const { created, shard } = parseTypeKey(key)
+      return { created, shard, ...this.range, id: value.toString() }
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.cursor?.close()
   }
 }

@@ -94,7 +94,7 @@ export class Shard {
     }
     if (actor.variants.length === 0) actor.used = false
     actor.variants = variants
-    actor.stagedIn = this.log.append(record, actor.key, row)
+    actor.stagedIn = this.log.append(record, actor.key, row, after)
     return undefined
   }
 

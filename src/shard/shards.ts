@@ -5,16 +5,19 @@
 
 import type { ShardMap } from '../domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../messages.js'
-import type { Clock, Stamps, Store } from '../ports.js'
+import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
+import { Heads } from './heads.js'
 import { decodeNumber, stampKey } from './layout.js'
-import { Lists } from './lists.js'
+import { Lists, type QueryLimits } from './lists.js'
 import { Lookup } from './lookup.js'
 import type { ShardRecord } from './record.js'
+import type { Scanner } from './scans.js'
 import { Shard } from './shard.js'
 import { Types } from './types.js'
+import { Views } from './views/views.js'
 
 export interface ShardLimits {
   /** Writes of one shard whose reply waits. Raising it trades memory and tail latency for fewer 503s. */
@@ -24,6 +27,23 @@ export interface ShardLimits {
 }
 
 export const shardLimitsDefault: ShardLimits = { mailboxLengthMax: 10_000, liveActorsMax: 20_000 }
+
+/** What a node's shards are made of. */
+export interface ShardParts {
+  readonly store: Store
+  readonly shardMap: ShardMap
+  readonly clock: Clock
+  readonly stamps: Stamps
+  readonly logger: Pick<Logger, 'info'>
+  /** Runs what looks into many entities. */
+  readonly scanner: Scanner
+  readonly limits: ShardLimits
+  readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
+  /** Told once, when a commit's outcome is unknown and the node must end. */
+  readonly onFailure: (failure: Error) => void
+  /** Stands between turns and the log. */
+  readonly through?: ((record: ShardRecord) => ShardRecord) | undefined
+}
 
 /** The last stamp that a store's node gave; 0 for a new store. */
 export function lastStamp(store: Store): number {
@@ -38,24 +58,21 @@ export class LocalShards implements Shards {
   private readonly lists: Lists
   private readonly types: Types
 
-  /** `onFailure` is told once, when a commit's outcome is unknown and the node must end. */
-  constructor(
-    store: Store,
-    shardMap: ShardMap,
-    clock: Clock,
-    stamps: Stamps,
-    limits: ShardLimits,
-    onFailure: (failure: Error) => void,
-    through?: (record: ShardRecord) => ShardRecord,
-  ) {
+  constructor({ store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through }: ShardParts) {
     const directory = new Directory(store)
     const attributes = new Directory(store, attributeCounts)
     const commit = new GroupCommit(store, clock, directory, attributes, () => stamps.last, onFailure, through)
     const actors = new Actors(store, limits.liveActorsMax, () => commit.durable)
+    const views = new Views(queries.viewBytesMax, scanner, clock, logger)
+    const heads = new Heads(store, scanner)
+    commit.follow((record, after) => views.follow(record, after))
+    commit.follow((record, after) => heads.follow(record, after ? after.created : record.before!.created))
+    const lookup = new Lookup(store, actors, commit, directory, shardMap)
+    const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
     this.commit = commit
-    this.lookup = new Lookup(store, actors, commit, directory, shardMap)
+    this.lookup = lookup
     this.types = new Types(commit, directory, attributes)
-    this.lists = new Lists(store, commit, directory, shardMap, this.lookup, clock)
+    this.lists = new Lists(sources, queries)
     this.shards = Array.from(
       { length: shardMap.placement.shards },
       (_, index) => new Shard(index, actors, commit, stamps, limits.mailboxLengthMax),

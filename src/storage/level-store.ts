@@ -43,6 +43,7 @@ export async function openLevelStore(directory: string, options: LevelOptions): 
 
 class LevelStore implements Store {
   readonly name = 'level'
+  readonly shared = undefined
   readonly #db: Level
   readonly #write: { readonly sync: boolean }
   readonly #gate = new CommitGate()

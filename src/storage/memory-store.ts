@@ -12,6 +12,7 @@ import { CommitGate, type Enterable } from './commit-gate.js'
 
 export class MemoryStore implements Store {
   readonly name = 'memory'
+  readonly shared = undefined
   readonly #gate = new CommitGate()
   readonly #values = new Map<string, Buffer>()
   /** The keys of `#values`, in order. */

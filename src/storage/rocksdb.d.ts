@@ -17,9 +17,9 @@ declare module '@nxtedition/rocksdb' {
     close(): Promise<void>
   }
 
-  /** Keys and values in turn: k, v, k, v. */
+  /** Keys and values in turn: k, v, k, v; keys are undefined when they were not asked for. */
   export interface NativeRows {
-    readonly rows: Buffer[]
+    readonly rows: (Buffer | undefined)[]
     readonly finished: boolean
   }
 

@@ -10,7 +10,7 @@ import { BatchOperations } from '../../src/broker/batch.js'
 import { Entities } from '../../src/broker/entities.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { TypeOperations } from '../../src/broker/types.js'
-import { HybridClock, systemChance, systemClock } from '../../src/clock.js'
+import { systemChance, systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { AttributeHandlers } from '../../src/http/attributes.js'
 import { BatchHandlers } from '../../src/http/batch.js'
@@ -21,7 +21,6 @@ import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
 import { TypeHandlers } from '../../src/http/types.js'
 import type { Batch, Cursor, Range, Store } from '../../src/ports.js'
-import { LocalShards, shardLimitsDefault } from '../../src/shard/shards.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { Wire } from '../http/wire.js'
 import {
@@ -33,12 +32,14 @@ import {
   readAnswer,
   startLocalNode,
 } from '../support/local-node.js'
+import { localShards } from '../support/local-shards.js'
 
 const jsonType = 'Content-Type: application/json'
 
 /** A store whose commits wait until they are let go. */
 class HeldStore implements Store {
   readonly name = 'held'
+  readonly shared = undefined
   held = false
   readonly #store = new MemoryStore()
   readonly #waiting: (() => void)[] = []
@@ -88,10 +89,7 @@ class HeldStore implements Store {
 async function startOver(t: Test, store: Store, server: HttpServer): Promise<LocalNode> {
   const shardMap = new ShardMap({ shards: 256, spread: 16 })
   const { logger } = errorsOnly()
-  const stamps = new HybridClock(systemClock)
-  const local = new LocalShards(store, shardMap, systemClock, stamps, shardLimitsDefault, error =>
-    t.fail(error.message),
-  )
+  const local = localShards(store, shardMap, systemClock, { onFailure: error => t.fail(error.message) })
   const client = new ShardClient(local, shardMap)
   const entities = new Entities(client)
   const facts = { version: '0', runtime: '', machine: '', libraries: {} }

@@ -53,7 +53,7 @@ function setting(): Setting {
     failure => failures.push(failure),
   )
   const append = (id: string) => {
-    const number = commit.append(recordOf(id), entityKey(0, '', '/', id), Buffer.from(id))
+    const number = commit.append(recordOf(id), entityKey(0, '', '/', id), Buffer.from(id), undefined)
     commit.afterCommit(number, failure => log.push(failure ? `${id}: ${failure.message}` : id))
   }
   return { store, clock, commit, failures, log, append }
@@ -110,7 +110,7 @@ t.test('what arrives while a commit is in flight is the next batch, and begins a
 
 t.test('what is appended by someone who is told of a commit is in the next one', async t => {
   const { store, clock, commit, append, log } = setting()
-  const number = commit.append(recordOf('a'), entityKey(0, '', '/', 'a'), Buffer.from('a'))
+  const number = commit.append(recordOf('a'), entityKey(0, '', '/', 'a'), Buffer.from('a'), undefined)
   commit.afterCommit(number, () => append('b'))
   clock.tick()
   await store.release()
@@ -174,8 +174,8 @@ t.test('a tick in which nothing was appended commits nothing', async t => {
 t.test('the later of two changes of an id in one batch is what is stored', async t => {
   const { store, clock, commit } = setting()
   const key = entityKey(0, '', '/', 'a')
-  commit.append(recordOf('a'), key, Buffer.from('first'))
-  commit.append(recordOf('a'), key, Buffer.from('second'))
+  commit.append(recordOf('a'), key, Buffer.from('first'), undefined)
+  commit.append(recordOf('a'), key, Buffer.from('second'), undefined)
   clock.tick()
   await store.release()
   t.equal(stored(store, 'a'), 'second')

@@ -2,7 +2,6 @@
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
-import { HybridClock } from '../../src/clock.js'
 import type { WantedAttribute } from '../../src/domain/entity.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
@@ -10,9 +9,9 @@ import type { Logger } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
 import { allEntities } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
-import { LocalShards, shardLimitsDefault } from '../../src/shard/shards.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
+import { localShards } from '../support/local-shards.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
 const origin = { correlatorRoot: '' }
@@ -43,9 +42,7 @@ class Watched implements Shards {
 class Node {
   readonly store = new MemoryStore()
   readonly clock = new FakeClock()
-  readonly shards = new Watched(
-    new LocalShards(this.store, shardMap, this.clock, new HybridClock(this.clock), shardLimitsDefault, () => {}),
-  )
+  readonly shards = new Watched(localShards(this.store, shardMap, this.clock))
   readonly logged: string[] = []
   readonly expiry: Expiry
 

@@ -149,11 +149,14 @@ t.test('the type range of a scope and type holds its keys and no others', async 
   )
 })
 
-t.test('a type range from a stamp on begins with that stamp', async () => {
+t.test('a type range behind a position holds what comes after it', async () => {
+  const positions = fc.record({ created: stamps, shard: shards })
   fc.assert(
-    fc.property(texts, texts, texts, stamps, stamps, shards, (tenant, path, type, from, created, shard) => {
-      const range = typeRange(tenant, path, type, from)
-      assert.equal(inRange(range, typeKey(tenant, path, type, created, shard)), created >= from)
+    fc.property(texts, texts, texts, positions, positions, (tenant, path, type, after, { created, shard }) => {
+      const range = typeRange(tenant, path, type, after)
+      const isAfter = created > after.created || (created === after.created && shard > after.shard)
+      assert.equal(inRange(range, typeKey(tenant, path, type, created, shard)), isAfter)
+      assert.equal(inRange(range, typeKey(tenant, path, type, after.created, after.shard)), false)
     }),
   )
 })

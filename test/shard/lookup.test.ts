@@ -2,13 +2,12 @@
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
-import { HybridClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { decodeImage } from '../../src/image.js'
 import type { FindRequest, ListRequest, ShardReply, ShardRequest } from '../../src/messages.js'
-import { LocalShards, shardLimitsDefault } from '../../src/shard/shards.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
+import { localShards } from '../support/local-shards.js'
 import { meaning } from '../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
@@ -18,14 +17,7 @@ const options = { overrideMetadata: false, forcedUpdate: false }
 class Node {
   readonly store = new MemoryStore()
   readonly clock = new FakeClock()
-  private readonly shards = new LocalShards(
-    this.store,
-    shardMap,
-    this.clock,
-    new HybridClock(this.clock),
-    shardLimitsDefault,
-    () => {},
-  )
+  private readonly shards = localShards(this.store, shardMap, this.clock)
 
   ask(request: ShardRequest): ShardReply[] {
     const replies: ShardReply[] = []

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { HybridClock } from '../../src/clock.js'
 import type { WantedAttribute } from '../../src/domain/entity.js'
 import type { Json } from '../../src/domain/json.js'
 import { entityRowBytesMax } from '../../src/domain/limits.js'
@@ -15,9 +14,10 @@ import { decodeImage } from '../../src/image.js'
 import type { ShardReply, ShardRequest, Target, WriteRequest } from '../../src/messages.js'
 import { allEntities, allIndexes } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
-import { LocalShards, lastStamp, shardLimitsDefault } from '../../src/shard/shards.js'
+import { type LocalShards, lastStamp, shardLimitsDefault } from '../../src/shard/shards.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
+import { localShards } from '../support/local-shards.js'
 import { meaning } from '../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
@@ -30,9 +30,10 @@ class Node {
 
   constructor(limits = {}, store = new MemoryStore()) {
     this.store = store
-    const stamps = new HybridClock(this.clock, lastStamp(store))
-    const told = (failure: Error) => this.failures.push(failure)
-    this.shards = new LocalShards(store, shardMap, this.clock, stamps, { ...shardLimitsDefault, ...limits }, told)
+    this.shards = localShards(store, shardMap, this.clock, {
+      limits: { ...shardLimitsDefault, ...limits },
+      onFailure: failure => this.failures.push(failure),
+    })
   }
 
   /** Asks, and gives a list that holds the reply once it came. */

@@ -1,0 +1,141 @@
+// Heads: the first places of each type in each scope, in order of creation, kept in memory.
+//
+// The first page of a type is asked for again and again, and to open an iterator of the store costs more than all else that a page needs.
+// A head is read once, follows what is created and removed, and is read on from where it ended when it runs short: never from the
+// beginning, where the store may have to pass a million rows that are gone (the low-water mark). Where that may be so the first time,
+// a scan reads it, for the store would hold up the event loop.
+//
+// Not here: whoever walks on behind a head (places).
+
+import type { StoreReader } from '../ports.js'
+import type { TypePosition } from './layout.js'
+import { type CountedRange, type Head, type HeadScan, type HeadSource, type Place, readPlaces } from './places.js'
+import type { ShardRecord } from './record.js'
+import type { Scanner } from './scans.js'
+
+interface Kept {
+  places: Place[]
+  rest: TypePosition | undefined
+  /** Entities of the range that have gone since it was read. */
+  gone: number
+}
+
+/** A head that is being read, and what changes meanwhile. */
+interface Reading {
+  readonly done: Promise<Kept>
+  readonly changes: Change[]
+}
+
+interface Change {
+  readonly place: Place
+  readonly isThere: boolean
+}
+
+/** Places read at a time. */
+const headPlaces = 64
+/** With fewer places, and more behind them, a head is read on. */
+const headPlacesMin = 32
+/** As far as a head that ends with its range may grow. */
+const headPlacesMax = 128
+/** Heads kept, some 10 KB each at most; the one used least recently goes. */
+const headsMax = 2000
+/** The event loop reads when not more rows than this can have gone: passing them costs some 0.2 us each. */
+const goneMax = 2000
+
+export class Heads implements HeadSource {
+  private readonly store: StoreReader
+  private readonly scanner: Pick<Scanner, 'head'>
+  private readonly kept = new Map<string, Kept>()
+  private readonly readings = new Map<string, Reading>()
+
+  constructor(store: StoreReader, scanner: Pick<Scanner, 'head'>) {
+    this.store = store
+    this.scanner = scanner
+  }
+
+  /** The head of a range, read if need be: some places, unless there are fewer. */
+  async head(tenant: string, range: CountedRange): Promise<Head> {
+    const name = nameOf(tenant, range.path, range.type)
+    const known = this.kept.get(name)
+    if (known && (known.places.length >= headPlacesMin || !known.rest)) {
+      this.keep(name, known)
+      return { places: [...known.places], rest: known.rest }
+    }
+    const reading = this.readings.get(name) ?? this.read(name, tenant, range, known)
+    const { places, rest } = await reading.done
+    return { places: [...places], rest }
+  }
+
+  // [hot] For every durable change.
+  follow(record: ShardRecord, created: number): void {
+    const isThere = record.image !== undefined
+    if ((record.before !== undefined && isThere) || (this.kept.size === 0 && this.readings.size === 0)) return
+    const { tenant, path, type, id, shard } = record
+    const name = nameOf(tenant, path, type)
+    const kept = this.kept.get(name)
+    const reading = this.readings.get(name)
+    if (!kept && !reading) return
+    const change = { place: { created, shard, path, type, id }, isThere }
+    if (kept) apply(kept, change)
+    reading?.changes.push(change)
+  }
+
+  private read(name: string, tenant: string, range: CountedRange, known: Kept | undefined): Reading {
+    const scan: HeadScan = {
+      tenant,
+      range: { path: range.path, type: range.type },
+      after: known?.rest,
+      count: headPlaces,
+    }
+    // What is not known here may have been removed before this node started; few entities left do not tell how many there were.
+    const isNear = known ? known.gone <= goneMax : range.count <= goneMax
+    const more = isNear ? readPlaces(this.store, scan) : this.scanner.head(scan)
+    const changes: Change[] = []
+    const done = more.then(found => this.learn(name, known, found, changes)).finally(() => this.readings.delete(name))
+    const reading = { done, changes }
+    this.readings.set(name, reading)
+    return reading
+  }
+
+  private learn(name: string, known: Kept | undefined, found: readonly Place[], changes: readonly Change[]): Kept {
+    const last = found.at(-1)
+    const rest = found.length < headPlaces ? undefined : last && positionOf(last)
+    const kept = { places: [...(known?.places ?? []), ...found], rest, gone: 0 }
+    for (const change of changes) apply(kept, change)
+    this.keep(name, kept)
+    return kept
+  }
+
+  private keep(name: string, head: Kept): void {
+    this.kept.delete(name)
+    this.kept.set(name, head)
+    if (this.kept.size <= headsMax) return
+    for (const oldest of this.kept.keys()) {
+      this.kept.delete(oldest)
+      return
+    }
+  }
+}
+
+function apply(kept: Kept, { place, isThere }: Change): void {
+  const { places } = kept
+  if (!isThere) {
+    kept.gone++
+    const at = places.findIndex(({ created, shard }) => created === place.created && shard === place.shard)
+    if (at >= 0) places.splice(at, 1)
+    return
+  }
+  const last = places.at(-1)
+  if (kept.rest || (last && !isBefore(last, place))) return
+  places.push(place)
+  if (places.length < headPlacesMax) return
+  places.length = headPlaces
+  kept.rest = positionOf(places.at(-1) as Place)
+}
+
+const isBefore = (a: TypePosition, b: TypePosition): boolean =>
+  a.created < b.created || (a.created === b.created && a.shard < b.shard)
+
+const positionOf = ({ created, shard }: Place): TypePosition => ({ created, shard })
+
+const nameOf = (tenant: string, path: string, type: string): string => `${tenant}\0${path}\0${type}`

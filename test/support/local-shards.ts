@@ -1,0 +1,34 @@
+// The shards of a node over a store of the test's own, put together as src/node.ts does it, with limits for a test.
+
+import { HybridClock } from '../../src/clock.js'
+import type { ShardMap } from '../../src/domain/scope.js'
+import type { Clock, Store } from '../../src/ports.js'
+import { StepwiseScanner } from '../../src/shard/scans.js'
+import { LocalShards, lastStamp, type ShardParts, shardLimitsDefault } from '../../src/shard/shards.js'
+
+export const queriesForTests: ShardParts['queries'] = {
+  viewBytesMax: 64 * 1024 * 1024,
+  scanDeadlineMs: 30_000,
+  scanRowsMax: 1_000_000,
+}
+
+/** Shards over a store; what is not given is as in a node. */
+export function localShards(
+  store: Store,
+  shardMap: ShardMap,
+  clock: Clock,
+  parts: Partial<ShardParts> = {},
+): LocalShards {
+  return new LocalShards({
+    store,
+    shardMap,
+    clock,
+    stamps: new HybridClock(clock, lastStamp(store)),
+    logger: { info: () => {} },
+    scanner: new StepwiseScanner(store, shardMap, clock),
+    limits: shardLimitsDefault,
+    queries: queriesForTests,
+    onFailure: () => {},
+    ...parts,
+  })
+}
