@@ -1,8 +1,8 @@
 // Drives servers with a workload for some seconds: wrk with a generated Lua script, or autocannon where wrk is missing.
 //
-// The generator must not be what is measured: requests are built once, when the script starts, as raw text, and a request
-// sent only joins two strings. An answer that is not a success makes the number worthless, so one of them fails the run.
-// wrk counts 400 and above; brokers do not redirect.
+// The generator must not be what is measured: requests are built once, when the script starts, as raw text, and a request sent only
+// joins two or three strings. Batches are built whole, and twice, so that a batch sent again brings other values. An answer that is not a
+// success makes the number worthless, so one of them fails the run. wrk counts 400 and above; brokers do not redirect.
 //
 // Not here: what is asked (workloads), medians and ratios (main). Several URLs share the connections evenly, a wrk thread each.
 
@@ -12,14 +12,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { hasProgram, type Place, pinned } from './machine.js'
 import {
-  changing,
   cycle,
+  entitiesOf,
   fill,
   freshPrefix,
+  idHole,
   newId,
+  type Step,
   stockId,
   stockSize,
-  type Template,
+  valueHole,
   type Workload,
   wire,
 } from './workloads.js'
@@ -56,11 +58,7 @@ const lua = (text: string): string => JSON.stringify(text)
 
 function luaScript(load: Load): string {
   const hosts = load.urls.map(url => new URL(url))
-  const steps = load.workload.map(({ template, ids }) => {
-    const [before, after, ...more] = wire(template, load.tenant).split('{N}')
-    if (more.length > 0 || (after ?? '').includes('{ID}')) throw new Error('a template has one {N}, after every {ID}')
-    return `{ ids = ${lua(ids)}, before = ${lua(before!)}, after = ${after === undefined ? 'nil' : lua(after)} }`
-  })
+  const steps = load.workload.map(step => luaStep(step, load.tenant))
   return `
 local hosts = { ${hosts.map(host => `{ ${lua(host.hostname)}, ${lua(host.port || '80')} }`).join(', ')} }
 local threads = 0
@@ -80,15 +78,28 @@ local cycle = { ${cycle(load.workload)
 local prefix = ${lua(freshPrefix())}
 local at, n, fresh = 0, 0, 0
 
+math.randomseed(${Date.now() % 2 ** 31})
+local function value()
+  return math.random(1000, 9999)
+end
+
+local function nextStock()
+  at = (at + ${stride}) % ${stockSize}
+  return string.format("%016d", at)
+end
+
 function init(args)
   for _, step in ipairs(steps) do
-    if step.ids == "stock" then
-      step.ready = {}
-      for i = 0, ${stockSize - 1} do
-        step.ready[i] = step.before:gsub("{ID}", string.format("%016d", i))
-      end
+    if step.ids == "new" then
+      step.head, step.rest = step.text:match("^(.-){ID}(.*)$")
     else
-      step.head, step.rest = step.before:match("^(.-){ID}(.*)$")
+      step.ready = {}
+      step.size = ${stockSize} / step.entities * (step.entities > 1 and 2 or 1)
+      for i = 0, step.size - 1 do
+        local text = step.text:gsub("{ID}", nextStock)
+        if step.entities > 1 then text = text:gsub("{N}", value) end
+        step.ready[i] = text
+      end
     end
   end
   at = number * 997
@@ -101,13 +112,13 @@ function request()
   local step = steps[cycle[n % #cycle + 1]]
   local text
   if step.ready then
-    at = (at + ${stride}) % ${stockSize}
-    text = step.ready[at]
+    at = at + 1
+    text = step.ready[at % step.size]
   else
     fresh = fresh + 1
     text = step.head .. prefix .. string.format("%09d", fresh) .. step.rest
   end
-  if step.after then return text .. (1000 + n % 9000) .. step.after end
+  for i = 1, #step.values do text = text .. value() .. step.values[i] end
   return text
 end
 
@@ -119,6 +130,16 @@ function done(summary, latency)
     latency:percentile(50) / 1000, latency:percentile(99) / 1000, latency.max / 1000))
 end
 `
+}
+
+/** One entity's {N} are filled when the request is sent: `values` are the texts after each. A batch is filled before. */
+function luaStep({ template, ids }: Step, tenant: string): string {
+  const text = wire(template, tenant)
+  const entities = entitiesOf(template)
+  if (entities > 1 && ids === 'new') throw new Error('a batch is about entities of the stock')
+  const [before, ...values] = entities > 1 ? [text] : text.split(valueHole)
+  if (values.some(after => after.includes(idHole))) throw new Error('every {ID} stands before the first {N}')
+  return `{ ids = ${lua(ids)}, entities = ${entities}, text = ${lua(before!)}, values = { ${values.map(lua).join(', ')} } }`
 }
 
 async function driveWrk(load: Load): Promise<Outcome> {
@@ -193,24 +214,22 @@ async function driveAutocannon(load: Load): Promise<Outcome> {
   })) as { default: Autocannon }
   const prefix = freshPrefix()
   let n = 0
-  const requestOf = (template: Template, id: string): object => ({
+  const nextId = {
+    stock: () => stockId((n++ * stride) % stockSize),
+    new: () => newId(prefix, n++),
+  } as const
+  const requestOf = ({ template, ids }: Step): object => ({
     method: template.method,
-    path: fill(template.path, id, changing(n)),
-    body: template.body === '' ? undefined : fill(template.body, id, changing(n)),
+    path: fill(template.path, nextId[ids]),
+    body: template.body === '' ? undefined : fill(template.body, nextId[ids]),
     headers: {
       ...(template.body === '' ? {} : { 'content-type': 'application/json' }),
       ...(load.tenant === '' ? {} : { 'fiware-service': load.tenant }),
     },
   })
   const requests = cycle(load.workload).map(index => {
-    const { template, ids } = load.workload[index]!
-    return {
-      setupRequest: (request: object) => {
-        n += 1
-        const id = ids === 'new' ? newId(prefix, n) : stockId((n * stride) % stockSize)
-        return { ...request, ...requestOf(template, id) }
-      },
-    }
+    const step = load.workload[index]!
+    return { setupRequest: (request: object) => ({ ...request, ...requestOf(step) }) }
   })
   const results = await Promise.all(
     load.urls.map(url =>

@@ -4,8 +4,8 @@
 // servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
 // promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
 //
-// Not here: the single measurements (generator, million, pause) and the machine's facts (machine). README.md says how to
-// read the output and how to compare two commits.
+// Not here: the single measurements (generator, queries, million, pause), the machine's facts (machine) and how numbers are printed
+// (report). README.md says how to read the output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,8 +16,21 @@ import { loadStock } from './loader.js'
 import { cpuSeconds, generatorFacts, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
 import { million, type Start } from './million.js'
 import { type Pauses, pauses } from './pause.js'
+import { queries } from './queries.js'
+import {
+  atMost,
+  type Finding,
+  median,
+  printFindings,
+  printTable,
+  progress,
+  rate,
+  say,
+  thousands,
+  told,
+} from './report.js'
 import { bare, broker, type Subject, start } from './servers.js'
-import { creates, mixed, reads, stockSize, updates, upserts, type Workload } from './workloads.js'
+import { batches, creates, entitiesOf, mixed, reads, stockSize, updates, upserts, type Workload } from './workloads.js'
 
 interface Measurement {
   readonly name: string
@@ -32,6 +45,7 @@ const measurements: readonly Measurement[] = [
   { name: 'upsert', workload: upserts, yardstick: 'upsert', needed: 0.5 },
   { name: 'update', workload: updates, yardstick: 'upsert', needed: 0.5 },
   { name: 'get', workload: reads, yardstick: 'get', needed: 0.65 },
+  { name: 'batch', workload: batches, yardstick: 'batch', needed: 0.5 },
   // Last, for it makes the store grow.
   { name: 'create', workload: creates, yardstick: 'create', needed: 0.5 },
 ]
@@ -54,7 +68,7 @@ const { values: options } = parseArgs({
   },
 })
 
-const names = [...measurements.map(({ name }) => name), 'pause', 'million']
+const names = [...measurements.map(({ name }) => name), 'pause', 'queries', 'million']
 const only = options.only?.split(',') ?? names
 for (const name of only) if (!names.includes(name)) throw new Error(`--only knows ${names.join(', ')}; not ${name}`)
 const chosen = measurements.filter(({ name }) => only.includes(name))
@@ -68,10 +82,7 @@ const rounds = number(options.rounds, options.quick ? 1 : 3)
 const pauseSeconds = options.quick ? 3 : Math.max(20, seconds)
 const warmUpSeconds = options.quick ? 1 : 2
 
-const say = (line: string): void => console.log(line)
-const progress = (line: string): void => console.error(`  ${line}`)
-
-/** Rates of one workload on one subject, a number per round. */
+/** Rates of one workload on one subject, a number per round: of entities, which are as many as requests except in batches. */
 interface Rates {
   readonly perSecond: number[]
   readonly perCpuSecond: number[]
@@ -119,6 +130,7 @@ async function inTurn(folder: string): Promise<void> {
     for (const subject of subjects) found.set(subject, await runPauses(subject, join(folder, subject.name)))
     printPauses(found, orrery)
   }
+  if (only.includes('queries') && orrery) await runQueries(orrery, folder)
   if (only.includes('million') && (orrery || options.only !== undefined)) {
     pinSelf('anywhere')
     await runMillion(orrery ?? yardstick, folder)
@@ -145,8 +157,9 @@ async function runWorkloads(
     const others = (othersCpuSeconds(server.pid) - othersBefore) / outcome.seconds
     if (others > othersCoresMax) disturbed += 1
     const found = rates.get(name) ?? { perSecond: [], perCpuSecond: [] }
-    found.perSecond.push(outcome.requests / outcome.seconds)
-    found.perCpuSecond.push(outcome.requests / cpu)
+    const entities = outcome.requests * entitiesPerRequest(workload)
+    found.perSecond.push(entities / outcome.seconds)
+    found.perCpuSecond.push(entities / cpu)
     rates.set(name, found)
     progress(
       `round ${round} ${subject.name} ${name}: ${thousands(found.perSecond.at(-1)!)}/s, ` +
@@ -158,10 +171,19 @@ async function runWorkloads(
   rmSync(dataDir, { recursive: true })
 }
 
+/** All steps of a measured workload are about equally many entities. */
+function entitiesPerRequest(workload: Workload): number {
+  return entitiesOf(workload[0]!.template)
+}
+
+function labelOf(name: string, workload: Workload): string {
+  return entitiesPerRequest(workload) > 1 ? `${name}, entities` : name
+}
+
 function printRates(subjects: readonly Subject[], rates: ReadonlyMap<Subject, ReadonlyMap<string, Rates>>): void {
   const [yardstick, orrery] = subjects
   const rows: string[][] = []
-  for (const { name, yardstick: bareName, needed } of chosen) {
+  for (const { name, workload, yardstick: bareName, needed } of chosen) {
     // Two brokers are compared like with like; the bare server has no update of its own.
     const other = rates.get(yardstick!)!.get(yardstick!.knowsUpdates ? name : bareName)!
     const mine = orrery && rates.get(orrery)!.get(name)!
@@ -170,7 +192,9 @@ function printRates(subjects: readonly Subject[], rates: ReadonlyMap<Subject, Re
     const judged = mine !== undefined && yardstick === bare
     if (judged && ratio < needed) short = true
     rows.push([
-      yardstick!.knowsUpdates || name === bareName ? name : `${name} / ${yardstick!.name} ${bareName}`,
+      yardstick!.knowsUpdates || name === bareName
+        ? labelOf(name, workload)
+        : `${name} / ${yardstick!.name} ${bareName}`,
       rate(other.perSecond),
       mine ? rate(mine.perSecond) : '-',
       mine ? ratio.toFixed(2) : '-',
@@ -222,40 +246,42 @@ function printPauses(found: ReadonlyMap<Subject, Pauses>, judged: Subject | unde
   printTable(['server', 'load/s', 'p50', 'p99', 'p99.9', 'max', 'samples', 'needed', ''], rows)
 }
 
+async function runQueries(subject: Subject, folder: string): Promise<void> {
+  const count = options.quick ? 20_000 : 1_000_000
+  judge(
+    `Queries over ${thousands(count)} entities on ${subject.name}, medians`,
+    await queries({ subject, folder, count, seconds, rounds, warmUpSeconds, connections }),
+  )
+}
+
 async function runMillion(subject: Subject, folder: string): Promise<void> {
   const count = options.quick ? 50_000 : 1_000_000
   const result = await million({ subject, folder, count, starts: options.quick ? 1 : 3, say: progress })
-  const judged = (value: number, limit: number, unit: string): string[] => {
-    if (value > limit) short = true
-    return [`<= ${limit} ${unit}`, value > limit ? 'SHORT' : 'ok']
-  }
   const mb = (bytes: number): number => bytes / 1e6
-  const memory = (name: string, { now, peak }: { now: number; peak: number }): string[] => [
-    name,
-    `${mb(now).toFixed(0)} MB${Number.isNaN(peak) ? '' : `, peak ${mb(peak).toFixed(0)}`}`,
-    ...judged(mb(now), needed.residentMb, 'MB'),
-  ]
-  const starting = (name: string, starts: readonly Start[]): string[] => {
+  const memory = (name: string, { now, peak }: { now: number; peak: number }): Finding => {
+    const found = `${mb(now).toFixed(0)} MB${Number.isNaN(peak) ? '' : `, peak ${mb(peak).toFixed(0)}`}`
+    return atMost(name, found, mb(now), needed.residentMb, 'MB')
+  }
+  const starting = (name: string, starts: readonly Start[]): Finding => {
     const answered = starts.map(({ answeredMs }) => answeredMs)
     const ready = starts.map(({ readyMs }) => readyMs)
-    return [
-      name,
-      `ready line ${median(ready).toFixed(0)} ms, first answer ${median(answered).toFixed(0)} ms, worst ${Math.max(...answered).toFixed(0)}`,
-      ...judged(median(answered), needed.startMs, 'ms'),
-    ]
+    const found = `ready line ${median(ready).toFixed(0)} ms, first answer ${median(answered).toFixed(0)} ms, worst ${Math.max(...answered).toFixed(0)}`
+    return atMost(name, found, median(answered), needed.startMs, 'ms')
   }
-  say(`${count} entities of 300 bytes on ${subject.name}, medians of ${result.clean.length} starts`)
-  printTable(
-    ['what', 'found', 'needed', ''],
-    [
-      ['load', `${thousands(count / result.loadSeconds)}/s, ${result.loadSeconds.toFixed(0)} s`, '-', '-'],
-      memory('resident after the load', result.afterLoad),
-      memory('resident after reads', result.afterReads),
-      memory('resident after a start', result.afterRestart),
-      starting('start after SIGTERM', result.clean),
-      starting('start after kill -9', result.killed),
-    ],
-  )
+  judge(`${count} entities of 300 bytes on ${subject.name}, medians of ${result.clean.length} starts`, [
+    told('load', `${thousands(count / result.loadSeconds)}/s, ${result.loadSeconds.toFixed(0)} s`),
+    memory('resident after the load', result.afterLoad),
+    memory('resident after reads', result.afterReads),
+    memory('resident after a start', result.afterRestart),
+    starting('start after SIGTERM', result.clean),
+    starting('start after kill -9', result.killed),
+  ])
+}
+
+function judge(title: string, findings: readonly Finding[]): void {
+  say(title)
+  printFindings(findings)
+  if (findings.some(({ isShort }) => isShort)) short = true
 }
 
 /** Absolute numbers of brokers that already run. They are not this process's children: no CPU time, no memory. */
@@ -276,14 +302,14 @@ async function drivenFrom(urls: readonly string[]): Promise<void> {
     const p99: number[] = []
     for (let round = 1; round <= rounds; round++) {
       const outcome = await drive({ ...load, seconds })
-      perSecond.push(outcome.requests / outcome.seconds)
+      perSecond.push((outcome.requests * entitiesPerRequest(workload)) / outcome.seconds)
       p50.push(outcome.latencyMs.p50)
       p99.push(outcome.latencyMs.p99)
       progress(`round ${round} ${name}: ${thousands(perSecond.at(-1)!)}/s`)
     }
-    rows.push([name, rate(perSecond), median(p50).toFixed(2), median(p99).toFixed(2)])
+    rows.push([labelOf(name, workload), rate(perSecond), median(p50).toFixed(2), median(p99).toFixed(2)])
   }
-  if (rows.length > 0) printTable(['workload', 'requests/s', 'p50 ms', 'p99 ms'], rows)
+  if (rows.length > 0) printTable(['workload', 'per second', 'p50 ms', 'p99 ms'], rows)
   if (only.includes('pause')) {
     const found = new Map<Subject, Pauses>()
     for (const url of urls) {
@@ -295,32 +321,4 @@ async function drivenFrom(urls: readonly string[]): Promise<void> {
     }
     printPauses(found, undefined)
   }
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
-}
-
-function thousands(value: number): string {
-  return Math.round(value)
-    .toString()
-    .replace(/\B(?=(\d{3})+$)/g, ' ')
-}
-
-/** The median, and how far the rounds lie apart. */
-function rate(values: readonly number[]): string {
-  const middle = median(values)
-  if (values.length === 1) return thousands(middle)
-  const apart = ((Math.max(...values) - Math.min(...values)) / middle / 2) * 100
-  return `${thousands(middle)} ±${apart.toFixed(0)}%`
-}
-
-function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
-  const widths = head.map((title, column) => Math.max(title.length, ...rows.map(row => row[column]!.length)))
-  for (const row of [head, ...rows]) {
-    say(row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '))
-  }
-  say('')
 }

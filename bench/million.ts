@@ -10,10 +10,10 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { load, numbered } from './loader.js'
+import { load } from './loader.js'
 import { residentBytes } from './machine.js'
 import { answers, type Server, type Subject, start } from './servers.js'
-import { entityBody, freshPrefix, newId } from './workloads.js'
+import { entityBody, freshPrefix, newId, requestsOf } from './workloads.js'
 
 export interface MillionResult {
   readonly count: number
@@ -46,6 +46,7 @@ const writingMs = 1500
 /** Of the entities acknowledged before a kill, the newest are the ones at risk. */
 const checkedMax = 2000
 
+const numbered = (prefix: string) => (n: number) => newId(prefix, n)
 const pathOf = (id: string): string => `/v2/entities/urn:sensor:${id}`
 
 export async function million({ subject, folder, count, starts, say }: MillionOptions): Promise<MillionResult> {
@@ -58,9 +59,7 @@ export async function million({ subject, folder, count, starts, say }: MillionOp
   const from = performance.now()
   await load({
     urls: [server.url],
-    template: create,
-    tenant: '',
-    idOf,
+    request: requestsOf(create, '', idOf),
     count,
     onAcknowledged: n => {
       if (n % 100_000 === 99_999) say(`${n + 1} entities after ${((performance.now() - from) / 1000).toFixed(0)} s`)
@@ -71,9 +70,7 @@ export async function million({ subject, folder, count, starts, say }: MillionOp
 
   await load({
     urls: [server.url],
-    template: { method: 'GET', path: pathOf('{ID}'), body: '' },
-    tenant: '',
-    idOf: n => idOf((n * 7919) % count),
+    request: requestsOf({ method: 'GET', path: pathOf('{ID}'), body: '' }, '', n => idOf((n * 7919) % count)),
     count: Math.min(readsSample, count),
   })
   const afterReads = residentBytes(server.pid)
@@ -81,7 +78,7 @@ export async function million({ subject, folder, count, starts, say }: MillionOp
   const clean: Start[] = []
   for (let n = 0; n < starts; n++) {
     await server.stop()
-    server = await start(subject, dataDir, 'anywhere', probe)
+    server = await start(subject, dataDir, 'anywhere', { probe })
     clean.push({ readyMs: server.readyMs, answeredMs: server.answeredMs })
   }
   const afterRestart = residentBytes(server.pid)
@@ -90,7 +87,7 @@ export async function million({ subject, folder, count, starts, say }: MillionOp
   for (let n = 0; n < starts; n++) {
     const prefix = freshPrefix()
     const acknowledged = await killWhileWriting(server, prefix)
-    server = await start(subject, dataDir, 'anywhere', probe)
+    server = await start(subject, dataDir, 'anywhere', { probe })
     killed.push({ readyMs: server.readyMs, answeredMs: server.answeredMs })
     const lost: number[] = []
     for (const entity of acknowledged.slice(-checkedMax)) {
@@ -110,9 +107,7 @@ async function killWhileWriting(server: Server, prefix: string): Promise<number[
   let killing = false
   const writing = load({
     urls: [server.url],
-    template: create,
-    tenant: '',
-    idOf: numbered(prefix),
+    request: requestsOf(create, '', numbered(prefix)),
     count: Number.POSITIVE_INFINITY,
     onAcknowledged: n => acknowledged.push(n),
   }).catch(error => {

@@ -8,6 +8,7 @@ import { existsSync } from 'node:fs'
 import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { resolve } from 'node:path'
+import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Place, pinned } from './machine.js'
@@ -56,11 +57,25 @@ process.once('exit', () => {
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 
+export interface StartOptions {
+  /** The path that must be answered with 2xx. */
+  readonly probe?: string
+  /** Further ones for the command line. */
+  readonly args?: readonly string[]
+  /** Called with every line on stdout. */
+  readonly onLine?: (line: string) => void
+}
+
 /** Starts a subject on a directory; returns when it has answered `probe` with 2xx. */
-export async function start(subject: Subject, dataDir: string, place: Place, probe = '/v2'): Promise<Server> {
+export async function start(
+  subject: Subject,
+  dataDir: string,
+  place: Place,
+  { probe = '/v2', args: further = [], onLine }: StartOptions = {},
+): Promise<Server> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const args = [subject.script, '-port', String(port), '-dataDir', dataDir, '-durability', 'sync']
+  const args = [subject.script, '-port', String(port), '-dataDir', dataDir, '-durability', 'sync', ...further]
   const from = performance.now()
   const child = spawn(...pinned(place, process.execPath, args), { stdio: ['ignore', 'pipe', 'pipe'] })
   running.add(child)
@@ -76,6 +91,7 @@ export async function start(subject: Subject, dataDir: string, place: Place, pro
     if (Number.isNaN(readyMs)) readyMs = performance.now() - from
     said = (said + chunk).slice(-4000)
   })
+  if (onLine) createInterface({ input: child.stdout }).on('line', onLine)
   child.stderr.on('data', (chunk: Buffer) => {
     said = (said + chunk).slice(-4000)
   })

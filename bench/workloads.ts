@@ -1,15 +1,15 @@
 // What is asked of the servers: entities of an exact size and the raw requests of every workload, as templates.
 //
-// A template is HTTP/1.1 text with two holes of fixed width, so that Content-Length is the same for every request: {ID}, the
-// variable end of an entity id (16 characters), and {N}, a value of 4 digits that changes from request to request, so that no
-// update says what the entity already holds. Every {ID} stands before {N}. wrk's Lua, autocannon and the loader fill the same ones.
+// A template is HTTP/1.1 text with holes of fixed width, so that Content-Length is the same for every request: {ID}, the variable end of
+// an entity id (16 characters), and {N}, a random value of 4 digits, so that hardly any update says what the entity already holds. Every
+// hole is filled anew: a batch is a template with many {ID}. wrk's Lua, autocannon and the loader fill the same ones.
 //
 // Not here: how requests are sent (generator, loader), and what rate is enough (main).
 
 export const stockSize = 20_000
 const idWidth = 16
-const idHole = '{ID}'
-const valueHole = '{N}'
+export const idHole = '{ID}'
+export const valueHole = '{N}'
 
 export interface Template {
   readonly method: 'GET' | 'POST' | 'PATCH'
@@ -33,10 +33,18 @@ export function entityBody(bytes: number): string {
   const render = (text: string): string =>
     `{"id":"urn:sensor:${idHole}","type":"Sensor","temperature":{"type":"Number","value":${valueHole}},` +
     `"humidity":{"type":"Number","value":41.5},"note":{"type":"Text","value":"${text}"}}`
-  return render('n'.repeat(bytes - fill(render(''), stockId(0), 1000).length))
+  return render('n'.repeat(bytes - filledLength(render(''))))
 }
 
 const entityPath = `/v2/entities/urn:sensor:${idHole}`
+
+/** The body of a `POST /v2/op/update`. */
+export function batchBody(action: 'append' | 'delete', entities: readonly string[]): string {
+  return `{"actionType":"${action}","entities":[${entities.join(',')}]}`
+}
+
+export const entitiesPerBatch = 100
+export const batchPath = '/v2/op/update'
 
 const upsert: Template = { method: 'POST', path: '/v2/entities?options=upsert', body: entityBody(250) }
 const create: Template = { method: 'POST', path: '/v2/entities', body: entityBody(250) }
@@ -46,10 +54,16 @@ const patch: Template = {
   path: `${entityPath}/attrs`,
   body: `{"temperature":{"type":"Number","value":${valueHole}}}`,
 }
+const append: Template = {
+  method: 'POST',
+  path: batchPath,
+  body: batchBody('append', Array(entitiesPerBatch).fill(entityBody(250))),
+}
 
 export const upserts: Workload = [{ template: upsert, ids: 'stock', weight: 1 }]
 export const creates: Workload = [{ template: create, ids: 'new', weight: 1 }]
 export const updates: Workload = [{ template: patch, ids: 'stock', weight: 1 }]
+export const batches: Workload = [{ template: append, ids: 'stock', weight: 1 }]
 export const reads: Workload = [{ template: read, ids: 'stock', weight: 1 }]
 /** Six reads, three updates and one create in ten; the bare server knows no PATCH and is given upserts. */
 export const mixed = (updating: 'patch' | 'upsert'): Workload => [
@@ -72,11 +86,26 @@ export function freshPrefix(): string {
 
 export const newId = (prefix: string, n: number): string => prefix + String(n).padStart(9, '0')
 
-/** A value for {N}. */
-export const changing = (n: number): number => 1000 + (n % 9000)
+/** `nextId` is asked for every {ID}. */
+export function fill(text: string, nextId: () => string): string {
+  return text.replaceAll(idHole, () => nextId()).replaceAll(valueHole, () => String(randomValue()))
+}
 
-export function fill(text: string, id: string, value: number): string {
-  return text.replaceAll(idHole, id).replace(valueHole, String(value))
+function randomValue(): number {
+  return 1000 + Math.floor(Math.random() * 9000)
+}
+
+function filledLength(text: string): number {
+  return fill(text, () => stockId(0)).length
+}
+
+/** The number of entities that a request of this template is about; a list counts as one. */
+export const entitiesOf = (template: Template): number => Math.max(1, wire(template, '').split(idHole).length - 1)
+
+/** The n-th request of a template, which is about the entity that `idOf` names. */
+export function requestsOf(template: Template, tenant: string, idOf: (n: number) => string): (n: number) => string {
+  const text = wire(template, tenant)
+  return n => fill(text, () => idOf(n))
 }
 
 /** The request as bytes on the wire, holes still open. `tenant` '' sends no header. */
@@ -84,7 +113,7 @@ export function wire(template: Template, tenant: string): string {
   const head = [`${template.method} ${template.path} HTTP/1.1`, 'Host: bench']
   if (tenant !== '') head.push(`Fiware-Service: ${tenant}`)
   if (template.body !== '') {
-    head.push('Content-Type: application/json', `Content-Length: ${fill(template.body, stockId(0), 1000).length}`)
+    head.push('Content-Type: application/json', `Content-Length: ${filledLength(template.body)}`)
   }
   return `${head.join('\r\n')}\r\n\r\n${template.body}`
 }

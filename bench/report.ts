@@ -1,0 +1,71 @@
+// What is printed: numbers as people read them, medians, tables, and findings, which are numbers judged by what is needed.
+//
+// Not here: what is measured, and what a shortfall does to the exit code (main).
+
+/** A line of a table of findings. */
+export interface Finding {
+  readonly name: string
+  readonly found: string
+  /** '-' when nothing is. */
+  readonly needed: string
+  readonly isShort: boolean
+}
+
+/** A finding that nothing is needed of. */
+export const told = (name: string, found: string): Finding => ({ name, found, needed: '-', isShort: false })
+
+export function atMost(name: string, found: string, value: number, limit: number, unit: string): Finding {
+  return { name, found, needed: `<= ${thousands(limit)} ${unit}`, isShort: !(value <= limit) }
+}
+
+/** `limit` may be a share. */
+export function atLeast(name: string, found: string, value: number, limit: number, unit = ''): Finding {
+  const needed = limit < 1 ? limit.toFixed(2) : thousands(limit)
+  return { name, found, needed: `>= ${needed}${unit}`, isShort: !(value >= limit) }
+}
+
+export function printFindings(findings: readonly Finding[]): void {
+  const verdict = ({ needed, isShort }: Finding): string => (needed === '-' ? '-' : isShort ? 'SHORT' : 'ok')
+  printTable(
+    ['what', 'found', 'needed', ''],
+    findings.map(finding => [finding.name, finding.found, finding.needed, verdict(finding)]),
+  )
+}
+
+export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  const widths = head.map((title, column) => Math.max(title.length, ...rows.map(row => row[column]!.length)))
+  for (const row of [head, ...rows]) {
+    say(row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join('  '))
+  }
+  say('')
+}
+
+export const say = (line: string): void => console.log(line)
+/** On standard error: what is not part of the result. */
+export const progress = (line: string): void => console.error(`  ${line}`)
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}
+
+/** The value that `share` of all do not exceed; of none NaN. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN
+}
+
+export function thousands(value: number): string {
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, ' ')
+}
+
+/** The median, and how far the rounds lie apart. */
+export function rate(values: readonly number[]): string {
+  const middle = median(values)
+  if (values.length === 1) return thousands(middle)
+  const apart = ((Math.max(...values) - Math.min(...values)) / middle / 2) * 100
+  return `${thousands(middle)} ±${apart.toFixed(0)}%`
+}
