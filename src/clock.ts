@@ -67,6 +67,7 @@ function after(delayMs: number, run: () => void): () => void {
   return () => clearTimeout(timer)
 }
 
+// [hot] For every change: the sentence is put together only when it is needed.
 function assertStamp(stamp: number): void {
-  assert(Number.isSafeInteger(stamp) && stamp >= 0, `not a stamp: ${stamp}`)
+  if (!Number.isSafeInteger(stamp) || stamp < 0) assert.fail(`not a stamp: ${stamp}`)
 }

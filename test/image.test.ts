@@ -17,6 +17,7 @@ import {
   imageRoot,
   imageType,
   isAnswer,
+  Wanted,
 } from '../src/image.js'
 
 const characters = '!$%*+,-.09:@AZ[\\]^_`az{|}~'
@@ -107,6 +108,58 @@ function hiddenLast(entity: Entity): [string, Attribute][] {
 
 const root = 'b5c1a4d2-root'
 const imageOf = (entity: Entity): Buffer => encodeImage(entity, root)
+
+/** An entity and what it may become: attributes kept, changed, gone, new, or in another order. */
+const changes = fc
+  .tuple(entities, entities, fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 6, maxLength: 6 }))
+  .map(([before, other, fates]) => {
+    const kept = [...before.attributes].flatMap(([name, attribute], index): [string, Attribute][] => {
+      switch (fates[index]) {
+        case 0:
+          return []
+        case 1:
+          return [[name, { ...attribute, modifiedMs: 7, value: index }]]
+        default:
+          return [[name, attribute]]
+      }
+    })
+    const added = fates[5]! < 2 ? [...other.attributes] : []
+    const attributes = inStoredOrder([...kept, ...added])
+    return { before, after: { ...before, attributes, modifiedMs: 7 } }
+  })
+
+t.test('an image made from the one before is the same as one made from nothing', async () => {
+  fc.assert(
+    fc.property(changes, ({ before, after }) => {
+      const stored = decodeImage(imageOf(before))
+      const attributes = new Map(
+        [...after.attributes].map(([name, attribute]) => [
+          name,
+          before.attributes.get(name) === attribute ? stored.attributes.get(name)! : attribute,
+        ]),
+      )
+      const entity = { ...after, attributes }
+      assert.deepEqual(encodeImage(entity, root, { entity: stored, image: imageOf(before) }), imageOf(entity))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+t.test('some attributes are read as when all are', async () => {
+  fc.assert(
+    fc.property(entities, fc.array(fc.nat(5)), fc.boolean(), (entity, picks, locations) => {
+      const image = imageOf(entity)
+      const all = decodeImage(image)
+      const names = new Set(picks.map(pick => [...all.attributes.keys(), 'none'][pick] ?? 'none'))
+      const some = new Wanted(names, locations).decode(image)
+      const expected = [...all.attributes].filter(
+        ([name, { type }]) => names.has(name) || (locations && name !== 'dateExpires' && type.startsWith('geo:')),
+      )
+      assert.deepEqual(some, { ...all, attributes: new Map(expected) })
+    }),
+    { numRuns: 2000 },
+  )
+})
 
 t.test('an entity comes out of its image as it went in, a hidden dateExpires last', async () => {
   fc.assert(

@@ -32,6 +32,15 @@ export class JsonWriter {
     this.length = at
   }
 
+  /** Bytes that another writer wrote. */
+  copy(from: Uint8Array, begin: number, end: number): void {
+    this.reserve(end - begin)
+    const { bytes } = this
+    let at = this.length
+    for (let i = begin; i < end; i++) bytes[at++] = from[i]!
+    this.length = at
+  }
+
   /** A string with its quotes. */
   string(text: string): void {
     this.reserve(text.length + 2)

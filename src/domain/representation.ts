@@ -34,19 +34,27 @@ const builtinAttributes = ['dateCreated', 'dateModified', 'servicePath'] as cons
 
 /** Writes an entity as it is stored: normalized, without `dateExpires`, numbers in full precision. */
 export function writeStored(entity: Entity, writer: JsonWriter): void {
-  writer.raw('{"id":')
-  writer.string(entity.id)
-  writer.raw(',"type":')
-  writer.string(entity.type)
-  for (const [name, attribute] of entity.attributes) {
-    if (isHidden(name, attribute)) continue
-    writer.raw(',')
-    writer.string(name)
-    writer.raw(':')
-    writeStoredAttribute(attribute, writer)
-    if (attribute.type === 'geo:json' && renderedValue(attribute) !== attribute.value) writer.asIs = false
-  }
+  writeStoredIdentity(entity, writer)
+  for (const [name, attribute] of entity.attributes)
+    if (!isHidden(name, attribute)) writeStoredMember(name, attribute, writer)
   writer.raw('}')
+}
+
+/** Writes the beginning of an entity as it is stored: its id and type. */
+export function writeStoredIdentity({ id, type }: Entity, writer: JsonWriter): void {
+  writer.raw('{"id":')
+  writer.string(id)
+  writer.raw(',"type":')
+  writer.string(type)
+}
+
+/** Writes an attribute with its name, behind other members. */
+export function writeStoredMember(name: string, attribute: Attribute, writer: JsonWriter): void {
+  writer.raw(',')
+  writer.string(name)
+  writer.raw(':')
+  writeStoredAttribute(attribute, writer)
+  if (attribute.type === 'geo:json' && renderedValue(attribute) !== attribute.value) writer.asIs = false
 }
 
 /** Writes one attribute as it is stored. */
@@ -71,7 +79,8 @@ export function writeStoredAttribute(attribute: Attribute, writer: JsonWriter): 
 }
 
 /** `dateExpires` of a transient entity is shown only when it is asked for (entities.md §6.3, §16). */
-const isHidden = (name: string, attribute: Attribute): boolean => name === expiryAttribute && isDateType(attribute.type)
+export const isHidden = (name: string, attribute: Attribute): boolean =>
+  name === expiryAttribute && isDateType(attribute.type)
 
 /** An entity of a list or of `GET /v2/entities/{id}`. */
 export function renderEntity(entity: Entity, path: string, view: View): string {

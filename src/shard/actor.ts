@@ -12,6 +12,7 @@ import { expiresMs } from '../domain/update.js'
 import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Store } from '../ports.js'
 import { decodeRow, type EntityKey, encodeRow, entityKey } from './layout.js'
+import { nested } from './nested.js'
 import type { Before } from './record.js'
 
 /** One entity of an actor: its image, and the entity once somebody needed to look inside. */
@@ -39,8 +40,6 @@ export class Variant {
 }
 
 export class Actor {
-  /** Tenant, path and id in one. */
-  readonly name: string
   /** The key of its row. */
   readonly key: Buffer
   /** What the key is made of. */
@@ -53,8 +52,7 @@ export class Actor {
   /** Second chance: touched since the last look. */
   used = true
 
-  constructor(name: string, key: Buffer, place: EntityKey, slot: number, variants: readonly Variant[]) {
-    this.name = name
+  constructor(key: Buffer, place: EntityKey, slot: number, variants: readonly Variant[]) {
     this.key = key
     this.place = place
     this.slot = slot
@@ -87,7 +85,9 @@ export class Actors {
   private readonly store: Store
   private readonly liveMax: number
   private readonly durable: () => number
-  private readonly live = new Map<string, Actor>()
+  /** By tenant, path and id. */
+  private readonly live = new Map<string, Map<string, Map<string, Actor>>>()
+  private count = 0
   /**
    * Where the hand of the second chance goes round: live actors, each at its `slot`, and free slots. Walking the map instead would pass
    * every entry deleted before, and an iterator kept between calls holds on to tables that the map has long left.
@@ -106,8 +106,7 @@ export class Actors {
   // [hot] Once per request by id.
   /** The actor of an id, from memory or the store; it may have no variant. */
   load(shard: number, tenant: string, path: string, id: string): Actor {
-    const name = `${tenant}\0${path}\0${id}`
-    const known = this.live.get(name)
+    const known = this.live.get(tenant)?.get(path)?.get(id)
     if (known) {
       known.used = true
       return known
@@ -115,11 +114,12 @@ export class Actors {
     const key = entityKey(shard, tenant, path, id)
     const row = this.store.get(key)
     const variants = row ? decodeRow(row).map(image => new Variant(image)) : []
-    if (this.live.size >= this.liveMax) this.forget()
+    if (this.count >= this.liveMax) this.forget()
     const slot = this.freeSlots.pop() ?? this.ring.length
-    const actor = new Actor(name, key, { shard, tenant, path, id }, slot, variants)
+    const actor = new Actor(key, { shard, tenant, path, id }, slot, variants)
     this.ring[slot] = actor
-    this.live.set(name, actor)
+    nested(nested(this.live, tenant), path).set(id, actor)
+    this.count++
     return actor
   }
 
@@ -147,7 +147,13 @@ export class Actors {
   }
 
   private drop(actor: Actor): void {
-    this.live.delete(actor.name)
+    const { tenant, path, id } = actor.place
+    const paths = this.live.get(tenant)
+    const ids = paths?.get(path)
+    ids?.delete(id)
+    if (ids?.size === 0) paths?.delete(path)
+    if (paths?.size === 0) this.live.delete(tenant)
+    this.count--
     this.ring[actor.slot] = undefined
     this.freeSlots.push(actor.slot)
   }

@@ -4,11 +4,10 @@
 // Where the store can be read by another thread, a reader thread does it (scan-thread.ts); elsewhere it is done here in short steps between
 // which the event loop has its turn. Both run the two functions below.
 
-import { isLocationType } from '../domain/location.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { ShardMap } from '../domain/scope.js'
 import { mayMeanType, meansIdentity } from '../domain/selection.js'
-import { decodeImage, imageCreated, imageId, imageType } from '../image.js'
+import { imageCreated, imageId, imageType, Wanted } from '../image.js'
 import type { ListRequest, ShardReply } from '../messages.js'
 import type { Clock, StoreReader } from '../ports.js'
 import { fetchFound, Matches, valuesIfMeant } from './matches.js'
@@ -85,12 +84,14 @@ export async function buildTables({ tenant, parts }: BuildScan, ground: Ground):
   const { store, shardMap, breathe } = ground
   const tables = parts.map(part => new Table(part.layout))
   const indexes = new Map(parts.map(({ path, type }, index) => [`${path}\0${type}`, index]))
-  const wanted = parts.map(({ layout }) => wantedBy(layout))
+  const wanted = parts.map(
+    ({ layout: { columns, places } }) => new Wanted(new Set(columns.map(({ path }) => path.attribute)), places),
+  )
   const paths = [...new Set(parts.map(part => part.path))]
   await sweep(store, shardMap, tenant, paths, breathe, ({ shard, path, image }) => {
     const index = indexes.get(`${path}\0${imageType(image)}`)
     if (index === undefined) return true
-    const entity = decodeImage(image, wanted[index])
+    const entity = wanted[index]!.decode(image)
     tables[index]!.append(entity.created, shard, cellsOf(parts[index]!.layout, entity, path))
     return true
   })
@@ -99,12 +100,6 @@ export async function buildTables({ tenant, parts }: BuildScan, ground: Ground):
     await breathe()
   }
   return tables.map(table => table.parts)
-}
-
-/** Which attributes a view takes something of. */
-function wantedBy({ columns, places }: Layout): (name: string, type: string) => boolean {
-  const names = new Set(columns.map(({ path }) => path.attribute))
-  return (name, type) => names.has(name) || (places && isLocationType(type))
 }
 
 /** Runs scans on the event loop, in steps. */

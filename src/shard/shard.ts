@@ -13,6 +13,7 @@ import { stampMs } from '../domain/stamp.js'
 import {
   appendAttributes,
   appendStrict,
+  type Change,
   createEntity,
   deleteAttribute,
   deleteAttributes,
@@ -74,10 +75,11 @@ export class Shard {
     outcome: Outcome,
     request: WriteRequest,
   ): Refusal | undefined {
-    const { after, before } = outcome.change!
+    const change = outcome.change as Change
+    const { after, before } = change
     if (after === before) return undefined
     const type = (after ?? before)!.type
-    const next = after && new Variant(encodeImage(after, request.origin.correlatorRoot), after, before !== undefined)
+    const next = after && new Variant(encodeAfter(after, before, variant, request), after, before !== undefined)
     const variants = actor.with(type, next)
     const row = rowOf(variants)
     if (row && row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
@@ -89,7 +91,7 @@ export class Shard {
       id,
       type,
       before: variant?.known,
-      attributes: attributeDifferences(before, after),
+      attributes: attributeDifferences(change),
       image: next?.image,
     }
     if (actor.variants.length === 0) actor.used = false
@@ -110,21 +112,29 @@ export class Shard {
   }
 }
 
-/** Which attributes, by name and type, an entity has got and lost. `dateExpires` is none of its own (entities.md §18.1). */
-function attributeDifferences(before: Entity | undefined, after: Entity | undefined): readonly AttributeDifference[] {
-  const differences: AttributeDifference[] = []
-  for (const [name, { type }] of after?.attributes ?? noAttributes) {
-    const earlier = before?.attributes.get(name)
-    if (earlier?.type === type || name === expiryAttribute) continue
-    if (earlier) differences.push([name, earlier.type, -1])
-    differences.push([name, type, 1])
-  }
-  for (const [name, { type }] of before?.attributes ?? noAttributes)
-    if (!after?.attributes.has(name) && name !== expiryAttribute) differences.push([name, type, -1])
-  return differences
+/** The image of an entity after a change; it has most of its bytes from the one before. */
+function encodeAfter(
+  after: Entity,
+  before: Entity | undefined,
+  variant: Variant | undefined,
+  { origin }: WriteRequest,
+): Buffer {
+  const imaged = before && variant && { entity: before, image: variant.image }
+  return encodeImage(after, origin.correlatorRoot, imaged)
 }
 
-const noAttributes: Entity['attributes'] = new Map()
+/** Which attributes, by name and type, an entity has got and lost. `dateExpires` is none of its own (entities.md §18.1). */
+function attributeDifferences({ before, after, alterations }: Change): readonly AttributeDifference[] {
+  const differences: AttributeDifference[] = []
+  for (const { name } of alterations) {
+    const earlier = before?.attributes.get(name)?.type
+    const later = after?.attributes.get(name)?.type
+    if (earlier === later || name === expiryAttribute) continue
+    if (earlier !== undefined) differences.push([name, earlier, -1])
+    if (later !== undefined) differences.push([name, later, 1])
+  }
+  return differences
+}
 
 /** The entity that a request means (entities.md §11); one that may create may mean one that is not there. */
 function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refusal {

@@ -26,7 +26,7 @@ export interface ShardLimits {
   readonly liveActorsMax: number
 }
 
-export const shardLimitsDefault: ShardLimits = { mailboxLengthMax: 10_000, liveActorsMax: 20_000 }
+export const shardLimitsDefault: ShardLimits = { mailboxLengthMax: 10_000, liveActorsMax: 50_000 }
 
 /** What a node's shards are made of. */
 export interface ShardParts {
