@@ -4,7 +4,7 @@
 // which takes them in order, so an entity that stands several times sees the effect of its earlier items. A long batch is asked in
 // slices, between which the event loop has its turn. There is no roll-back: what succeeded stays.
 
-import { type Batch, type BatchItem, batchOutcome } from '../domain/batch.js'
+import { type Batch, type BatchIdentity, type BatchItem, batchOutcome } from '../domain/batch.js'
 import { defaultEntityType } from '../domain/entity.js'
 import { done, type Refusal, refused } from '../domain/refusal.js'
 import type { Scope } from '../domain/scope.js'
@@ -27,9 +27,9 @@ export class BatchOperations {
 
   /** `POST /v2/op/update`. */
   update(scope: Scope, batch: Batch, options: UpdateOptions, origin: Origin, onResult: OnResult<undefined>): void {
-    const requests = batch.items.map(item => requestOf(batch.action, item, scope, options, origin))
-    this.write(requests, outcomes => {
-      const refusal = batchOutcome(batch, outcomes)
+    const { action } = batch
+    this.write(batch, scope, options, origin, (items, outcomes) => {
+      const refusal = batchOutcome(action, items, outcomes)
       onResult(refusal ? refused(refusal) : done)
     })
   }
@@ -37,8 +37,7 @@ export class BatchOperations {
   /** `POST /v2/op/notify`: the sender is not told of what the rules refuse, but of what was not, or perhaps not, made durable. */
   notify(scope: Scope, items: readonly BatchItem[], origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
-    const requests = items.map(item => requestOf('append', item, scope, options, origin))
-    this.write(requests, outcomes => {
+    this.write({ action: 'append', items }, scope, options, origin, (_, outcomes) => {
       const failure = outcomes.find(
         refusal => refusal?.kind === 'Unavailable' || refusal?.kind === 'InternalServerError',
       )
@@ -46,25 +45,49 @@ export class BatchOperations {
     })
   }
 
-  /** Asks for all, in order, and tells the refusal of each. */
-  private write(
-    requests: readonly WriteRequest[],
-    onOutcomes: (outcomes: readonly (Refusal | undefined)[]) => void,
-  ): void {
-    const outcomes: (Refusal | undefined)[] = new Array(requests.length)
-    let open = requests.length
-    if (open === 0) return onOutcomes(outcomes)
-    const step = (from: number): void => {
-      const until = Math.min(from + itemsPerStep, requests.length)
-      for (let index = from; index < until; index++) {
-        this.shards.write(requests[index] as WriteRequest, result => {
-          outcomes[index] = result.ok ? undefined : result.refusal
-          if (--open === 0) onOutcomes(outcomes)
-        })
-      }
-      if (until < requests.length) this.clock.endOfTick(() => step(until))
+  private write(batch: Batch, scope: Scope, options: UpdateOptions, origin: Origin, onOutcomes: OnOutcomes): void {
+    if (batch.items.length === 0) return onOutcomes([], [])
+    const pending = new Pending(batch.items.length, onOutcomes)
+    this.step(batch, 0, item => requestOf(batch.action, item, scope, options, origin), pending)
+  }
+
+  /** Asks for the next items; the last step lets go of the payload, while the answers wait for their commits. */
+  private step(batch: Batch, from: number, request: (item: BatchItem) => WriteRequest, pending: Pending): void {
+    const { items } = batch
+    const until = Math.min(from + itemsPerStep, items.length)
+    for (let index = from; index < until; index++) {
+      const item = items[index]!
+      this.shards.write(request(item), pending.expect(item))
     }
-    step(0)
+    if (until < items.length) this.clock.endOfTick(() => this.step(batch, until, request, pending))
+  }
+}
+
+/** Told which entities were asked for, and the refusal of each (undefined: it succeeded). */
+type OnOutcomes = (items: readonly BatchIdentity[], outcomes: readonly (Refusal | undefined)[]) => void
+
+/**
+ * A batch whose answers are awaited. [hot] It waits for as long as a commit takes, so it keeps of the payload only what an answer may
+ * need: with all of it, half of what a batch allocates outlived the collector's first look, at a fifth of the processor time.
+ */
+class Pending {
+  private readonly items: BatchIdentity[] = []
+  private readonly outcomes: (Refusal | undefined)[] = []
+  private readonly onOutcomes: OnOutcomes
+  private open: number
+
+  constructor(size: number, onOutcomes: OnOutcomes) {
+    this.open = size
+    this.onOutcomes = onOutcomes
+  }
+
+  /** Notes one more item; what is given back is to be told its result. */
+  expect({ id, type }: BatchIdentity): OnResult<undefined> {
+    const index = this.items.push({ id, type }) - 1
+    return result => {
+      this.outcomes[index] = result.ok ? undefined : result.refusal
+      if (--this.open === 0) this.onOutcomes(this.items, this.outcomes)
+    }
   }
 }
 

@@ -22,11 +22,15 @@ const actions: Readonly<Record<string, BatchAction>> = {
   replace: 'replace',
 }
 
-/** One entity of a batch. */
-export interface BatchItem {
+/** Which entity an item of a batch is about. */
+export interface BatchIdentity {
   readonly id: string
   /** undefined: not named. */
   readonly type: string | undefined
+}
+
+/** One entity of a batch. */
+export interface BatchItem extends BatchIdentity {
   readonly attributes: ReadonlyMap<string, WantedAttribute>
   /** The attribute names in the order of the payload; of a `delete` this is all that counts. */
   readonly names: readonly string[]
@@ -246,7 +250,8 @@ const existingPhrase = 'one or more of the attributes in the request already exi
  * (entities.md §17.3). A refusal of another kind than missing or existing names decides alone, the last of them.
  */
 export function batchOutcome(
-  { action, items }: Batch,
+  action: BatchAction,
+  items: readonly BatchIdentity[],
   outcomes: readonly (Refusal | undefined)[],
 ): Refusal | undefined {
   const parts: string[] = []
@@ -255,7 +260,7 @@ export function batchOutcome(
   let missing = 0
   const phrase = action === 'appendStrict' ? existingPhrase : missingPhrase
   for (const [index, refusal] of outcomes.entries()) {
-    const { id, type } = items[index] as BatchItem
+    const { id, type } = items[index] as BatchIdentity
     if (!refusal) {
       successes++
     } else if (refusal.description === refusals.entityNotFound.description) {

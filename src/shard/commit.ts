@@ -29,19 +29,29 @@ export interface RecordLog {
 
 export type Waiter = (failure?: Error) => void
 
-/** Told of every change once it is durable, in order, before anybody who waits for it. */
-export type Follower = (record: ShardRecord, after: Entity | undefined) => void
+/** Told of changes once they are durable, in order, before anybody who waits for them. */
+export interface Follower {
+  /** Whether it is to be told of a change that has just been staged. */
+  wants(record: ShardRecord): boolean
+  /** `after` is the entity as it now is; undefined when it has gone. */
+  follow(record: ShardRecord, after: Entity | undefined): void
+}
+
+interface Followed {
+  readonly follower: Follower
+  readonly record: ShardRecord
+  readonly after: Entity | undefined
+}
 
 /** One batch being filled, or on its way. */
 interface Filling {
   readonly batch: Batch
-  records: ShardRecord[]
-  /** The entity after each record. */
-  entities: (Entity | undefined)[]
+  /** What followers are to be told. */
+  changes: Followed[]
   waiters: Waiter[]
 }
 
-const emptyFilling = (store: Store): Filling => ({ batch: store.batch(), records: [], entities: [], waiters: [] })
+const emptyFilling = (store: Store): Filling => ({ batch: store.batch(), changes: [], waiters: [] })
 
 export class GroupCommit implements RecordLog {
   durable = 0
@@ -88,15 +98,17 @@ export class GroupCommit implements RecordLog {
     return this.failure
   }
 
-  follow(follower: Follower): void {
+  /** Adds one who is told of changes staged from now on. */
+  tell(follower: Follower): void {
     this.followers.push(follower)
   }
 
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
     const logged = this.through(record)
     apply(logged, key, row, this.filling.batch, this.directory, this.attributes)
-    this.filling.records.push(logged)
-    this.filling.entities.push(logged === record ? after : logged.image && decodeImage(logged.image))
+    for (const follower of this.followers)
+      if (follower.wants(logged))
+        this.filling.changes.push({ follower, record: logged, after: logged === record ? after : decoded(logged) })
     this.schedule()
     return this.number
   }
@@ -145,13 +157,11 @@ export class GroupCommit implements RecordLog {
     this.inFlight = false
     if (error) return this.fail(error)
     this.durable++
-    const { waiters, records, entities } = flown
+    const { waiters, changes } = flown
     flown.waiters = []
-    flown.records = []
-    flown.entities = []
+    flown.changes = []
     flown.batch.clear()
-    for (const follower of this.followers)
-      for (let at = 0; at < records.length; at++) follower(records[at]!, entities[at])
+    for (const { follower, record, after } of changes) follower.follow(record, after)
     for (const waiter of waiters) waiter()
     if (this.filling.batch.length > 0) this.schedule()
   }
@@ -165,3 +175,5 @@ export class GroupCommit implements RecordLog {
     this.onFailure(error)
   }
 }
+
+const decoded = ({ image }: ShardRecord): Entity | undefined => image && decodeImage(image)

@@ -7,7 +7,9 @@
 //
 // Not here: whoever walks on behind a head (places).
 
+import { imageCreated } from '../image.js'
 import type { StoreReader } from '../ports.js'
+import type { Follower, GroupCommit } from './commit.js'
 import type { TypePosition } from './layout.js'
 import { type CountedRange, type Head, type HeadScan, type HeadSource, type Place, readPlaces } from './places.js'
 import type { ShardRecord } from './record.js'
@@ -42,15 +44,17 @@ const headsMax = 2000
 /** The event loop reads when not more rows than this can have gone: passing them costs some 0.2 us each. */
 const goneMax = 2000
 
-export class Heads implements HeadSource {
+export class Heads implements HeadSource, Follower {
   private readonly store: StoreReader
   private readonly scanner: Pick<Scanner, 'head'>
+  private readonly commit: Pick<GroupCommit, 'drain'>
   private readonly kept = new Map<string, Kept>()
   private readonly readings = new Map<string, Reading>()
 
-  constructor(store: StoreReader, scanner: Pick<Scanner, 'head'>) {
+  constructor(store: StoreReader, scanner: Pick<Scanner, 'head'>, commit: Pick<GroupCommit, 'drain'>) {
     this.store = store
     this.scanner = scanner
+    this.commit = commit
   }
 
   /** The head of a range, read if need be: some places, unless there are fewer. */
@@ -66,18 +70,20 @@ export class Heads implements HeadSource {
     return { places: [...places], rest }
   }
 
-  // [hot] For every durable change.
-  follow(record: ShardRecord, created: number): void {
-    const isThere = record.image !== undefined
-    if ((record.before !== undefined && isThere) || (this.kept.size === 0 && this.readings.size === 0)) return
-    const { tenant, path, type, id, shard } = record
+  // [hot] For every change.
+  wants({ tenant, path, type, before, image }: ShardRecord): boolean {
+    if ((before !== undefined && image) || (this.kept.size === 0 && this.readings.size === 0)) return false
     const name = nameOf(tenant, path, type)
+    return this.kept.has(name) || this.readings.has(name)
+  }
+
+  follow({ tenant, path, type, id, shard, before, image }: ShardRecord): void {
+    const name = nameOf(tenant, path, type)
+    const created = image ? imageCreated(image) : before!.created
+    const change = { place: { created, shard, path, type, id }, isThere: image !== undefined }
     const kept = this.kept.get(name)
-    const reading = this.readings.get(name)
-    if (!kept && !reading) return
-    const change = { place: { created, shard, path, type, id }, isThere }
     if (kept) apply(kept, change)
-    reading?.changes.push(change)
+    this.readings.get(name)?.changes.push(change)
   }
 
   private read(name: string, tenant: string, range: CountedRange, known: Kept | undefined): Reading {
@@ -89,9 +95,13 @@ export class Heads implements HeadSource {
     }
     // What is not known here may have been removed before this node started; few entities left do not tell how many there were.
     const isNear = known ? known.gone <= goneMax : range.count <= goneMax
-    const more = isNear ? readPlaces(this.store, scan) : this.scanner.head(scan)
     const changes: Change[] = []
-    const done = more.then(found => this.learn(name, known, found, changes)).finally(() => this.readings.delete(name))
+    // What is staged already is not followed: it has to be there when the reading begins.
+    const done = this.commit
+      .drain()
+      .then(() => (isNear ? readPlaces(this.store, scan) : this.scanner.head(scan)))
+      .then(found => this.learn(name, known, found, changes))
+      .finally(() => this.readings.delete(name))
     const reading = { done, changes }
     this.readings.set(name, reading)
     return reading

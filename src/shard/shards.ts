@@ -63,10 +63,10 @@ export class LocalShards implements Shards {
     const attributes = new Directory(store, attributeCounts)
     const commit = new GroupCommit(store, clock, directory, attributes, () => stamps.last, onFailure, through)
     const actors = new Actors(store, limits.liveActorsMax, () => commit.durable)
-    const views = new Views(queries.viewBytesMax, scanner, clock, logger)
-    const heads = new Heads(store, scanner)
-    commit.follow((record, after) => views.follow(record, after))
-    commit.follow((record, after) => heads.follow(record, after ? after.created : record.before!.created))
+    const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
+    const heads = new Heads(store, scanner, commit)
+    commit.tell(views)
+    commit.tell(heads)
     const lookup = new Lookup(store, actors, commit, directory, shardMap)
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
     this.commit = commit

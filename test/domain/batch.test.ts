@@ -275,10 +275,11 @@ const fine = undefined
 function outcome(action: BatchAction, ...rows: readonly (readonly [label: string, Refusal | undefined])[]) {
   const items = rows.map(([label]) => {
     const [id, type] = label.split('/') as [string, string?]
-    return { id, type, attributes: new Map(), names: [] }
+    return { id, type }
   })
   const refusal = batchOutcome(
-    { action, items },
+    action,
+    items,
     rows.map(([, each]) => each),
   )
   return refusal && `${refusal.kind}: ${refusal.description}`

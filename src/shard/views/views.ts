@@ -8,6 +8,7 @@
 
 import type { Entity } from '../../domain/entity.js'
 import type { Clock, Logger } from '../../ports.js'
+import type { Follower, GroupCommit } from '../commit.js'
 import type { CountedRange, PlaceRange } from '../places.js'
 import type { ShardRecord } from '../record.js'
 import type { Scanner } from '../scans.js'
@@ -47,18 +48,26 @@ const changesPerLook = 4096
 /** Columns of a table. Each costs every change of an entity some 50 ns. */
 const columnsMax = 64
 
-export class Views {
+export class Views implements Follower {
   private readonly bytesMax: number
-  private readonly scanner: Scanner
+  private readonly scanner: Pick<Scanner, 'build'>
+  private readonly commit: Pick<GroupCommit, 'drain'>
   private readonly clock: Pick<Clock, 'monoMs'>
   private readonly logger: Pick<Logger, 'info'>
   private readonly slots = new Map<string, Slot>()
   private uses = 0
   private changes = 0
 
-  constructor(bytesMax: number, scanner: Scanner, clock: Pick<Clock, 'monoMs'>, logger: Pick<Logger, 'info'>) {
+  constructor(
+    bytesMax: number,
+    scanner: Pick<Scanner, 'build'>,
+    commit: Pick<GroupCommit, 'drain'>,
+    clock: Pick<Clock, 'monoMs'>,
+    logger: Pick<Logger, 'info'>,
+  ) {
     this.bytesMax = bytesMax
     this.scanner = scanner
+    this.commit = commit
     this.clock = clock
     this.logger = logger
   }
@@ -70,10 +79,13 @@ export class Views {
     return bytes
   }
 
-  // [hot] For every durable change.
-  /** Takes note of a change. `after` is the entity as it now is; undefined when it has gone. */
+  // [hot] For every change.
+  wants({ tenant, path, type }: ShardRecord): boolean {
+    return this.slots.size > 0 && this.slots.has(slotName(tenant, path, type))
+  }
+
+  // [hot] For every change of an entity that is in a view.
   follow(record: ShardRecord, after: Entity | undefined): void {
-    if (this.slots.size === 0) return
     const slot = this.slots.get(slotName(record.tenant, record.path, record.type))
     if (!slot) return
     const { path, shard } = record
@@ -118,10 +130,9 @@ export class Views {
     const parts = ranges.map(({ path, type, count }) => ({ path, type, count, slot: this.slot(tenant, path, type) }))
     const layouts = parts.map(({ slot, count }) => this.joined(slot.table?.layout, wanted, count, needed))
     const fromMs = this.clock.monoMs()
-    const done = this.scanner.build({
-      tenant,
-      parts: parts.map(({ path, type }, index) => ({ path, type, layout: layouts[index]! })),
-    })
+    const scan = { tenant, parts: parts.map(({ path, type }, index) => ({ path, type, layout: layouts[index]! })) }
+    // What is staged already is not followed: it has to be there when the sweep begins.
+    const done = this.commit.drain().then(() => this.scanner.build(scan))
     const buildings = parts.map(({ slot, count }, index): Building => {
       const layout = layouts[index]!
       slot.building = { layout, bytes: bytesFor(count, layout) + tableBytes, changes: [], done }
