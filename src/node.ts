@@ -86,7 +86,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     through: betweenRecords,
   })
   const shards = surroundings.between?.(local) ?? local
-  const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs)
+  const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark)
   const client = new ShardClient(shards, shardMap)
   const entities = new Entities(client)
   const routes = routesOf(

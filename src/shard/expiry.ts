@@ -1,13 +1,35 @@
 // Removal of transient entities whose time has come (entities.md §16): silent, and soon after their time.
 //
 // The timer is an index, not an object per entity: each run walks what is due and asks the owner shard, whose turn looks again, so an
-// entity that was rescued with a new date meanwhile stays.
+// entity that was rescued with a new date meanwhile stays. The index is consumed from the front, where the store has to pass all that is
+// gone, so a run begins where nothing can be left before it (the low-water mark).
 
+import { imageExpiresMs } from '../image.js'
 import type { Shards } from '../messages.js'
 import type { Clock, Logger, Row, Store } from '../ports.js'
+import type { Follower } from './commit.js'
 import { type ExpiryKey, expiryRange, parseExpiryKey } from './layout.js'
+import type { ShardRecord } from './record.js'
 
 const rowsPerRead = 128
+
+/** The earliest date at which something may fall due, milliseconds since 1970. */
+export class ExpiryMark implements Follower {
+  fromMs = Number.NEGATIVE_INFINITY
+
+  wants({ image }: ShardRecord): boolean {
+    return image !== undefined && imageExpiresMs(image) !== undefined
+  }
+
+  follow({ image }: ShardRecord): void {
+    const dueMs = image && imageExpiresMs(image)
+    if (dueMs !== undefined) this.lower(dueMs)
+  }
+
+  lower(dueMs: number): void {
+    this.fromMs = Math.min(this.fromMs, dueMs)
+  }
+}
 
 export class Expiry {
   private readonly store: Store
@@ -15,15 +37,17 @@ export class Expiry {
   private readonly clock: Clock
   private readonly logger: Logger
   private readonly intervalMs: number
+  private readonly mark: ExpiryMark
   private cancel: (() => void) | undefined
   private running: Promise<void> | undefined
 
-  constructor(store: Store, shards: Shards, clock: Clock, logger: Logger, intervalMs: number) {
+  constructor(store: Store, shards: Shards, clock: Clock, logger: Logger, intervalMs: number, mark: ExpiryMark) {
     this.store = store
     this.shards = shards
     this.clock = clock
     this.logger = logger
     this.intervalMs = intervalMs
+    this.mark = mark
   }
 
   start(): void {
@@ -46,13 +70,20 @@ export class Expiry {
   /** Removes what is due now. */
   async run(): Promise<void> {
     const nowMs = this.clock.wallMs()
-    const cursor = this.store.cursor(expiryRange(nowMs))
+    const { mark } = this
+    const { fromMs } = mark
+    const cursor = this.store.cursor(expiryRange(fromMs, nowMs))
+    // Whatever becomes durable from now on lowers the mark again.
+    mark.fromMs = Math.max(fromMs, nowMs)
     try {
       let rows: Row[]
       do {
         rows = await cursor.next(rowsPerRead)
         await Promise.all(rows.map(row => this.remove(parseExpiryKey(row.key), nowMs)))
       } while (rows.length > 0)
+    } catch (error) {
+      mark.lower(fromMs)
+      throw error
     } finally {
       await cursor.close()
     }
@@ -63,6 +94,7 @@ export class Expiry {
       const target = { tenant, path, id, type }
       this.shards.ask(shard, { kind: 'expire', target, origin: { correlatorRoot: '' }, nowMs }, reply => {
         if (reply.kind === 'failed') reject(new Error(reply.reason))
+        else if (reply.kind === 'busy') reject(new Error('too many requests are waiting'))
         else resolve()
       })
     })

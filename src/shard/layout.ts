@@ -242,9 +242,12 @@ export const expiryKey = ({ expiresMs, shard, tenant, path, id, type }: ExpiryKe
     .text(type)
     .key()
 
-/** What falls due up to a time, included; milliseconds since 1970. */
-export const expiryRange = (untilMs: number): Range => ({
-  gte: Buffer.from([prefix.expiry]),
+/** What falls due from a time up to another, both included; milliseconds since 1970. */
+export const expiryRange = (fromMs: number, untilMs: number): Range => ({
+  gte: writer
+    .begin(prefix.expiry)
+    .positive(Math.max(0, fromMs + expiryShiftMs))
+    .key(),
   lt: writer
     .begin(prefix.expiry)
     .positive(untilMs + 1 + expiryShiftMs)

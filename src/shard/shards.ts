@@ -9,6 +9,7 @@ import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
+import { ExpiryMark } from './expiry.js'
 import { Heads } from './heads.js'
 import { decodeNumber, stampKey } from './layout.js'
 import { Lists, type QueryLimits } from './lists.js'
@@ -57,6 +58,8 @@ export class LocalShards implements Shards {
   private readonly lookup: Lookup
   private readonly lists: Lists
   private readonly types: Types
+  /** For whoever removes what falls due. */
+  readonly expiryMark = new ExpiryMark()
 
   constructor({ store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through }: ShardParts) {
     const directory = new Directory(store)
@@ -67,6 +70,7 @@ export class LocalShards implements Shards {
     const heads = new Heads(store, scanner, commit)
     commit.tell(views)
     commit.tell(heads)
+    commit.tell(this.expiryMark)
     const lookup = new Lookup(store, actors, commit, directory, shardMap)
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
     this.commit = commit

@@ -5,9 +5,9 @@ import t from 'tap'
 import type { WantedAttribute } from '../../src/domain/entity.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
-import type { Logger } from '../../src/ports.js'
+import type { Cursor, Logger, Range } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
-import { allEntities } from '../../src/shard/layout.js'
+import { allEntities, expiryRange } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -39,17 +39,28 @@ class Watched implements Shards {
   }
 }
 
+/** A store that notes where the reading of what falls due begins. */
+class WatchedStore extends MemoryStore {
+  readonly begins: Buffer[] = []
+
+  override cursor(range: Range): Cursor {
+    if (range.gte[0] === expiryRange(0, 0).gte[0]) this.begins.push(Buffer.from(range.gte))
+    return super.cursor(range)
+  }
+}
+
 class Node {
-  readonly store = new MemoryStore()
+  readonly store = new WatchedStore()
   readonly clock = new FakeClock()
-  readonly shards = new Watched(localShards(this.store, shardMap, this.clock))
+  private readonly local = localShards(this.store, shardMap, this.clock)
+  readonly shards = new Watched(this.local)
   readonly logged: string[] = []
   readonly expiry: Expiry
 
   constructor() {
     const note = (message: string) => this.logged.push(message)
     const logger: Logger = { level: 'DEBUG', fatal: note, error: note, warn: note, info: note, debug: note }
-    this.expiry = new Expiry(this.store, this.shards, this.clock, logger, intervalMs)
+    this.expiry = new Expiry(this.store, this.shards, this.clock, logger, intervalMs, this.local.expiryMark)
   }
 
   /** Stages an entity that is to be removed in so many milliseconds; undefined: never. */
@@ -116,6 +127,28 @@ t.test('an entity without a date stays, and those due later do', async t => {
   const node = await started(undefined, 2_000, 60_000)
   await node.pass(5_000)
   t.equal(await node.entities(), 2)
+})
+
+t.test('a run does not begin before what the one before has removed', async t => {
+  const node = await started(2_000, 5_000)
+  await node.pass(3_000)
+  t.equal(await node.entities(), 1)
+  const at = (ms: number): Buffer => expiryRange(ms, 0).gte
+  await node.pass(intervalMs)
+  t.ok(Buffer.compare(node.store.begins.at(-1)!, at(node.clock.wallMs() - 2 * intervalMs)) > 0)
+  node.create('late', -60_000)
+  await node.pass(2 * intervalMs)
+  t.equal(await node.entities(), 0, 'what comes with an earlier date is found all the same')
+})
+
+t.test('a run that failed begins again where it began', async t => {
+  const node = await started(2_000)
+  node.shards.answer = { kind: 'busy' }
+  await node.pass(3_000)
+  t.equal(await node.entities(), 1)
+  node.shards.answer = undefined
+  await node.pass(2 * intervalMs)
+  t.equal(await node.entities(), 0)
 })
 
 t.test('a removal takes the index rows along', async t => {
