@@ -87,26 +87,31 @@ function writeChanged(entity: Entity, { entity: earlier, image }: Imaged, record
   const earlierJsonAt = image.readUInt32BE(30)
   let earlierRecord = recordsAtOf(image)
   writeStoredIdentity(entity, writer)
+  // Where the attribute stands that comes next in the earlier JSON, as long as both have the same names in the same order.
   let begin = earlierJsonAt + writer.length - jsonAt
-  const rest = earlier.attributes.entries()
-  let next = rest.next()
   let at = recordsAt
-  for (const [name, attribute] of entity.attributes) {
-    // As long as the names are the same, in the same order, the earlier attribute stands right there.
-    if (!next.done && next.value[0] === name) {
+  for (const name of entity.attributes.keys()) {
+    const attribute = entity.attributes.get(name) as Attribute
+    if (begin > 0 && isMember(image, begin, name)) {
       const end = earlierJsonAt + image.readUInt32BE(earlierRecord + 12)
-      if (next.value[1] === attribute) writer.copy(image, begin, end)
+      if (earlier.attributes.get(name) === attribute) writer.copy(image, begin, end)
       else writeStoredMember(name, attribute, writer)
       begin = end
       earlierRecord += recordBytes
-      next = rest.next()
     } else {
-      next = { done: true, value: undefined }
+      begin = 0
       writeStoredMember(name, attribute, writer)
     }
     at = writeRecord(attribute, at, writer.length - jsonAt)
   }
   writer.raw('}')
+}
+
+/** Whether `,"name"` stands at a place; a name that JSON escapes never does. */
+function isMember(image: Buffer, at: number, name: string): boolean {
+  const nameAt = at + 2
+  for (let i = 0; i < name.length; i++) if (image[nameAt + i] !== name.charCodeAt(i)) return false
+  return image[at] === comma && image[nameAt + name.length] === quote
 }
 
 /** Writes what stands of an attribute before the JSON; gives where the next one goes. */
@@ -154,6 +159,7 @@ export function imageId(image: Buffer): string {
 
 const quote = 0x22
 const backslash = 0x5c
+const comma = 0x2c
 
 /** The hybrid stamp of the entity's creation. */
 export const imageCreated = (image: Buffer): number => image.readDoubleBE(2)
