@@ -37,7 +37,7 @@ const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
 const pageOfActorsMax = 100
 /** Lists that wait for a scan or a view; beyond, a list is turned away. */
-const scansMax = 100
+const scansMax = 1000
 
 export interface QueryLimits {
   /** After which a list is given up. */
