@@ -19,6 +19,9 @@ export const pathsMax = 10
 export const pageLimitDefault = 20
 export const pageLimitMax = 1000
 
+/** Keys of an `orderBy`: sorting compares n log n times, by all keys where the first ones do not tell. */
+export const orderKeysMax = 16
+
 /** Levels of nesting inside an attribute or metadata value (entities.md §1.5). */
 export const valueDepthMax = 50
 
@@ -37,24 +40,46 @@ export const queryTextLengthMax = 65_536
 /** Statements of a `q` or `mq`: a filter looks at every entity with each of them until one fails, at 10 to 100 ns. */
 export const queryStatementsMax = 100
 
-/** Statements of a `q` or `mq` with a regular expression: what each may cost to compile and to match stands below. */
+/** Statements of a `q` or `mq` with a regular expression; together they have `patternStepsMax` steps. */
 export const queryPatternsMax = 10
 
-/** Characters of a regular expression. Long ones are lists of names; reading costs some 10 us a character at worst. */
+/** Characters of a regular expression: room for a list of a hundred ids. */
 export const patternLengthMax = 4096
+
+/** Characters that a list of texts may come to when what its items have in common is written out: `^urn:x:(1|2|3)$`. */
+export const plainTextsLengthMax = 65_536
 
 /** Groups within groups of a regular expression: its compiler recurses once for each. */
 export const patternDepthMax = 100
 
-/**
- * Steps a regular expression compiles to, and what its written-out repetitions may come to before that. Compiling costs 1 to 2 us
- * per step. Matching costs some 10 ns per character, yet 10 ns per step and character when the automaton has more states than memory.
- */
-export const patternStepsMax = 1000
-export const patternStepsMaxUnfactored = 5000
+/** Steps of a regular expression, its repetitions written out. Each costs some 2 us to compile, 10 us when the process is young. */
+export const patternStepsMax = 1_000
 
-/** Bytes of automaton that one regular expression may keep. Less makes patterns with very many states slower. */
-export const patternStatesBytesMax = 1024 * 1024
+/**
+ * Steps times characters of the text that a regular expression is tried on; a text that is longer does not match. So a hundred
+ * steps look at 2,560 characters, ten at 25,600, and any at an identifier.
+ *
+ * A test takes some 10 ns a character while the automaton has all its states in memory. Patterns that are made to hurt have more
+ * states than memory, and then it is 10 to 40 ns for each step and character. At this limit the worst patterns known, `[ab]*a[ab]{n}$` and
+ * `[ab]{1,n}$` with n from 10 to 500 and their like, take 3 to 10 ms, and as the first thing a process does 35 ms, since the
+ * engine itself is not compiled yet. Before there was this limit, 900 steps on 10,000 characters took 220 ms.
+ */
+export const patternWorkMax = patternStepsMax * identifierLengthMax
+
+/**
+ * Bytes of automaton that one regular expression may keep, some 300 states. More makes the worst patterns slower (1 MiB: by half), since
+ * the engine fills it twice before it goes on without; less makes ordinary patterns with many states slow.
+ */
+export const patternStatesBytesMax = 128 * 1024
+
+/** Regular expressions for ids and types in one selection: one takes some 0.1 ms to compile, however short. */
+export const selectionPatternsMax = 200
+
+/**
+ * Their steps together. Every entity may have to be compared with all of them: 25 ms at this limit, for the worst patterns and the
+ * longest ids.
+ */
+export const selectionStepsMax = 1_500
 
 /** Compiled regular expressions kept for the next request that uses the same text, each with its automaton. */
 export const patternsKeptMax = 64

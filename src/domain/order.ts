@@ -7,7 +7,9 @@ import { type Entity, isDateType } from './entity.js'
 import { distanceTo, locationOf } from './geo.js'
 import type { GeoQuery } from './geo-query.js'
 import { compare, isArray, type Json } from './json.js'
+import { orderKeysMax } from './limits.js'
 import { epochSeconds } from './query-parser.js'
+import { accepted, type Result, refusals, refused } from './refusal.js'
 import { stampMs } from './stamp.js'
 
 export interface OrderKey {
@@ -15,12 +17,17 @@ export interface OrderKey {
   readonly descending: boolean
 }
 
-/** The keys of an `orderBy` parameter; a leading `!` reverses one. */
-export function parseOrder(text: string): readonly OrderKey[] {
-  return text.split(',').map(word => {
+/** The keys of an `orderBy` parameter, none when it is absent; a leading `!` reverses one. What stands twice counts once. */
+export function parseOrder(text: string | undefined): Result<readonly OrderKey[]> {
+  const keys = new Map<string, OrderKey>()
+  for (const word of text?.split(',') ?? []) {
     const descending = word.startsWith('!')
-    return { name: descending ? word.slice(1) : word, descending }
-  })
+    const name = descending ? word.slice(1) : word
+    // Where the first one does not tell, the second one cannot.
+    if (!keys.has(name)) keys.set(name, { name, descending })
+  }
+  if (keys.size > orderKeysMax) return refused(refusals.orderKeysTooMany(keys.size, orderKeysMax))
+  return accepted([...keys.values()])
 }
 
 /** What an entity is ordered by: a value for each key, undefined where it has none. */
@@ -74,12 +81,26 @@ function keyValue({ name, descending }: OrderKey, entity: Entity, path: string):
   }
 }
 
-/** Dates stand among the numbers, an array where its smallest (descending: largest) element stands. */
+/**
+ * Dates stand among the numbers, an array where its smallest (descending: largest) element stands. Objects are all alike, and so are
+ * arrays within arrays: the interface gives them no order, and sorting by large ones would compare all of them again and again.
+ */
 function attributeValue(entity: Entity, name: string, descending: boolean): Json | undefined {
   const attribute = entity.attributes.get(name)
   if (!attribute) return undefined
   const { value, type } = attribute
   if (isDateType(type) && typeof value === 'string') return epochSeconds(parseDateTime(value) as number)
-  if (!isArray(value) || value.length === 0) return value
-  return value.reduce((best, item) => (compare(item, best) < 0 === descending ? best : item))
+  if (!isArray(value) || value.length === 0) return flat(value)
+  return value.reduce<Json>(
+    (best, item) => (compare(flat(item), best) < 0 === descending ? best : flat(item)),
+    flat(value[0]!),
+  )
 }
+
+function flat(value: Json): Json {
+  if (typeof value !== 'object' || value === null) return value
+  return isArray(value) ? anyArray : anyObject
+}
+
+const anyArray: Json = []
+const anyObject: Json = {}

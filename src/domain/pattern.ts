@@ -4,10 +4,11 @@
 // seconds for `^(a+)+$` and 28 characters. Syntax and meaning are those of POSIX extended expressions as far as RE2 agrees: no
 // look-around, no flags, no `\p`; the dot matches line breaks too. What RE2 has beyond POSIX (`\d`, `\b`, `(?:`) is taken.
 //
-// The linear time still has a factor, the steps of the compiled program, so they are limited (limits.ts), and a text is measured
-// before it is compiled: `a{0,1000}` a hundred times is 900 characters and half a second.
+// Linear in the text still has a factor, the steps of the pattern. Steps are counted in its text, with repetitions written out, before
+// anything is compiled (`a{0,1000}` a hundred times is 900 characters and half a second), and steps times characters is limited: a text
+// that is too long for its pattern does not match it. Numbers in limits.ts.
 //
-// Most patterns in use are plain texts with or without anchors. They become comparisons and never reach the engine.
+// Not here: patterns that need no engine, which are most (plain-pattern.ts).
 
 import { RE2JS, RE2JSException } from 're2js'
 import {
@@ -15,14 +16,20 @@ import {
   patternLengthMax,
   patternStatesBytesMax,
   patternStepsMax,
-  patternStepsMaxUnfactored,
   patternsKeptMax,
+  patternWorkMax,
 } from './limits.js'
+import { literalAt, plainTest } from './plain-pattern.js'
 
 /** A regular expression that is ready for use. Immutable as far as anybody can tell. */
 export interface Pattern {
   readonly source: string
-  /** Whether the expression matches some part of the text: not anchored, case sensitive (entities.md §7.4). */
+  /** What a test costs for each character of the text; 0 when its length does not matter. At most `patternStepsMax`. */
+  readonly steps: number
+  /**
+   * Whether the expression matches some part of the text: not anchored, case sensitive (entities.md §7.4). False for a text with
+   * more characters than `patternWorkMax` admits.
+   */
   test(text: string): boolean
 }
 
@@ -48,99 +55,92 @@ export function literalPrefix(pattern: Pattern): string {
   return literalAt(source, 1).text
 }
 
+/** Characters of text in which patterns of so many steps may look together. */
+export const charactersMax = (steps: number): number => patternWorkMax / steps
+
 function compile(source: string): Pattern | undefined {
   if (source.length > patternLengthMax) return undefined
   const plain = plainTest(source)
-  if (plain) return { source, test: plain }
-  if (!measure(source)) return undefined
+  if (plain) return new LimitedPattern(source, plain.steps, plain)
+  const measured = measure(source)
+  if (!measured) return undefined
   try {
-    const engine = RE2JS.compile(source, RE2JS.DOTALL | RE2JS.DISABLE_UNICODE_GROUPS)
-    return engine.programSize() <= patternStepsMax ? new EnginePattern(source, engine) : undefined
+    const engine = new Engine(RE2JS.compile(source, RE2JS.DOTALL | RE2JS.DISABLE_UNICODE_GROUPS))
+    return new LimitedPattern(source, measured.steps, engine)
   } catch (error) {
     if (error instanceof RE2JSException) return undefined
     throw error
   }
 }
 
-class EnginePattern implements Pattern {
+interface Test {
+  test(text: string): boolean
+}
+
+class LimitedPattern implements Pattern {
   readonly source: string
+  readonly steps: number
+  private readonly lengthMax: number
+  private readonly inner: Test
+
+  constructor(source: string, steps: number, inner: Test) {
+    this.source = source
+    this.steps = steps
+    this.lengthMax = charactersMax(steps)
+    this.inner = inner
+  }
+
+  test(text: string): boolean {
+    return text.length <= this.lengthMax && this.inner.test(text)
+  }
+}
+
+/** The part of the inside of re2js that `Engine` knows. */
+export interface EngineInside {
+  readonly re2Input: { readonly dfa: { stateBudget: number; memBudget: number } }
+}
+
+// The engine keeps the states of its automaton, 8 MiB for each pattern, and offers no option for it. Subscriptions keep their
+// patterns for ever, so a few thousand hostile ones would take all memory, and filling it takes 100 ms before the engine gives up and goes
+// on without an automaton. pattern.test.ts tells when an update renames these fields.
+class Engine implements Test {
   private readonly engine: RE2JS
   private isBudgeted = false
 
-  constructor(source: string, engine: RE2JS) {
-    this.source = source
+  constructor(engine: RE2JS) {
     this.engine = engine
   }
 
   test(text: string): boolean {
     if (!this.isBudgeted) {
       this.isBudgeted = true
-      limitStates(this.engine)
+      const { dfa } = (this.engine as unknown as EngineInside).re2Input
+      dfa.stateBudget = patternStatesBytesMax
+      dfa.memBudget = patternStatesBytesMax
     }
     return this.engine.test(text)
   }
 }
 
-/** The part of the inside of re2js that `limitStates` knows. */
-export interface EngineInside {
-  readonly re2Input: { readonly dfa: { stateBudget: number; memBudget: number } }
-}
-
-// The engine keeps the states of its automaton, 8 MiB for each pattern, and offers no option for it. Subscriptions keep their
-// patterns for ever, so a few thousand hostile ones would take all memory. pattern.test.ts tells when an update renames these fields.
-function limitStates(engine: RE2JS): void {
-  const { dfa } = (engine as unknown as EngineInside).re2Input
-  dfa.stateBudget = patternStatesBytesMax
-  dfa.memBudget = patternStatesBytesMax
-}
-
-const matchesAll = /^\^?\.\*\$?$/
-
-/** The test of a pattern that is a plain text with or without anchors; undefined for any other. */
-function plainTest(source: string): ((text: string) => boolean) | undefined {
-  if (matchesAll.test(source)) return () => true
-  const isFromStart = source.startsWith('^')
-  const { text, end } = literalAt(source, isFromStart ? 1 : 0)
-  const isToEnd = source[end] === '$'
-  if (end + (isToEnd ? 1 : 0) !== source.length) return undefined
-  if (isFromStart) return isToEnd ? of => of === text : of => of.startsWith(text)
-  return isToEnd ? of => of.endsWith(text) : of => of.includes(text)
-}
-
-const special = new Set('\\.[](){}*+?|^$')
-const repeats = new Set('*+?{')
-
-/** The plain characters from `from` on, and where they end. A character that is repeated is not plain. */
-function literalAt(source: string, from: number): { readonly text: string; readonly end: number } {
-  let text = ''
-  let end = from
-  while (end < source.length) {
-    let at = end
-    if (source[at] === '\\') {
-      at++
-      if (!special.has(source[at] ?? '')) break
-    } else if (special.has(source[at]!)) break
-    const character = String.fromCodePoint(source.codePointAt(at)!)
-    at += character.length
-    if (repeats.has(source[at] ?? '')) break
-    text += character
-    end = at
-  }
-  return { text, end }
-}
-
 const repetition = /\{(\d+)(?:,(\d*))?\}/y
 
+interface Measured {
+  readonly steps: number
+  /** Whether it has alternatives outside of all groups. */
+  readonly alternates: boolean
+}
+
 /**
- * Walks over a pattern without understanding all of it: about how many steps it is when repetitions are written out, and whether it
- * has alternatives outside of all groups. Undefined when it is too large or uses what no POSIX expression has.
+ * Walks over a pattern without understanding all of it. Its steps are those of the compiled program or more, because a compiler can join
+ * what repeats, yet writes nothing twice but repetitions. Undefined when it is too large or uses what no POSIX expression has.
  */
-function measure(source: string): { readonly alternates: boolean } | undefined {
+function measure(source: string): Measured | undefined {
   let alternates = false
   /** Steps of the group we are in, and of the last item in it; the stack holds the groups around it. */
   let steps = 0
   let last = 0
   const around: number[] = []
+  const lastName = source.lastIndexOf(':]')
   for (let at = 0; at < source.length; at++) {
     switch (source[at]) {
       case '(':
@@ -183,19 +183,27 @@ function measure(source: string): { readonly alternates: boolean } | undefined {
         steps++
         break
       }
-      default:
-        at = endOfItem(source, at)
-        if (at < 0) return undefined
-        last = 1
-        steps++
+      default: {
+        const end = endOfItem(source, at, lastName)
+        if (end < 0) return undefined
+        // A class of many ranges takes longer to look into, and very much longer to divide the alphabet by.
+        last = 1 + Math.floor((end - at) / classCharactersPerStep)
+        steps += last
+        at = end
+      }
     }
-    if (steps > patternStepsMaxUnfactored) return undefined
+    if (steps > patternStepsMax) return undefined
   }
-  return { alternates }
+  return { steps, alternates }
 }
 
-/** Where the item ends that begins at `at`: a class, an escape or one character. Negative for `\Q`, which quotes the rest. */
-function endOfItem(source: string, at: number): number {
+const classCharactersPerStep = 16
+
+/**
+ * Where the item ends that begins at `at`: a class, an escape or one character. Negative for `\Q`, which quotes the rest, and for a class
+ * without end, over whose many beginnings the compiler takes its time: `[:[:[:`.
+ */
+function endOfItem(source: string, at: number, lastName: number): number {
   if (source[at] === '\\') {
     if (source[at + 1] === 'Q') return -1
     if (source[at + 1] !== 'x' || source[at + 2] !== '{') return at + 1
@@ -209,11 +217,9 @@ function endOfItem(source: string, at: number): number {
   if (source[end] === ']') end++
   while (end < source.length && source[end] !== ']') {
     if (source[end] === '\\') end++
-    else if (source[end] === '[' && source[end + 1] === ':') {
-      const close = source.indexOf(':]', end + 2)
-      if (close > 0) end = close + 1
-    }
+    else if (source[end] === '[' && source[end + 1] === ':' && end + 2 <= lastName)
+      end = source.indexOf(':]', end + 2) + 1
     end++
   }
-  return end
+  return end < source.length ? end : -1
 }

@@ -12,7 +12,14 @@
 import { parseDateTime } from './date-time.js'
 import { type Entity, isDateType } from './entity.js'
 import { isArray, isObject, type Json } from './json.js'
-import { epochSeconds, type Path, type Query, type Statement, type Step } from './query-parser.js'
+import {
+  epochSeconds,
+  type Path,
+  type PatternStatement,
+  type Query,
+  type Statement,
+  type Step,
+} from './query-parser.js'
 import { stampMs } from './stamp.js'
 
 export {
@@ -21,6 +28,7 @@ export {
   type Choice,
   type OrderOperator,
   type Path,
+  type PatternStatement,
   parseQuery,
   type Query,
   type QueryLanguage,
@@ -50,6 +58,7 @@ export type Target = Json | Several | undefined
 export function holdsFor(statement: Statement, target: Target): boolean {
   if (statement.operator === 'NotExists') return target === undefined
   if (target === undefined) return false
+  if (statement.operator === 'MatchPattern') return matchesPattern(statement, target)
   const fits =
     target instanceof Several ? target.values.some(one => fitsAny(statement, one)) : fitsAny(statement, target)
   return statement.operator === 'Differs' ? !fits : fits
@@ -130,7 +139,24 @@ function child(parent: Json, step: Step): Json | undefined {
   return Object.hasOwn(parent, step.key) ? parent[step.key] : undefined
 }
 
-function fitsAny(statement: Statement, target: Json): boolean {
+/** Whether the pattern matches one of the texts. A text that is longer than what it may still look at is passed over. */
+function matchesPattern({ right, charactersMax }: PatternStatement, target: Json | Several): boolean {
+  if (typeof target === 'string') return target.length <= charactersMax && right.test(target)
+  let charactersLeft = charactersMax
+  for (const one of target instanceof Several ? target.values : [target]) {
+    for (const value of isArray(one) ? one : [one]) {
+      if (typeof value !== 'string' || value.length > charactersLeft) continue
+      if (right.test(value)) return true
+      // A test costs something, however short the text.
+      charactersLeft -= value.length + charactersPerTest
+    }
+  }
+  return false
+}
+
+const charactersPerTest = 10
+
+function fitsAny(statement: Exclude<Statement, PatternStatement>, target: Json): boolean {
   if (statement.operator === 'Exists') return true
   if (!isArray(target)) return fits(statement, target)
   for (const element of target) if (fits(statement, element)) return true
@@ -138,7 +164,7 @@ function fitsAny(statement: Statement, target: Json): boolean {
 }
 
 /** Whether one value fits the right side. `!=` asks what `==` asks; an object and an array fit nothing. */
-function fits(statement: Statement, value: Json): boolean {
+function fits(statement: Exclude<Statement, PatternStatement>, value: Json): boolean {
   switch (statement.operator) {
     case 'Equals':
     case 'Differs': {
@@ -156,8 +182,6 @@ function fits(statement: Statement, value: Json): boolean {
       return typeof value === typeof statement.right && value! < statement.right
     case 'LessThanOrEqual':
       return typeof value === typeof statement.right && value! <= statement.right
-    case 'MatchPattern':
-      return typeof value === 'string' && statement.right.test(value)
     default:
       return true
   }

@@ -146,10 +146,16 @@ export const refusals = {
   limitTooHigh: (text: string, limitMax: number): Refusal => bad(`Bad pagination limit: /${text}/ [max: ${limitMax}]`),
   offsetNotNumber: (text: string): Refusal => bad(`Bad pagination offset: /${text}/ [must be a decimal number]`),
   options: bad('Invalid value for URI param /options/'),
+  orderKeysTooMany: (count: number, countMax: number): Refusal =>
+    bad(`number of keys in orderBy: ${count}, max supported: ${countMax}`),
   idAndIdPattern: bad('Incompatible parameters: id, IdPattern'),
   typeAndTypePattern: bad('Incompatible parameters: type, typePattern'),
   idPattern: bad('Invalid regex for entity idPattern'),
   typePattern: bad('Invalid regex for entity typePattern'),
+  selectionPatternsTooMany: (countMax: number): Refusal =>
+    bad(`number of regular expressions for ids and types: max supported: ${countMax}`),
+  selectionPatternsTooLarge: (stepsMax: number): Refusal =>
+    bad(`steps of all regular expressions for ids and types: max supported: ${stepsMax}`),
 
   // §3.1, §3.2: identifiers and values
   identifierCharacters: (place: IdentifierPlace): Refusal => bad(`Invalid characters in ${place}`),
@@ -226,6 +232,8 @@ export const refusals = {
     bad(`number of statements in ${language}: ${count}, max supported: ${countMax}`),
   queryPatternsTooMany: (language: 'q' | 'mq', countMax: number): Refusal =>
     bad(`number of regular expressions in ${language}: max supported: ${countMax}`),
+  queryPatternsTooLarge: (language: 'q' | 'mq', stepsMax: number): Refusal =>
+    bad(`steps of all regular expressions in ${language}: max supported: ${stepsMax}`),
 
   // §8.1-§8.3: locations
   locationSecond: {

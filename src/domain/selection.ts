@@ -7,6 +7,7 @@
 import type { Entity } from './entity.js'
 import { locationOf, matchesGeo } from './geo.js'
 import { type GeoQuery, type GivenGeoQuery, parseGeoQuery } from './geo-query.js'
+import { selectionPatternsMax, selectionStepsMax } from './limits.js'
 import { compilePattern, type Pattern } from './pattern.js'
 import { matchesQuery, parseQuery, type Query } from './query.js'
 import { accepted, type GeoQuerySource, type Result, refusals, refused } from './refusal.js'
@@ -32,49 +33,93 @@ export interface SelectionSource {
 }
 
 interface Selector {
-  readonly ids: ReadonlySet<string> | undefined
   readonly idPattern: Pattern | undefined
   readonly types: ReadonlySet<string> | undefined
   readonly typePattern: Pattern | undefined
 }
 
+// A body has room for 30,000 selectors, so what is asked of each entity must not walk through all of them.
 export interface Selection {
   readonly source: SelectionSource
-  readonly selectors: readonly Selector[]
+  /** For each id that is named, the selectors that name it. */
+  readonly named: ReadonlyMap<string, readonly Selector[]>
+  /** Selectors that name no id. */
+  readonly unnamed: readonly Selector[]
+  /** Types that may be meant, by name or by pattern; undefined: any. */
+  readonly types: TypeSelector | undefined
   readonly q: Query | undefined
   readonly mq: Query | undefined
   readonly geo: GeoQuery | undefined
 }
 
+interface TypeSelector {
+  readonly names: ReadonlySet<string>
+  readonly patterns: readonly Pattern[]
+}
+
 /** The selection of its texts, or the first thing that is wrong with them (entities.md §10.1: patterns, geography, `q`, `mq`). */
 export function compileSelection(source: SelectionSource): Result<Selection> {
-  const selectors: Selector[] = []
-  for (const one of source.selectors) {
-    const idPattern = one.idPattern === undefined ? undefined : compilePattern(one.idPattern)
-    if (one.idPattern !== undefined && !idPattern) return refused(refusals.idPattern)
-    const typePattern = one.typePattern === undefined ? undefined : compilePattern(one.typePattern)
-    if (one.typePattern !== undefined && !typePattern) return refused(refusals.typePattern)
-    const ids = one.ids && new Set(one.ids)
-    const types = one.types && new Set(one.types)
-    selectors.push({ ids, idPattern, types, typePattern })
-  }
+  const identity = compileSelectors(source.selectors)
+  if (!identity.ok) return identity
   const geo = parseGeoQuery(source.geo ?? {}, source.from)
   if (!geo.ok) return geo
   const q = source.q === undefined ? undefined : parseQuery(source.q, 'q')
   if (q && !q.ok) return q
   const mq = source.mq === undefined ? undefined : parseQuery(source.mq, 'mq')
   if (mq && !mq.ok) return mq
-  return accepted({ source, selectors, q: q?.value, mq: mq?.value, geo: geo.value })
+  return accepted({ source, ...identity.value, q: q?.value, mq: mq?.value, geo: geo.value })
+}
+
+type Identity = Pick<Selection, 'named' | 'unnamed' | 'types'>
+
+function compileSelectors(selectors: readonly SelectorSource[]): Result<Identity> {
+  const named = new Map<string, Selector[]>()
+  const unnamed: Selector[] = []
+  const names = new Set<string>()
+  const patterns: Pattern[] = []
+  let anyType = selectors.length === 0
+  let count = 0
+  let steps = 0
+  for (const one of selectors) {
+    const idPattern = one.idPattern === undefined ? undefined : compilePattern(one.idPattern)
+    if (one.idPattern !== undefined && !idPattern) return refused(refusals.idPattern)
+    const typePattern = one.typePattern === undefined ? undefined : compilePattern(one.typePattern)
+    if (one.typePattern !== undefined && !typePattern) return refused(refusals.typePattern)
+    for (const pattern of [idPattern, typePattern]) {
+      if (!pattern) continue
+      if (++count > selectionPatternsMax) return refused(refusals.selectionPatternsTooMany(selectionPatternsMax))
+      steps += pattern.steps
+      if (steps > selectionStepsMax) return refused(refusals.selectionPatternsTooLarge(selectionStepsMax))
+    }
+    const types = one.types && new Set(one.types)
+    const selector: Selector = { idPattern, types, typePattern }
+    if (!one.ids) unnamed.push(selector)
+    else for (const id of one.ids) remember(named, id, selector)
+    if (types) for (const type of types) names.add(type)
+    else if (typePattern) patterns.push(typePattern)
+    else anyType = true
+  }
+  return accepted({ named, unnamed, types: anyType ? undefined : { names, patterns } })
+}
+
+function remember(named: Map<string, Selector[]>, id: string, selector: Selector): void {
+  const known = named.get(id)
+  if (!known) named.set(id, [selector])
+  else if (known.at(-1) !== selector) known.push(selector)
 }
 
 /** Whether entities of the type may be meant at all. */
-export function mayMeanType({ selectors }: Selection, type: string): boolean {
-  return selectors.length === 0 || selectors.some(selector => meansType(selector, type))
+export function mayMeanType({ types }: Selection, type: string): boolean {
+  return types === undefined || types.names.has(type) || types.patterns.some(pattern => pattern.test(type))
 }
 
 /** Whether the id and type are meant, whatever the entity holds. */
-export function meansIdentity({ selectors }: Selection, id: string, type: string): boolean {
-  return selectors.length === 0 || selectors.some(selector => meansType(selector, type) && meansId(selector, id))
+export function meansIdentity({ source, named, unnamed }: Selection, id: string, type: string): boolean {
+  if (source.selectors.length === 0) return true
+  return (
+    named.get(id)?.some(selector => meansType(selector, type) && meansId(selector, id)) ||
+    unnamed.some(selector => meansType(selector, type) && meansId(selector, id))
+  )
 }
 
 /** Whether only id and type decide. */
@@ -82,18 +127,12 @@ export const isAboutIdentity = ({ q, mq, geo, source }: Selection): boolean =>
   q === undefined && mq === undefined && geo === undefined && source.anyAttribute === undefined
 
 /** Whether every id of the types that are meant is meant: then counts need no look at ids. */
-export const meansAllIds = ({ selectors }: Selection): boolean =>
-  selectors.every(({ ids, idPattern }) => ids === undefined && idPattern === undefined)
+export const meansAllIds = ({ source, unnamed }: Selection): boolean =>
+  unnamed.length === source.selectors.length && unnamed.every(({ idPattern }) => idPattern === undefined)
 
 /** The ids that can be meant, when the selection names them all; undefined when it does not. */
-export function namedIds({ selectors }: Selection): ReadonlySet<string> | undefined {
-  if (selectors.length === 0) return undefined
-  const all = new Set<string>()
-  for (const { ids } of selectors) {
-    if (!ids) return undefined
-    for (const id of ids) all.add(id)
-  }
-  return all
+export function namedIds({ source, named, unnamed }: Selection): ReadonlySet<string> | undefined {
+  return source.selectors.length === 0 || unnamed.length > 0 ? undefined : new Set(named.keys())
 }
 
 // [hot] For every entity that a scan looks into.
@@ -110,5 +149,4 @@ export function meansContent({ q, mq, geo, source }: Selection, entity: Entity, 
 const meansType = ({ types, typePattern }: Selector, type: string): boolean =>
   (!types || types.has(type)) && (!typePattern || typePattern.test(type))
 
-const meansId = ({ ids, idPattern }: Selector, id: string): boolean =>
-  (!ids || ids.has(id)) && (!idPattern || idPattern.test(id))
+const meansId = ({ idPattern }: Selector, id: string): boolean => !idPattern || idPattern.test(id)

@@ -29,9 +29,9 @@ export class BatchHandlers {
     const scope = readScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     const { values, limit, offset, options } = request.parameters
-    const orderBy = values.get('orderBy')
-    const order = orderBy === undefined ? [] : parseOrder(orderBy)
-    this.entities.list({ ...scope.value, selection: selection.value, order, offset, limit }, result => {
+    const order = parseOrder(values.get('orderBy'))
+    if (!order.ok) return reply.refuse(order.refusal)
+    this.entities.list({ ...scope.value, selection: selection.value, order: order.value, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { entities, total } = result.value
       const view = viewOf(options, wanted.value.attrs, wanted.value.metadata)

@@ -98,60 +98,69 @@ function countKeys(value: Json, checkStrings: boolean): number {
 
 type Path = readonly (string | number)[]
 
-/** Where keys stand twice in a text that is valid JSON. */
+/** Where keys stand twice in a text that is valid JSON; a key that stands more often is told once. */
 function findDuplicates(text: string): Path[] {
   const duplicates: Path[] = []
+  /** The keys and positions from the root to where we are. */
+  const here: (string | number)[] = []
   let at = 0
   const skipBlanks = () => {
     while (text.charCodeAt(at) <= 0x20) at++
   }
   const readString = (): string => {
     const start = at
-    for (at++; text[at] !== '"'; at++) if (text[at] === '\\') at++
+    let isEscaped = false
+    for (at++; text.charCodeAt(at) !== quote; at++) {
+      if (text.charCodeAt(at) !== backslash) continue
+      isEscaped = true
+      at++
+    }
     at++
-    return JSON.parse(text.slice(start, at))
+    return isEscaped ? JSON.parse(text.slice(start, at)) : text.slice(start + 1, at - 1)
   }
-  const readValue = (path: Path): void => {
+  const readValue = (): void => {
     skipBlanks()
     const first = text[at]
-    if (first === '"') {
-      readString()
-    } else if (first === '{') {
-      readMembers(path)
-    } else if (first === '[') {
-      readItems(path)
-    } else {
-      while (at < text.length && !/[\s,\]}]/.test(text[at]!)) at++
-    }
+    if (first === '"') readString()
+    else if (first === '{') readMembers()
+    else if (first === '[') readItems()
+    else while (at < text.length && !endsScalar(text.charCodeAt(at))) at++
     skipBlanks()
   }
-  const readMembers = (path: Path): void => {
-    const seen = new Set<string>()
+  const readMembers = (): void => {
+    const seen = new Map<string, 'once' | 'told'>()
     at++
     skipBlanks()
     while (text[at] !== '}') {
       const key = readString()
-      const here = [...path, key]
-      if (seen.has(key)) duplicates.push(here)
-      seen.add(key)
+      const known = seen.get(key)
+      here.push(key)
+      if (known === 'once') duplicates.push([...here])
+      if (known !== 'told') seen.set(key, known ? 'told' : 'once')
       skipBlanks()
       at++
-      readValue(here)
+      readValue()
+      here.pop()
       if (text[at] === ',') at++
       skipBlanks()
     }
     at++
   }
-  const readItems = (path: Path): void => {
+  const readItems = (): void => {
     at++
     skipBlanks()
     for (let index = 0; text[at] !== ']'; index++) {
-      readValue([...path, index])
+      here.push(index)
+      readValue()
+      here.pop()
       if (text[at] === ',') at++
       skipBlanks()
     }
     at++
   }
-  readValue([])
+  readValue()
   return duplicates
 }
+
+/** A comma, a closing bracket or brace, a blank. */
+const endsScalar = (code: number): boolean => code === 0x2c || code === 0x5d || code === 0x7d || code <= 0x20

@@ -73,9 +73,9 @@ export class EntityHandlers {
     if (!selection.ok) return reply.refuse(selection.refusal)
     const scope = readScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
-    const orderBy = values.get('orderBy')
-    const order = orderBy === undefined ? [] : parseOrder(orderBy)
-    this.entities.list({ ...scope.value, selection: selection.value, order, offset, limit }, result => {
+    const order = parseOrder(values.get('orderBy'))
+    if (!order.ok) return reply.refuse(order.refusal)
+    this.entities.list({ ...scope.value, selection: selection.value, order: order.value, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { entities, total } = result.value
       reply.json(listBytes(entities, viewOfParameters(parameters)), options.has('count') ? total : undefined)
@@ -139,7 +139,7 @@ export class EntityHandlers {
 }
 
 /** The selection that URL parameters describe (entities.md §10.1). */
-function selectionOf(parameters: Parameters): SelectionSource {
+export function selectionOf(parameters: Parameters): SelectionSource {
   const { values } = parameters
   const ids = listParameter(parameters, 'id')
   const types = listParameter(parameters, 'type')

@@ -2,7 +2,8 @@
 import t from 'tap'
 import type { Attribute, Entity } from '../../src/domain/entity.js'
 import type { Json } from '../../src/domain/json.js'
-import { compareSortValues, parseOrder, sortValues } from '../../src/domain/order.js'
+import { orderKeysMax } from '../../src/domain/limits.js'
+import { compareSortValues, type OrderKey, parseOrder, sortValues } from '../../src/domain/order.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { selectionOf } from '../support/selections.js'
 
@@ -24,9 +25,15 @@ function entity(id: string, attributes: Readonly<Record<string, Given>> = {}, mo
   return { id, type: 'T', attributes: all, created: stampOf(madeMs), modifiedMs: madeMs, ...more }
 }
 
+function keysOf(orderBy: string): readonly OrderKey[] {
+  const keys = parseOrder(orderBy)
+  if (!keys.ok) throw new Error(keys.refusal.description)
+  return keys.value
+}
+
 /** The ids in order; ties stay as they were given. */
 function ordered(orderBy: string, entities: readonly Entity[], paths: Readonly<Record<string, string>> = {}): string {
-  const keys = parseOrder(orderBy)
+  const keys = keysOf(orderBy)
   return entities
     .map(each => ({ id: each.id, values: sortValues(keys, each, paths[each.id] ?? '/', undefined) }))
     .sort((a, b) => compareSortValues(keys, a.values, b.values))
@@ -35,11 +42,24 @@ function ordered(orderBy: string, entities: readonly Entity[], paths: Readonly<R
 }
 
 t.test('an order is a list of keys, each of which may be reversed', async t => {
-  t.strictSame(parseOrder('a,!b,geo:distance'), [
+  t.strictSame(keysOf('a,!b,geo:distance'), [
     { name: 'a', descending: false },
     { name: 'b', descending: true },
     { name: 'geo:distance', descending: false },
   ])
+  t.strictSame(parseOrder(undefined), { ok: true, value: [] })
+})
+
+t.test('a key that stands again counts once, and many keys are refused', async t => {
+  t.strictSame(keysOf('a,!a,b,a'), [
+    { name: 'a', descending: false },
+    { name: 'b', descending: false },
+  ])
+  const names = Array.from({ length: orderKeysMax }, (_, at) => `k${at}`).join(',')
+  t.equal(keysOf(`${names},${names}`).length, orderKeysMax)
+  t.match(parseOrder(`${names},more`), {
+    refusal: { kind: 'BadRequest', description: 'number of keys in orderBy: 17, max supported: 16' },
+  })
 })
 
 const later = madeMs + 5000
@@ -114,7 +134,7 @@ const ascending: readonly (readonly (Given | undefined)[])[] = [
 t.test('values of all kinds have one order', async t => {
   const rows = ascending.flatMap((row, rank) => row.map(value => ({ rank, value })))
   const valuesOf = (value: Given | undefined, orderBy: string) =>
-    sortValues(parseOrder(orderBy), entity('E', value === undefined ? {} : { v: value }), '/', undefined)
+    sortValues(keysOf(orderBy), entity('E', value === undefined ? {} : { v: value }), '/', undefined)
   for (const a of rows)
     for (const b of rows)
       for (const [orderBy, sign] of [
@@ -122,7 +142,7 @@ t.test('values of all kinds have one order', async t => {
         ['!v', -1],
       ] as const) {
         const order = Math.sign(
-          compareSortValues(parseOrder(orderBy), valuesOf(a.value, orderBy), valuesOf(b.value, orderBy)),
+          compareSortValues(keysOf(orderBy), valuesOf(a.value, orderBy), valuesOf(b.value, orderBy)),
         )
         const name = `${orderBy}: ${JSON.stringify(a.value)} and ${JSON.stringify(b.value)}`
         t.ok(order === sign * Math.sign(a.rank - b.rank), name)
@@ -138,6 +158,14 @@ t.test('an array stands where its smallest element stands, descending its larges
   ]
   t.equal(ordered('v', rows), 'wide two five word')
   t.equal(ordered('!v', rows), 'word wide five two')
+})
+
+t.test('objects stand alike among themselves, and so do arrays in arrays', async t => {
+  const rows = [entity('b', { v: { k: 2 } }), entity('a', { v: { k: 1 } }), entity('n', { v: 7 })]
+  t.equal(ordered('v', rows), 'n b a')
+  t.equal(ordered('!v', rows), 'b a n')
+  t.equal(ordered('v', [entity('two', { v: [[2]] }), entity('one', { v: [[1]] })]), 'two one')
+  t.equal(ordered('!v', [entity('mixed', { v: [{ k: 1 }, 'x'] }), entity('word', { v: 'y' })]), 'mixed word')
 })
 
 t.test('entities without the attribute come first, descending last', async t => {
@@ -160,7 +188,7 @@ t.test('the distance from the point of near is a key, alone and ascending only',
   const near = selectionOf({ geo: { georel: 'near;maxDistance:1000000', geometry: 'point', coords: '0,0' } }).geo
   const within = selectionOf({ geo: { georel: 'intersects', geometry: 'box', coords: '-9,-9;9,9' } }).geo
   const by = (orderBy: string, geo: typeof near) => {
-    const keys = parseOrder(orderBy)
+    const keys = keysOf(orderBy)
     return rows
       .map(({ id, ...rest }) => ({ id, values: sortValues(keys, { id, ...rest }, '/', geo) }))
       .sort((a, b) => compareSortValues(keys, a.values, b.values))

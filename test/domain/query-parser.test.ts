@@ -1,7 +1,13 @@
 // The syntax of q and mq: every refusal of entities.md §7.5, what a statement is parsed to, the limits, and 100,000 mutilated texts.
 import fc from 'fast-check'
 import t from 'tap'
-import { queryPatternsMax, queryStatementsMax, queryTextLengthMax } from '../../src/domain/limits.js'
+import {
+  patternStepsMax,
+  patternWorkMax,
+  queryPatternsMax,
+  queryStatementsMax,
+  queryTextLengthMax,
+} from '../../src/domain/limits.js'
 import { parseQuery, type QueryLanguage, type Statement } from '../../src/domain/query-parser.js'
 import { queryTables, refusedQueries } from '../cases/q.js'
 
@@ -58,8 +64,22 @@ t.test('the limits refuse with a text that names them', async t => {
   )
   t.equal(refusalOf(many(queryPatternsMax, 'A~=b')), '(accepted)')
   t.match(refusalOf(many(queryPatternsMax + 1, 'A~=b')), /^BadRequest number of regular expressions in q: max/)
+  t.equal(refusalOf(many(2, 'A~=[a-z]{1,200}')), '(accepted)')
+  t.equal(
+    refusalOf(many(3, 'A~=[a-z]{1,200}')),
+    `BadRequest steps of all regular expressions in q: max supported: ${patternStepsMax}`,
+  )
   t.match(refusalOf('A'.repeat(queryTextLengthMax + 1), 'mq'), /^BadRequest mq length: 65537, max length supported/)
   t.match(refusalOf('A~=a{900}{900}'), /^BadRequest error compiling filter regex/)
+})
+
+t.test('the patterns of a query share the characters at which they may look', async t => {
+  const text = 'A~=[ab]{100}'
+  const alone = only(text)
+  const query = parseQuery(`${text};B~=[ab]{300};C~=^plain`, 'q')
+  if (!query.ok || alone.operator !== 'MatchPattern') return t.fail(text)
+  t.equal(alone.charactersMax, patternWorkMax / 100)
+  t.match(query.value.statements, Array(3).fill({ charactersMax: patternWorkMax / 400 }))
 })
 
 t.test('the longest texts are read in time', async t => {

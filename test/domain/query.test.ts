@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute, Entity, Metadata } from '../../src/domain/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../../src/domain/json.js'
+import { patternWorkMax } from '../../src/domain/limits.js'
 import { conjuncts, matchesQuery, matchesStatement, parseQuery } from '../../src/domain/query.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { queryTables } from '../cases/q.js'
@@ -64,6 +65,36 @@ t.test('arrays of objects in arrays of objects cost no more than their size, wha
     matchesQuery(query.value, entityOf('R', { A: value }), path)
     t.ok(performance.now() - before < 50, text.slice(0, 10))
   }
+})
+
+t.test('a key may be long, and named like anything', async t => {
+  for (const key of ['k'.repeat(9_000), '__defineGetter__', '17171717171717', 'propertyIsEnumerable', 'é'.repeat(20)]) {
+    const query = parseQuery(`A.'${key}'==1`, 'q')
+    if (!query.ok) return t.fail(query.refusal.description)
+    t.ok(matchesQuery(query.value, entityOf('R', { A: { [key]: 1 } }), path))
+    t.notOk(matchesQuery(query.value, entityOf('R', { A: { [`${key}1`]: 1 } }), path))
+    t.notOk(matchesQuery(query.value, entityOf('R', { A: {} }), path))
+  }
+})
+
+t.test('a pattern looks at so many characters of an entity, in an array as well', async t => {
+  const query = parseQuery('A~=[xy]{50}', 'q')
+  if (!query.ok) return t.fail(query.refusal.description)
+  const matches = (value: Json) => matchesQuery(query.value, entityOf('R', { A: value }), path)
+  const fitting = 'x'.repeat(50)
+  const lengthMax = patternWorkMax / 50
+  t.equal(matches(fitting.padEnd(lengthMax)), true)
+  t.equal(matches(fitting.padEnd(lengthMax + 1)), false)
+  t.equal(matches([' '.repeat(lengthMax - 100), fitting]), true)
+  t.equal(matches([' '.repeat(lengthMax - 50), fitting]), false)
+  t.equal(matches([' '.repeat(lengthMax + 1), fitting]), true, 'a text that is too long is passed over')
+  t.equal(matches(Array(lengthMax).fill('')), false)
+  t.equal(matches([...Array(lengthMax).fill(''), fitting]), false, 'short texts count, too')
+  const within = parseQuery('A.k~=[xy]{50}', 'q')
+  if (!within.ok) return t.fail(within.refusal.description)
+  const objects = (...texts: string[]) => entityOf('R', { A: texts.map(k => ({ k })) })
+  t.equal(matchesQuery(within.value, objects('', fitting), path), true)
+  t.equal(matchesQuery(within.value, objects(' '.repeat(lengthMax - 50), fitting), path), false)
 })
 
 // The plain evaluator. It shares nothing with the broker but the entity: structures instead of text, recursion, dates as Date.

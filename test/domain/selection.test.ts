@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Entity } from '../../src/domain/entity.js'
 import type { Json } from '../../src/domain/json.js'
+import { selectionPatternsMax } from '../../src/domain/limits.js'
 import {
   compileSelection,
   isAboutIdentity,
@@ -72,6 +73,36 @@ t.test('ids are named when every selector names them', async t => {
   t.equal(namedIds(meaning({ types: ['Room'] })), undefined)
   t.equal(namedIds(meaning({ ids: ['a'] }, { idPattern: 'b' })), undefined)
   t.strictSame([...(namedIds(meaning({ ids: ['a', 'b'] }, { ids: ['b', 'c'], types: ['T'] })) ?? [])], ['a', 'b', 'c'])
+})
+
+t.test('many selectors are asked as fast as few, and the same id may stand in several', async t => {
+  const selectors = Array.from({ length: 30_000 }, (_, at) => ({ ids: [`e${at}`], types: [`t${at % 10_000}`] }))
+  const selection = meaning(...selectors, { ids: ['e1'], types: ['other'] }, { ids: ['e2'] })
+  for (let at = 0; at < 30_000; at++)
+    if (!meansIdentity(selection, `e${at}`, `t${at % 10_000}`) || !mayMeanType(selection, `t${at}`)) t.fail(`e${at}`)
+  t.ok(meansIdentity(selection, 'e1', 'other'))
+  t.ok(meansIdentity(selection, 'e2', 'whatever'))
+  t.notOk(meansIdentity(selection, 'e3', 't4'))
+  t.notOk(meansIdentity(selection, 'e30000', 't0'))
+  t.equal(namedIds(selection)?.size, 30_000)
+})
+
+t.test('the patterns of a selection are limited in number and in steps', async t => {
+  const refusalOf = (selectors: readonly SelectorSource[]) => {
+    const selection = compileSelection({ selectors, from: 'payload' })
+    return selection.ok ? undefined : selection.refusal.description
+  }
+  const patterns = (count: number, one: string) => Array.from({ length: count }, () => ({ idPattern: one }))
+  t.equal(refusalOf(patterns(selectionPatternsMax, '^a')), undefined)
+  t.equal(
+    refusalOf([...patterns(selectionPatternsMax, '^a'), { typePattern: 'b' }]),
+    'number of regular expressions for ids and types: max supported: 200',
+  )
+  t.equal(refusalOf(patterns(3, '[ab]{500}')), undefined)
+  t.equal(
+    refusalOf(patterns(4, '[ab]{500}')),
+    'steps of all regular expressions for ids and types: max supported: 1500',
+  )
 })
 
 t.test('counts need no ids when none are excluded, and no look inside when identity alone decides', async t => {

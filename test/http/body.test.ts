@@ -80,7 +80,7 @@ const duplicates: readonly (readonly [name: string, text: string, ...paths: (rea
   ['the same key at different levels', '{"a":{"a":{"a":1}}}'],
   ['the same key in two items', '[{"a":1},{"a":2}]'],
   ['at the root', '{"a":1,"b":2,"a":3}', ['a']],
-  ['three times', '{"a":1,"a":2,"a":3}', ['a'], ['a']],
+  ['three times is told once', '{"a":1,"a":2,"a":3}', ['a']],
   ['with equal values', '{"a":1,"a":1}', ['a']],
   ['below a key', '{"a":{"b":{"c":1,"c":2}}}', ['a', 'b', 'c']],
   ['inside an array', '{"a":[0,[{"b":1},{"b":1,"b":2}]]}', ['a', 1, 1, 'b']],
