@@ -61,7 +61,13 @@ export class JsonWriter {
     this.reserve(text.length * 3)
     const { bytes } = this
     let at = this.length
-    for (let i = 0; i < text.length; i++) {
+    let i = 0
+    for (; i < text.length; i++) {
+      const code = text.charCodeAt(i)
+      if (code >= 0x80) break
+      bytes[at++] = code
+    }
+    for (; i < text.length; i++) {
       const code = text.codePointAt(i) as number
       if (code < 0x80) {
         bytes[at++] = code
