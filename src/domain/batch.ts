@@ -32,7 +32,7 @@ export interface BatchIdentity {
 /** One entity of a batch. */
 export interface BatchItem extends BatchIdentity {
   readonly attributes: ReadonlyMap<string, WantedAttribute>
-  /** The attribute names in the order of the payload; of a `delete` this is all that counts. */
+  /** Of a `delete`, for which nothing else counts: the attribute names in the order of the payload. */
   readonly names: readonly string[]
 }
 
@@ -157,16 +157,16 @@ function parseItem(json: JsonObject, deep: boolean, keyValues: boolean, namesOnl
   const identity = parseIdentity(json)
   if (!identity.ok) return identity
   const { id, type } = identity.value
-  const names = Object.keys(json).filter(name => name !== 'id' && name !== 'type')
   if (namesOnly) {
+    const names = Object.keys(json).filter(name => name !== 'id' && name !== 'type')
     for (const name of names) {
       const refusal = checkIdentifier('attribute name', name)
       if (refusal) return refused(refusal)
     }
     return accepted({ id, type, attributes: new Map(), names })
   }
-  const attributes = parseEach(json, names, deep, keyValues)
-  return attributes.ok ? accepted({ id, type, attributes: attributes.value, names }) : attributes
+  const attributes = parseEach(json, Object.keys(json), deep, keyValues)
+  return attributes.ok ? accepted({ id, type, attributes: attributes.value, names: [] }) : attributes
 }
 
 function parseIdentity(json: JsonObject): Result<{ readonly id: string; readonly type: string | undefined }> {

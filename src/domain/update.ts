@@ -236,7 +236,7 @@ class Draft {
   constructor(before: Entity | undefined, nowMs: number) {
     this.before = before
     this.nowMs = nowMs
-    this.attributes = new Map(before?.attributes)
+    this.attributes = before ? copyOf(before.attributes) : new Map()
   }
 
   /** Adds an attribute that is not there (entities.md §15.3). */
@@ -332,6 +332,13 @@ class Draft {
   }
 }
 
+/** A copy of a map; `new Map(map)` takes twice as long, and leaves garbage for each entry. */
+function copyOf<T>(map: ReadonlyMap<string, T>): Map<string, T> {
+  const copy = new Map<string, T>()
+  for (const name of map.keys()) copy.set(name, map.get(name) as T)
+  return copy
+}
+
 const indexName = /^(?:0|[1-9][0-9]{0,9})$/
 
 /**
@@ -356,7 +363,7 @@ function joinMetadata(stored: MetadataMap, wanted: MetadataMap | undefined, over
   if (override) return wanted ?? noMetadata
   if (wanted === undefined) return stored
   if (wanted.size === 0 || stored.size === 0) return wanted
-  const joined = new Map(stored)
+  const joined = copyOf(stored)
   for (const [name, element] of wanted) joined.set(name, element)
   return inStoredOrder(joined)
 }
