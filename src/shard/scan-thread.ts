@@ -6,7 +6,6 @@
 // Not here: what a scan does (scans), the thread's own side (reader.ts).
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Placement } from '../domain/scope.js'
 import { decodeReply, encodeRequest, type ShardReply } from '../messages.js'
@@ -25,6 +24,8 @@ export class ThreadScanner implements Scanner {
   private readonly entry: URL
   private readonly input: ReaderInput
   private worker: Worker | undefined
+  /** The ends of all threads that have not left yet: one that has died takes a moment for it. */
+  private readonly leaving = new Set<Promise<void>>()
   private readonly waiting = new Map<number, Waiting>()
   private number = 0
   private closed = false
@@ -55,11 +56,8 @@ export class ThreadScanner implements Scanner {
 
   async close(): Promise<void> {
     this.closed = true
-    const { worker } = this
-    if (!worker) return
-    const exited = once(worker, 'exit')
-    worker.postMessage({ kind: 'end' } satisfies ScanCall)
-    await exited
+    this.worker?.postMessage({ kind: 'end' } satisfies ScanCall)
+    await Promise.all(this.leaving)
   }
 
   private call(call: Exclude<ScanCall, { kind: 'end' }>): Promise<Exclude<ScanAnswer, { kind: 'failure' }>> {
@@ -76,7 +74,14 @@ export class ThreadScanner implements Scanner {
     const worker = new Worker(this.entry, { workerData: this.input, execArgv: [] })
     worker.on('message', (answer: ScanAnswer) => this.onAnswer(answer))
     worker.on('error', error => this.onGone(worker, error))
-    worker.on('exit', code => this.onGone(worker, new Error(`the reader thread ended with code ${code}`)))
+    const left = new Promise<void>(resolve =>
+      worker.on('exit', code => {
+        this.onGone(worker, new Error(`the reader thread ended with code ${code}`))
+        this.leaving.delete(left)
+        resolve()
+      }),
+    )
+    this.leaving.add(left)
     return worker
   }
 

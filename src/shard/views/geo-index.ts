@@ -49,7 +49,7 @@ export class GeoIndex {
   private latitudes: Float64Array
   private next: Int32Array
   private before: Int32Array
-  private readonly heads: Int32Array
+  private heads: Int32Array
   private readonly boxes: Map<number, Bounds>
 
   constructor(capacity: number, parts: GeoParts = emptyParts(capacity)) {
@@ -92,6 +92,14 @@ export class GeoIndex {
     this.latitudes = grown(this.latitudes, new Float64Array(capacity)).fill(Number.NaN, from)
     this.next = grown(this.next, new Int32Array(capacity))
     this.before = grown(this.before, new Int32Array(capacity))
+    const buckets = bucketsFor(capacity)
+    if (buckets > this.heads.length) this.spread(buckets, from)
+  }
+
+  /** Puts the points of the first rows into more buckets, or chains would grow as long as the table. */
+  private spread(buckets: number, rows: number): void {
+    this.heads = new Int32Array(buckets).fill(end)
+    for (let row = 0; row < rows; row++) if (!Number.isNaN(this.longitudes[row])) this.link(row)
   }
 
   /** The index with only the rows named, in that order. */

@@ -40,9 +40,15 @@ export interface TableParts {
 const rowsMin = 64
 const rowBytes = 11
 
-/** Bytes that a table of so many rows takes, texts and shapes left out. */
+/** Room for more: a quarter. */
+const growth = 1.25
+
+/** Rows that a table of so many has room for when it was just built. */
+const capacityFor = (rows: number): number => Math.max(rowsMin, Math.ceil(rows * growth))
+
+/** Bytes that a table of so many rows takes when it was just built; texts, shapes and the grid left out. */
 export const bytesFor = (rows: number, { columns, places }: Layout): number =>
-  rows * (rowBytes + columns.length * cellBytes + (places ? placeBytes : 0))
+  capacityFor(rows) * (rowBytes + columns.length * cellBytes + (places ? placeBytes : 0))
 
 export class Table {
   /** Rows in use, the dead included. */
@@ -74,6 +80,7 @@ export class Table {
     table.created = parts.created
     table.shards = parts.shards
     table.alive = parts.alive
+    for (let row = 0; row < parts.rows; row++) if (parts.alive[row] === 0) table.dead++
     table.columns = parts.columns.map(column => new Column(column, 0, column))
     table.places = parts.places && new GeoIndex(0, parts.places)
     return table
@@ -125,6 +132,17 @@ export class Table {
     if (this.dead > deadMin && this.dead * 2 > this.rows) this.keep(this.liveRows())
   }
 
+  /** Forgets an entity, if it is there, and all that were created after it. */
+  removeFrom(created: number, shard: number): void {
+    const from = this.placeOf(created, shard)
+    for (let row = from; row < this.rows; row++) {
+      if (this.alive[row] === 0) this.dead--
+      this.places?.set(row, undefined)
+    }
+    this.rows = from
+    this.moves++
+  }
+
   /** Adds rows in any order; `sort` has to follow before anything is asked. */
   append(created: number, shard: number, cells: Cells): void {
     const row = this.add(created, shard)
@@ -147,7 +165,7 @@ export class Table {
 
   /** Keeps only the rows named, in that order. */
   private keep(rows: Uint32Array): void {
-    const capacity = Math.max(rowsMin, Math.ceil(rows.length * growth))
+    const capacity = capacityFor(rows.length)
     const created = new Float64Array(capacity)
     const shards = new Uint16Array(capacity)
     for (let at = 0; at < rows.length; at++) {
@@ -165,7 +183,7 @@ export class Table {
   }
 
   private add(created: number, shard: number): number {
-    if (this.rows === this.created.length) this.grow(Math.max(rowsMin, Math.ceil(this.rows * growth)))
+    if (this.rows === this.created.length) this.grow(capacityFor(this.rows))
     const row = this.rows++
     this.created[row] = created
     this.shards[row] = shard
@@ -183,6 +201,12 @@ export class Table {
 
   /** The row of an entity, or -1. */
   private find(created: number, shard: number): number {
+    const row = this.placeOf(created, shard)
+    return row < this.rows && this.isAt(created, shard, row) ? row : -1
+  }
+
+  /** How many rows stand before an entity, whether it is there or not. */
+  private placeOf(created: number, shard: number): number {
     let low = 0
     let high = this.rows
     while (low < high) {
@@ -191,7 +215,7 @@ export class Table {
       if (other < created || (other === created && this.shards[middle]! < shard)) low = middle + 1
       else high = middle
     }
-    return low < this.rows && this.isAt(created, shard, low) ? low : -1
+    return low
   }
 
   private isAt(created: number, shard: number, row: number): boolean {
@@ -205,8 +229,6 @@ export class Table {
   }
 }
 
-/** Room for more: a quarter. */
-const growth = 1.25
 /** Below this many dead rows nothing moves. */
 const deadMin = 1024
 

@@ -92,7 +92,8 @@ function judge(test: Test, row: number): number {
     const inside = test.numbers ? test.numbers.has(number) : number >= test.from && number <= test.to
     return inside ? test.within : byKind[kind]!
   }
-  if (kind === kinds.text) return test.byText[column.numbers[row]!]!
+  // A text that came after the test was prepared has not been tried.
+  if (kind === kinds.text) return test.byText[column.numbers[row]!] ?? look
   if (kind === kinds.hashed && test.hashes.has(column.numbers[row]!)) return look
   return byKind[kind]!
 }

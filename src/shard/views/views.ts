@@ -16,6 +16,7 @@ import { bytesFor, type Cells, cellsOf, type Layout, Table, type TableParts } fr
 
 /** A change that came while a table was being built; without cells the entity has gone. */
 interface Change {
+  readonly isNew: boolean
   readonly created: number
   readonly shard: number
   readonly cells: Cells | undefined
@@ -91,11 +92,19 @@ export class Views implements Follower {
     const { path, shard } = record
     const created = after ? after.created : record.before!.created
     if (slot.building)
-      this.keep(slot.building, { created, shard, cells: after && cellsOf(slot.building.layout, after, path) })
+      this.keep(slot.building, {
+        isNew: record.before === undefined,
+        created,
+        shard,
+        cells: after && cellsOf(slot.building.layout, after, path),
+      })
     const { table } = slot
     if (!table) return
     if (!after) table.remove(created, shard)
-    else if (!table.put(created, shard, cellsOf(table.layout, after, path))) slot.table = undefined
+    else if (!table.put(created, shard, cellsOf(table.layout, after, path))) {
+      slot.table = undefined
+      this.forgetIfEmpty(slot)
+    }
     if (++this.changes % changesPerLook === 0) this.fit(0)
   }
 
@@ -141,9 +150,10 @@ export class Views implements Follower {
     this.fit(buildings.reduce((bytes, building) => bytes + building.bytes, 0))
     try {
       const tables = await done
-      const adopted = parts.map(({ slot }, index) => this.adopt(slot, buildings[index]!, tables[index]!))
+      for (const [index, { slot }] of parts.entries()) this.adopt(slot, buildings[index]!, tables[index]!)
+      // Texts and shapes may take more memory than was to be expected: then another attempt would end like this one.
       this.fit(0)
-      if (adopted.includes(false)) return false
+      if (!this.tables(tenant, ranges, wanted)) return false
       this.tell(tables, this.clock.monoMs() - fromMs)
       return true
     } finally {
@@ -163,16 +173,23 @@ export class Views implements Follower {
     )
   }
 
-  private adopt(slot: Slot, { changes }: Building, parts: TableParts): boolean {
-    if (changes.length > changesMax) return false
+  private adopt(slot: Slot, { changes }: Building, parts: TableParts): void {
+    if (changes.length > changesMax) return
     const table = Table.of(parts)
+    // The sweep may have seen the later of two entities that were created meanwhile, and not the earlier: both come again, in order.
+    const first = changes.find(change => change.isNew)
+    if (first) table.removeFrom(first.created, first.shard)
+    // What changed may have gone before the sweep came by; a later change says so then.
+    const missing = new Set<number>()
     for (const { created, shard, cells } of changes) {
-      if (!cells) table.remove(created, shard)
-      else if (!table.put(created, shard, cells)) return false
+      if (!cells) {
+        table.remove(created, shard)
+        missing.delete(created)
+      } else if (!table.put(created, shard, cells)) missing.add(created)
     }
+    if (missing.size > 0) return
     slot.table = table
     slot.used = ++this.uses
-    return true
   }
 
   private keep({ changes }: Building, change: Change): void {
