@@ -96,10 +96,14 @@ export class Heads implements HeadSource, Follower {
     // What is not known here may have been removed before this node started; few entities left do not tell how many there were.
     const isNear = known ? known.gone <= goneMax : range.count <= goneMax
     const changes: Change[] = []
-    // What is staged already is not followed: it has to be there when the reading begins.
+    // What is staged already is not followed, or only in part: it has to be there when the reading begins. A reading from the beginning
+    // sees all that was told by then.
     const done = this.commit
       .drain()
-      .then(() => (isNear ? readPlaces(this.store, scan) : this.scanner.head(scan)))
+      .then(() => {
+        if (!known) changes.length = 0
+        return isNear ? readPlaces(this.store, scan) : this.scanner.head(scan)
+      })
       .then(found => this.learn(name, known, found, changes))
       .finally(() => this.readings.delete(name))
     const reading = { done, changes }

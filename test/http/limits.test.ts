@@ -134,5 +134,43 @@ for (const server of httpServers) {
       t.equal((await put(100_000)).status, 400)
       await healthy()
     })
+
+    t.test('a query that looks into as many entities as it may is answered, into one more is not', async t => {
+      const strict = await startLocalNode(t, { server, queries: { scanRowsMax: 300 } })
+      const append = (count: number, from = 0) =>
+        strict.json('POST /v2/op/update?options=keyValues', {
+          actionType: 'append',
+          entities: Array.from({ length: count }, (_, n) => ({ id: `E${n + from}`, type: 'T', n })),
+        })
+      t.equal((await append(300)).status, 204)
+      const byId = 'GET /v2/entities?q=n>=298&orderBy=id&attrs=none&options=keyValues'
+      t.match(await strict.ask(byId), { status: 200, json: [{ id: 'E298' }, { id: 'E299' }] })
+      t.equal((await append(1, 300)).status, 204)
+      t.match(await strict.ask(byId), {
+        status: 400,
+        json: {
+          error: 'BadRequest',
+          description: 'the query has to look into 301 entities, more than 300: narrow it by id, type or service path',
+        },
+      })
+      t.equal((await strict.ask('GET /v2/entities?id=E7&q=n')).status, 200)
+    })
+
+    t.test('a query that takes longer than it may is 503, and others are served', async t => {
+      const hasty = await startLocalNode(t, { server, queries: { scanDeadlineMs: 1 } })
+      const entities = Array.from({ length: 300 }, (_, n) => ({ id: `E${n}`, type: 'T', n }))
+      t.equal(
+        (await hasty.json('POST /v2/op/update?options=keyValues', { actionType: 'append', entities })).status,
+        204,
+      )
+      t.match(await hasty.ask('GET /v2/entities?q=n>=298'), {
+        status: 503,
+        json: {
+          error: 'Unavailable',
+          description: 'the query has taken longer than 1 ms: narrow it by id, type or service path',
+        },
+      })
+      t.equal((await hasty.ask('GET /v2/entities')).status, 200)
+    })
   })
 }

@@ -30,7 +30,7 @@ export class Random {
   }
 
   /** One of `choices`. */
-  pick<T>(choices: readonly [T, ...T[]]): T {
+  pick<const T>(choices: readonly [T, ...T[]]): T {
     return choices[this.between(0, choices.length - 1)] as T
   }
 }

@@ -1,6 +1,7 @@
 // Selections for tests, from their texts.
 
 import assert from 'node:assert/strict'
+import { type OrderKey, parseOrder } from '../../src/domain/order.js'
 import {
   compileSelection,
   type Selection,
@@ -17,3 +18,11 @@ export function selectionOf(source: Partial<SelectionSource>): Selection {
 
 /** All entities, or those of one selector. */
 export const meaning = (...selectors: SelectorSource[]): Selection => selectionOf({ selectors })
+
+/** An order that must parse; of an empty text that of creation. */
+export function orderOf(text: string): readonly OrderKey[] {
+  if (text === '') return []
+  const order = parseOrder(text)
+  assert(order.ok, 'an order that parses')
+  return order.value
+}

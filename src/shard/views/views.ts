@@ -140,8 +140,12 @@ export class Views implements Follower {
     const layouts = parts.map(({ slot, count }) => this.joined(slot.table?.layout, wanted, count, needed))
     const fromMs = this.clock.monoMs()
     const scan = { tenant, parts: parts.map(({ path, type }, index) => ({ path, type, layout: layouts[index]! })) }
-    // What is staged already is not followed: it has to be there when the sweep begins.
-    const done = this.commit.drain().then(() => this.scanner.build(scan))
+    // What is staged already is not followed, or only in part: it has to be there when the sweep begins. The sweep sees all that was told
+    // by then.
+    const done = this.commit.drain().then(() => {
+      for (const { changes } of buildings) changes.length = 0
+      return this.scanner.build(scan)
+    })
     const buildings = parts.map(({ slot, count }, index): Building => {
       const layout = layouts[index]!
       slot.building = { layout, bytes: bytesFor(count, layout) + tableBytes, changes: [], done }

@@ -1,0 +1,84 @@
+// Entities for tests, stores that hold them as a commit leaves them, and lists as the plainest program would make them.
+
+import type { Attribute, Entity } from '../../src/domain/entity.js'
+import { noMetadata } from '../../src/domain/entity.js'
+import type { Json } from '../../src/domain/json.js'
+import { compareSortValues, sortValues } from '../../src/domain/order.js'
+import { anyCoversPath, type ShardMap } from '../../src/domain/scope.js'
+import { meansContent, meansIdentity } from '../../src/domain/selection.js'
+import { stampMs } from '../../src/domain/stamp.js'
+import { encodeImage, imageId, imageType } from '../../src/image.js'
+import type { ListRequest, ShardReply } from '../../src/messages.js'
+import type { Store } from '../../src/ports.js'
+import { apply } from '../../src/shard/apply.js'
+import { attributeCounts, Directory } from '../../src/shard/directory.js'
+import { encodeRow, entityKey } from '../../src/shard/layout.js'
+
+export const attribute = (value: Json, type = 'X', metadata = noMetadata): Attribute => ({
+  type,
+  value,
+  metadata,
+  createdMs: 0,
+  modifiedMs: 0,
+})
+
+/** An entity of attributes without metadata. */
+export const entityOf = (id: string, type: string, created: number, values: Readonly<Record<string, Json>>): Entity =>
+  withAttributes(
+    { id, type, created },
+    Object.entries(values).map(([name, value]) => [name, attribute(value)]),
+  )
+
+export const withAttributes = (
+  identity: Pick<Entity, 'id' | 'type' | 'created'>,
+  attributes: Iterable<readonly [string, Attribute]>,
+): Entity => ({ ...identity, attributes: new Map(attributes), modifiedMs: stampMs(identity.created) })
+
+/** An entity and the path that it lives under. */
+export interface Placed {
+  readonly path: string
+  readonly entity: Entity
+}
+
+/** Puts entities into a store that has none of them. */
+export function fill(store: Store, shardMap: ShardMap, tenant: string, all: readonly Placed[]): Promise<void> {
+  const directory = new Directory(store)
+  const attributes = new Directory(store, attributeCounts)
+  const batch = store.batch()
+  const rows = new Map<string, Buffer[]>()
+  for (const { path, entity } of all) {
+    const { id, type } = entity
+    const shard = shardMap.shardOf(tenant, path, id)
+    const image = encodeImage(entity, '')
+    const images = [...(rows.get(`${path} ${id}`) ?? []), image]
+    rows.set(`${path} ${id}`, images)
+    const record = { shard, tenant, path, id, type, before: undefined, attributes: [], image }
+    apply(record, entityKey(shard, tenant, path, id), encodeRow(images), batch, directory, attributes)
+  }
+  directory.flush(batch)
+  return new Promise((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
+}
+
+/** A page: how many there are, and those on it, each as `path id type`. */
+export type Page = readonly [total: number, ...names: string[]]
+
+/** What a list answers; what else came when it is none. */
+export function pageOf(reply: ShardReply | undefined): Page | ShardReply | undefined {
+  if (reply?.kind !== 'listed') return reply
+  return [reply.total, ...reply.entities.map(({ path, image }) => `${path} ${imageId(image)} ${imageType(image)}`)]
+}
+
+/** What a list should answer: everything is looked into, sorted and cut. */
+export function plainPage({ paths, selection, order, offset, limit }: ListRequest, all: readonly Placed[]): Page {
+  const meant = all
+    .filter(
+      ({ path, entity }) =>
+        anyCoversPath(paths, path) &&
+        meansIdentity(selection, entity.id, entity.type) &&
+        meansContent(selection, entity, path),
+    )
+    .map(({ path, entity }) => ({ path, entity, values: sortValues(order, entity, path, selection.geo) }))
+  meant.sort((a, b) => compareSortValues(order, a.values, b.values) || a.entity.created - b.entity.created)
+  const names = meant.slice(offset, offset + limit).map(({ path, entity: { id, type } }) => `${path} ${id} ${type}`)
+  return [meant.length, ...names]
+}
