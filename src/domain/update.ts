@@ -228,7 +228,6 @@ class Draft {
   private readonly attributes: Map<string, Attribute>
   private readonly nowMs: number
   private changed = false
-  private added = false
   /** Whether a location attribute was touched, and the first reason why its value cannot be a location. */
   private locationTouched = false
   private badLocation: Refusal | undefined
@@ -258,7 +257,6 @@ class Draft {
       modifiedMs: this.nowMs,
     })
     this.changed = true
-    this.added = true
     this.alterations.push({ name, action: 'append', changed: true })
     return undefined
   }
@@ -307,7 +305,7 @@ class Draft {
     if (this.badLocation) return refuse(this.badLocation)
     if (before && !this.changed) return { change: { before, after: before, alterations: this.alterations } }
     const { id, type, created } = identity
-    const attributes = this.added ? inStoredOrder(this.attributes) : this.attributes
+    const attributes = inStoredOrder(this.attributes)
     const after: Entity = { id, type, attributes, created, modifiedMs: this.nowMs }
     return { change: { before, after, alterations: this.alterations } }
   }

@@ -21,6 +21,7 @@ const source = `
     if (get) parentPort.postMessage(text(store.get(Buffer.from(get))))
     else if (getMany) parentPort.postMessage(store.getMany(getMany.map(key => Buffer.from(key))).map(text))
     else if (open) {
+      await cursor?.close()
       cursor = store.cursor({ gte: Buffer.from(open[0]), lt: Buffer.from(open[1]) }, withKeys)
       parentPort.postMessage('open')
     }

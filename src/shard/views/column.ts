@@ -1,5 +1,5 @@
 // A column: what the entities of a table have at one target of the query language (an attribute, a key within it, a metadata), a cell
-// for each row. Ten bytes a row answer most statements without a look at the entity.
+// for each row. Nine bytes a row answer most statements without a look at the entity.
 //
 //   kinds    u8    what stands there
 //   numbers  f64   a number: itself; a short text: its place in `texts`; another text: its hash; else nothing

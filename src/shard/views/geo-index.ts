@@ -119,6 +119,8 @@ export class GeoIndex {
   /** The rows that may match, in order; undefined when walking all rows is as good. */
   candidates(query: GeoQuery, rows: number): Uint32Array | undefined {
     const { boxes } = query
+    // A look into a cell costs what a look at some rows does, and its chain has the rows of other cells, too.
+    const rowsPerCell = Math.max(rowsPerCellMin, rows / this.heads.length)
     if (!boxes || boxes.reduce((cells, box) => cells + cellsOf(box), 0) > rows / rowsPerCell) return undefined
     const found: number[] = []
     for (const box of boxes) if (!this.collect(box, found, rows / candidatesShare)) return undefined
@@ -206,8 +208,7 @@ const cellAt = (degrees: number): number => Math.floor(degrees * cellsPerDegree)
 const cellsOf = ({ west, south, east, north }: Bounds): number =>
   (cellAt(east) - cellAt(west) + 1) * (cellAt(north) - cellAt(south) + 1)
 
-/** A look into a cell costs what a look at this many rows does. */
-const rowsPerCell = 4
+const rowsPerCellMin = 4
 /** When more than this share of the rows are candidates, walking all of them is as good. */
 const candidatesShare = 8
 

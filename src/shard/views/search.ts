@@ -122,7 +122,7 @@ class Search {
     if (order.length === 0) return { total, places: this.located(mergeByCreation(this.parts, offset, offset + limit)) }
     if (offset + limit > orderedMax) return undefined
     const first = await this.firstByKeys(offset + limit)
-    return first && { total, places: this.located(first.slice(offset)) }
+    return first ? { total, places: this.located(first.slice(offset)) } : 'moved'
   }
 
   /** Asks every row; false when rows have moved. */
