@@ -22,9 +22,8 @@ export function parseOrder(text: string | undefined): Result<readonly OrderKey[]
   const keys = new Map<string, OrderKey>()
   for (const word of text?.split(',') ?? []) {
     const descending = word.startsWith('!')
-    const name = descending ? word.slice(1) : word
-    // Where the first one does not tell, the second one cannot.
-    if (!keys.has(name)) keys.set(name, { name, descending })
+    // In the other direction it may tell after all: of an array the other end counts.
+    keys.set(word, keys.get(word) ?? { name: descending ? word.slice(1) : word, descending })
   }
   if (keys.size > orderKeysMax) return refused(refusals.orderKeysTooMany(keys.size, orderKeysMax))
   return accepted([...keys.values()])
