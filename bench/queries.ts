@@ -93,7 +93,7 @@ function benchOf(options: QueriesOptions): Bench {
   rmSync(dataDir, { recursive: true, force: true })
   const views: { mb: number }[] = []
   const onLine = (line: string): void => {
-    const view = /view of \d+ entities built in \d+ ms: \d+ columns?, ([\d.]+) MB/.exec(line)
+    const view = /view of \d+ entities built in \d+ ms: \d+ columns?; all views take ([\d.]+) MB/.exec(line)
     if (!view) return
     views.push({ mb: Number(view[1]) })
     progress(view[0])
