@@ -201,8 +201,7 @@ export class Lists {
   private async scanned(request: ListRequest, ranges: readonly CountedRange[], rows: number): Promise<ShardReply> {
     const { scanRowsMax, scanDeadlineMs } = this.limits
     if (rows > scanRowsMax) return refuse(refusals.scanTooLarge(rows, scanRowsMax))
-    const paths = [...new Set(ranges.map(({ path }) => path))]
-    return this.from.scanner.list({ request, paths, deadlineMs: scanDeadlineMs })
+    return this.from.scanner.list({ request, ranges, deadlineMs: scanDeadlineMs })
   }
 
   /** The answer, or the other when the time of a query is over. */

@@ -6,26 +6,24 @@
 
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { ShardMap } from '../domain/scope.js'
-import { mayMeanType, meansIdentity } from '../domain/selection.js'
+import { meansIdentity } from '../domain/selection.js'
 import { imageCreated, imageId, imageType, Wanted } from '../image.js'
 import type { ListRequest, ShardReply } from '../messages.js'
 import type { Clock, StoreReader } from '../ports.js'
-import { fetchFound, Matches, valuesIfMeant } from './matches.js'
-import { type HeadScan, type Place, readPlaces } from './places.js'
+import { fetchFound, imagesAt, Matches, valuesIfMeant } from './matches.js'
+import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
 import { type Breathe, sweep } from './sweep.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
 
-/** A list over everything under exact paths. */
+/** A list over ranges of the type index. */
 export interface ListScan {
   readonly request: ListRequest
-  readonly paths: readonly string[]
+  readonly ranges: readonly CountedRange[]
   readonly deadlineMs: number
 }
 
 /** The view of one type in one path. */
-export interface ViewPart {
-  readonly path: string
-  readonly type: string
+export interface ViewPart extends CountedRange {
   readonly layout: Layout
 }
 
@@ -53,20 +51,18 @@ export interface Ground {
 }
 
 /** The page of a list, and how many entities fit. */
-export async function scanList({ request, paths, deadlineMs }: ListScan, ground: Ground): Promise<ShardReply> {
-  const { store, shardMap, clock, breathe } = ground
+export async function scanList({ request, ranges, deadlineMs }: ListScan, ground: Ground): Promise<ShardReply> {
+  const { store, clock } = ground
   const { tenant, selection } = request
   const endMs = clock.monoMs() + deadlineMs
   const matches = new Matches(request)
   let refusal: Refusal | undefined
   let looks = 0
-  await sweep(store, shardMap, tenant, paths, breathe, ({ shard, path, image }) => {
+  await visit(ground, tenant, ranges, ({ shard, path, type, image }) => {
     if (++looks % looksPerTimeCheck === 0 && clock.monoMs() > endMs) {
       refusal = refusals.scanTooLong(deadlineMs)
       return false
     }
-    const type = imageType(image)
-    if (!mayMeanType(selection, type)) return true
     const id = imageId(image)
     if (!meansIdentity(selection, id, type)) return true
     const values = valuesIfMeant(request, image, path)
@@ -81,25 +77,74 @@ const looksPerTimeCheck = 64
 
 /** Reads everything once and makes the tables. */
 export async function buildTables({ tenant, parts }: BuildScan, ground: Ground): Promise<TableParts[]> {
-  const { store, shardMap, breathe } = ground
   const tables = parts.map(part => new Table(part.layout))
   const indexes = new Map(parts.map(({ path, type }, index) => [`${path}\0${type}`, index]))
   const wanted = parts.map(
     ({ layout: { columns, places } }) => new Wanted(new Set(columns.map(({ path }) => path.attribute)), places),
   )
-  const paths = [...new Set(parts.map(part => part.path))]
-  await sweep(store, shardMap, tenant, paths, breathe, ({ shard, path, image }) => {
-    const index = indexes.get(`${path}\0${imageType(image)}`)
-    if (index === undefined) return true
+  await visit(ground, tenant, parts, ({ shard, path, type, image }) => {
+    const index = indexes.get(`${path}\0${type}`) as number
     const entity = wanted[index]!.decode(image)
     tables[index]!.append(entity.created, shard, cellsOf(parts[index]!.layout, entity, path))
     return true
   })
   for (const table of tables) {
     table.sort()
-    await breathe()
+    await ground.breathe()
   }
   return tables.map(table => table.parts)
+}
+
+/** An entity that a scan looks into. */
+interface Seen {
+  readonly shard: number
+  readonly path: string
+  readonly type: string
+  readonly image: Buffer
+}
+
+/** A range with at most so many entities is read by the type index: a look costs three times as much, but a path may hold far more. */
+const fewMax = 5_000
+/** As long as all of them have at most so many. */
+const fewMaxInAll = 20_000
+const placesPerStep = 64
+
+/** Gives every entity of the ranges to `take`, until that says false. */
+async function visit(
+  ground: Ground,
+  tenant: string,
+  ranges: readonly CountedRange[],
+  take: (seen: Seen) => boolean,
+): Promise<void> {
+  const few = ranges.filter(range => range.count <= fewMax)
+  const isWorthIt = few.reduce((sum, { count }) => sum + count, 0) <= fewMaxInAll
+  const swept = isWorthIt ? ranges.filter(range => range.count > fewMax) : ranges
+  if (isWorthIt) for (const range of few) if (!(await walk(ground, tenant, range, take))) return
+  const types = new Map<string, Set<string>>()
+  for (const { path, type } of swept) types.set(path, (types.get(path) ?? new Set()).add(type))
+  const { store, shardMap, breathe } = ground
+  await sweep(store, shardMap, tenant, [...types.keys()], breathe, ({ shard, path, image }) => {
+    const type = imageType(image)
+    return types.get(path)!.has(type) ? take({ shard, path, type, image }) : true
+  })
+}
+
+/** Gives the entities of one range, in order of creation, to `take`; false when that said so. */
+async function walk(
+  { store, breathe }: Ground,
+  tenant: string,
+  { path, type }: CountedRange,
+  take: (seen: Seen) => boolean,
+): Promise<boolean> {
+  let after: Place | undefined
+  for (;;) {
+    const places = await readPlaces(store, { tenant, range: { path, type }, after, count: placesPerStep })
+    for (const { place, image } of imagesAt(store, tenant, places))
+      if (!take({ shard: place.shard, path, type, image })) return false
+    if (places.length < placesPerStep) return true
+    after = places.at(-1)
+    await breathe()
+  }
 }
 
 /** Runs scans on the event loop, in steps. */

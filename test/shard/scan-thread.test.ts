@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
+import { encodeImage } from '../../src/image.js'
 import type { ListRequest } from '../../src/messages.js'
 import type { Store } from '../../src/ports.js'
 import { entityKey } from '../../src/shard/layout.js'
@@ -16,7 +17,7 @@ import { rocksMissing } from '../../src/storage/rocks-missing.js'
 import { openRocksStore } from '../../src/storage/rocks-store.js'
 import { commit, temporaryDirectory } from '../storage/store-contract.js'
 import { attribute, entityOf, fill, type Placed, withAttributes } from '../support/entities.js'
-import { exactPaths, listRequests, placedEntities } from '../support/list-requests.js'
+import { listRequests, placedEntities, rangesOf } from '../support/list-requests.js'
 import { selectionOf } from '../support/selections.js'
 import { statementOf } from '../support/statements.js'
 import { contentOf } from '../support/tables.js'
@@ -46,12 +47,14 @@ const everything: ListRequest = {
   offset: 0,
   limit: 20,
 }
-const wholeScan = { request: everything, paths: ['/', '/a'], deadlineMs }
+const whole = ['/', '/a'].map(path => ({ path, type: 'T', count: 10_000 }))
+const wholeScan = { request: everything, ranges: whole, deadlineMs }
 const wholeBuild = {
   tenant: 't',
   parts: ['/', '/a', '/none'].map(path => ({
     path,
     type: 'T',
+    count: 10_000,
     layout: { columns: ['a', '!b'].map(text => named(statementOf(text).path)), places: true },
   })),
 }
@@ -84,7 +87,7 @@ function threadTests(t: Test, shared: Store): void {
     let found = 0
     await fc.assert(
       fc.asyncProperty(listRequests, async request => {
-        const scan = { request: { ...request, tenant }, paths: exactPaths(all), deadlineMs }
+        const scan = { request: { ...request, tenant }, ranges: rangesOf(all, 10_000), deadlineMs }
         const [one, other] = await Promise.all([thread.list(scan), steps.list(scan)])
         found += other.kind === 'listed' ? other.entities.length : 0
         return JSON.stringify(one) === JSON.stringify(other)
@@ -146,7 +149,9 @@ function threadTests(t: Test, shared: Store): void {
   t.test('a scan that fails is told why, and the thread goes on', async t => {
     const broken = { ...wholeScan, request: { ...everything, tenant: 'broken' } }
     const key = entityKey(shardMap.shardOf('broken', '/', 'E'), 'broken', '/', 'E')
-    await commit(shared, batch => batch.put(key, Buffer.alloc(50, 9)))
+    const image = encodeImage(entityOf('E', 'T', 9000, { a: 1 }), '')
+    image[0] = 9
+    await commit(shared, batch => batch.put(key, image))
     const outcomes = await Promise.allSettled([steps.list(broken), thread.list(broken)])
     for (const one of outcomes) t.match(one, { status: 'rejected', reason: { message: /unknown version/ } })
     const head = { tenant: 't', range: { path: '/', type: 'T' }, after: undefined, count: 3 }

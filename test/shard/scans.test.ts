@@ -6,13 +6,14 @@ import t from 'tap'
 import { refusals } from '../../src/domain/refusal.js'
 import { anyCoversPath, ShardMap } from '../../src/domain/scope.js'
 import type { ListRequest } from '../../src/messages.js'
+import type { CountedRange } from '../../src/shard/places.js'
 import { StepwiseScanner } from '../../src/shard/scans.js'
 import { named } from '../../src/shard/views/column.js'
 import { cellsOf, Table } from '../../src/shard/views/table.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { entityOf, fill, type Placed, pageOf, plainPage } from '../support/entities.js'
 import { FakeClock } from '../support/fake-clock.js'
-import { exactPaths, listRequests, placedEntities } from '../support/list-requests.js'
+import { listRequests, placedEntities, rangesOf } from '../support/list-requests.js'
 import { selectionOf } from '../support/selections.js'
 import { statementOf } from '../support/statements.js'
 import { contentOf, lineOf } from '../support/tables.js'
@@ -43,9 +44,12 @@ async function setting(all: readonly Placed[], map = shardMap) {
   return { store, clock, scanner, run }
 }
 
-/** The paths of a list that there are: a scan is asked for those. */
-const known = (request: ListRequest, all: readonly Placed[]): string[] =>
-  exactPaths(all).filter(path => anyCoversPath(request.paths, path))
+/** The ranges of a list that there are: a scan is asked for those. */
+const known = (request: ListRequest, all: readonly Placed[], count: number): CountedRange[] =>
+  rangesOf(all, count).filter(({ path }) => anyCoversPath(request.paths, path))
+
+/** What a range is said to hold: a few are read by the index, many by a sweep. */
+const counts = fc.constantFrom(1, 10_000)
 
 t.test('a list is what looking into every entity, sorting and cutting gives', async t => {
   let found = 0
@@ -54,10 +58,11 @@ t.test('a list is what looking into every entity, sorting and cutting gives', as
       placedEntities,
       fc.array(listRequests, { minLength: 5, maxLength: 5 }),
       fc.constantFrom(...shardMaps),
-      async (all, requests, map) => {
+      counts,
+      async (all, requests, map, count) => {
         const { scanner, run } = await setting(all, map)
         for (const request of requests) {
-          const reply = await run(scanner.list({ request, paths: known(request, all), deadlineMs }))
+          const reply = await run(scanner.list({ request, ranges: known(request, all, count), deadlineMs }))
           const expected = plainPage(request, all)
           if (JSON.stringify(pageOf(reply)) !== JSON.stringify(expected)) return false
           found += expected.length - 1
@@ -78,9 +83,10 @@ t.test('tables are built of every entity of their type and path', async () => {
     { path: '/', type: 'none', layout },
   ]
   await fc.assert(
-    fc.asyncProperty(placedEntities, fc.constantFrom(...shardMaps), async (all, map) => {
+    fc.asyncProperty(placedEntities, fc.constantFrom(...shardMaps), counts, async (all, map, count) => {
       const { scanner, run } = await setting(all, map)
-      const tables = await run(scanner.build({ tenant: 't', parts }))
+      const scan = { tenant: 't', parts: parts.map(part => ({ ...part, count })) }
+      const tables = await run(scanner.build(scan))
       return parts.every(({ path, type }, at) => {
         const entities = all.filter(one => one.path === path && one.entity.type === type)
         const expected = entities.map(({ entity }) =>
@@ -115,6 +121,7 @@ t.test('a head is the first places behind a position', async t => {
 })
 
 const many = Array.from({ length: 1000 }, (_, n) => ({ path: '/', entity: entityOf(`E${n}`, 'T', 1000 + n, { n }) }))
+const whole: readonly CountedRange[] = [{ path: '/', type: 'T', count: 10_000 }]
 const everything: ListRequest = {
   kind: 'list',
   tenant: 't',
@@ -127,10 +134,10 @@ const everything: ListRequest = {
 
 t.test('a list that takes longer than its deadline ends with a refusal', async t => {
   const { clock, scanner, run } = await setting(many)
-  const late = scanner.list({ request: everything, paths: ['/'], deadlineMs })
+  const late = scanner.list({ request: everything, ranges: whole, deadlineMs })
   clock.advance(deadlineMs + 1)
   t.strictSame(await run(late), { kind: 'refused', refusal: refusals.scanTooLong(deadlineMs) })
-  const inTime = scanner.list({ request: everything, paths: ['/'], deadlineMs })
+  const inTime = scanner.list({ request: everything, ranges: whole, deadlineMs })
   clock.advance(deadlineMs)
   t.match(await run(inTime), { kind: 'listed', total: 1000 })
 })
@@ -138,13 +145,13 @@ t.test('a list that takes longer than its deadline ends with a refusal', async t
 t.test('the time of a list begins with the list', async t => {
   const { clock, scanner, run } = await setting(many)
   clock.advance(10 * deadlineMs)
-  t.match(await run(scanner.list({ request: everything, paths: ['/'], deadlineMs })), { kind: 'listed' })
+  t.match(await run(scanner.list({ request: everything, ranges: whole, deadlineMs })), { kind: 'listed' })
 })
 
 t.test('a scan lets the event loop have its turn', async t => {
   const { clock, scanner } = await setting(many)
   let isDone = false
-  const list = scanner.list({ request: everything, paths: ['/'], deadlineMs }).finally(() => {
+  const list = scanner.list({ request: everything, ranges: whole, deadlineMs }).finally(() => {
     isDone = true
   })
   let turns = 0
@@ -158,10 +165,10 @@ t.test('a scan lets the event loop have its turn', async t => {
 
 t.test('close ends what runs, and waits for it', async t => {
   const { clock, scanner } = await setting(many)
-  const list = scanner.list({ request: everything, paths: ['/'], deadlineMs })
+  const list = scanner.list({ request: everything, ranges: whole, deadlineMs })
   const build = scanner.build({
     tenant: 't',
-    parts: [{ path: '/', type: 'T', layout: { columns: [], places: false } }],
+    parts: whole.map(range => ({ ...range, layout: { columns: [], places: false } })),
   })
   const ended: string[] = []
   for (const scan of [list, build]) scan.catch((error: Error) => ended.push(error.message))
@@ -182,5 +189,5 @@ t.test('close ends at once when nothing runs', async t => {
 t.test('a store that cannot be read fails the scan', async t => {
   const { scanner, run, store } = await setting(many)
   store.cursor = () => ({ next: () => Promise.reject(new Error('unreadable')), close: async () => {} })
-  await t.rejects(run(scanner.list({ request: everything, paths: ['/'], deadlineMs })), { message: 'unreadable' })
+  await t.rejects(run(scanner.list({ request: everything, ranges: whole, deadlineMs })), { message: 'unreadable' })
 })

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import type { Json } from '../../src/domain/json.js'
 import type { SelectionSource, SelectorSource } from '../../src/domain/selection.js'
 import type { ListRequest } from '../../src/messages.js'
+import type { CountedRange } from '../../src/shard/places.js'
 import { attribute, type Placed, withAttributes } from './entities.js'
 import { orderOf, selectionOf } from './selections.js'
 import { attributesForStatements, statementTexts } from './statements.js'
@@ -105,5 +106,8 @@ export const listRequests: fc.Arbitrary<ListRequest> = fc
     ...rest,
   }))
 
-/** The exact paths of a list, as a scan is asked for them. */
-export const exactPaths = (all: readonly Placed[]): string[] => [...new Set(all.map(({ path }) => path))]
+/** The types in the paths of entities, each said to have so many. */
+export function rangesOf(all: readonly Placed[], count: number): CountedRange[] {
+  const names = new Map(all.map(({ path, entity }) => [`${path} ${entity.type}`, { path, type: entity.type, count }]))
+  return [...names.values()]
+}

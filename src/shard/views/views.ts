@@ -136,10 +136,10 @@ export class Views implements Follower {
   private async build(tenant: string, ranges: readonly CountedRange[], wanted: Layout): Promise<boolean> {
     const needed = ranges.reduce((bytes, { count }) => bytes + bytesFor(count, wanted) + tableBytes, 0)
     if (needed > this.bytesMax || wanted.columns.length > columnsMax) return false
-    const parts = ranges.map(({ path, type, count }) => ({ path, type, count, slot: this.slot(tenant, path, type) }))
+    const parts = ranges.map(({ path, type, count }) => ({ count, slot: this.slot(tenant, path, type) }))
     const layouts = parts.map(({ slot, count }) => this.joined(slot.table?.layout, wanted, count, needed))
     const fromMs = this.clock.monoMs()
-    const scan = { tenant, parts: parts.map(({ path, type }, index) => ({ path, type, layout: layouts[index]! })) }
+    const scan = { tenant, parts: ranges.map((range, index) => ({ ...range, layout: layouts[index]! })) }
     // What is staged already is not followed, or only in part: it has to be there when the sweep begins. The sweep sees all that was told
     // by then.
     const done = this.commit.drain().then(() => {

@@ -25,7 +25,7 @@ const bytesOfOne = (columns = 1): number => bytesFor(20, layoutOf(...['a', 'b', 
 /** What the store says now. */
 async function fresh({ store, shardMap, clock }: Changes, wanted: Layout, type = 'T'): Promise<Table> {
   const ground = { store, shardMap, clock, breathe: async () => {} }
-  const [parts] = await buildTables({ tenant, parts: [{ path: '/', type, layout: wanted }] }, ground)
+  const [parts] = await buildTables({ tenant, parts: [{ path: '/', type, count: 20, layout: wanted }] }, ground)
   return Table.of(parts!)
 }
 
