@@ -11,7 +11,7 @@ import type { Json } from './domain/json.js'
 import { operatorOf } from './domain/operators.js'
 import type { OrderKey } from './domain/order.js'
 import type { Refusal } from './domain/refusal.js'
-import { compileSelection, type Selection } from './domain/selection.js'
+import { compileSelection, type Selection, type SelectionSource } from './domain/selection.js'
 import type { UpdateOptions } from './domain/update.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
@@ -95,7 +95,13 @@ export type WriteRequest =
   | DeleteEntityRequest
   | ExpireRequest
 
-/** All entities of an id under the paths (wildcards allowed) that the owner of the asked shard holds. */
+/** Several writes at once, each to a shard of its own of the asked shard's owner, who takes them in this order. At least one. */
+export interface BatchRequest {
+  readonly kind: 'batch'
+  readonly items: readonly WriteRequest[]
+}
+
+/** All entities of an id under the paths (wildcards allowed) that the owner of the asked shard holds, in no order. */
 export interface FindRequest {
   readonly kind: 'find'
   readonly tenant: string
@@ -114,6 +120,26 @@ export interface ListRequest {
   readonly order: readonly OrderKey[]
   readonly offset: number
   readonly limit: number
+  /**
+   * Of several owners each is asked for its first `limit` entities, and for what it takes to merge them (`part`): for their keys alone, or
+   * for the entities as well. undefined: the page itself (`listed`).
+   */
+  readonly part?: 'keys' | 'entities' | undefined
+}
+
+/** Where an entity stands: under which path and type, and where in the order of creation. */
+export interface Standing {
+  readonly created: number
+  readonly shard: number
+  readonly path: string
+  readonly type: string
+}
+
+/** The entities that stand at these places now, as far as the owner of the asked shard holds them. */
+export interface FetchRequest {
+  readonly kind: 'fetch'
+  readonly tenant: string
+  readonly places: readonly Standing[]
 }
 
 /** The types of entities under the paths, with what is known of their attributes. */
@@ -125,7 +151,8 @@ export interface TypesRequest {
   readonly type: string | undefined
 }
 
-export type ShardRequest = WriteRequest | FindRequest | ListRequest | TypesRequest
+export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest
+export type ShardRequest = WriteRequest | BatchRequest | ReadRequest
 
 /** What the entities of one type have in common (entities.md §18.1). */
 export interface TypeSummary {
@@ -142,28 +169,67 @@ export interface Found {
   readonly image: Buffer
 }
 
-export type ShardReply =
+/**
+ * What it takes to merge the parts of a list and to fetch an entity afterwards. In the order of the list, and as columns: a deep page
+ * has many.
+ */
+export interface ListKeys {
+  readonly created: Float64Array
+  readonly shards: Uint16Array
+  /** The path and type of each, as an index into `ranges`. */
+  readonly rangeOf: Uint32Array
+  readonly ranges: readonly (readonly [path: string, type: string])[]
+  /** What each is ordered by, null where it has nothing; none at all when the order is that of creation. */
+  readonly values: readonly (readonly Json[])[]
+}
+
+/** What a shard answers to a write. */
+export type WriteReply =
   | { readonly kind: 'done' }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
-  | { readonly kind: 'found'; readonly entities: readonly Found[] }
-  /** `total` counts the matches regardless of offset and limit. */
-  | { readonly kind: 'listed'; readonly entities: readonly Found[]; readonly total: number }
-  /** One summary for each type, in no order. */
-  | { readonly kind: 'types'; readonly types: readonly TypeSummary[] }
   /** Too much is waiting here: nothing was done, try later. */
   | { readonly kind: 'busy' }
   /** The outcome is unknown: the node could not make it durable, or could not read. */
   | { readonly kind: 'failed'; readonly reason: string }
 
-/** Where shards are asked. `onReply` is called exactly once, perhaps before `ask` returns. */
+export type ShardReply =
+  | WriteReply
+  | { readonly kind: 'found'; readonly entities: readonly Found[] }
+  /** `total` counts the matches regardless of offset and limit. */
+  | { readonly kind: 'listed'; readonly entities: readonly Found[]; readonly total: number }
+  /** The first entities that a list means, one image for each key if they were wanted; `total` as above. */
+  | {
+      readonly kind: 'part'
+      readonly keys: ListKeys
+      readonly images: readonly Buffer[] | undefined
+      readonly total: number
+    }
+  /** The image at each place that was asked for; undefined: nothing stands there any more. */
+  | { readonly kind: 'fetched'; readonly images: readonly (Buffer | undefined)[] }
+  /** The reply to each item. */
+  | { readonly kind: 'batch'; readonly replies: readonly WriteReply[] }
+  /** One summary for each type, in no order. */
+  | { readonly kind: 'types'; readonly types: readonly TypeSummary[] }
+  /** The owner was not asked: nothing has happened there, and nothing will. */
+  | { readonly kind: 'unreachable'; readonly reason: string }
+  /** The owner was asked, and no answer came: what has happened, or will yet, nobody here knows. */
+  | { readonly kind: 'lost'; readonly reason: string }
+
+/**
+ * Where shards are asked. `onReply` is called exactly once, perhaps before `ask` returns. What one caller asks of one owner is taken there
+ * in the order of asking: a batch that is asked in steps relies on it.
+ */
 export interface Shards {
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void
   /** One shard of each owner: who must reach everything asks each of them once. */
   owners(): readonly number[]
+  /** Tells owners apart: the same number for all shards of one, and for no shard of another. */
+  ownerOf(shard: number): number
 }
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
+type WireAttributes = readonly (readonly [string, WireAttribute])[]
 
 const toWire = ({ type, value, metadata }: WantedAttribute): WireAttribute => [
   type,
@@ -187,80 +253,163 @@ function fromWire([type, value, metadata]: WireAttribute): WantedAttribute {
   }
 }
 
-const allToWire = (attributes: Attributes): (readonly [string, WireAttribute])[] =>
+const allToWire = (attributes: Attributes): WireAttributes =>
   [...attributes].map(([name, attribute]) => [name, toWire(attribute)] as const)
 
-const allFromWire = (wire: readonly (readonly [string, WireAttribute])[]): Attributes =>
+const allFromWire = (wire: WireAttributes): Attributes =>
   new Map(wire.map(([name, attribute]) => [name, fromWire(attribute)]))
 
 /** The bytes of a request: JSON, its maps as lists of pairs. */
-export function encodeRequest(request: ShardRequest): Buffer {
+export const encodeRequest = (request: ShardRequest): Buffer => Buffer.from(JSON.stringify(requestToWire(request)))
+
+function requestToWire(request: ShardRequest): unknown {
   switch (request.kind) {
     case 'create': {
       const { id, type, attributes } = request.entity
-      return Buffer.from(JSON.stringify({ ...request, entity: { id, type, attributes: allToWire(attributes) } }))
+      return { ...request, entity: { id, type, attributes: allToWire(attributes) } }
     }
     case 'append':
     case 'appendStrict':
     case 'update':
     case 'replace':
-      return Buffer.from(JSON.stringify({ ...request, attributes: allToWire(request.attributes) }))
+      return { ...request, attributes: allToWire(request.attributes) }
     case 'updateAttribute':
-      return Buffer.from(JSON.stringify({ ...request, attribute: toWire(request.attribute) }))
+      return { ...request, attribute: toWire(request.attribute) }
+    case 'batch':
+      return { ...request, items: request.items.map(requestToWire) }
     case 'list':
-      return Buffer.from(JSON.stringify({ ...request, selection: request.selection.source }))
+      return { ...request, selection: request.selection.source }
     default:
-      return Buffer.from(JSON.stringify(request))
+      return request
   }
 }
 
 /** The request of bytes that `encodeRequest` wrote. */
-export function decodeRequest(bytes: Buffer): ShardRequest {
-  const wire = JSON.parse(bytes.toString())
-  switch (wire.kind as ShardRequest['kind']) {
+export const decodeRequest = (bytes: Buffer): ShardRequest => requestFromWire(JSON.parse(bytes.toString()))
+
+/** What of a request has another form in JSON, each where its kind has it. */
+interface WireRequest {
+  readonly kind: ShardRequest['kind']
+  readonly entity: { readonly attributes: WireAttributes }
+  readonly attributes: WireAttributes
+  readonly attribute: WireAttribute
+  readonly items: readonly WireRequest[]
+  readonly selection: SelectionSource
+}
+
+const requestFromWire = (wire: WireRequest): ShardRequest =>
+  Object.assign(wire, fromJson(wire)) as unknown as ShardRequest
+
+function fromJson(wire: WireRequest): object {
+  switch (wire.kind) {
     case 'create':
-      return { ...wire, entity: { ...wire.entity, attributes: allFromWire(wire.entity.attributes) } }
+      return { entity: { ...wire.entity, attributes: allFromWire(wire.entity.attributes) } }
     case 'append':
     case 'appendStrict':
     case 'update':
     case 'replace':
-      return { ...wire, attributes: allFromWire(wire.attributes) }
+      return { attributes: allFromWire(wire.attributes) }
     case 'updateAttribute':
-      return { ...wire, attribute: fromWire(wire.attribute) }
+      return { attribute: fromWire(wire.attribute) }
+    case 'batch':
+      return { items: wire.items.map(requestFromWire) }
     case 'list': {
       const selection = compileSelection(wire.selection)
       assert(selection.ok, 'a selection that its sender has compiled')
-      return { ...wire, selection: selection.value }
+      return { selection: selection.value }
     }
     default:
-      return wire
+      return {}
   }
 }
 
-/** The bytes of a reply: u32 length of a JSON head, the head, then the images one after the other. */
+/** The bytes of a reply: u32 length of a JSON head, the head, then columns and images one after the other. */
 export function encodeReply(reply: ShardReply): Buffer {
-  if (reply.kind !== 'found' && reply.kind !== 'listed') return frame(reply, [])
-  const images = reply.entities.map(entity => entity.image)
-  const entities = reply.entities.map(({ path, image }) => [path, image.length])
-  return frame({ ...reply, entities }, images)
+  switch (reply.kind) {
+    case 'found':
+    case 'listed': {
+      const entities = reply.entities.map(({ path, image }) => [path, image.length])
+      return frame(
+        { ...reply, entities },
+        reply.entities.map(({ image }) => image),
+      )
+    }
+    case 'part': {
+      const { keys, images, ...rest } = reply
+      const { ranges, values } = keys
+      const lengths = images?.map(image => image.length)
+      return frame({ ...rest, count: keys.created.length, ranges, values, lengths }, [columns(keys), ...(images ?? [])])
+    }
+    case 'fetched': {
+      const lengths = reply.images.map(image => image?.length ?? null)
+      return frame(
+        { kind: reply.kind, lengths },
+        reply.images.filter(image => image !== undefined),
+      )
+    }
+    default:
+      return frame(reply, [])
+  }
 }
 
-function frame(head: unknown, images: readonly Buffer[]): Buffer {
+function frame(head: unknown, tail: readonly Buffer[]): Buffer {
   const json = Buffer.from(JSON.stringify(head))
   const length = Buffer.alloc(4)
   length.writeUInt32BE(json.length)
-  return Buffer.concat([length, json, ...images])
+  return Buffer.concat([length, json, ...tail])
 }
 
-/** The reply of bytes that `encodeReply` wrote. */
+/** Bytes of one key besides its values: a double and the numbers of its shard and range. */
+const keyBytes = 8 + 2 + 4
+
+function columns({ created, shards, rangeOf }: ListKeys): Buffer {
+  const bytes = Buffer.allocUnsafe(created.length * keyBytes)
+  let at = 0
+  for (let index = 0; index < created.length; index++) {
+    at = bytes.writeDoubleBE(created[index]!, at)
+    at = bytes.writeUInt16BE(shards[index]!, at)
+    at = bytes.writeUInt32BE(rangeOf[index]!, at)
+  }
+  return bytes
+}
+
+/** The reply of bytes that `encodeReply` wrote. Its images share their memory. */
 export function decodeReply(bytes: Buffer): ShardReply {
   let at = 4 + bytes.readUInt32BE(0)
   const head = JSON.parse(bytes.toString('utf8', 4, at))
-  if (head.kind !== 'found' && head.kind !== 'listed') return head
-  const entities = (head.entities as [string, number][]).map(([path, length]) => {
-    const image = bytes.subarray(at, at + length)
+  const image = (length: number): Buffer => {
     at += length
-    return { path, image }
-  })
-  return { ...head, entities }
+    return bytes.subarray(at - length, at)
+  }
+  switch (head.kind as ShardReply['kind']) {
+    case 'found':
+    case 'listed': {
+      const entities = (head.entities as [string, number][]).map(([path, length]) => ({ path, image: image(length) }))
+      return { ...head, entities }
+    }
+    case 'part': {
+      const { kind, total, count, ranges, values, lengths } = head
+      const keys = { ...decodeColumns(image(count * keyBytes)), ranges, values }
+      return { kind, keys, images: (lengths as number[] | undefined)?.map(image), total }
+    }
+    case 'fetched': {
+      const lengths = head.lengths as (number | null)[]
+      return { kind: 'fetched', images: lengths.map(length => (length === null ? undefined : image(length))) }
+    }
+    default:
+      return head
+  }
+}
+
+function decodeColumns(bytes: Buffer): Pick<ListKeys, 'created' | 'shards' | 'rangeOf'> {
+  const count = bytes.length / keyBytes
+  const created = new Float64Array(count)
+  const shards = new Uint16Array(count)
+  const rangeOf = new Uint32Array(count)
+  for (let index = 0, at = 0; index < count; index++, at += keyBytes) {
+    created[index] = bytes.readDoubleBE(at)
+    shards[index] = bytes.readUInt16BE(at + 8)
+    rangeOf[index] = bytes.readUInt32BE(at + 10)
+  }
+  return { created, shards, rangeOf }
 }

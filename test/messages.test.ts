@@ -11,8 +11,11 @@ import {
   decodeRequest,
   encodeReply,
   encodeRequest,
+  type ListKeys,
   type ShardReply,
   type ShardRequest,
+  type WriteReply,
+  type WriteRequest,
 } from '../src/messages.js'
 import { selectionOf } from './support/selections.js'
 
@@ -52,7 +55,7 @@ type Requests = { readonly [K in ShardRequest['kind']]: fc.Arbitrary<ShardReques
 const onAttributes = (which: 'append' | 'appendStrict' | 'update' | 'replace') =>
   fc.record({ kind: kind(which), target, origin, attributes: several, options })
 
-const requests = {
+const writes = {
   create: fc.record({
     kind: kind('create'),
     target,
@@ -85,6 +88,19 @@ const requests = {
   deleteAttributes: fc.record({ kind: kind('deleteAttributes'), target, origin, names: fc.array(names) }),
   deleteEntity: fc.record({ kind: kind('deleteEntity'), target, origin }),
   expire: fc.record({ kind: kind('expire'), target, origin, nowMs: fc.maxSafeNat() }),
+} satisfies { readonly [K in WriteRequest['kind']]: fc.Arbitrary<WriteRequest> }
+
+const standing = fc.record({
+  created: fc.maxSafeNat(),
+  shard: fc.nat(0xffff),
+  path: texts,
+  type: texts,
+})
+
+const requests = {
+  ...writes,
+  batch: fc.record({ kind: kind('batch'), items: fc.array(fc.oneof(...Object.values(writes)), { maxLength: 4 }) }),
+  fetch: fc.record({ kind: kind('fetch'), tenant: texts, places: fc.array(standing, { maxLength: 4 }) }),
   types: fc.record({ kind: kind('types'), tenant: texts, paths, type: maybe(texts) }),
   find: fc.record({ kind: kind('find'), tenant: texts, paths, id: texts, type: maybe(texts) }),
   list: fc.record({
@@ -100,34 +116,61 @@ const requests = {
       .map(source => selectionOf(source)),
     order: fc.array(fc.record({ name: texts, descending: fc.boolean() })),
     offset: fc.nat(),
-    limit: fc.nat(),
+    limit: fc.maxSafeNat(),
+    part: fc.constantFrom(undefined, 'keys', 'entities'),
   }),
 } satisfies Requests
 
-const found = fc.array(
-  fc.record({ path: texts, image: fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes)) }),
-)
+const image = fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes))
+const found = fc.array(fc.record({ path: texts, image }))
 
-const replies = {
+const keys: fc.Arbitrary<ListKeys> = fc
+  .record({
+    ranges: fc.array(fc.tuple(texts, texts), { maxLength: 3 }),
+    all: fc.array(fc.tuple(fc.double({ noNaN: true }), fc.nat(0xffff), fc.nat(0xffffffff)), { maxLength: 5 }),
+    values: fc.array(fc.array(values, { maxLength: 3 }), { maxLength: 5 }),
+  })
+  .map(({ ranges, all, values }) => ({
+    created: Float64Array.from(all, ([created]) => created),
+    shards: Uint16Array.from(all, ([, shard]) => shard),
+    rangeOf: Uint32Array.from(all, ([, , range]) => range),
+    ranges,
+    values,
+  }))
+
+const writeReplies = {
   done: fc.constant({ kind: 'done' }),
   refused: fc.record({
     kind: kind('refused'),
     refusal: fc.record({ kind: kind('NotFound', 'PartialUpdate', 'Unprocessable'), description: texts }),
   }),
+  busy: fc.constant({ kind: 'busy' }),
+  failed: fc.record({ kind: kind('failed'), reason: texts }),
+} satisfies { readonly [K in WriteReply['kind']]: fc.Arbitrary<WriteReply> }
+
+const replies = {
+  ...writeReplies,
   found: fc.record({ kind: kind('found'), entities: found }),
   types: fc.record({
     kind: kind('types'),
     types: fc.array(fc.record({ type: texts, count: fc.nat(), attributes: fc.array(fc.tuple(texts, texts)) })),
   }),
   listed: fc.record({ kind: kind('listed'), entities: found, total: fc.nat() }),
-  busy: fc.constant({ kind: 'busy' }),
-  failed: fc.record({ kind: kind('failed'), reason: texts }),
+  part: fc.record({ kind: kind('part'), keys, images: maybe(fc.array(image)), total: fc.nat() }),
+  fetched: fc.record({ kind: kind('fetched'), images: fc.array(maybe(image)) }),
+  batch: fc.record({
+    kind: kind('batch'),
+    replies: fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteReply>>(writeReplies))),
+  }),
+  unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
+  lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }
 
 /** Without members that are undefined: a reader cannot tell them from absent ones. Maps are told as lists, with their order. */
 function present(value: unknown): unknown {
   if (value instanceof Map) return [...value].map(present)
   if (Buffer.isBuffer(value)) return value.toString('hex')
+  if (ArrayBuffer.isView(value)) return value
   if (Array.isArray(value)) return value.map(present)
   if (typeof value !== 'object' || value === null) return value
   const members = Object.entries(value).filter(([, member]) => member !== undefined)

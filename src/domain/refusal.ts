@@ -332,6 +332,7 @@ export const refusals = {
     kind: 'Unavailable',
     description: `the query has taken longer than ${ms} ms: narrow it by id, type or service path`,
   }),
+  pageTooDeep: bad('the page begins too deep in the list: narrow the query by id, type or service path'),
   unavailable: (detail: string): Refusal => ({ kind: 'Unavailable', description: detail }),
   failure: (detail: string): Refusal => ({ kind: 'InternalServerError', description: detail }),
 } as const

@@ -8,21 +8,21 @@
 //   views can tell                         they do (views/search), built first if need be
 //   else                                   a scan looks into everything, elsewhere if it can (scans)
 
-import type { Json } from '../domain/json.js'
 import { compareSortValues } from '../domain/order.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } from '../domain/selection.js'
 import { imageCreated, imageType } from '../image.js'
-import type { Found, ListRequest, ShardReply } from '../messages.js'
+import type { FetchRequest, ListRequest, ShardReply } from '../messages.js'
 import type { Clock, Store } from '../ports.js'
 import type { Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
 import type { Directory, Paths } from './directory.js'
 import { decodeRow, entityKey } from './layout.js'
 import { type Lookup, pathsLookedUpMax } from './lookup.js'
-import { fetchFound, imagesAt, Matches, valuesIfMeant } from './matches.js'
-import { type CountedRange, type HeadSource, type Place, Places } from './places.js'
+import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
+import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
+import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
 import type { Scanner } from './scans.js'
 import { layoutFor, search } from './views/search.js'
 import type { Layout } from './views/table.js'
@@ -71,11 +71,26 @@ export class Lists {
   }
 
   list(request: ListRequest, onReply: OnReply): void {
+    this.answer(() => this.page(request), onReply)
+  }
+
+  /** What stands at places that a list has told of. */
+  fetch({ tenant, places }: FetchRequest, onReply: OnReply): void {
+    this.answer(async () => {
+      const located = locate(this.from.store, tenant, places)
+      const images = this.images(tenant, located.filter(isThere))
+      let next = 0
+      return { kind: 'fetched', images: located.map(place => place && images[next++]) }
+    }, onReply)
+  }
+
+  /** Replies when all that the reply may tell of is durable. */
+  private answer(find: () => Promise<ShardReply>, onReply: OnReply): void {
     const { commit } = this.from
     const fail = (error: Error): void => onReply({ kind: 'failed', reason: error.message })
     commit.afterFlight(failure => {
       if (failure) return fail(failure)
-      this.page(request).then(page => commit.afterFlight(late => (late ? fail(late) : onReply(page))), fail)
+      find().then(reply => commit.afterFlight(late => (late ? fail(late) : onReply(reply))), fail)
     })
   }
 
@@ -88,8 +103,9 @@ export class Lists {
     const ranges = rangesOf(request, known)
     const total = ranges.reduce((sum, range) => sum + range.count, 0)
     if (isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0) {
+      if (request.part === 'keys') return this.keys(request, ranges, total)
       const places = limit === 0 || offset >= total ? [] : await this.places(tenant, ranges, offset, limit)
-      return { kind: 'listed', entities: this.fetch(tenant, places), total }
+      return this.reply(request, { places, values: [], total })
     }
     return total <= walkedMax ? this.walked(request, ranges) : this.filtered(request, ranges, total)
   }
@@ -98,22 +114,43 @@ export class Lists {
   private async pageOfIds(request: ListRequest, ids: ReadonlySet<string>, known: Paths): Promise<ShardReply> {
     const { tenant, paths, selection, order, offset, limit } = request
     const { store, shardMap, lookup } = this.from
-    const found: (Found & { readonly values: readonly (Json | undefined)[] })[] = []
+    const found: (Match & { readonly image: Buffer })[] = []
     for (const id of ids) {
       const few = known.size <= pathsLookedUpMax
       const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
       const covered = candidates.filter(path => anyCoversPath(paths, path))
-      const keys = covered.map(path => entityKey(shardMap.shardOf(tenant, path, id), tenant, path, id))
+      const shards = covered.map(path => shardMap.shardOf(tenant, path, id))
+      const keys = covered.map((path, index) => entityKey(shards[index]!, tenant, path, id))
       for (const [index, row] of store.getMany(keys).entries())
         for (const image of row ? decodeRow(row) : []) {
-          if (!meansIdentity(selection, id, imageType(image))) continue
+          const type = imageType(image)
+          if (!meansIdentity(selection, id, type)) continue
           const path = covered[index] as string
           const values = valuesIfMeant(request, image, path)
-          if (values) found.push({ path, image, values })
+          const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
+          if (values) found.push({ place, image, values })
         }
     }
-    found.sort((a, b) => compareSortValues(order, a.values, b.values) || imageCreated(a.image) - imageCreated(b.image))
-    return { kind: 'listed', entities: found.slice(offset, offset + limit), total: found.length }
+    found.sort((a, b) => compareSortValues(order, a.values, b.values) || comparePlaces(a.place, b.place))
+    const page = found.slice(offset, offset + limit)
+    const places = page.map(({ place }) => place)
+    const values = order.length === 0 ? [] : page.map(match => match.values)
+    return pageReply(request, { places, values, total: found.length }, () => page.map(({ image }) => image))
+  }
+
+  /** The keys of the first entities, when identity decides. */
+  private async keys(request: ListRequest, ranges: readonly CountedRange[], total: number): Promise<ShardReply> {
+    const { tenant, limit } = request
+    const { store, heads, clock } = this.from
+    if (Math.min(limit, total) > keysMax) return refuse(refusals.pageTooDeep)
+    const keys = new KeyColumns()
+    const places = new Places(store, heads, clock, tenant, ranges)
+    try {
+      await places.each(limit, place => keys.add(place, undefined))
+    } finally {
+      await places.close()
+    }
+    return keys.reply(total)
   }
 
   /** The places from `offset` on, `limit` at most. */
@@ -153,7 +190,7 @@ export class Lists {
     } finally {
       await places.close()
     }
-    return { kind: 'listed', entities: fetchFound(store, tenant, matches.page()), total: matches.total }
+    return pageReply(request, matches.page(), places => readImages(store, tenant, places))
   }
 
   /** Answers from views, or from a scan, within the time that a query has. */
@@ -195,7 +232,10 @@ export class Lists {
     const tables = views.tables(request.tenant, ranges, layout)
     const searched = tables && (await search(request, ranges, tables, store, () => this.breathe()))
     if (!searched) return this.scanned(request, ranges, rows)
-    return { kind: 'listed', entities: this.fetch(request.tenant, searched.places), total: searched.total }
+    if (request.part === 'keys') return keysReply(searched)
+    const located = locate(store, request.tenant, searched.places)
+    const values = searched.values.filter((_, index) => located[index])
+    return this.reply(request, { places: located.filter(isThere), values, total: searched.total })
   }
 
   private async scanned(request: ListRequest, ranges: readonly CountedRange[], rows: number): Promise<ShardReply> {
@@ -212,17 +252,19 @@ export class Lists {
     })
   }
 
-  /** The entities of a page. */
-  private fetch(tenant: string, places: readonly Place[]): Found[] {
+  private reply(request: ListRequest, page: Page<Place>): ShardReply {
+    return pageReply(request, page, places => this.images(request.tenant, places))
+  }
+
+  /** The images of the entities of a page. */
+  private images(tenant: string, places: readonly Place[]): readonly (Buffer | undefined)[] {
     const { store, actors, commit } = this.from
-    if (places.length > pageOfActorsMax) return fetchFound(store, tenant, places)
-    return places.flatMap(place => {
+    if (places.length > pageOfActorsMax) return readImages(store, tenant, places)
+    return places.map(place => {
       const { shard, path, id, type } = place
       const actor = actors.load(shard, tenant, path, id)
       // What is staged may yet be lost.
-      if (actor.stagedIn > commit.durable) return fetchFound(store, tenant, [place])
-      const variant = actor.variant(type)
-      return variant ? [{ path, image: variant.image }] : []
+      return actor.stagedIn > commit.durable ? readImages(store, tenant, [place])[0] : actor.variant(type)?.image
     })
   }
 
@@ -230,6 +272,8 @@ export class Lists {
     return new Promise(resolve => this.from.clock.endOfTick(resolve))
   }
 }
+
+const isThere = (place: Place | undefined): place is Place => place !== undefined
 
 const refuse = (refusal: Refusal): ShardReply => ({ kind: 'refused', refusal })
 

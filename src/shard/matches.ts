@@ -7,10 +7,10 @@ import type { Json } from '../domain/json.js'
 import { compareSortValues, sortValues } from '../domain/order.js'
 import { isAboutIdentity, meansContent } from '../domain/selection.js'
 import { decodeImage, imageType } from '../image.js'
-import type { Found, ListRequest } from '../messages.js'
+import type { ListRequest, Standing } from '../messages.js'
 import type { StoreReader } from '../ports.js'
 import { decodeRow, entityKey } from './layout.js'
-import type { Place } from './places.js'
+import { comparePlaces, type Place } from './places.js'
 
 export type SortValues = readonly (Json | undefined)[]
 
@@ -18,6 +18,15 @@ export type SortValues = readonly (Json | undefined)[]
 export interface Match {
   readonly place: Place
   readonly values: SortValues
+}
+
+/** The entities of a page, in order. */
+export interface Page<P extends Standing> {
+  readonly places: readonly P[]
+  /** What each is ordered by; none at all when the order is that of creation. */
+  readonly values: readonly SortValues[]
+  /** Matches regardless of offset and limit. */
+  readonly total: number
 }
 
 const noValues: SortValues = []
@@ -49,11 +58,16 @@ export class Matches {
     if (this.kept.length > offset + limit + surplusMax) this.shorten()
   }
 
-  /** The places of the page, in order. */
-  page(): readonly Place[] {
-    const { offset, limit } = this.request
+  /** The page, in order. */
+  page(): Page<Place> {
+    const { order, offset, limit } = this.request
     this.shorten()
-    return this.kept.slice(offset, offset + limit).map(({ place }) => place)
+    const page = this.kept.slice(offset, offset + limit)
+    return {
+      places: page.map(({ place }) => place),
+      values: order.length === 0 ? [] : page.map(({ values }) => values),
+      total: this.total,
+    }
   }
 
   private shorten(): void {
@@ -63,24 +77,25 @@ export class Matches {
   }
 }
 
-/** The order of creation. */
-const comparePlaces = (a: Place, b: Place): number => a.created - b.created || a.shard - b.shard
-
-/** The entities at places, as the store has them; one that has gone meanwhile is left out. */
-export const fetchFound = (store: StoreReader, tenant: string, places: readonly Place[]): Found[] =>
-  imagesAt(store, tenant, places).map(({ place, image }) => ({ path: place.path, image }))
-
 /** The images of places; one that has gone meanwhile is left out. */
 export function imagesAt<P extends Place>(
   store: StoreReader,
   tenant: string,
   places: readonly P[],
 ): { readonly place: P; readonly image: Buffer }[] {
-  const rows = store.getMany(places.map(({ shard, path, id }) => entityKey(shard, tenant, path, id)))
+  const images = readImages(store, tenant, places)
   return places.flatMap((place, index) => {
-    const row = rows[index]
-    const image = row && imageOfType(row, place.type)
+    const image = images[index]
     return image ? [{ place, image }] : []
+  })
+}
+
+/** The image at each place as the store has it, undefined where the entity has gone. */
+export function readImages(store: StoreReader, tenant: string, places: readonly Place[]): (Buffer | undefined)[] {
+  const rows = store.getMany(places.map(({ shard, path, id }) => entityKey(shard, tenant, path, id)))
+  return places.map(({ type }, index) => {
+    const row = rows[index]
+    return row && imageOfType(row, type)
   })
 }
 

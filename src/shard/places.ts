@@ -5,18 +5,18 @@
 // in portions, and after each portion the event loop gets its turn, so that a deep offset delays nobody: a list of a million rows is
 // thousands of short steps.
 
+import type { Standing } from '../messages.js'
 import type { Clock, Cursor, StoreReader } from '../ports.js'
 import { Heap } from './heap.js'
-import { parseTypeKey, type TypePosition, typeRange } from './layout.js'
+import { parseTypeKey, type TypePosition, typeKey, typeRange } from './layout.js'
 
 /** The place of one entity in the order of creation, and where to find it. */
-export interface Place {
-  readonly created: number
-  readonly shard: number
-  readonly path: string
-  readonly type: string
+export interface Place extends Standing {
   readonly id: string
 }
+
+/** The order of creation. */
+export const comparePlaces = (a: Standing, b: Standing): number => a.created - b.created || a.shard - b.shard
 
 /** One path and type. */
 export interface PlaceRange {
@@ -69,6 +69,17 @@ export async function readPlaces(store: StoreReader, { tenant, range, after, cou
   }
 }
 
+/** The places of what stands somewhere, undefined where it has gone: the type index knows the ids. */
+export function locate(store: StoreReader, tenant: string, standings: readonly Standing[]): (Place | undefined)[] {
+  const ids = store.getMany(
+    standings.map(({ path, type, created, shard }) => typeKey(tenant, path, type, created, shard)),
+  )
+  return standings.map(({ created, shard, path, type }, index) => {
+    const id = ids[index]?.toString()
+    return id === undefined ? undefined : { created, shard, path, type, id }
+  })
+}
+
 /** The places of several paths and types, in order of creation, as they stood when each was first looked at. */
 export class Places {
   private readonly clock: Clock
@@ -86,20 +97,17 @@ export class Places {
   /** The next places, `placesMax` at most; fewer only at the end. */
   async next(placesMax: number): Promise<Place[]> {
     const places: Place[] = []
-    await this.walk(placesMax, place => places.push(place))
+    await this.each(placesMax, place => places.push(place))
     return places
   }
 
   /** Passes over the next places. */
   async skip(count: number): Promise<void> {
-    await this.walk(count, () => {})
+    await this.each(count, () => {})
   }
 
-  async close(): Promise<void> {
-    for (const stream of this.streams) await stream.close()
-  }
-
-  private async walk(placesMax: number, take: (place: Place) => void): Promise<void> {
+  /** Gives the next places one by one, `placesMax` at most; fewer only at the end. */
+  async each(placesMax: number, take: (place: Place) => void): Promise<void> {
     this.heads ??= await this.open()
     for (let taken = 0; taken < placesMax; taken++) {
       const stream = this.heads.top
@@ -109,6 +117,10 @@ export class Places {
       if (stream.advance() || (await stream.read(placesMax - taken))) this.heads.replaceTop(stream)
       else this.heads.pop()
     }
+  }
+
+  async close(): Promise<void> {
+    for (const stream of this.streams) await stream.close()
   }
 
   private async open(): Promise<Heap<Stream>> {
@@ -131,9 +143,7 @@ export class Places {
 /** Opening a stream may read from the store, which takes as long as reading some rows. */
 const rowsPerOpening = 8
 
-function byPlace({ place: a }: Stream, { place: b }: Stream): number {
-  return a!.created - b!.created || a!.shard - b!.shard
-}
+const byPlace = ({ place: a }: Stream, { place: b }: Stream): number => comparePlaces(a as Place, b as Place)
 
 /** The places of one path and type. */
 class Stream {

@@ -10,7 +10,8 @@ import { meansIdentity } from '../domain/selection.js'
 import { imageCreated, imageId, imageType, Wanted } from '../image.js'
 import type { ListRequest, ShardReply } from '../messages.js'
 import type { Clock, StoreReader } from '../ports.js'
-import { fetchFound, imagesAt, Matches, valuesIfMeant } from './matches.js'
+import { imagesAt, Matches, readImages, valuesIfMeant } from './matches.js'
+import { pageReply } from './pages.js'
 import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
 import { type Breathe, sweep } from './sweep.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
@@ -70,7 +71,7 @@ export async function scanList({ request, ranges, deadlineMs }: ListScan, ground
     return true
   })
   if (refusal) return { kind: 'refused', refusal }
-  return { kind: 'listed', entities: fetchFound(store, tenant, matches.page()), total: matches.total }
+  return pageReply(request, matches.page(), places => readImages(store, tenant, places))
 }
 
 const looksPerTimeCheck = 64

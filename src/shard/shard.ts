@@ -27,14 +27,14 @@ import {
   updateValue,
 } from '../domain/update.js'
 import { encodeImage } from '../image.js'
-import type { ShardReply, WriteRequest } from '../messages.js'
+import type { WriteReply, WriteRequest } from '../messages.js'
 import type { Stamps } from '../ports.js'
 import { type Actor, type Actors, rowOf, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
 import type { AttributeDifference } from './record.js'
 
-const doneReply: ShardReply = { kind: 'done' }
-const busyReply: ShardReply = { kind: 'busy' }
+const doneReply: WriteReply = { kind: 'done' }
+const busyReply: WriteReply = { kind: 'busy' }
 
 export class Shard {
   private readonly index: number
@@ -55,7 +55,7 @@ export class Shard {
 
   // [hot] Once per write.
   /** Takes one request's turn. */
-  onAsk(request: WriteRequest, onReply: (reply: ShardReply) => void): void {
+  onAsk(request: WriteRequest, onReply: (reply: WriteReply) => void): void {
     if (this.waiting >= this.mailboxLengthMax) return onReply(busyReply)
     const { tenant, path, id } = request.target
     const actor = this.actors.load(this.index, tenant, path, id)
@@ -101,7 +101,7 @@ export class Shard {
   }
 
   /** Replies when the actor's latest change is durable. */
-  private reply(actor: Actor, reply: ShardReply, onReply: (reply: ShardReply) => void): void {
+  private reply(actor: Actor, reply: WriteReply, onReply: (reply: WriteReply) => void): void {
     if (actor.stagedIn <= this.log.durable) return onReply(reply)
     this.waiting++
     this.log.afterCommit(actor.stagedIn, failure => {

@@ -3,8 +3,9 @@
 // Opens what they share (live actors, directory, group commit) over one store, and answers for all of them: a write takes its turn in
 // its shard, a read or list is answered for all shards of the node at once. When a commit has failed nothing is taken any more.
 
+import assert from 'node:assert/strict'
 import type { ShardMap } from '../domain/scope.js'
-import type { ShardReply, ShardRequest, Shards } from '../messages.js'
+import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply } from '../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
@@ -54,6 +55,7 @@ export function lastStamp(store: Store): number {
 
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
+  private readonly shardMap: ShardMap
   private readonly commit: GroupCommit
   private readonly lookup: Lookup
   private readonly lists: Lists
@@ -73,6 +75,7 @@ export class LocalShards implements Shards {
     commit.tell(this.expiryMark)
     const lookup = new Lookup(store, actors, commit, directory, shardMap)
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
+    this.shardMap = shardMap
     this.commit = commit
     this.lookup = lookup
     this.types = new Types(commit, directory, attributes)
@@ -93,6 +96,10 @@ export class LocalShards implements Shards {
         return this.types.summarize(request, onReply)
       case 'list':
         return this.lists.list(request, onReply)
+      case 'fetch':
+        return this.lists.fetch(request, onReply)
+      case 'batch':
+        return this.onBatch(request, onReply)
       default:
         return this.shards[shard]!.onAsk(request, onReply)
     }
@@ -100,6 +107,24 @@ export class LocalShards implements Shards {
 
   owners(): readonly number[] {
     return [0]
+  }
+
+  ownerOf(): number {
+    return 0
+  }
+
+  /** Lets each item have its turn, one after the other. */
+  private onBatch({ items }: BatchRequest, onReply: (reply: ShardReply) => void): void {
+    const replies: WriteReply[] = []
+    let open = items.length
+    assert(open > 0, 'a batch of nothing')
+    for (const [index, item] of items.entries()) {
+      const { tenant, path, id } = item.target
+      this.shards[this.shardMap.shardOf(tenant, path, id)]!.onAsk(item, reply => {
+        replies[index] = reply
+        if (--open === 0) onReply({ kind: 'batch', replies })
+      })
+    }
   }
 
   /** Resolves when everything taken so far is durable, or is known not to be. */

@@ -13,6 +13,7 @@ function notified(reply: ShardReply): Refusal | undefined | 'nothing' {
   const shards = {
     ask: (_shard: number, _request: unknown, onReply: (reply: ShardReply) => void) => onReply(reply),
     owners: () => [0],
+    ownerOf: () => 0,
   }
   const batch = new BatchOperations(new ShardClient(shards, new ShardMap({ shards: 4, spread: 2 })), new FakeClock())
   const item = { id: 'E', type: 'T', attributes: new Map(), names: [] }

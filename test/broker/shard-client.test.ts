@@ -38,6 +38,11 @@ class FakeShards implements Shards {
   owners(): readonly number[] {
     return this.all
   }
+
+  /** A shard belongs to the owner that stands at its remainder. */
+  ownerOf(shard: number): number {
+    return shard % this.all.length
+  }
 }
 
 const shardMap = new ShardMap({ shards: 256, spread: 16 })

@@ -37,6 +37,10 @@ class Watched implements Shards {
   owners(): readonly number[] {
     return this.inner.owners()
   }
+
+  ownerOf(shard: number): number {
+    return this.inner.ownerOf(shard)
+  }
 }
 
 /** A store that notes where the reading of what falls due begins. */

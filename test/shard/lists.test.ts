@@ -4,9 +4,11 @@ import assert from 'node:assert/strict'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
+import { sortValues } from '../../src/domain/order.js'
 import { refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import type { ListRequest, ShardReply, ShardRequest } from '../../src/messages.js'
+import { imageId } from '../../src/image.js'
+import type { ListKeys, ListRequest, ReadRequest, ShardReply, Standing, WriteRequest } from '../../src/messages.js'
 import type { HeadScan, Place } from '../../src/shard/places.js'
 import { type BuildScan, type ListScan, type Scanner, StepwiseScanner } from '../../src/shard/scans.js'
 import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
@@ -73,7 +75,7 @@ class Node {
     return new Node(store, queries)
   }
 
-  ask(request: ShardRequest): ShardReply[] {
+  ask(request: WriteRequest | ReadRequest): ShardReply[] {
     const replies: ShardReply[] = []
     const { tenant, path, id } = 'target' in request ? request.target : { tenant: request.tenant, path: '/', id: '' }
     this.shards.ask(shardMap.shardOf(tenant, path, id), request, reply => replies.push(reply))
@@ -92,7 +94,7 @@ class Node {
   }
 
   /** Asks, and gives the reply once it came. */
-  async end(request: ShardRequest): Promise<ShardReply> {
+  async end(request: WriteRequest | ReadRequest): Promise<ShardReply> {
     const replies = this.ask(request)
     await this.rest()
     assert.equal(replies.length, 1)
@@ -131,7 +133,7 @@ const list = (wanted: Partial<ListRequest> = {}): ListRequest => ({
 })
 const byId = list({ order: orderOf('id') })
 
-const create = (id: string, n: number): ShardRequest => ({
+const create = (id: string, n: number): WriteRequest => ({
   kind: 'create',
   target: { tenant: 't', path: '/', id, type: 'T' },
   origin: { correlatorRoot: '' },
@@ -140,7 +142,7 @@ const create = (id: string, n: number): ShardRequest => ({
   options: { overrideMetadata: false, forcedUpdate: false },
 })
 
-const remove = (id: string): ShardRequest => ({
+const remove = (id: string): WriteRequest => ({
   kind: 'deleteEntity',
   target: { tenant: 't', path: '/', id, type: 'T' },
   origin: { correlatorRoot: '' },
@@ -181,6 +183,88 @@ t.test('lists answered by views, by scans and one by one are those of a plain pr
     { numRuns: 12 },
   )
   t.ok(Math.min(...Object.values(scanned)) > 0, JSON.stringify(scanned))
+})
+
+/** The entities of a part, as a page names them. */
+function namesOf(keys: ListKeys, images: readonly (Buffer | undefined)[]): string[] {
+  return images.map((image, at) => {
+    const [path, type] = keys.ranges[keys.rangeOf[at]!]!
+    return image ? `${path} ${imageId(image)} ${type}` : 'gone'
+  })
+}
+
+/** What a part says each of its entities is ordered by. */
+const plainValues = ({ order, selection }: ListRequest, names: readonly string[], all: readonly Placed[]): unknown =>
+  order.length === 0
+    ? []
+    : names.map(name => {
+        const placed = all.find(({ path, entity: { id, type } }) => `${path} ${id} ${type}` === name) as Placed
+        return sortValues(order, placed.entity, placed.path, selection.geo).map(value => value ?? null)
+      })
+
+t.test(
+  'the parts of a list are those of a plain program by whatever plan, and its entities can be fetched',
+  async t => {
+    const counts = { keys: 0, values: 0 }
+    const enough = placedEntities.filter(some => some.length > 15)
+    await fc.assert(
+      fc.asyncProperty(
+        enough,
+        fc.constantFrom(1, 12),
+        fc.array(listRequests, { minLength: 12, maxLength: 12 }),
+        async (some, times, requests) => {
+          const all = Array.from({ length: times }, (_, copy) =>
+            some.map(({ path, entity }) => {
+              const created = entity.created + copy * some.length
+              return { path, entity: { ...entity, id: copy === 0 ? entity.id : `${copy}-${entity.id}`, created } }
+            }),
+          ).flat()
+          const nodes = [await Node.with(all), await Node.with(all, { viewBytesMax: 0 })]
+          for (const { offset, ...given } of requests)
+            for (const node of nodes) {
+              const request = { ...given, offset: 0, limit: offset + given.limit }
+              const [total, ...names] = plainPage(request, all)
+              const values = plainValues(request, names, all)
+              const whole = await node.end({ ...request, part: 'entities' })
+              const keys = await node.end({ ...request, part: 'keys' })
+              assert(whole.kind === 'part' && keys.kind === 'part')
+              assert.deepEqual([whole.total, keys.total, keys.images], [total, total, undefined])
+              assert.deepEqual(namesOf(whole.keys, whole.images!), names)
+              for (const part of [whole, keys]) assert.equal(JSON.stringify(part.keys.values), JSON.stringify(values))
+              const fetched = await node.end({ kind: 'fetch', tenant: 't', places: standings(keys.keys) })
+              assert(fetched.kind === 'fetched')
+              assert.deepEqual(namesOf(keys.keys, fetched.images), names)
+              counts.keys += names.length
+              counts.values += keys.keys.values.length
+            }
+        },
+      ),
+      { numRuns: 10 },
+    )
+    t.ok(Math.min(...Object.values(counts)) > 100, JSON.stringify(counts))
+  },
+)
+
+const standings = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
+  Array.from(created, (stamp, at) => {
+    const [path, type] = ranges[rangeOf[at]!]!
+    return { created: stamp, shard: shards[at]!, path, type }
+  })
+
+t.test('what is fetched waits for the commit that it may tell of', async t => {
+  const node = await Node.with(stock)
+  const keys = await node.end(list({ selection: selectionOf({}), limit: 3, part: 'keys' }))
+  assert(keys.kind === 'part')
+  const [first, second, third] = standings(keys.keys)
+  const removal = node.ask(remove('E1'))
+  const staged = node.ask({ kind: 'fetch', tenant: 't', places: [third!, second!, first!] })
+  await node.rest()
+  t.strictSame(removal, [{ kind: 'done' }])
+  const named = ([reply]: readonly ShardReply[]) =>
+    reply?.kind === 'fetched' ? reply.images.map(image => image && imageId(image)) : reply
+  t.strictSame(named(staged), ['E2', 'E1', 'E0'], 'as it is on disk')
+  const later = await node.end({ kind: 'fetch', tenant: 't', places: [third!, second!, first!] })
+  t.strictSame(named([later]), ['E2', undefined, 'E0'])
 })
 
 t.test('few entities are looked into one by one', async t => {

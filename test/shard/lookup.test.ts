@@ -4,7 +4,7 @@ import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
 import { ShardMap } from '../../src/domain/scope.js'
 import { decodeImage } from '../../src/image.js'
-import type { FindRequest, ListRequest, ShardReply, ShardRequest } from '../../src/messages.js'
+import type { FindRequest, ListRequest, ReadRequest, ShardReply, WriteRequest } from '../../src/messages.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { localShards } from '../support/local-shards.js'
@@ -19,7 +19,7 @@ class Node {
   readonly clock = new FakeClock()
   private readonly shards = localShards(this.store, shardMap, this.clock)
 
-  ask(request: ShardRequest): ShardReply[] {
+  ask(request: WriteRequest | ReadRequest): ShardReply[] {
     const replies: ShardReply[] = []
     const { tenant, path, id } = 'target' in request ? request.target : { tenant: request.tenant, path: '/', id: '' }
     this.shards.ask(shardMap.shardOf(tenant, path, id), request, reply => replies.push(reply))

@@ -5,9 +5,9 @@ import t from 'tap'
 import type { Json } from '../../src/domain/json.js'
 import { compareSortValues, type OrderKey } from '../../src/domain/order.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import { imageId } from '../../src/image.js'
+import { imageId, imageType } from '../../src/image.js'
 import type { ListRequest } from '../../src/messages.js'
-import { fetchFound, imagesAt, type Match, Matches, valuesIfMeant } from '../../src/shard/matches.js'
+import { imagesAt, type Match, Matches, readImages, valuesIfMeant } from '../../src/shard/matches.js'
 import type { Place } from '../../src/shard/places.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { entityOf, fill } from '../support/entities.js'
@@ -82,7 +82,7 @@ const agrees = (counts: fc.Arbitrary<number>, offsets: fc.Arbitrary<number>) =>
       const all = someMatches(count, order, new Random(seed))
       const matches = new Matches(wanted)
       for (const match of all) matches.add(match)
-      return matches.total === count && JSON.stringify(matches.page()) === JSON.stringify(sorted(all, wanted))
+      return matches.total === count && JSON.stringify(matches.page().places) === JSON.stringify(sorted(all, wanted))
     },
   )
 
@@ -118,7 +118,7 @@ const placeOf = (id: string, type: string, path: string, created: number): Place
 })
 
 t.test(
-  'the entities at places come in the order of the places, each of its type, and without those that have gone',
+  'the images at places come in the order of the places, each of its type, and those that have gone are missing',
   async t => {
     const store = new MemoryStore()
     await fill(store, shardMap, 't', [
@@ -138,8 +138,8 @@ t.test(
       [places[0], places[2], places[4]],
     )
     t.strictSame(
-      fetchFound(store, 't', places).map(({ path, image }) => `${path} ${imageId(image)}`),
-      ['/a F', '/ E', '/ E'],
+      readImages(store, 't', places).map(image => image && `${imageId(image)} ${imageType(image)}`),
+      ['F A', undefined, 'E B', undefined, 'E A'],
     )
   },
 )

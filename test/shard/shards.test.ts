@@ -11,7 +11,7 @@ import { operatorOf } from '../../src/domain/operators.js'
 import { refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { decodeImage } from '../../src/image.js'
-import type { ShardReply, ShardRequest, Target, WriteRequest } from '../../src/messages.js'
+import type { ReadRequest, ShardReply, Target, WriteRequest } from '../../src/messages.js'
 import { allEntities, allIndexes } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { type LocalShards, lastStamp, shardLimitsDefault } from '../../src/shard/shards.js'
@@ -37,7 +37,7 @@ class Node {
   }
 
   /** Asks, and gives a list that holds the reply once it came. */
-  ask(request: ShardRequest): ShardReply[] {
+  ask(request: WriteRequest | ReadRequest): ShardReply[] {
     const replies: ShardReply[] = []
     const { tenant, path, id } = 'target' in request ? request.target : { tenant: request.tenant, path: '/', id: '' }
     this.shards.ask(shardMap.shardOf(tenant, path, id), request, reply => replies.push(reply))
@@ -53,7 +53,7 @@ class Node {
   }
 
   /** Asks, and rests. */
-  async end(request: ShardRequest): Promise<ShardReply | undefined> {
+  async end(request: WriteRequest | ReadRequest): Promise<ShardReply | undefined> {
     const replies = this.ask(request)
     await this.rest()
     return replies[0]
@@ -102,7 +102,7 @@ const remove = (id: string, type?: string): WriteRequest => ({
   target: target(id, type),
   origin,
 })
-const find = (id: string, type?: string, paths = ['/']): ShardRequest => ({
+const find = (id: string, type?: string, paths = ['/']): ReadRequest => ({
   kind: 'find',
   tenant: 't',
   paths,
@@ -345,6 +345,21 @@ t.test('everything taken is durable after draining', async t => {
   t.strictSame(replies, [done])
 })
 
+t.test('the items of a batch take their turns in order, and are answered together when all are durable', async t => {
+  const node = new Node()
+  const replies: ShardReply[] = []
+  const items = [create('E', 1), create('F', 1), create('E', 2), increment('E'), remove('F'), increment('G')]
+  node.shards.ask(0, { kind: 'batch', items }, reply => replies.push(reply))
+  await turnOfTheLoop()
+  t.strictSame(replies, [])
+  await node.rest()
+  const exists: ShardReply = { kind: 'refused', refusal: refusals.entityExists }
+  const missing: ShardReply = { kind: 'refused', refusal: refusals.entityNotFound }
+  t.strictSame(replies, [{ kind: 'batch', replies: [done, done, exists, done, done, missing] }])
+  t.equal(await node.n('E'), 2)
+  t.equal(await node.n('F'), undefined)
+})
+
 t.test('stamps go on from the last one that is on disk', async t => {
   const first = new Node()
   first.clock.jumpWall(3_600_000)
@@ -442,7 +457,7 @@ t.test('whatever is asked, replies and entities are those of a map, and the inde
         await node.rest()
         for (const { replies, should } of all) assert.deepEqual(replies, [should])
         assert.deepEqual(await compareIndexes(node.store), [])
-        const list: ShardRequest = {
+        const list: ReadRequest = {
           kind: 'list',
           tenant: 't',
           paths: ['/#'],

@@ -26,4 +26,8 @@ export class Loopback implements Shards {
   owners(): readonly number[] {
     return this.inner.owners()
   }
+
+  ownerOf(shard: number): number {
+    return this.inner.ownerOf(shard)
+  }
 }

@@ -11,23 +11,15 @@ import type { Json } from '../../domain/json.js'
 import { compareSortValues, isByDistance, type OrderKey } from '../../domain/order.js'
 import { holdsFor, type Path, type Statement } from '../../domain/query.js'
 import { meansAllIds, meansIdentity } from '../../domain/selection.js'
-import type { ListRequest } from '../../messages.js'
+import type { ListRequest, Standing } from '../../messages.js'
 import type { StoreReader } from '../../ports.js'
 import { Heap } from '../heap.js'
-import { typeKey } from '../layout.js'
-import { imagesAt, type SortValues, valuesIfMeant } from '../matches.js'
-import type { Place, PlaceRange } from '../places.js'
+import { imagesAt, type Page, type SortValues, valuesIfMeant } from '../matches.js'
+import { locate, type Place, type PlaceRange } from '../places.js'
 import type { Breathe } from '../sweep.js'
 import { type Column, kinds, type NamedPath, named } from './column.js'
 import type { Layout, Table } from './table.js'
 import { doubt, prepare, rowOf, sift, siftRange, type Test } from './verdict.js'
-
-/** What views say of a list. */
-export interface Searched {
-  readonly total: number
-  /** The page, in order. */
-  readonly places: readonly Place[]
-}
 
 /** Entities that a search looks into at most, some 15 us each. */
 const looksMax = 2000
@@ -81,7 +73,7 @@ export async function search(
   tables: readonly Table[],
   store: StoreReader,
   breathe: Breathe,
-): Promise<Searched | undefined> {
+): Promise<Page<Standing> | undefined> {
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
     const once = new Search(request, ranges, tables, store, breathe)
     const outcome = await once.run()
@@ -111,18 +103,21 @@ class Search {
     this.moves = this.countMoves()
   }
 
-  async run(): Promise<Searched | undefined | 'moved'> {
+  async run(): Promise<Page<Standing> | undefined | 'moved'> {
     if (!(await this.scan())) return 'moved'
     const looks = this.parts.reduce((sum, part) => sum + part.unsure, 0)
     if (looks > looksMax) return undefined
     if (!(await this.lookInto())) return 'moved'
     const { order, offset, limit } = this.request
     const total = this.parts.reduce((sum, part) => sum + part.rows.length, 0)
-    if (limit === 0 || offset >= total) return { total, places: [] }
-    if (order.length === 0) return { total, places: this.located(mergeByCreation(this.parts, offset, offset + limit)) }
-    if (offset + limit > orderedMax) return undefined
+    if (limit === 0 || offset >= total) return { total, places: [], values: [] }
+    if (order.length === 0)
+      return { total, places: mergeByCreation(this.parts, offset, offset + limit).map(standing), values: [] }
+    if (Math.min(offset + limit, total) > orderedMax) return undefined
     const first = await this.firstByKeys(offset + limit)
-    return first ? { total, places: this.located(first.slice(offset)) } : 'moved'
+    if (!first) return 'moved'
+    const page = first.slice(offset)
+    return { total, places: page.map(standing), values: page.map(({ values }) => values) }
   }
 
   /** Asks every row; false when rows have moved. */
@@ -164,7 +159,7 @@ class Search {
   }
 
   /** The first rows by the keys of the order; undefined when rows have moved. */
-  private async firstByKeys(count: number): Promise<readonly Row[] | undefined> {
+  private async firstByKeys(count: number): Promise<readonly Sorted[] | undefined> {
     const { order } = this.request
     const inOrder = (a: Sorted, b: Sorted): number => compareSortValues(order, a.values, b.values) || compareRows(a, b)
     // The last of those kept stands at the top: whoever comes before it takes its place.
@@ -179,18 +174,12 @@ class Search {
     return [...kept.all()].sort(inOrder)
   }
 
-  /** Where the entities of rows are. The type index knows the ids; one that has gone meanwhile is left out. */
+  /** Where the entities of rows are; one that has gone meanwhile is left out. */
   private located(rows: readonly Row[]): Located[] {
-    const { tenant } = this.request
-    const keys = rows.map(({ part: { table, range }, row }) =>
-      typeKey(tenant, range.path, range.type, table.created[row]!, table.shards[row]!),
-    )
-    const ids = this.store.getMany(keys)
-    return rows.flatMap(({ part: { table, range }, row }, index) => {
-      const id = ids[index]?.toString()
-      if (id === undefined) return []
-      const { path, type } = range
-      return { created: table.created[row]!, shard: table.shards[row]!, path, type, id, row }
+    const places = locate(this.store, this.request.tenant, rows.map(standing))
+    return rows.flatMap(({ row }, index) => {
+      const place = places[index]
+      return place ? [{ ...place, row }] : []
     })
   }
 
@@ -223,6 +212,13 @@ interface Sorted extends Row {
 /** The order of creation. */
 const compareRows = ({ part: a, row: i }: Row, { part: b, row: j }: Row): number =>
   a.table.created[i]! - b.table.created[j]! || a.table.shards[i]! - b.table.shards[j]!
+
+const standing = ({ part: { table, range }, row }: Row): Standing => ({
+  created: table.created[row]!,
+  shard: table.shards[row]!,
+  path: range.path,
+  type: range.type,
+})
 
 /** Rows from `from` to `to` of all that fit, in order of creation. */
 function mergeByCreation(parts: readonly Part[], from: number, to: number): readonly Row[] {
