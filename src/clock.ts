@@ -4,10 +4,11 @@
 // The hybrid clock gives stamps (domain/stamp.ts) that only grow, also over restarts and between nodes if it is told the
 // last stamp on disk and every stamp heard. A stamp from a clock far ahead takes this one along: who hears stamps from
 // others decides whom to believe.
+// The fine wall clock lets several processes of one machine give stamps that stand in the order in which things happened.
 
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { stampAfter } from './domain/stamp.js'
+import { stampAfter, stampOf } from './domain/stamp.js'
 import type { Chance, Clock } from './ports.js'
 
 /** The longest delay of one Node timer; a longer one would fire at once. */
@@ -24,6 +25,39 @@ export const systemClock: Clock = {
 
 export const systemChance: Chance = { uuid: () => randomUUID() }
 
+/** The wall clock may go on by itself for so long before it is taken for set anew. */
+const fineErrorMsMax = 2
+/** The process may be interrupted between two readings; several times in a row it is not. */
+const readingsMax = 3
+
+/**
+ * The wall clock in fractions of a millisecond, by the clock that only grows: processes of one machine agree within some microseconds, which
+ * is less than it takes to ask one after the other. When the machine's clock is set, it follows, then right within a millisecond.
+ */
+export class FineWallClock implements Pick<Clock, 'wallMs'> {
+  private readonly coarse: Pick<Clock, 'wallMs' | 'monoMs'>
+  /** When the growing clock began, by the wall clock. */
+  private beganMs: number
+
+  constructor(coarse: Pick<Clock, 'wallMs' | 'monoMs'>, beganMs: number = performance.timeOrigin) {
+    this.coarse = coarse
+    this.beganMs = beganMs
+  }
+
+  wallMs(): number {
+    const { coarse } = this
+    for (let readings = 0; readings < readingsMax; readings++) {
+      const ms = this.beganMs + coarse.monoMs()
+      if (Math.abs(ms - coarse.wallMs()) <= fineErrorMsMax) return ms
+    }
+    this.beganMs = coarse.wallMs() - coarse.monoMs()
+    return this.beganMs + coarse.monoMs()
+  }
+}
+
+/** How far a stamp from elsewhere may be ahead of this node's own clock: more than clocks of one installation differ. */
+const stampAheadMsMax = 10_000
+
 /** Gives strictly increasing stamps near the wall clock. */
 export class HybridClock {
   #last: number
@@ -37,9 +71,11 @@ export class HybridClock {
     this.#last = last
   }
 
-  /** A stamp above all given and observed so far. */
-  next(): number {
-    this.#last = stampAfter(this.#last, this.clock.wallMs())
+  /** A stamp above all given and observed so far: the wanted one if it is, and not far ahead of the wall clock. */
+  next(wanted?: number): number {
+    const wallMs = this.clock.wallMs()
+    const isNear = wanted !== undefined && wanted <= stampOf(wallMs + stampAheadMsMax)
+    this.#last = isNear ? Math.max(this.#last + 1, wanted) : stampAfter(this.#last, wallMs)
     assertStamp(this.#last)
     return this.#last
   }

@@ -31,6 +31,11 @@ export interface Origin {
 interface Write {
   readonly target: Target
   readonly origin: Origin
+  /**
+   * The moment at which whoever asks has taken the request, so that what several owners create stands in the order in which it was
+   * asked for. undefined: the moment of its turn.
+   */
+  readonly stamp?: number | undefined
 }
 
 export type Attributes = ReadonlyMap<string, WantedAttribute>

@@ -15,7 +15,8 @@ export interface Clock {
 
 /** Moments that never repeat and never go back on one node (domain/stamp.ts). */
 export interface Stamps {
-  next(): number
+  /** `wanted` was given by another node, for this moment: it is taken, unless it is not above all given here or is far in the future. */
+  next(wanted?: number): number
   /** The latest one given. */
   readonly last: number
 }

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { HybridClock, systemChance, systemClock, timerDelayMsMax } from '../src/clock.js'
+import { FineWallClock, HybridClock, systemChance, systemClock, timerDelayMsMax } from '../src/clock.js'
 import { stampMs, stampOf, stampsPerMs } from '../src/domain/stamp.js'
 import { FakeClock } from './support/fake-clock.js'
 
@@ -72,6 +72,85 @@ t.test('the next stamp is above every stamp observed', async t => {
   t.equal(stamps.last, heard)
   stamps.observe(heard - 100)
   t.equal(stamps.next(), heard + 1)
+})
+
+t.test('a stamp given elsewhere is taken when it is above all others, though the wall clock is further', async t => {
+  const clock = wall(now)
+  const stamps = new HybridClock(clock)
+  const first = stamps.next()
+  clock.ms = now + 20
+  t.equal(stamps.next(first + 7), first + 7)
+  t.equal(stamps.next(first + 9), first + 9)
+})
+
+t.test('a stamp given elsewhere that is not above all others gives way to the next', async t => {
+  const stamps = new HybridClock(wall(now))
+  const first = stamps.next()
+  t.equal(stamps.next(first), first + 1)
+  t.equal(stamps.next(first - 5000), first + 2)
+})
+
+t.test('a stamp given elsewhere may be ahead of the wall clock, and not far ahead', async t => {
+  const aheadMsMax = 10_000
+  const stamps = new HybridClock(wall(now))
+  t.equal(stamps.next(stampOf(now + aheadMsMax + 1)), stampOf(now))
+  t.equal(stamps.next(stampOf(now + aheadMsMax)), stampOf(now + aheadMsMax))
+})
+
+t.test('a clock that tells fractions of a millisecond gives stamps in between', async t => {
+  const clock = wall(now + 0.25)
+  const stamps = new HybridClock(clock)
+  t.equal(stamps.next(), now * stampsPerMs + stampsPerMs / 4)
+  clock.ms = now + 0.75
+  t.equal(stamps.next(), now * stampsPerMs + (stampsPerMs / 4) * 3)
+})
+
+/** A machine's clocks, and what one reads of the fine one. */
+function machine(beganMs: number) {
+  const clocks = { mono: 0, setMs: 0 }
+  const coarse = { monoMs: () => clocks.mono, wallMs: () => Math.floor(beganMs + clocks.mono + clocks.setMs) }
+  return { clocks, fine: new FineWallClock(coarse, beganMs) }
+}
+
+t.test('the fine wall clock tells fractions', async t => {
+  const { clocks, fine } = machine(now)
+  clocks.mono = 12.25
+  t.equal(fine.wallMs(), now + 12.25)
+})
+
+t.test('the fine wall clock follows when the clock of the machine is set, and tells fractions again', async t => {
+  for (const setMs of [60_000, -60_000]) {
+    const { clocks, fine } = machine(now)
+    clocks.mono = 5.5
+    clocks.setMs = setMs
+    t.ok(Math.abs(fine.wallMs() - (now + 5.5 + setMs)) <= 1)
+    const before = fine.wallMs()
+    clocks.mono = 5.75
+    t.equal(fine.wallMs(), before + 0.25)
+  }
+})
+
+t.test('the fine wall clock does not take an interruption between two readings for a clock that was set', async t => {
+  let interruptedMs = 50
+  let mono = 3.5
+  const coarse = {
+    monoMs: () => mono,
+    wallMs: () => {
+      mono += interruptedMs
+      interruptedMs = 0
+      return Math.floor(now + mono)
+    },
+  }
+  t.equal(new FineWallClock(coarse, now).wallMs(), now + 53.5)
+})
+
+t.test('the fine wall clock of this process is the wall clock', async t => {
+  const fine = new FineWallClock(systemClock)
+  for (let tries = 0; tries < 100; tries++) {
+    const [before, ms, after] = [systemClock.wallMs(), fine.wallMs(), systemClock.wallMs()]
+    if (ms >= before && ms < after + 1.1) return void t.pass(`${ms}`)
+  }
+  t.fail('never')
 })
 
 t.test('stamps are good until 2109, and a number that is none is a bug', async t => {

@@ -86,7 +86,7 @@ const writes = {
   }),
   deleteAttribute: fc.record({ kind: kind('deleteAttribute'), target, origin, name: names }),
   deleteAttributes: fc.record({ kind: kind('deleteAttributes'), target, origin, names: fc.array(names) }),
-  deleteEntity: fc.record({ kind: kind('deleteEntity'), target, origin }),
+  deleteEntity: fc.record({ kind: kind('deleteEntity'), target, origin, stamp: maybe(fc.maxSafeNat()) }),
   expire: fc.record({ kind: kind('expire'), target, origin, nowMs: fc.maxSafeNat() }),
 } satisfies { readonly [K in WriteRequest['kind']]: fc.Arbitrary<WriteRequest> }
 

@@ -12,8 +12,8 @@ export const stampsPerMs = 2048
 /** The milliseconds since 1970 of a stamp. */
 export const stampMs = (stamp: number): number => Math.floor(stamp / stampsPerMs)
 
-/** The first stamp of a millisecond. */
-export const stampOf = (wallMs: number): number => Math.floor(wallMs) * stampsPerMs
+/** The first stamp of a moment; a clock that tells fractions of a millisecond gives some half microseconds. */
+export const stampOf = (wallMs: number): number => Math.floor(wallMs * stampsPerMs)
 
 /** The stamp after `last` at a time by the wall clock, which may stand still or go back. */
 export const stampAfter = (last: number, wallMs: number): number => Math.max(last + 1, stampOf(wallMs))

@@ -1,8 +1,8 @@
 // What a list answers once its first entities are known: the entities of the page or, when several owners answer together, what it takes
 // to merge their parts (ListKeys in messages).
 //
-// Keys are columns of numbers, not objects, for a page deep in a long list has a key for every entity before it: 14 bytes and some 40 ns
-// each, and what it is ordered by. That is what a deep offset costs every owner, and the wire between them.
+// Keys are columns of numbers, not objects, for a page deep in a long list has a key for every entity before it: 14 bytes and
+// some 0.3 us from here to the merge, and what it is ordered by. That is what a deep offset costs every owner, and the wire between them.
 //
 // Not here: which entities are meant and in what order (lists, views/search, scans), the merge (broker/merge).
 
@@ -79,9 +79,9 @@ export class KeyColumns {
   /** All keys as a reply, or the refusal if there are too many. */
   reply(total: number, images?: readonly Buffer[]): ShardReply {
     if (this.bytes > keyBytesMax) return { kind: 'refused', refusal: refusals.pageTooDeep }
-    const created = Float64Array.from(this.created)
-    const shards = Uint16Array.from(this.shards)
-    const rangeOf = Uint32Array.from(this.rangeOf)
+    const created = new Float64Array(this.created)
+    const shards = new Uint16Array(this.shards)
+    const rangeOf = new Uint32Array(this.rangeOf)
     const { ranges, values } = this
     return { kind: 'part', keys: { created, shards, rangeOf, ranges, values }, images, total }
   }

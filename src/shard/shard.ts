@@ -61,7 +61,7 @@ export class Shard {
     const actor = this.actors.load(this.index, tenant, path, id)
     const variant = choose(actor, request)
     if (variant && 'kind' in variant) return this.reply(actor, { kind: 'refused', refusal: variant }, onReply)
-    const stamp = this.stamps.next()
+    const stamp = this.stamps.next(request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const refusal = outcome.change ? this.stage(actor, variant, outcome, request) : undefined
     const told = refusal ?? outcome.refusal

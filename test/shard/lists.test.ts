@@ -251,6 +251,24 @@ const standings = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =
     return { created: stamp, shard: shards[at]!, path, type }
   })
 
+t.test(
+  'entities of different shards that were created at one moment stand in the same order in every list',
+  async t => {
+    const ids = [...new Map(Array.from({ length: 40 }, (_, n) => [shardOf(`E${n}`), `E${n}`])).values()]
+    const node = await Node.with(ids.map(id => ({ path: '/', entity: entityOf(id, 'T', 1000 * 2048, {}) })))
+    const selectors = [{}, { ids }, { idPattern: 'E' }].map(one => [one])
+    const pages: unknown[] = []
+    for (const some of selectors)
+      pages.push(pageOf(await node.end(list({ selection: selectionOf({ selectors: some }) }))))
+    const byShard = ids.toSorted((a, b) => shardOf(a) - shardOf(b))
+    const expected = [8, ...byShard.map(id => `/ ${id} T`)]
+    t.notSame(ids, byShard)
+    t.strictSame(pages, [expected, expected, expected])
+  },
+)
+
+const shardOf = (id: string): number => shardMap.shardOf('t', '/', id)
+
 t.test('what is fetched waits for the commit that it may tell of', async t => {
   const node = await Node.with(stock)
   const keys = await node.end(list({ selection: selectionOf({}), limit: 3, part: 'keys' }))
