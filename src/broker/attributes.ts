@@ -4,7 +4,8 @@ import type { WantedAttribute } from '../domain/entity.js'
 import type { Json } from '../domain/json.js'
 import type { UpdateOptions } from '../domain/update.js'
 import type { Origin, Target } from '../messages.js'
-import type { OnResult, ShardClient } from './shard-client.js'
+import type { OnResult } from './replies.js'
+import type { ShardClient } from './shard-client.js'
 
 export class AttributeOperations {
   private readonly shards: ShardClient

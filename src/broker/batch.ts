@@ -2,16 +2,21 @@
 //
 // Entities are asked for in the order of the payload and without waiting for each other's reply: all asks about one id go to one shard,
 // which takes them in order, so an entity that stands several times sees the effect of its earlier items. A long batch is asked in
-// slices, between which the event loop has its turn. There is no roll-back: what succeeded stays.
+// slices, between which the event loop has its turn; the entities of a slice that one owner has travel together. There is no roll-back:
+// what succeeded stays.
+//
+// When nobody knows what became of some entities the answer is an internal error that names them, whatever became of the others: never
+// success, and never a refusal that says less.
 
 import { type Batch, type BatchIdentity, type BatchItem, batchOutcome } from '../domain/batch.js'
 import { defaultEntityType } from '../domain/entity.js'
-import { done, type Refusal, refused } from '../domain/refusal.js'
+import { done, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Scope } from '../domain/scope.js'
-import type { UpdateOptions } from '../domain/update.js'
-import type { Origin, WriteRequest } from '../messages.js'
+import { entityLabel, type UpdateOptions } from '../domain/update.js'
+import type { Origin, ShardReply, WriteRequest } from '../messages.js'
 import type { Clock } from '../ports.js'
-import type { OnResult, ShardClient } from './shard-client.js'
+import { type OnResult, refusalOf } from './replies.js'
+import type { ShardClient } from './shard-client.js'
 
 /** Entities asked for in one step: some 1 ms. A batch of usual size is done in one, before the collector looks at it. */
 const itemsPerStep = 128
@@ -28,26 +33,22 @@ export class BatchOperations {
   /** `POST /v2/op/update`. */
   update(scope: Scope, batch: Batch, options: UpdateOptions, origin: Origin, onResult: OnResult<undefined>): void {
     const { action } = batch
-    this.write(batch, scope, options, origin, (items, outcomes) => {
-      const refusal = batchOutcome(action, items, outcomes)
-      onResult(refusal ? refused(refusal) : done)
+    this.write(batch, scope, options, origin, (items, replies) => {
+      onResult(resultOf(items, replies, known => refusalOfUpdate(action, known)))
     })
   }
 
   /** `POST /v2/op/notify`: the sender is not told of what the rules refuse, but of what was not, or perhaps not, made durable. */
   notify(scope: Scope, items: readonly BatchItem[], origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
-    this.write({ action: 'append', items }, scope, options, origin, (_, outcomes) => {
-      const failure = outcomes.find(
-        refusal => refusal?.kind === 'Unavailable' || refusal?.kind === 'InternalServerError',
-      )
-      onResult(failure ? refused(failure) : done)
+    this.write({ action: 'append', items }, scope, options, origin, (identities, replies) => {
+      onResult(resultOf(identities, replies, refusalOfNotification))
     })
   }
 
-  private write(batch: Batch, scope: Scope, options: UpdateOptions, origin: Origin, onOutcomes: OnOutcomes): void {
-    if (batch.items.length === 0) return onOutcomes([], [])
-    const pending = new Pending(batch.items.length, onOutcomes)
+  private write(batch: Batch, scope: Scope, options: UpdateOptions, origin: Origin, onReplies: OnReplies): void {
+    if (batch.items.length === 0) return onReplies([], [])
+    const pending = new Pending(batch.items.length, onReplies)
     this.step(batch, 0, item => requestOf(batch.action, item, scope, options, origin), pending)
   }
 
@@ -55,16 +56,14 @@ export class BatchOperations {
   private step(batch: Batch, from: number, request: (item: BatchItem) => WriteRequest, pending: Pending): void {
     const { items } = batch
     const until = Math.min(from + itemsPerStep, items.length)
-    for (let index = from; index < until; index++) {
-      const item = items[index]!
-      this.shards.write(request(item), pending.expect(item))
-    }
+    const step = items.slice(from, until)
+    this.shards.writeAll(step.map(request), pending.expect(step))
     if (until < items.length) this.clock.endOfTick(() => this.step(batch, until, request, pending))
   }
 }
 
-/** Told which entities were asked for, and the refusal of each (undefined: it succeeded). */
-type OnOutcomes = (items: readonly BatchIdentity[], outcomes: readonly (Refusal | undefined)[]) => void
+/** Told which entities were asked for, and the reply to each. */
+type OnReplies = (items: readonly BatchIdentity[], replies: readonly ShardReply[]) => void
 
 /**
  * A batch whose answers are awaited. [hot] It waits for as long as a commit takes, so it keeps of the payload only what an answer may
@@ -72,24 +71,72 @@ type OnOutcomes = (items: readonly BatchIdentity[], outcomes: readonly (Refusal 
  */
 class Pending {
   private readonly items: BatchIdentity[] = []
-  private readonly outcomes: (Refusal | undefined)[] = []
-  private readonly onOutcomes: OnOutcomes
+  private readonly replies: ShardReply[] = []
+  private readonly onReplies: OnReplies
   private open: number
 
-  constructor(size: number, onOutcomes: OnOutcomes) {
+  constructor(size: number, onReplies: OnReplies) {
     this.open = size
-    this.onOutcomes = onOutcomes
+    this.onReplies = onReplies
   }
 
-  /** Notes one more item; what is given back is to be told its result. */
-  expect({ id, type }: BatchIdentity): OnResult<undefined> {
-    const index = this.items.push({ id, type }) - 1
-    return result => {
-      this.outcomes[index] = result.ok ? undefined : result.refusal
-      if (--this.open === 0) this.onOutcomes(this.items, this.outcomes)
+  /** Notes more items; what is given back is to be told the reply to each. */
+  expect(items: readonly BatchIdentity[]): (index: number, reply: ShardReply) => void {
+    const first = this.items.length
+    for (const { id, type } of items) this.items.push({ id, type })
+    return (index, reply) => {
+      this.replies[first + index] = reply
+      if (--this.open === 0) this.onReplies(this.items, this.replies)
     }
   }
 }
+
+/** What became of one entity. */
+interface Ended {
+  readonly item: BatchIdentity
+  /** undefined: it succeeded. */
+  readonly refusal: Refusal | undefined
+}
+
+const refusalOfUpdate = (action: Batch['action'], all: readonly Ended[]): Refusal | undefined =>
+  batchOutcome(
+    action,
+    all.map(({ item }) => item),
+    all.map(({ refusal }) => refusal),
+  )
+
+const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
+  all.find(({ refusal }) => refusal?.kind === 'Unavailable' || refusal?.kind === 'InternalServerError')?.refusal
+
+/** The result of a batch, from the reply to each item and what those come to whose outcome is known. */
+function resultOf(
+  items: readonly BatchIdentity[],
+  replies: readonly ShardReply[],
+  refusalOfAll: (known: readonly Ended[]) => Refusal | undefined,
+): Result<undefined> {
+  if (replies.every(reply => reply.kind === 'done')) return done
+  const known: Ended[] = []
+  const unknown: string[] = []
+  const reasons = new Set<string>()
+  for (const [index, reply] of replies.entries()) {
+    const item = items[index] as BatchIdentity
+    if (reply.kind === 'unreachable' || reply.kind === 'lost' || reply.kind === 'failed') {
+      unknown.push(entityLabel(item.id, item.type))
+      reasons.add(reply.reason)
+    } else known.push({ item, refusal: reply.kind === 'done' ? undefined : refusalOf(reply, 'write').refusal })
+  }
+  const refusal = refusalOfAll(known)
+  if (unknown.length === 0) return refusal ? refused(refusal) : done
+  const which = `${unknown.length} of ${items.length} entities (${listed(unknown)})`
+  const others = refusal ? `of the others, not all were done: ${refusal.description}` : 'the others were done'
+  return refused(refusals.batchUnknown(which, listed([...reasons]), known.length === 0 ? undefined : others))
+}
+
+/** Names that an error text spells out; the rest is counted. */
+const namesMax = 10
+
+const listed = (names: readonly string[]): string =>
+  names.slice(0, namesMax).join(', ') + (names.length > namesMax ? ` and ${names.length - namesMax} more` : '')
 
 /** The single operation that an action is for one entity (entities.md §17.3). */
 function requestOf(

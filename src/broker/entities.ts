@@ -6,7 +6,8 @@ import type { WantedEntity } from '../domain/entity.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
 import type { UpdateOptions } from '../domain/update.js'
 import type { Attributes, AttributesRequest, Found, ListRequest, Origin, Target } from '../messages.js'
-import type { Listed, OnResult, ShardClient } from './shard-client.js'
+import type { Listed, OnResult } from './replies.js'
+import type { ShardClient } from './shard-client.js'
 
 /** What a read is about: paths may end in `#`. */
 export interface ReadTarget {

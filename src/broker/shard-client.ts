@@ -1,12 +1,12 @@
-// The one caller of `ask`: finds the shard, asks, and turns what comes back into a result.
+// The one caller of `ask`: finds the shards that a request is about, asks, and turns what comes back into a result.
 //
-// A refusal stays a refusal wherever it was decided. `busy` becomes Unavailable, since nothing has happened; a failure becomes an
-// internal error, since nobody knows what has happened.
+// What lives with one owner is asked there as it is. Where several may have a part, each is asked once, and their answers become one
+// (gather). With several owners every write gets its stamp here, for their clocks do not know of each other: what one client creates, one
+// after the other or in one batch, is listed in that order.
 
-import { compareSortValues, sortValues } from '../domain/order.js'
-import { accepted, done, type Result, refusals, refused } from '../domain/refusal.js'
+import { accepted, done, type Result } from '../domain/refusal.js'
 import type { ShardMap } from '../domain/scope.js'
-import { decodeImage, imageCreated } from '../image.js'
+import { namedIds } from '../domain/selection.js'
 import type {
   FindRequest,
   Found,
@@ -17,102 +17,157 @@ import type {
   TypesRequest,
   WriteRequest,
 } from '../messages.js'
+import type { Stamps } from '../ports.js'
+import { askAll, gatherList } from './gather.js'
+import { type Listed, type OnResult, refusalOf } from './replies.js'
 
-export type OnResult<T> = (result: Result<T>) => void
+/** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
+const shardsCountedMax = 512
 
-export interface Listed {
-  readonly entities: readonly Found[]
-  /** Matches regardless of offset and limit. */
-  readonly total: number
+type OnReply = (index: number, reply: ShardReply) => void
+
+/** Writes for one owner, a shard of it, and where each stands among all. */
+interface Together {
+  readonly shard: number
+  readonly items: WriteRequest[]
+  readonly indexes: number[]
 }
 
 export class ShardClient {
   private readonly shards: Shards
   private readonly shardMap: ShardMap
+  private readonly stamps: Pick<Stamps, 'next'> | undefined
 
-  constructor(shards: Shards, shardMap: ShardMap) {
+  /** `stamps` gives writes their moment, and is no owner's own; not needed where there is one owner. */
+  constructor(shards: Shards, shardMap: ShardMap, stamps?: Pick<Stamps, 'next'>) {
     this.shards = shards
     this.shardMap = shardMap
+    this.stamps = stamps
   }
 
   /** Asks the one shard where the target lives to change it. */
   write(request: WriteRequest, onResult: OnResult<undefined>): void {
-    const { tenant, path, id } = request.target
-    this.shards.ask(this.shardMap.shardOf(tenant, path, id), request, reply => {
-      onResult(reply.kind === 'done' ? done : refusalOf(reply))
+    this.shards.ask(this.shardOf(request), this.stamped(request), reply => {
+      onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
   }
 
-  /** All entities of an id under the paths: one shard when the path is exact, else every owner. */
+  // [hot] Once per entity of a batch. Whoever waits must not hold on to the requests (batch.ts), so the functions that make the callbacks
+  // know nothing else of them.
+  /**
+   * Asks for several changes, in their order as far as they are about one id, and tells the reply to each. Those for one of several owners
+   * travel together, and are not answered one without the other.
+   */
+  writeAll(requests: readonly WriteRequest[], onReply: OnReply): void {
+    if (this.shards.owners().length === 1) {
+      for (let index = 0; index < requests.length; index++) this.askOne(requests[index]!, index, onReply)
+      return
+    }
+    for (const { shard, indexes, items } of this.byOwner(requests)) this.askTogether(shard, items, indexes, onReply)
+  }
+
+  private askOne(request: WriteRequest, index: number, onReply: OnReply): void {
+    this.shards.ask(this.shardOf(request), request, reply => onReply(index, reply))
+  }
+
+  private askTogether(
+    shard: number,
+    items: readonly WriteRequest[],
+    indexes: readonly number[],
+    onReply: OnReply,
+  ): void {
+    this.shards.ask(shard, { kind: 'batch', items }, reply => {
+      for (const [at, index] of indexes.entries())
+        onReply(index, reply.kind === 'batch' ? (reply.replies[at] as ShardReply) : reply)
+    })
+  }
+
+  // [hot] Once per read by id.
+  /** All entities of an id under the paths, in no order: one shard when the path is exact, else every owner that may have one. */
   find(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
     const { tenant, paths, id } = request
     const exact = paths.length === 1 && !paths[0]!.endsWith('#')
-    const asked = exact ? [this.shardMap.shardOf(tenant, paths[0]!, id)] : this.shards.owners()
-    this.gather(
-      asked,
-      request,
-      reply => (reply.kind === 'found' ? accepted(reply) : refusalOf(reply)),
-      result => onResult(result.ok ? accepted(result.value.flatMap(({ entities }) => entities)) : result),
-    )
+    const owners = this.shards.owners()
+    if (!exact && owners.length > 1) return this.findEverywhere(request, onResult)
+    const shard = exact ? this.shardMap.shardOf(tenant, paths[0]!, id) : owners[0]!
+    this.shards.ask(shard, request, reply => onResult(readFound(reply)))
   }
 
-  /** A page in order of creation: each owner gives its first `offset + limit`, the page is cut from all of them. */
+  private findEverywhere(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
+    const asks = this.concerned(request, new Set([request.id])).map(shard => ({ shard, request }))
+    askAll(this.shards, asks, readFound, result => onResult(result.ok ? accepted(result.value.flat()) : result))
+  }
+
+  /** A page of a list, in its order. */
   list(request: ListRequest, onResult: OnResult<Listed>): void {
     const owners = this.shards.owners()
-    const { offset, limit } = request
-    const asked = owners.length === 1 ? request : { ...request, offset: 0, limit: limit === 0 ? 0 : offset + limit }
-    this.gather(
-      owners,
-      asked,
-      reply => (reply.kind === 'listed' ? accepted(reply) : refusalOf(reply)),
-      result => {
-        if (!result.ok) return onResult(result)
-        const parts = result.value
-        if (parts.length === 1) return onResult(accepted(parts[0]!))
-        const entities = parts.flatMap(part => part.entities)
-        sort(entities, request)
-        const total = parts.reduce((sum, part) => sum + part.total, 0)
-        onResult(accepted({ entities: entities.slice(offset, offset + limit), total }))
-      },
-    )
+    const asked = owners.length === 1 ? owners : this.concerned(request, namedIds(request.selection))
+    if (asked.length > 1) return gatherList(this.shards, asked, request, onResult)
+    this.shards.ask(asked[0]!, request, reply => {
+      onResult(reply.kind === 'listed' ? accepted(reply) : refusalOf(reply, 'read'))
+    })
   }
 
-  /** The types of entities that any owner has, each once. */
+  /** The types of entities that any owner has, each once, in no order. */
   types(request: TypesRequest, onResult: OnResult<readonly TypeSummary[]>): void {
-    this.gather(
-      this.shards.owners(),
-      request,
-      reply => (reply.kind === 'types' ? accepted(reply.types) : refusalOf(reply)),
+    askAll(
+      this.shards,
+      this.concerned(request).map(shard => ({ shard, request })),
+      reply => (reply.kind === 'types' ? accepted(reply.types) : refusalOf(reply, 'read')),
       result => onResult(result.ok ? accepted(joinTypes(result.value.flat())) : result),
     )
   }
 
-  /** Asks several shards and waits for all; the first that refuses decides. */
-  private gather<T>(
-    asked: readonly number[],
-    request: FindRequest | ListRequest | TypesRequest,
-    read: (reply: ShardReply) => Result<T>,
-    onResult: OnResult<readonly T[]>,
-  ): void {
-    const parts: T[] = []
-    let missing = asked.length
-    let ended = false
-    for (const [index, shard] of asked.entries()) {
-      this.shards.ask(shard, request, reply => {
-        if (ended) return
-        const part = read(reply)
-        if (!part.ok) {
-          ended = true
-          return onResult(part)
-        }
-        parts[index] = part.value
-        if (--missing > 0) return
-        ended = true
-        onResult(accepted(parts))
-      })
+  private stamped(request: WriteRequest): WriteRequest {
+    return this.stamps ? { ...request, stamp: this.stamps.next() } : request
+  }
+
+  private shardOf({ target: { tenant, path, id } }: WriteRequest): number {
+    return this.shardMap.shardOf(tenant, path, id)
+  }
+
+  /** The requests of each owner, in their order. */
+  private byOwner(requests: readonly WriteRequest[]): Iterable<Together> {
+    const owners = new Map<number, Together>()
+    for (const [index, request] of requests.entries()) {
+      const shard = this.shardOf(request)
+      const owner = this.shards.ownerOf(shard)
+      let together = owners.get(owner)
+      if (!together) {
+        together = { shard, items: [], indexes: [] }
+        owners.set(owner, together)
+      }
+      together.items.push(this.stamped(request))
+      together.indexes.push(index)
     }
+    return owners.values()
+  }
+
+  /** One shard of each owner that may have what a read is about: an owner that is not concerned need not even be there. */
+  private concerned(
+    { tenant, paths }: { readonly tenant: string; readonly paths: readonly string[] },
+    ids?: ReadonlySet<string>,
+  ): readonly number[] {
+    const owners = this.shards.owners()
+    if (owners.length === 1 || paths.some(path => path.endsWith('#'))) return owners
+    const few = ids && ids.size <= shardsCountedMax ? [...ids] : undefined
+    const asked = new Map<number, number>()
+    let counted = 0
+    for (const path of paths) {
+      const shards = few?.map(id => this.shardMap.shardOf(tenant, path, id)) ?? this.shardMap.shardsOf(tenant, path)
+      counted += shards.length
+      if (counted > shardsCountedMax) return owners
+      for (const shard of shards) {
+        const owner = this.shards.ownerOf(shard)
+        if (!asked.has(owner)) asked.set(owner, shard)
+      }
+    }
+    return asked.size === 0 ? owners : [...asked.values()]
   }
 }
+
+const readFound = (reply: ShardReply): Result<readonly Found[]> =>
+  reply.kind === 'found' ? accepted(reply.entities) : refusalOf(reply, 'read')
 
 function joinTypes(parts: readonly TypeSummary[]): readonly TypeSummary[] {
   const joined = new Map<string, TypeSummary>()
@@ -125,30 +180,4 @@ function joinTypes(parts: readonly TypeSummary[]): readonly TypeSummary[] {
     })
   }
   return [...joined.values()]
-}
-
-/** Puts the parts of a page from several owners in order. */
-function sort(entities: Found[], { order, selection }: ListRequest): void {
-  const values = new Map(
-    entities.map(found => [
-      found,
-      order.length > 0 ? sortValues(order, decodeImage(found.image), found.path, selection.geo) : [],
-    ]),
-  )
-  entities.sort(
-    (a, b) => compareSortValues(order, values.get(a)!, values.get(b)!) || imageCreated(a.image) - imageCreated(b.image),
-  )
-}
-
-function refusalOf(reply: ShardReply): ReturnType<typeof refused> {
-  switch (reply.kind) {
-    case 'refused':
-      return refused(reply.refusal)
-    case 'busy':
-      return refused(refusals.unavailable('too many requests are waiting, try again later'))
-    case 'failed':
-      return refused(refusals.failure(reply.reason))
-    default:
-      throw new Error(`a reply that does not fit its request: ${reply.kind}`)
-  }
 }

@@ -2,7 +2,8 @@
 
 import { accepted, refusals, refused } from '../domain/refusal.js'
 import type { TypeSummary } from '../messages.js'
-import type { OnResult, ShardClient } from './shard-client.js'
+import type { OnResult } from './replies.js'
+import type { ShardClient } from './shard-client.js'
 
 export interface TypesTarget {
   readonly tenant: string

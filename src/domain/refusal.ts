@@ -333,6 +333,23 @@ export const refusals = {
     description: `the query has taken longer than ${ms} ms: narrow it by id, type or service path`,
   }),
   pageTooDeep: bad('the page begins too deep in the list: narrow the query by id, type or service path'),
+  unreachable: (reason: string): Refusal => ({
+    kind: 'Unavailable',
+    description: `a part of the broker cannot be reached, nothing was done, try again later: ${reason}`,
+  }),
+  unanswered: (reason: string): Refusal => ({
+    kind: 'Unavailable',
+    description: `a part of the broker does not answer, try again later: ${reason}`,
+  }),
+  outcomeUnknown: (reason: string): Refusal => ({
+    kind: 'Unavailable',
+    description: `a part of the broker does not answer, whether the change was made is unknown: ${reason}`,
+  }),
+  /** `which` entities of a batch, and what became of the others, if there are any. */
+  batchUnknown: (which: string, reason: string, others: string | undefined): Refusal => ({
+    kind: 'InternalServerError',
+    description: `the outcome is unknown for ${which}: ${reason}${others === undefined ? '' : `; ${others}`}`,
+  }),
   unavailable: (detail: string): Refusal => ({ kind: 'Unavailable', description: detail }),
   failure: (detail: string): Refusal => ({ kind: 'InternalServerError', description: detail }),
 } as const

@@ -8,17 +8,35 @@ import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply } from '../../src/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
 
-/** What op/notify answers when the shard gives this reply. */
-function notified(reply: ShardReply): Refusal | undefined | 'nothing' {
+/** Batches to the shards of one owner that give these replies, one after the other. */
+function batchesTo(...replies: ShardReply[]): BatchOperations {
   const shards = {
-    ask: (_shard: number, _request: unknown, onReply: (reply: ShardReply) => void) => onReply(reply),
+    ask: (_shard: number, _request: unknown, onReply: (reply: ShardReply) => void) => onReply(replies.shift()!),
     owners: () => [0],
     ownerOf: () => 0,
   }
-  const batch = new BatchOperations(new ShardClient(shards, new ShardMap({ shards: 4, spread: 2 })), new FakeClock())
-  const item = { id: 'E', type: 'T', attributes: new Map(), names: [] }
+  return new BatchOperations(new ShardClient(shards, new ShardMap({ shards: 4, spread: 2 })), new FakeClock())
+}
+
+const item = (id: string) => ({ id, type: 'T', attributes: new Map(), names: [] })
+const scope = { tenant: '', path: '/' }
+const origin = { correlatorRoot: '' }
+
+/** What op/notify answers when the shard gives this reply. */
+function notified(reply: ShardReply): Refusal | undefined | 'nothing' {
   let answer: Refusal | undefined | 'nothing' = 'nothing'
-  batch.notify({ tenant: '', path: '/' }, [item], { correlatorRoot: '' }, result => {
+  batchesTo(reply).notify(scope, [item('E')], origin, result => {
+    answer = result.ok ? undefined : result.refusal
+  })
+  return answer
+}
+
+/** What op/update answers when the shard gives these replies to E1, E2 and so on. */
+function updated(...replies: ShardReply[]): Refusal | undefined | 'nothing' {
+  let answer: Refusal | undefined | 'nothing' = 'nothing'
+  const items = replies.map((_, index) => item(`E${index + 1}`))
+  const options = { overrideMetadata: false, forcedUpdate: false }
+  batchesTo(...replies).update(scope, { action: 'append', items }, options, origin, result => {
     answer = result.ok ? undefined : result.refusal
   })
   return answer
@@ -34,4 +52,27 @@ t.test('a notification that was perhaps not made durable is not acknowledged', a
 
 t.test('a notification that found the shard busy is to be sent again', async t => {
   t.match(notified({ kind: 'busy' }), { kind: 'Unavailable' })
+})
+
+const failed: ShardReply = { kind: 'failed', reason: 'disk' }
+const second: ShardReply = { kind: 'refused', refusal: refusals.locationSecond }
+
+t.test(
+  'an entity that was perhaps not made durable is named, and what else there is to say comes after it',
+  async t => {
+    t.strictSame(updated({ kind: 'done' }, failed), {
+      kind: 'InternalServerError',
+      description: 'the outcome is unknown for 1 of 2 entities (E2/T): disk; the others were done',
+    })
+    t.strictSame(updated(failed, second), {
+      kind: 'InternalServerError',
+      description: `the outcome is unknown for 1 of 2 entities (E1/T): disk; of the others, not all were done: ${refusals.locationSecond.description}`,
+    })
+  },
+)
+
+t.test('a batch of which all is done or refused is answered by the rules alone', async t => {
+  t.equal(updated({ kind: 'done' }, { kind: 'done' }), undefined)
+  t.strictSame(updated({ kind: 'done' }, second), refusals.locationSecond)
+  t.match(updated({ kind: 'done' }, { kind: 'busy' }), { kind: 'Unavailable' })
 })

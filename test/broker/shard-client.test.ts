@@ -1,8 +1,10 @@
-// The caller of shards: what comes back becomes a result, and the answers of several owners become one.
+// The caller of shards: whom it asks, and what comes back becomes a result.
 
 import t from 'tap'
 import type { ReadTarget } from '../../src/broker/entities.js'
-import { type Listed, ShardClient } from '../../src/broker/shard-client.js'
+import type { Listed } from '../../src/broker/replies.js'
+import { ShardClient } from '../../src/broker/shard-client.js'
+import { HybridClock } from '../../src/clock.js'
 import type { Entity } from '../../src/domain/entity.js'
 import { type Result, refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
@@ -16,6 +18,7 @@ import type {
   Shards,
   WriteRequest,
 } from '../../src/messages.js'
+import { FakeClock } from '../support/fake-clock.js'
 import { meaning } from '../support/selections.js'
 
 /** Shards that keep what they are asked until the test answers. */
@@ -122,6 +125,100 @@ t.test('a failure becomes InternalServerError with its reason', async t => {
   t.strictSame(results, [{ ok: false, refusal: { kind: 'InternalServerError', description: 'disk full' } }])
 })
 
+for (const kind of ['unreachable', 'lost'] as const) {
+  t.test(`a write that is ${kind} is to be sent again`, async t => {
+    const { shards, client, results } = setting(0)
+    client.write(write, result => results.push(result))
+    shards.asked[0]!.reply({ kind, reason: 'gone' })
+    t.match(results, [{ ok: false, refusal: { kind: 'Unavailable', description: /gone$/ } }])
+  })
+
+  t.test(`a read that is ${kind} is to be sent again`, async t => {
+    const { shards, client, results } = setting(3, 7)
+    client.find(find, result => results.push(result))
+    client.list(list, result => results.push(result))
+    client.types({ kind: 'types', tenant: 't', paths: ['/#'], type: undefined }, result => results.push(result))
+    for (const { reply } of shards.asked) reply({ kind, reason: 'gone' })
+    const refusal = { kind: 'Unavailable', description: /try again later: gone$/ }
+    t.match(
+      results,
+      results.map(() => ({ ok: false, refusal })),
+    )
+    t.equal(results.length, 3)
+  })
+}
+
+t.test('of a write that is lost the outcome is said to be unknown, and not of one that is unreachable', async t => {
+  const { shards, client, results } = setting(0)
+  client.write(write, result => results.push(result))
+  client.write(write, result => results.push(result))
+  shards.asked[0]!.reply({ kind: 'lost', reason: '' })
+  shards.asked[1]!.reply({ kind: 'unreachable', reason: '' })
+  t.match(results, [{ refusal: { description: /unknown/ } }, { refusal: { description: /nothing was done/ } }])
+})
+
+t.test('writes for one of several owners travel together, in order', async t => {
+  const { shards, client } = setting(0, 1, 2)
+  const requests = ['A', 'B', 'C', 'D', 'E', 'A', 'F', 'G'].map(id => ({ ...write, target: { ...write.target, id } }))
+  client.writeAll(requests, () => {})
+  const ownerOf = ({ target }: WriteRequest) => shards.ownerOf(shardMap.shardOf('t', '/a', target.id))
+  const owners = ownersOf(shards, shardsAsked(shards))
+  t.ok(owners.length > 1)
+  t.equal(owners.length, shards.asked.length, 'each owner once')
+  for (const { shard, request } of shards.asked)
+    t.strictSame(request, { kind: 'batch', items: requests.filter(one => ownerOf(one) === shards.ownerOf(shard)) })
+})
+
+t.test('the replies to writes that travelled together are told of each', async t => {
+  const { shards, client } = setting(0, 1)
+  const requests = ['A', 'B', 'C', 'D', 'E'].map(id => ({ ...write, target: { ...write.target, id } }))
+  const replies: ShardReply[] = []
+  client.writeAll(requests, (index, reply) => {
+    replies[index] = reply
+  })
+  const [first, second] = shards.asked as [(typeof shards.asked)[number], (typeof shards.asked)[number]]
+  const items = first.request.kind === 'batch' ? first.request.items : []
+  first.reply({ kind: 'batch', replies: items.map(({ target }) => ({ kind: 'failed', reason: target.id })) })
+  second.reply({ kind: 'lost', reason: 'gone' })
+  t.ok(items.length > 0 && items.length < requests.length)
+  t.strictSame(
+    replies,
+    requests.map(one =>
+      items.includes(one) ? { kind: 'failed', reason: one.target.id } : { kind: 'lost', reason: 'gone' },
+    ),
+  )
+})
+
+t.test('writes get their stamps in the order in which they are asked for, whoever owns what', async t => {
+  const shards = new FakeShards(0, 1, 2)
+  const client = new ShardClient(shards, shardMap, new HybridClock(new FakeClock()))
+  const requests = Array.from({ length: 20 }, (_, n) => ({ ...write, target: { ...write.target, id: `E${n}` } }))
+  client.write(requests[0]!, () => {})
+  client.writeAll(requests.slice(1), () => {})
+  const asked = shards.asked.flatMap(({ request }) =>
+    request.kind === 'batch' ? request.items : [request as WriteRequest],
+  )
+  const stamps = new Map(asked.map(({ target, stamp }) => [target.id, stamp]))
+  const inOrder = requests.map(({ target }) => stamps.get(target.id) as number)
+  t.strictSame(
+    inOrder,
+    [...inOrder].sort((a, b) => a - b),
+  )
+  t.equal(new Set(inOrder).size, requests.length)
+})
+
+t.test('writes for the only owner are asked one by one', async t => {
+  const { shards, client } = setting(0)
+  client.writeAll([write, write], () => {})
+  t.strictSame(
+    shards.asked.map(({ shard, request }) => [shard, request]),
+    [
+      [shardMap.shardOf('t', '/a', 'E'), write],
+      [shardMap.shardOf('t', '/a', 'E'), write],
+    ],
+  )
+})
+
 t.test('a reply that does not fit its request is a bug', async t => {
   const { shards, client } = setting(0)
   client.write(write, () => {})
@@ -137,16 +234,61 @@ t.test('an id under one path is asked of its shard alone', async t => {
   )
 })
 
-for (const paths of [['/a/#'], ['/a', '/b']]) {
-  t.test(`an id under ${paths.join(' and ')} is asked of every owner`, async t => {
-    const { shards, client } = setting(3, 7)
-    client.find({ ...find, paths }, () => {})
-    t.strictSame(
-      shards.asked.map(({ shard }) => shard),
-      [3, 7],
-    )
-  })
-}
+t.test('an id under a path and below is asked of every owner', async t => {
+  const { shards, client } = setting(3, 7)
+  client.find({ ...find, paths: ['/a/#'] }, () => {})
+  t.strictSame(
+    shards.asked.map(({ shard }) => shard),
+    [3, 7],
+  )
+})
+
+const shardsAsked = (shards: FakeShards): number[] => shards.asked.map(({ shard }) => shard).sort((a, b) => a - b)
+const ownersOf = (shards: FakeShards, all: readonly number[]): number[] =>
+  [...new Set(all.map(shard => shards.ownerOf(shard)))].sort((a, b) => a - b)
+
+t.test('what is under exact paths is asked of the owners alone that may have it', async t => {
+  const many = Array.from({ length: 64 }, (_, owner) => owner)
+  const paths = ['/a', '/b']
+  const ofPaths = paths.flatMap(path => shardMap.shardsOf('t', path))
+  const ofIds = paths.flatMap(path => ['E', 'F'].map(id => shardMap.shardOf('t', path, id)))
+  const ofId = paths.map(path => shardMap.shardOf('t', path, 'E'))
+  const asks: readonly [readonly number[], (client: ShardClient) => void][] = [
+    [ofPaths, client => client.list({ ...list, paths }, () => {})],
+    [ofPaths, client => client.types({ kind: 'types', tenant: 't', paths, type: undefined }, () => {})],
+    [ofIds, client => client.list({ ...list, paths, selection: meaning({ ids: ['E', 'F'] }) }, () => {})],
+    [ofId, client => client.find({ ...find, paths }, () => {})],
+  ]
+  for (const [expected, ask] of asks) {
+    const { shards, client } = setting(...many)
+    ask(client)
+    const asked = shardsAsked(shards)
+    t.ok(asked.length < many.length)
+    t.strictSame(ownersOf(shards, asked), ownersOf(shards, expected))
+    t.equal(new Set(ownersOf(shards, asked)).size, asked.length, 'each once')
+  }
+})
+
+t.test('a list of ids that one owner has is passed on as it is', async t => {
+  const { shards, client } = setting(3, 7)
+  const page = { ...list, paths: ['/a'], selection: meaning({ ids: ['E'] }), offset: 5, limit: 2 }
+  client.list(page, () => {})
+  t.strictSame(
+    shards.asked.map(({ request }) => request),
+    [page],
+  )
+})
+
+t.test('what names more ids, or shards, than are counted is asked of every owner', async t => {
+  const ids = Array.from({ length: 600 }, (_, n) => `E${n}`)
+  const { shards, client } = setting(3, 7, 9)
+  client.list({ ...list, paths: ['/a'], selection: meaning({ ids }) }, () => {})
+  t.strictSame(ownersOf(shards, shardsAsked(shards)), ownersOf(shards, shardMap.shardsOf('t', '/a')))
+  const wide = new FakeShards(3, 7, 9)
+  const everywhere = new ShardClient(wide, new ShardMap({ shards: 256, spread: 256 }))
+  everywhere.list({ ...list, paths: ['/a', '/b', '/c'] }, () => {})
+  t.strictSame(shardsAsked(wide), [3, 7, 9])
+})
 
 t.test('what several owners found is put together', async t => {
   const { shards, client, results } = setting(3, 7)
@@ -166,34 +308,6 @@ t.test('a list of one owner is passed on as it is', async t => {
   shards.asked[0]!.reply(listed(9, 6, 7))
   t.match(results, [{ ok: true, value: { total: 9 } }])
   t.strictSame(order(results[0]), [6, 7])
-})
-
-t.test('a page of several owners is cut from what each gives from the beginning on', async t => {
-  const { shards, client, results } = setting(3, 7)
-  client.list({ ...list, offset: 2, limit: 3 }, result => results.push(result))
-  t.match(
-    shards.asked.map(({ request }) => request),
-    [
-      { offset: 0, limit: 5 },
-      { offset: 0, limit: 5 },
-    ],
-  )
-  shards.asked[0]!.reply(listed(4, 1, 4, 5, 8))
-  shards.asked[1]!.reply(listed(3, 2, 3, 6))
-  t.strictSame(order(results[0]), [3, 4, 5], 'in order of creation')
-  t.match(results, [{ value: { total: 7 } }])
-})
-
-t.test('a page without entities asks the owners for none', async t => {
-  const { shards, client, results } = setting(3, 7)
-  client.list({ ...list, offset: 2, limit: 0 }, result => results.push(result))
-  t.match(
-    shards.asked.map(({ request }) => request),
-    [{ limit: 0 }, { limit: 0 }],
-  )
-  shards.asked[0]!.reply(listed(4))
-  shards.asked[1]!.reply(listed(3))
-  t.strictSame(results, [{ ok: true, value: { entities: [], total: 7 } }])
 })
 
 t.test('the first owner that refuses decides, once', async t => {

@@ -1,0 +1,34 @@
+// What the replies of shards mean to whoever asked the broker.
+//
+// A refusal stays a refusal wherever it was decided. Where it is certain that nothing has happened, and for every read, the client may come
+// again: Unavailable. A failure becomes an internal error, since nobody knows what has happened.
+
+import { type Result, refusals, refused } from '../domain/refusal.js'
+import type { Found, ShardReply } from '../messages.js'
+
+export type OnResult<T> = (result: Result<T>) => void
+
+/** A page of a list. */
+export interface Listed {
+  readonly entities: readonly Found[]
+  /** Matches regardless of offset and limit. */
+  readonly total: number
+}
+
+/** The refusal of a reply that is not the one hoped for, to a read or to a write. */
+export function refusalOf(reply: ShardReply, asked: 'read' | 'write'): ReturnType<typeof refused> {
+  switch (reply.kind) {
+    case 'refused':
+      return refused(reply.refusal)
+    case 'busy':
+      return refused(refusals.unavailable('too many requests are waiting, try again later'))
+    case 'unreachable':
+      return refused(refusals.unreachable(reply.reason))
+    case 'lost':
+      return refused(asked === 'read' ? refusals.unanswered(reply.reason) : refusals.outcomeUnknown(reply.reason))
+    case 'failed':
+      return refused(refusals.failure(reply.reason))
+    default:
+      throw new Error(`a reply that does not fit its request: ${reply.kind}`)
+  }
+}

@@ -1,0 +1,142 @@
+// A broker over one owner or several, without HTTP: what is asked of it is a call, and an answer is a text that tells everything a client
+// could see, and by which two brokers can be compared.
+//
+// Creation and change are told in milliseconds, as clients see them: the count within one depends on how many turns an owner took.
+
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import { BatchOperations } from '../../src/broker/batch.js'
+import { Entities } from '../../src/broker/entities.js'
+import { ShardClient } from '../../src/broker/shard-client.js'
+import { TypeOperations } from '../../src/broker/types.js'
+import { HybridClock } from '../../src/clock.js'
+import type { Batch } from '../../src/domain/batch.js'
+import type { WantedEntity } from '../../src/domain/entity.js'
+import type { Result } from '../../src/domain/refusal.js'
+import type { ShardMap } from '../../src/domain/scope.js'
+import { stampMs } from '../../src/domain/stamp.js'
+import { decodeImage, imageJson } from '../../src/image.js'
+import type { AttributesRequest, Found, ListRequest, TypeSummary } from '../../src/messages.js'
+import type { FakeClock } from './fake-clock.js'
+import { ManyShards } from './many-shards.js'
+
+/** Something to ask of a broker, in tenant `t`. */
+export type Step =
+  | { readonly do: 'create'; readonly path: string; readonly entity: WantedEntity; readonly upsert: boolean }
+  | {
+      readonly do: 'change'
+      readonly kind: AttributesRequest['kind']
+      readonly path: string
+      readonly entity: WantedEntity
+      readonly typed: boolean
+    }
+  | { readonly do: 'remove'; readonly path: string; readonly id: string; readonly type: string | undefined }
+  | { readonly do: 'batch'; readonly path: string; readonly batch: Batch }
+  | { readonly do: 'notify'; readonly path: string; readonly batch: Batch }
+  | { readonly do: 'list'; readonly request: ListRequest }
+  | {
+      readonly do: 'retrieve'
+      readonly paths: readonly string[]
+      readonly id: string
+      readonly type: string | undefined
+    }
+  | { readonly do: 'types'; readonly paths: readonly string[]; readonly type: string | undefined }
+
+const tenant = 't'
+const origin = { correlatorRoot: 'root' }
+const options = { overrideMetadata: false, forcedUpdate: false }
+
+export class World {
+  readonly shards: ManyShards
+  private readonly clock: FakeClock
+  private readonly entities: Entities
+  private readonly batches: BatchOperations
+  private readonly types: TypeOperations
+
+  constructor(owners: number, shardMap: ShardMap, clock: FakeClock) {
+    this.clock = clock
+    this.shards = new ManyShards(owners, shardMap, clock)
+    const client = new ShardClient(this.shards, shardMap, owners > 1 ? new HybridClock(clock) : undefined)
+    this.entities = new Entities(client)
+    this.batches = new BatchOperations(client, clock)
+    this.types = new TypeOperations(client)
+  }
+
+  /** Asks; the list given gets the answer when it comes. */
+  ask(step: Step): string[] {
+    const answers: string[] = []
+    const tell = <T>(result: Result<T>, told: (value: T) => unknown = () => 'done'): void => {
+      answers.push(JSON.stringify(result.ok ? told(result.value) : result.refusal))
+    }
+    switch (step.do) {
+      case 'create': {
+        const { path, entity, upsert } = step
+        this.entities.create({ tenant, path }, entity, upsert, options, origin, result => tell(result))
+        break
+      }
+      case 'change': {
+        const { kind, path, entity, typed } = step
+        const target = { tenant, path, id: entity.id, type: typed ? entity.type : undefined }
+        this.entities.changeAttributes(kind, target, entity.attributes, options, origin, result => tell(result))
+        break
+      }
+      case 'remove': {
+        const { path, id, type } = step
+        this.entities.remove({ tenant, path, id, type }, origin, result => tell(result))
+        break
+      }
+      case 'batch':
+        this.batches.update({ tenant, path: step.path }, step.batch, options, origin, result => tell(result))
+        break
+      case 'notify':
+        this.batches.notify({ tenant, path: step.path }, step.batch.items, origin, result => tell(result))
+        break
+      case 'list':
+        this.entities.list(step.request, result =>
+          tell(result, ({ entities, total }) => ({ total, entities: entities.map(seen) })),
+        )
+        break
+      case 'retrieve': {
+        const { paths, id, type } = step
+        this.entities.retrieve({ tenant, paths, id, type }, result => tell(result, seen))
+        break
+      }
+      case 'types': {
+        const { paths, type } = step
+        if (type === undefined) this.types.list({ tenant, paths }, result => tell(result, all => all.map(summary)))
+        else this.types.retrieve({ tenant, paths }, type, result => tell(result, summary))
+      }
+    }
+    return answers
+  }
+
+  /** Lets what goes on in steps go on, until it ends or waits for something else. */
+  async rest(): Promise<void> {
+    for (let quiet = 0; quiet < 4; quiet++) {
+      const { waiting } = this.clock
+      this.clock.tick()
+      if (this.clock.waiting !== waiting) quiet = 0
+      await turnOfTheLoop()
+    }
+  }
+
+  /** Asks, and gives the answer. */
+  async end(step: Step): Promise<string> {
+    const answers = this.ask(step)
+    await this.rest()
+    if (answers.length !== 1) throw new Error(`${answers.length} answers to ${JSON.stringify(step)}`)
+    return answers[0] as string
+  }
+}
+
+function seen({ path, image }: Found): readonly unknown[] {
+  const { created, modifiedMs, attributes } = decodeImage(image)
+  const times = [...attributes.values()].map(one => [one.createdMs, one.modifiedMs])
+  return [path, stampMs(created), modifiedMs, imageJson(image).toString(), times]
+}
+
+/** As a client sees it: each name and type once, in order. */
+const summary = ({ type, count, attributes }: TypeSummary): readonly unknown[] => [
+  type,
+  count,
+  [...new Set(attributes.map(pair => pair.join('\0')))].sort(),
+]
