@@ -107,6 +107,10 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     throw error
   }
   expiry.start()
+  const { presence } = local
+  const learned = presence.learn(store, scanner, clock).catch((error: Error) => {
+    logger.warn(`which ids there are could not be read, so new ones are looked for in the store: ${error.message}`)
+  })
   return {
     port,
     store: store.name,
@@ -114,6 +118,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       ready = false
       await front.close(drainMs)
       await expiry.stop()
+      presence.stop()
+      await learned
       await local.drain()
       await scanner.close()
       await store.close()

@@ -46,13 +46,15 @@ export interface Cursor {
   close(): Promise<void>
 }
 
+/** What a cursor is to give of each row: the rest may be left out, empty, which is cheaper. */
+export type RowParts = 'both' | 'keys' | 'values'
+
 /** What can be read of a store. */
 export interface StoreReader {
   get(key: Uint8Array): Buffer | undefined
   /** As `get`, for several keys at once; same order, same length. */
   getMany(keys: readonly Uint8Array[]): (Buffer | undefined)[]
-  /** `withKeys` false: keys may be left out, empty, which is cheaper. */
-  cursor(range: Range, withKeys?: boolean): Cursor
+  cursor(range: Range, parts?: RowParts): Cursor
 }
 
 /** An open store as it is handed to a thread. */

@@ -31,7 +31,6 @@ const prefix = {
 /** Longer than any key: 11 path levels, an id, a type and a tenant, all escaped, and the numbers. */
 const keyBytesMax = 8192
 const scratch = Buffer.allocUnsafe(keyBytesMax)
-const plain = /^[ -~]*$/
 
 /** Puts a key together in a buffer of its own, which the next key overwrites. */
 class KeyWriter {
@@ -43,22 +42,35 @@ class KeyWriter {
     return this
   }
 
+  // [hot] Some ten times per create: byte by byte is quicker than a call into the runtime.
   text(value: string): this {
-    if (plain.test(value)) this.at += scratch.write(value, this.at, 'latin1')
-    else this.escaped(value)
-    scratch[this.at++] = 0
-    return this
+    const { at } = this
+    const { length } = value
+    for (let i = 0; i < length; i++) {
+      const code = value.charCodeAt(i)
+      if (code < 0x20 || code > 0x7e) return this.escaped(value)
+      scratch[at + i] = code
+    }
+    return this.end(at + length)
   }
 
-  private escaped(value: string): void {
+  private escaped(value: string): this {
+    let { at } = this
     for (const byte of Buffer.from(value)) {
       if (byte > 1) {
-        scratch[this.at++] = byte
+        scratch[at++] = byte
       } else {
-        scratch[this.at++] = 1
-        scratch[this.at++] = byte + 1
+        scratch[at++] = 1
+        scratch[at++] = byte + 1
       }
     }
+    return this.end(at)
+  }
+
+  private end(at: number): this {
+    scratch[at] = 0
+    this.at = at + 1
+    return this
   }
 
   u16(value: number): this {

@@ -1,5 +1,5 @@
 // Scans: work that looks into many entities, apart from the turns of the event loop. Two kinds: a list that no index or view answers, and
-// the building of views. And one of few rows behind many that are gone: the beginning of a type.
+// the building of views. And reading rows that are many or far away: the beginning of a type behind what is gone, the keys of all rows.
 //
 // Where the store can be read by another thread, a reader thread does it (scan-thread.ts); elsewhere it is done here in short steps between
 // which the event loop has its turn. Both run the two functions below.
@@ -12,6 +12,7 @@ import type { ListRequest, ShardReply } from '../messages.js'
 import type { Clock, StoreReader } from '../ports.js'
 import { fetchFound, imagesAt, Matches, valuesIfMeant } from './matches.js'
 import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
+import { type KeyHashes, type KeyScan, readKeys } from './presence.js'
 import { type Breathe, sweep } from './sweep.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
 
@@ -38,6 +39,7 @@ export interface Scanner {
   /** Gives a table for each part, in their order. */
   build(scan: BuildScan): Promise<readonly TableParts[]>
   head(scan: HeadScan): Promise<readonly Place[]>
+  keys(scan: KeyScan): Promise<KeyHashes>
   /** Ends what is under way; nothing may be asked any more. */
   close(): Promise<void>
 }
@@ -171,6 +173,10 @@ export class StepwiseScanner implements Scanner {
 
   head(scan: HeadScan): Promise<readonly Place[]> {
     return this.run(readPlaces(this.ground.store, scan))
+  }
+
+  keys(scan: KeyScan): Promise<KeyHashes> {
+    return this.run(readKeys(this.ground.store, scan, this.ground.breathe))
   }
 
   async close(): Promise<void> {
