@@ -31,10 +31,15 @@ export interface Attribute {
   readonly modifiedMs: number
 }
 
-/** An entity as it is stored. Attributes are in the order in which they were added. Immutable. */
-export interface Entity {
+/** An entity as it is stored. Immutable. */
+export interface Entity extends Content {
   readonly id: string
   readonly type: string
+}
+
+/** What queries look at besides the identity of an entity. */
+export interface Content {
+  /** In the order in which they were added. */
   readonly attributes: ReadonlyMap<string, Attribute>
   /** Hybrid clock stamp (stamp.ts): unique on its node, and the order of creation. */
   readonly created: number

@@ -24,7 +24,8 @@ import { type Lookup, pathsLookedUpMax } from './lookup.js'
 import { fetchFound, imagesAt, Matches, valuesIfMeant } from './matches.js'
 import { type CountedRange, type HeadSource, type Place, Places } from './places.js'
 import type { Scanner } from './scans.js'
-import { layoutFor, search } from './views/search.js'
+import { layoutFor } from './views/needs.js'
+import { search } from './views/search.js'
 import type { Layout } from './views/table.js'
 import type { Views } from './views/views.js'
 
@@ -191,9 +192,9 @@ export class Lists {
     layout: Layout,
     rows: number,
   ): Promise<ShardReply> {
-    const { views, store } = this.from
+    const { views, store, clock } = this.from
     const tables = views.tables(request.tenant, ranges, layout)
-    const searched = tables && (await search(request, ranges, tables, store, () => this.breathe()))
+    const searched = tables && (await search(request, ranges, tables, store, clock))
     if (!searched) return this.scanned(request, ranges, rows)
     return { kind: 'listed', entities: this.fetch(request.tenant, searched.places), total: searched.total }
   }
