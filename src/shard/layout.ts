@@ -18,7 +18,8 @@ import { nested } from './nested.js'
 
 export const layoutVersion = 1
 
-const prefix = {
+/** The first byte of every kind of row. A new kind has to say where its rows go when stores are divided anew (transfer.ts). */
+export const prefix = {
   entity: 0x45,
   type: 0x54,
   id: 0x49,
@@ -157,6 +158,11 @@ export function entityRange(shard: number, tenant: string, path?: string): Range
   return under((path === undefined ? start : start.text(path)).key())
 }
 
+/** All rows of one shard. */
+export function shardRange(shard: number): Range {
+  return under(writer.begin(prefix.entity).u16(shard).key())
+}
+
 export const allEntities = (): Range => under(Buffer.from([prefix.entity]))
 
 /** First byte of a row of several images; an image begins with its version, which is far below. */
@@ -289,6 +295,9 @@ export const directoryKey = (tenant: string, path: string, type: string): Buffer
 
 export const directoryRange = (tenant: string): Range => under(writer.begin(prefix.directory).text(tenant).key())
 
+/** How many entities there are of every path and type of every tenant. */
+export const allDirectories = (): Range => under(Buffer.from([prefix.directory]))
+
 export interface DirectoryKey {
   readonly tenant: string
   readonly path: string
@@ -345,6 +354,9 @@ export const decodeNumber = (bytes: Buffer): number => bytes.readDoubleBE(0)
 
 /** The last stamp of the node's hybrid clock that is on disk: a restart goes on from there. */
 export const stampKey = (): Buffer => writer.begin(prefix.meta).text('stamp').key()
+
+/** While stores are divided anew: the key of the primary row that was copied last. */
+export const copiedKey = (): Buffer => writer.begin(prefix.meta).text('copied').key()
 
 /** The empty value of an index row that says all in its key. */
 export const nothing = Buffer.alloc(0)
