@@ -15,12 +15,27 @@ export const timerDelayMsMax = 2 ** 31 - 1
 
 export const systemClock: Clock = {
   wallMs: () => Date.now(),
+  fineWallMs,
   monoMs: () => performance.now(),
   after,
   endOfTick: run => {
     setImmediate(run)
   },
 }
+
+let offsetMs = performance.timeOrigin
+
+/** The monotonic clock, which has microseconds, set by the wall clock; set anew when that was moved. */
+function fineWallMs(): number {
+  const wallMs = Date.now()
+  const fineMs = offsetMs + performance.now()
+  if (fineMs >= wallMs - driftMsMax && fineMs < wallMs + 1 + driftMsMax) return fineMs
+  offsetMs = wallMs - performance.now()
+  return wallMs
+}
+
+/** Milliseconds that the two clocks may be apart before the wall clock counts as moved. */
+const driftMsMax = 2
 
 export const systemChance: Chance = { uuid: () => randomUUID() }
 

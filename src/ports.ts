@@ -3,8 +3,10 @@
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
-  /** Milliseconds since 1970, may jump with the machine's clock. */
+  /** Whole milliseconds since 1970, may jump with the machine's clock. */
   wallMs(): number
+  /** The same with a fraction as fine as the machine tells it: for the order of what happens in several processes. */
+  fineWallMs(): number
   /** Milliseconds that only grow, for deadlines and durations. */
   monoMs(): number
   /** Calls `run` once after `delayMs`; the function returned takes the call back. */
@@ -19,6 +21,19 @@ export interface Stamps {
   /** The latest one given. */
   readonly last: number
 }
+
+/** Other owners of shards, numbered. Both buffers may be parts of larger ones. */
+export interface Owners {
+  /** Asks an owner about one of its shards; `onOutcome` is called exactly once. */
+  ask(owner: number, shard: number, request: Uint8Array, onOutcome: (outcome: AskOutcome) => void): void
+}
+
+export type AskOutcome =
+  | { readonly kind: 'reply'; readonly reply: Buffer }
+  /** Certain: nothing has happened and nothing will. */
+  | { readonly kind: 'unavailable'; readonly reason: string }
+  /** It was asked, and no answer came in time. */
+  | { readonly kind: 'unknown'; readonly reason: string }
 
 /** Chance, as the broker needs it. */
 export interface Chance {

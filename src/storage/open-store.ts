@@ -21,6 +21,9 @@ import { rocksMissing } from './rocks-missing.js'
 import { openRocksStore } from './rocks-store.js'
 import { makeStoreFolder } from './store-folders.js'
 
+/** Another process has the store open, or did a moment ago. */
+export class DirectoryInUse extends DataDirectoryError {}
+
 export interface StoreChoice {
   /** Takes this store instead of the best one. */
   readonly store?: StoreKind | undefined
@@ -118,7 +121,7 @@ function pick(directory: DataDirectory, wanted: StoreKind | undefined, missing: 
 function explained(path: string, error: unknown): DataDirectoryError {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error
   if (reason instanceof Error && 'code' in reason && reason.code === 'LEVEL_LOCKED') {
-    return new DataDirectoryError(`data directory ${path} is in use by another process`, { cause: error })
+    return new DirectoryInUse(`data directory ${path} is in use by another process`, { cause: error })
   }
   const message = reason instanceof Error ? reason.message : String(reason)
   return new DataDirectoryError(`data directory ${path} cannot be opened: ${message}`, { cause: error })
