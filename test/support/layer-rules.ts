@@ -34,6 +34,8 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   { package: 'uWebSockets.js', files: /^src\/http\/uws-front\.ts$/, said: 'src/http/uws-front.ts' },
   { package: '@nxtedition/rocksdb', files: /^src\/storage\/rocks-[^/]+\.ts$/, said: 'src/storage/rocks-*.ts' },
   { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
+  { package: '@grpc/grpc-js', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
+  { package: '@grpc/proto-loader', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
   { package: 'pino', files: /^src\/telemetry\//, said: 'src/telemetry/' },
 ]
 
