@@ -19,8 +19,11 @@ const strangersMax = 64
 export interface Asks {
   /** Where this node listens: as it was told, but a port 0 has become one. */
   readonly address: string
-  /** Asks another node. `onOutcome` is called exactly once; at once, before this returns, when the ask cannot even wait. */
-  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome): void
+  /**
+   * Asks another node. `onOutcome` is called exactly once; at once, before this returns, when the ask cannot
+   * even wait. What takes its time may wait longer than `askDeadlineMs`: `waitMs`, one of a few, none shorter.
+   */
+  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number): void
   /** Whether the link to a node is up and was heard of lately. */
   reachable(node: string): boolean
   /** Calls back when a link comes up or goes down; the reason is for people. */
@@ -63,9 +66,9 @@ export async function openAsks(
   }
   return {
     address: listening.address,
-    ask: (node, shard, request, onOutcome) => {
+    ask: (node, shard, request, onOutcome, waitMs) => {
       const neighbour = neighbours.get(node)
-      if (neighbour) neighbour.link.ask(shard, request, onOutcome)
+      if (neighbour) neighbour.link.ask(shard, request, onOutcome, waitMs)
       else onOutcome({ kind: 'unavailable', reason: `there is no node ${node}` })
     },
     reachable: node => neighbours.get(node)?.link.reachable ?? false,

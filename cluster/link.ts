@@ -49,6 +49,8 @@ interface Waiting {
   request: Uint8Array
   readonly requestBytes: number
   readonly deadlineMs: number
+  /** Those that wait as long as this one, in the order in which they fall due. */
+  readonly queue: Set<Waiting>
   sent: boolean
   readonly onOutcome: OnOutcome
 }
@@ -73,6 +75,9 @@ interface Session {
 }
 
 const nothing = new Uint8Array(0)
+
+/** Different times that asks may wait. */
+const queuesMax = 16
 
 /** What an answer without a reply means to who asked. */
 const refusalOutcomes: ReadonlyMap<AnswerKind, Outcome> = new Map<AnswerKind, Outcome>([
@@ -100,8 +105,10 @@ export class Link {
   /** Why it is not up. */
   private downReason = 'no connection yet'
   private downSinceMs: number
-  /** By number: the order in which they were asked, are sent, and fall due. */
+  /** By number: the order in which they were asked, and are sent. */
   private readonly waiting = new Map<number, Waiting>()
+  /** By how long they wait: callers use a few such times, each for a kind of ask. */
+  private readonly queues = new Map<number, Set<Waiting>>()
   private waitingBytes = 0
   /** Those of `waiting` that have not been sent. */
   private readonly unsent = new Set<Waiting>()
@@ -128,21 +135,24 @@ export class Link {
     return this.up
   }
 
-  // [hot] Once per ask: no timer, no promise; one object, and an entry in a map and a set.
+  // [hot] Once per ask: no timer, no promise; one object, and an entry in a map and two sets.
   /** Asks the other node. `onOutcome` is called exactly once, at once when the ask cannot even wait. */
-  ask(shard: number, request: Uint8Array, onOutcome: OnOutcome): void {
+  ask(shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs = this.options.askDeadlineMs): void {
     const refusal = this.refusal(request.length)
     if (refusal !== undefined) return onOutcome({ kind: 'unavailable', reason: refusal })
+    const queue = this.queueOf(waitMs)
     const one: Waiting = {
       number: ++this.lastNumber,
       shard,
       request,
       requestBytes: request.length,
-      deadlineMs: this.surroundings.nowMs() + this.options.askDeadlineMs,
+      deadlineMs: this.surroundings.nowMs() + waitMs,
+      queue,
       sent: false,
       onOutcome,
     }
     this.waiting.set(one.number, one)
+    queue.add(one)
     this.waitingBytes += one.requestBytes
     this.unsent.add(one)
     this.flushLater()
@@ -238,10 +248,10 @@ export class Link {
         this.flush()
       }
     } else if (nowMs - this.downSinceMs >= askDeadlineMs) this.answers.clear()
-    // An ask that comes meanwhile falls due after this.
-    const [first] = this.waiting.values()
     const silentAtMs = session && this.up ? session.heardMs + this.options.silentMs : nowMs + pingMs
-    this.wakeDueMs = Math.min(nowMs + pingMs, silentAtMs, first?.deadlineMs ?? nowMs + askDeadlineMs)
+    // An ask that comes meanwhile falls due after this.
+    this.wakeDueMs = Math.min(nowMs + Math.min(pingMs, askDeadlineMs), silentAtMs)
+    for (const [first] of this.queues.values()) if (first) this.wakeDueMs = Math.min(this.wakeDueMs, first.deadlineMs)
     return Math.max(this.wakeDueMs - nowMs, 1)
   }
 
@@ -328,16 +338,28 @@ export class Link {
 
   private settle(one: Waiting, outcome: Outcome): void {
     this.waiting.delete(one.number)
+    one.queue.delete(one)
     this.waitingBytes -= one.requestBytes
     if (!one.sent) this.unsent.delete(one)
     one.onOutcome(outcome)
   }
 
   private expire(nowMs: number): void {
-    for (const one of this.waiting.values()) {
-      if (one.deadlineMs > nowMs) return
-      this.settle(one, one.sent ? noAnswer : neverSent)
+    for (const queue of this.queues.values())
+      for (const one of queue) {
+        if (one.deadlineMs > nowMs) break
+        this.settle(one, one.sent ? noAnswer : neverSent)
+      }
+  }
+
+  private queueOf(waitMs: number): Set<Waiting> {
+    let queue = this.queues.get(waitMs)
+    if (!queue) {
+      queue = new Set()
+      this.queues.set(waitMs, queue)
+      assert(this.queues.size <= queuesMax, 'asks wait for a few different times')
     }
+    return queue
   }
 
   /**

@@ -24,8 +24,14 @@ export interface Stamps {
 
 /** Other owners of shards, numbered. Both buffers may be parts of larger ones. */
 export interface Owners {
-  /** Asks an owner about one of its shards; `onOutcome` is called exactly once. */
-  ask(owner: number, shard: number, request: Uint8Array, onOutcome: (outcome: AskOutcome) => void): void
+  /** Asks an owner about one of its shards; `onOutcome` is called exactly once. `waitMs`: for what takes its time. */
+  ask(
+    owner: number,
+    shard: number,
+    request: Uint8Array,
+    onOutcome: (outcome: AskOutcome) => void,
+    waitMs: number | undefined,
+  ): void
 }
 
 export type AskOutcome =

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Server as NetServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { startAsks } from '../cluster/index.js'
+import { askOptionsDefault, startAsks } from '../cluster/index.js'
 import { answerFor, RemoteShards } from './broker/remote-shards.js'
 import { systemChance, systemClock } from './clock.js'
 import { type Config, readConfig } from './config.js'
@@ -78,10 +78,12 @@ async function join({ index, workers, addresses }: Part, local: Shards, shards: 
   const nameOf = (worker: number): string => `worker ${worker}`
   const peers = addresses.map((address, worker) => ({ name: nameOf(worker), address }))
   const others = peers.filter((_, worker) => worker !== index)
+  // Who runs a list ends it in time; a little more is for the way.
+  const listWaitMs = config.queries.scanDeadlineMs + askOptionsDefault.askDeadlineMs
   const asks = await startAsks(peers[index]!, randomUUID(), others, { onAsk: answerFor(local) }, systemClock)
   return {
-    shards: new RemoteShards(local, index, placement, {
-      ask: (owner, shard, request, onOutcome) => asks.ask(nameOf(owner), shard, request, onOutcome),
+    shards: new RemoteShards(local, index, placement, listWaitMs, {
+      ask: (owner, shard, request, onOutcome, waitMs) => asks.ask(nameOf(owner), shard, request, onOutcome, waitMs),
     }),
     isWhole: () => others.every(({ name }) => asks.reachable(name)),
     close: () => asks.close(),

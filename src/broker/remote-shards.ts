@@ -14,7 +14,7 @@ import {
   type ShardRequest,
   type Shards,
 } from '../messages.js'
-import type { Owners } from '../ports.js'
+import type { AskOutcome, Owners } from '../ports.js'
 
 export class RemoteShards implements Shards {
   private readonly local: Shards
@@ -24,9 +24,12 @@ export class RemoteShards implements Shards {
   private readonly placement: readonly number[]
   private readonly asked: readonly number[]
 
-  /** `placement` names the owner of each shard; this node is owner `self`. */
-  constructor(local: Shards, self: number, placement: readonly number[], others: Owners) {
+  private readonly listWaitMs: number
+
+  /** `placement` names the owner of each shard; this node is owner `self`. `listWaitMs`: how long a list may take. */
+  constructor(local: Shards, self: number, placement: readonly number[], listWaitMs: number, others: Owners) {
     this.local = local
+    this.listWaitMs = listWaitMs
     this.self = self
     this.placement = placement
     this.others = others
@@ -37,16 +40,9 @@ export class RemoteShards implements Shards {
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
     const owner = this.placement[shard] as number
     if (owner === this.self) return this.local.ask(shard, request, onReply)
-    this.others.ask(owner, shard, encodeRequest(request), outcome => {
-      switch (outcome.kind) {
-        case 'reply':
-          return onReply(decodeReply(outcome.reply))
-        case 'unavailable':
-          return onReply({ kind: 'unreachable', reason: outcome.reason })
-        case 'unknown':
-          return onReply({ kind: 'lost', reason: outcome.reason })
-      }
-    })
+    const onOutcome = (outcome: AskOutcome): void => onReply(replyOf(outcome))
+    const waitMs = request.kind === 'list' ? this.listWaitMs : undefined
+    this.others.ask(owner, shard, encodeRequest(request), onOutcome, waitMs)
   }
 
   owners(): readonly number[] {
@@ -55,6 +51,17 @@ export class RemoteShards implements Shards {
 
   ownerOf(shard: number): number {
     return this.placement[shard] as number
+  }
+}
+
+function replyOf(outcome: AskOutcome): ShardReply {
+  switch (outcome.kind) {
+    case 'reply':
+      return decodeReply(outcome.reply)
+    case 'unavailable':
+      return { kind: 'unreachable', reason: outcome.reason }
+    case 'unknown':
+      return { kind: 'lost', reason: outcome.reason }
   }
 }
 
