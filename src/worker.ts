@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { Server as NetServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { askOptionsDefault, startAsks } from '../cluster/index.js'
+import { type Asks, askOptionsDefault, startAsks } from '../cluster/index.js'
 import { answerFor, RemoteShards } from './broker/remote-shards.js'
 import { systemChance, systemClock } from './clock.js'
 import { type Config, readConfig } from './config.js'
@@ -28,6 +28,8 @@ const logger = openLogger({ level: config.logLevel })
 /** A store is waited for for 3 s. */
 const storeAttemptsMax = 60
 const storeRetryMs = 50
+/** How long the others are waited for. */
+const meetMsMax = 3_000
 
 let node: RunningNode | undefined
 
@@ -81,6 +83,7 @@ async function join({ index, workers, addresses }: Part, local: Shards, shards: 
   // Who runs a list ends it in time; a little more is for the way.
   const listWaitMs = config.queries.scanDeadlineMs + askOptionsDefault.askDeadlineMs
   const asks = await startAsks(peers[index]!, randomUUID(), others, { onAsk: answerFor(local) }, systemClock)
+  await met(asks, others)
   return {
     shards: new RemoteShards(local, index, placement, listWaitMs, {
       ask: (owner, shard, request, onOutcome, waitMs) => asks.ask(nameOf(owner), shard, request, onOutcome, waitMs),
@@ -88,6 +91,20 @@ async function join({ index, workers, addresses }: Part, local: Shards, shards: 
     isWhole: () => others.every(({ name }) => asks.reachable(name)),
     close: () => asks.close(),
   }
+}
+
+/** Resolves when all others can be asked, so that the first request need not be refused; one that is ill is not waited for. */
+function met(asks: Asks, others: readonly { readonly name: string }[]): Promise<void> {
+  return new Promise(resolve => {
+    const cancel = systemClock.after(meetMsMax, resolve)
+    const look = (): void => {
+      if (!others.every(({ name }) => asks.reachable(name))) return
+      cancel()
+      resolve()
+    }
+    asks.onChange(look)
+    look()
+  })
 }
 
 /** What each worker may take of what the machine has: its part. */
