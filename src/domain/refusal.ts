@@ -321,6 +321,16 @@ export const refusals = {
     bad(`attribute render format /${format}/ not supported for notifications`),
   notifiedFormat: bad('invalid render format for notifications'),
 
+  // subscriptions.md §2: operations on subscriptions
+  subscriptionPaths: bad('max one service-path allowed for subscriptions'),
+  subscriptionNotFound: {
+    kind: 'NotFound',
+    description: 'The requested subscription has not been found. Check id',
+  } as Refusal,
+  subscriptionIdLength: (length: number): Refusal =>
+    bad(`Invalid subscription ID: bad length - ${length} chars expected`),
+  subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
+
   // Ours: limits that the interface does not name.
   entityTooLarge: (bytes: number, bytesMax: number): Refusal => ({
     kind: 'RequestEntityTooLarge',
