@@ -30,7 +30,32 @@ export function parseReceiverUrl(text: string): ReceiverUrl | undefined {
   const match = syntax.exec(text)
   if (!match) return undefined
   const scheme = match[1] as ReceiverUrl['scheme']
+  const host = match[2] as string
   const port = match[3] === undefined ? defaultPorts[scheme] : Number(match[3])
-  if (port < 1 || port > portMax) return undefined
-  return { scheme, host: match[2] as string, port, path: match[4] ?? '/' }
+  if (port < 1 || port > portMax || !isHost(host)) return undefined
+  return { scheme, host, port, path: match[4] ?? '/' }
+}
+
+// What looks like an address must be one: others read `1.2.3` and `127.0.0.010` each in their own way, or fail.
+function isHost(host: string): boolean {
+  if (host.startsWith('[')) return isIpv6(host.slice(1, -1))
+  return !endsInNumber.test(host) || ipv4.test(host)
+}
+
+const endsInNumber = /(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$/
+const ipv4 = /^(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}$/
+const hexGroup = /^[0-9A-Fa-f]{1,4}$/
+
+function isIpv6(text: string): boolean {
+  const halves = text.split('::')
+  const groups = halves.flatMap(half => (half === '' ? [] : half.split(':')))
+  const tail = text.slice(text.lastIndexOf(':') + 1)
+  const hasTail = tail.includes('.')
+  if (hasTail && !ipv4.test(tail)) return false
+  const hex = hasTail ? groups.slice(0, -1) : groups
+  // The IPv4 address at the end stands for two groups, `::` for one at least.
+  const count = hex.length + (hasTail ? 2 : 0)
+  return (
+    hex.every(group => hexGroup.test(group)) && (halves.length === 1 ? count === 8 : halves.length === 2 && count < 8)
+  )
 }

@@ -202,9 +202,10 @@ export function encodeSubscription(subscription: Subscription): string {
 
 /** The subscription of a text that `encodeSubscription` wrote. */
 export function decodeSubscription(stored: string): Subscription {
-  const { version: found, condition, ...rest } = JSON.parse(stored) as Stored
+  const { version: found, ...subscription } = JSON.parse(stored) as Stored
   checkVersion('subscription', found)
-  return { ...rest, condition: { ...condition, expression: recompiled(condition.expression) } }
+  const { condition } = subscription
+  return { ...subscription, condition: { ...condition, expression: recompiled(condition.expression) } }
 }
 
 function recompiled(source: ExpressionSource): Expression {

@@ -31,24 +31,24 @@ import type {
 import { isInteger, parseTransport } from './transport-parser.js'
 
 /** What a new subscription has that its body does not tell. */
-export type Origin = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>
+export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>
 
 /** The subscription of a POST body (subscriptions.md §2.2), or the first thing that is wrong with it (§3). */
-export function parseSubscription(payload: Payload, origin: Origin): Result<Subscription> {
+export function parseSubscription(payload: Payload, head: SubscriptionHead): Result<Subscription> {
   const blocks = parseBlocks(payload, true)
   if (!blocks.ok) return blocks
   const { description = '', expiry, status = 'active', throttlingSeconds = 0 } = blocks.value
-  const { entities, condition } = blocks.value.subject as SubjectBlock
+  const { entities, condition = noCondition } = blocks.value.subject as SubjectBlock
   const { onlyChangedAttrs = false, covered = false, ...settings } = blocks.value.notification as NotificationBlock
   return accepted({
-    ...origin,
+    ...head,
     description,
     status,
     statusRevision: 1,
     expiresMs: expiry?.ms,
     throttlingSeconds,
     entities,
-    condition: { ...condition, notifyOnMetadataChange: condition.notifyOnMetadataChange ?? true },
+    condition,
     notification: { ...settings, onlyChangedAttrs, covered },
   })
 }
@@ -74,9 +74,15 @@ export function patchSubscription(existing: Subscription, payload: Payload, serv
   })
 }
 
-function replaceSubject({ condition: before }: Subscription, { entities, condition }: SubjectBlock) {
-  const notifyOnMetadataChange = condition.notifyOnMetadataChange ?? before.notifyOnMetadataChange
-  return { entities, condition: { ...condition, notifyOnMetadataChange } }
+/**
+ * A flag of metadata changes is part of the condition: a condition without one has the default. Only where there is no condition at all,
+ * it is kept (§2.3; a test of the reference shows the first half, its table tells the second).
+ */
+function replaceSubject(existing: Subscription, { entities, condition }: SubjectBlock): Partial<Subscription> {
+  return {
+    entities,
+    condition: condition ?? { ...noCondition, notifyOnMetadataChange: existing.condition.notifyOnMetadataChange },
+  }
 }
 
 function replaceNotification({ notification: before }: Subscription, block: NotificationBlock): NotificationSettings {
@@ -84,7 +90,7 @@ function replaceNotification({ notification: before }: Subscription, block: Noti
   return { ...block, onlyChangedAttrs, covered }
 }
 
-/** What a body gives; undefined: nothing. Flags that a PATCH may leave as they are, are undefined likewise. */
+/** What a body gives; undefined: nothing. */
 interface Blocks {
   readonly description: string | undefined
   readonly subject: SubjectBlock | undefined
@@ -96,15 +102,13 @@ interface Blocks {
 
 interface SubjectBlock {
   readonly entities: readonly SubjectEntity[]
-  readonly condition: ConditionBlock
+  readonly condition: Condition | undefined
 }
 
-type ConditionBlock = Omit<Condition, 'notifyOnMetadataChange'> & Flags<'notifyOnMetadataChange'>
-
-type NotificationBlock = Omit<NotificationSettings, 'onlyChangedAttrs' | 'covered'> &
-  Flags<'onlyChangedAttrs' | 'covered'>
-
-type Flags<Name extends string> = { readonly [name in Name]: boolean | undefined }
+interface NotificationBlock extends Omit<NotificationSettings, 'onlyChangedAttrs' | 'covered'> {
+  readonly onlyChangedAttrs: boolean | undefined
+  readonly covered: boolean | undefined
+}
 
 function parseBlocks(payload: Payload, isComplete: boolean): Result<Blocks> {
   const json = payload.value
@@ -263,15 +267,15 @@ function checkPattern(field: 'idPattern' | 'typePattern', json: Json, patterns: 
 
 const noExpression: Expression = { source: {}, q: undefined, mq: undefined, geo: undefined }
 
-const noCondition: ConditionBlock = {
+const noCondition: Condition = {
   attrs: [],
   expression: noExpression,
   alterationTypes: [],
-  notifyOnMetadataChange: undefined,
+  notifyOnMetadataChange: true,
 }
 
-function parseCondition(json: Json | undefined): Result<ConditionBlock> {
-  if (json === undefined) return accepted(noCondition)
+function parseCondition(json: Json | undefined): Result<Condition | undefined> {
+  if (json === undefined) return accepted(undefined)
   if (!isObject(json)) return refused(refusals.fieldNotObject('condition'))
   if (Object.keys(json).length === 0) return refused(refusals.fieldEmpty('condition'))
   const attrs = parseNames(json, 'attrs')
@@ -288,7 +292,7 @@ function parseCondition(json: Json | undefined): Result<ConditionBlock> {
     attrs: attrs.value,
     expression: expression.value,
     alterationTypes: types.value as readonly AlterationType[],
-    notifyOnMetadataChange: flag.value,
+    notifyOnMetadataChange: flag.value ?? true,
   })
 }
 
