@@ -13,7 +13,7 @@ import { parseDateTime } from './date-time.js'
 import type { Payload } from './entity.js'
 import { parseGeoQuery } from './geo-query.js'
 import { hasIdentifierCharacters } from './identifier.js'
-import { hasForbiddenCharacters, isArray, isObject, type Json, type JsonObject } from './json.js'
+import { hasForbiddenCharacters, isArray, isInteger, isObject, type Json, type JsonObject } from './json.js'
 import { descriptionLengthMax, identifierLengthMax, selectionPatternsMax, selectionStepsMax } from './limits.js'
 import { compilePattern, type Pattern } from './pattern.js'
 import { parseQuery, type Query } from './query-parser.js'
@@ -28,7 +28,7 @@ import type {
   Subscription,
   SubscriptionStatus,
 } from './subscription.js'
-import { isInteger, parseTransport } from './transport-parser.js'
+import { parseTransport } from './transport-parser.js'
 
 /** What a new subscription has that its body does not tell. */
 export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>

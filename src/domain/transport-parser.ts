@@ -1,5 +1,5 @@
 // Where and how a subscription notifies: the members `http`, `httpCustom`, `mqtt` and `mqttCustom` of a payload, read and refused
-// (subscriptions.md §1.5-§1.8, §3.7-§3.9).
+// (subscriptions.md §1.5-§1.7, §3.7-§3.9).
 //
 // The first mistake is told, in the order of the tables: fields of the URL, then those of the transport, what is sent in place of the
 // entity at last. Macros are not looked into: what they make of a text is known only when they are filled in. So a URL that holds
@@ -7,7 +7,7 @@
 
 import { defaultType, isTooDeep } from './entity.js'
 import { checkIdentifier, hasIdentifierCharacters } from './identifier.js'
-import { hasForbiddenCharacters, isArray, isObject, type Json, type JsonObject } from './json.js'
+import { hasForbiddenCharacters, isArray, isInteger, isObject, type Json, type JsonObject } from './json.js'
 import { identifierLengthMax, notificationTimeoutMsMax, valueDepthMax } from './limits.js'
 import { parseReceiverUrl } from './receiver-url.js'
 import { accepted, type Result, refusals, refused } from './refusal.js'
@@ -45,13 +45,6 @@ export function parseTransport(notification: JsonObject, deep: boolean): Result<
       return parseMqttCustom(json, deep)
   }
 }
-
-/** Whether a number of a payload is an integer of 64 bits (subscriptions.md §3.2). */
-export const isInteger = (json: Json | undefined): json is number =>
-  typeof json === 'number' && Number.isInteger(json) && Math.abs(json) <= integerMax
-
-// The largest integers of 64 bits are not doubles: JSON gives the next power of two for them, and so passes.
-const integerMax = 2 ** 63
 
 // HTTP
 
