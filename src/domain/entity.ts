@@ -262,7 +262,8 @@ function parseMetadataElement(json: Json, deep: boolean): Result<Metadata> {
   return accepted({ type: type ?? defaultType(value), value })
 }
 
-function isTooDeep(value: Json, levels = 0): boolean {
+/** Whether the value nests deeper than a value may (entities.md §1.5). */
+export function isTooDeep(value: Json, levels = 0): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === valueDepthMax) return true
   for (const item of isArray(value) ? value : Object.values(value)) if (isTooDeep(item, levels + 1)) return true
