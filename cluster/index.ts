@@ -1,2 +1,25 @@
-// The public face of the cluster library. It is empty until nodes can join: see README.md.
-export {}
+// The public face of the cluster library: asks between nodes. What is promised stands in README.md.
+
+import { type Asks, openAsks } from './asks.js'
+import { grpcTransport } from './grpc-transport.js'
+import type { AskOptions } from './options.js'
+import type { AskHost, ClusterClock, Peer } from './ports.js'
+
+export type { Asks, ChangeListener } from './asks.js'
+export { type AskOptions, askOptionsDefault } from './options.js'
+export type { AskHost, ClusterClock, OnOutcome, Outcome, Peer } from './ports.js'
+
+/**
+ * Starts to listen as `self` and to talk with the other nodes. `incarnation` is another one for each life of a process. Fails with a
+ * sentence for the operator when the address cannot be had. The directory of a unix socket must be there, for this user only.
+ */
+export async function startAsks(
+  self: Peer,
+  incarnation: string,
+  peers: readonly Peer[],
+  host: AskHost,
+  clock: ClusterClock,
+  options: Partial<AskOptions> = {},
+): Promise<Asks> {
+  return openAsks(grpcTransport, self, incarnation, peers, host, clock, options)
+}

@@ -14,17 +14,6 @@ import type { Chance, Clock } from './ports.js'
 /** The longest delay of one Node timer; a longer one would fire at once. */
 export const timerDelayMsMax = 2 ** 31 - 1
 
-export const systemClock: Clock = {
-  wallMs: () => Date.now(),
-  monoMs: () => performance.now(),
-  after,
-  endOfTick: run => {
-    setImmediate(run)
-  },
-}
-
-export const systemChance: Chance = { uuid: () => randomUUID() }
-
 /** The wall clock may go on by itself for so long before it is taken for set anew. */
 const fineErrorMsMax = 2
 /** The process may be interrupted between two readings; several times in a row it is not. */
@@ -34,17 +23,17 @@ const readingsMax = 3
  * The wall clock in fractions of a millisecond, by the clock that only grows: processes of one machine agree within some microseconds, which
  * is less than it takes to ask one after the other. When the machine's clock is set, it follows, then right within a millisecond.
  */
-export class FineWallClock implements Pick<Clock, 'wallMs'> {
+export class FineWallClock {
   private readonly coarse: Pick<Clock, 'wallMs' | 'monoMs'>
   /** When the growing clock began, by the wall clock. */
   private beganMs: number
 
-  constructor(coarse: Pick<Clock, 'wallMs' | 'monoMs'>, beganMs: number = performance.timeOrigin) {
+  constructor(coarse: Pick<Clock, 'wallMs' | 'monoMs'>, beganMs: number) {
     this.coarse = coarse
     this.beganMs = beganMs
   }
 
-  wallMs(): number {
+  fineWallMs(): number {
     const { coarse } = this
     for (let readings = 0; readings < readingsMax; readings++) {
       const ms = this.beganMs + coarse.monoMs()
@@ -54,6 +43,22 @@ export class FineWallClock implements Pick<Clock, 'wallMs'> {
     return this.beganMs + coarse.monoMs()
   }
 }
+
+const wallMs = (): number => Date.now()
+const monoMs = (): number => performance.now()
+const fine = new FineWallClock({ wallMs, monoMs }, performance.timeOrigin)
+
+export const systemClock: Clock = {
+  wallMs,
+  fineWallMs: () => fine.fineWallMs(),
+  monoMs,
+  after,
+  endOfTick: run => {
+    setImmediate(run)
+  },
+}
+
+export const systemChance: Chance = { uuid: () => randomUUID() }
 
 /** How far a stamp from elsewhere may be ahead of this node's own clock: more than clocks of one installation differ. */
 const stampAheadMsMax = 10_000

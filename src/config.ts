@@ -28,6 +28,8 @@ export interface Config {
     readonly idleTimeoutS: number
     readonly bodyBytesMax: number
   }
+  /** Processes that share the port. */
+  readonly workers: number
   /** Whether the tenant header has an effect. */
   readonly tenants: boolean
   readonly store: {
@@ -153,6 +155,7 @@ function configOf(values: Values): Config {
       idleTimeoutS: values.reqTimeout,
       bodyBytesMax: values.inReqPayloadMaxSize,
     }),
+    workers: values.workers,
     tenants: values.multiservice,
     store: Object.freeze({ directory: values.dataDir, durability: values.durability }),
     expiryIntervalMs: values.expiryInterval,

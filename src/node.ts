@@ -10,10 +10,11 @@ import { ShardClient } from './broker/shard-client.js'
 import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
-import { ShardMap } from './domain/scope.js'
+import { placementDefault, ShardMap } from './domain/scope.js'
 import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
 import { EntityHandlers } from './http/entities.js'
+import type { SharedListening } from './http/front.js'
 import { openFront } from './http/open-front.js'
 import { routesOf } from './http/routes.js'
 import { Server } from './http/server.js'
@@ -29,14 +30,29 @@ import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
 
-/** How a new data directory is spread; an existing one keeps its own (domain/scope.ts). */
-const placementDefault = { shards: 256, spread: 16 }
-
 /** How long requests in flight are waited for when the node stops. */
 const drainMs = 5_000
 
 /** What the reader thread runs. */
 const readerEntry = new URL('./reader.js', import.meta.url)
+
+/** Which part of several processes a node is, and how it comes together with the others. */
+export interface Place {
+  readonly index: number
+  readonly workers: number
+  /** How they share the port. */
+  readonly listening: SharedListening
+  /** Given this node's shards, and how many there are in all: gives all of them. */
+  join(local: Shards, shards: number): Promise<Joined>
+}
+
+export interface Joined {
+  readonly shards: Shards
+  /** Whether all others can be asked. */
+  isWhole(): boolean
+  /** Nobody is asked any more, and nobody asks. */
+  close(): Promise<void>
+}
 
 export interface Surroundings {
   readonly clock: Clock
@@ -44,6 +60,8 @@ export interface Surroundings {
   readonly logger: Logger
   /** Told once when the node can promise nothing any more and must end. */
   readonly onFailure: (failure: Error) => void
+  /** undefined: the node is alone. */
+  readonly place?: Place
   /** Puts something between the broker and its shards, or between turns and the log. */
   readonly between?: (shards: Shards) => Shards
   readonly betweenRecords?: (record: ShardRecord) => ShardRecord
@@ -53,18 +71,23 @@ export interface RunningNode {
   readonly port: number
   /** What it runs on, for the line that says it is ready. */
   readonly store: string
-  /** Stops accepting, answers what is in flight, makes it durable, and closes the store. */
-  stop(): Promise<void>
+  /** Stops accepting and answers what is in flight; others may still ask its shards. */
+  drain(): Promise<void>
+  /** Makes everything durable and closes the store. */
+  close(): Promise<void>
 }
 
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
   const { clock, chance, logger, onFailure } = surroundings
-  const directory = openDataDirectory(config.store.directory, placementDefault, () => chance.uuid())
-  const store = await openStore(directory, { durability: config.store.durability, logger })
+  const { place } = surroundings
+  const wanted = { ...placementDefault, workers: config.workers }
+  const directory = openDataDirectory(config.store.directory, wanted, () => chance.uuid())
+  const part = place && { worker: place.index, workers: place.workers }
+  const store = await openStore(directory, { durability: config.store.durability, logger, part })
   let ready = true
   const shardMap = new ShardMap(directory)
-  const stamps = new HybridClock(clock, lastStamp(store))
+  const stamps = new HybridClock({ wallMs: () => clock.fineWallMs() }, lastStamp(store))
   const onStoreFailure = (failure: Error): void => {
     ready = false
     onFailure(failure)
@@ -85,7 +108,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     onFailure: onStoreFailure,
     through: betweenRecords,
   })
-  const shards = surroundings.between?.(local) ?? local
+  const between = surroundings.between?.(local) ?? local
+  const joined = await place?.join(between, directory.shards)
+  const shards = joined?.shards ?? between
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark)
   const client = new ShardClient(shards, shardMap)
   const entities = new Entities(client)
@@ -94,26 +119,37 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new AttributeHandlers(entities, new AttributeOperations(client)),
     new BatchHandlers(entities, new BatchOperations(client, clock)),
     new TypeHandlers(new TypeOperations(client)),
-    new ServiceHandlers(factsOf(store.name), clock, () => ready),
+    new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
   )
   const { server, ...frontOptions } = config.http
   const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants }
-  const front = await openFront(server, frontOptions, new Server(routes, settings, chance, logger), logger)
+  const listening = { ...frontOptions, shared: place?.listening }
+  const front = await openFront(server, listening, new Server(routes, settings, chance, logger), logger)
   let port: number
   try {
     port = await front.listen()
   } catch (error) {
+    await joined?.close()
     await store.close()
     throw error
   }
   expiry.start()
+  const { presence } = local
+  const learned = presence.learn(store, scanner, clock).catch((error: Error) => {
+    logger.warn(`which ids there are could not be read, so new ones are looked for in the store: ${error.message}`)
+  })
   return {
     port,
     store: store.name,
-    async stop() {
+    async drain() {
       ready = false
       await front.close(drainMs)
       await expiry.stop()
+    },
+    async close() {
+      await joined?.close()
+      presence.stop()
+      await learned
       await local.drain()
       await scanner.close()
       await store.close()

@@ -3,8 +3,10 @@
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
-  /** Milliseconds since 1970, may jump with the machine's clock. */
+  /** Whole milliseconds since 1970, may jump with the machine's clock. */
   wallMs(): number
+  /** The same with a fraction as fine as the machine tells it: for the order of what happens in several processes. */
+  fineWallMs(): number
   /** Milliseconds that only grow, for deadlines and durations. */
   monoMs(): number
   /** Calls `run` once after `delayMs`; the function returned takes the call back. */
@@ -20,6 +22,25 @@ export interface Stamps {
   /** The latest one given. */
   readonly last: number
 }
+
+/** Other owners of shards, numbered. Both buffers may be parts of larger ones. */
+export interface Owners {
+  /** Asks an owner about one of its shards; `onOutcome` is called exactly once. `waitMs`: for what takes its time. */
+  ask(
+    owner: number,
+    shard: number,
+    request: Uint8Array,
+    onOutcome: (outcome: AskOutcome) => void,
+    waitMs: number | undefined,
+  ): void
+}
+
+export type AskOutcome =
+  | { readonly kind: 'reply'; readonly reply: Buffer }
+  /** Certain: nothing has happened and nothing will. */
+  | { readonly kind: 'unavailable'; readonly reason: string }
+  /** It was asked, and no answer came in time. */
+  | { readonly kind: 'unknown'; readonly reason: string }
 
 /** Chance, as the broker needs it. */
 export interface Chance {
@@ -47,13 +68,15 @@ export interface Cursor {
   close(): Promise<void>
 }
 
+/** What a cursor is to give of each row: the rest may be left out, empty, which is cheaper. */
+export type RowParts = 'both' | 'keys' | 'values'
+
 /** What can be read of a store. */
 export interface StoreReader {
   get(key: Uint8Array): Buffer | undefined
   /** As `get`, for several keys at once; same order, same length. */
   getMany(keys: readonly Uint8Array[]): (Buffer | undefined)[]
-  /** `withKeys` false: keys may be left out, empty, which is cheaper. */
-  cursor(range: Range, withKeys?: boolean): Cursor
+  cursor(range: Range, parts?: RowParts): Cursor
 }
 
 /** An open store as it is handed to a thread. */

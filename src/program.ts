@@ -5,8 +5,14 @@
 
 import { systemChance, systemClock } from './clock.js'
 import { type Config, readConfig, version } from './config.js'
-import { type RunningNode, type Surroundings, startNode } from './node.js'
+import { placementDefault } from './domain/scope.js'
+import { type Surroundings, startNode } from './node.js'
+import type { Logger } from './ports.js'
+import { repartition } from './repartition.js'
+import { openDataDirectory, wordsFor } from './storage/data-directory.js'
+import { superviseWorkers } from './supervisor.js'
 import { openLogger } from './telemetry/logger.js'
+import { openProgress } from './telemetry/progress.js'
 
 /** What a test puts between the parts of the node; nothing in earnest. */
 export type Seams = Pick<Surroundings, 'between' | 'betweenRecords'>
@@ -34,13 +40,13 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
   for (const line of [commandLine, ...fromEnv]) logger.info(line)
   for (const line of warnings) logger.warn(line)
 
-  let node: RunningNode | undefined
+  let running: Running | undefined
   let ending = false
   const end = async (status: number): Promise<void> => {
     if (ending) return
     ending = true
     try {
-      await node?.stop()
+      await running?.stop()
     } catch (error) {
       logger.error(`Runtime Error (stopping: ${(error as Error).message})`)
       status = 1
@@ -53,34 +59,92 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
   }
 
   try {
-    node = await startNode(config, {
-      ...seams,
-      clock: systemClock,
-      chance: systemChance,
-      logger,
-      onFailure: error => {
-        fail(new Error(`the store has failed, nothing more is taken: ${error.message}`))
-        void end(1)
-      },
-    })
+    await divide(config, logger)
+    const onFailure = (error: Error): void => {
+      fail(error)
+      void end(1)
+    }
+    running =
+      config.workers > 1
+        ? await startWorkers(config, logger, onFailure)
+        : await startAlone(config, logger, onFailure, seams)
   } catch (error) {
     fail(error as Error)
     process.exit(1)
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  for (const signal of signals) {
     process.on(signal, () => {
       logger.info(`orrery exiting due to receiving a signal (${signal})`)
       void end(0)
     })
   }
   logger.info('Startup completed')
-  process.stdout.write(`${readyLine(config, node)}\n`)
+  process.stdout.write(`${readyLine(config, running)}\n`)
 }
 
-function readyLine(config: Config, node: RunningNode): string {
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** One node, or several that act as one. */
+interface Running {
+  /** What it runs on, for the line that says it is ready. */
+  readonly store: string
+  stop(): Promise<void>
+}
+
+/** Divides what is stored among the workers, where it is divided otherwise. */
+async function divide({ store: { directory }, workers }: Config, logger: Logger): Promise<void> {
+  const stop = new AbortController()
+  const onSignal = (signal: NodeJS.Signals): void =>
+    stop.abort(new Error(`stopped by ${signal}; the next start goes on`))
+  for (const signal of signals) process.on(signal, onSignal)
+  const title = `Dividing the data among ${wordsFor(workers)}`
+  const progress = openProgress({ title, unit: 'entities', clock: systemClock, logger })
+  try {
+    const wanted = openDataDirectory(directory, { ...placementDefault, workers }, () => systemChance.uuid())
+    await repartition(wanted, workers, { logger, signal: stop.signal, onProgress: progress.show })
+  } finally {
+    progress.end()
+    for (const signal of signals) process.off(signal, onSignal)
+  }
+}
+
+async function startAlone(
+  config: Config,
+  logger: Logger,
+  onFailure: (error: Error) => void,
+  seams: Seams,
+): Promise<Running> {
+  const node = await startNode(config, {
+    ...seams,
+    clock: systemClock,
+    chance: systemChance,
+    logger,
+    onFailure: error => onFailure(new Error(`the store has failed, nothing more is taken: ${error.message}`)),
+  })
+  return {
+    store: node.store,
+    async stop() {
+      await node.drain()
+      await node.close()
+    },
+  }
+}
+
+async function startWorkers(config: Config, logger: Logger, onFailure: (error: Error) => void): Promise<Running> {
+  const workers = await superviseWorkers(config, logger, onFailure)
+  return {
+    store: workers.store,
+    async stop() {
+      if (!(await workers.stop())) throw new Error('a worker did not end well')
+    },
+  }
+}
+
+function readyLine(config: Config, { store }: Running): string {
   const scheme = config.http.tls ? 'https' : 'http'
   const { directory, durability } = config.store
+  const workers = config.workers > 1 ? `, ${config.workers} workers` : ''
   const host = config.http.host ?? 'localhost'
   const address = host.includes(':') ? `[${host}]` : host
-  return `Orrery ${version} is ready at ${scheme}://${address}:${node.port} (data in ${directory}, ${node.store}, ${durability})`
+  return `Orrery ${version} is ready at ${scheme}://${address}:${config.http.port} (data in ${directory}, ${store}, ${durability}${workers})`
 }

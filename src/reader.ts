@@ -8,6 +8,7 @@ import { systemClock } from './clock.js'
 import { ShardMap } from './domain/scope.js'
 import { decodeRequest, encodeReply } from './messages.js'
 import { readPlaces } from './shard/places.js'
+import { readKeys } from './shard/presence.js'
 import { asBuffer, buffersOf, type ReaderInput, type ScanAnswer, type ScanCall } from './shard/scan-protocol.js'
 import { buildTables, type Ground, scanList } from './shard/scans.js'
 import { attachRocksStore } from './storage/rocks-attached.js'
@@ -44,6 +45,8 @@ async function run(call: Exclude<ScanCall, { kind: 'end' }>): Promise<ScanAnswer
   const { number } = call
   if (call.kind === 'build') return { kind: 'tables', number, tables: await buildTables(call.scan, ground) }
   if (call.kind === 'head') return { kind: 'places', number, places: await readPlaces(ground.store, call.scan) }
+  if (call.kind === 'keys')
+    return { kind: 'keys', number, keys: await readKeys(ground.store, call.scan, ground.breathe) }
   const request = decodeRequest(asBuffer(call.request))
   assert(request.kind === 'list')
   return { kind: 'reply', number, reply: encodeReply(await scanList({ ...call.scan, request }, ground)) }

@@ -53,6 +53,7 @@ t.test('a package with a keeper is imported by the keeper only, dynamically too'
     /only src\/storage\/rocks-\*\.ts/,
   ])
   t.match(invented(['src/shard/shard.ts', "import { pino } from 'pino'"]), [/only src\/telemetry\//])
+  t.match(invented(['cluster/link.ts', "import { Client } from '@grpc/grpc-js'"]), [/only cluster\/grpc-\*\.ts/])
 })
 
 t.test('a relative import without .js is refused', async t => {

@@ -74,6 +74,16 @@ const network = {
   reqPoolSize: option('TRQ_POOL_SIZE', whole(0, 1024), 0, 'ignored', 'requests need no threads of their own'),
 }
 
+const processes = {
+  workers: option(
+    'WORKERS',
+    whole(1, 64),
+    1,
+    'now',
+    'Processes that share the port, each with its part of the entities: one for each core. Another number than before divides the data anew at the start.',
+  ),
+}
+
 const storage = {
   dataDir: option('DATA_DIR', path, './data', 'now', 'Directory of the store. One process at a time.'),
   durability: option(
@@ -198,6 +208,7 @@ const legacy = {
 /** The table as the long usage shows it. */
 export const sections: Readonly<Record<string, Readonly<Record<string, Option<unknown>>>>> = {
   'Network and server': network,
+  Processes: processes,
   Storage: storage,
   Queries: queries,
   'Notifications and forwarding': notifications,
@@ -205,7 +216,7 @@ export const sections: Readonly<Record<string, Readonly<Record<string, Option<un
   'Legacy, ignored with a warning': legacy,
 }
 
-export const options = { ...network, ...storage, ...queries, ...notifications, ...logging, ...legacy }
+export const options = { ...network, ...processes, ...storage, ...queries, ...notifications, ...logging, ...legacy }
 
 export type OptionName = keyof typeof options
 

@@ -229,14 +229,14 @@ type Expression = { readonly [name in (typeof expressionFields)[number]]?: strin
 
 function parseExpression(json: Json | undefined): Result<Expression> {
   if (json === undefined) return accepted({})
-  if (!isObject(json)) return refused(refusals.expressionNotObject)
-  if (Object.keys(json).length === 0) return refused(refusals.expressionEmpty)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('expression'))
+  if (Object.keys(json).length === 0) return refused(refusals.fieldEmpty('expression'))
   const found: { [name: string]: string } = {}
   for (const name of expressionFields) {
     const text = json[name]
     if (text === undefined) continue
-    if (typeof text !== 'string') return refused(refusals.expressionFieldKind(name))
-    if (text === '') return refused(refusals.expressionFieldEmpty(name))
+    if (typeof text !== 'string') return refused(refusals.fieldNotString(name))
+    if (text === '') return refused(refusals.fieldEmpty(name))
     found[name] = text
   }
   return accepted(found)

@@ -31,10 +31,15 @@ export interface Attribute {
   readonly modifiedMs: number
 }
 
-/** An entity as it is stored. Attributes are in the order in which they were added. Immutable. */
-export interface Entity {
+/** An entity as it is stored. Immutable. */
+export interface Entity extends Content {
   readonly id: string
   readonly type: string
+}
+
+/** What queries look at besides the identity of an entity. */
+export interface Content {
+  /** In the order in which they were added. */
   readonly attributes: ReadonlyMap<string, Attribute>
   /** Hybrid clock stamp (stamp.ts): unique on its node, and the order of creation. */
   readonly created: number
@@ -257,7 +262,8 @@ function parseMetadataElement(json: Json, deep: boolean): Result<Metadata> {
   return accepted({ type: type ?? defaultType(value), value })
 }
 
-function isTooDeep(value: Json, levels = 0): boolean {
+/** Whether the value nests deeper than a value may (entities.md §1.5). */
+export function isTooDeep(value: Json, levels = 0): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === valueDepthMax) return true
   for (const item of isArray(value) ? value : Object.values(value)) if (isTooDeep(item, levels + 1)) return true

@@ -12,7 +12,7 @@
 // Not here: how a query is read (geo-query), points against lines and rings (plane), metres (distance), an index (shard/views).
 import { type Bounds, boundsOfGeometry, boundsOfPositions, holds, isWithin, overlap } from './bounds.js'
 import { distanceBetween, distanceToLines } from './distance.js'
-import type { Entity } from './entity.js'
+import type { Content } from './entity.js'
 import type { GeoQuery } from './geo-query.js'
 import { checkLocation, type Geometry } from './location.js'
 import { coversSegment, isSame, meetsSegment, sideOfChain, sideOfRing } from './plane.js'
@@ -23,7 +23,7 @@ type Line = readonly Position[]
 type Rings = readonly Line[]
 
 /** The geometry of the entity's location (entities.md §8.1), or undefined when it has none that can be used. */
-export function locationOf(entity: Entity): Geometry | undefined {
+export function locationOf(entity: Content): Geometry | undefined {
   for (const attribute of entity.attributes.values()) {
     if (!isLocation(attribute)) continue
     const checked = checkLocation(attribute.type, attribute.value, '')

@@ -23,6 +23,14 @@ export function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Whether the value is an integer of 64 bits (subscriptions.md §3.2). */
+export function isInteger(value: Json | undefined): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= integerMax
+}
+
+// The largest integers of 64 bits are no doubles: they are read as this power of two, which therefore passes.
+const integerMax = 2 ** 63
+
 /** Whether two values are the same: the order of keys is irrelevant, the order of elements is not (entities.md §14). */
 export function equal(a: Json, b: Json): boolean {
   if (a === b) return true

@@ -92,3 +92,9 @@ export const shapePositionsMax = 2_000
 
 /** Characters of `coords`: 50 for each of `shapePositionsMax` positions, enough for any pair of doubles. */
 export const coordsLengthMax = 100_000
+
+/** Characters of the description of a subscription or registration (base.md "Limits"). */
+export const descriptionLengthMax = 1024
+
+/** Time that a subscription may give one notification (subscriptions.md §1.5). */
+export const notificationTimeoutMsMax = 1_800_000

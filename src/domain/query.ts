@@ -10,7 +10,7 @@
 // Not here: syntax and refusals (query-parser.ts), who is visible to whom, which index helps.
 
 import { parseDateTime } from './date-time.js'
-import { type Entity, isDateType } from './entity.js'
+import { type Content, type Entity, isDateType } from './entity.js'
 import { isArray, isObject, type Json } from './json.js'
 import {
   epochSeconds,
@@ -74,7 +74,7 @@ export class Several {
 }
 
 /** What a path leads to in the entity, which lives in the service path. A date is its epoch seconds. */
-export function targetOf(path: Path, entity: Entity, servicePath: string): Target {
+export function targetOf(path: Path, entity: Content, servicePath: string): Target {
   if (path.metadata === undefined && path.builtin) return builtinOf(path.builtin, entity, servicePath)
   const attribute = entity.attributes.get(path.attribute)
   if (!attribute) return undefined
@@ -84,7 +84,7 @@ export function targetOf(path: Path, entity: Entity, servicePath: string): Targe
   return metadata ? descend(comparable(metadata.type, metadata.value), path.steps) : undefined
 }
 
-function builtinOf(builtin: NonNullable<Path['builtin']>, entity: Entity, servicePath: string): Json {
+function builtinOf(builtin: NonNullable<Path['builtin']>, entity: Content, servicePath: string): Json {
   switch (builtin) {
     case 'dateCreated':
       return epochSeconds(stampMs(entity.created))

@@ -2,7 +2,7 @@
 //
 // Every text the interface promises stands in this catalogue, once. A refusal is born in a parser or in a turn,
 // crosses nodes inside the reply, and becomes an HTTP status in http/reply.ts and nowhere else.
-// Texts are those of entities.md §1-§20; where base.md names the error, its spelling wins (MethodNotAlowed, 21.1).
+// Texts are those of entities.md §1-§20 and subscriptions.md §3; where base.md names the error, its spelling wins (MethodNotAlowed, 21.1).
 
 /** The error names of the interface (base.md "Errors"). `Unavailable` is ours: no shard could answer in time (503). */
 export type RefusalKind =
@@ -303,10 +303,6 @@ export const refusals = {
   selectorKind: (name: string): Refusal => bad(`Invalid JSON type for entity ${name}`),
   listNotArray: (name: string): Refusal => bad(`the field /${name}/ must be a JSON array`),
   listNotStrings: (name: string): Refusal => bad(`only JSON Strings allowed in ${name} list`),
-  expressionNotObject: bad('expression is not an object'),
-  expressionEmpty: bad('expression is empty'),
-  expressionFieldKind: (name: string): Refusal => bad(`${name} is not a string`),
-  expressionFieldEmpty: (name: string): Refusal => bad(`${name} is empty`),
   batchAction: bad('invalid update action type: right ones are: append, appendStric, delete, replace, update'),
   batchIdPattern: { kind: 'NotImplemented', description: 'NotImplemented' } as Refusal,
   batch: (kind: 'NotFound' | 'Unprocessable' | 'PartialUpdate', description: string): Refusal => ({
@@ -320,6 +316,78 @@ export const refusals = {
   notifiedFormatUnsupported: (format: string): Refusal =>
     bad(`attribute render format /${format}/ not supported for notifications`),
   notifiedFormat: bad('invalid render format for notifications'),
+
+  // §17.1 and subscriptions.md §3: fields of payloads, called as each text calls them
+  fieldMissing: (name: string): Refusal => bad(`${name} is missing`),
+  fieldEmpty: (name: string): Refusal => bad(`${name} is empty`),
+  fieldNotObject: (name: string): Refusal => bad(`${name} is not an object`),
+  fieldNotString: (name: string): Refusal => bad(`${name} is not a string`),
+  fieldNotInteger: (name: string): Refusal => bad(`${name} is not an int`),
+  fieldNotBoolean: (name: string): Refusal => bad(`${name} is not a bool`),
+  charactersIn: (place: string): Refusal => bad(`forbidden characters in ${place}`),
+
+  // subscriptions.md §2: operations on subscriptions
+  subscriptionPaths: bad('max one service-path allowed for subscriptions'),
+  subscriptionNotFound: {
+    kind: 'NotFound',
+    description: 'The requested subscription has not been found. Check id',
+  } as Refusal,
+  subscriptionIdLength: (length: number): Refusal =>
+    bad(`Invalid subscription ID: bad length - ${length} chars expected`),
+  subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
+
+  // subscriptions.md §3.2, §3.3: simple fields, subject
+  descriptionTooLong: bad('max description length exceeded'),
+  noSubject: bad('no subject for subscription specified'),
+  noNotification: bad('no notification for subscription specified'),
+  expires: bad('expires has an invalid format'),
+  status: bad('status is not valid: it has to be either active, inactive or oneshot'),
+  noSubjectEntities: bad('no subject entities specified'),
+  subjectEntitiesNotArray: bad('/entities/ is not an array'),
+  subjectEntityWithoutId: bad('/entities/ vector item does not have /id/ nor /idPattern/'),
+  subjectEntityBothIds: bad('/entities/ vector item has both /id/ and /idPattern/'),
+  subjectEntityBothTypes: bad('/entities/ element has both /type/ and /typePattern/'),
+  subjectEntityTooLong: (field: 'id' | 'type'): Refusal =>
+    bad(`max ${field} length exceeded in /entities/ vector item /${field}/`),
+
+  // subscriptions.md §3.4, §3.5: lists of names, condition
+  nameNotString: (list: string): Refusal => bad(`only JSON Strings allowed in string vector /${list}/`),
+  nameEmpty: (list: string): Refusal => bad(`empty string found in string vector /${list}/`),
+  nameTwice: (name: string): Refusal => bad(`duplicated item /${name}/ in array`),
+  alterationType: (name: string): Refusal => bad(`unknown subscription alterationType: ${name}`),
+
+  // subscriptions.md §3.6: notification
+  transportTwice: bad('only one of http, httpCustom, mqtt or mqttCustom is allowed'),
+  attrsAndExceptAttrs: bad('http notification has attrs and exceptAttrs'),
+  coveredWithoutList: bad('covered true cannot be used if notification attributes list is empty'),
+  attrsFormat: bad(
+    'invalid attrsFormat, accepted values: ' +
+      'legacy, normalized, simplifiedNormalized, keyValues, simplifiedkeyValues, values',
+  ),
+  maxFailsLimit: bad('maxFailsLimit must be greater than zero'),
+
+  // subscriptions.md §3.7, §3.8: HTTP transports, custom payloads
+  httpUrl: bad('Invalid URL parsing notification url'),
+  httpCustomUrl: bad('invalid custom /url/'),
+  httpUrlIsMqtt: bad('mqtt URL cannot be used in http notifications'),
+  timeoutRange: (max: number): Refusal => bad(`timeout field must be an integer between 0 and ${max}`),
+  httpMethod: bad('unknown method httpCustom notification'),
+  customBodyTwice: bad(
+    'only one of payload, json or ngsi fields accepted at the same time in httpCustom or mqttCustom',
+  ),
+  customJson: bad('json fields in httpCustom or mqttCustom must be object or array'),
+  customMetadata: bad('metadata are not allowed in ngsi field in custom notifications'),
+  customNestedTooDeep: (depthMax: number): Refusal =>
+    bad(`attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`),
+
+  // subscriptions.md §3.9: MQTT transports
+  mqttUrl: bad('invalid mqtt /url/'),
+  mqttUrlIsHttp: bad('http or https URL cannot be used in mqtt notifications'),
+  mqttUrlPath: bad('path cannot be used in mqtt url, use topic instead'),
+  mqttLogin: bad('you must use user and passwd fields simultaneously'),
+  mqttQos: bad('mqtt qos field must be an integer in the 0 to 2 range'),
+  mqttTopicEmpty: bad('empty mqtt field /topic/'),
+  mqttTopicWildcard: bad('+ and # are not allowed in mqtt field /topic/'),
 
   // Ours: limits that the interface does not name.
   entityTooLarge: (bytes: number, bytesMax: number): Refusal => ({

@@ -94,6 +94,12 @@ export interface Placement {
   readonly spread: number
 }
 
+/** The worker, of several on one machine, that owns a shard: fixed, so that no two ever believe to. */
+export const workerOf = (shard: number, workers: number): number => shard % workers
+
+/** How a new data directory is spread. */
+export const placementDefault: Placement = { shards: 256, spread: 16 }
+
 /** Gives the shard of an entity: ( H(tenant, path) + odd(H(tenant)) * ( H(id) mod spread ) ) mod V. */
 export class ShardMap {
   readonly placement: Placement

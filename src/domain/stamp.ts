@@ -1,5 +1,6 @@
 // Stamps: hybrid time in one number. A stamp is the milliseconds since 1970 times 2048, plus a count: as a number it
-// orders what happened, and it still tells when.
+// orders what happened, and it still tells when. A clock that tells fractions of milliseconds fills the count, so that what happens in
+// several processes of one machine has its order.
 //
 // Stamps are safe integers until the year 2109. A count that overflows carries into the milliseconds, which then run a
 // little ahead of the wall clock: order is the promise, time is close to it.
@@ -12,7 +13,7 @@ export const stampsPerMs = 2048
 /** The milliseconds since 1970 of a stamp. */
 export const stampMs = (stamp: number): number => Math.floor(stamp / stampsPerMs)
 
-/** The first stamp of a moment; a clock that tells fractions of a millisecond gives some half microseconds. */
+/** The stamp of a time; of whole milliseconds it is the first. */
 export const stampOf = (wallMs: number): number => Math.floor(wallMs * stampsPerMs)
 
 /** The stamp after `last` at a time by the wall clock, which may stand still or go back. */

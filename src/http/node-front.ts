@@ -9,10 +9,11 @@
 //
 // Not here: routes and statuses (routes, reply); which front is used (open-front).
 
+import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, isIPv6, type Socket } from 'node:net'
+import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
 
@@ -32,6 +33,12 @@ export async function openNodeFront(options: FrontOptions, handler: FrontHandler
   const limits = { maxHeaderSize: headBytesMax, headersTimeout: headTimeoutMs, requestTimeout: requestTimeoutMs }
   const server = options.tls ? createTlsServer({ ...readTls(options.tls), ...limits }) : createServer(limits)
   return new NodeFront(server, options, handler)
+}
+
+/** Where to listen, in the words of node:net; for nobody else. */
+export function listenOptions({ port, host, family }: Pick<FrontOptions, 'port' | 'host' | 'family'>): ListenOptions {
+  const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
+  return { port, host: address, ipv6Only: family === 'ipv6', exclusive: true }
 }
 
 class NodeFront implements Front {
@@ -63,12 +70,12 @@ class NodeFront implements Front {
   }
 
   listen(): Promise<number> {
-    const { port, host, family } = this.#options
+    const { shared } = this.#options
+    assert(shared !== 'reusePort', 'node shares a socket that is handed to it')
     return new Promise((resolve, reject) => {
       const onError = (error: Error) => reject(listenFailure(error, this.#options))
       this.#server.once('error', onError)
-      const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
-      this.#server.listen({ port, host: address, ipv6Only: family === 'ipv6', exclusive: true }, () => {
+      this.#server.listen(shared ?? listenOptions(this.#options), () => {
         this.#server.off('error', onError)
         resolve((this.#server.address() as AddressInfo).port)
       })

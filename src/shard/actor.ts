@@ -13,6 +13,7 @@ import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.j
 import type { Store } from '../ports.js'
 import { decodeRow, type EntityKey, encodeRow, entityKey } from './layout.js'
 import { nested } from './nested.js'
+import type { Presence } from './presence.js'
 import type { Before } from './record.js'
 
 /** One entity of an actor: its image, and the entity once somebody needed to look inside. */
@@ -83,6 +84,7 @@ export const rowOf = (variants: readonly Variant[]): Buffer | undefined =>
 /** The live actors of a node. */
 export class Actors {
   private readonly store: Store
+  private readonly presence: Presence
   private readonly liveMax: number
   private readonly durable: () => number
   /** By tenant, path and id. */
@@ -97,8 +99,9 @@ export class Actors {
   private hand = 0
 
   /** `liveMax` trades memory (about 2 KB an actor of usual size) for reads of the store; pinned actors may exceed it. */
-  constructor(store: Store, liveMax: number, durable: () => number) {
+  constructor(store: Store, presence: Presence, liveMax: number, durable: () => number) {
     this.store = store
+    this.presence = presence
     this.liveMax = liveMax
     this.durable = durable
   }
@@ -112,7 +115,7 @@ export class Actors {
       return known
     }
     const key = entityKey(shard, tenant, path, id)
-    const row = this.store.get(key)
+    const row = this.presence.mayHold(key) ? this.store.get(key) : undefined
     const variants = row ? decodeRow(row).map(image => new Variant(image)) : []
     if (this.count >= this.liveMax) this.forget()
     const slot = this.freeSlots.pop() ?? this.ring.length
@@ -121,6 +124,12 @@ export class Actors {
     nested(nested(this.live, tenant), path).set(id, actor)
     this.count++
     return actor
+  }
+
+  /** Told of an actor that was without a row and is about to get one. */
+  begins(actor: Actor): void {
+    actor.used = false
+    this.presence.add(actor.key)
   }
 
   /**

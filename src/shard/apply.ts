@@ -1,18 +1,27 @@
 // A record's way into the store: the entity's row and every index, in the batch of the commit. Nothing else writes to a store.
 
 import { imageCreated, imageExpiresMs } from '../image.js'
-import type { Batch } from '../ports.js'
 import type { Directory } from './directory.js'
 import { attributeOfType, expiryKey, idKey, nothing, typeKey } from './layout.js'
 import type { ShardRecord } from './record.js'
 
+/** Where rows are written to. */
+export interface RowSink {
+  put(key: Buffer, value: Buffer): void
+  del(key: Buffer): void
+}
+
 // [hot] Once per accepted change.
-/** Writes what a record says. `row` is the whole row of the id after it, and `key` its key; undefined when no type of the id is left. */
+/**
+ * Writes what a record says: rows of the type index to `ordered`, which stands behind `batch`, all else to `batch`. `row` is the whole row of the
+ * id after it, and `key` its key; undefined when no type of the id is left.
+ */
 export function apply(
   record: ShardRecord,
   key: Buffer,
   row: Buffer | undefined,
-  batch: Batch,
+  batch: RowSink,
+  ordered: RowSink,
   directory: Directory,
   attributes: Directory,
 ): void {
@@ -20,12 +29,12 @@ export function apply(
   if (row) batch.put(key, row)
   else batch.del(key)
   if (!before && image) {
-    batch.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
+    ordered.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
     if (path !== '/') batch.put(idKey(tenant, id, path), nothing)
     directory.count(tenant, path, type, 1)
   }
   if (before && !image) {
-    batch.del(typeKey(tenant, path, type, before.created, shard))
+    ordered.del(typeKey(tenant, path, type, before.created, shard))
     if (path !== '/' && !row) batch.del(idKey(tenant, id, path))
     directory.count(tenant, path, type, -1)
   }

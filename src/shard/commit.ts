@@ -9,7 +9,7 @@
 import type { Entity } from '../domain/entity.js'
 import { decodeImage } from '../image.js'
 import type { Batch, Clock, Store } from '../ports.js'
-import { apply } from './apply.js'
+import { apply, type RowSink } from './apply.js'
 import type { Directory } from './directory.js'
 import { encodeNumber, stampKey } from './layout.js'
 import type { ShardRecord } from './record.js'
@@ -46,12 +46,41 @@ interface Followed {
 /** One batch being filled, or on its way. */
 interface Filling {
   readonly batch: Batch
+  readonly ordered: OrderedRows
   /** What followers are to be told. */
   changes: Followed[]
   waiters: Waiter[]
 }
 
-const emptyFilling = (store: Store): Filling => ({ batch: store.batch(), changes: [], waiters: [] })
+/**
+ * Rows of the type index, kept until their batch is full. [hot] In order of creation each stands right behind the one before, and the
+ * store finds its place from there; between rows of entities it had to look for each from the top (bench `create`).
+ */
+class OrderedRows implements RowSink {
+  private readonly rows: { readonly key: Buffer; readonly value: Buffer | undefined }[] = []
+
+  put(key: Buffer, value: Buffer): void {
+    this.rows.push({ key, value })
+  }
+
+  del(key: Buffer): void {
+    this.rows.push({ key, value: undefined })
+  }
+
+  flush(batch: Batch): void {
+    for (const { key, value } of this.rows)
+      if (value) batch.put(key, value)
+      else batch.del(key)
+    this.rows.length = 0
+  }
+}
+
+const emptyFilling = (store: Store): Filling => ({
+  batch: store.batch(),
+  ordered: new OrderedRows(),
+  changes: [],
+  waiters: [],
+})
 
 export class GroupCommit implements RecordLog {
   durable = 0
@@ -105,7 +134,7 @@ export class GroupCommit implements RecordLog {
 
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
     const logged = this.through(record)
-    apply(logged, key, row, this.filling.batch, this.directory, this.attributes)
+    apply(logged, key, row, this.filling.batch, this.filling.ordered, this.directory, this.attributes)
     for (const follower of this.followers)
       if (follower.wants(logged))
         this.filling.changes.push({ follower, record: logged, after: logged === record ? after : decoded(logged) })
@@ -147,6 +176,7 @@ export class GroupCommit implements RecordLog {
     this.flying = filling
     this.number++
     this.inFlight = true
+    filling.ordered.flush(filling.batch)
     this.directory.flush(filling.batch)
     this.attributes.flush(filling.batch)
     filling.batch.put(this.stamp, encodeNumber(this.lastStamp()))

@@ -24,7 +24,8 @@ import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } f
 import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
 import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
 import type { Scanner } from './scans.js'
-import { layoutFor, search } from './views/search.js'
+import { layoutFor } from './views/needs.js'
+import { search } from './views/search.js'
 import type { Layout } from './views/table.js'
 import type { Views } from './views/views.js'
 
@@ -228,9 +229,9 @@ export class Lists {
     layout: Layout,
     rows: number,
   ): Promise<ShardReply> {
-    const { views, store } = this.from
+    const { views, store, clock } = this.from
     const tables = views.tables(request.tenant, ranges, layout)
-    const searched = tables && (await search(request, ranges, tables, store, () => this.breathe()))
+    const searched = tables && (await search(request, ranges, tables, store, clock))
     if (!searched) return this.scanned(request, ranges, rows)
     if (request.part === 'keys') return keysReply(searched)
     const located = locate(store, request.tenant, searched.places)

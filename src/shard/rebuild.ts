@@ -1,6 +1,8 @@
 // The check "indexes equal to a rebuild": every row of an index and of the directory can be found again from the primary rows, so
 // after any crash the two must agree.
 //
+// What a primary row calls for is said here once (`indexRow`), also for who makes a store anew from its primary rows (transfer.ts).
+//
 // Rows are computed as the primary rows are read, and looked up in the store a few at a time: the memory it takes does not grow with
 // the number of entities, only with the pairs of path and type. Extra rows are found by counting; only when there are too many are
 // the expected keys collected to see which. The store must rest meanwhile: nobody writes.
@@ -10,14 +12,13 @@
 import { expiryAttribute } from '../domain/entity.js'
 import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Range, Row, Store } from '../ports.js'
+import { attributeCounts, type CountRows, entityCounts } from './directory.js'
 import {
   allEntities,
   allIndexes,
-  attributeCountKey,
   attributeOfType,
   decodeNumber,
   decodeRow,
-  directoryKey,
   encodeNumber,
   expiryKey,
   idKey,
@@ -30,32 +31,70 @@ import {
   parseTypeKey,
   typeKey,
 } from './layout.js'
+import { nested } from './nested.js'
 
 const rowsPerRead = 128
 
+/** Where counts go: by tenant, path, and type or attribute (directory.ts). */
+export interface Counts {
+  count(tenant: string, path: string, type: string, difference: 1): void
+}
+
+/** Puts every index row that a primary row calls for, and counts what it adds to the directory. Gives the number of its entities. */
+export function indexRow(
+  { key, value }: Row,
+  indexes: { put(key: Buffer, value: Buffer): void },
+  entities: Counts,
+  attributes: Counts,
+): number {
+  const place = parseEntityKey(key)
+  const { shard, tenant, path, id } = place
+  if (path !== '/') indexes.put(idKey(tenant, id, path), nothing)
+  const images = decodeRow(value)
+  for (const image of images) {
+    const type = imageType(image)
+    indexes.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
+    const expiresMs = imageExpiresMs(image)
+    if (expiresMs !== undefined) indexes.put(expiryKey({ ...place, type, expiresMs }), nothing)
+    entities.count(tenant, path, type, 1)
+    for (const [name, attribute] of decodeImage(image).attributes)
+      if (name !== expiryAttribute) attributes.count(tenant, path, attributeOfType(type, name, attribute.type), 1)
+  }
+  return images.length
+}
+
 /** Every index row and directory row that the primary rows of the store call for, in no particular order. */
 export async function* rebuildIndexes(store: Store): AsyncIterable<Row> {
-  const counts = new Map<string, { readonly key: Buffer; total: number }>()
-  const add = (key: Buffer): void => {
-    const count = counts.get(key.toString('latin1'))
-    if (count) count.total++
-    else counts.set(key.toString('latin1'), { key, total: 1 })
+  const entities = new Totals(entityCounts)
+  const attributes = new Totals(attributeCounts)
+  for await (const row of rowsOf(store, allEntities())) {
+    const rows: Row[] = []
+    indexRow(row, { put: (key, value) => rows.push({ key, value }) }, entities, attributes)
+    yield* rows
   }
-  for await (const { key, value } of rowsOf(store, allEntities())) {
-    const place = parseEntityKey(key)
-    const { shard, tenant, path, id } = place
-    if (path !== '/') yield { key: idKey(tenant, id, path), value: nothing }
-    for (const image of decodeRow(value)) {
-      const type = imageType(image)
-      yield { key: typeKey(tenant, path, type, imageCreated(image), shard), value: Buffer.from(id) }
-      const expiresMs = imageExpiresMs(image)
-      if (expiresMs !== undefined) yield { key: expiryKey({ ...place, type, expiresMs }), value: nothing }
-      add(directoryKey(tenant, path, type))
-      for (const [name, attribute] of decodeImage(image).attributes)
-        if (name !== expiryAttribute) add(attributeCountKey(tenant, path, attributeOfType(type, name, attribute.type)))
-    }
+  yield* entities.rows()
+  yield* attributes.rows()
+}
+
+/** Counts of a store as they should be. */
+class Totals implements Counts {
+  private readonly tenants = new Map<string, Map<string, Map<string, number>>>()
+  private readonly kind: CountRows
+
+  constructor(kind: CountRows) {
+    this.kind = kind
   }
-  for (const { key, total } of counts.values()) yield { key, value: encodeNumber(total) }
+
+  count(tenant: string, path: string, type: string): void {
+    const types = nested(nested(this.tenants, tenant), path)
+    types.set(type, (types.get(type) ?? 0) + 1)
+  }
+
+  *rows(): Iterable<Row> {
+    for (const [tenant, paths] of this.tenants)
+      for (const [path, types] of paths)
+        for (const [type, total] of types) yield { key: this.kind.key(tenant, path, type), value: encodeNumber(total) }
+  }
 }
 
 /** What is wrong with the indexes and the directory: one sentence for each row that is missing, extra or different. */

@@ -3,6 +3,7 @@
 import type { Placement } from '../domain/scope.js'
 import type { SharedStore } from '../ports.js'
 import type { HeadScan, Place } from './places.js'
+import type { KeyHashes, KeyScan } from './presence.js'
 import type { BuildScan, ListScan } from './scans.js'
 import type { TableParts } from './views/table.js'
 
@@ -22,12 +23,14 @@ export type ScanCall =
     }
   | { readonly kind: 'build'; readonly number: number; readonly scan: BuildScan }
   | { readonly kind: 'head'; readonly number: number; readonly scan: HeadScan }
+  | { readonly kind: 'keys'; readonly number: number; readonly scan: KeyScan }
   | { readonly kind: 'end' }
 
 export type ScanAnswer =
   | { readonly kind: 'reply'; readonly number: number; readonly reply: Uint8Array }
   | { readonly kind: 'tables'; readonly number: number; readonly tables: readonly TableParts[] }
   | { readonly kind: 'places'; readonly number: number; readonly places: readonly Place[] }
+  | { readonly kind: 'keys'; readonly number: number; readonly keys: KeyHashes }
   | { readonly kind: 'failure'; readonly number: number; readonly reason: string }
 
 /** The memory of tables, to be handed over instead of copied. */

@@ -11,6 +11,7 @@ import type { Placement } from '../domain/scope.js'
 import { decodeReply, encodeRequest, type ShardReply } from '../messages.js'
 import type { SharedStore } from '../ports.js'
 import type { HeadScan, Place } from './places.js'
+import type { KeyHashes, KeyScan } from './presence.js'
 import { asBuffer, type ReaderInput, type ScanAnswer, type ScanCall } from './scan-protocol.js'
 import type { BuildScan, ListScan, Scanner } from './scans.js'
 import type { TableParts } from './views/table.js'
@@ -52,6 +53,12 @@ export class ThreadScanner implements Scanner {
     const answer = await this.call({ kind: 'head', number: ++this.number, scan })
     assert(answer.kind === 'places')
     return answer.places
+  }
+
+  async keys(scan: KeyScan): Promise<KeyHashes> {
+    const answer = await this.call({ kind: 'keys', number: ++this.number, scan })
+    assert(answer.kind === 'keys')
+    return answer.keys
   }
 
   async close(): Promise<void> {

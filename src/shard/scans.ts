@@ -1,5 +1,5 @@
 // Scans: work that looks into many entities, apart from the turns of the event loop. Two kinds: a list that no index or view answers, and
-// the building of views. And one of few rows behind many that are gone: the beginning of a type.
+// the building of views. And reading rows that are many or far away: the beginning of a type behind what is gone, the keys of all rows.
 //
 // Where the store can be read by another thread, a reader thread does it (scan-thread.ts); elsewhere it is done here in short steps between
 // which the event loop has its turn. Both run the two functions below.
@@ -7,12 +7,14 @@
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { ShardMap } from '../domain/scope.js'
 import { meansIdentity } from '../domain/selection.js'
-import { imageCreated, imageId, imageType, Wanted } from '../image.js'
+import { hasType, imageCreated, imageId, imageType, Wanted } from '../image.js'
 import type { ListRequest, ShardReply } from '../messages.js'
 import type { Clock, StoreReader } from '../ports.js'
 import { imagesAt, Matches, readImages, valuesIfMeant } from './matches.js'
+import { nested } from './nested.js'
 import { pageReply } from './pages.js'
 import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
+import { type KeyHashes, type KeyScan, readKeys } from './presence.js'
 import { type Breathe, sweep } from './sweep.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
 
@@ -39,6 +41,7 @@ export interface Scanner {
   /** Gives a table for each part, in their order. */
   build(scan: BuildScan): Promise<readonly TableParts[]>
   head(scan: HeadScan): Promise<readonly Place[]>
+  keys(scan: KeyScan): Promise<KeyHashes>
   /** Ends what is under way; nothing may be asked any more. */
   close(): Promise<void>
 }
@@ -59,7 +62,8 @@ export async function scanList({ request, ranges, deadlineMs }: ListScan, ground
   const matches = new Matches(request)
   let refusal: Refusal | undefined
   let looks = 0
-  await visit(ground, tenant, ranges, ({ shard, path, type, image }) => {
+  await visit(ground, tenant, ranges, ({ shard, range, image }) => {
+    const { path, type } = ranges[range]!
     if (++looks % looksPerTimeCheck === 0 && clock.monoMs() > endMs) {
       refusal = refusals.scanTooLong(deadlineMs)
       return false
@@ -79,14 +83,12 @@ const looksPerTimeCheck = 64
 /** Reads everything once and makes the tables. */
 export async function buildTables({ tenant, parts }: BuildScan, ground: Ground): Promise<TableParts[]> {
   const tables = parts.map(part => new Table(part.layout))
-  const indexes = new Map(parts.map(({ path, type }, index) => [`${path}\0${type}`, index]))
   const wanted = parts.map(
     ({ layout: { columns, places } }) => new Wanted(new Set(columns.map(({ path }) => path.attribute)), places),
   )
-  await visit(ground, tenant, parts, ({ shard, path, type, image }) => {
-    const index = indexes.get(`${path}\0${type}`) as number
-    const entity = wanted[index]!.decode(image)
-    tables[index]!.append(entity.created, shard, cellsOf(parts[index]!.layout, entity, path))
+  await visit(ground, tenant, parts, ({ shard, range, image }) => {
+    const content = wanted[range]!.decode(image)
+    tables[range]!.append(content.created, shard, cellsOf(parts[range]!.layout, content, parts[range]!.path))
     return true
   })
   for (const table of tables) {
@@ -99,8 +101,8 @@ export async function buildTables({ tenant, parts }: BuildScan, ground: Ground):
 /** An entity that a scan looks into. */
 interface Seen {
   readonly shard: number
-  readonly path: string
-  readonly type: string
+  /** Which of the ranges it belongs to. */
+  readonly range: number
   readonly image: Buffer
 }
 
@@ -117,17 +119,43 @@ async function visit(
   ranges: readonly CountedRange[],
   take: (seen: Seen) => boolean,
 ): Promise<void> {
-  const few = ranges.filter(range => range.count <= fewMax)
-  const isWorthIt = few.reduce((sum, { count }) => sum + count, 0) <= fewMaxInAll
-  const swept = isWorthIt ? ranges.filter(range => range.count > fewMax) : ranges
-  if (isWorthIt) for (const range of few) if (!(await walk(ground, tenant, range, take))) return
-  const types = new Map<string, Set<string>>()
-  for (const { path, type } of swept) types.set(path, (types.get(path) ?? new Set()).add(type))
+  const isFew = ({ count }: CountedRange): boolean => count <= fewMax
+  const isWorthIt = ranges.filter(isFew).reduce((sum, { count }) => sum + count, 0) <= fewMaxInAll
+  const swept = new Finder()
+  for (const [index, range] of ranges.entries()) {
+    if (!isWorthIt || !isFew(range)) swept.add(range, index)
+    else if (!(await walk(ground, tenant, range, index, take))) return
+  }
   const { store, shardMap, breathe } = ground
-  await sweep(store, shardMap, tenant, [...types.keys()], breathe, ({ shard, path, image }) => {
-    const type = imageType(image)
-    return types.get(path)!.has(type) ? take({ shard, path, type, image }) : true
+  await sweep(store, shardMap, tenant, swept.paths, breathe, ({ shard, path, image }) => {
+    const range = swept.rangeOf(path, image)
+    return range === undefined ? true : take({ shard, range, image })
   })
+}
+
+/** Tells to which range an entity belongs. [hot] For every entity of a sweep, and most are of the range of the one before. */
+class Finder {
+  private readonly ranges = new Map<string, Map<string, number>>()
+  private path = ''
+  private type: Uint8Array | undefined
+  private last: number | undefined
+
+  add({ path, type }: CountedRange, index: number): void {
+    nested(this.ranges, path).set(type, index)
+  }
+
+  get paths(): readonly string[] {
+    return [...this.ranges.keys()]
+  }
+
+  rangeOf(path: string, image: Buffer): number | undefined {
+    if (this.type && path === this.path && hasType(image, this.type)) return this.last
+    const type = imageType(image)
+    this.path = path
+    this.type = Buffer.from(type)
+    this.last = this.ranges.get(path)?.get(type)
+    return this.last
+  }
 }
 
 /** Gives the entities of one range, in order of creation, to `take`; false when that said so. */
@@ -135,13 +163,14 @@ async function walk(
   { store, breathe }: Ground,
   tenant: string,
   { path, type }: CountedRange,
+  range: number,
   take: (seen: Seen) => boolean,
 ): Promise<boolean> {
   let after: Place | undefined
   for (;;) {
     const places = await readPlaces(store, { tenant, range: { path, type }, after, count: placesPerStep })
     for (const { place, image } of imagesAt(store, tenant, places))
-      if (!take({ shard: place.shard, path, type, image })) return false
+      if (!take({ shard: place.shard, range, image })) return false
     if (places.length < placesPerStep) return true
     after = places.at(-1)
     await breathe()
@@ -172,6 +201,10 @@ export class StepwiseScanner implements Scanner {
 
   head(scan: HeadScan): Promise<readonly Place[]> {
     return this.run(readPlaces(this.ground.store, scan))
+  }
+
+  keys(scan: KeyScan): Promise<KeyHashes> {
+    return this.run(readKeys(this.ground.store, scan, this.ground.breathe))
   }
 
   async close(): Promise<void> {

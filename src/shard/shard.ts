@@ -94,7 +94,7 @@ export class Shard {
       attributes: attributeDifferences(change),
       image: next?.image,
     }
-    if (actor.variants.length === 0) actor.used = false
+    if (actor.variants.length === 0) this.actors.begins(actor)
     actor.variants = variants
     actor.stagedIn = this.log.append(record, actor.key, row, after)
     return undefined

@@ -15,6 +15,7 @@ import { Heads } from './heads.js'
 import { decodeNumber, stampKey } from './layout.js'
 import { Lists, type QueryLimits } from './lists.js'
 import { Lookup } from './lookup.js'
+import { Presence } from './presence.js'
 import type { ShardRecord } from './record.js'
 import type { Scanner } from './scans.js'
 import { Shard } from './shard.js'
@@ -60,6 +61,8 @@ export class LocalShards implements Shards {
   private readonly lookup: Lookup
   private readonly lists: Lists
   private readonly types: Types
+  /** For whoever lets it learn what the store holds. */
+  readonly presence = new Presence()
   /** For whoever removes what falls due. */
   readonly expiryMark = new ExpiryMark()
 
@@ -67,7 +70,7 @@ export class LocalShards implements Shards {
     const directory = new Directory(store)
     const attributes = new Directory(store, attributeCounts)
     const commit = new GroupCommit(store, clock, directory, attributes, () => stamps.last, onFailure, through)
-    const actors = new Actors(store, limits.liveActorsMax, () => commit.durable)
+    const actors = new Actors(store, this.presence, limits.liveActorsMax, () => commit.durable)
     const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
     const heads = new Heads(store, scanner, commit)
     commit.tell(views)

@@ -33,7 +33,7 @@ export async function sweep(
 ): Promise<void> {
   const wanted = new Set(paths)
   for (const { shard, range, path: known } of stretches(shardMap, tenant, paths)) {
-    const cursor = store.cursor(range, known === undefined)
+    const cursor = store.cursor(range, known === undefined ? 'both' : 'values')
     try {
       let reading = cursor.next(rowsPerRead)
       for (;;) {

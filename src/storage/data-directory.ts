@@ -1,12 +1,16 @@
 // The data directory: what is in it, who made it, and whether we may use it.
 //
-// `orrery.json` names the format, the number of shards and their spread, the kind of store and the directory's id. Shards
-// and spread decide where every row lies, so what the file says wins over the configuration. It is replaced as a whole
-// (a new file flushed, then renamed): after a crash there is the old one, the new one, or none.
+// `orrery.json` names the format, the number of shards and their spread, the number of workers, the kind of store and the
+// directory's id. They decide where every row lies, so what the file says wins over the configuration. It is replaced as a
+// whole (a new file flushed, then renamed): after a crash there is the old one, the new one, or none.
+//
+// Format 1 is that of one worker, and says nothing of workers. Format 2 names them, and while the rows are being divided
+// anew also the number there will be (`becoming`): versions that know only format 1 would open one store, find it empty or
+// change it under the copy, and are refused this way.
 //
 // A directory we do not recognize is refused with a sentence for the operator, never adopted and never cleaned.
 //
-// Not here: the store's own files under `store/` and their lock (open-store).
+// Not here: where the stores lie (store-folders), their own files and their locks (open-store).
 
 import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,28 +24,38 @@ export type StoreKind = 'rocksdb' | 'level'
 
 export interface DataDirectory {
   readonly path: string
-  /** Where the store keeps its files. */
-  readonly storePath: string
   readonly shards: number
   readonly spread: number
+  /** Among how many workers the shards are divided: each has a store of its own. */
+  readonly workers: number
+  /** Among how many they will be; undefined unless that is under way. Until it has ended or was given up, the stores serve nobody. */
+  readonly becoming?: number
   /** Which store made it; undefined until one has. */
   readonly store?: StoreKind
   readonly id: string
 }
 
-const format = 1
+/** The newest format that is read, and the one that every version reads. */
+const formatMax = 2
+const formatOfOne = 1
 const fileName = 'orrery.json'
 const temporaryName = 'orrery.json.new'
 
 /** What may lie in a directory that is still free: our own unfinished file, and what mkfs puts into a fresh volume. */
 const harmless = new Set([temporaryName, 'lost+found'])
 
-/** Opens the directory, or creates it with what is wanted. `id` is asked for a UUID when it is created. */
-export function openDataDirectory(
-  path: string,
-  wanted: { readonly shards: number; readonly spread: number },
-  id: () => string,
-): DataDirectory {
+/** What a new directory is made with; one worker when nothing else is said. */
+export interface WantedDirectory {
+  readonly shards: number
+  readonly spread: number
+  readonly workers?: number
+}
+
+/**
+ * Opens the directory, or creates it with what is wanted. `id` is asked for a UUID when it is created. One that is there keeps its own
+ * number of workers: src/repartition.ts changes it.
+ */
+export function openDataDirectory(path: string, wanted: WantedDirectory, id: () => string): DataDirectory {
   const names = namesIn(path)
   if (names.includes(fileName)) return read(path)
   const stranger = names.find(name => !harmless.has(name))
@@ -50,13 +64,48 @@ export function openDataDirectory(
       `data directory ${path} holds "${stranger}" but no ${fileName}: choose an empty directory, or restore the file from a backup`,
     )
   }
-  return write({ path, storePath: join(path, 'store'), shards: wanted.shards, spread: wanted.spread, id: id() })
+  const { shards, spread, workers = 1 } = wanted
+  assertWorkers(path, shards, workers)
+  return write({ path, shards, spread, workers, id: id() })
+}
+
+/** Refuses more workers than there are shards: the others would have nothing to do. */
+export function assertWorkers(path: string, shards: number, workers: number): void {
+  if (workers <= shards) return
+  throw new DataDirectoryError(`data directory ${path} has ${shards} shards: choose at most ${shards} workers`)
 }
 
 /** Notes which store the directory is used with, before that store writes its first file. */
 export function recordStore(directory: DataDirectory, store: StoreKind): DataDirectory {
   return write({ ...directory, store })
 }
+
+/** Notes that the rows are to be divided among another number of workers, or, without one, that this was given up. */
+export function recordBecoming(directory: DataDirectory, becoming: number | undefined): DataDirectory {
+  const { becoming: _, ...rest } = directory
+  return write(becoming === undefined ? rest : { ...rest, becoming })
+}
+
+/** Notes that the rows have been divided among another number of workers: from now on their stores are those that count. */
+export function recordWorkers(directory: DataDirectory, workers: number): DataDirectory {
+  const { becoming: _, ...rest } = directory
+  return write({ ...rest, workers })
+}
+
+/**
+ * Refuses a directory whose rows were divided anew, or begun to be, since it was read. Who holds the lock of a store of it can rely on the
+ * answer: nobody divides anything without holding them all.
+ */
+export function assertUnchanged(directory: DataDirectory): void {
+  const { workers, becoming } = read(directory.path)
+  if (workers === directory.workers && becoming === directory.becoming) return
+  throw new DataDirectoryError(
+    `data directory ${directory.path} was changed by another process: it was for ${wordsFor(directory.workers)}, start again`,
+  )
+}
+
+/** A number of workers in words. */
+export const wordsFor = (workers: number): string => (workers === 1 ? '1 worker' : `${workers} workers`)
 
 function namesIn(path: string): string[] {
   try {
@@ -76,18 +125,21 @@ function read(path: string): DataDirectory {
     throw unusable(path, error)
   }
   const found = parse(text)
-  if (found !== undefined && found.format !== format && typeof found.format === 'number') {
+  const { format, shards, spread, store, id, workers = 1, becoming } = found ?? {}
+  if (typeof format === 'number' && (format < formatOfOne || format > formatMax)) {
     throw new DataDirectoryError(
-      `data directory ${path} has format ${found.format} and this version reads format ${format}: start the version that wrote it`,
+      `data directory ${path} has format ${format} and this version reads formats ${formatOfOne} to ${formatMax}: start the version that wrote it`,
     )
   }
-  const { shards, spread, store, id } = found ?? {}
-  const whole = found?.format === format && isCount(shards) && isCount(spread) && typeof id === 'string'
-  if (!whole || !(store === undefined || store === 'rocksdb' || store === 'level')) {
+  const whole = isCount(format) && isCount(shards) && isCount(spread) && isCount(workers) && typeof id === 'string'
+  if (!whole || !isStoreKind(store) || !(becoming === undefined || isCount(becoming))) {
     throw new DataDirectoryError(`data directory ${path} has a damaged ${fileName}: restore the file from a backup`)
   }
-  return { path, storePath: join(path, 'store'), shards, spread, id, ...(store && { store }) }
+  return { path, shards, spread, workers, id, ...(store && { store }), ...(becoming && { becoming }) }
 }
+
+const isStoreKind = (value: unknown): value is StoreKind | undefined =>
+  value === undefined || value === 'rocksdb' || value === 'level'
 
 function parse(text: string): Record<string, unknown> | undefined {
   try {
@@ -103,31 +155,41 @@ function isCount(value: unknown): value is number {
 }
 
 function write(directory: DataDirectory): DataDirectory {
-  const { path, shards, spread, store, id } = directory
+  const { path, shards, spread, workers, becoming, store, id } = directory
+  const ofOne = workers === 1 && becoming === undefined
+  const said = ofOne
+    ? { format: formatOfOne, shards, spread, store, id }
+    : { format: formatMax, shards, spread, workers, becoming, store, id }
   const temporary = join(path, temporaryName)
   try {
     const file = openSync(temporary, 'w', 0o600)
     try {
-      writeSync(file, `${JSON.stringify({ format, shards, spread, store, id }, null, 2)}\n`)
+      writeSync(file, `${JSON.stringify(said, null, 2)}\n`)
       fsyncSync(file)
     } finally {
       closeSync(file)
     }
     renameSync(temporary, join(path, fileName))
     // The rename is in the directory, and the directory has to be flushed as well.
-    const folder = openSync(path, 'r')
-    try {
-      fsyncSync(folder)
-    } finally {
-      closeSync(folder)
-    }
+    flushFolder(path)
   } catch (error) {
     throw unusable(path, error)
   }
   return directory
 }
 
-function unusable(path: string, cause: unknown): DataDirectoryError {
+/** Makes the names in a folder durable. */
+export function flushFolder(path: string): void {
+  const folder = openSync(path, 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
+}
+
+/** The sentence for a directory whose files cannot be read or written. */
+export function unusable(path: string, cause: unknown): DataDirectoryError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new DataDirectoryError(`data directory ${path} cannot be used: ${reason}`, { cause })
 }

@@ -2,39 +2,103 @@
 //
 // RocksDB where its package loads, LevelDB elsewhere with a warning: it is slower and keeps the same promises. Their
 // files are not interchangeable, so a directory stays with the store that made it. That choice is recorded before the
-// store writes its first file: whatever a crash leaves in `store/` has a known maker.
+// store writes its first file: whatever a crash leaves there has a known maker. Of several workers each opens its own store;
+// the choice is then made before they start (`settleStore`).
 //
-// Not here: the directory's own file (data-directory), the stores.
+// Not here: the directory's own file (data-directory), where the stores lie (store-folders), the stores.
 
 import type { Durability, Logger, Store } from '../ports.js'
-import { type DataDirectory, DataDirectoryError, recordStore, type StoreKind } from './data-directory.js'
+import {
+  assertUnchanged,
+  type DataDirectory,
+  DataDirectoryError,
+  recordStore,
+  type StoreKind,
+  wordsFor,
+} from './data-directory.js'
 import { openLevelStore } from './level-store.js'
 import { rocksMissing } from './rocks-missing.js'
 import { openRocksStore } from './rocks-store.js'
+import { makeStoreFolder } from './store-folders.js'
 
-export interface OpenStoreOptions {
-  readonly durability: Durability
-  readonly logger: Pick<Logger, 'warn'>
+/** Another process has the store open, or did a moment ago. */
+export class DirectoryInUse extends DataDirectoryError {}
+
+export interface StoreChoice {
   /** Takes this store instead of the best one. */
   readonly store?: StoreKind | undefined
   /** Why RocksDB cannot be had here, or undefined if it can. Tests pretend. */
   readonly rocksMissing?: (() => Promise<string | undefined>) | undefined
 }
 
+/** Whose store it is, of how many; the only one of one when nothing is said. */
+export interface StorePart {
+  readonly worker: number
+  readonly workers: number
+}
+
+export interface OpenStoreOptions extends StoreChoice {
+  readonly durability: Durability
+  readonly logger: Pick<Logger, 'warn'>
+  readonly part?: StorePart | undefined
+}
+
+/** The part of one that is all. */
+const all: StorePart = { worker: 0, workers: 1 }
+
+/** Chooses the store of a directory that has none yet, and records it. */
+export async function settleStore(directory: DataDirectory, choice: StoreChoice): Promise<DataDirectory> {
+  return (await settled(directory, choice)).directory
+}
+
+async function settled(directory: DataDirectory, choice: StoreChoice) {
+  const missing = choice.store === 'level' ? undefined : await (choice.rocksMissing ?? rocksMissing)()
+  const kind = pick(directory, choice.store, missing)
+  return { kind, missing, directory: directory.store === undefined ? recordStore(directory, kind) : directory }
+}
+
 /** Opens the store of the directory. Rejects with a DataDirectoryError if the operator has something to set right. */
 export async function openStore(directory: DataDirectory, options: OpenStoreOptions): Promise<Store> {
-  const missing = options.store === 'level' ? undefined : await (options.rocksMissing ?? rocksMissing)()
-  const kind = pick(directory, options.store, missing)
+  const part = options.part ?? all
+  assertDivided(directory, part)
+  const { kind, missing } = await settled(directory, options)
   if (missing !== undefined && kind === 'level') {
     options.logger.warn(`RocksDB is not available here, using LevelDB, which is slower: ${missing}`)
   }
-  if (directory.store === undefined) recordStore(directory, kind)
+  const store = await openPart(directory.path, kind, part, options)
+  try {
+    assertUnchanged(directory)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return store
+}
+
+/** Opens a worker's store where it lies at a number of workers, whatever the directory's file says of it: for re-partitioning. */
+export async function openPart(
+  path: string,
+  kind: StoreKind,
+  part: StorePart,
+  options: { readonly durability: Durability; readonly memoryBytes?: number },
+): Promise<Store> {
   const open = kind === 'rocksdb' ? openRocksStore : openLevelStore
   try {
-    return await open(directory.storePath, { durability: options.durability })
+    return await open(makeStoreFolder(path, part.workers, part.worker), options)
   } catch (error) {
-    throw explained(directory.path, error)
+    throw explained(path, error)
   }
+}
+
+function assertDivided({ path, workers, becoming }: DataDirectory, part: StorePart): void {
+  if (becoming !== undefined)
+    throw new DataDirectoryError(
+      `data directory ${path} is being divided among ${wordsFor(becoming)}: start with -workers ${becoming} to finish that, or with -workers ${workers} to give it up`,
+    )
+  if (workers !== part.workers)
+    throw new DataDirectoryError(
+      `data directory ${path} is divided among ${wordsFor(workers)}, not ${part.workers}: start with -workers ${workers}`,
+    )
 }
 
 function pick(directory: DataDirectory, wanted: StoreKind | undefined, missing: string | undefined): StoreKind {
@@ -57,7 +121,7 @@ function pick(directory: DataDirectory, wanted: StoreKind | undefined, missing: 
 function explained(path: string, error: unknown): DataDirectoryError {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error
   if (reason instanceof Error && 'code' in reason && reason.code === 'LEVEL_LOCKED') {
-    return new DataDirectoryError(`data directory ${path} is in use by another process`, { cause: error })
+    return new DirectoryInUse(`data directory ${path} is in use by another process`, { cause: error })
   }
   const message = reason instanceof Error ? reason.message : String(reason)
   return new DataDirectoryError(`data directory ${path} cannot be opened: ${message}`, { cause: error })

@@ -3,7 +3,7 @@
 // The database is neither opened nor closed here. Whoever opened it closes it, and waits until this thread has left.
 
 import type { RocksLevel } from '@nxtedition/rocksdb'
-import type { Cursor, Range, SharedStore, StoreReader } from '../ports.js'
+import type { Cursor, Range, RowParts, SharedStore, StoreReader } from '../ports.js'
 import { RocksCursor } from './rocks-cursor.js'
 
 const none = Object.freeze({})
@@ -30,7 +30,7 @@ class AttachedStore implements StoreReader {
     return this.#db._getManySync(keys, none)
   }
 
-  cursor(range: Range, withKeys = true): Cursor {
-    return new RocksCursor(this.#db, range, withKeys, () => {})
+  cursor(range: Range, parts?: RowParts): Cursor {
+    return new RocksCursor(this.#db, range, parts, () => {})
   }
 }

@@ -13,7 +13,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { NativeBatch, RocksLevel } from '@nxtedition/rocksdb'
-import type { Batch, Cursor, Durability, Range, SharedStore, Store } from '../ports.js'
+import type { Batch, Cursor, Durability, Range, RowParts, SharedStore, Store } from '../ports.js'
 import { CommitGate, type Enterable, syncKey } from './commit-gate.js'
 import { RocksCursor } from './rocks-cursor.js'
 import { endOfFlushes, type SyncerAnswer, type SyncerInput } from './rocks-protocol.js'
@@ -131,9 +131,9 @@ class RocksStore implements Store {
     return this.#db._getManySync(keys, none)
   }
 
-  cursor(range: Range, withKeys = true): Cursor {
+  cursor(range: Range, parts?: RowParts): Cursor {
     this.#gate.assertOpen()
-    const cursor = new RocksCursor(this.#db, range, withKeys, () => this.#cursors.delete(cursor))
+    const cursor = new RocksCursor(this.#db, range, parts, () => this.#cursors.delete(cursor))
     this.#cursors.add(cursor)
     return cursor
   }

@@ -17,7 +17,7 @@ declare module '@nxtedition/rocksdb' {
     close(): Promise<void>
   }
 
-  /** Keys and values in turn: k, v, k, v; keys are undefined when they were not asked for. */
+  /** Keys and values in turn: k, v, k, v; what was not asked for is undefined. */
   export interface NativeRows {
     readonly rows: (Buffer | undefined)[]
     readonly finished: boolean

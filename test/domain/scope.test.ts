@@ -11,6 +11,7 @@ import {
   parseTenant,
   ShardMap,
   updatePath,
+  workerOf,
 } from '../../src/domain/scope.js'
 
 /** What was accepted as it is, a refusal as the text behind `400`. Every refusal of a scope is a BadRequest. */
@@ -273,4 +274,10 @@ t.test('another path of a tenant moves all its entities by the same distance', a
   const here = shardsOf({ shards: 64, spread: 64 }, 'city', '/a', rooms(300))
   const there = shardsOf({ shards: 64, spread: 64 }, 'city', '/b', rooms(300))
   t.equal(new Set(here.map((shard, n) => (there[n]! - shard + 64) % 64)).size, 1)
+})
+
+t.test('shards are dealt to the workers in turn', async t => {
+  const owners = (workers: number) => Array.from({ length: 8 }, (_, shard) => workerOf(shard, workers))
+  t.strictSame(owners(1), [0, 0, 0, 0, 0, 0, 0, 0])
+  t.strictSame(owners(3), [0, 1, 2, 0, 1, 2, 0, 1])
 })

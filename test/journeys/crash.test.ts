@@ -6,14 +6,15 @@
 // entities they point to.
 //
 // CRASH_CYCLES sets the number of kills with the default durability (a soak uses thousands), SEED repeats a run: the choices are
-// the same, though what the network delivers first may differ.
+// the same, though what the network delivers first may differ. The same with two workers: killed together, alone, or left by their supervisor.
 //
 // `inspections` is the door for checks from inside: each is called with the data directory while no broker holds it, after every
 // kill, and answers with what it found wrong.
 
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
@@ -32,18 +33,68 @@ const idsPerConnection = 6
 const pageLength = 1000
 t.setTimeout(120_000 + cycles * 10_000)
 
+const killAll = (broker: BrokerProcess): void => broker.signal('SIGKILL')
+
+const idsOfWriters = Array.from({ length: connections }, (_, c) =>
+  Array.from({ length: idsPerConnection }, (_, k) => `urn:crash:${c}:${k}`),
+)
+
 t.test(`nothing acknowledged is lost and nothing invented in ${cycles} kills`, t => journey(t, cycles, []))
 
 t.test('durability `os` keeps acknowledged writes over kills as well', t => journey(t, 5, ['-durability', 'os']))
 
-async function journey(t: Test, kills: number, args: readonly string[]): Promise<void> {
+const two = ['-workers', '2']
+const killsOfWorkers = Math.ceil(cycles / 5)
+
+t.test(`of two workers nothing is lost in ${killsOfWorkers} kills of both`, t => journey(t, killsOfWorkers, two))
+
+t.test(`nothing is lost in ${killsOfWorkers} kills of the supervisor, whose workers end with it`, t =>
+  journey(t, killsOfWorkers, two, broker => process.kill(broker.child.pid as number, 'SIGKILL')),
+)
+
+t.test(`nothing is lost in ${killsOfWorkers} kills of a worker, which is back within seconds`, async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const oracle = new Oracle()
+  const dataDir = tempDir(t)
+  const broker = await startBroker(t, { dataDir, args: two })
+  const killWorker = () => process.kill(workersOf(broker)[random.between(0, 1)] as number, 'SIGKILL')
+  for (let cycle = 1; cycle <= killsOfWorkers; cycle++) {
+    const instant = 1 + Math.floor(400 * random.fraction() ** 3)
+    const { surprises } = await writeUntilKilled(broker, oracle, idsOfWriters, instant, random, killWorker)
+    t.strictSame(surprises, [], `in cycle ${cycle}, SEED=${random.seed}`)
+    await whole(broker)
+    t.strictSame(await compare(broker, oracle, idsOfWriters.flat()), [], `after kill ${cycle}, SEED=${random.seed}`)
+  }
+  await broker.kill('SIGTERM')
+  t.strictSame(await indexesEqualRebuild(dataDir), [])
+})
+
+/** The process ids of a broker's workers. */
+function workersOf(broker: BrokerProcess): number[] {
+  const children = readFileSync(`/proc/${broker.child.pid}/task/${broker.child.pid}/children`, 'utf8')
+  return children.trim().split(' ').map(Number)
+}
+
+/** Resolves when all workers serve again. */
+async function whole(broker: BrokerProcess): Promise<void> {
+  const untilMs = performance.now() + 20_000
+  for (;;) {
+    const client = new HttpClient(broker.baseUrl)
+    const answer = await client.get('/health/ready').catch(() => undefined)
+    client.close()
+    if (answer?.status === 200 && workersOf(broker).length === 2) return
+    if (performance.now() > untilMs) throw new Error(`the broker is not whole again\n${broker.printed()}`)
+    await pause(20)
+  }
+}
+
+async function journey(t: Test, kills: number, args: readonly string[], kill = killAll): Promise<void> {
   const random = Random.fromEnvironment()
   t.comment(`SEED=${random.seed}`)
   const dataDir = tempDir(t)
   const oracle = new Oracle()
-  const ids = Array.from({ length: connections }, (_, c) =>
-    Array.from({ length: idsPerConnection }, (_, k) => `urn:crash:${c}:${k}`),
-  )
+  const ids = idsOfWriters
   let written = 0
   for (let cycle = 0; cycle <= kills; cycle++) {
     const broker = await startBroker(t, { dataDir, args })
@@ -52,7 +103,8 @@ async function journey(t: Test, kills: number, args: readonly string[]): Promise
     if (cycle === kills) break
     // Early deaths are the interesting ones (recovery of a recovery), long lives fill files: both shall occur often.
     const instant = Math.floor(400 * random.fraction() ** 3)
-    const done = await writeUntilKilled(broker, oracle, ids, instant, random)
+    const done = await writeUntilKilled(broker, oracle, ids, instant, random, kill)
+    await broker.exited
     written += done.acknowledged
     if (done.surprises.length > 0)
       return void t.strictSame(done.surprises, [], `in cycle ${cycle}, SEED=${random.seed}`)
@@ -68,14 +120,16 @@ async function writeUntilKilled(
   ids: readonly (readonly string[])[],
   instant: number,
   random: Random,
+  killNow: (broker: BrokerProcess) => void,
 ): Promise<{ acknowledged: number; surprises: string[] }> {
   const surprises: string[] = []
   const batches = await takesBatches(broker)
   let acknowledged = 0
   let killed = false
   const kill = () => {
+    if (killed) return
     killed = true
-    broker.signal('SIGKILL')
+    killNow(broker)
   }
   const writer = async (own: readonly string[]): Promise<void> => {
     const client = new HttpClient(broker.baseUrl)
@@ -88,6 +142,8 @@ async function writeUntilKilled(
           surprises.push(`the connection broke before the kill: ${write.method} ${write.path}\n${broker.printed()}`)
         break
       }
+      // Who still answers says so when it cannot ask the one that was killed.
+      if (killed && answer.status >= 500) break
       if (answer.status !== write.status) {
         surprises.push(`${write.method} ${write.path} ${JSON.stringify(write.body)}: ${answer.status} ${answer.text}`)
         break
@@ -102,7 +158,6 @@ async function writeUntilKilled(
   const writers = ids.map(writer)
   if (instant === 0) kill()
   await Promise.all(writers)
-  await broker.exited
   return { acknowledged, surprises }
 }
 
@@ -112,12 +167,18 @@ async function indexesEqualRebuild(dataDir: string): Promise<readonly string[]> 
   try {
     cpSync(dataDir, copy, { recursive: true })
     const directory = openDataDirectory(copy, { shards: 1, spread: 1 }, () => 'a directory that is there has its own')
-    const store = await openStore(directory, { durability: 'os', logger: { warn: () => {} } })
-    try {
-      return await compareIndexes(store)
-    } finally {
-      await store.close()
+    const { workers } = directory
+    const wrong: string[] = []
+    for (let worker = 0; worker < workers; worker++) {
+      const part = { worker, workers }
+      const store = await openStore(directory, { durability: 'os', logger: { warn: () => {} }, part })
+      try {
+        wrong.push(...(await compareIndexes(store)))
+      } finally {
+        await store.close()
+      }
     }
+    return wrong
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }

@@ -10,6 +10,7 @@ import { ShardMap } from '../../src/domain/scope.js'
 import { imageId } from '../../src/image.js'
 import type { ListKeys, ListRequest, ReadRequest, ShardReply, Standing, WriteRequest } from '../../src/messages.js'
 import type { HeadScan, Place } from '../../src/shard/places.js'
+import type { KeyHashes, KeyScan } from '../../src/shard/presence.js'
 import { type BuildScan, type ListScan, type Scanner, StepwiseScanner } from '../../src/shard/scans.js'
 import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
 import type { TableParts } from '../../src/shard/views/table.js'
@@ -49,6 +50,10 @@ class HoldableScanner implements Scanner {
 
   head(scan: HeadScan): Promise<readonly Place[]> {
     return this.inner.head(scan)
+  }
+
+  keys(scan: KeyScan): Promise<KeyHashes> {
+    return this.inner.keys(scan)
   }
 
   close(): Promise<void> {

@@ -3,7 +3,14 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { DataDirectoryError, openDataDirectory, recordStore } from '../../src/storage/data-directory.js'
+import {
+  assertUnchanged,
+  DataDirectoryError,
+  openDataDirectory,
+  recordBecoming,
+  recordStore,
+  recordWorkers,
+} from '../../src/storage/data-directory.js'
 
 const wanted = { shards: 256, spread: 16 }
 const id = () => '6f1f3b1e-0000-4000-8000-000000000001'
@@ -14,7 +21,7 @@ const never = () => {
 t.test('a new directory is created with its parents, for its owner only', async t => {
   const path = join(t.testdir(), 'var', 'lib', 'orrery')
   const directory = openDataDirectory(path, wanted, id)
-  t.same(directory, { path, storePath: join(path, 'store'), ...wanted, id: id() })
+  t.same(directory, { path, ...wanted, workers: 1, id: id() })
   t.equal(statSync(path).mode & 0o777, 0o700)
   t.equal(statSync(join(path, '..')).mode & 0o777, 0o700)
   t.same(readdirSync(path), ['orrery.json'])
@@ -38,6 +45,60 @@ t.test('the store that made the directory is remembered', async t => {
   })
 })
 
+const written = (path: string): unknown => JSON.parse(readFileSync(join(path, 'orrery.json'), 'utf8'))
+
+t.test('a file without a word on workers is for one', async t => {
+  const path = t.testdir()
+  file(path, '{"format":1,"shards":256,"spread":16,"id":"x"}')
+  t.equal(openDataDirectory(path, { ...wanted, workers: 3 }, never).workers, 1)
+})
+
+t.test('a directory for several workers has a format that older versions refuse', async t => {
+  const path = t.testdir()
+  t.equal(openDataDirectory(path, { ...wanted, workers: 3 }, id).workers, 3)
+  t.same(written(path), { format: 2, ...wanted, workers: 3, id: id() })
+  t.equal(openDataDirectory(path, wanted, never).workers, 3)
+})
+
+t.test('while it is divided anew a directory of one worker has that format, too', async t => {
+  const path = t.testdir()
+  const directory = recordStore(openDataDirectory(path, wanted, id), 'level')
+  const begun = recordBecoming(directory, 2)
+  t.same(written(path), { format: 2, ...wanted, workers: 1, becoming: 2, store: 'level', id: id() })
+  t.same(openDataDirectory(path, wanted, never), begun)
+  t.same(recordBecoming(begun, undefined), directory)
+  t.same(written(path), { format: 1, ...wanted, store: 'level', id: id() })
+})
+
+t.test('when it has been divided anew, what it was becoming is what it is', async t => {
+  const path = t.testdir()
+  const begun = recordBecoming(openDataDirectory(path, { ...wanted, workers: 3 }, id), 2)
+  recordWorkers(begun, 2)
+  t.same(openDataDirectory(path, wanted, never), { path, ...wanted, workers: 2, id: id() })
+  recordWorkers(recordBecoming(begun, 1), 1)
+  t.same(written(path), { format: 1, ...wanted, id: id() }, 'and older versions can read it when it is for one')
+})
+
+t.test('more workers than shards are refused, and nothing is created', async t => {
+  const path = t.testdir()
+  t.throws(() => openDataDirectory(path, { shards: 4, spread: 2, workers: 5 }, id), {
+    name: 'DataDirectoryError',
+    message: `data directory ${path} has 4 shards: choose at most 4 workers`,
+  })
+  t.same(readdirSync(path), [])
+})
+
+t.test('who read the directory before another process divided it anew, or began to, learns so', async t => {
+  const path = t.testdir()
+  const directory = openDataDirectory(path, wanted, id)
+  assertUnchanged(recordStore(directory, 'level'))
+  const begun = recordBecoming(directory, 2)
+  t.throws(() => assertUnchanged(directory), { name: 'DataDirectoryError', message: /changed by another process/ })
+  assertUnchanged(begun)
+  recordWorkers(begun, 2)
+  t.throws(() => assertUnchanged(begun), DataDirectoryError)
+})
+
 t.test('a fresh volume, or what a crash during creation leaves, is as good as empty', async t => {
   const path = t.testdir({ 'lost+found': {}, 'orrery.json.new': '{"form' })
   t.match(openDataDirectory(path, wanted, id), wanted)
@@ -51,7 +112,14 @@ const refusals: readonly (readonly [string, (path: string) => void, RegExp])[] =
     /holds "thesis.tex" but no orrery.json: choose/,
   ],
   ['a store whose file is lost', path => mkdirSync(join(path, 'store')), /holds "store" but no orrery.json: .*backup/],
-  ['a newer format', path => file(path, '{"format":2,"shards":{}}'), /has format 2 and this version reads format 1/],
+  [
+    'a newer format',
+    path => file(path, '{"format":3,"shards":{}}'),
+    /has format 3 and this version reads formats 1 to 2/,
+  ],
+  ['stores whose file is lost', path => mkdirSync(join(path, 'stores')), /holds "stores" but no orrery.json/],
+  ['no workers', path => file(path, '{"format":2,"shards":1,"spread":1,"id":"x","workers":0}'), /damaged/],
+  ['a half worker', path => file(path, '{"format":2,"shards":1,"spread":1,"id":"x","becoming":0.5}'), /damaged/],
   ['a file cut short', path => file(path, '{"format":1,"sha'), /damaged orrery.json/],
   ['a file that is not an object', path => file(path, 'null'), /damaged orrery.json/],
   ['shards that are no number', path => file(path, '{"format":1,"shards":"256","spread":16,"id":"x"}'), /damaged/],

@@ -2,12 +2,18 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
-import { type DataDirectory, openDataDirectory, type StoreKind } from '../../src/storage/data-directory.js'
-import { openStore } from '../../src/storage/open-store.js'
+import {
+  type DataDirectory,
+  openDataDirectory,
+  recordBecoming,
+  recordWorkers,
+  type StoreKind,
+} from '../../src/storage/data-directory.js'
+import { openStore, type StorePart, settleStore } from '../../src/storage/open-store.js'
 import { rocksMissing } from '../../src/storage/rocks-missing.js'
 
 const opened = (path: string): DataDirectory => openDataDirectory(path, { shards: 4, spread: 2 }, () => 'some-id')
@@ -15,12 +21,13 @@ const opened = (path: string): DataDirectory => openDataDirectory(path, { shards
 const missingHere = await rocksMissing()
 
 /** Opens with warnings collected; `missing` pretends that RocksDB is not available. */
-function opening(directory: DataDirectory, options: { store?: StoreKind; missing?: string } = {}) {
+function opening(directory: DataDirectory, options: { store?: StoreKind; missing?: string; part?: StorePart } = {}) {
   const warnings: string[] = []
   const store = openStore(directory, {
     durability: 'os',
     logger: { warn: message => warnings.push(message) },
     store: options.store,
+    part: options.part,
     rocksMissing: options.missing === undefined ? undefined : async () => options.missing,
   })
   return { store, warnings }
@@ -74,6 +81,48 @@ t.test('a directory made with one store is refused to the other', async t => {
     name: 'DataDirectoryError',
     message: /was made with the store level and cannot be opened with rocksdb/,
   })
+})
+
+t.test('of several workers each has a store of its own', async t => {
+  const path = t.testdir()
+  const fresh = openDataDirectory(path, { shards: 4, spread: 2, workers: 2 }, () => 'some-id')
+  const directory = await settleStore(fresh, { store: 'level' })
+  t.same(opened(path), directory, 'the choice is recorded before the workers open them')
+  const stores = [0, 1].map(worker => opening(directory, { part: { worker, workers: 2 } }).store)
+  for (const store of stores) await (await store).close()
+  t.same(readdirSync(join(path, 'stores', '2')), ['0', '1'])
+  t.notOk(existsSync(join(path, 'store')))
+})
+
+t.test(
+  'the store of a directory that is for another number of workers is refused, with the way to open it',
+  async t => {
+    const path = t.testdir()
+    const directory = recordWorkers(opened(path), 3)
+    await t.rejects(opening(directory, { store: 'level' }).store, {
+      name: 'DataDirectoryError',
+      message: `data directory ${path} is divided among 3 workers, not 1: start with -workers 3`,
+    })
+    t.same(readdirSync(path), ['orrery.json'])
+  },
+)
+
+t.test('the store of a directory that is being divided anew is refused, with both ways out', async t => {
+  const path = t.testdir()
+  const directory = recordBecoming(opened(path), 2)
+  for (const part of [undefined, { worker: 0, workers: 2 }])
+    await t.rejects(opening(directory, { store: 'level', ...(part && { part }) }).store, {
+      name: 'DataDirectoryError',
+      message: `data directory ${path} is being divided among 2 workers: start with -workers 2 to finish that, or with -workers 1 to give it up`,
+    })
+})
+
+t.test('a directory that was divided anew after it was read is refused, and its new stores are let go', async t => {
+  const path = t.testdir()
+  const before = await settleStore(opened(path), { store: 'level' })
+  recordBecoming(before, 2)
+  await t.rejects(opening(before).store, { name: 'DataDirectoryError', message: /changed by another process/ })
+  await (await opening(recordBecoming(opened(path), undefined)).store).close()
 })
 
 for (const store of ['rocksdb', 'level'] as const) {

@@ -17,12 +17,12 @@ const source = `
   const store = await attachRocksStore(workerData)
   const text = bytes => bytes === undefined ? null : Buffer.from(bytes).toString()
   let cursor
-  parentPort.on('message', async ({ get, getMany, open, next, withKeys }) => {
+  parentPort.on('message', async ({ get, getMany, open, next, parts }) => {
     if (get) parentPort.postMessage(text(store.get(Buffer.from(get))))
     else if (getMany) parentPort.postMessage(store.getMany(getMany.map(key => Buffer.from(key))).map(text))
     else if (open) {
       await cursor?.close()
-      cursor = store.cursor({ gte: Buffer.from(open[0]), lt: Buffer.from(open[1]) }, withKeys)
+      cursor = store.cursor({ gte: Buffer.from(open[0]), lt: Buffer.from(open[1]) }, parts)
       parentPort.postMessage('open')
     }
     else if (next)
@@ -89,7 +89,7 @@ function attachedTests(t: Test): void {
     t.strictSame(await attached.ask({ next: 2 }), ['a=1a', 'b=1b'])
     t.strictSame(await attached.ask({ next: 2 }), ['c=1c'])
     t.strictSame(await attached.ask({ next: 2 }), [])
-    await attached.ask({ open: ['b', 'c'], withKeys: false })
+    await attached.ask({ open: ['b', 'c'], parts: 'values' })
     t.strictSame(await attached.ask({ next: 1000 }), ['=2b', '=2bb'], 'keys are left out')
   })
 

@@ -53,7 +53,7 @@ export function fill(store: Store, shardMap: ShardMap, tenant: string, all: read
     const images = [...(rows.get(`${path} ${id}`) ?? []), image]
     rows.set(`${path} ${id}`, images)
     const record = { shard, tenant, path, id, type, before: undefined, attributes: [], image }
-    apply(record, entityKey(shard, tenant, path, id), encodeRow(images), batch, directory, attributes)
+    apply(record, entityKey(shard, tenant, path, id), encodeRow(images), batch, batch, directory, attributes)
   }
   directory.flush(batch)
   return new Promise((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))

@@ -27,6 +27,10 @@ export class FakeClock implements Clock {
     return this.#wallMs
   }
 
+  fineWallMs(): number {
+    return this.#wallMs
+  }
+
   monoMs(): number {
     return this.#monoMs
   }

@@ -27,13 +27,15 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The only files that import sideways, and the only ones of src/ that know cluster/. Nobody imports them but another of them. */
-const roots = new Set(['main', 'program', 'node', 'reader', 'supervisor'])
+const roots = new Set(['main', 'program', 'node', 'reader', 'supervisor', 'worker', 'worker-protocol', 'repartition'])
 
 /** Packages that only the files that fit may import; besides them, bench/ and test/ may. */
 const keepers: readonly { readonly package: string; readonly files: RegExp; readonly said: string }[] = [
   { package: 'uWebSockets.js', files: /^src\/http\/uws-front\.ts$/, said: 'src/http/uws-front.ts' },
   { package: '@nxtedition/rocksdb', files: /^src\/storage\/rocks-[^/]+\.ts$/, said: 'src/storage/rocks-*.ts' },
   { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
+  { package: '@grpc/grpc-js', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
+  { package: '@grpc/proto-loader', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
   { package: 'pino', files: /^src\/telemetry\//, said: 'src/telemetry/' },
 ]
 

@@ -96,6 +96,7 @@ export async function startLocalNode(
       idleTimeoutS: 0,
       bodyBytesMax: 1_048_576,
     },
+    workers: 1,
     tenants,
     store: { directory: tempDir(t), durability: 'os' },
     expiryIntervalMs,
@@ -111,7 +112,8 @@ export async function startLocalNode(
     ...surroundings,
   })
   t.teardown(async () => {
-    await node.stop()
+    await node.drain()
+    await node.close()
     for (const error of errors) t.fail(error)
   })
   return new LocalNode(node.port)

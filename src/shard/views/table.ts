@@ -7,7 +7,7 @@
 //
 // A table knows no ids: the type index has them, by stamp and shard, and only a page needs them.
 
-import type { Entity } from '../../domain/entity.js'
+import type { Content } from '../../domain/entity.js'
 import { locationOf } from '../../domain/geo.js'
 import type { Geometry } from '../../domain/location.js'
 import { type Target, targetOf } from '../../domain/query.js'
@@ -233,7 +233,7 @@ export class Table {
 const deadMin = 1024
 
 /** What a table of the layout takes of an entity that lives in the service path. */
-export function cellsOf({ columns, places }: Layout, entity: Entity, servicePath: string): Cells {
+export function cellsOf({ columns, places }: Layout, entity: Content, servicePath: string): Cells {
   return {
     targets: columns.map(({ path }) => targetOf(path, entity, servicePath)),
     geometry: places ? locationOf(entity) : undefined,

@@ -1,0 +1,83 @@
+// Every knob of the library, with what it costs, and the limits of the protocol, which are the same on all nodes.
+
+import assert from 'node:assert/strict'
+
+/** Both sides of a stream say it in their first frame and must agree. */
+export const protocolVersion = 1
+
+const mib = 1024 * 1024
+
+/** Asks in one frame: enough to make the cost of a frame small, few enough that the first ones need not wait for the last. */
+export const asksPerFrameMax = 64
+
+/** Answers in one frame. */
+export const answersPerFrameMax = 256
+
+/** A frame takes no further ask, and no further answer, when it has so many bytes of them. Also the longest part of a reply. */
+export const frameBytesMax = mib / 4
+
+/** Bytes of a request. It goes in one piece, so that everything behind it waits as long as that takes. */
+export const requestBytesMax = 32 * mib
+
+/** Bytes of a reply. It goes in parts between the others: a page of a thousand entities of 30 KB passes. */
+export const replyBytesMax = 64 * mib
+
+/** Bytes of a message on the wire: a frame with asks up to the limit and one of the largest after them, and as many answers. */
+export const messageBytesMax = requestBytesMax + 4 * frameBytesMax + 64 * 1024
+
+export interface AskOptions {
+  /** How long a node waits for another one's reply. Keep it below the client's own timeout. */
+  readonly askDeadlineMs: number
+  /** Asks to one node that have no outcome yet; also those of one node that run here or whose answers wait. More costs memory on both. */
+  readonly inFlightMax: number
+  /** Bytes of their requests. */
+  readonly inFlightBytesMax: number
+  /** Bytes of replies to one node that may wait to be sent. */
+  readonly answersBytesMax: number
+  /** How often each side of a stream asks the other for a sign of life. */
+  readonly pingMs: number
+  /** A node not heard of for so long counts as down: a few `pingMs`, so that one late frame means nothing. */
+  readonly silentMs: number
+  /** A stream that is silent for so long is given up for a new one. */
+  readonly abandonMs: number
+  /** Pause before a lost stream is dialed again: doubled with every failure, from the first to the second. */
+  readonly redialMsMin: number
+  readonly redialMsMax: number
+  /** Spreads redials: a number from 0 up to but without 1. */
+  readonly chance: () => number
+}
+
+export const askOptionsDefault: AskOptions = {
+  askDeadlineMs: 2000,
+  inFlightMax: 10_000,
+  inFlightBytesMax: 64 * mib,
+  answersBytesMax: 128 * mib,
+  pingMs: 250,
+  silentMs: 1000,
+  abandonMs: 5000,
+  redialMsMin: 50,
+  redialMsMax: 1000,
+  chance: Math.random,
+}
+
+/** Defaults for what is not given; asserts that the whole makes sense. */
+export function completeOptions(given: Partial<AskOptions>): AskOptions {
+  const options = { ...askOptionsDefault, ...given }
+  assert(options.askDeadlineMs >= 1, 'askDeadlineMs is too short')
+  assert(options.inFlightMax >= 1, 'inFlightMax is too small')
+  assert(options.inFlightBytesMax >= requestBytesMax, 'inFlightBytesMax has no room for one request')
+  assert(options.answersBytesMax >= replyBytesMax, 'answersBytesMax has no room for one reply')
+  assert(options.pingMs >= 1 && options.silentMs >= 2 * options.pingMs, 'silentMs has no room for two pings')
+  assert(options.abandonMs >= options.silentMs, 'abandonMs is shorter than silentMs')
+  assert(
+    options.redialMsMin >= 1 && options.redialMsMax >= options.redialMsMin,
+    'redialMsMax is shorter than redialMsMin',
+  )
+  return Object.freeze(options)
+}
+
+/** How long to wait before the next dial, when `failures` have failed in a row: never less than half of what is due, so that nobody hurries. */
+export function redialMs(failures: number, options: AskOptions): number {
+  const dueMs = Math.min(options.redialMsMin * 2 ** Math.min(failures, 30), options.redialMsMax)
+  return dueMs * (0.5 + options.chance() / 2)
+}

@@ -1,0 +1,71 @@
+// What the cluster library needs of the world, and what it calls the things it carries.
+//
+// It knows nodes, shards and bytes. Whoever hands these in lives elsewhere: the host and the clock in the broker, the transport in
+// grpc-transport.ts, and in tests on a simulated network.
+
+/** A node as others find it. `address` is `unix:/path` or `host:port`. */
+export interface Peer {
+  readonly name: string
+  readonly address: string
+}
+
+/** Where asks of other nodes end up. */
+export interface AskHost {
+  /** Takes an ask's request and replies exactly once, now or later. Both buffers may be parts of larger ones. Must not throw. */
+  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void): void
+}
+
+/** Time. `monoMs` must go on while the process is stopped: the promise of deadlines rests on it (README.md). */
+export interface ClusterClock {
+  /** Milliseconds that only grow. */
+  monoMs(): number
+  /** Calls `run` once after `delayMs`; the function returned takes the call back. */
+  after(delayMs: number, run: () => void): () => void
+  /** Calls `run` once, when the event loop has taken what is ready now. */
+  endOfTick(run: () => void): void
+}
+
+/** What has become of an ask. */
+export type Outcome =
+  | { readonly kind: 'reply'; readonly reply: Buffer }
+  /** Certain: nothing has happened and nothing will. */
+  | { readonly kind: 'unavailable'; readonly reason: string }
+  /** It was sent, and no answer came in time. */
+  | { readonly kind: 'unknown'; readonly reason: string }
+
+export type OnOutcome = (outcome: Outcome) => void
+
+/** One open stream to another process: messages arrive whole and in order, or not at all. */
+export interface Stream {
+  /** Hands a message over. False: it was taken, and the next should wait for `onDrain`. */
+  send(message: Buffer): boolean
+  /**
+   * Ends the stream; what was handed over still leaves. With a reason it is torn down instead, and the other side is told the reason
+   * if it can be. The listener is told nothing any more.
+   */
+  close(reason?: string): void
+}
+
+/** Told what happens on a stream, until it is closed. Never called before `dial` or `onStream` has returned. */
+export interface StreamListener {
+  onMessage(message: Buffer): void
+  /** After a `send` that was false. */
+  onDrain(): void
+  /** The stream has ended, and not by our `close`. */
+  onClosed(reason: string): void
+}
+
+/** How streams come about. */
+export interface Transport {
+  /** Takes in streams at an address. Fails with a sentence for the operator when the address cannot be had. */
+  listen(address: string, onStream: (stream: Stream) => StreamListener): Promise<Listening>
+  /** Opens a stream; messages may be sent at once. Where nobody listens, `onClosed` tells. */
+  dial(address: string, listener: StreamListener): Stream
+}
+
+export interface Listening {
+  /** Where it really listens: a port 0 has become one. */
+  readonly address: string
+  /** Takes in no more, ends what is open, and resolves when the address is free again. */
+  close(): Promise<void>
+}

@@ -1,0 +1,61 @@
+// URLs of those who receive notifications (subscriptions.md §1.7).
+//
+//   http://host:port/path      scheme and host are needed; a host is a DNS name, an IPv4 address or an IPv6 address in brackets
+//
+// Read here and not by a general URL parser, which would take, repair or rewrite what the interface refuses: a user name, a missing
+// host, an empty port. A query stays part of the path.
+//
+// Not here: the general forbidden characters, which have a text of their own; macros (whoever fills them in reads the outcome here).
+
+export interface ReceiverUrl {
+  readonly scheme: 'http' | 'https' | 'mqtt'
+  /** An IPv6 address keeps its brackets. */
+  readonly host: string
+  readonly port: number
+  /** `/` when the URL has none. */
+  readonly path: string
+}
+
+/** Where no port is given. 1883 for MQTT is ours: the reference takes 80, where no MQTT broker listens (§1.7, item 4). */
+const defaultPorts = { http: 80, https: 443, mqtt: 1883 } as const
+
+const portMax = 65_535
+
+// The path: anything but blanks and control characters, which would end the request line or begin another one.
+const syntax =
+  /^(https?|mqtt):\/\/([A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?(\/[^\s\p{Cc}]*)?$/u
+
+/** The parts of a URL; undefined when it is not valid (subscriptions.md §1.7). */
+export function parseReceiverUrl(text: string): ReceiverUrl | undefined {
+  const match = syntax.exec(text)
+  if (!match) return undefined
+  const scheme = match[1] as ReceiverUrl['scheme']
+  const host = match[2] as string
+  const port = match[3] === undefined ? defaultPorts[scheme] : Number(match[3])
+  if (port < 1 || port > portMax || !isHost(host)) return undefined
+  return { scheme, host, port, path: match[4] ?? '/' }
+}
+
+// What looks like an address must be one: others read `1.2.3` and `127.0.0.010` each in their own way, or fail.
+function isHost(host: string): boolean {
+  if (host.startsWith('[')) return isIpv6(host.slice(1, -1))
+  return !endsInNumber.test(host) || ipv4.test(host)
+}
+
+const endsInNumber = /(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$/
+const ipv4 = /^(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}$/
+const hexGroup = /^[0-9A-Fa-f]{1,4}$/
+
+function isIpv6(text: string): boolean {
+  const halves = text.split('::')
+  const groups = halves.flatMap(half => (half === '' ? [] : half.split(':')))
+  const tail = text.slice(text.lastIndexOf(':') + 1)
+  const hasTail = tail.includes('.')
+  if (hasTail && !ipv4.test(tail)) return false
+  const hex = hasTail ? groups.slice(0, -1) : groups
+  // The IPv4 address at the end stands for two groups, `::` for one at least.
+  const count = hex.length + (hasTail ? 2 : 0)
+  return (
+    hex.every(group => hexGroup.test(group)) && (halves.length === 1 ? count === 8 : halves.length === 2 && count < 8)
+  )
+}

@@ -1,0 +1,238 @@
+// Subscriptions as JSON text: as they are shown (subscriptions.md §4), and as they are stored.
+//
+// What is shown has the key order of §4, is put together piece by piece like entities are (representation.ts), and never holds a password.
+// What is stored holds all of a subscription, its password included, with the texts of its expression in place of what was compiled.
+// It is also what travels to other processes. Who decodes trusts: the text was written by `encodeSubscription`, perhaps by an older release, which
+// the version in front tells.
+//
+// Not here: JSON of clients (subscription-parser.ts).
+
+import { renderDateTime } from './date-time.js'
+import { parseGeoQuery } from './geo-query.js'
+import { type Json, renderJson } from './json.js'
+import { parseQuery } from './query-parser.js'
+import type { Result } from './refusal.js'
+import {
+  type Condition,
+  type CustomBody,
+  type EntityPatch,
+  type Expression,
+  type ExpressionSource,
+  type NamedText,
+  type NotificationSettings,
+  noProgress,
+  type Subscription,
+  type SubscriptionProgress,
+  type Transport,
+} from './subscription.js'
+import { shownStatus } from './subscription-status.js'
+
+/** What stands in place of a password (subscriptions.md §4.1). */
+const mask = '*****'
+
+/** A member of an object: its name and its JSON; undefined: left out. */
+type Member = readonly [name: string, json: string | undefined]
+
+const object = (members: readonly Member[]): string =>
+  `{${members
+    .filter(([, json]) => json !== undefined)
+    .map(([name, json]) => `${JSON.stringify(name)}:${json}`)
+    .join(',')}}`
+
+const text = (value: string): string => JSON.stringify(value)
+const optionalText = (value: string | undefined): string | undefined =>
+  value === undefined || value === '' ? undefined : JSON.stringify(value)
+const positive = (value: number | undefined): string | undefined =>
+  value !== undefined && value > 0 ? renderJson(value) : undefined
+const names = (list: readonly Json[]): string => JSON.stringify(list)
+
+/** A subscription as `GET` shows it (subscriptions.md §4); `progress` is that of all processes together. */
+export function renderSubscription(subscription: Subscription, progress: SubscriptionProgress, nowMs: number): string {
+  const { id, description, expiresMs, throttlingSeconds } = subscription
+  return object([
+    ['id', text(id)],
+    ['description', optionalText(description)],
+    ['expires', expiresMs === undefined ? undefined : text(renderDateTime(expiresMs))],
+    ['status', text(shownStatus(subscription, progress, nowMs))],
+    ['subject', renderSubject(subscription)],
+    ['notification', renderNotification(subscription.notification, progress)],
+    ['throttling', positive(throttlingSeconds)],
+  ])
+}
+
+function renderSubject({ entities, condition }: Subscription): string {
+  const items = entities.map(({ id, idPattern, type, typePattern }) =>
+    JSON.stringify({ id, idPattern, type, typePattern }),
+  )
+  return object([
+    ['entities', `[${items.join(',')}]`],
+    ['condition', renderCondition(condition)],
+  ])
+}
+
+function renderCondition({ attrs, expression, alterationTypes, notifyOnMetadataChange }: Condition): string {
+  const { q, mq, geometry, coords, georel } = expression.source
+  const source = JSON.stringify({ q, mq, geometry, coords, georel })
+  return object([
+    ['attrs', names(attrs)],
+    ['expression', source === '{}' ? undefined : source],
+    ['alterationTypes', alterationTypes.length === 0 ? undefined : names(alterationTypes)],
+    ['notifyOnMetadataChange', String(notifyOnMetadataChange)],
+  ])
+}
+
+function renderNotification(settings: NotificationSettings, progress: SubscriptionProgress): string {
+  const { transport, attrs, exceptAttrs, metadata, attrsFormat, maxFailsLimit } = settings
+  const { lastSuccessMs, lastSuccessCode, lastFailureMs, lastFailureReason } = progress
+  // Of MQTT neither is shown, even if they are left from an HTTP transport that was there before (subscriptions.md §5.3).
+  const isHttp = transport.kind === 'http' || transport.kind === 'httpCustom'
+  return object([
+    ['timesSent', positive(progress.timesSent)],
+    ['lastNotification', renderTime(progress.lastNotificationMs)],
+    exceptAttrs.length > 0 ? ['exceptAttrs', names(exceptAttrs)] : ['attrs', names(attrs)],
+    ['onlyChangedAttrs', String(settings.onlyChangedAttrs)],
+    ['attrsFormat', text(attrsFormat)],
+    [transport.kind, renderTransport(transport)],
+    ['metadata', metadata.length === 0 ? undefined : names(metadata)],
+    ['lastFailure', renderTime(lastFailureMs)],
+    ['lastFailureReason', isHttp ? optionalText(lastFailureReason) : undefined],
+    ['lastSuccess', renderTime(lastSuccessMs)],
+    ['lastSuccessCode', isHttp ? positive(lastSuccessCode) : undefined],
+    ['maxFailsLimit', positive(maxFailsLimit)],
+    ['failsCounter', positive(progress.failsCounter)],
+    ['covered', String(settings.covered)],
+  ])
+}
+
+const secondMs = 1000
+
+/** Times of notifications are shown in whole seconds (subscriptions.md §4.1). */
+function renderTime(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : text(renderDateTime(Math.floor(ms / secondMs) * secondMs))
+}
+
+function renderTransport(transport: Transport): string {
+  switch (transport.kind) {
+    case 'http':
+      return object(httpMembers(transport))
+    case 'httpCustom':
+      return object([
+        ...httpMembers(transport),
+        ...bodyMembers(transport.body),
+        ['method', optionalText(transport.method)],
+        ['qs', renderNamedTexts(transport.qs)],
+        ['headers', renderNamedTexts(transport.headers)],
+      ])
+    case 'mqtt':
+      return object(mqttMembers(transport))
+    case 'mqttCustom':
+      return object([...mqttMembers(transport), ...bodyMembers(transport.body)])
+  }
+}
+
+function httpMembers({ url, timeoutMs }: Extract<Transport, { kind: 'http' | 'httpCustom' }>): Member[] {
+  return [
+    ['url', text(url)],
+    ['timeout', positive(timeoutMs)],
+  ]
+}
+
+function mqttMembers(transport: Extract<Transport, { kind: 'mqtt' | 'mqttCustom' }>): Member[] {
+  const { url, topic, qos, retain, login } = transport
+  return [
+    ['url', text(url)],
+    ['topic', text(topic)],
+    ['qos', String(qos)],
+    ['retain', String(retain)],
+    ['user', login && text(login.user)],
+    ['passwd', login && text(mask)],
+  ]
+}
+
+function bodyMembers(body: CustomBody | undefined): Member[] {
+  switch (body?.kind) {
+    case undefined:
+      return []
+    case 'payload':
+      return [['payload', JSON.stringify(body.text)]]
+    case 'json':
+      return [['json', renderJson(body.template)]]
+    case 'ngsi':
+      return [['ngsi', renderPatch(body.patch)]]
+  }
+}
+
+function renderPatch({ id, type, attributes }: EntityPatch): string {
+  return object([
+    ['id', optionalText(id)],
+    ['type', optionalText(type)],
+    ...attributes.map(
+      ([name, attribute]): Member => [
+        name,
+        object([
+          ['type', text(attribute.type)],
+          ['value', renderJson(attribute.value)],
+        ]),
+      ],
+    ),
+  ])
+}
+
+const renderNamedTexts = (named: readonly NamedText[]): string | undefined =>
+  named.length === 0 ? undefined : object(named.map(([name, value]): Member => [name, text(value)]))
+
+/** Of the stored form; a new one is needed when an older text would be misread. */
+const version = 1
+
+interface Stored extends Omit<Subscription, 'condition'> {
+  readonly version: number
+  readonly condition: Omit<Condition, 'expression'> & { readonly expression: ExpressionSource }
+}
+
+/** The text under which a subscription is stored, and sent to other processes. It holds the password. */
+export function encodeSubscription(subscription: Subscription): string {
+  const { condition } = subscription
+  const stored: Stored = {
+    version,
+    ...subscription,
+    condition: { ...condition, expression: condition.expression.source },
+  }
+  return JSON.stringify(stored)
+}
+
+/** The subscription of a text that `encodeSubscription` wrote. */
+export function decodeSubscription(stored: string): Subscription {
+  const { version: found, ...subscription } = JSON.parse(stored) as Stored
+  checkVersion('subscription', found)
+  const { condition } = subscription
+  return { ...subscription, condition: { ...condition, expression: recompiled(condition.expression) } }
+}
+
+function recompiled(source: ExpressionSource): Expression {
+  const { q, mq, geometry, coords, georel } = source
+  return {
+    source,
+    q: q === undefined ? undefined : trusted(parseQuery(q, 'q')),
+    mq: mq === undefined ? undefined : trusted(parseQuery(mq, 'mq')),
+    geo: trusted(parseGeoQuery({ geometry, coords, georel }, 'payload')),
+  }
+}
+
+function trusted<T>(result: Result<T>): T {
+  if (result.ok) return result.value
+  throw new Error(`a stored expression is not valid: ${result.refusal.description}`)
+}
+
+function checkVersion(what: string, found: number): void {
+  if (found !== version) throw new Error(`a stored ${what} has version ${found}, this release reads ${version}`)
+}
+
+/** The text under which one process stores its part of a progress. */
+export const encodeProgress = (progress: SubscriptionProgress): string => JSON.stringify({ version, ...progress })
+
+/** The progress of a text that `encodeProgress` wrote. */
+export function decodeProgress(stored: string): SubscriptionProgress {
+  const { version: found, ...progress } = JSON.parse(stored) as SubscriptionProgress & { readonly version: number }
+  checkVersion('progress', found)
+  return { ...noProgress, ...progress }
+}

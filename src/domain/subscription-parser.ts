@@ -1,0 +1,407 @@
+// The bodies of POST and PATCH on subscriptions, read and refused (subscriptions.md §1-§3).
+//
+// Both bodies are read by one function into blocks: what a POST needs and a PATCH replaces as a whole. The first mistake is told, in the
+// order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown fields are passed over wherever they
+// stand; what is read-only is an unknown field here.
+//
+// A key that stands twice is refused wherever it stands: the interface says nothing of it, and one of two contradicting wishes
+// would be lost without a word.
+//
+// Not here: transports (transport-parser.ts), checks of headers and ids (subscription.ts), the JSON of an answer (subscription-json.ts).
+
+import { parseDateTime } from './date-time.js'
+import type { Payload } from './entity.js'
+import { parseGeoQuery } from './geo-query.js'
+import { hasIdentifierCharacters } from './identifier.js'
+import { hasForbiddenCharacters, isArray, isInteger, isObject, type Json, type JsonObject } from './json.js'
+import { descriptionLengthMax, identifierLengthMax, selectionPatternsMax, selectionStepsMax } from './limits.js'
+import { compilePattern, type Pattern } from './pattern.js'
+import { parseQuery, type Query } from './query-parser.js'
+import { accepted, done, type Refusal, type Result, refusals, refused } from './refusal.js'
+import type {
+  AlterationType,
+  AttrsFormat,
+  Condition,
+  Expression,
+  NotificationSettings,
+  SubjectEntity,
+  Subscription,
+  SubscriptionStatus,
+} from './subscription.js'
+import { parseTransport } from './transport-parser.js'
+
+/** What a new subscription has that its body does not tell. */
+export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>
+
+/** The subscription of a POST body (subscriptions.md §2.2), or the first thing that is wrong with it (§3). */
+export function parseSubscription(payload: Payload, head: SubscriptionHead): Result<Subscription> {
+  const blocks = parseBlocks(payload, true)
+  if (!blocks.ok) return blocks
+  const { description = '', expiry, status = 'active', throttlingSeconds = 0 } = blocks.value
+  const { entities, condition = noCondition } = blocks.value.subject as SubjectBlock
+  const { onlyChangedAttrs = false, covered = false, ...settings } = blocks.value.notification as NotificationBlock
+  return accepted({
+    ...head,
+    description,
+    status,
+    statusRevision: 1,
+    expiresMs: expiry?.ms,
+    throttlingSeconds,
+    entities,
+    condition,
+    notification: { ...settings, onlyChangedAttrs, covered },
+  })
+}
+
+/**
+ * The subscription after a PATCH (subscriptions.md §2.3), or the first thing that is wrong with the body (§3). The path is always
+ * that of the request, even when it names none.
+ */
+export function patchSubscription(existing: Subscription, payload: Payload, servicePath: string): Result<Subscription> {
+  const blocks = parseBlocks(payload, false)
+  if (!blocks.ok) return blocks
+  const { description, subject, notification, expiry, status, throttlingSeconds } = blocks.value
+  return accepted({
+    ...existing,
+    servicePath,
+    description: description ?? existing.description,
+    status: status ?? existing.status,
+    statusRevision: existing.statusRevision + (status === undefined ? 0 : 1),
+    expiresMs: expiry ? expiry.ms : existing.expiresMs,
+    throttlingSeconds: throttlingSeconds ?? existing.throttlingSeconds,
+    ...(subject && replaceSubject(existing, subject)),
+    ...(notification && { notification: replaceNotification(existing, notification) }),
+  })
+}
+
+/**
+ * A flag of metadata changes is part of the condition: a condition without one has the default. Only where there is no condition at all,
+ * it is kept (§2.3; a test of the reference shows the first half, its table tells the second).
+ */
+function replaceSubject(existing: Subscription, { entities, condition }: SubjectBlock): Partial<Subscription> {
+  return {
+    entities,
+    condition: condition ?? { ...noCondition, notifyOnMetadataChange: existing.condition.notifyOnMetadataChange },
+  }
+}
+
+function replaceNotification({ notification: before }: Subscription, block: NotificationBlock): NotificationSettings {
+  const { onlyChangedAttrs = before.onlyChangedAttrs, covered = before.covered } = block
+  return { ...block, onlyChangedAttrs, covered }
+}
+
+/** What a body gives; undefined: nothing. */
+interface Blocks {
+  readonly description: string | undefined
+  readonly subject: SubjectBlock | undefined
+  readonly notification: NotificationBlock | undefined
+  readonly expiry: { readonly ms: number | undefined } | undefined
+  readonly status: SubscriptionStatus | undefined
+  readonly throttlingSeconds: number | undefined
+}
+
+interface SubjectBlock {
+  readonly entities: readonly SubjectEntity[]
+  readonly condition: Condition | undefined
+}
+
+interface NotificationBlock extends Omit<NotificationSettings, 'onlyChangedAttrs' | 'covered'> {
+  readonly onlyChangedAttrs: boolean | undefined
+  readonly covered: boolean | undefined
+}
+
+function parseBlocks(payload: Payload, isComplete: boolean): Result<Blocks> {
+  const json = payload.value
+  if (!isObject(json)) return refused(refusals.notJson)
+  const duplicate = refuseDuplicates(payload)
+  if (duplicate) return refused(duplicate)
+  if (Object.keys(json).length === 0) return refused(refusals.emptyPayload)
+  const description = parseDescription(json.description)
+  if (!description.ok) return description
+  if (isComplete && json.subject === undefined) return refused(refusals.noSubject)
+  const subject = parseSubject(json.subject)
+  if (!subject.ok) return subject
+  if (isComplete && json.notification === undefined) return refused(refusals.noNotification)
+  const notification = parseNotification(json.notification, payload.deep)
+  if (!notification.ok) return notification
+  const expiry = parseExpiry(json.expires)
+  if (!expiry.ok) return expiry
+  const status = parseStatus(json.status)
+  if (!status.ok) return status
+  const throttling = parseThrottling(json.throttling)
+  if (!throttling.ok) return throttling
+  return accepted({
+    description: description.value,
+    subject: subject.value,
+    notification: notification.value,
+    expiry: expiry.value,
+    status: status.value,
+    throttlingSeconds: throttling.value,
+  })
+}
+
+function refuseDuplicates({ duplicates }: Payload): Refusal | undefined {
+  const found = duplicates[0]
+  if (!found) return undefined
+  const above = found.slice(0, -1).map(step => `${step}/`)
+  return refusals.keyTwice(String(found.at(-1)), `/${above.join('')}`)
+}
+
+// Fields of the top level (§3.2). Each is undefined when it is not there.
+
+function parseDescription(json: Json | undefined): Result<string | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('description'))
+  // A character beyond the basic plane has a length of two.
+  if (json.length > descriptionLengthMax && [...json].length > descriptionLengthMax)
+    return refused(refusals.descriptionTooLong)
+  return hasForbiddenCharacters(json) ? refused(refusals.charactersIn('description')) : accepted(json)
+}
+
+function parseExpiry(json: Json | undefined): Result<Blocks['expiry']> {
+  if (json === undefined) return accepted(undefined)
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('expires'))
+  if (json === '') return accepted({ ms: undefined })
+  const ms = parseDateTime(json)
+  return ms === undefined ? refused(refusals.expires) : accepted({ ms })
+}
+
+const statuses: ReadonlySet<string> = new Set<SubscriptionStatus>(['active', 'inactive', 'oneshot'])
+
+function parseStatus(json: Json | undefined): Result<SubscriptionStatus | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('status'))
+  return statuses.has(json) ? accepted(json as SubscriptionStatus) : refused(refusals.status)
+}
+
+function parseThrottling(json: Json | undefined): Result<number | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isInteger(json)) return refused(refusals.fieldNotInteger('throttling'))
+  return accepted(Math.max(json, 0))
+}
+
+// Subject (§3.3)
+
+function parseSubject(json: Json | undefined): Result<SubjectBlock | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('subject'))
+  const entities = parseEntities(json.entities)
+  if (!entities.ok) return entities
+  const condition = parseCondition(json.condition)
+  return condition.ok ? accepted({ entities: entities.value, condition: condition.value }) : condition
+}
+
+function parseEntities(json: Json | undefined): Result<readonly SubjectEntity[]> {
+  if (json === undefined) return refused(refusals.noSubjectEntities)
+  if (!isArray(json)) return refused(refusals.subjectEntitiesNotArray)
+  if (json.length === 0) return refused(refusals.fieldEmpty('subject entities'))
+  const patterns = new PatternBudget()
+  const entities = new Map<string, SubjectEntity>()
+  for (const item of json) {
+    const entity = parseEntity(item, patterns)
+    if (!entity.ok) return entity
+    const { id, idPattern, type, typePattern } = entity.value
+    entities.set(JSON.stringify([id, idPattern, type, typePattern]), entity.value)
+  }
+  return accepted([...entities.values()])
+}
+
+/** The regular expressions of a subject, which together are as limited as those of a query: any change may be tried on all of them. */
+class PatternBudget {
+  private count = 0
+  private steps = 0
+
+  spend(pattern: Pattern): Refusal | undefined {
+    if (++this.count > selectionPatternsMax) return refusals.selectionPatternsTooMany(selectionPatternsMax)
+    this.steps += pattern.steps
+    return this.steps > selectionStepsMax ? refusals.selectionPatternsTooLarge(selectionStepsMax) : undefined
+  }
+}
+
+function parseEntity(json: Json, patterns: PatternBudget): Result<SubjectEntity> {
+  if (!isObject(json)) return refused(refusals.fieldNotObject('/entities/ vector item'))
+  const { id, idPattern, type, typePattern } = json
+  if (id === undefined && idPattern === undefined) return refused(refusals.subjectEntityWithoutId)
+  if (id !== undefined && idPattern !== undefined) return refused(refusals.subjectEntityBothIds)
+  if (type !== undefined && typePattern !== undefined) return refused(refusals.subjectEntityBothTypes)
+  const checkedId = id === undefined ? checkPattern('idPattern', idPattern as Json, patterns) : checkId(id)
+  if (!checkedId.ok) return checkedId
+  if (type !== undefined) {
+    const checked = checkType(type)
+    if (!checked.ok) return checked
+  } else if (typePattern !== undefined) {
+    const checked = checkPattern('typePattern', typePattern, patterns)
+    if (!checked.ok) return checked
+  }
+  const given = Object.entries({ id, idPattern, type, typePattern }).filter(([, text]) => text !== undefined)
+  return accepted(Object.fromEntries(given) as SubjectEntity)
+}
+
+function checkId(json: Json): Result<undefined> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('/entities/ vector item /id/'))
+  if (json === '') return refused(refusals.fieldEmpty('/entities/ element id'))
+  return checkIdentifierOf('id', json)
+}
+
+function checkType(json: Json): Result<undefined> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('/entities/ vector item type'))
+  if (json === '') return refused(refusals.identifierTooShort('entity type'))
+  return checkIdentifierOf('type', json)
+}
+
+function checkIdentifierOf(field: 'id' | 'type', text: string): Result<undefined> {
+  if (!hasIdentifierCharacters(text)) return refused(refusals.charactersIn(`/entities/ vector item /${field}/`))
+  return text.length > identifierLengthMax ? refused(refusals.subjectEntityTooLong(field)) : done
+}
+
+function checkPattern(field: 'idPattern' | 'typePattern', json: Json, patterns: PatternBudget): Result<undefined> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString(`/entities/ vector item /${field}/`))
+  if (json === '') return refused(refusals.fieldEmpty(`/entities/ vector item /${field}/`))
+  const pattern = compilePattern(json)
+  if (!pattern) return refused(refusals[field])
+  const refusal = patterns.spend(pattern)
+  return refusal ? refused(refusal) : done
+}
+
+// Condition (§3.5)
+
+const noExpression: Expression = { source: {}, q: undefined, mq: undefined, geo: undefined }
+
+const noCondition: Condition = {
+  attrs: [],
+  expression: noExpression,
+  alterationTypes: [],
+  notifyOnMetadataChange: true,
+}
+
+function parseCondition(json: Json | undefined): Result<Condition | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('condition'))
+  if (Object.keys(json).length === 0) return refused(refusals.fieldEmpty('condition'))
+  const attrs = parseNames(json, 'attrs')
+  if (!attrs.ok) return attrs
+  const expression = parseExpression(json.expression)
+  if (!expression.ok) return expression
+  const types = parseNames(json, 'alterationTypes')
+  if (!types.ok) return types
+  const unknown = types.value.find(name => !alterationTypes.has(name))
+  if (unknown !== undefined) return refused(refusals.alterationType(unknown))
+  const flag = parseFlag(json, 'notifyOnMetadataChange')
+  if (!flag.ok) return flag
+  return accepted({
+    attrs: attrs.value,
+    expression: expression.value,
+    alterationTypes: types.value as readonly AlterationType[],
+    notifyOnMetadataChange: flag.value ?? true,
+  })
+}
+
+const alterationTypes: ReadonlySet<string> = new Set<AlterationType>([
+  'entityCreate',
+  'entityChange',
+  'entityUpdate',
+  'entityDelete',
+])
+
+/** A list of names (§3.4); empty when it is not there. */
+function parseNames(parent: JsonObject, field: string): Result<readonly string[]> {
+  const json = parent[field]
+  if (json === undefined) return accepted([])
+  if (!isArray(json)) return refused(refusals.listNotArray(field))
+  const names = new Set<string>()
+  for (const name of json) {
+    if (typeof name !== 'string') return refused(refusals.nameNotString(field))
+    if (names.has(name)) return refused(refusals.nameTwice(name))
+    if (!hasIdentifierCharacters(name)) return refused(refusals.charactersIn('attribute name'))
+    if (name === '') return refused(refusals.nameEmpty(field))
+    names.add(name)
+  }
+  return accepted([...names])
+}
+
+function parseFlag(parent: JsonObject, field: string): Result<boolean | undefined> {
+  const flag = parent[field]
+  return flag === undefined || typeof flag === 'boolean' ? accepted(flag) : refused(refusals.fieldNotBoolean(field))
+}
+
+const expressionFields = ['q', 'mq', 'geometry', 'coords', 'georel'] as const
+
+function parseExpression(json: Json | undefined): Result<Expression> {
+  if (json === undefined) return accepted(noExpression)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('expression'))
+  if (Object.keys(json).length === 0) return refused(refusals.fieldEmpty('expression'))
+  const source: Record<string, string> = {}
+  const filters: { q?: Query; mq?: Query } = {}
+  for (const name of expressionFields) {
+    const text = json[name]
+    if (text === undefined) continue
+    if (typeof text !== 'string') return refused(refusals.fieldNotString(name))
+    if (text === '') return refused(refusals.fieldEmpty(name))
+    source[name] = text
+    if (name !== 'q' && name !== 'mq') continue
+    const filter = parseQuery(text, name)
+    if (!filter.ok) return filter
+    filters[name] = filter.value
+  }
+  const geo = parseGeoQuery(source, 'payload')
+  return geo.ok ? accepted({ source, q: filters.q, mq: filters.mq, geo: geo.value }) : geo
+}
+
+// Notification (§3.6)
+
+function parseNotification(json: Json | undefined, deep: boolean): Result<NotificationBlock | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('notification'))
+  const transport = parseTransport(json, deep)
+  if (!transport.ok) return transport
+  if (json.attrs !== undefined && json.exceptAttrs !== undefined) return refused(refusals.attrsAndExceptAttrs)
+  const attrs = parseNames(json, 'attrs')
+  if (!attrs.ok) return attrs
+  const exceptAttrs = parseNames(json, 'exceptAttrs')
+  if (!exceptAttrs.ok) return exceptAttrs
+  const isListEmpty = attrs.value.length === 0 && exceptAttrs.value.length === 0
+  if (json.exceptAttrs !== undefined && isListEmpty)
+    return refused(refusals.fieldEmpty('http notification has exceptAttrs'))
+  const onlyChangedAttrs = parseFlag(json, 'onlyChangedAttrs')
+  if (!onlyChangedAttrs.ok) return onlyChangedAttrs
+  const covered = parseFlag(json, 'covered')
+  if (!covered.ok) return covered
+  if (covered.value === true && isListEmpty) return refused(refusals.coveredWithoutList)
+  const metadata = parseNames(json, 'metadata')
+  if (!metadata.ok) return metadata
+  const attrsFormat = parseFormat(json.attrsFormat)
+  if (!attrsFormat.ok) return attrsFormat
+  const maxFailsLimit = parseFailsLimit(json.maxFailsLimit)
+  if (!maxFailsLimit.ok) return maxFailsLimit
+  return accepted({
+    transport: transport.value,
+    attrs: attrs.value,
+    exceptAttrs: exceptAttrs.value,
+    onlyChangedAttrs: onlyChangedAttrs.value,
+    covered: covered.value,
+    metadata: metadata.value,
+    attrsFormat: attrsFormat.value,
+    maxFailsLimit: maxFailsLimit.value,
+  })
+}
+
+const formats: ReadonlySet<string> = new Set<AttrsFormat>([
+  'normalized',
+  'simplifiedNormalized',
+  'keyValues',
+  'simplifiedKeyValues',
+  'values',
+  'legacy',
+])
+
+function parseFormat(json: Json | undefined): Result<AttrsFormat> {
+  if (json === undefined) return accepted('normalized')
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('attrsFormat'))
+  return formats.has(json) ? accepted(json as AttrsFormat) : refused(refusals.attrsFormat)
+}
+
+function parseFailsLimit(json: Json | undefined): Result<number | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isInteger(json)) return refused(refusals.fieldNotInteger('maxFailsLimit'))
+  return json > 0 ? accepted(json) : refused(refusals.maxFailsLimit)
+}

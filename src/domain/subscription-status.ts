@@ -1,0 +1,138 @@
+// The status of a subscription and the counters of its notifications (subscriptions.md §5, §6.6).
+//
+// Every process that notifies for a subscription keeps its own `SubscriptionProgress` and is the only one that changes it; what is shown
+// is all parts put together. So nothing here needs an order among processes: counts are added up, of times the latest one stands.
+//
+// A switch-off (a one-shot that fired, a failure too many) does not overwrite the status of the subscription, which belongs to its owner.
+// It spends the revision in which the status was set: setting it again, which makes a new revision, undoes it everywhere.
+//
+// Not here: what counts as one notification when it is tried several times (the caller records a first failed attempt and any success),
+// the sharing of parts.
+
+import type { Subscription, SubscriptionProgress, SubscriptionStatus } from './subscription.js'
+
+/** The status as it stands after switch-offs; expiry does not touch it (subscriptions.md §5.2). */
+export function storedStatus(subscription: Subscription, progress: SubscriptionProgress): SubscriptionStatus {
+  return progress.spentRevision === subscription.statusRevision ? 'inactive' : subscription.status
+}
+
+/** Whether the time of the subscription has passed (subscriptions.md §5.1). */
+export const isExpired = ({ expiresMs }: Subscription, nowMs: number): boolean =>
+  expiresMs !== undefined && expiresMs < nowMs
+
+/** The status as it is shown (subscriptions.md §5.1). */
+export function shownStatus(
+  subscription: Subscription,
+  progress: SubscriptionProgress,
+  nowMs: number,
+): SubscriptionStatus | 'expired' {
+  return isExpired(subscription, nowMs) ? 'expired' : storedStatus(subscription, progress)
+}
+
+/** Whether changes may trigger it at all (subscriptions.md §5.1). */
+export const mayFire = (subscription: Subscription, progress: SubscriptionProgress, nowMs: number): boolean =>
+  !isExpired(subscription, nowMs) && storedStatus(subscription, progress) !== 'inactive'
+
+/** Whether a notification would follow the last one too soon, and is dropped (subscriptions.md §6.6). */
+export function isThrottled(
+  { throttlingSeconds }: Subscription,
+  { lastNotificationMs }: SubscriptionProgress,
+  nowMs: number,
+): boolean {
+  return lastNotificationMs !== undefined && nowMs - lastNotificationMs < throttlingSeconds * 1000
+}
+
+/** A notification was handed to the sender, whatever becomes of it; a one-shot is spent with it (subscriptions.md §5.2, §5.3). */
+export function recordSent(subscription: Subscription, own: SubscriptionProgress, nowMs: number): SubscriptionProgress {
+  return {
+    ...own,
+    timesSent: own.timesSent + 1,
+    lastNotificationMs: nowMs,
+    spentRevision: subscription.status === 'oneshot' ? subscription.statusRevision : own.spentRevision,
+  }
+}
+
+/** The receiver answered: with a status, whatever it is, or over MQTT, which has none (subscriptions.md §5.3, §8.6). */
+export function recordSuccess(
+  own: SubscriptionProgress,
+  nowMs: number,
+  code: number | undefined,
+): SubscriptionProgress {
+  return { ...own, lastSuccessMs: nowMs, lastSuccessCode: code, failsCounter: 0 }
+}
+
+/** A failure recorded, and what it led to. */
+export interface RecordedFailure {
+  readonly progress: SubscriptionProgress
+  /** The number of failures, of all parts together, with which it has just switched the subscription off; undefined: it has not. */
+  readonly disabledAt: number | undefined
+}
+
+/**
+ * No answer came (subscriptions.md §5.3). The failure that takes the counter of all parts above `maxFailsLimit` switches the subscription off
+ * (§5.4). `others`: the parts of other processes, as far as they are known.
+ */
+export function recordFailure(
+  subscription: Subscription,
+  own: SubscriptionProgress,
+  others: readonly SubscriptionProgress[],
+  nowMs: number,
+  reason: string,
+): RecordedFailure {
+  // Failures of ours that precede a success of another process count no more, and must not be revived by this one.
+  const failsCounter = failuresSince(latestSuccess([own, ...others]), own) + 1
+  const progress = { ...own, failsCounter, lastFailureMs: nowMs, lastFailureReason: reason }
+  const merged = mergeProgress([progress, ...others])
+  const { maxFailsLimit } = subscription.notification
+  const isOver = maxFailsLimit !== undefined && merged.failsCounter > maxFailsLimit
+  if (!isOver || storedStatus(subscription, merged) === 'inactive') return { progress, disabledAt: undefined }
+  return { progress: { ...progress, spentRevision: subscription.statusRevision }, disabledAt: merged.failsCounter }
+}
+
+/**
+ * What all parts amount to (subscriptions.md §5.3); what is put together is to be shown, not to be put together with more. Failures in a row
+ * are those of all parts, except of parts that have not failed since another one had a success.
+ */
+export function mergeProgress(parts: readonly SubscriptionProgress[]): SubscriptionProgress {
+  const success = latest(parts, part => part.lastSuccessMs)
+  const failure = latest(parts, part => part.lastFailureMs)
+  return {
+    timesSent: sum(parts.map(part => part.timesSent)),
+    lastNotificationMs: latest(parts, part => part.lastNotificationMs)?.lastNotificationMs,
+    lastSuccessMs: success?.lastSuccessMs,
+    lastSuccessCode: success?.lastSuccessCode,
+    lastFailureMs: failure?.lastFailureMs,
+    lastFailureReason: failure?.lastFailureReason ?? '',
+    failsCounter: sum(parts.map(part => failuresSince(success?.lastSuccessMs, part))),
+    spentRevision: Math.max(0, ...parts.map(part => part.spentRevision)),
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0)
+
+const latestSuccess = (parts: readonly SubscriptionProgress[]): number | undefined =>
+  latest(parts, part => part.lastSuccessMs)?.lastSuccessMs
+
+/** The part's failures in a row, unless all of them are older than a success, its own or another part's. */
+function failuresSince(successMs: number | undefined, part: SubscriptionProgress): number {
+  const { failsCounter, lastFailureMs, lastSuccessMs } = part
+  // Within one part the counter knows better than times, which may stand still or go back.
+  if (successMs === undefined || lastFailureMs === undefined || successMs === lastSuccessMs) return failsCounter
+  return lastFailureMs < successMs ? 0 : failsCounter
+}
+
+/** The part with the latest time; the last of them when several have it. */
+function latest(
+  parts: readonly SubscriptionProgress[],
+  timeOf: (part: SubscriptionProgress) => number | undefined,
+): SubscriptionProgress | undefined {
+  let found: SubscriptionProgress | undefined
+  let foundMs = Number.NEGATIVE_INFINITY
+  for (const part of parts) {
+    const ms = timeOf(part)
+    if (ms === undefined || ms < foundMs) continue
+    found = part
+    foundMs = ms
+  }
+  return found
+}

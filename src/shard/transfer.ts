@@ -1,0 +1,218 @@
+// Rows on their way from the stores of one division into shards to a store of another.
+//
+// Primary rows are copied as they are, shard by shard and in the order of their keys; indexes and counts are made from them
+// (rebuild.ts), so whatever was wrong with the old ones is right afterwards. A batch holds some rows, all they call for, the
+// counts as they then are, and the key of the last of them: whenever the process dies, the store says itself how far it got, and
+// cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
+//
+// The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
+// what was begun (src/repartition.ts).
+//
+// An entity of 320 bytes takes about 30 us of processor time, RocksDB's own threads and flushes included; reading ahead while a
+// batch is written gained nothing.
+//
+// Not here: which stores there are, and when the new ones begin to count (src/repartition.ts).
+
+import assert from 'node:assert/strict'
+import type { Batch, Range, Row, Store, StoreReader } from '../ports.js'
+import { attributeCounts, Directory } from './directory.js'
+import {
+  allDirectories,
+  copiedKey,
+  decodeNumber,
+  encodeNumber,
+  parseEntityKey,
+  prefix,
+  shardRange,
+  stampKey,
+  under,
+} from './layout.js'
+import { indexRow } from './rebuild.js'
+
+/**
+ * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
+ * `known`: one by one, as `notes` says. Rows that belong to no shard would have to go to every store.
+ */
+const destinations = {
+  entity: 'shard',
+  type: 'anew',
+  id: 'anew',
+  expiry: 'anew',
+  directory: 'anew',
+  attribute: 'anew',
+  meta: 'known',
+} as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'known'>
+
+/** The node's notes that are looked after: of the stamps the largest goes on. */
+const notes: readonly Buffer[] = [stampKey()]
+
+export interface TransferLimits {
+  /** Primary rows of a batch, and bytes of them; one row more may exceed the bytes. What a kill costs, against the cost of a commit. */
+  readonly batchRowsMax: number
+  readonly batchBytesMax: number
+}
+
+export const transferLimitsDefault: TransferLimits = { batchRowsMax: 1000, batchBytesMax: 1024 * 1024 }
+
+export interface Transfer {
+  readonly target: Store
+  /** The shards that the target is to hold, in ascending order. */
+  readonly shards: readonly number[]
+  readonly sourceOf: (shard: number) => StoreReader
+  /** The largest of the stamps that the sources gave. */
+  readonly stamp: number
+  readonly limits: TransferLimits
+  /** Told after each batch how many entities it held. */
+  readonly onBatch: (entities: number) => void
+  /** Stops between two batches. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Fills the target, from where an earlier try was when it ended. Rejects when a commit fails or the signal comes. */
+export async function transfer({ target, shards, sourceOf, stamp, limits, onBatch, signal }: Transfer): Promise<void> {
+  signal?.throwIfAborted()
+  if (target.get(stampKey())) return
+  const filling = new Filling(target)
+  const copied = target.get(copiedKey())
+  for (const shard of shards) {
+    const range = rest(shardRange(shard), copied)
+    if (!range) continue
+    for await (const rows of chunks(sourceOf(shard), range, limits.batchRowsMax))
+      for (const row of rows) {
+        filling.add(row)
+        if (filling.rows < limits.batchRowsMax && filling.bytes < limits.batchBytesMax) continue
+        onBatch(await filling.commit(batch => batch.put(copiedKey(), row.key)))
+        signal?.throwIfAborted()
+      }
+  }
+  onBatch(
+    await filling.commit(batch => {
+      batch.del(copiedKey())
+      batch.put(stampKey(), encodeNumber(stamp))
+    }),
+  )
+}
+
+/** A batch of the target with what goes into it. */
+class Filling {
+  rows = 0
+  bytes = 0
+  private entitiesAdded = 0
+  private readonly batch: Batch
+  private readonly entities: Directory
+  private readonly attributes: Directory
+  private readonly target: Store
+
+  constructor(target: Store) {
+    this.target = target
+    this.batch = target.batch()
+    this.entities = new Directory(target)
+    this.attributes = new Directory(target, attributeCounts)
+  }
+
+  add(row: Row): void {
+    this.batch.put(row.key, row.value)
+    this.entitiesAdded += indexRow(row, this.batch, this.entities, this.attributes)
+    this.rows++
+    this.bytes += row.key.length + row.value.length
+  }
+
+  /** Writes what was added, with the counts as they then are and what `finish` puts in. Gives how many entities were added. */
+  async commit(finish: (batch: Batch) => void): Promise<number> {
+    const { target, batch, entitiesAdded } = this
+    this.entities.flush(batch)
+    this.attributes.flush(batch)
+    finish(batch)
+    await new Promise<void>((resolve, reject) =>
+      target.commit(batch, error => {
+        if (error) reject(error)
+        else resolve()
+      }),
+    )
+    batch.clear()
+    this.rows = 0
+    this.bytes = 0
+    this.entitiesAdded = 0
+    return entitiesAdded
+  }
+}
+
+/** What of a range comes after a key; undefined when nothing can. */
+function rest({ gte, lt }: Range, after: Buffer | undefined): Range | undefined {
+  if (!after || Buffer.compare(after, gte) < 0) return { gte, lt }
+  return Buffer.compare(after, lt) < 0 ? { gte: next(after), lt } : undefined
+}
+
+/** The first key behind another. */
+const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.alloc(1)])
+
+async function* chunks(store: StoreReader, range: Range, rowsMax: number): AsyncIterable<Row[]> {
+  const cursor = store.cursor(range)
+  try {
+    for (;;) {
+      const rows = await cursor.next(rowsMax)
+      if (rows.length === 0) return
+      yield rows
+    }
+  } finally {
+    await cursor.close()
+  }
+}
+
+/** How many entities a store says it has, from its directory. */
+export async function countEntities(store: StoreReader): Promise<number> {
+  let total = 0
+  for await (const rows of chunks(store, allDirectories(), 1000))
+    for (const { value } of rows) total += decodeNumber(value)
+  return total
+}
+
+/**
+ * The first row of a store that would be lost in a transfer, in words; undefined when there is none: rows of kinds that this version does
+ * not know, notes it does not know, and entities of shards that the store is not supposed to hold.
+ */
+export async function findStranger(store: StoreReader, owns: (shard: number) => boolean): Promise<string | undefined> {
+  let from: Buffer = Buffer.alloc(1)
+  for (;;) {
+    const key = await firstKey(store, { gte: from, lt: behindAll })
+    if (!key) return undefined
+    const kind = kinds.get(key[0] as number)
+    if (kind === undefined) return `a row of a kind that this version does not know, key ${shown(key)}`
+    switch (destinations[kind]) {
+      case 'shard': {
+        const { shard } = parseEntityKey(key)
+        if (!owns(shard)) return `an entity of shard ${shard}, which belongs into another store, key ${shown(key)}`
+        from = shardRange(shard).lt
+        break
+      }
+      case 'anew':
+        from = under(key.subarray(0, 1)).lt
+        break
+      case 'known':
+        if (!notes.some(note => note.equals(key))) return `a note that this version does not know, key ${shown(key)}`
+        from = next(key)
+    }
+  }
+}
+
+const kinds = new Map(Object.entries(prefix).map(([kind, first]) => [first as number, kind as keyof typeof prefix]))
+
+/** Behind every key: none begins with so many of the highest byte. */
+const behindAll = Buffer.alloc(64, 0xff)
+
+async function firstKey(store: StoreReader, range: Range): Promise<Buffer | undefined> {
+  const cursor = store.cursor(range)
+  try {
+    return (await cursor.next(1))[0]?.key
+  } finally {
+    await cursor.close()
+  }
+}
+
+/** Bytes of a key that a sentence shows. */
+const shownBytesMax = 60
+
+function shown(key: Buffer): string {
+  assert(key.length > 0, 'a key has a first byte')
+  return JSON.stringify(key.toString('latin1', 0, shownBytesMax))
+}

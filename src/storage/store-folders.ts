@@ -1,0 +1,88 @@
+// Where the stores of a data directory lie: `store` for one worker, `stores/3/0` and so on for three.
+//
+// Every number of workers has a folder of its own, so while rows are divided anew the old stores and the new ones lie side by
+// side, and `orrery.json` says which of them count. What it does not name is left over from work that ended, or that was given
+// up, and may be removed by whoever holds the locks of the stores that count. A folder is renamed before its files are deleted:
+// a half-deleted store can never be taken for one that was begun.
+//
+// Not here: `orrery.json` (data-directory), when what is removed (src/repartition.ts).
+
+import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statfsSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { type DataDirectory, flushFolder, unusable } from './data-directory.js'
+
+const folderOfOne = 'store'
+const folderOfMany = 'stores'
+const discardedPrefix = 'discarded-'
+/** What we make in the folder of many; anything else there is not ours to touch. */
+const ours = /^(discarded-)?([1-9][0-9]*|store)$/
+
+/** The folder with everything of one number of workers. */
+const folderFor = (path: string, workers: number): string =>
+  workers === 1 ? join(path, folderOfOne) : join(path, folderOfMany, String(workers))
+
+/** Where a worker's store keeps its files, when there are so many workers. */
+export const storeFolder = (path: string, workers: number, worker: number): string =>
+  workers === 1 ? folderFor(path, 1) : join(folderFor(path, workers), String(worker))
+
+/** Makes the folder of a store, with those above it up to the data directory's own, and makes their names durable. */
+export function makeStoreFolder(path: string, workers: number, worker: number): string {
+  const folder = storeFolder(path, workers, worker)
+  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) === undefined) return folder
+  for (let made = folder; made !== path; made = dirname(made)) flushFolder(dirname(made))
+  return folder
+}
+
+/** The folders of stores that the directory's file does not name. */
+export function leftovers({ path, workers, becoming }: DataDirectory): string[] {
+  const named = [workers, becoming].map(one => one && folderFor(path, one))
+  const many = join(path, folderOfMany)
+  const names = existsSync(many) ? readdirSync(many).filter(name => ours.test(name)) : []
+  const all = [folderFor(path, 1), ...names.map(name => join(many, name))]
+  return all.filter(folder => !named.includes(folder) && existsSync(folder))
+}
+
+/** Removes what the directory's file does not name. The caller holds the locks of the stores that it names. */
+export function discardLeftovers(directory: DataDirectory): void {
+  for (const folder of leftovers(directory)) discard(directory.path, folder)
+}
+
+/** Removes what was written for a number of workers, whatever the file says. Throws a DataDirectoryError when that cannot be done. */
+export function discardStores(path: string, workers: number): void {
+  const folder = folderFor(path, workers)
+  try {
+    if (existsSync(folder)) discard(path, folder)
+  } catch (error) {
+    throw unusable(path, error)
+  }
+}
+
+function discard(path: string, folder: string): void {
+  const many = join(path, folderOfMany)
+  let aside = folder
+  if (!basename(folder).startsWith(discardedPrefix)) {
+    aside = join(many, `${discardedPrefix}${basename(folder)}`)
+    mkdirSync(many, { recursive: true, mode: 0o700 })
+    rmSync(aside, { recursive: true, force: true })
+    renameSync(folder, aside)
+    flushFolder(many)
+  }
+  rmSync(aside, { recursive: true, force: true })
+  if (readdirSync(many).length === 0) rmdirSync(many)
+}
+
+/** What the stores of a number of workers take on the disk. */
+export function storeBytes(path: string, workers: number): number {
+  const folder = folderFor(path, workers)
+  if (!existsSync(folder)) return 0
+  let sum = 0
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
+    if (entry.isFile()) sum += lstatSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.size ?? 0
+  return sum
+}
+
+/** What is free for us on the disk of a folder. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path)
+  return bavail * bsize
+}

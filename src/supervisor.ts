@@ -1,0 +1,200 @@
+// The supervisor of `-workers N`: starts the workers, lets them share the port, starts another one where one ended, and stops all in order.
+//
+// It serves nobody itself, so that it does not end for what ends a worker. The socket files by which workers talk lie in a directory that
+// only this user can enter.
+//
+// Stopping goes in two steps, for workers answer each other: first all of them answer what they have taken, then all close their stores.
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server as NetServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Config } from './config.js'
+import { listenFailure, listenOptions } from './http/node-front.js'
+import { uwsMissing } from './http/uws-front.js'
+import type { Logger } from './ports.js'
+import type { FromWorker, ToWorker } from './worker-protocol.js'
+
+/** A worker that ends before it serves is started again so often in a row. */
+const startsMax = 5
+/** Pause before a worker is started again that ended before it served. */
+const restartPauseMs = 200
+/** How long workers may take to answer what they have taken, and then to close. */
+const drainMsMax = 8_000
+const closeMsMax = 20_000
+/** How long a port may still be in use by workers of a supervisor that was killed. */
+const portWaitMs = 2_000
+const portRetryMs = 50
+
+export interface Supervised {
+  /** What the workers' stores are. */
+  readonly store: string
+  /** Stops all workers; false when one of them did not end well. */
+  stop(): Promise<boolean>
+}
+
+/** Starts all workers; resolves when they serve. `onFailure` is told when one cannot be kept running. */
+export async function superviseWorkers(
+  config: Config,
+  logger: Logger,
+  onFailure: (failure: Error) => void,
+): Promise<Supervised> {
+  const socket = await takePort(config)
+  const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const addresses = Array.from({ length: config.workers }, (_, index) => `unix:${join(folder, `${index}.sock`)}`)
+  const workers = addresses.map((_, index) => new Supervision(index, addresses, socket, logger, onFailure))
+  try {
+    const stores = await Promise.all(workers.map(worker => worker.start()))
+    return { store: stores[0]!, stop: () => stopAll(workers, socket) }
+  } catch (error) {
+    for (const worker of workers) worker.kill()
+    throw error
+  }
+}
+
+async function stopAll(workers: readonly Supervision[], socket: NetServer | undefined): Promise<boolean> {
+  socket?.close()
+  await Promise.all(workers.map(worker => worker.drain()))
+  const ends = await Promise.all(workers.map(worker => worker.close()))
+  return ends.every(isWell => isWell)
+}
+
+/** Makes sure that the port is ours. Gives the socket that workers share; undefined when each opens one of its own. */
+async function takePort(config: Config): Promise<NetServer | undefined> {
+  const untilMs = performance.now() + portWaitMs
+  const server = createServer()
+  for (;;) {
+    const failure = await new Promise<Error | undefined>(resolve => {
+      server.once('error', resolve)
+      server.listen(listenOptions(config.http), () => {
+        server.off('error', resolve)
+        resolve(undefined)
+      })
+    })
+    if (!failure) break
+    if (performance.now() > untilMs) throw listenFailure(failure, config.http)
+    await pause(portRetryMs)
+  }
+  if (config.http.server === 'node' || (await uwsMissing())) return server
+  await new Promise(resolve => server.close(resolve))
+  return undefined
+}
+
+const entry = new URL('./worker.js', import.meta.url)
+
+/** One worker, in all the processes that it is in turn. */
+class Supervision {
+  private readonly index: number
+  private readonly addresses: readonly string[]
+  private readonly socket: NetServer | undefined
+  private readonly logger: Logger
+  private readonly onFailure: (failure: Error) => void
+  private child: ChildProcess | undefined
+  private serves = false
+  private ending = false
+  /** Starts in a row that came to nothing. */
+  private failures = 0
+  private reason = ''
+  private onReady: { resolve(store: string): void; reject(failure: Error): void } | undefined
+  private onDrained: () => void = () => {}
+
+  constructor(
+    index: number,
+    addresses: readonly string[],
+    socket: NetServer | undefined,
+    logger: Logger,
+    onFailure: (failure: Error) => void,
+  ) {
+    this.index = index
+    this.addresses = addresses
+    this.socket = socket
+    this.logger = logger
+    this.onFailure = onFailure
+  }
+
+  /** Resolves when it serves for the first time, with the name of its store. Rejects when that cannot be. */
+  start(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.onReady = { resolve, reject }
+      this.spawn()
+    })
+  }
+
+  private spawn(): void {
+    const child = fork(entry, process.argv.slice(2), { serialization: 'json' })
+    this.child = child
+    this.serves = false
+    this.reason = ''
+    child.on('message', message => this.onMessage(message as FromWorker))
+    child.once('exit', (code, signal) => this.onExit(code, signal))
+    child.on('error', error => this.logger.error(`Runtime Error (worker ${this.index}: ${error.message})`))
+    const { index, addresses } = this
+    this.tell({ kind: 'start', part: { index, workers: addresses.length, addresses } }, this.socket)
+  }
+
+  private tell(order: ToWorker, socket?: NetServer): void {
+    // A failure to send means that it has ended, and 'exit' tells.
+    if (this.child?.connected) this.child.send(order, socket, () => {})
+  }
+
+  private onMessage(message: FromWorker): void {
+    switch (message.kind) {
+      case 'ready':
+        this.serves = true
+        this.failures = 0
+        this.onReady?.resolve(message.store)
+        this.onReady = undefined
+        return
+      case 'drained':
+        return this.onDrained()
+      case 'failed':
+        this.reason = message.reason
+    }
+  }
+
+  private onExit(code: number | null, signal: NodeJS.Signals | null): void {
+    this.child = undefined
+    this.onDrained()
+    if (this.ending) return
+    const why = this.reason || `it ended with ${signal ?? `code ${code}`}`
+    const { onReady } = this
+    if (onReady) return onReady.reject(new Error(this.reason || `worker ${this.index} cannot start: ${why}`))
+    this.failures = this.serves ? 0 : this.failures + 1
+    if (this.failures >= startsMax)
+      return this.onFailure(new Error(`worker ${this.index} cannot be started again: ${why}`))
+    this.logger.error(`Runtime Error (worker ${this.index} is started again: ${why})`)
+    if (this.serves) this.spawn()
+    else setTimeout(() => this.ending || this.spawn(), restartPauseMs)
+  }
+
+  /** Resolves when it has answered what it had taken, has ended, or takes too long. */
+  async drain(): Promise<void> {
+    this.ending = true
+    if (!this.child) return
+    const drained = new Promise<void>(resolve => {
+      this.onDrained = resolve
+    })
+    this.tell({ kind: 'drain' })
+    await Promise.race([drained, pause(drainMsMax, undefined, { ref: false })])
+  }
+
+  /** Resolves when it has ended; false when it did not do so well. */
+  async close(): Promise<boolean> {
+    const { child } = this
+    if (!child) return true
+    const ended = new Promise<boolean>(resolve => child.once('exit', code => resolve(code === 0)))
+    this.tell({ kind: 'close' })
+    const late = setTimeout(() => child.kill('SIGKILL'), closeMsMax)
+    const isWell = await ended
+    clearTimeout(late)
+    return isWell
+  }
+
+  kill(): void {
+    this.ending = true
+    this.child?.kill('SIGKILL')
+  }
+}

@@ -1,0 +1,101 @@
+// How far long work has come, for whoever waits for it: a bar at a terminal, else a line of the log now and then.
+//
+// The bar is one line that is drawn over itself; it goes to standard error, as what a program prints may be read by another one.
+//
+// Not here: the work. It calls `show` as often as it likes, and `end` however it ends.
+
+import type { Clock, Logger } from '../ports.js'
+
+/** Where a bar is drawn, if it is a terminal. */
+export interface Terminal {
+  readonly isTTY?: boolean | undefined
+  readonly columns?: number | undefined
+  write(text: string): unknown
+}
+
+export interface ProgressOptions {
+  /** What is being done, such as "Copying". */
+  readonly title: string
+  /** Of what there are so many, such as "entities". */
+  readonly unit: string
+  readonly clock: Pick<Clock, 'monoMs'>
+  readonly logger: Pick<Logger, 'info'>
+  /** Standard error when absent. */
+  readonly terminal?: Terminal
+}
+
+export interface Progress {
+  show(done: number, total: number): void
+  /** Leaves the last state standing. */
+  end(): void
+}
+
+const drawIntervalMs = 100
+const logIntervalMs = 5000
+const barLength = 24
+const columnsDefault = 80
+
+/** Shows nothing until the first `show`, from which on the rate is measured: what was done before belongs to earlier work. */
+export function openProgress(options: ProgressOptions): Progress {
+  const { title, clock, logger, terminal = process.stderr } = options
+  const isDrawn = terminal.isTTY === true
+  const intervalMs = isDrawn ? drawIntervalMs : logIntervalMs
+  let first: Moment | undefined
+  let last: Moment | undefined
+  let toldMs = Number.NEGATIVE_INFINITY
+
+  const tell = (): void => {
+    if (!first || !last || toldMs === last.atMs) return
+    toldMs = last.atMs
+    if (isDrawn) {
+      const line = `${title}  ${bar(shareOf(last))}  ${facts(first, last, options.unit).join('  ')}`
+      // A line that is as wide as the terminal would be two, and stay.
+      terminal.write(`\r\u001b[K${line.slice(0, (terminal.columns || columnsDefault) - 1)}`)
+    } else logger.info(`${title}: ${facts(first, last, options.unit).join(', ')}`)
+  }
+
+  return {
+    show(done, total) {
+      last = { done, total, atMs: clock.monoMs() }
+      first ??= last
+      if (last.atMs - toldMs >= intervalMs) tell()
+    },
+    end() {
+      tell()
+      if (isDrawn && last) terminal.write('\n')
+      last = undefined
+    },
+  }
+}
+
+interface Moment {
+  readonly done: number
+  readonly total: number
+  readonly atMs: number
+}
+
+const shareOf = ({ done, total }: Moment): number => (total > 0 ? Math.min(done / total, 1) : 1)
+
+function bar(share: number): string {
+  const full = Math.floor(share * barLength)
+  return `[${'#'.repeat(full)}${'.'.repeat(barLength - full)}]`
+}
+
+function facts(first: Moment, last: Moment, unit: string): string[] {
+  const { done, total } = last
+  const told = [`${Math.floor(shareOf(last) * 100)} %`, `${grouped(done)} of ${grouped(total)} ${unit}`]
+  const seconds = (last.atMs - first.atMs) / 1000
+  const perSecond = seconds > 0 ? (done - first.done) / seconds : 0
+  if (perSecond <= 0) return told
+  const left = Math.max(total - done, 0) / perSecond
+  return [...told, `${grouped(Math.round(perSecond))}/s`, ...(left > 0 ? [`${duration(left)} left`] : [])]
+}
+
+const grouped = (count: number): string => count.toLocaleString('en')
+
+function duration(seconds: number): string {
+  const whole = Math.ceil(seconds)
+  if (whole < 60) return `${whole} s`
+  const minutes = Math.floor(whole / 60)
+  return minutes < 60 ? `${minutes} min ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}

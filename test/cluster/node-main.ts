@@ -1,0 +1,42 @@
+// A node of its own process for tests, that answers what it is asked.
+//
+// Its parent gives it a `Setting`, and hears what it does: 'listening' with its address, 'up' when it can ask its parent, and for every
+// ask that it begins, its words. An ask's shard says what is to become of it (`wishes`).
+
+import type { AskOptions } from '../../cluster/index.js'
+import { startAsks } from '../../cluster/index.js'
+import { systemClock } from '../../src/clock.js'
+
+export interface Setting {
+  readonly self: { readonly name: string; readonly address: string }
+  readonly parent: { readonly name: string; readonly address: string }
+  readonly incarnation: string
+  readonly options?: Partial<AskOptions>
+}
+
+export type Said = { readonly listening: string } | { readonly up: boolean } | { readonly begun: string }
+
+/** What becomes of an ask, by its shard. */
+export const wishes = { echo: 0, long: 1, noReply: 2 } as const
+
+/** Bytes of a long reply: a page of entities. */
+export const longReplyBytes = 30_000_000
+
+if (process.send) process.once('message', setting => void serve(setting as Setting))
+
+async function serve({ self, parent, incarnation, options }: Setting): Promise<void> {
+  const say = (said: Said): void => {
+    process.send!(said)
+  }
+  const host = {
+    onAsk: (shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void) => {
+      if (request.length < 1000) say({ begun: Buffer.from(request).toString() })
+      if (shard === wishes.echo) onReply(request)
+      else if (shard === wishes.long) onReply(Buffer.alloc(longReplyBytes, request))
+    },
+  }
+  const asks = await startAsks(self, incarnation, [parent], host, systemClock, options)
+  asks.onChange((_node, up) => say({ up }))
+  say({ listening: asks.address })
+  process.once('disconnect', () => process.exit())
+}

@@ -1,0 +1,245 @@
+// Processes, their clocks, and a network between them, all in one event loop: time moves from event to event, and chance comes from
+// a seed.
+//
+// A process has a clock of its own that began somewhere and runs a little fast or slow. It can be stopped: what is meant for it, timers
+// and messages, waits and comes all at once when it goes on. It can be killed. The network delivers in order unless it is told to
+// lose, repeat or overtake messages; a stream can break on both sides or, half-open, on one.
+
+import type { ClusterClock, Stream, StreamListener, Transport } from '../../cluster/ports.js'
+import { Heap } from '../../src/shard/heap.js'
+import type { Random } from '../support/random.js'
+
+/** How likely it is that something happens to a message. */
+export interface Faults {
+  lost: number
+  repeated: number
+  overtaken: number
+}
+
+/** Bytes under way on one direction of a stream before `send` says to wait. */
+const bufferBytesMax = 64 * 1024
+
+interface Event {
+  readonly atMs: number
+  readonly order: number
+  readonly run: () => void
+}
+
+export class World {
+  nowMs = 0
+  readonly faults: Faults = { lost: 0, repeated: 0, overtaken: 0 }
+  readonly random: Random
+  readonly listeners = new Map<string, { process: Process; onStream: (stream: Stream) => StreamListener }>()
+  /** Open streams, the end that dialed. */
+  readonly streams = new Set<End>()
+  private readonly events = new Heap<Event>((a, b) => a.atMs - b.atMs || a.order - b.order)
+  private order = 0
+
+  constructor(random: Random) {
+    this.random = random
+  }
+
+  /** A process that begins to live now. */
+  process(name: string): Process {
+    return new Process(this, name)
+  }
+
+  at(atMs: number, run: () => void): void {
+    this.events.push({ atMs: Math.max(atMs, this.nowMs), order: this.order++, run })
+  }
+
+  /** Lets time pass. Promises that resolve meanwhile are heard before the next event. */
+  async run(forMs: number): Promise<void> {
+    const untilMs = this.nowMs + forMs
+    for (let next = this.events.top; next && next.atMs <= untilMs; next = this.events.top) {
+      this.events.pop()
+      this.nowMs = next.atMs
+      next.run()
+      await undefined
+    }
+    this.nowMs = untilMs
+  }
+
+  chance(likelihood: number): boolean {
+    return this.random.fraction() < likelihood
+  }
+
+  /** A time that one message takes. */
+  delayMs(): number {
+    return 0.1 + this.random.fraction() * (this.chance(0.05) ? 50 : 2)
+  }
+}
+
+export class Process {
+  readonly name: string
+  readonly world: World
+  alive = true
+  /** When it went on after it had been stopped for the last time. */
+  resumedMs = 0
+  readonly clock: ClusterClock
+  readonly transport: Transport
+  private stopped = false
+  private readonly due: (() => void)[] = []
+  private readonly beganMs: number
+  private readonly rate: number
+
+  constructor(world: World, name: string) {
+    this.world = world
+    this.name = name
+    const { random } = world
+    this.beganMs = random.between(-1_000_000, 1_000_000)
+    this.rate = 1 + random.between(-450, 450) / 1_000_000
+    this.clock = {
+      monoMs: () => this.beganMs + world.nowMs * this.rate,
+      after: (delayMs, run) => {
+        let wanted = true
+        this.at(world.nowMs + delayMs / this.rate + random.fraction(), () => wanted && run())
+        return () => {
+          wanted = false
+        }
+      },
+      endOfTick: run => this.at(world.nowMs, run),
+    }
+    this.transport = {
+      listen: async (address, onStream) => {
+        world.listeners.set(address, { process: this, onStream })
+        return {
+          address,
+          close: async () => {
+            world.listeners.delete(address)
+          },
+        }
+      },
+      dial: (address, listener) => connect(this, address, listener),
+    }
+  }
+
+  /** Has something happen in this process. */
+  at(atMs: number, run: () => void): void {
+    this.world.at(atMs, () => {
+      if (!this.alive) return
+      if (this.stopped) this.due.push(run)
+      else run()
+    })
+  }
+
+  stop(): void {
+    this.stopped = true
+  }
+
+  goOn(): void {
+    if (!this.stopped) return
+    this.stopped = false
+    this.resumedMs = this.world.nowMs
+    for (const run of this.due.splice(0)) this.at(this.world.nowMs, run)
+  }
+
+  /** Ends it; whether the others are told depends on chance, as when a machine loses its power. */
+  kill(): void {
+    this.alive = false
+    for (const end of this.world.streams) {
+      if (end.process !== this && end.other.process !== this) continue
+      const survivor = end.process === this ? end.other : end
+      end.cut(this.world.chance(0.7) ? survivor : undefined)
+    }
+  }
+}
+
+function connect(from: Process, address: string, listener: StreamListener): Stream {
+  const { world } = from
+  const near = new End(from)
+  near.listener = listener
+  const atMs = world.nowMs + world.delayMs()
+  const target = world.listeners.get(address)
+  if (!target?.process.alive) {
+    from.at(atMs, () => near.closed(`nobody listens at ${address}`))
+    return near
+  }
+  const far = new End(target.process)
+  near.other = far
+  far.other = near
+  near.arrivedMs = atMs
+  far.arrivedMs = atMs
+  world.streams.add(near)
+  target.process.at(atMs, () => {
+    far.listener = target.onStream(far)
+  })
+  return near
+}
+
+/** One side of a stream. */
+export class End implements Stream {
+  readonly process: Process
+  other!: End
+  listener: StreamListener | undefined
+  /** When the last message that keeps the order arrives. */
+  arrivedMs = 0
+  private over = false
+  private severed = false
+  private bytes = 0
+  private waits = false
+
+  constructor(process: Process) {
+    this.process = process
+  }
+
+  send(message: Buffer): boolean {
+    const { world } = this.process
+    this.bytes += message.length
+    this.waits = this.bytes > bufferBytesMax
+    const { lost, repeated, overtaken } = world.faults
+    if (!world.chance(lost)) this.carry(message, world.chance(overtaken))
+    else this.drain(message.length)
+    if (world.chance(repeated)) this.carry(message, true)
+    return !this.waits
+  }
+
+  close(reason?: string): void {
+    const told = reason === undefined ? 'ended' : 'torn down'
+    this.over = true
+    this.process.world.streams.delete(this)
+    this.process.world.streams.delete(this.other)
+    if (this.other && !this.severed) this.other.process.at(this.arriveMs(false), () => this.other.closed(told))
+  }
+
+  closed(reason: string): void {
+    if (this.over) return
+    this.over = true
+    this.process.world.streams.delete(this)
+    this.listener?.onClosed(reason)
+  }
+
+  /** No message passes any more; `told` hears of it, or both sides do, or (undefined) nobody. */
+  cut(...told: (End | undefined)[]): void {
+    this.severed = true
+    this.other.severed = true
+    this.process.world.streams.delete(this)
+    for (const end of told) {
+      if (end) end.process.at(end.process.world.nowMs + end.process.world.delayMs(), () => end.closed('cut'))
+    }
+  }
+
+  private carry(message: Buffer, overtakes: boolean): void {
+    this.other?.process.at(this.arriveMs(overtakes), () => {
+      if (this.severed) return
+      this.drain(message.length)
+      if (!this.other.over) this.other.listener?.onMessage(message)
+    })
+  }
+
+  private arriveMs(overtakes: boolean): number {
+    const { world } = this.process
+    if (overtakes) return Math.max(world.nowMs, Math.min(this.arrivedMs, world.nowMs)) + world.delayMs() * 5
+    this.arrivedMs = Math.max(this.arrivedMs, world.nowMs + world.delayMs())
+    return this.arrivedMs
+  }
+
+  private drain(length: number): void {
+    this.bytes -= length
+    if (!this.waits || this.bytes > bufferBytesMax) return
+    this.waits = false
+    this.process.at(this.process.world.nowMs, () => {
+      if (!this.over) this.listener?.onDrain()
+    })
+  }
+}

@@ -1,0 +1,234 @@
+// What a link promises (cluster/README.md), on a network and among processes that do their worst, under many seeds.
+//
+// SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
+
+import t from 'tap'
+import { type Asks, openAsks } from '../../cluster/asks.js'
+import type { Outcome, Peer } from '../../cluster/ports.js'
+import { Random } from '../support/random.js'
+import { type End, type Process, World } from './simulated-world.js'
+
+const simulations = Number(process.env.SIMULATIONS ?? 12)
+
+const options = {
+  askDeadlineMs: 400,
+  inFlightMax: 25,
+  pingMs: 50,
+  silentMs: 200,
+  abandonMs: 700,
+  redialMsMin: 10,
+  redialMsMax: 100,
+}
+
+/** How much later than its deadline an ask may end, in a process that runs: a turn of its timer, on a clock of its own. */
+const lateMsMax = 5
+
+const peers: readonly Peer[] = ['a', 'b', 'c'].map(name => ({ name, address: `unix:/${name}` }))
+
+interface Asked {
+  readonly asker: Process
+  readonly askedMs: number
+  readonly deadlineMs: number
+  begun: number
+  readonly outcomes: Outcome['kind'][]
+}
+
+interface Node {
+  process: Process
+  asks: Asks
+}
+
+/** Everything that happened in one run, and what of it should not have. */
+class Story {
+  readonly wrong: string[] = []
+  readonly asked: Asked[] = []
+  readonly counts = { reply: 0, unavailable: 0, unknown: 0 }
+  readonly world: World
+  /** Hosts reply at once. */
+  peace = false
+  private readonly nodes = new Map<string, Node>()
+  private lives = 0
+
+  constructor(random: Random) {
+    this.world = new World(random)
+  }
+
+  /** Begins the (next) life of a node. */
+  async start(name: string): Promise<void> {
+    const process = this.world.process(name)
+    const self = peers.find(peer => peer.name === name)!
+    const others = peers.filter(peer => peer.name !== name)
+    const host = {
+      onAsk: (shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void) => {
+        this.onBegun(process, shard, request, onReply)
+      },
+    }
+    const chance = () => this.world.random.fraction()
+    const given = { ...options, chance }
+    const asks = await openAsks(process.transport, self, `life ${this.lives++}`, others, host, process.clock, given)
+    this.nodes.set(name, { process, asks })
+  }
+
+  node(name: string): Node {
+    return this.nodes.get(name)!
+  }
+
+  ask(from: string, to: string): Asked {
+    const { process: asker, asks } = this.node(from)
+    const nowMs = asker.clock.monoMs()
+    const one: Asked = {
+      asker,
+      askedMs: this.world.nowMs,
+      deadlineMs: nowMs + options.askDeadlineMs,
+      begun: 0,
+      outcomes: [],
+    }
+    const number = this.asked.push(one) - 1
+    const request = Buffer.alloc(this.world.chance(0.02) ? 50_000 : 8)
+    request.writeUInt32LE(number)
+    asks.ask(to, number % 256, request, outcome => this.onOutcome(number, one, outcome))
+    return one
+  }
+
+  private onBegun(host: Process, shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void): void {
+    const { random } = this.world
+    const number = Buffer.from(request).readUInt32LE()
+    const one = this.asked[number]!
+    one.begun++
+    if (shard !== number % 256) this.wrong.push(`ask ${number} came to shard ${shard}`)
+    if (one.begun > 1) this.wrong.push(`ask ${number} was begun ${one.begun} times`)
+    if (one.outcomes.includes('unavailable')) this.wrong.push(`ask ${number} was begun although unavailable`)
+    const lateMs = one.asker.clock.monoMs() - one.deadlineMs
+    if (lateMs >= 0) this.wrong.push(`ask ${number} was begun ${lateMs} ms after its deadline`)
+    const reply = Buffer.alloc(
+      random.pick([0, 20, 20, 20, 20, 2000, this.world.chance(0.1) ? 600_000 : 20]),
+      number % 251,
+    )
+    const delayMs = this.peace ? 0 : random.pick([0, 0, random.between(1, 30), random.between(1, 600)])
+    if (delayMs === 0) onReply(reply)
+    else host.at(this.world.nowMs + delayMs, () => onReply(reply))
+  }
+
+  private onOutcome(number: number, one: Asked, outcome: Outcome): void {
+    one.outcomes.push(outcome.kind)
+    this.counts[outcome.kind]++
+    if (one.outcomes.length > 1) this.wrong.push(`ask ${number} ended ${one.outcomes.length} times`)
+    if (outcome.kind === 'unavailable' && one.begun > 0) this.wrong.push(`ask ${number} is unavailable and was begun`)
+    if (outcome.kind === 'reply') {
+      if (one.begun === 0) this.wrong.push(`ask ${number} was answered by nobody`)
+      if (outcome.reply.some(byte => byte !== number % 251)) this.wrong.push(`ask ${number} has the reply of another`)
+    }
+    const { asker, askedMs, deadlineMs } = one
+    const lateMs = asker.clock.monoMs() - deadlineMs
+    if (lateMs > lateMsMax && asker.resumedMs < askedMs) this.wrong.push(`ask ${number} ended ${lateMs} ms late`)
+  }
+
+  /** Something bad happens. */
+  disturb(): void {
+    const { world } = this
+    const { random } = world
+    const name = random.pick(['a', 'b', 'c'])
+    const { process } = this.node(name)
+    const what = random.between(0, 9)
+    if (what < 4) {
+      process.stop()
+      world.at(world.nowMs + random.pick([30, 150, 500, 1500]) * random.fraction(), () => process.goOn())
+    } else if (what < 8) {
+      const [end] = [...world.streams].slice(random.between(0, 2))
+      if (end) end.cut(...random.pick<readonly End[]>([[end, end.other], [end], [end.other], []]))
+    } else if (process.alive) {
+      process.kill()
+      world.at(world.nowMs + random.between(0, 300), () => void this.start(name))
+    }
+  }
+
+  /** Whoever still waits when nothing can come any more. */
+  get forgotten(): number {
+    return this.asked.filter(({ outcomes, asker }) => outcomes.length === 0 && asker.alive).length
+  }
+}
+
+/** What is left of a run. */
+interface Verdict {
+  readonly seed: number
+  readonly wrong: readonly string[]
+  readonly forgotten: number
+  readonly counts: Story['counts']
+  /** What became of one ask each way when peace had come. */
+  readonly last: readonly (Outcome['kind'] | undefined)[]
+}
+
+/** One run: trouble for a while, then peace. */
+async function simulate(seed: number): Promise<Verdict> {
+  const random = new Random(seed)
+  const story = new Story(random)
+  const { world } = story
+  const names = ['a', 'b', 'c'] as const
+  for (const name of names) await story.start(name)
+  const unsteady = random.pick([0, 0.002, 0.02])
+  Object.assign(world.faults, {
+    lost: random.pick([0, unsteady]),
+    repeated: random.pick([0, unsteady, 0.2]),
+    overtaken: random.pick([0, unsteady, 0.1]),
+  })
+  const troubleMs = 6000
+  const peace = () => world.nowMs >= troubleMs
+  const load = (name: (typeof names)[number]) => {
+    const { process } = story.node(name)
+    // Of a process that is stopped or dead nobody asks anything; who comes after it does.
+    process.at(world.nowMs, () => {
+      for (let left = random.pick([1, 1, 5, 40]); left > 0; left--)
+        story.ask(name, random.pick(names.filter(other => other !== name) as [string, string]))
+    })
+    if (!peace()) world.at(world.nowMs + random.fraction() * 60, () => load(name))
+  }
+  const trouble = () => {
+    if (peace()) return
+    story.disturb()
+    world.at(world.nowMs + random.fraction() * 600, trouble)
+  }
+  for (const name of names) world.at(200, () => load(name))
+  world.at(300, trouble)
+  await world.run(troubleMs)
+  Object.assign(world.faults, { lost: 0, repeated: 0, overtaken: 0 })
+  story.peace = true
+  await world.run(4000)
+  const { wrong, forgotten, counts } = story
+  const last = ['ab', 'ac', 'ba', 'bc', 'ca', 'cb'].map(([from, to]) => story.ask(from!, to!))
+  await world.run(1000)
+  return { seed, wrong, forgotten, counts, last: last.map(({ outcomes }) => outcomes[0]) }
+}
+
+const seed = Random.fromEnvironment().seed
+const seeds = Array.from({ length: simulations }, (_, n) => seed + n)
+const verdicts: Verdict[] = []
+
+t.setTimeout(60_000 + simulations * 5_000)
+
+t.before(async () => {
+  t.comment(`SEED=${seed} and the next ones`)
+  for (const one of seeds) verdicts.push(await simulate(one))
+})
+
+t.test('no ask is begun twice, or after its deadline, or although unavailable; each ends once and in time', async t => {
+  for (const { seed, wrong } of verdicts) t.strictSame(wrong.slice(0, 5), [], `SEED=${seed}`)
+})
+
+t.test('every ask of a living process has an outcome', async t => {
+  for (const { seed, forgotten } of verdicts) t.equal(forgotten, 0, `SEED=${seed}`)
+})
+
+t.test('when peace has come everybody can be asked', async t => {
+  for (const { seed, last } of verdicts)
+    t.ok(
+      last.every(kind => kind === 'reply'),
+      `SEED=${seed}: ${last}`,
+    )
+})
+
+t.test('the runs are worth their name: all outcomes are frequent', async t => {
+  const sum = (kind: Outcome['kind']) => verdicts.reduce((all, { counts }) => all + counts[kind], 0)
+  const counts = { reply: sum('reply'), unavailable: sum('unavailable'), unknown: sum('unknown') }
+  t.comment(JSON.stringify(counts))
+  t.ok(Math.min(counts.reply, counts.unavailable, counts.unknown) >= 20 * verdicts.length)
+})

@@ -1,0 +1,157 @@
+// Rows on their way into a store of another division: where a transfer goes on, what it repairs, what it will not lose.
+
+import t, { type Test } from 'tap'
+import { ShardMap } from '../../src/domain/scope.js'
+import { encodeImage } from '../../src/image.js'
+import type { Row, Store } from '../../src/ports.js'
+import { allEntities, copiedKey, encodeNumber, entityKey, parseEntityKey, stampKey } from '../../src/shard/layout.js'
+import { compareIndexes } from '../../src/shard/rebuild.js'
+import { lastStamp } from '../../src/shard/shards.js'
+import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
+import { MemoryStore } from '../../src/storage/memory-store.js'
+import { commit, rowsOf } from '../storage/store-contract.js'
+import { entityOf } from '../support/entities.js'
+
+const shardMap = new ShardMap({ shards: 8, spread: 8 })
+const all = [0, 1, 2, 3, 4, 5, 6, 7]
+const tenant = 't'
+const stamp = 4711
+
+/** Primary rows and a stamp; indexes are of no interest to who only reads. */
+async function sourceOf(entities: number): Promise<Store> {
+  const store = new MemoryStore()
+  await commit(store, batch => {
+    for (let n = 0; n < entities; n++) {
+      const id = `E${n}`
+      const entity = entityOf(id, 'T', n, { temp: n })
+      batch.put(entityKey(shardMap.shardOf(tenant, '/a', id), tenant, '/a', id), encodeImage(entity, ''))
+    }
+    batch.put(stampKey(), encodeNumber(stamp))
+  })
+  return store
+}
+
+function into(target: Store, source: Store, rest: Partial<Transfer> = {}): Promise<void> {
+  const limits = { batchRowsMax: 10, batchBytesMax: 1_000_000 }
+  return transfer({ target, shards: all, sourceOf: () => source, stamp, limits, onBatch: () => {}, ...rest })
+}
+
+/** A transfer of entities that is stopped after some batches of ten. */
+async function begun(t: Test, source: Store, batches: number): Promise<Store> {
+  const target = new MemoryStore()
+  const stop = new AbortController()
+  let seen = 0
+  const onBatch = () => ++seen === batches && stop.abort(new Error('stop'))
+  await t.rejects(into(target, source, { onBatch, signal: stop.signal }), { message: 'stop' })
+  return target
+}
+
+const primary = (store: Store): Promise<Row[]> => rowsOf(store, allEntities())
+
+t.test('a store gets the rows of its shards and no others, as they are, and all that they call for', async t => {
+  const source = await sourceOf(100)
+  const target = new MemoryStore()
+  await into(target, source, { shards: [1, 4, 7] })
+  const own = (await primary(source)).filter(({ key }) => parseEntityKey(key).shard % 3 === 1)
+  t.ok(own.length > 0 && own.length < 100)
+  t.strictSame(await primary(target), own)
+  t.strictSame(await compareIndexes(target), [])
+  t.equal(lastStamp(target), stamp)
+})
+
+t.test('each batch is within its limits, and told with the number of its entities', async t => {
+  const source = await sourceOf(100)
+  const rowBytes = (await primary(source)).map(({ key, value }) => key.length + value.length)
+  const told = async (limits: Transfer['limits']) => {
+    const batches: number[] = []
+    await into(new MemoryStore(), source, { limits, onBatch: entities => batches.push(entities) })
+    t.equal(
+      batches.reduce((sum, one) => sum + one, 0),
+      100,
+    )
+    return Math.max(...batches)
+  }
+  t.equal(await told({ batchRowsMax: 7, batchBytesMax: 1_000_000 }), 7)
+  const fewBytes = 3 * Math.min(...rowBytes)
+  t.ok((await told({ batchRowsMax: 1000, batchBytesMax: fewBytes })) <= 3)
+})
+
+t.test('a transfer that was stopped goes on behind the last row it has', async t => {
+  const source = await sourceOf(100)
+  const target = await begun(t, source, 4)
+  t.equal(await countEntities(target), 40)
+  t.ok(target.get(copiedKey())?.equals((await primary(target)).at(-1)!.key))
+  const asked: number[] = []
+  await into(target, source, { onBatch: entities => asked.push(entities) })
+  t.equal(
+    asked.reduce((sum, one) => sum + one, 0),
+    60,
+  )
+  t.strictSame(await primary(target), await primary(source))
+  t.strictSame(await compareIndexes(target), [], 'and its counts are right')
+  t.equal(target.get(copiedKey()), undefined, 'and nothing remains to tell how far it is')
+})
+
+t.test('a store on its way has no stamp: nobody takes it for a finished one', async t => {
+  t.equal((await begun(t, await sourceOf(100), 1)).get(stampKey()), undefined)
+})
+
+t.test('a finished store is left alone', async t => {
+  const target = new MemoryStore()
+  await into(target, await sourceOf(10))
+  await into(target, await sourceOf(20), { onBatch: () => t.fail('copied') })
+  t.equal((await primary(target)).length, 10)
+})
+
+t.test('a source without entities makes a finished store', async t => {
+  const target = new MemoryStore()
+  await into(target, new MemoryStore(), { stamp: 0 })
+  t.ok(target.get(stampKey()))
+})
+
+t.test('a commit that fails ends the transfer with its reason', async t => {
+  const target = new MemoryStore()
+  target.breakDown(new Error('disk full'))
+  await t.rejects(into(target, await sourceOf(10)), { message: /disk full/ })
+})
+
+// What would be lost
+
+const evens = (shard: number) => shard % 2 === 0
+const row = (key: Buffer) => ({ key, value: Buffer.from('x') })
+
+async function strangerAmong(...rows: readonly Row[]): Promise<string | undefined> {
+  const store = new MemoryStore()
+  await commit(store, batch => {
+    for (const { key, value } of rows) batch.put(key, value)
+  })
+  return findStranger(store, evens)
+}
+
+t.test('a store that is whole has no stranger', async t => {
+  const target = new MemoryStore()
+  await into(target, await sourceOf(100), { shards: [0, 2, 4, 6] })
+  t.equal(await findStranger(target, evens), undefined)
+  t.equal(await findStranger(new MemoryStore(), evens), undefined)
+})
+
+t.test('a row of an unknown kind is a stranger, wherever it stands', async t => {
+  for (const key of ['\0', '0', 'N', 'Zone', 'zone', '\xff\xff'].map(text => Buffer.from(text, 'latin1'))) {
+    const found = await strangerAmong(row(entityKey(2, 't', '/', 'a')), row(stampKey()), row(key))
+    t.equal(found, `a row of a kind that this version does not know, key ${JSON.stringify(key.toString('latin1'))}`)
+  }
+})
+
+t.test('a note that this version does not know is a stranger', async t => {
+  const found = await strangerAmong(row(Buffer.from('Mahead\0')), row(stampKey()))
+  t.equal(found, 'a note that this version does not know, key "Mahead\\u0000"')
+})
+
+t.test('an entity of a shard that the store does not own is a stranger', async t => {
+  const found = await strangerAmong(
+    row(entityKey(0, 't', '/', 'a')),
+    row(entityKey(0, 't', '/', 'b')),
+    row(entityKey(3, 't', '/', 'a')),
+  )
+  t.match(found, /^an entity of shard 3, which belongs into another store, key "E\\u0000\\u0003t/)
+})

@@ -1,0 +1,13 @@
+// Divides a data directory anew and says on standard output how it gets on: a process to be killed.
+//
+// Arguments: the directory, the number of workers. One line for each batch: how many entities are in their new place.
+
+import { repartition } from '../../src/repartition.js'
+import { directoryAt } from './divided.js'
+
+const [path, workers] = process.argv.slice(2) as [string, string]
+await repartition(directoryAt(path), Number(workers), {
+  logger: { info: () => {}, warn: () => {} },
+  limits: { batchRowsMax: 5, batchBytesMax: 1024 * 1024 },
+  onProgress: done => process.stdout.write(`${done}\n`),
+})
