@@ -87,7 +87,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const store = await openStore(directory, { durability: config.store.durability, logger, part })
   let ready = true
   const shardMap = new ShardMap(directory)
-  const stamps = new HybridClock({ wallMs: () => clock.fineWallMs() }, lastStamp(store))
+  const fineClock = { wallMs: () => clock.fineWallMs() }
+  const stamps = new HybridClock(fineClock, lastStamp(store))
   const onStoreFailure = (failure: Error): void => {
     ready = false
     onFailure(failure)
@@ -112,7 +113,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const joined = await place?.join(between, directory.shards)
   const shards = joined?.shards ?? between
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark)
-  const client = new ShardClient(shards, shardMap)
+  // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
+  const moments = place && new HybridClock(fineClock)
+  const client = new ShardClient(shards, shardMap, moments)
   const entities = new Entities(client)
   const routes = routesOf(
     new EntityHandlers(entities),
