@@ -59,26 +59,22 @@ export class ShardClient {
    * travel together, and are not answered one without the other.
    */
   writeAll(requests: readonly WriteRequest[], onReply: OnReply): void {
-    if (this.shards.owners().length === 1) {
-      for (let index = 0; index < requests.length; index++) this.askOne(requests[index]!, index, onReply)
-      return
-    }
+    const owners = this.shards.owners()
+    if (owners.length === 1) return this.askTogether(owners[0]!, requests, undefined, onReply)
     for (const { shard, indexes, items } of this.byOwner(requests)) this.askTogether(shard, items, indexes, onReply)
   }
 
-  private askOne(request: WriteRequest, index: number, onReply: OnReply): void {
-    this.shards.ask(this.shardOf(request), request, reply => onReply(index, reply))
-  }
-
+  /** `indexes`: where each stands among all; undefined: where it stands. */
   private askTogether(
     shard: number,
     items: readonly WriteRequest[],
-    indexes: readonly number[],
+    indexes: readonly number[] | undefined,
     onReply: OnReply,
   ): void {
+    const count = items.length
     this.shards.ask(shard, { kind: 'batch', items }, reply => {
-      for (const [at, index] of indexes.entries())
-        onReply(index, reply.kind === 'batch' ? (reply.replies[at] as ShardReply) : reply)
+      for (let at = 0; at < count; at++)
+        onReply(indexes ? indexes[at]! : at, reply.kind === 'batch' ? (reply.replies[at] as ShardReply) : reply)
     })
   }
 

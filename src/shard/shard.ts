@@ -33,8 +33,14 @@ import { type Actor, type Actors, rowOf, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
 import type { AttributeDifference } from './record.js'
 
+/** What came of a turn. */
+export interface Turn {
+  readonly actor: Actor | undefined
+  readonly reply: WriteReply
+}
+
 const doneReply: WriteReply = { kind: 'done' }
-const busyReply: WriteReply = { kind: 'busy' }
+const full: Turn = { actor: undefined, reply: { kind: 'busy' } }
 
 export class Shard {
   private readonly index: number
@@ -54,18 +60,40 @@ export class Shard {
   }
 
   // [hot] Once per write.
-  /** Takes one request's turn. */
+  /** Takes one request's turn, and replies when what it depends on is durable. */
   onAsk(request: WriteRequest, onReply: (reply: WriteReply) => void): void {
-    if (this.waiting >= this.mailboxLengthMax) return onReply(busyReply)
+    const { actor, reply } = this.turn(request)
+    if (!actor || actor.stagedIn <= this.log.durable) return onReply(reply)
+    this.hold()
+    this.log.afterCommit(actor.stagedIn, failure => {
+      this.letGo(actor)
+      onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
+    })
+  }
+
+  /** Notes that a reply waits. */
+  hold(): void {
+    this.waiting++
+  }
+
+  /** The reply has left that depended on an actor. */
+  letGo(actor: Actor): void {
+    this.waiting--
+    this.actors.release(actor)
+  }
+
+  /** Takes one request's turn. The reply may leave when the actor's changes are durable; without an actor nothing has happened. */
+  turn(request: WriteRequest): Turn {
+    if (this.waiting >= this.mailboxLengthMax) return full
     const { tenant, path, id } = request.target
     const actor = this.actors.load(this.index, tenant, path, id)
     const variant = choose(actor, request)
-    if (variant && 'kind' in variant) return this.reply(actor, { kind: 'refused', refusal: variant }, onReply)
+    if (variant && 'kind' in variant) return { actor, reply: { kind: 'refused', refusal: variant } }
     const stamp = this.stamps.next(request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const refusal = outcome.change ? this.stage(actor, variant, outcome, request) : undefined
     const told = refusal ?? outcome.refusal
-    this.reply(actor, told ? { kind: 'refused', refusal: told } : doneReply, onReply)
+    return { actor, reply: told ? { kind: 'refused', refusal: told } : doneReply }
   }
 
   /** Makes a change part of the commit being filled; gives the refusal if it is too large for that. */
@@ -98,17 +126,6 @@ export class Shard {
     actor.variants = variants
     actor.stagedIn = this.log.append(record, actor.key, row, after)
     return undefined
-  }
-
-  /** Replies when the actor's latest change is durable. */
-  private reply(actor: Actor, reply: WriteReply, onReply: (reply: WriteReply) => void): void {
-    if (actor.stagedIn <= this.log.durable) return onReply(reply)
-    this.waiting++
-    this.log.afterCommit(actor.stagedIn, failure => {
-      this.waiting--
-      this.actors.release(actor)
-      onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
-    })
   }
 }
 

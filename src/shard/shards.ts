@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import type { ShardMap } from '../domain/scope.js'
 import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply } from '../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
-import { Actors } from './actor.js'
+import { type Actor, Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
 import { ExpiryMark } from './expiry.js'
@@ -21,6 +21,14 @@ import type { Scanner } from './scans.js'
 import { Shard } from './shard.js'
 import { Types } from './types.js'
 import { Views } from './views/views.js'
+
+/** An actor whose changes a reply waits for. */
+interface Held {
+  readonly shard: Shard
+  readonly actor: Actor
+  /** Which item of the batch it is. */
+  readonly index: number
+}
 
 export interface ShardLimits {
   /** Writes of one shard whose reply waits. Raising it trades memory and tail latency for fewer 503s. */
@@ -116,18 +124,39 @@ export class LocalShards implements Shards {
     return 0
   }
 
-  /** Lets each item have its turn, one after the other. */
+  /** Lets each item have its turn, one after the other, and replies to all when all is durable. */
   private onBatch({ items }: BatchRequest, onReply: (reply: ShardReply) => void): void {
+    assert(items.length > 0, 'a batch of nothing')
+    const held: Held[] = []
     const replies: WriteReply[] = []
-    let open = items.length
-    assert(open > 0, 'a batch of nothing')
+    let stagedIn = 0
     for (const [index, item] of items.entries()) {
       const { tenant, path, id } = item.target
-      this.shards[this.shardMap.shardOf(tenant, path, id)]!.onAsk(item, reply => {
-        replies[index] = reply
-        if (--open === 0) onReply({ kind: 'batch', replies })
-      })
+      const shard = this.shards[this.shardMap.shardOf(tenant, path, id)]!
+      const { actor, reply } = shard.turn(item)
+      replies.push(reply)
+      if (!actor || actor.stagedIn <= this.commit.durable) continue
+      shard.hold()
+      held.push({ shard, actor, index })
+      if (actor.stagedIn > stagedIn) stagedIn = actor.stagedIn
     }
+    this.replyAfter(stagedIn, held, replies, onReply)
+  }
+
+  /** Apart from the turns: what waits for a commit must not hold on to the payload (broker/batch.ts). */
+  private replyAfter(
+    stagedIn: number,
+    held: readonly Held[],
+    replies: WriteReply[],
+    onReply: (reply: ShardReply) => void,
+  ): void {
+    this.commit.afterCommit(stagedIn, failure => {
+      for (const { shard, actor, index } of held) {
+        shard.letGo(actor)
+        if (failure) replies[index] = { kind: 'failed', reason: failure.message }
+      }
+      onReply({ kind: 'batch', replies })
+    })
   }
 
   /** Resolves when everything taken so far is durable, or is known not to be. */

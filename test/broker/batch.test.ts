@@ -5,13 +5,14 @@ import { BatchOperations } from '../../src/broker/batch.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { type Refusal, refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import type { ShardReply } from '../../src/messages.js'
+import type { ShardReply, WriteReply } from '../../src/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
 
-/** Batches to the shards of one owner that give these replies, one after the other. */
-function batchesTo(...replies: ShardReply[]): BatchOperations {
+/** Batches to the shards of one owner that give these replies. */
+function batchesTo(...replies: WriteReply[]): BatchOperations {
   const shards = {
-    ask: (_shard: number, _request: unknown, onReply: (reply: ShardReply) => void) => onReply(replies.shift()!),
+    ask: (_shard: number, _request: unknown, onReply: (reply: ShardReply) => void) =>
+      onReply({ kind: 'batch', replies }),
     owners: () => [0],
     ownerOf: () => 0,
   }
@@ -23,7 +24,7 @@ const scope = { tenant: '', path: '/' }
 const origin = { correlatorRoot: '' }
 
 /** What op/notify answers when the shard gives this reply. */
-function notified(reply: ShardReply): Refusal | undefined | 'nothing' {
+function notified(reply: WriteReply): Refusal | undefined | 'nothing' {
   let answer: Refusal | undefined | 'nothing' = 'nothing'
   batchesTo(reply).notify(scope, [item('E')], origin, result => {
     answer = result.ok ? undefined : result.refusal
@@ -32,7 +33,7 @@ function notified(reply: ShardReply): Refusal | undefined | 'nothing' {
 }
 
 /** What op/update answers when the shard gives these replies to E1, E2 and so on. */
-function updated(...replies: ShardReply[]): Refusal | undefined | 'nothing' {
+function updated(...replies: WriteReply[]): Refusal | undefined | 'nothing' {
   let answer: Refusal | undefined | 'nothing' = 'nothing'
   const items = replies.map((_, index) => item(`E${index + 1}`))
   const options = { overrideMetadata: false, forcedUpdate: false }
@@ -54,8 +55,8 @@ t.test('a notification that found the shard busy is to be sent again', async t =
   t.match(notified({ kind: 'busy' }), { kind: 'Unavailable' })
 })
 
-const failed: ShardReply = { kind: 'failed', reason: 'disk' }
-const second: ShardReply = { kind: 'refused', refusal: refusals.locationSecond }
+const failed: WriteReply = { kind: 'failed', reason: 'disk' }
+const second: WriteReply = { kind: 'refused', refusal: refusals.locationSecond }
 
 t.test(
   'an entity that was perhaps not made durable is named, and what else there is to say comes after it',

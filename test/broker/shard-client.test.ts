@@ -207,15 +207,12 @@ t.test('writes get their stamps in the order in which they are asked for, whoeve
   t.equal(new Set(inOrder).size, requests.length)
 })
 
-t.test('writes for the only owner are asked one by one', async t => {
+t.test('writes for the only owner travel together, without a stamp', async t => {
   const { shards, client } = setting(0)
   client.writeAll([write, write], () => {})
   t.strictSame(
     shards.asked.map(({ shard, request }) => [shard, request]),
-    [
-      [shardMap.shardOf('t', '/a', 'E'), write],
-      [shardMap.shardOf('t', '/a', 'E'), write],
-    ],
+    [[0, { kind: 'batch', items: [write, write] }]],
   )
 })
 
