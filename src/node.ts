@@ -40,8 +40,8 @@ const readerEntry = new URL('./reader.js', import.meta.url)
 export interface Place {
   readonly index: number
   readonly workers: number
-  /** How they share the port. */
-  readonly listening: SharedListening
+  /** How they share the port; undefined: each has one of its own. */
+  readonly listening: SharedListening | undefined
   /** Given this node's shards, and how many there are in all: gives all of them. */
   join(local: Shards, shards: number): Promise<Joined>
 }

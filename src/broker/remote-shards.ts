@@ -69,6 +69,12 @@ function replyOf(outcome: AskOutcome): ShardReply {
 export function answerFor(local: Shards) {
   return (shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void): void => {
     const bytes = Buffer.from(request.buffer, request.byteOffset, request.byteLength)
-    local.ask(shard, decodeRequest(bytes), reply => onReply(encodeReply(reply)))
+    let decoded: ShardRequest
+    try {
+      decoded = decodeRequest(bytes)
+    } catch (error) {
+      return onReply(encodeReply({ kind: 'failed', reason: `a request that is none: ${(error as Error).message}` }))
+    }
+    local.ask(shard, decoded, reply => onReply(encodeReply(reply)))
   }
 }

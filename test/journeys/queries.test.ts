@@ -1,5 +1,5 @@
 // Whatever is asked of whatever happened, the answer is the one that the plain evaluator of test/support/reference-query gives: with
-// views, with too little memory for them, and without.
+// views, with too little memory for them, and without; by one node, and by two and three workers that are asked in turn.
 //
 // Each story has a tenant of its own: entities are made, then changes and queries alternate. Some changes are sent one by one; others
 // by several writers at once while the nodes are asked, and then only those whom nobody touches can be held against the answers;
@@ -14,6 +14,7 @@ import t from 'tap'
 import { systemClock } from '../../src/clock.js'
 import { KeptAlive, type Told } from '../support/kept-alive.js'
 import { startLocalNode } from '../support/local-node.js'
+import { startLocalWorkers } from '../support/local-workers.js'
 import { Random } from '../support/random.js'
 import { batchAction, batchChanges, firstEntities, nextChange, type Scene } from '../support/random-change.js'
 import { chance, storyBeginsMs } from '../support/random-entity.js'
@@ -61,37 +62,49 @@ interface AskedBeside {
   readonly expected: readonly string[]
 }
 
-t.test(`${queriesWanted} lists are those of the reference, with views and without`, async t => {
-  const random = Random.fromEnvironment()
-  t.comment(`SEED=${random.seed} ORRERY_QUERIES=${queriesWanted}`)
-  const time = { nowMs: storyBeginsMs }
-  const clock = { ...systemClock, wallMs: () => time.nowMs }
-  const start = async (name: string, viewBytesMax: number): Promise<Node> => {
-    const node = await startLocalNode(t, { queries: { viewBytesMax }, surroundings: { clock } })
-    const client = new KeptAlive(node.port, inFlight)
-    t.teardown(() => client.close())
-    return { name, client }
-  }
-  const nodes = [
-    await start('views', 64 * 1024 * 1024),
-    await start('cramped views', random.pick([64, 256, 1024]) * 1024),
-    await start('no views', 0),
-  ] as const
-  const run = new Run(random, nodes, time)
-  const began = performance.now()
-  for (let story = 0; run.compared < queriesWanted && run.differences.length === 0; story++)
-    await run.story(`story${story}`)
-  const seconds = (performance.now() - began) / 1000
-  t.strictSame(run.differences, [], `SEED=${random.seed}`)
-  t.comment(`${run.compared} queries in ${seconds.toFixed(1)} s, ${(run.compared / seconds).toFixed(0)} a second`)
-  t.comment(`${run.matched} found something, ${run.wide} covered more than ${viewsFrom} entities`)
-  t.comment(
-    `${run.unordered} in an open order, ${run.unclear} too close to tell and not asked, ${run.beside} beside changes`,
-  )
-  t.ok(run.wide > run.compared / 3, 'many cover so many entities that views may answer')
-  t.ok(run.matched > run.compared / 3, 'many find something')
-  t.ok(run.unordered < run.compared / 5 && run.unclear < run.compared / 5, 'few cannot be told')
-})
+t.test(
+  `${queriesWanted} lists are those of the reference, with views and without, by one node and by workers`,
+  async t => {
+    const random = Random.fromEnvironment()
+    t.comment(`SEED=${random.seed} ORRERY_QUERIES=${queriesWanted}`)
+    const time = { nowMs: storyBeginsMs }
+    const clock = { ...systemClock, wallMs: () => time.nowMs, fineWallMs: () => time.nowMs }
+    const clientOf = (ports: readonly number[]): KeptAlive => {
+      const client = new KeptAlive(ports, inFlight)
+      t.teardown(() => client.close())
+      return client
+    }
+    const start = async (name: string, viewBytesMax: number): Promise<Node> => {
+      const node = await startLocalNode(t, { queries: { viewBytesMax }, surroundings: { clock } })
+      return { name, client: clientOf([node.port]) }
+    }
+    const startWorkers = async (workers: number): Promise<Node> => {
+      const nodes = await startLocalWorkers(t, workers, { surroundings: { clock } })
+      return { name: `${workers} workers`, client: clientOf(nodes.map(({ port }) => port)) }
+    }
+    const nodes = [
+      await start('views', 64 * 1024 * 1024),
+      await start('cramped views', random.pick([64, 256, 1024]) * 1024),
+      await start('no views', 0),
+      await startWorkers(2),
+      await startWorkers(3),
+    ] as const
+    const run = new Run(random, nodes, time)
+    const began = performance.now()
+    for (let story = 0; run.compared < queriesWanted && run.differences.length === 0; story++)
+      await run.story(`story${story}`)
+    const seconds = (performance.now() - began) / 1000
+    t.strictSame(run.differences, [], `SEED=${random.seed}`)
+    t.comment(`${run.compared} queries in ${seconds.toFixed(1)} s, ${(run.compared / seconds).toFixed(0)} a second`)
+    t.comment(`${run.matched} found something, ${run.wide} covered more than ${viewsFrom} entities`)
+    t.comment(
+      `${run.unordered} in an open order, ${run.unclear} too close to tell and not asked, ${run.beside} beside changes`,
+    )
+    t.ok(run.wide > run.compared / 3, 'many cover so many entities that views may answer')
+    t.ok(run.matched > run.compared / 3, 'many find something')
+    t.ok(run.unordered < run.compared / 5 && run.unclear < run.compared / 5, 'few cannot be told')
+  },
+)
 
 class Run {
   readonly differences: string[] = []

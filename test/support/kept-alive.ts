@@ -11,11 +11,13 @@ export interface Told {
 }
 
 export class KeptAlive {
-  readonly #port: number
+  readonly #ports: readonly number[]
   readonly #agent: Agent
+  #sent = 0
 
-  constructor(port: number, connections: number) {
-    this.#port = port
+  /** Several ports are asked in turn; `connections` to each. */
+  constructor(ports: readonly number[], connections: number) {
+    this.#ports = ports
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections })
   }
 
@@ -23,7 +25,8 @@ export class KeptAlive {
     const all: Record<string, string | number> = { ...headers, 'Ctx-Service': tenant }
     const bytes = body === undefined ? undefined : Buffer.from(body)
     if (bytes) Object.assign(all, { 'Content-Type': 'application/json', 'Content-Length': bytes.length })
-    const options = { host: '127.0.0.1', port: this.#port, method, path: target, headers: all, agent: this.#agent }
+    const port = this.#ports[this.#sent++ % this.#ports.length] as number
+    const options = { host: '127.0.0.1', port, method, path: target, headers: all, agent: this.#agent }
     return new Promise((resolve, reject) => {
       const sent = request(options, response => {
         const chunks: Buffer[] = []

@@ -27,7 +27,17 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The only files that import sideways, and the only ones of src/ that know cluster/. Nobody imports them but another of them. */
-const roots = new Set(['main', 'program', 'node', 'reader', 'supervisor', 'worker', 'worker-protocol', 'repartition'])
+const roots = new Set([
+  'main',
+  'program',
+  'node',
+  'reader',
+  'supervisor',
+  'worker',
+  'worker-protocol',
+  'join-workers',
+  'repartition',
+])
 
 /** Packages that only the files that fit may import; besides them, bench/ and test/ may. */
 const keepers: readonly { readonly package: string; readonly files: RegExp; readonly said: string }[] = [

@@ -23,6 +23,9 @@ export interface LocalNodeOptions {
   readonly expiryIntervalMs?: number
   readonly queries?: Partial<Config['queries']>
   readonly surroundings?: Partial<Surroundings>
+  /** An empty one is made when absent. */
+  readonly directory?: string
+  readonly workers?: number
 }
 
 export interface Answer {
@@ -84,7 +87,7 @@ export async function startLocalNode(
   t: Teardown & { fail(message: string): unknown },
   options: LocalNodeOptions = {},
 ): Promise<LocalNode> {
-  const { server = 'node', tenants = true, expiryIntervalMs = 20, queries, surroundings } = options
+  const { server = 'node', tenants = true, expiryIntervalMs = 20, workers = 1, queries, surroundings } = options
   const config: Config = {
     http: {
       server,
@@ -96,9 +99,9 @@ export async function startLocalNode(
       idleTimeoutS: 0,
       bodyBytesMax: 1_048_576,
     },
-    workers: 1,
+    workers,
     tenants,
-    store: { directory: tempDir(t), durability: 'os' },
+    store: { directory: options.directory ?? tempDir(t), durability: 'os' },
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
     logLevel: 'ERROR',

@@ -1,0 +1,51 @@
+// How a worker comes together with the others: every shard has its worker, and whoever is not that worker asks it.
+
+import { randomUUID } from 'node:crypto'
+import { type Asks, askOptionsDefault, startAsks } from '../cluster/index.js'
+import { answerFor, RemoteShards } from './broker/remote-shards.js'
+import { systemClock } from './clock.js'
+import { workerOf } from './domain/scope.js'
+import type { Shards } from './messages.js'
+import type { Joined } from './node.js'
+import type { Part } from './worker-protocol.js'
+
+/** How long the others are waited for. */
+const meetMsMax = 3_000
+
+/** Connects a worker with the others; `listMs` is how long one of them may take for a list. */
+export async function joinWorkers(
+  { index, workers, addresses }: Part,
+  local: Shards,
+  shards: number,
+  listMs: number,
+): Promise<Joined> {
+  const placement = Array.from({ length: shards }, (_, shard) => workerOf(shard, workers))
+  const nameOf = (worker: number): string => `worker ${worker}`
+  const peers = addresses.map((address, worker) => ({ name: nameOf(worker), address }))
+  const others = peers.filter((_, worker) => worker !== index)
+  // Who runs a list ends it in time; a little more is for the way.
+  const listWaitMs = listMs + askOptionsDefault.askDeadlineMs
+  const asks = await startAsks(peers[index]!, randomUUID(), others, { onAsk: answerFor(local) }, systemClock)
+  await met(asks, others)
+  return {
+    shards: new RemoteShards(local, index, placement, listWaitMs, {
+      ask: (owner, shard, request, onOutcome, waitMs) => asks.ask(nameOf(owner), shard, request, onOutcome, waitMs),
+    }),
+    isWhole: () => others.every(({ name }) => asks.reachable(name)),
+    close: () => asks.close(),
+  }
+}
+
+/** Resolves when all others can be asked, so that the first request need not be refused; one that is ill is not waited for. */
+function met(asks: Asks, others: readonly { readonly name: string }[]): Promise<void> {
+  return new Promise(resolve => {
+    const cancel = systemClock.after(meetMsMax, resolve)
+    const look = (): void => {
+      if (!others.every(({ name }) => asks.reachable(name))) return
+      cancel()
+      resolve()
+    }
+    asks.onChange(look)
+    look()
+  })
+}

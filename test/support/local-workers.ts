@@ -1,0 +1,36 @@
+// Several workers inside the process of the test: as many nodes over one data directory, which ask each other over real sockets. Each has a
+// port of its own, so that the test says whom it asks.
+
+import { join } from 'node:path'
+import { placementDefault } from '../../src/domain/scope.js'
+import { joinWorkers } from '../../src/join-workers.js'
+import { openDataDirectory } from '../../src/storage/data-directory.js'
+import { settleStore } from '../../src/storage/open-store.js'
+import { type Teardown, tempDir } from './broker-process.js'
+import { type LocalNode, type LocalNodeOptions, startLocalNode } from './local-node.js'
+
+/** Starts them all; they end with the test. */
+export async function startLocalWorkers(
+  t: Teardown & { fail(message: string): unknown },
+  workers: number,
+  options: LocalNodeOptions = {},
+): Promise<readonly LocalNode[]> {
+  const directory = tempDir(t)
+  await settleStore(
+    openDataDirectory(directory, { ...placementDefault, workers }, () => 'workers'),
+    {},
+  )
+  const sockets = tempDir(t)
+  const addresses = Array.from({ length: workers }, (_, index) => `unix:${join(sockets, String(index))}`)
+  const starts = addresses.map((_, index) => {
+    const part = { index, workers, addresses }
+    const place = {
+      index,
+      workers,
+      listening: undefined,
+      join: (local: Parameters<typeof joinWorkers>[1], shards: number) => joinWorkers(part, local, shards, 30_000),
+    }
+    return startLocalNode(t, { ...options, directory, workers, surroundings: { ...options.surroundings, place } })
+  })
+  return Promise.all(starts)
+}
