@@ -14,7 +14,6 @@ import { placementDefault, ShardMap } from './domain/scope.js'
 import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
 import { EntityHandlers } from './http/entities.js'
-import type { SharedListening } from './http/front.js'
 import { openFront } from './http/open-front.js'
 import { routesOf } from './http/routes.js'
 import { Server } from './http/server.js'
@@ -40,8 +39,8 @@ const readerEntry = new URL('./reader.js', import.meta.url)
 export interface Place {
   readonly index: number
   readonly workers: number
-  /** How they share the port; undefined: each has one of its own. */
-  readonly listening: SharedListening | undefined
+  /** Whether they share the port; else each has one of its own. */
+  readonly sharesPort: boolean
   /** Given this node's shards, and how many there are in all: gives all of them. */
   join(local: Shards, shards: number): Promise<Joined>
 }
@@ -126,7 +125,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   )
   const { server, ...frontOptions } = config.http
   const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants }
-  const listening = { ...frontOptions, shared: place?.listening }
+  const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
   const front = await openFront(server, listening, new Server(routes, settings, chance, logger), logger)
   let port: number
   try {

@@ -1,19 +1,21 @@
 // The supervisor of `-workers N`: starts the workers, lets them share the port, starts another one where one ended, and stops all in order.
 //
-// It serves nobody itself, so that it does not end for what ends a worker. The socket files by which workers talk lie in a directory that
+// The port is shared as the HTTP server can: uws opens a socket for each worker, and the system spreads connections; for node the
+// supervisor accepts them and hands them out in turn (node:cluster). It serves nobody itself, so that it does not end for what ends a worker. The socket files by which workers talk lie in a directory that
 // only this user can enter.
 //
 // Stopping goes in two steps, for workers answer each other: first all of them answer what they have taken, then all close their stores.
 
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import cluster from 'node:cluster'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type Server as NetServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { Config } from './config.js'
-import { listenFailure, listenOptions } from './http/node-front.js'
-import { uwsMissing } from './http/uws-front.js'
+import { listenFailure } from './http/node-front.js'
 import type { Logger } from './ports.js'
 import type { FromWorker, ToWorker } from './worker-protocol.js'
 
@@ -41,55 +43,60 @@ export async function superviseWorkers(
   logger: Logger,
   onFailure: (failure: Error) => void,
 ): Promise<Supervised> {
-  const socket = await takePort(config)
+  await assertPortFree(config)
+  cluster.setupPrimary({ exec: entry, args: process.argv.slice(2), serialization: 'json' })
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const addresses = Array.from({ length: config.workers }, (_, index) => `unix:${join(folder, `${index}.sock`)}`)
-  const workers = addresses.map((_, index) => new Supervision(index, addresses, socket, logger, onFailure))
+  const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure))
   try {
     const stores = await Promise.all(workers.map(worker => worker.start()))
-    return { store: stores[0]!, stop: () => stopAll(workers, socket) }
+    return { store: stores[0]!, stop: () => stopAll(workers) }
   } catch (error) {
     for (const worker of workers) worker.kill()
     throw error
   }
 }
 
-async function stopAll(workers: readonly Supervision[], socket: NetServer | undefined): Promise<boolean> {
-  socket?.close()
+async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
   await Promise.all(workers.map(worker => worker.drain()))
   const ends = await Promise.all(workers.map(worker => worker.close()))
   return ends.every(isWell => isWell)
 }
 
-/** Makes sure that the port is ours. Gives the socket that workers share; undefined when each opens one of its own. */
-async function takePort(config: Config): Promise<NetServer | undefined> {
+/**
+ * Makes sure that nobody else serves at the port: a broker with workers of its own would share it, and nobody would notice. Whoever does not
+ * share ports is met when the workers listen. It is asked by a connection, for a socket of our own would take those of clients.
+ */
+async function assertPortFree({ http }: Config): Promise<void> {
+  const host = http.host ?? (http.family === 'ipv6' ? '::1' : '127.0.0.1')
   const untilMs = performance.now() + portWaitMs
-  const server = createServer()
-  for (;;) {
-    const failure = await new Promise<Error | undefined>(resolve => {
-      server.once('error', resolve)
-      server.listen(listenOptions(config.http), () => {
-        server.off('error', resolve)
-        resolve(undefined)
-      })
-    })
-    if (!failure) break
-    if (performance.now() > untilMs) throw listenFailure(failure, config.http)
+  while (await accepts(http.port, host)) {
+    if (performance.now() > untilMs)
+      throw listenFailure(Object.assign(new Error('address already in use'), { code: 'EADDRINUSE' }), http)
     await pause(portRetryMs)
   }
-  if (config.http.server === 'node' || (await uwsMissing())) return server
-  await new Promise(resolve => server.close(resolve))
-  return undefined
 }
 
-const entry = new URL('./worker.js', import.meta.url)
+function accepts(port: number, host: string): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect({ port, host, timeout: portWaitMs })
+    const end = (isTaken: boolean): void => {
+      socket.destroy()
+      resolve(isTaken)
+    }
+    socket.once('connect', () => end(true))
+    socket.once('timeout', () => end(false))
+    socket.once('error', () => end(false))
+  })
+}
+
+const entry = fileURLToPath(new URL('./worker.js', import.meta.url))
 
 /** One worker, in all the processes that it is in turn. */
 class Supervision {
   private readonly index: number
   private readonly addresses: readonly string[]
-  private readonly socket: NetServer | undefined
   private readonly logger: Logger
   private readonly onFailure: (failure: Error) => void
   private child: ChildProcess | undefined
@@ -101,16 +108,9 @@ class Supervision {
   private onReady: { resolve(store: string): void; reject(failure: Error): void } | undefined
   private onDrained: () => void = () => {}
 
-  constructor(
-    index: number,
-    addresses: readonly string[],
-    socket: NetServer | undefined,
-    logger: Logger,
-    onFailure: (failure: Error) => void,
-  ) {
+  constructor(index: number, addresses: readonly string[], logger: Logger, onFailure: (failure: Error) => void) {
     this.index = index
     this.addresses = addresses
-    this.socket = socket
     this.logger = logger
     this.onFailure = onFailure
   }
@@ -124,24 +124,25 @@ class Supervision {
   }
 
   private spawn(): void {
-    const child = fork(entry, process.argv.slice(2), { serialization: 'json' })
+    const child = cluster.fork().process
     this.child = child
     this.serves = false
     this.reason = ''
     child.on('message', message => this.onMessage(message as FromWorker))
     child.once('exit', (code, signal) => this.onExit(code, signal))
     child.on('error', error => this.logger.error(`Runtime Error (worker ${this.index}: ${error.message})`))
-    const { index, addresses } = this
-    this.tell({ kind: 'start', part: { index, workers: addresses.length, addresses } }, this.socket)
   }
 
-  private tell(order: ToWorker, socket?: NetServer): void {
+  private tell(order: ToWorker): void {
     // A failure to send means that it has ended, and 'exit' tells.
-    if (this.child?.connected) this.child.send(order, socket, () => {})
+    if (this.child?.connected) this.child.send(order, () => {})
   }
 
   private onMessage(message: FromWorker): void {
+    const { index, addresses } = this
     switch (message.kind) {
+      case 'hears':
+        return this.tell({ kind: 'start', part: { index, workers: addresses.length, addresses } })
       case 'ready':
         this.serves = true
         this.failures = 0

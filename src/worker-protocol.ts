@@ -9,7 +9,7 @@ export interface Part {
 }
 
 export type ToWorker =
-  /** First of all; the listening socket comes along unless each worker has one of its own. */
+  /** First of all. */
   | { readonly kind: 'start'; readonly part: Part }
   /** Take no more requests, and answer those under way. */
   | { readonly kind: 'drain' }
@@ -17,6 +17,8 @@ export type ToWorker =
   | { readonly kind: 'close' }
 
 export type FromWorker =
+  /** Hears what it is told. */
+  | { readonly kind: 'hears' }
   /** Serves; `store` is what it runs on. */
   | { readonly kind: 'ready'; readonly store: string }
   | { readonly kind: 'drained' }

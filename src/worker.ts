@@ -4,7 +4,6 @@
 // it has acknowledged is on disk. Signals are for the supervisor, which hears them too.
 
 import assert from 'node:assert/strict'
-import type { Server as NetServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { systemChance, systemClock } from './clock.js'
 import { type Config, readConfig } from './config.js'
@@ -27,14 +26,15 @@ const storeRetryMs = 50
 
 let node: RunningNode | undefined
 
-process.on('message', (order: ToWorker, socket: NetServer | undefined) => {
-  obey(order, socket).catch((error: Error) => fail(error.message))
+process.on('message', (order: ToWorker) => {
+  obey(order).catch((error: Error) => fail(error.message))
 })
+tell({ kind: 'hears' })
 
-async function obey(order: ToWorker, socket: NetServer | undefined): Promise<void> {
+async function obey(order: ToWorker): Promise<void> {
   switch (order.kind) {
     case 'start':
-      node = await started(order.part, socket)
+      node = await started(order.part)
       return tell({ kind: 'ready', store: node.store })
     case 'drain':
       await node?.drain()
@@ -46,10 +46,10 @@ async function obey(order: ToWorker, socket: NetServer | undefined): Promise<voi
 }
 
 /** Waits for the store as long as a predecessor may take to end. */
-async function started(part: Part, socket: NetServer | undefined): Promise<RunningNode> {
+async function started(part: Part): Promise<RunningNode> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await start(part, socket)
+      return await start(part)
     } catch (error) {
       if (!(error instanceof DirectoryInUse) || attempt >= storeAttemptsMax) throw error
       await pause(storeRetryMs)
@@ -57,7 +57,7 @@ async function started(part: Part, socket: NetServer | undefined): Promise<Runni
   }
 }
 
-function start(part: Part, socket: NetServer | undefined): Promise<RunningNode> {
+function start(part: Part): Promise<RunningNode> {
   const { index, workers } = part
   return startNode(ofOne(config), {
     clock: systemClock,
@@ -67,7 +67,7 @@ function start(part: Part, socket: NetServer | undefined): Promise<RunningNode> 
     place: {
       index,
       workers,
-      listening: socket ?? 'reusePort',
+      sharesPort: true,
       join: (local, shards) => joinWorkers(part, local, shards, config.queries.scanDeadlineMs),
     },
   })

@@ -3,8 +3,6 @@
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
-import type { Server as NetServer } from 'node:net'
-
 /** One request and its answer. Everything of the request must be read before `onRequest` returns: it is gone afterwards. */
 export interface Exchange {
   /** Upper case. */
@@ -37,17 +35,14 @@ export interface FrontHandler {
   onRequest(exchange: Exchange): BodyHandler | undefined
 }
 
-/** How a port is shared: by a socket of each process (uws), or by one socket that was handed to all of them (node). */
-export type SharedListening = 'reusePort' | NetServer
-
 export interface FrontOptions {
   /** 0 lets the system choose. */
   readonly port: number
   /** Address to listen on; undefined: all of the family. */
   readonly host?: string | undefined
   readonly family: 'both' | 'ipv4' | 'ipv6'
-  /** Other processes listen on the same port, and the system spreads connections among them. */
-  readonly shared?: SharedListening | undefined
+  /** Sibling processes listen on the same port, and connections are spread among them. */
+  readonly shared?: boolean
   /** PEM files; undefined: plain HTTP. */
   readonly tls?: { readonly keyFile: string; readonly certFile: string } | undefined
   /** Simultaneous client connections; further ones are closed at once. */

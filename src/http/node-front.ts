@@ -9,7 +9,6 @@
 //
 // Not here: routes and statuses (routes, reply); which front is used (open-front).
 
-import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -35,10 +34,10 @@ export async function openNodeFront(options: FrontOptions, handler: FrontHandler
   return new NodeFront(server, options, handler)
 }
 
-/** Where to listen, in the words of node:net; for nobody else. */
-export function listenOptions({ port, host, family }: Pick<FrontOptions, 'port' | 'host' | 'family'>): ListenOptions {
+/** Where to listen, in the words of node:net. */
+function listenOptions({ port, host, family, shared = false }: FrontOptions): ListenOptions {
   const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
-  return { port, host: address, ipv6Only: family === 'ipv6', exclusive: true }
+  return { port, host: address, ipv6Only: family === 'ipv6', exclusive: !shared }
 }
 
 class NodeFront implements Front {
@@ -70,12 +69,10 @@ class NodeFront implements Front {
   }
 
   listen(): Promise<number> {
-    const { shared } = this.#options
-    assert(shared !== 'reusePort', 'node shares a socket that is handed to it')
     return new Promise((resolve, reject) => {
       const onError = (error: Error) => reject(listenFailure(error, this.#options))
       this.#server.once('error', onError)
-      this.#server.listen(shared ?? listenOptions(this.#options), () => {
+      this.#server.listen(listenOptions(this.#options), () => {
         this.#server.off('error', onError)
         resolve((this.#server.address() as AddressInfo).port)
       })

@@ -60,17 +60,6 @@ async function load(): Promise<Uws> {
   }
 }
 
-/** Why there is no uWebSockets.js here; undefined when there is. */
-export async function uwsMissing(): Promise<string | undefined> {
-  try {
-    await load()
-    return undefined
-  } catch (error) {
-    if (error instanceof UwsMissing) return error.message
-    throw error
-  }
-}
-
 class UwsFront implements Front {
   draining = false
   readonly bodyBytesMax: number
@@ -100,7 +89,7 @@ class UwsFront implements Front {
     const { port, host, family } = this.#options
     // An empty host would be taken for the port: two signatures.
     const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
-    const exclusive = this.#options.shared === 'reusePort' ? 0 : this.#uws.LIBUS_LISTEN_EXCLUSIVE_PORT
+    const exclusive = this.#options.shared ? 0 : this.#uws.LIBUS_LISTEN_EXCLUSIVE_PORT
     const socket = await new Promise<us_listen_socket | false>(resolve => {
       if (address === undefined) this.#app.listen(port, exclusive, resolve)
       else this.#app.listen(address, port, exclusive, resolve)

@@ -27,7 +27,7 @@ export async function startLocalWorkers(
     const place = {
       index,
       workers,
-      listening: undefined,
+      sharesPort: false,
       join: (local: Parameters<typeof joinWorkers>[1], shards: number) => joinWorkers(part, local, shards, 30_000),
     }
     return startLocalNode(t, { ...options, directory, workers, surroundings: { ...options.surroundings, place } })
