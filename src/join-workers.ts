@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { type Asks, askOptionsDefault, startAsks } from '../cluster/index.js'
-import { answerFor, RemoteShards } from './broker/remote-shards.js'
+import { RemoteShards } from './broker/remote-shards.js'
 import { systemClock } from './clock.js'
 import { workerOf } from './domain/scope.js'
 import type { Shards } from './messages.js'
@@ -16,21 +16,28 @@ const meetMsMax = 3_000
 export async function joinWorkers(
   { index, workers, addresses }: Part,
   local: Shards,
-  shards: number,
+  shardCount: number,
   listMs: number,
 ): Promise<Joined> {
-  const placement = Array.from({ length: shards }, (_, shard) => workerOf(shard, workers))
+  const placement = Array.from({ length: shardCount }, (_, shard) => workerOf(shard, workers))
   const nameOf = (worker: number): string => `worker ${worker}`
   const peers = addresses.map((address, worker) => ({ name: nameOf(worker), address }))
   const others = peers.filter((_, worker) => worker !== index)
   // Who runs a list ends it in time; a little more is for the way.
   const listWaitMs = listMs + askOptionsDefault.askDeadlineMs
-  const asks = await startAsks(peers[index]!, randomUUID(), others, { onAsk: answerFor(local) }, systemClock)
+  let asks: Asks | undefined
+  const shards = new RemoteShards(local, { self: index, owners: placement }, listWaitMs, {
+    ask: (owner, shard, request, onOutcome, waitMs) => asks!.ask(nameOf(owner), shard, request, onOutcome, waitMs),
+  })
+  const host = { onAsk: shards.onAsk.bind(shards) }
+  asks = await startAsks(peers[index]!, randomUUID(), others, host, systemClock)
+  asks.onChange((_, isUp) => {
+    if (isUp) shards.learn()
+  })
+  shards.learn()
   await met(asks, others)
   return {
-    shards: new RemoteShards(local, index, placement, listWaitMs, {
-      ask: (owner, shard, request, onOutcome, waitMs) => asks.ask(nameOf(owner), shard, request, onOutcome, waitMs),
-    }),
+    shards,
     isWhole: () => others.every(({ name }) => asks.reachable(name)),
     close: () => asks.close(),
   }

@@ -156,8 +156,24 @@ export interface TypesRequest {
   readonly type: string | undefined
 }
 
+/** Some service paths of each tenant that the owner of the asked shard has or has heard of (broker/path-book). */
+export interface PathsRequest {
+  readonly kind: 'paths'
+}
+
+/** The tenant is about to have an entity under this path; done: the owner of the asked shard has heard of it. */
+export interface AnnounceRequest {
+  readonly kind: 'announce'
+  readonly tenant: string
+  readonly path: string
+}
+
 export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest
-export type ShardRequest = WriteRequest | BatchRequest | ReadRequest
+export type ShardRequest = WriteRequest | BatchRequest | ReadRequest | PathsRequest | AnnounceRequest
+
+/** Whether a request may create the entity it means. */
+export const mayCreate = (request: WriteRequest): boolean =>
+  request.kind === 'create' || ('createAs' in request && request.createAs !== undefined)
 
 /** What the entities of one type have in common (entities.md §18.1). */
 export interface TypeSummary {
@@ -213,6 +229,8 @@ export type ShardReply =
   | { readonly kind: 'fetched'; readonly images: readonly (Buffer | undefined)[] }
   /** The reply to each item. */
   | { readonly kind: 'batch'; readonly replies: readonly WriteReply[] }
+  /** Tenants with some of their paths. */
+  | { readonly kind: 'paths'; readonly tenants: readonly (readonly [tenant: string, paths: readonly string[]])[] }
   /** One summary for each type, in no order. */
   | { readonly kind: 'types'; readonly types: readonly TypeSummary[] }
   /** The owner was not asked: nothing has happened there, and nothing will. */
@@ -228,6 +246,8 @@ export interface Shards {
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void
   /** One shard of each owner: who must reach everything asks each of them once. */
   owners(): readonly number[]
+  /** All service paths of a tenant, if they are few and nobody may have another; undefined: whoever reads asks every owner. */
+  pathsOf(tenant: string): Iterable<string> | undefined
   /** Tells owners apart: the same number for all shards of one, and for no shard of another. */
   ownerOf(shard: number): number
 }

@@ -100,6 +100,8 @@ const standing = fc.record({
 const requests = {
   ...writes,
   batch: fc.record({ kind: kind('batch'), items: fc.array(fc.oneof(...Object.values(writes)), { maxLength: 4 }) }),
+  paths: fc.record({ kind: kind('paths') }),
+  announce: fc.record({ kind: kind('announce'), tenant: texts, path: texts }),
   fetch: fc.record({ kind: kind('fetch'), tenant: texts, places: fc.array(standing, { maxLength: 4 }) }),
   types: fc.record({ kind: kind('types'), tenant: texts, paths, type: maybe(texts) }),
   find: fc.record({ kind: kind('find'), tenant: texts, paths, id: texts, type: maybe(texts) }),
@@ -162,6 +164,7 @@ const replies = {
     kind: kind('batch'),
     replies: fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteReply>>(writeReplies))),
   }),
+  paths: fc.record({ kind: kind('paths'), tenants: fc.array(fc.tuple(texts, fc.array(texts))) }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
   lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }

@@ -3,46 +3,91 @@
 // Whoever asks cannot tell the difference, but for two replies: `unreachable` when the owner was certainly not asked, `lost` when nobody
 // here knows what became of it.
 //
+// What may create an entity waits until all owners have heard of its service path (path-book); asks that come meanwhile keep their order.
+//
 // Not here: how bytes get there (cluster/), who owns what (the placement is handed in).
 
 import {
+  type AnnounceRequest,
   decodeReply,
   decodeRequest,
   encodeReply,
   encodeRequest,
+  mayCreate,
   type ShardReply,
   type ShardRequest,
   type Shards,
 } from '../messages.js'
 import type { AskOutcome, Owners } from '../ports.js'
+import { PathBook } from './path-book.js'
+
+type OnReply = (reply: ShardReply) => void
+
+export interface Placement {
+  readonly self: number
+  /** The owner of each shard. */
+  readonly owners: readonly number[]
+}
 
 export class RemoteShards implements Shards {
   private readonly local: Shards
-  private readonly self: number
+  private readonly placement: Placement
   private readonly others: Owners
-  /** The owner of each shard. */
-  private readonly placement: readonly number[]
-  private readonly asked: readonly number[]
-
   private readonly listWaitMs: number
+  /** A shard of each owner. */
+  private readonly asked: readonly number[]
+  private readonly book = new PathBook()
+  /** Owners that have not told their paths yet. */
+  private readonly untold: Set<number>
+  /** Paths being announced, with who waits for that. */
+  private readonly announcing = new Map<string, ((failure?: ShardReply) => void)[]>()
 
-  /** `placement` names the owner of each shard; this node is owner `self`. `listWaitMs`: how long a list may take. */
-  constructor(local: Shards, self: number, placement: readonly number[], listWaitMs: number, others: Owners) {
+  /** `listWaitMs`: how long a list may take. */
+  constructor(local: Shards, placement: Placement, listWaitMs: number, others: Owners) {
     this.local = local
-    this.listWaitMs = listWaitMs
-    this.self = self
     this.placement = placement
+    this.listWaitMs = listWaitMs
     this.others = others
-    this.asked = [...new Set(placement)].map(owner => placement.indexOf(owner))
+    const { owners } = placement
+    this.untold = new Set(owners)
+    this.asked = [...this.untold].map(owner => owners.indexOf(owner))
   }
 
   // [hot] Once per request.
-  ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
-    const owner = this.placement[shard] as number
-    if (owner === this.self) return this.local.ask(shard, request, onReply)
+  ask(shard: number, request: ShardRequest, onReply: OnReply): void {
+    const scope = newScope(request)
+    if (!scope || this.book.isAnnounced(scope.tenant, scope.path)) return this.send(shard, request, onReply)
+    this.announce(scope.tenant, scope.path, failure => {
+      if (failure) onReply(failure)
+      else this.send(shard, request, onReply)
+    })
+  }
+
+  private send(shard: number, request: ShardRequest, onReply: OnReply): void {
+    const owner = this.placement.owners[shard] as number
+    if (owner === this.placement.self) return this.askOwn(shard, request, onReply)
     const onOutcome = (outcome: AskOutcome): void => onReply(replyOf(outcome))
     const waitMs = request.kind === 'list' ? this.listWaitMs : undefined
     this.others.ask(owner, shard, encodeRequest(request), onOutcome, waitMs)
+  }
+
+  private askOwn(shard: number, request: ShardRequest, onReply: OnReply): void {
+    if (request.kind === 'announce') this.book.hear(request.tenant, request.path)
+    if (request.kind !== 'paths') return this.local.ask(shard, request, onReply)
+    this.local.ask(shard, request, reply =>
+      onReply(reply.kind === 'paths' ? { kind: 'paths', tenants: [...reply.tenants, ...this.book.all] } : reply),
+    )
+  }
+
+  /** What another node asks of this one's shards, through bytes. */
+  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void): void {
+    let decoded: ShardRequest
+    try {
+      decoded = decodeRequest(Buffer.from(request.buffer, request.byteOffset, request.byteLength))
+    } catch (error) {
+      return onReply(encodeReply({ kind: 'failed', reason: `a request that is none: ${(error as Error).message}` }))
+    }
+    this.askOwn(shard, decoded, reply => onReply(encodeReply(reply)))
   }
 
   owners(): readonly number[] {
@@ -50,9 +95,53 @@ export class RemoteShards implements Shards {
   }
 
   ownerOf(shard: number): number {
-    return this.placement[shard] as number
+    return this.placement.owners[shard] as number
+  }
+
+  pathsOf(tenant: string): Iterable<string> | undefined {
+    return this.book.few(tenant)
+  }
+
+  /** Asks owners that have not told it yet what paths they have; to be called whenever one of them can be reached anew. */
+  learn(): void {
+    for (const owner of this.untold)
+      this.send(this.placement.owners.indexOf(owner), { kind: 'paths' }, reply => {
+        if (reply.kind !== 'paths') return
+        for (const [tenant, paths] of reply.tenants) for (const path of paths) this.book.hear(tenant, path)
+        this.untold.delete(owner)
+        this.book.isComplete = this.untold.size === 0
+      })
+  }
+
+  /** Tells all owners of a path; `onDone` is told the reply of one that could not be told, if any. */
+  private announce(tenant: string, path: string, onDone: (failure?: ShardReply) => void): void {
+    const request: AnnounceRequest = { kind: 'announce', tenant, path }
+    const key = JSON.stringify([tenant, path])
+    const waiting = this.announcing.get(key)
+    if (waiting) return void waiting.push(onDone)
+    this.announcing.set(key, [onDone])
+    let failure: ShardReply | undefined
+    let missing = this.asked.length
+    for (const shard of this.asked)
+      this.send(shard, request, reply => {
+        if (reply.kind !== 'done') failure = { kind: 'unreachable', reason: reasonOf(reply) }
+        if (--missing > 0) return
+        if (!failure) this.book.noteAnnounced(tenant, path)
+        const told = this.announcing.get(key) ?? []
+        this.announcing.delete(key)
+        for (const tell of told) tell(failure)
+      })
   }
 }
+
+/** Where a request may create an entity; of a batch all items have one scope. */
+function newScope(request: ShardRequest): { readonly tenant: string; readonly path: string } | undefined {
+  if (request.kind === 'batch') return request.items[0] && newScope(request.items[0])
+  return 'target' in request && mayCreate(request) ? request.target : undefined
+}
+
+/** Nothing has been created, whatever became of the announcement. */
+const reasonOf = (reply: ShardReply): string => ('reason' in reply ? reply.reason : 'it does not take announcements')
 
 function replyOf(outcome: AskOutcome): ShardReply {
   switch (outcome.kind) {
@@ -62,19 +151,5 @@ function replyOf(outcome: AskOutcome): ShardReply {
       return { kind: 'unreachable', reason: outcome.reason }
     case 'unknown':
       return { kind: 'lost', reason: outcome.reason }
-  }
-}
-
-/** What other nodes ask of this one's shards, through bytes. */
-export function answerFor(local: Shards) {
-  return (shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void): void => {
-    const bytes = Buffer.from(request.buffer, request.byteOffset, request.byteLength)
-    let decoded: ShardRequest
-    try {
-      decoded = decodeRequest(bytes)
-    } catch (error) {
-      return onReply(encodeReply({ kind: 'failed', reason: `a request that is none: ${(error as Error).message}` }))
-    }
-    local.ask(shard, decoded, reply => onReply(encodeReply(reply)))
   }
 }

@@ -5,7 +5,7 @@
 // after the other or in one batch, is listed in that order.
 
 import { accepted, done, type Result } from '../domain/refusal.js'
-import type { ShardMap } from '../domain/scope.js'
+import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { namedIds } from '../domain/selection.js'
 import type {
   FindRequest,
@@ -18,7 +18,7 @@ import type {
   WriteRequest,
 } from '../messages.js'
 import type { Stamps } from '../ports.js'
-import { askAll, gatherList } from './gather.js'
+import { type Ask, askAll, gatherList } from './gather.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
@@ -90,8 +90,27 @@ export class ShardClient {
   }
 
   private findEverywhere(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
-    const asks = this.concerned(request, new Set([request.id])).map(shard => ({ shard, request }))
+    const asks =
+      this.findAsks(request) ?? this.concerned(request, new Set([request.id])).map(shard => ({ shard, request }))
+    if (asks.length === 0) return onResult(accepted([]))
     askAll(this.shards, asks, readFound, result => onResult(result.ok ? accepted(result.value.flat()) : result))
+  }
+
+  /** Whom to ask for what, where it is known under which paths the id may be; undefined when it is not. */
+  private findAsks(request: FindRequest): Ask[] | undefined {
+    const { tenant, id } = request
+    const known = this.shards.pathsOf(tenant)
+    if (!known) return undefined
+    const asks = new Map<number, { shard: number; paths: string[] }>()
+    for (const path of known) {
+      if (!anyCoversPath(request.paths, path)) continue
+      const shard = this.shardMap.shardOf(tenant, path, id)
+      const owner = this.shards.ownerOf(shard)
+      const ask = asks.get(owner)
+      if (ask) ask.paths.push(path)
+      else asks.set(owner, { shard, paths: [path] })
+    }
+    return [...asks.values()].map(({ shard, paths }) => ({ shard, request: { ...request, paths } }))
   }
 
   /** A page of a list, in its order. */

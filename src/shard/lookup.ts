@@ -9,7 +9,7 @@ import type { Range, Row, Store } from '../ports.js'
 import type { Actor, Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
 import type { Directory, Paths } from './directory.js'
-import { idRange, parseIdKey } from './layout.js'
+import { allDirectories, idRange, parseDirectoryKey, parseIdKey } from './layout.js'
 
 type OnReply = (reply: ShardReply) => void
 
@@ -71,6 +71,33 @@ export class Lookup {
   /** The paths, other than the root, under which the id is stored. */
   async indexed(tenant: string, id: string): Promise<string[]> {
     return (await this.readAll(idRange(tenant, id))).map(({ key }) => parseIdKey(key).path)
+  }
+
+  /** Some paths of each tenant: up to one more than can be looked up one by one. */
+  paths(onReply: OnReply): void {
+    this.readPaths().then(
+      tenants => onReply({ kind: 'paths', tenants: [...tenants].map(([tenant, paths]) => [tenant, [...paths]]) }),
+      (error: Error) => onReply({ kind: 'failed', reason: error.message }),
+    )
+  }
+
+  private async readPaths(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+    const tenants = new Map<string, Set<string>>()
+    const cursor = this.store.cursor(allDirectories())
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return tenants
+        for (const { key } of rows) {
+          const { tenant, path } = parseDirectoryKey(key)
+          const paths = tenants.get(tenant) ?? new Set()
+          tenants.set(tenant, paths)
+          if (paths.size <= pathsLookedUpMax) paths.add(path)
+        }
+      }
+    } finally {
+      await cursor.close()
+    }
   }
 
   private actor(tenant: string, path: string, id: string): Actor {

@@ -27,7 +27,7 @@ import {
   updateValue,
 } from '../domain/update.js'
 import { encodeImage } from '../image.js'
-import type { WriteReply, WriteRequest } from '../messages.js'
+import { mayCreate, type WriteReply, type WriteRequest } from '../messages.js'
 import type { Stamps } from '../ports.js'
 import { type Actor, type Actors, rowOf, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
@@ -160,9 +160,6 @@ function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refu
   const variant = type === undefined ? actor.variants[0] : actor.variant(type)
   return variant || mayCreate(request) ? variant : refusals.entityNotFound
 }
-
-const mayCreate = (request: WriteRequest): boolean =>
-  request.kind === 'create' || ('createAs' in request && request.createAs !== undefined)
 
 /** The branches of the protocol in one place; the rules behind each are in domain/update. */
 function decide(request: WriteRequest, before: Entity | undefined, stamp: number): Outcome {

@@ -111,6 +111,10 @@ export class LocalShards implements Shards {
         return this.lists.fetch(request, onReply)
       case 'batch':
         return this.onBatch(request, onReply)
+      case 'paths':
+        return this.lookup.paths(onReply)
+      case 'announce':
+        return onReply({ kind: 'done' })
       default:
         return this.shards[shard]!.onAsk(request, onReply)
     }
@@ -118,6 +122,11 @@ export class LocalShards implements Shards {
 
   owners(): readonly number[] {
     return [0]
+  }
+
+  /** Who asks here asks all there is. */
+  pathsOf(): undefined {
+    return undefined
   }
 
   ownerOf(): number {

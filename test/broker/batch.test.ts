@@ -14,6 +14,7 @@ function batchesTo(...replies: WriteReply[]): BatchOperations {
     ask: (_shard: number, _request: unknown, onReply: (reply: ShardReply) => void) =>
       onReply({ kind: 'batch', replies }),
     owners: () => [0],
+    pathsOf: () => undefined,
     ownerOf: () => 0,
   }
   return new BatchOperations(new ShardClient(shards, new ShardMap({ shards: 4, spread: 2 })), new FakeClock())

@@ -43,6 +43,13 @@ class FakeShards implements Shards {
   }
 
   /** A shard belongs to the owner that stands at its remainder. */
+  /** What is known of paths. */
+  known: readonly string[] | undefined
+
+  pathsOf(): readonly string[] | undefined {
+    return this.known
+  }
+
   ownerOf(shard: number): number {
     return shard % this.all.length
   }
@@ -229,6 +236,32 @@ t.test('an id under one path is asked of its shard alone', async t => {
     shards.asked.map(({ shard }) => shard),
     [shardMap.shardOf('t', '/a', 'E')],
   )
+})
+
+t.test('where all paths are known, an id is asked of the owners of those that are meant', async t => {
+  const { shards, client } = setting(3, 7)
+  shards.known = ['/', '/a', '/a/b', '/c']
+  client.find({ ...find, paths: ['/a/#'] }, () => {})
+  const expected = new Map<number, string[]>()
+  for (const path of ['/a', '/a/b']) {
+    const owner = shards.ownerOf(shardMap.shardOf('t', path, 'E'))
+    expected.set(owner, [...(expected.get(owner) ?? []), path])
+  }
+  t.strictSame(
+    shards.asked.map(({ shard, request }) => [shards.ownerOf(shard), (request as FindRequest).paths]),
+    [...expected],
+  )
+})
+
+t.test('where no path is meant that there is, nobody is asked', async t => {
+  const { shards, client } = setting(3, 7)
+  shards.known = ['/']
+  let found: unknown
+  client.find({ ...find, paths: ['/a/#'] }, result => {
+    found = result
+  })
+  t.strictSame(found, { ok: true, value: [] })
+  t.strictSame(shards.asked, [])
 })
 
 t.test('an id under a path and below is asked of every owner', async t => {

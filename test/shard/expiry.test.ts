@@ -38,6 +38,10 @@ class Watched implements Shards {
     return this.inner.owners()
   }
 
+  pathsOf(tenant: string): Iterable<string> | undefined {
+    return this.inner.pathsOf(tenant)
+  }
+
   ownerOf(shard: number): number {
     return this.inner.ownerOf(shard)
   }

@@ -27,6 +27,10 @@ export class Loopback implements Shards {
     return this.inner.owners()
   }
 
+  pathsOf(tenant: string): Iterable<string> | undefined {
+    return this.inner.pathsOf(tenant)
+  }
+
   ownerOf(shard: number): number {
     return this.inner.ownerOf(shard)
   }

@@ -64,6 +64,10 @@ export class ManyShards implements Shards {
     return [...this.all.keys()]
   }
 
+  pathsOf(): undefined {
+    return undefined
+  }
+
   ownerOf(shard: number): number {
     return shard % this.all.length
   }
