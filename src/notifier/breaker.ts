@@ -49,8 +49,8 @@ export function onAnswer(breaker: Breaker): boolean {
   return closes
 }
 
-/** True when this opens it, for the first time or again. `fraction` is drawn from 0 up to 1. */
-export function onFailure(breaker: Breaker, wasProbe: boolean, nowMs: number, fraction: number): boolean {
+/** True when this opens it, for the first time or again. `fraction` draws from 0 up to 1. */
+export function onFailure(breaker: Breaker, wasProbe: boolean, nowMs: number, fraction: () => number): boolean {
   if (breaker.state === 'closed') {
     breaker.failures++
     if (breaker.failures < failuresToOpen) return false
@@ -58,6 +58,6 @@ export function onFailure(breaker: Breaker, wasProbe: boolean, nowMs: number, fr
   const openMs = Math.min(openMsMin * 2 ** breaker.openings, openMsMax)
   breaker.state = 'open'
   breaker.openings++
-  breaker.openUntilMs = nowMs + openMs * (0.8 + 0.4 * fraction)
+  breaker.openUntilMs = nowMs + openMs * (0.8 + 0.4 * fraction())
   return true
 }

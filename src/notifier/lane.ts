@@ -56,6 +56,28 @@ export class Pool {
   hasRoomFor(lane: Lane): boolean {
     return this.sending < this.limits.sendsMax && (lane.proven || this.sendingUnproven < this.unprovenSendsMax)
   }
+
+  /** Takes the lane whose turn it is to send a first try, while there is room for one. */
+  takeTurn(): Lane | undefined {
+    const { proven, unproven } = this.turns
+    while (this.sending < this.limits.sendsMax) {
+      const isOpen = this.sendingUnproven < this.unprovenSendsMax
+      const lane = (isOpen ? unproven.shift() : undefined) ?? proven.shift()
+      if (!lane) return undefined
+      lane.queued.sends = false
+      if (this.hasRoomFor(lane)) return lane
+      lane.queue()
+    }
+    return undefined
+  }
+
+  /** Takes the lane whose turn it is to send a further try, while there is room for one. */
+  takeRetryTurn(): Lane | undefined {
+    if (this.resending >= this.retrySendsMax) return undefined
+    const lane = this.turns.retries.shift()
+    if (lane) lane.queued.retries = false
+    return lane
+  }
 }
 
 export class Lane {
@@ -93,6 +115,20 @@ export class Lane {
     readonly address: Address,
     readonly pool: Pool,
   ) {}
+
+  /** Waits for its turn to send a first try. */
+  queue(): void {
+    if (this.queued.sends) return
+    this.queued.sends = true
+    this.pool.turns[this.proven ? 'proven' : 'unproven'].push(this)
+  }
+
+  /** Waits for its turn to send a further try. */
+  queueRetries(): void {
+    if (this.queued.retries) return
+    this.queued.retries = true
+    this.pool.turns.retries.push(this)
+  }
 
   get isIdle(): boolean {
     return this.waiting === 0 && this.sending === 0 && this.resending === 0 && this.retrying === 0

@@ -11,14 +11,15 @@
 //   a delivery are evidence that the receiver was dead each time. Without further tries (bestEffort) nothing is held back.
 // - Who was told 'full' is told when there is room again: when half of what was full is free.
 //
-// [hot] `offer` and `onEnd`, once each per notification: 1.5 us together, of 35 us that an HTTP notification takes (see notifier.ts).
+// [hot] `offer` and `onEnd`, once each per notification: some 2 us together (see notifier.ts).
 
 import type { Clock } from '../ports.js'
 import type { Address } from './address.js'
 import { onAnswer, onFailure, onProbe, onVoidProbe, passage } from './breaker.js'
 import type { Delivery, DeliveryOutcome, SendResult } from './delivery.js'
 import { Fifo } from './fifo.js'
-import { type Job, Lane, Pool } from './lane.js'
+import type { Job, Lane, Pool } from './lane.js'
+import { LaneTable } from './lane-table.js'
 import { type Limits, poolsOf } from './limits.js'
 import { asksForRetry, retryDelayMs, triesMax } from './retry.js'
 import { type Kind, Room } from './room.js'
@@ -50,14 +51,9 @@ export interface LanesOptions {
 /** Held-back deliveries that are settled in one turn of the event loop. */
 const settledPerTurn = 128
 
-/** Lanes looked at to find an idle one. */
-const idleTriesMax = 64
-
 export class Lanes {
   readonly counters = { delivered: 0, failed: 0, retried: 0, dead: 0, heldBack: 0, opened: 0 }
-  private readonly lanes = new Map<string, Lane>()
-  private readonly shared: Pool
-  private readonly own = new Map<string, Pool>()
+  readonly table: LaneTable
   private readonly holding = new Fifo<Lane>()
   private isLater = false
   /** Receivers without a lane were refused. */
@@ -69,40 +65,16 @@ export class Lanes {
     private readonly options: LanesOptions,
     private readonly effects: Effects,
   ) {
-    const [shared, ...own] = poolsOf(options.mode, options.limits)
-    this.shared = new Pool(shared!)
-    for (const limits of own) this.own.set(limits.tenant!, new Pool(limits))
-    this.room = new Room(options.limits, options.retries, this.pools)
-  }
-
-  /** The name of the lane that it goes through. */
-  nameOf(tenant: string, address: Address): string {
-    return this.own.has(tenant) ? `${tenant} ${address.receiver}` : address.receiver
-  }
-
-  get pools(): readonly Pool[] {
-    return [this.shared, ...this.own.values()]
-  }
-
-  poolOf(tenant: string): Pool {
-    return this.own.get(tenant) ?? this.shared
-  }
-
-  all(): Iterable<Lane> {
-    return this.lanes.values()
-  }
-
-  get count(): number {
-    return this.lanes.size
+    this.table = new LaneTable(poolsOf(options.mode, options.limits), options.limits.lanesMax)
+    this.room = new Room(options.limits, options.retries, this.table.pools)
   }
 
   /** Takes it over, or refuses it because there is no room. */
   offer(delivery: Delivery, address: Address, bytes: number): 'taken' | 'full' {
-    const pool = this.poolOf(delivery.tenant)
-    const lane = this.laneFor(this.nameOf(delivery.tenant, address), address, pool)
+    const lane = this.table.laneOf(delivery.tenant, address)
     if (!lane) {
       this.strangers = true
-      pool.counters.reject++
+      this.table.poolOf(delivery.tenant).counters.reject++
       return 'full'
     }
     const nowMs = this.clock.monoMs()
@@ -122,29 +94,6 @@ export class Lanes {
     if (tries === 0 ? !this.takeFirst(job) : !this.takeRetry(job, nowMs)) return 'full'
     this.pump(lane, nowMs)
     return 'taken'
-  }
-
-  private laneFor(name: string, address: Address, pool: Pool): Lane | undefined {
-    const known = this.lanes.get(name)
-    if (known) return known
-    if (this.lanes.size >= this.options.limits.lanesMax && !this.forgetIdle()) return undefined
-    const lane = new Lane(name, address, pool)
-    this.lanes.set(name, lane)
-    return lane
-  }
-
-  private forgetIdle(): boolean {
-    let tries = 0
-    for (const [name, lane] of this.lanes) {
-      this.lanes.delete(name)
-      if (lane.isIdle) {
-        lane.cancelWake?.()
-        return true
-      }
-      this.lanes.set(name, lane)
-      if (++tries === idleTriesMax) return false
-    }
-    return false
   }
 
   private takeFirst(job: Job): boolean {
@@ -191,8 +140,9 @@ export class Lanes {
     this.learn(job, result, nowMs)
     if (wasFirst) lane.release(job.order)
     this.settle(job, result, nowMs)
-    this.pump(lane, nowMs)
+    // Others may have waited longer for the place that is free now.
     this.giveTurns(lane.pool, nowMs)
+    this.pump(lane, nowMs)
     this.onLeft(lane)
   }
 
@@ -224,7 +174,7 @@ export class Lanes {
     this.prove(lane, false)
     lane.reason = result.reason
     if (!this.options.retries) return
-    if (!onFailure(lane.breaker, isProbe, nowMs, this.options.fraction())) return
+    if (!onFailure(lane.breaker, isProbe, nowMs, this.options.fraction)) return
     this.counters.opened++
     if (isProbe) lane.fateMs = nowMs
     else this.effects.changed(lane)
@@ -296,7 +246,7 @@ export class Lanes {
     const { pool } = lane
     const width = this.widthOf(lane)
     for (let left = most; lane.sending < width && lane.hasReady; left--) {
-      if (left === 0 || !pool.hasRoomFor(lane)) return this.queue(lane)
+      if (left === 0 || !pool.hasRoomFor(lane)) return lane.queue()
       const job = lane.takeReady()
       if (!job) return
       this.sendFirst(job, nowMs)
@@ -306,12 +256,6 @@ export class Lanes {
   private widthOf({ proven, pool }: Lane): number {
     const { laneSendsMax } = pool.limits
     return proven ? laneSendsMax : Math.min(laneSendsMax, this.options.limits.laneUnprovenSendsMax)
-  }
-
-  private queue(lane: Lane): void {
-    if (lane.queued.sends) return
-    lane.queued.sends = true
-    lane.pool.turns[lane.proven ? 'proven' : 'unproven'].push(lane)
   }
 
   private sendFirst(job: Job, nowMs: number): void {
@@ -328,15 +272,9 @@ export class Lanes {
   private sendRetries(lane: Lane, nowMs: number): void {
     const { pool } = lane
     while (lane.resending < this.options.limits.laneRetrySendsMax && lane.retryDueMs <= nowMs) {
-      if (pool.resending >= pool.retrySendsMax) return this.queueRetries(lane)
+      if (pool.resending >= pool.retrySendsMax) return lane.queueRetries()
       this.sendRetry(lane.takeRetry(nowMs)!)
     }
-  }
-
-  private queueRetries(lane: Lane): void {
-    if (lane.queued.retries) return
-    lane.queued.retries = true
-    lane.pool.turns.retries.push(lane)
   }
 
   private sendRetry(job: Job): void {
@@ -349,11 +287,11 @@ export class Lanes {
   /** A first try, when there is one: it would be held back otherwise. */
   private probe(lane: Lane, nowMs: number): void {
     const { pool } = lane
-    if (lane.hasReady && !pool.hasRoomFor(lane)) return this.queue(lane)
+    if (lane.hasReady && !pool.hasRoomFor(lane)) return lane.queue()
     const first = lane.hasReady ? lane.takeReady() : undefined
     const job = first ?? (pool.resending < pool.retrySendsMax ? lane.takeRetry(nowMs) : undefined)
     if (!job) {
-      if (lane.retryDueMs <= nowMs) this.queueRetries(lane)
+      if (lane.retryDueMs <= nowMs) lane.queueRetries()
       return
     }
     job.isProbe = true
@@ -365,22 +303,10 @@ export class Lanes {
 
   /** Widths of the pool have become free: whoever waits for one takes turns. */
   private giveTurns(pool: Pool, nowMs: number): void {
-    const { proven, unproven, retries } = pool.turns
-    while (pool.sending < pool.limits.sendsMax) {
-      const isOpen = pool.sendingUnproven < pool.unprovenSendsMax
-      const lane = (isOpen ? unproven.shift() : undefined) ?? proven.shift()
-      if (!lane) break
-      lane.queued.sends = false
-      if (!pool.hasRoomFor(lane)) this.queue(lane)
-      else if (passage(lane.breaker, nowMs) === 'free') this.sendFirsts(lane, nowMs, 1)
+    for (let lane = pool.takeTurn(); lane; lane = pool.takeTurn())
+      if (passage(lane.breaker, nowMs) === 'free') this.sendFirsts(lane, nowMs, 1)
       else this.pump(lane, nowMs)
-    }
-    while (pool.resending < pool.retrySendsMax) {
-      const lane = retries.shift()
-      if (!lane) break
-      lane.queued.retries = false
-      this.pump(lane, nowMs)
-    }
+    for (let lane = pool.takeRetryTurn(); lane; lane = pool.takeRetryTurn()) this.pump(lane, nowMs)
   }
 
   private holdBackLater(lane: Lane): void {
@@ -441,7 +367,7 @@ export class Lanes {
   }
 
   private tellRoom(): void {
-    if (this.strangers && (this.lanes.size < this.options.limits.lanesMax || this.forgetIdle())) {
+    if (this.strangers && this.table.makeRoom()) {
       this.strangers = false
       this.effects.room(undefined)
     }
@@ -450,7 +376,7 @@ export class Lanes {
 
   /** Forgets all that is not being sent. */
   clear(): void {
-    for (const lane of this.lanes.values()) {
+    for (const lane of this.table.all()) {
       const { first, retry } = lane.clear()
       this.room.bytes.first -= first
       this.room.bytes.retry -= retry

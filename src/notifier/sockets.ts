@@ -80,21 +80,27 @@ const reasonsByCode: readonly (readonly [RegExp, string])[] = [
   [/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/, reasons.empty],
   [/^(EPROTO|ERR_SSL_|ERR_TLS_)/, 'SSL connect error'],
   [/^HPE_HEADER_OVERFLOW|^UND_ERR_HEADERS_OVERFLOW/, 'The header of the answer is too large'],
-  [/^HPE_/, 'The answer is not HTTP'],
+  [/^(HPE_|HTTPParserError)/, 'The answer is not HTTP'],
   [/^(EMFILE|ENFILE)$/, 'No more files can be opened here'],
 ]
+
+/** Characters of what a library says, in a reason that has no words of its own. */
+const detailLengthMax = 100
 
 /** Why a connection failed, in the words that a subscription shows as `lastFailureReason`. */
 export function reasonOf(error: Error): string {
   const code = codeOf(error)
   const known = reasonsByCode.find(([codes]) => codes.test(code))
-  return known ? known[1] : `Failed to send or receive (${code || error.message})`
+  if (known) return known[1]
+  const said = error.message.slice(0, detailLengthMax)
+  // What an MQTT broker says when it refuses a connection.
+  return code === 'ErrorWithReasonCode' ? said : `Failed to send or receive (${code}: ${said})`
 }
 
 /** The connection was lost, without anything that says why. */
 export const isLost = (error: Error): boolean => /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(codeOf(error))
 
 function codeOf(error: Error): string {
-  const { code } = (error.cause ?? error) as NodeJS.ErrnoException
-  return typeof code === 'string' ? code : ''
+  const { code, name } = (error.cause ?? error) as NodeJS.ErrnoException
+  return typeof code === 'string' ? code : name
 }
