@@ -7,8 +7,8 @@
 // lost in its view of a URL.
 //
 // Once the status is known it is an answer, whatever happens to the rest (subscriptions.md §8.6). The body is read and thrown away, so
-// that the connection can be used again, up to a bound. Redirects are answers like others: what a receiver says does not make the
-// broker talk to a third one.
+// that the connection can be used again, up to a bound. Redirects are answers like others, unlike subscriptions.md §8.4: what a
+// receiver says does not make the broker talk to a third one.
 //
 // Not here: how many are sent at a time (lanes), whether it is tried again (retry).
 

@@ -297,8 +297,8 @@ t.test('stopping lets end what is being sent, forgets the rest and closes everyt
   await stopped
   t.equal(outcomes.length, 4)
   t.ok(outcomes.every(({ outcome }) => outcome.kind === 'delivered'))
-  await until(() => receiver.open === 0)
   t.match(notifier.stats(), { sending: 0, httpConnections: 0, mqttConnections: 0, queue: { size: 0 } })
+  await until(() => receiver.open === 0)
 })
 
 t.test('stopping does not wait for a dead receiver, and tells nothing more', async t => {
@@ -312,6 +312,7 @@ t.test('stopping does not wait for a dead receiver, and tells nothing more', asy
   await notifier.stop(100)
   const took = performance.now() - before
   t.ok(took >= 95 && took < 2000, `${took} ms`)
+  t.match(notifier.stats(), { httpConnections: 0, mqttConnections: 0 })
   await until(() => dead.open + deaf.open === 0)
   t.same(outcomes, [])
 })
