@@ -1,0 +1,319 @@
+// Sends HTTP messages over connections that are kept alive, one message at a time on each.
+//
+// A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all receivers, the
+// longest idle one gives way to a new one, and it is known whether a connection has served before. If it has, and is lost before a
+// byte of an answer, the message goes out once more on a fresh one, for the receiver has most likely closed an idle connection at that
+// moment. undici believes that all receivers are http://receiver: connecting, TLS and the `Host` header are ours, so that nothing is
+// lost in its view of a URL.
+//
+// Once the status is known it is an answer, whatever happens to the rest (subscriptions.md §8.6). The body is read and thrown away, so
+// that the connection can be used again, up to a bound. Redirects are answers like others, unlike subscriptions.md §8.4: what a
+// receiver says does not make the broker talk to a third one.
+//
+// Not here: how many are sent at a time (lanes), whether it is tried again (retry).
+
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type buildConnector, Client, type Dispatcher } from 'undici'
+import type { Clock } from '../ports.js'
+import type { Address } from './address.js'
+import type { HttpMessage, SendResult } from './delivery.js'
+import { isLost, type OpenSocket, reasonOf, reasons } from './sockets.js'
+
+/** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
+const answerBytesMax = 1024 * 1024
+
+/** An idle connection is closed after this time, or when the receiver has said that it will close it, up to the second one. */
+const idleMs = 4_000
+const idleMsMax = 60_000
+
+export interface HttpSenderOptions {
+  /** Time of one try when the message says nothing (`-httpTimeout`). */
+  readonly timeoutMs: number
+  /** Connections at a time; at least as many as messages at a time. */
+  readonly connectionsMax: number
+}
+
+type OnEnd = (result: SendResult) => void
+
+/** A message under way. */
+interface Sending {
+  readonly address: Address
+  readonly path: string
+  readonly message: HttpMessage
+  readonly onEnd: OnEnd
+  readonly deadlineMs: number
+  /** It has gone out on a connection that was lost. */
+  isAgain: boolean
+}
+
+export class HttpSender {
+  private readonly connections = new Set<Connection>()
+  /** By receiver; the one used last is taken first. */
+  private readonly idle = new Map<string, Connection[]>()
+  private cancelTimer = (): void => {}
+  private timerAtMs = Number.POSITIVE_INFINITY
+
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly openSocket: OpenSocket,
+    private readonly options: HttpSenderOptions,
+  ) {}
+
+  /** Open connections, idle ones included. */
+  get connectionCount(): number {
+    return this.connections.size
+  }
+
+  // [hot] Once per notification.
+  /** Sends it and tells once, later, how that ended. */
+  send(address: Address, path: string, message: HttpMessage, onEnd: OnEnd): void {
+    const deadlineMs = this.clock.monoMs() + (message.timeoutMs || this.options.timeoutMs)
+    const sending = { address, path, message, onEnd, deadlineMs, isAgain: false }
+    this.start(sending, this.idleOne(address.receiver) ?? this.open(address))
+    if (deadlineMs < this.timerAtMs) this.arm(deadlineMs)
+  }
+
+  private start(sending: Sending, connection: Connection): void {
+    const { address, path, message } = sending
+    connection.sending = sending
+    connection.code = undefined
+    connection.answerBytes = 0
+    connection.isStarting = true
+    connection.client.dispatch(
+      {
+        path,
+        method: message.method,
+        headers: framed(message.headers, address),
+        ...(message.body ? { body: message.body } : {}),
+      },
+      connection,
+    )
+    connection.isStarting = false
+  }
+
+  private idleOne(receiver: string): Connection | undefined {
+    const idle = this.idle.get(receiver)
+    const connection = idle?.pop()
+    if (idle?.length === 0) this.idle.delete(receiver)
+    return connection
+  }
+
+  private open(address: Address): Connection {
+    if (this.connections.size >= this.options.connectionsMax) this.dropLongestIdle()
+    const connection = new Connection(address, this.openSocket, this.clock, this)
+    this.connections.add(connection)
+    return connection
+  }
+
+  private dropLongestIdle(): void {
+    let longest: Connection | undefined
+    for (const connection of this.connections)
+      if (!connection.sending && (!longest || connection.idleSinceMs < longest.idleSinceMs)) longest = connection
+    assert(longest, 'there are more connections than messages at a time')
+    this.drop(longest)
+  }
+
+  /** A message ended and the connection can be used again. */
+  rest(connection: Connection): void {
+    const { receiver } = connection.address
+    const idle = this.idle.get(receiver)
+    if (idle) idle.push(connection)
+    else this.idle.set(receiver, [connection])
+  }
+
+  /** Closes a connection and forgets it. What it was sending is no longer its own. */
+  drop(connection: Connection): void {
+    if (!this.connections.delete(connection)) return
+    const idle = this.idle.get(connection.address.receiver)
+    const at = idle ? idle.indexOf(connection) : -1
+    if (at >= 0) idle!.splice(at, 1)
+    if (idle?.length === 0) this.idle.delete(connection.address.receiver)
+    connection.destroy()
+  }
+
+  /** The connection was lost while it was sending. */
+  onLost(connection: Connection, sending: Sending, error: Error): void {
+    this.drop(connection)
+    if (connection.answers > 0 && !sending.isAgain && isLost(error)) {
+      sending.isAgain = true
+      this.start(sending, this.open(sending.address))
+    } else sending.onEnd({ kind: 'failed', reason: reasonOf(error) })
+  }
+
+  private arm(atMs: number): void {
+    this.cancelTimer()
+    this.timerAtMs = atMs
+    this.cancelTimer = this.clock.after(atMs - this.clock.monoMs(), () => this.onTimer())
+  }
+
+  /** One timer for all: it looks at what is under way, at most a few hundred, once per timeout. */
+  private onTimer(): void {
+    const nowMs = this.clock.monoMs()
+    let nextMs = Number.POSITIVE_INFINITY
+    const late: Connection[] = []
+    for (const connection of this.connections) {
+      if (!connection.sending) continue
+      if (connection.sending.deadlineMs <= nowMs) late.push(connection)
+      else nextMs = Math.min(nextMs, connection.sending.deadlineMs)
+    }
+    this.timerAtMs = Number.POSITIVE_INFINITY
+    if (nextMs < Number.POSITIVE_INFINITY) this.arm(nextMs)
+    for (const connection of late) connection.giveUp(reasons.timeout)
+  }
+
+  /** Closes all connections; what is under way is not told of. */
+  close(): void {
+    this.cancelTimer()
+    for (const connection of this.connections) {
+      connection.sending = undefined
+      this.drop(connection)
+    }
+  }
+}
+
+/** A connection, and the handler of what it sends. */
+class Connection implements Dispatcher.DispatchHandler {
+  readonly client: Client
+  sending: Sending | undefined
+  isStarting = false
+  /** Of the answer, once it is known. */
+  code: number | undefined
+  answerBytes = 0
+  /** That came over the present socket. */
+  answers = 0
+  idleSinceMs = 0
+  private socket: Socket | undefined
+
+  constructor(
+    readonly address: Address,
+    openSocket: OpenSocket,
+    private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly owner: HttpSender,
+  ) {
+    const connect: buildConnector.connector = (_options, callback) => {
+      const socket = openSocket(address)
+      this.socket = socket
+      this.answers = 0
+      // As a cause: undici would try some of them again for ever.
+      const onError = (cause: Error): void => callback(new Error('not connected', { cause }), null)
+      socket.once('error', onError)
+      socket.once(address.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+        socket.off('error', onError)
+        callback(null, socket)
+      })
+    }
+    this.client = new Client('http://receiver', {
+      connect,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: idleMs,
+      keepAliveMaxTimeout: idleMsMax,
+    })
+    this.client.on('disconnect', () => {
+      if (!this.sending) owner.drop(this)
+    })
+  }
+
+  onRequestStart(): void {}
+
+  onResponseStart(_controller: Dispatcher.DispatchController, code: number): void {
+    // Below that more will follow.
+    if (code >= 200) this.code = code
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.answerBytes += chunk.length
+    if (this.answerBytes > answerBytesMax) this.giveUp('')
+  }
+
+  onResponseEnd(): void {
+    this.answers++
+    this.end({ kind: 'answered', code: this.code })
+  }
+
+  onRequestUpgrade(_controller: Dispatcher.DispatchController, code: number, _headers: object, socket: Duplex): void {
+    socket.destroy()
+    this.code = code
+    this.giveUp('')
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    const { sending } = this
+    if (!sending) return
+    if (this.isStarting) {
+      // Refused before anything was sent. Nobody is called back before `send` returns.
+      const reason = `Not a message: ${error.message}`
+      this.clock.after(0, () => this.end({ kind: 'unsendable', reason }))
+      return
+    }
+    if (this.code !== undefined) return this.giveUp('')
+    this.sending = undefined
+    aside(() => this.owner.onLost(this, sending, error))
+  }
+
+  /** It ended, and the connection can be used again. */
+  end(result: SendResult): void {
+    const { sending } = this
+    if (!sending) return
+    this.sending = undefined
+    this.idleSinceMs = this.clock.monoMs()
+    this.owner.rest(this)
+    aside(() => sending.onEnd(result))
+  }
+
+  /** Waits no longer, and closes the connection: an answer if its status is known, else a failure. */
+  giveUp(reason: string): void {
+    const { sending, code } = this
+    if (!sending) return
+    this.sending = undefined
+    this.owner.drop(this)
+    aside(() => sending.onEnd(code === undefined ? { kind: 'failed', reason } : { kind: 'answered', code }))
+  }
+
+  /** Also while it is connecting, which undici would let go on. */
+  destroy(): void {
+    this.client.destroy().catch(() => {})
+    this.socket?.on('error', () => {}).destroy()
+  }
+}
+
+/** undici swallows what is thrown in its callbacks; a bug must not be. */
+function aside(run: () => void): void {
+  try {
+    run()
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error
+    })
+  }
+}
+
+const framing = /^(content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer|proxy-connection)$/i
+
+// Most headers can be sent as they are: their names are looked at by length before anything else.
+const framingLengths = new Set([2, 6, 7, 10, 14, 16, 17])
+
+/** The headers as they are sent: with a host, without framing, and as bytes of UTF-8. */
+function framed(headers: readonly string[], { host, port }: Address): string[] {
+  const sent: string[] = []
+  let hasHost = false
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at]!
+    if (framingLengths.has(name.length) && framing.test(name)) continue
+    if (name.length === 4 && name.toLowerCase() === 'host') {
+      if (hasHost) continue
+      hasHost = true
+    }
+    sent.push(name, asBytes(headers[at + 1]!))
+  }
+  if (!hasHost) sent.push('Host', `${host}:${port}`)
+  return sent
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what is not ASCII is looked for
+const notAscii = /[^\x00-\x7f]/
+
+/** undici writes each character as one byte. */
+const asBytes = (text: string): string => (notAscii.test(text) ? Buffer.from(text).toString('latin1') : text)

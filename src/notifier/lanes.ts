@@ -1,0 +1,386 @@
+// Which delivery is sent when: lanes, pools, retries and breakers, as one state machine without I/O.
+//
+// What happens comes in as calls (offered, ended, woken, later) and goes out as effects. `send` is the only effect of `offer`: outcomes
+// come from the other calls, so that who offers is never called back before `offer` returns. The rules:
+//
+// - A receiver's lane sends up to its width, and at most four at a time while it has not answered the last time. Receivers like that
+//   hold three quarters of a pool's width at most: those that answer always find room.
+// - Lanes that could send but for the pool's width take turns, one delivery each.
+// - Further tries have a width of their own. They never wait for first ones, nor these for them.
+// - An open breaker fails first tries at once, and further tries wait for its probe and share what becomes of it. So the five tries of
+//   a delivery are evidence that the receiver was dead each time. Without further tries (bestEffort) nothing is held back.
+// - Who was told 'full' is told when there is room again: when half of what was full is free.
+//
+// [hot] `offer` and `onEnd`, once each per notification: some 2 us together (see notifier.ts).
+
+import type { Clock } from '../ports.js'
+import type { Address } from './address.js'
+import { onAnswer, onFailure, onProbe, onVoidProbe, passage } from './breaker.js'
+import type { Delivery, DeliveryOutcome, SendResult } from './delivery.js'
+import { Fifo } from './fifo.js'
+import type { Job, Lane, Pool } from './lane.js'
+import { LaneTable } from './lane-table.js'
+import { type Limits, poolsOf } from './limits.js'
+import { asksForRetry, retryDelayMs, triesMax } from './retry.js'
+import { type Kind, Room } from './room.js'
+
+/** What the outside does for the lanes. */
+export interface Effects {
+  /** Sends it and tells `onEnd`, later. */
+  send(job: Job): void
+  settled(job: Job, outcome: DeliveryOutcome): void
+  /** There is room again in the lane of this name, or, without one, for receivers that had no lane. */
+  room(lane: string | undefined): void
+  /** Calls `onWake` at this time (monotonic), if nothing earlier is asked for. */
+  wake(lane: Lane, atMs: number): void
+  /** Calls `onLater` once at the end of the tick. */
+  later(): void
+  /** A receiver has ceased to answer, or answers again. */
+  changed(lane: Lane): void
+}
+
+export interface LanesOptions {
+  readonly mode: string
+  /** Failed deliveries are tried again. */
+  readonly retries: boolean
+  readonly limits: Limits
+  /** A number from 0 up to but without 1. */
+  readonly fraction: () => number
+}
+
+/** Held-back deliveries that are settled in one turn of the event loop. */
+const settledPerTurn = 128
+
+export class Lanes {
+  readonly counters = { delivered: 0, failed: 0, retried: 0, dead: 0, heldBack: 0, opened: 0 }
+  readonly table: LaneTable
+  private readonly holding = new Fifo<Lane>()
+  private isLater = false
+  /** Receivers without a lane were refused. */
+  private strangers = false
+  private readonly room: Room
+
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs' | 'wallMs'>,
+    private readonly options: LanesOptions,
+    private readonly effects: Effects,
+  ) {
+    this.table = new LaneTable(poolsOf(options.mode, options.limits), options.limits.lanesMax)
+    this.room = new Room(options.limits, options.retries, this.table.pools)
+  }
+
+  /** Takes it over, or refuses it because there is no room. */
+  offer(delivery: Delivery, address: Address, bytes: number): 'taken' | 'full' {
+    const lane = this.table.laneOf(delivery.tenant, address)
+    if (!lane) {
+      this.strangers = true
+      this.table.poolOf(delivery.tenant).counters.reject++
+      return 'full'
+    }
+    const nowMs = this.clock.monoMs()
+    const order = `${delivery.subscription} ${delivery.entity}`
+    const tries = delivery.attempt
+    const job: Job = {
+      delivery,
+      lane,
+      path: address.path,
+      bytes,
+      order,
+      tries,
+      sinceMs: nowMs,
+      dueMs: 0,
+      isProbe: false,
+    }
+    if (tries === 0 ? !this.takeFirst(job) : !this.takeRetry(job, nowMs)) return 'full'
+    this.pump(lane, nowMs)
+    return 'taken'
+  }
+
+  private takeFirst(job: Job): boolean {
+    const { lane, bytes } = job
+    if (!this.room.hasForFirst(job)) {
+      lane.pool.counters.reject++
+      this.refuse(lane, 'first')
+      return false
+    }
+    lane.pool.counters.in++
+    this.room.bytes.first += bytes
+    lane.push(job)
+    return true
+  }
+
+  private takeRetry(job: Job, nowMs: number): boolean {
+    if (!this.room.hasForRetry(job)) {
+      this.refuse(job.lane, 'retry')
+      return false
+    }
+    const { dueMs } = job.delivery
+    job.dueMs = dueMs === undefined ? nowMs : nowMs + Math.max(0, dueMs - this.clock.wallMs())
+    this.holdRetry(job)
+    return true
+  }
+
+  private refuse(lane: Lane, kind: Kind): void {
+    this.room.refuse(lane, kind)
+    this.onLeft(lane)
+  }
+
+  private holdRetry(job: Job): void {
+    this.room.bytes.retry += job.bytes
+    job.lane.pushRetry(job)
+  }
+
+  /** Something was sent, and this became of it. */
+  onEnd(job: Job, result: SendResult): void {
+    const { lane } = job
+    const nowMs = this.clock.monoMs()
+    const wasFirst = job.tries === 0
+    if (wasFirst) this.leaveFirst(job)
+    else this.leaveRetry(job)
+    this.learn(job, result, nowMs)
+    if (wasFirst) lane.release(job.order)
+    this.settle(job, result, nowMs)
+    // Others may have waited longer for the place that is free now.
+    this.giveTurns(lane.pool, nowMs)
+    this.pump(lane, nowMs)
+    this.onLeft(lane)
+  }
+
+  private leaveFirst({ lane, bytes }: Job): void {
+    lane.sending--
+    lane.pool.sending--
+    if (!lane.proven) lane.pool.sendingUnproven--
+    this.room.bytes.first -= bytes
+  }
+
+  private leaveRetry({ lane, bytes }: Job): void {
+    lane.resending--
+    lane.pool.resending--
+    this.room.bytes.retry -= bytes
+  }
+
+  private learn(job: Job, result: SendResult, nowMs: number): void {
+    const { lane, isProbe } = job
+    job.isProbe = false
+    if (result.kind === 'unsendable') {
+      if (isProbe) onVoidProbe(lane.breaker)
+      return
+    }
+    if (result.kind === 'answered') {
+      this.prove(lane, true)
+      if (onAnswer(lane.breaker)) this.effects.changed(lane)
+      return
+    }
+    this.prove(lane, false)
+    lane.reason = result.reason
+    if (!this.options.retries) return
+    if (!onFailure(lane.breaker, isProbe, nowMs, this.options.fraction)) return
+    this.counters.opened++
+    if (isProbe) lane.fateMs = nowMs
+    else this.effects.changed(lane)
+  }
+
+  private prove(lane: Lane, proven: boolean): void {
+    if (lane.proven === proven) return
+    lane.proven = proven
+    lane.pool.sendingUnproven += proven ? -lane.sending : lane.sending
+  }
+
+  private settle(job: Job, result: SendResult, nowMs: number): void {
+    switch (result.kind) {
+      case 'answered':
+        if (result.code === undefined || !this.options.retries || !asksForRetry(result.code)) {
+          this.counters.delivered++
+          this.effects.settled(job, { kind: 'delivered', code: result.code })
+        } else this.tryAgain(job, `the receiver has answered ${result.code}`, result.code, true, nowMs)
+        return
+      case 'failed':
+        this.tryAgain(job, result.reason, undefined, true, nowMs)
+        return
+      case 'unsendable':
+        this.bury(job, result.reason, undefined, true)
+    }
+  }
+
+  private tryAgain(job: Job, reason: string, code: number | undefined, sent: boolean, nowMs: number): void {
+    if (!this.options.retries || job.tries + 1 >= triesMax) return this.bury(job, reason, code, sent)
+    this.counters.failed++
+    job.tries++
+    const delayMs = retryDelayMs(job.tries, this.options.fraction())
+    job.dueMs = nowMs + delayMs
+    const held = this.room.hasForRetry(job)
+    if (held) this.holdRetry(job)
+    const nextAttemptMs = this.clock.wallMs() + delayMs
+    this.effects.settled(job, { kind: 'failed', reason, code, sent, attempts: job.tries, nextAttemptMs, held })
+  }
+
+  private bury(job: Job, reason: string, code: number | undefined, sent: boolean): void {
+    this.counters.dead++
+    this.effects.settled(job, { kind: 'dead', reason, code, sent, attempts: job.tries + 1 })
+  }
+
+  /** Sends what may be sent now. */
+  private pump(lane: Lane, nowMs: number): void {
+    switch (passage(lane.breaker, nowMs)) {
+      case 'free':
+        this.sendFirsts(lane, nowMs, Number.POSITIVE_INFINITY)
+        if (lane.retrying > 0) this.sendRetries(lane, nowMs)
+        break
+      case 'probe':
+        this.probe(lane, nowMs)
+        break
+      case 'held':
+        if (lane.hasReady || lane.retryDueMs <= lane.fateMs) this.holdBackLater(lane)
+    }
+    if (lane.retrying > 0) this.wakeFor(lane, nowMs)
+  }
+
+  /** What is due already waits for something else than time, and is sent when that happens. */
+  private wakeFor(lane: Lane, nowMs: number): void {
+    const { breaker, retryDueMs } = lane
+    const atMs = breaker.state === 'open' ? Math.max(breaker.openUntilMs, retryDueMs) : retryDueMs
+    if (atMs > nowMs) this.effects.wake(lane, atMs)
+  }
+
+  private sendFirsts(lane: Lane, nowMs: number, most: number): void {
+    const { pool } = lane
+    const width = this.widthOf(lane)
+    for (let left = most; lane.sending < width && lane.hasReady; left--) {
+      if (left === 0 || !pool.hasRoomFor(lane)) return lane.queue()
+      const job = lane.takeReady()
+      if (!job) return
+      this.sendFirst(job, nowMs)
+    }
+  }
+
+  private widthOf({ proven, pool }: Lane): number {
+    const { laneSendsMax } = pool.limits
+    return proven ? laneSendsMax : Math.min(laneSendsMax, this.options.limits.laneUnprovenSendsMax)
+  }
+
+  private sendFirst(job: Job, nowMs: number): void {
+    const { lane } = job
+    const { pool } = lane
+    lane.sending++
+    pool.sending++
+    if (!lane.proven) pool.sendingUnproven++
+    pool.counters.out++
+    pool.counters.timeInQueueMs += nowMs - job.sinceMs
+    this.effects.send(job)
+  }
+
+  private sendRetries(lane: Lane, nowMs: number): void {
+    const { pool } = lane
+    while (lane.resending < this.options.limits.laneRetrySendsMax && lane.retryDueMs <= nowMs) {
+      if (pool.resending >= pool.retrySendsMax) return lane.queueRetries()
+      this.sendRetry(lane.takeRetry(nowMs)!)
+    }
+  }
+
+  private sendRetry(job: Job): void {
+    job.lane.resending++
+    job.lane.pool.resending++
+    this.counters.retried++
+    this.effects.send(job)
+  }
+
+  /** A first try, when there is one: it would be held back otherwise. */
+  private probe(lane: Lane, nowMs: number): void {
+    const { pool } = lane
+    if (lane.hasReady && !pool.hasRoomFor(lane)) return lane.queue()
+    const first = lane.hasReady ? lane.takeReady() : undefined
+    const job = first ?? (pool.resending < pool.retrySendsMax ? lane.takeRetry(nowMs) : undefined)
+    if (!job) {
+      if (lane.retryDueMs <= nowMs) lane.queueRetries()
+      return
+    }
+    job.isProbe = true
+    onProbe(lane.breaker)
+    if (first) this.sendFirst(first, nowMs)
+    else this.sendRetry(job)
+    if (lane.hasReady) this.holdBackLater(lane)
+  }
+
+  /** Widths of the pool have become free: whoever waits for one takes turns. */
+  private giveTurns(pool: Pool, nowMs: number): void {
+    for (let lane = pool.takeTurn(); lane; lane = pool.takeTurn())
+      if (passage(lane.breaker, nowMs) === 'free') this.sendFirsts(lane, nowMs, 1)
+      else this.pump(lane, nowMs)
+    for (let lane = pool.takeRetryTurn(); lane; lane = pool.takeRetryTurn()) this.pump(lane, nowMs)
+  }
+
+  private holdBackLater(lane: Lane): void {
+    if (lane.queued.held) return
+    lane.queued.held = true
+    this.holding.push(lane)
+    this.askLater()
+  }
+
+  private askLater(): void {
+    if (this.isLater) return
+    this.isLater = true
+    this.effects.later()
+  }
+
+  onWake(lane: Lane): void {
+    this.pump(lane, this.clock.monoMs())
+  }
+
+  onLater(): void {
+    this.isLater = false
+    const nowMs = this.clock.monoMs()
+    let left = settledPerTurn
+    for (let lane = this.holding.first; lane && left > 0; lane = this.holding.first) {
+      left -= this.holdBack(lane, left, nowMs)
+      if (left <= 0) break
+      this.holding.shift()
+      lane.queued.held = false
+      this.pump(lane, nowMs)
+      this.onLeft(lane)
+    }
+    this.tellRoom()
+    if (this.holding.size > 0) this.askLater()
+  }
+
+  /** Fails what the breaker holds back, so many at most; gives how many. */
+  private holdBack(lane: Lane, most: number, nowMs: number): number {
+    let settled = 0
+    for (; settled < most && passage(lane.breaker, nowMs) === 'held'; settled++) {
+      const first = lane.takeReady()
+      const job = first ?? lane.takeRetry(lane.fateMs)
+      if (!job) break
+      if (first) {
+        this.room.bytes.first -= job.bytes
+        job.lane.pool.counters.out++
+        lane.release(job.order)
+      } else this.room.bytes.retry -= job.bytes
+      this.counters.heldBack++
+      this.tryAgain(job, lane.reason, undefined, false, nowMs)
+    }
+    return settled
+  }
+
+  /** Something has left the lane, or was refused: perhaps there is room again. */
+  private onLeft(lane: Lane): void {
+    const isHopeful = this.room.onLeft(lane)
+    if (isHopeful || (this.strangers && lane.isIdle)) this.askLater()
+  }
+
+  private tellRoom(): void {
+    if (this.strangers && this.table.makeRoom()) {
+      this.strangers = false
+      this.effects.room(undefined)
+    }
+    if (this.room.tell(lane => this.effects.room(lane.name))) this.askLater()
+  }
+
+  /** Forgets all that is not being sent. */
+  clear(): void {
+    for (const lane of this.table.all()) {
+      const { first, retry } = lane.clear()
+      this.room.bytes.first -= first
+      this.room.bytes.retry -= retry
+      lane.cancelWake?.()
+    }
+  }
+}

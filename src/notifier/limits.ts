@@ -1,0 +1,80 @@
+// What the notifier may hold and do at a time, and how `-notificationMode` changes that (subscriptions.md §11.1).
+//
+// Every mode has a lane per receiver, because a dead receiver must delay nobody; and every mode keeps connections alive, because one
+// for each notification would cost more than the notification and runs out of ports at some 500 a second. What a mode decides is the
+// width: how many notifications are sent at a time, and how many wait.
+//
+//   transient             up to 32 at a time to a receiver, 512 in all
+//   persistent            one at a time to a receiver, 512 in all
+//   threadpool:q:n        n at a time in all, also to one receiver; q wait
+//   threadpool:q:n,s:q:n  the same for the tenant s; all others share the first pair
+//
+// Second and later tries have a width of their own, an eighth on top, so that they never take the place of a first one.
+
+import assert from 'node:assert/strict'
+
+export interface Limits {
+  /** First tries that wait for one receiver. Each costs its message and 200 bytes; beyond, rows stay in the outbox. */
+  readonly laneQueueMax: number
+  /** Bytes of messages that wait for one receiver. */
+  readonly laneBytesMax: number
+  /** Failed deliveries of one receiver that are kept in memory until their next try; the rest goes back to its owner. */
+  readonly laneRetriesMax: number
+  /** Bytes of first tries, waiting or under way, over all receivers; second and later tries have half as much of their own. */
+  readonly bytesMax: number
+  /** Receivers known at a time. Each costs 2 KB; the longest idle ones are forgotten. */
+  readonly lanesMax: number
+  /** First tries at a time to one receiver that answers. */
+  readonly laneSendsMax: number
+  /** The same to a receiver that has not answered yet, or not the last time: what its timeouts may hold. */
+  readonly laneUnprovenSendsMax: number
+  /** Further tries at a time to one receiver. */
+  readonly laneRetrySendsMax: number
+  /** First tries at a time over all receivers of a pool: the bound on sockets. */
+  readonly sendsMax: number
+  /** First tries that wait in a pool. */
+  readonly queueMax: number
+}
+
+export const limitsByDefault: Limits = {
+  laneQueueMax: 10_000,
+  laneBytesMax: 16 * 1024 * 1024,
+  laneRetriesMax: 1_000,
+  bytesMax: 64 * 1024 * 1024,
+  lanesMax: 10_000,
+  laneSendsMax: 32,
+  laneUnprovenSendsMax: 4,
+  laneRetrySendsMax: 4,
+  sendsMax: 512,
+  queueMax: 100_000,
+}
+
+/** A width that some tenants share. */
+export interface PoolLimits {
+  /** Undefined: of all tenants without one of their own. */
+  readonly tenant: string | undefined
+  readonly queueMax: number
+  readonly sendsMax: number
+  readonly laneSendsMax: number
+}
+
+/** The pools of a mode that the options have accepted; the shared one comes first. */
+export function poolsOf(mode: string, limits: Limits): PoolLimits[] {
+  const shared = { tenant: undefined, queueMax: limits.queueMax, sendsMax: limits.sendsMax }
+  if (mode === 'transient') return [{ ...shared, laneSendsMax: limits.laneSendsMax }]
+  if (mode === 'persistent') return [{ ...shared, laneSendsMax: 1 }]
+  const words = mode === 'threadpool' ? 'threadpool:100:10' : mode
+  return words.split(',').map((word, index) => {
+    const [name, queue, sends] = word.split(':')
+    const [queueMax, sendsMax] = [Number(queue), Number(sends)]
+    assert(index > 0 || name === 'threadpool', `not a notification mode: ${mode}`)
+    assert(queueMax > 0 && sendsMax > 0, `not a notification mode: ${mode}`)
+    return { tenant: index === 0 ? undefined : name!.toLowerCase(), queueMax, sendsMax, laneSendsMax: sendsMax }
+  })
+}
+
+/** Tries at a time after the first one, on top of so many first ones. */
+export const retrySendsMax = (sendsMax: number): number => Math.max(1, Math.floor(sendsMax / 8))
+
+/** How many of them all the receivers together may hold that do not answer. */
+export const unprovenSendsMax = (sendsMax: number): number => Math.max(1, Math.ceil((sendsMax * 3) / 4))

@@ -1,0 +1,100 @@
+// How much the lanes may hold, who was refused because of that, and when they are told that there is room again.
+//
+// First tries and further tries have bounds of their own: the failed deliveries of a dead receiver take no room from new ones.
+// Room is told of when half of what was full is free, so that who comes back can bring more than one.
+//
+// Not here: what is held and why it leaves (lanes).
+
+import { Fifo } from './fifo.js'
+import type { Job, Lane, Pool } from './lane.js'
+import type { Limits } from './limits.js'
+
+export type Kind = 'first' | 'retry'
+
+/** Lanes told of room in one turn. */
+const toldPerTurn = 64
+
+export class Room {
+  readonly bytes = { first: 0, retry: 0 }
+  /** Lanes that have room again and could not be told yet, for want of room in all. */
+  private hopes = 0
+  private readonly hopeful = new Map<Pool, Record<Kind, Fifo<Lane>>>()
+
+  constructor(
+    private readonly limits: Limits,
+    /** Where refusing costs nothing, receivers that do not answer leave half of a pool's queue to the others. */
+    private readonly leavesHalf: boolean,
+    pools: readonly Pool[],
+  ) {
+    for (const pool of pools) this.hopeful.set(pool, { first: new Fifo(), retry: new Fifo() })
+  }
+
+  hasForFirst({ lane, bytes }: Job): boolean {
+    return (
+      lane.waiting < this.queueMax(lane) &&
+      lane.pool.waiting < lane.pool.limits.queueMax &&
+      // One message always fits into an empty lane.
+      (lane.waiting === 0 || lane.waitingBytes + bytes <= this.limits.laneBytesMax) &&
+      this.bytes.first + bytes <= this.limits.bytesMax
+    )
+  }
+
+  hasForRetry({ lane, bytes }: Job): boolean {
+    return lane.retrying < this.limits.laneRetriesMax && this.bytes.retry + bytes <= this.limits.bytesMax / 2
+  }
+
+  /** Somebody was told that there is no room. */
+  refuse(lane: Lane, kind: Kind): void {
+    lane.refused[kind] = true
+    this.onLeft(lane)
+  }
+
+  /** Something has left the lane; true when `tell` may have something to tell. */
+  onLeft(lane: Lane): boolean {
+    if (lane.refused.first) this.hope(lane, 'first')
+    if (lane.refused.retry) this.hope(lane, 'retry')
+    return this.hopes > 0
+  }
+
+  private hope(lane: Lane, kind: Kind): void {
+    if (lane.hopeful[kind] || !this.hasHalf(lane, kind)) return
+    lane.hopeful[kind] = true
+    this.hopeful.get(lane.pool)![kind].push(lane)
+    this.hopes++
+  }
+
+  private hasHalf(lane: Lane, kind: Kind): boolean {
+    const { laneBytesMax, laneRetriesMax } = this.limits
+    if (kind === 'retry') return lane.retrying <= laneRetriesMax / 2
+    return lane.waiting <= this.queueMax(lane) / 2 && lane.waitingBytes <= laneBytesMax / 2
+  }
+
+  private queueMax({ pool, proven }: Lane): number {
+    const { queueMax } = pool.limits
+    return Math.min(this.limits.laneQueueMax, proven || !this.leavesHalf ? queueMax : Math.ceil(queueMax / 2))
+  }
+
+  /** Tells of some lanes that have room again; true when there are more. `told` may fill them at once. */
+  tell(told: (lane: Lane) => void): boolean {
+    let left = toldPerTurn
+    for (const [pool, hopeful] of this.hopeful)
+      for (const kind of ['first', 'retry'] as const) {
+        const queue = hopeful[kind]
+        for (; queue.first && this.isHalfFree(pool, kind); left--) {
+          if (left === 0) return true
+          const lane = queue.shift()!
+          this.hopes--
+          lane.hopeful[kind] = false
+          lane.refused[kind] = false
+          told(lane)
+        }
+      }
+    return false
+  }
+
+  private isHalfFree(pool: Pool, kind: Kind): boolean {
+    const { bytesMax } = this.limits
+    if (kind === 'retry') return this.bytes.retry <= bytesMax / 4
+    return pool.waiting <= pool.limits.queueMax / 2 && this.bytes.first <= bytesMax / 2
+  }
+}

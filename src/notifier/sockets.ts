@@ -1,0 +1,115 @@
+// Opens the sockets to receivers, plain or TLS, and says in plain words why one could not be opened or broke.
+//
+// TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files, and those of
+// the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a quiet core,
+// unless Node knows them all. The host of the URL is what the certificate must name, whatever a `Host` header says.
+//
+// Not here: deadlines and numbers (the senders, the lanes).
+
+import { readFileSync } from 'node:fs'
+import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { connect as connectTls, createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
+import type { Address } from './address.js'
+import { sharedLookup } from './names.js'
+
+export interface TlsOptions {
+  /** Certificates are not verified (`-insecureNotif`). */
+  readonly insecure: boolean
+  /** PEM file of certificates that are trusted besides the usual ones. */
+  readonly caFile: string | undefined
+}
+
+/** Opens a socket; it connects while the caller waits for its events. */
+export type OpenSocket = (address: Address) => Socket
+
+/** Where systems keep the certificates they trust: Debian, Red Hat, SUSE, Alpine and BSD. */
+const systemFiles = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/ca-bundle.pem',
+  '/etc/ssl/cert.pem',
+]
+
+/** Time without traffic before the system asks whether the other side is still there. */
+const tcpKeepAliveMs = 60_000
+
+/** What opens sockets; an operator's file that cannot be read is a failure now. */
+export function openSockets({ insecure, caFile }: TlsOptions): OpenSocket {
+  const given = caFile === undefined ? '' : readFileSync(caFile, 'utf8')
+  const lookup = sharedLookup()
+  let trust: SecureContext | undefined
+
+  return ({ protocol, host: written, port }) => {
+    const host = written.startsWith('[') ? written.slice(1, -1) : written
+    const options = { host, port, lookup, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs }
+    if (protocol === 'http:' || protocol === 'mqtt:') return connectPlain(options)
+    trust ??= insecure ? createSecureContext() : trusting(systemCertificates() + given)
+    const servername = isIP(host) ? '' : host
+    return connectTls({ ...options, servername, secureContext: trust, rejectUnauthorized: !insecure })
+  }
+}
+
+/** Trusts what Node does, and the certificates in this text. */
+function trusting(pem: string): SecureContext {
+  const bare = (certificate: string): string => certificate.replace(/\s+/g, '')
+  const known = new Set(rootCertificates.map(bare))
+  const found = pem.match(/-----BEGIN (TRUSTED )?CERTIFICATE-----[^-]+-----END (TRUSTED )?CERTIFICATE-----/g) ?? []
+  const others = found.filter(certificate => !known.has(bare(certificate)))
+  return createSecureContext(others.length === 0 ? {} : { ca: [...rootCertificates, ...others] })
+}
+
+function systemCertificates(): string {
+  for (const file of systemFiles) {
+    try {
+      return readFileSync(file, 'utf8')
+    } catch {
+      // The next one, then.
+    }
+  }
+  return ''
+}
+
+/** The reasons that subscriptions.md §8.6 names. */
+export const reasons = {
+  timeout: 'Timeout was reached',
+  connect: "Couldn't connect to server",
+  resolve: "Couldn't resolve host name",
+  certificate: 'Peer certificate cannot be authenticated with given CA certificates',
+  empty: 'Server returned nothing (no headers, no data)',
+  tooBig: 'total outgoing message size is too big',
+} as const
+
+// Codes of the system, of OpenSSL's verification, of TLS and of the HTTP parser, in this order.
+const reasonsByCode: readonly (readonly [RegExp, string])[] = [
+  [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL)$/, reasons.connect],
+  [/^(ENOTFOUND|EAI_\w+)$/, reasons.resolve],
+  [/^ETIMEDOUT$/, reasons.timeout],
+  [/^(CERT_|CRL_|ERR_TLS_CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_C)/, reasons.certificate],
+  [/^(INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH)$/, reasons.certificate],
+  [/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/, reasons.empty],
+  [/^(EPROTO|ERR_SSL_|ERR_TLS_)/, 'SSL connect error'],
+  [/^HPE_HEADER_OVERFLOW|^UND_ERR_HEADERS_OVERFLOW/, 'The header of the answer is too large'],
+  [/^(HPE_|HTTPParserError)/, 'The answer is not HTTP'],
+  [/^(EMFILE|ENFILE)$/, 'No more files can be opened here'],
+]
+
+/** Characters of what a library says, in a reason that has no words of its own. */
+const detailLengthMax = 100
+
+/** Why a connection failed, in the words that a subscription shows as `lastFailureReason`. */
+export function reasonOf(error: Error): string {
+  const code = codeOf(error)
+  const known = reasonsByCode.find(([codes]) => codes.test(code))
+  if (known) return known[1]
+  const said = error.message.slice(0, detailLengthMax)
+  // What an MQTT broker says when it refuses a connection.
+  return code === 'ErrorWithReasonCode' ? said : `Failed to send or receive (${code}: ${said})`
+}
+
+/** The connection was lost, without anything that says why. */
+export const isLost = (error: Error): boolean => /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(codeOf(error))
+
+function codeOf(error: Error): string {
+  const { code, name } = (error.cause ?? error) as NodeJS.ErrnoException
+  return typeof code === 'string' ? code : name
+}
