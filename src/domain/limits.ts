@@ -98,3 +98,6 @@ export const descriptionLengthMax = 1024
 
 /** Time that a subscription may give one notification (subscriptions.md §1.5). */
 export const notificationTimeoutMsMax = 1_800_000
+
+/** UTF-16 units of an MQTT topic: as many as fit its 65,535 bytes in any script. */
+export const topicLengthMax = 21_845

@@ -113,7 +113,12 @@ function joined(head: string, selected: readonly Named[], render: (attribute: At
 
 /** `{"type":..,"value":..,"metadata":{..}}` (entities.md §12). */
 export function renderAttribute(attribute: Attribute, metadata: readonly string[] | undefined): string {
-  const elements = selectMetadata(attribute, metadata).map(
+  return renderWithMetadata(attribute, selectMetadata(attribute, metadata))
+}
+
+/** The same with these elements in place of the attribute's own, which still say what its value is. */
+export function renderWithMetadata(attribute: Attribute, metadata: readonly NamedMetadata[]): string {
+  const elements = metadata.map(
     ([name, element]) => `${quoted(name)}:{"type":${quoted(element.type)},"value":${renderJson(element.value)}}`,
   )
   const value = renderJson(renderedValue(attribute))
@@ -151,7 +156,8 @@ function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: 
   return all
 }
 
-function builtinAttribute(name: string, entity: Entity, path: string): Attribute | undefined {
+/** The builtin attribute of that name; undefined: there is none that every entity has (base.md "Builtin attributes"). */
+export function builtinAttribute(name: string, entity: Entity, path: string): Attribute | undefined {
   switch (name) {
     case 'dateCreated':
       return builtin('DateTime', renderDateTime(stampMs(entity.created)))
@@ -167,7 +173,8 @@ function builtinAttribute(name: string, entity: Entity, path: string): Attribute
 /** A builtin attribute has no metadata, and no times of its own. */
 const noTimeMs = Number.NaN
 
-const builtin = (type: string, value: string): Attribute => ({
+/** An attribute that is shown and not stored: without metadata, builtin ones included. */
+export const builtin = (type: string, value: Json): Attribute => ({
   type,
   value,
   metadata: noMetadata,
@@ -175,23 +182,33 @@ const builtin = (type: string, value: string): Attribute => ({
   modifiedMs: noTimeMs,
 })
 
-type NamedMetadata = readonly [name: string, element: { readonly type: string; readonly value: Json }]
+export type NamedMetadata = readonly [name: string, element: { readonly type: string; readonly value: Json }]
 
 /** Builtin metadata that queries know (entities.md §13.2), in the order in which they follow `*`. */
 const builtinMetadata = ['dateCreated', 'dateModified'] as const
 
-function selectMetadata(attribute: Attribute, names: readonly string[] | undefined): NamedMetadata[] {
+/**
+ * The metadata that the names mean, in the order in which they are shown (entities.md §13.2). Notifications know more builtin ones
+ * than queries: `builtins` names them in the order in which they follow `*`, `builtinOf` gives them.
+ */
+export function selectMetadata(
+  attribute: Attribute,
+  names: readonly string[] | undefined,
+  builtins: readonly string[] = builtinMetadata,
+  builtinOf = builtinElement,
+): NamedMetadata[] {
   if (names === undefined) return [...attribute.metadata]
   const wanted = names.includes('*')
-    ? [...attribute.metadata.keys(), ...builtinMetadata.filter(n => names.includes(n))]
+    ? [...attribute.metadata.keys(), ...builtins.filter(n => names.includes(n))]
     : names
   return [...new Set(wanted)].flatMap(name => {
-    const element = attribute.metadata.get(name) ?? builtinElement(name, attribute)
+    const element = attribute.metadata.get(name) ?? builtinOf(name, attribute)
     return element ? [[name, element] as const] : []
   })
 }
 
-function builtinElement(name: string, attribute: Attribute): NamedMetadata[1] | undefined {
+/** The builtin metadata of that name that queries know; undefined: there is none. */
+export function builtinElement(name: string, attribute: Attribute): NamedMetadata[1] | undefined {
   if (Number.isNaN(attribute.createdMs)) return undefined
   if (name === 'dateCreated') return { type: 'DateTime', value: renderDateTime(attribute.createdMs) }
   if (name === 'dateModified') return { type: 'DateTime', value: renderDateTime(attribute.modifiedMs) }
@@ -201,4 +218,4 @@ function builtinElement(name: string, attribute: Attribute): NamedMetadata[1] | 
 const plain = /^[ !#-[\]-~]*$/
 
 /** A name as a JSON string. Nearly all names need no escaping. */
-const quoted = (text: string): string => (plain.test(text) ? `"${text}"` : JSON.stringify(text))
+export const quoted = (text: string): string => (plain.test(text) ? `"${text}"` : JSON.stringify(text))

@@ -1,0 +1,98 @@
+// The headers of a notification: those that every one has, and those that its subscription puts in their place (subscriptions.md §8.2, §9.4).
+//
+// No header leaves here that would end its line, begin another one, or be cut: a name is a token, a value is free of control characters.
+// What would not be is refused, never repaired, for nobody could say what it was meant to be. `Host` and all that frames a message are
+// the sender's.
+//
+// Not here: macros and percent-decoding, which come before.
+
+import { type NotificationOptions, type NotSent, notSent, type Occasion } from './occasion.js'
+import type { AttrsFormat, NamedText } from './subscription.js'
+
+export type Header = NamedText
+
+/** What of the headers depends on the body. */
+export interface Content {
+  /** undefined: there is no body. */
+  readonly type: string | undefined
+  /** As it was asked for, or `custom`. */
+  readonly format: AttrsFormat | 'custom'
+}
+
+export const jsonType = 'application/json; charset=utf-8'
+
+const accept: Header = ['Accept', 'application/json']
+
+/** The headers of a regular notification, in the order in which they are sent (subscriptions.md §8.2). */
+export function standardHeaders(occasion: Occasion, options: NotificationOptions, { type, format }: Content): Header[] {
+  const { tenant, authToken } = occasion
+  const { vocabulary } = options
+  const headers: Header[] = [['User-Agent', options.userAgent]]
+  if (tenant !== '') headers.push([`${vocabulary}-Service`, tenant])
+  headers.push([`${vocabulary}-ServicePath`, occasion.path])
+  if (authToken) headers.push(['X-Auth-Token', authToken])
+  headers.push(accept)
+  if (type !== undefined) headers.push(['Content-Type', type])
+  headers.push([`${vocabulary}-Correlator`, `${occasion.correlator}; cbnotif=${occasion.number}`])
+  headers.push([`${vocabulary}-Notification-Id`, occasion.notificationId])
+  if (format !== 'legacy') headers.push(['Ngsiv2-AttrsFormat', format])
+  return headers
+}
+
+/**
+ * Standard headers with those of a subscription (§9.4): one of the same name takes its place, or with an empty value removes it; the others
+ * follow in the order of their lower-case names. Of two that are the same but for case, the later one counts.
+ */
+export function withCustomHeaders(
+  standard: readonly Header[],
+  custom: readonly Header[],
+  { vocabulary }: NotificationOptions,
+): Header[] {
+  const wanted = new Map<string, string>()
+  for (const [name, value] of custom) {
+    const key = inVocabulary(lowerCase(name), vocabulary)
+    if (!isReserved(key)) wanted.set(key, value)
+  }
+  const headers: Header[] = []
+  for (const [name, value] of standard) {
+    const key = lowerCase(name)
+    const text = wanted.get(key) ?? value
+    wanted.delete(key)
+    if (text !== '') headers.push([name, text])
+  }
+  const others = [...wanted].filter(([, value]) => value !== '')
+  return [...headers, ...others.sort(([a], [b]) => (a < b ? -1 : 1))]
+}
+
+/** Of ASCII alone: the sign for kelvin shall not become a letter k. */
+const lowerCase = (name: string): string => name.replace(/[A-Z]+/g, letters => letters.toLowerCase())
+
+const ownHeader = /^(?:ctx|fiware)-(service|servicepath|correlator|notification-id)$/
+
+/** Our own headers are meant whichever way they are called. */
+function inVocabulary(name: string, vocabulary: NotificationOptions['vocabulary']): string {
+  const own = ownHeader.exec(name)
+  return own ? `${vocabulary.toLowerCase()}-${own[1]}` : name
+}
+
+const reserved =
+  /^(?:(?:ctx|fiware)-(?:correlator|notification-id)|ngsiv2-attrsformat|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/
+
+/** Headers that tell where a notification comes from or where it ends: given ones are ignored (§9.4, and ours). */
+const isReserved = (name: string): boolean => reserved.test(name)
+
+const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+
+/** Control characters, those beyond ASCII included. */
+const control = /\p{Cc}/u
+
+/** Whether a text may stand in a header value, a URL or a topic. */
+export const isFreeOfControls = (text: string): boolean => !control.test(text)
+
+/** Why these headers must not be sent; undefined: they may. */
+export function checkHeaders(headers: readonly Header[]): NotSent | undefined {
+  for (const [name, value] of headers) if (!token.test(name) || !isFreeOfControls(value)) return unsafeHeaders
+  return undefined
+}
+
+const unsafeHeaders = notSent('warn', 'Notification not sent: a header is malformed or holds control characters')
