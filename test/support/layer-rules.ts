@@ -46,6 +46,8 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
   { package: '@grpc/grpc-js', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
   { package: '@grpc/proto-loader', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
+  { package: 'undici', files: /^src\/notifier\//, said: 'src/notifier/' },
+  { package: 'mqtt', files: /^src\/notifier\//, said: 'src/notifier/' },
   { package: 'pino', files: /^src\/telemetry\//, said: 'src/telemetry/' },
 ]
 
