@@ -225,6 +225,7 @@ async function driveAutocannon(load: Load): Promise<Outcome> {
     headers: {
       ...(template.body === '' ? {} : { 'content-type': 'application/json' }),
       ...(load.tenant === '' ? {} : { 'fiware-service': load.tenant }),
+      ...(template.servicePath === undefined ? {} : { 'fiware-servicepath': template.servicePath }),
     },
   })
   const requests = cycle(load.workload).map(index => {

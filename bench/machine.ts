@@ -70,6 +70,13 @@ export function cpuSeconds(pid: number): number {
   return Number(days) * 86_400 + clock!.split(':').reduce((sum, part) => sum * 60 + Number(part), 0)
 }
 
+/** CPU seconds of a process and of those it has started. */
+export function cpuSecondsOfAll(pid: number): number {
+  const list = execFileSync('sh', ['-c', `ps -A -o ppid=,pid= | awk '$1 == ${pid} { print $2 }'`], { encoding: 'utf8' })
+  const children = list.split('\n').filter(line => line !== '')
+  return [pid, ...children.map(Number)].reduce((sum, one) => sum + cpuSeconds(one), 0)
+}
+
 /**
  * CPU seconds used so far by everything but a server, this process and the children it has waited for. Only differences mean
  * something. The kernel's interrupts are left out: most of them carry the load's own packets. NaN where nobody tells.

@@ -4,7 +4,7 @@
 // servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
 // promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
 //
-// Not here: the single measurements (generator, queries, million, pause), the machine's facts (machine) and how numbers are printed
+// Not here: the single measurements (generator, queries, workers, million, pause), the machine's facts (machine) and how numbers are printed
 // (report). README.md says how to read the output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
@@ -30,6 +30,7 @@ import {
   told,
 } from './report.js'
 import { bare, broker, type Subject, start } from './servers.js'
+import { workers } from './workers.js'
 import { batches, creates, entitiesOf, mixed, reads, stockSize, updates, upserts, type Workload } from './workloads.js'
 
 interface Measurement {
@@ -68,7 +69,7 @@ const { values: options } = parseArgs({
   },
 })
 
-const names = [...measurements.map(({ name }) => name), 'pause', 'queries', 'million']
+const names = [...measurements.map(({ name }) => name), 'pause', 'queries', 'workers', 'million']
 const only = options.only?.split(',') ?? names
 for (const name of only) if (!names.includes(name)) throw new Error(`--only knows ${names.join(', ')}; not ${name}`)
 const chosen = measurements.filter(({ name }) => only.includes(name))
@@ -131,6 +132,7 @@ async function inTurn(folder: string): Promise<void> {
     printPauses(found, orrery)
   }
   if (only.includes('queries') && orrery) await runQueries(orrery, folder)
+  if (only.includes('workers') && orrery) await runWorkers(orrery, folder)
   if (only.includes('million') && (orrery || options.only !== undefined)) {
     pinSelf('anywhere')
     await runMillion(orrery ?? yardstick, folder)
@@ -251,6 +253,13 @@ async function runQueries(subject: Subject, folder: string): Promise<void> {
   judge(
     `Queries over ${thousands(count)} entities on ${subject.name}, medians`,
     await queries({ subject, folder, count, seconds, rounds, warmUpSeconds, connections }),
+  )
+}
+
+async function runWorkers(subject: Subject, folder: string): Promise<void> {
+  judge(
+    `Workers of ${subject.name}, medians`,
+    await workers({ subject, folder, seconds, rounds, warmUpSeconds, connections }),
   )
 }
 

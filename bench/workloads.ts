@@ -16,6 +16,8 @@ export interface Template {
   readonly path: string
   /** '' for none. */
   readonly body: string
+  /** Sent as Fiware-ServicePath. */
+  readonly servicePath?: string
 }
 
 /** Entities `stock` exist before the run, numbered from 0; those `new` were never seen. */
@@ -112,6 +114,7 @@ export function requestsOf(template: Template, tenant: string, idOf: (n: number)
 export function wire(template: Template, tenant: string): string {
   const head = [`${template.method} ${template.path} HTTP/1.1`, 'Host: bench']
   if (tenant !== '') head.push(`Fiware-Service: ${tenant}`)
+  if (template.servicePath !== undefined) head.push(`Fiware-ServicePath: ${template.servicePath}`)
   if (template.body !== '') {
     head.push('Content-Type: application/json', `Content-Length: ${filledLength(template.body)}`)
   }

@@ -1,0 +1,37 @@
+// One worker of several as a program of its own, with a port of its own: `-workers N` shares one port, and then nobody can say which of
+// them he asks. Started with the options of the broker and, last, its number, how many there are, and the directory of their sockets.
+
+import { ok as assert } from 'node:assert/strict'
+import { join } from 'node:path'
+import { systemChance, systemClock } from '../src/clock.js'
+import { readConfig } from '../src/config.js'
+import { joinWorkers } from '../src/join-workers.js'
+import { startNode } from '../src/node.js'
+import { openLogger } from '../src/telemetry/logger.js'
+
+const [own, count, sockets] = process.argv.slice(-3) as [string, string, string]
+const [index, workers] = [Number(own), Number(count)]
+const reading = readConfig([...process.argv.slice(2, -3), '-workers', count], process.env)
+assert(reading.kind === 'run')
+const { config } = reading
+const addresses = Array.from({ length: workers }, (_, worker) => `unix:${join(sockets, String(worker))}`)
+const node = await startNode(config, {
+  clock: systemClock,
+  chance: systemChance,
+  logger: openLogger({ level: config.logLevel }),
+  onFailure: error => {
+    throw error
+  },
+  place: {
+    index,
+    workers,
+    sharesPort: false,
+    join: (local, shards) => joinWorkers({ index, workers, addresses }, local, shards, config.queries.scanDeadlineMs),
+  },
+})
+process.once('SIGTERM', async () => {
+  await node.drain()
+  await node.close()
+  process.exit(0)
+})
+console.log('ready')

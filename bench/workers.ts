@@ -1,0 +1,161 @@
+// Several workers: what it costs to ask another one, and what two are to one.
+//
+// A routed request is one that arrives at a worker that does not own the entity. Both workers have ports of their own here, and a service
+// path lies with one of them as a whole, so that all requests of a run are of one kind; what is compared is the processor time of both.
+// Two workers against one are the program as it is, on one port.
+
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { ShardMap, workerOf } from '../src/domain/scope.js'
+import { openDataDirectory } from '../src/storage/data-directory.js'
+import { settleStore } from '../src/storage/open-store.js'
+import { drive, type Outcome } from './generator.js'
+import { loadStock } from './loader.js'
+import { cpuSeconds, cpuSecondsOfAll } from './machine.js'
+import { atLeast, atMost, type Finding, median, progress, thousands, told } from './report.js'
+import { type Server, type Subject, start } from './servers.js'
+import { reads, stockSize, type Template, updates, upserts, type Workload } from './workloads.js'
+
+export interface WorkersOptions {
+  readonly subject: Subject
+  readonly folder: string
+  readonly seconds: number
+  readonly rounds: number
+  readonly warmUpSeconds: number
+  readonly connections: number
+}
+
+const needed = { routed: 0.6, perCpuSecond: 0.75, listTimes: 2 }
+
+const works: readonly { readonly name: string; readonly workload: Workload }[] = [
+  { name: 'update', workload: updates },
+  { name: 'get', workload: reads },
+]
+
+const list: Template = { method: 'GET', path: '/v2/entities?type=Sensor&limit=20', body: '' }
+const lists: Workload = [{ template: list, ids: 'stock', weight: 1 }]
+
+export async function workers(options: WorkersOptions): Promise<Finding[]> {
+  return [...(await routed(options)), ...(await twoAgainstOne(options))]
+}
+
+/** The share of the local rate that is left when all requests are routed. */
+async function routed(options: WorkersOptions): Promise<Finding[]> {
+  const { folder, rounds } = options
+  const dataDir = join(folder, 'routed')
+  const sockets = join(folder, 's')
+  mkdirSync(sockets)
+  // A service path as a whole lies in one shard.
+  const placement = { shards: 256, spread: 1 }
+  await settleStore(
+    openDataDirectory(dataDir, { ...placement, workers: 2 }, () => 'bench'),
+    {},
+  )
+  const [local, remote] = [0, 1].map(worker => pathOf(worker, new ShardMap(placement))) as [string, string]
+  const script = fileURLToPath(new URL('./worker-main.js', import.meta.url))
+  const subject = { name: 'worker', script, knowsUpdates: true }
+  const servers = (await Promise.all(
+    ['0', '1'].map(index => start(subject, dataDir, 'server', { probe: '/version', args: [index, '2', sockets] })),
+  )) as [Server, Server]
+  for (const path of [local, remote])
+    await loadStock([servers[0].url], under(upserts, path)[0]!.template, '', stockSize)
+  const cpu = (): number => servers.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0)
+  const findings: Finding[] = []
+  for (const { name, workload } of works) {
+    const rates: [number[], number[]] = [[], []]
+    for (let round = 0; round < rounds; round++)
+      for (const [at, path] of [local, remote].entries()) {
+        const { perCpuSecond } = await measured(options, servers[0].url, under(workload, path), cpu)
+        rates[at]!.push(perCpuSecond)
+      }
+    const [own, other] = [median(rates[0]), median(rates[1])]
+    const found = `${(other / own).toFixed(2)}: ${thousands(other)} of ${thousands(own)} per CPU second`
+    findings.push(atLeast(`routed ${name} against a local one`, found, other / own, needed.routed))
+  }
+  await Promise.all(servers.map(server => server.stop()))
+  return findings
+}
+
+async function twoAgainstOne(options: WorkersOptions): Promise<Finding[]> {
+  const { subject, folder, rounds } = options
+  const found = new Map<number, Map<string, Measured[]>>()
+  for (let round = 0; round < rounds; round++)
+    for (const count of [1, 2]) {
+      const server = await start(subject, join(folder, `${count}-${round}`), 'server', {
+        args: ['-workers', String(count)],
+      })
+      await loadStock([server.url], upserts[0]!.template, '', stockSize)
+      const kinds = found.get(count) ?? new Map<string, Measured[]>()
+      found.set(count, kinds)
+      for (const { name, workload } of [...works, { name: 'list', workload: lists }]) {
+        const one = await measured(options, server.url, workload, () => cpuSecondsOfAll(server.pid))
+        kinds.set(name, [...(kinds.get(name) ?? []), one])
+        progress(
+          `${count} workers, ${name}: ${thousands(one.perSecond)}/s, ${thousands(one.perCpuSecond)} per CPU second`,
+        )
+      }
+      await server.stop()
+    }
+  const of = (count: number, name: string, figure: keyof Measured): number =>
+    median(
+      found
+        .get(count)!
+        .get(name)!
+        .map(one => one[figure]),
+    )
+  const ratio = (name: string, figure: keyof Measured): number => of(2, name, figure) / of(1, name, figure)
+  return [
+    ...works.flatMap(({ name }) => [
+      told(
+        `2 workers against 1, ${name}`,
+        `${ratio(name, 'perSecond').toFixed(2)}: ${thousands(of(2, name, 'perSecond'))}/s`,
+      ),
+      atLeast(
+        `2 workers against 1, ${name}, per CPU second`,
+        `${ratio(name, 'perCpuSecond').toFixed(2)}: ${thousands(of(2, name, 'perCpuSecond'))}`,
+        ratio(name, 'perCpuSecond'),
+        needed.perCpuSecond,
+      ),
+    ]),
+    atMost(
+      'p50 of a list over 2 workers',
+      `${ratio('list', 'p50').toFixed(2)} times that of one: ${of(2, 'list', 'p50').toFixed(2)} ms`,
+      ratio('list', 'p50'),
+      needed.listTimes,
+      'times',
+    ),
+  ]
+}
+
+interface Measured {
+  readonly perSecond: number
+  readonly perCpuSecond: number
+  readonly p50: number
+}
+
+async function measured(
+  { seconds, warmUpSeconds, connections }: WorkersOptions,
+  url: string,
+  workload: Workload,
+  cpu: () => number,
+): Promise<Measured> {
+  const load = { urls: [url], workload, connections, tenant: '', place: 'generator' as const }
+  await drive({ ...load, seconds: warmUpSeconds })
+  const before = cpu()
+  const outcome: Outcome = await drive({ ...load, seconds })
+  return {
+    perSecond: outcome.requests / outcome.seconds,
+    perCpuSecond: outcome.requests / (cpu() - before),
+    p50: outcome.latencyMs.p50,
+  }
+}
+
+/** A workload in a service path. */
+const under = (workload: Workload, servicePath: string): Workload =>
+  workload.map(step => ({ ...step, template: { ...step.template, servicePath } }))
+
+/** A service path that a worker of two owns. */
+function pathOf(worker: number, shardMap: ShardMap): string {
+  for (let n = 0; ; n++) if (workerOf(shardMap.shardOf('', `/p${n}`, 'E'), 2) === worker) return `/p${n}`
+}
