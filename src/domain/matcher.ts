@@ -159,11 +159,11 @@ class Search implements Probe {
     return this.types.matches(pattern, this.event.entity.type)
   }
 
-  consider({ watcher, id, type, idPattern, typePattern }: Entry): void {
+  /** An entry with an id is shown to events of that id only. */
+  consider({ watcher, type, idPattern, typePattern }: Entry): void {
     if (watcher.foundFor === this.number) return
     const { subscription, query } = watcher
     const { entity, path } = this.event
-    if (id !== undefined && id !== entity.id) return
     if (type !== undefined && type !== entity.type) return
     if (!coversPath(subscription.servicePath, path)) return
     if (!concerns(this.event, subscription.condition)) return

@@ -1,11 +1,12 @@
 // Random changes of random entities under random subscriptions: the matcher finds what the plain reference of test/support selects, and what it
-// finds fires or is held back by the same rule.
+// finds fires or is held back by the same rule. The explanation of the entity then says so too.
 //
 // ORRERY_MATCHES sets the number of changes, SEED repeats a run.
 
 import t from 'tap'
 import { type Entity, parseAttributes, parseEntity, parseSingleAttribute, parseValue } from '../../src/domain/entity.js'
-import { eventOf } from '../../src/domain/event.js'
+import { type Event, eventOf } from '../../src/domain/event.js'
+import { explain } from '../../src/domain/explanation.js'
 import type { Json } from '../../src/domain/json.js'
 import { Matcher } from '../../src/domain/matcher.js'
 import type { Result } from '../../src/domain/refusal.js'
@@ -159,6 +160,18 @@ class Story {
   }
 }
 
+/** For what became of a subscription: whether the first condition that is said not to hold agrees. */
+const told: Readonly<Record<string, (condition: string | undefined) => boolean>> = {
+  fires: condition => condition === undefined,
+  expires: condition => condition === 'expires',
+  throttling: condition => condition === 'throttling',
+  geo: condition => condition === 'geo',
+}
+
+/** Whether the entity has all that the request named: of what is gone an explanation cannot know. */
+const hasAll = ({ class: kind, alterations, entity }: Event): boolean =>
+  (kind === 'change' || kind === 'update') && alterations.every(({ name }) => entity.attributes.has(name))
+
 const sorted = (names: Iterable<string>): string => [...names].sort().join()
 
 t.test('what a change touches and fires is what the plain rules say', async t => {
@@ -175,12 +188,13 @@ t.test('what a change touches and fires is what the plain rules say', async t =>
       if (at % 50 === 49) story.subscribe(at === 349 ? subscriptionsPerStory : 50)
       const { happening, change, path } = story.step()
       const event = eventOf(change, { tenant, path })
-      const told = [event.class, sorted(event.named), sorted(event.changedValues), sorted(event.changedMetadata)]
+      const classified = [event.class, sorted(event.named), sorted(event.changedValues), sorted(event.changedMetadata)]
       const isCreation = happening.class === 'create'
       // Of a creation all is new: no rule asks for the metadata by itself.
       const m = isCreation ? happening.v : happening.m
       const wanted = [happening.class, sorted(happening.r), sorted(happening.v), sorted(m)]
-      if (told.join(' ') !== wanted.join(' ')) throw new Error(`${told.join(' ')} is not ${wanted.join(' ')}`)
+      if (classified.join(' ') !== wanted.join(' '))
+        throw new Error(`${classified.join(' ')} is not ${wanted.join(' ')}`)
       count(event.class)
 
       const found: Subscription[] = []
@@ -198,10 +212,18 @@ t.test('what a change touches and fires is what the plain rules say', async t =>
         const fired = firing(parsed, progress, event, story.nowMs)
         if (verdict !== undefined && fired !== verdict) throw new Error(`${fired} is not ${verdict}: ${bodyOf(plain)}`)
         count(fired)
+        const agrees = told[fired]
+        if (agrees && hasAll(event)) {
+          const { conditions } = explain(parsed, progress, event.entity, path, story.nowMs)
+          const no = conditions.find(({ holds, condition }) => !holds && condition !== 'alterationTypes')
+          if (agrees(no?.condition)) count(`explained ${fired}`)
+          else throw new Error(`${fired}, though ${no?.condition} is said not to hold: ${bodyOf(plain)}`)
+        }
       }
     }
   }
   for (const one of ['create', 'change', 'update', 'delete']) t.ok(counts.has(one), `there were events of class ${one}`)
+  for (const one of Object.keys(told)) t.ok(counts.has(`explained ${one}`), `there were explanations of ${one}`)
   for (const one of ['fires', 'expires', 'onlyChangedAttrs', 'throttling', 'mq', 'geo'])
     t.ok(counts.has(one), `there were verdicts ${one}`)
   t.comment([...counts].map(([what, times]) => `${what} ${times}`).join(', '))
