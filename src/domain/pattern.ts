@@ -49,8 +49,7 @@ export function compilePattern(text: string): Pattern | undefined {
 const kept = new Map<string, Pattern>()
 
 /** A beginning that every text has which the pattern matches; '' when none is known. For scans over sorted names. */
-export function literalPrefix(pattern: Pattern): string {
-  const { source } = pattern
+export function literalPrefix({ source }: Pick<Pattern, 'source'>): string {
   if (!source.startsWith('^') || measure(source)?.alternates !== false) return ''
   return literalAt(source, 1).text
 }

@@ -80,6 +80,14 @@ export function coversPath(pattern: string, path: string): boolean {
   return path.startsWith(base) && (path.length === base.length || path.charCodeAt(base.length) === 0x2f)
 }
 
+/** All patterns that cover the path: itself, and with a wildcard each path above it. */
+export function coveringPaths(path: string): readonly string[] {
+  const covering = [path, '/#']
+  if (path === '/') return covering
+  for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) covering.push(`${path.slice(0, end)}/#`)
+  return covering
+}
+
 /** Whether any of the patterns covers the path. */
 export function anyCoversPath(patterns: readonly string[], path: string): boolean {
   for (const pattern of patterns) if (coversPath(pattern, path)) return true

@@ -32,12 +32,15 @@ export interface UpdateOptions {
   readonly forcedUpdate: boolean
 }
 
-/** What happened to an attribute that a request names. */
+/** What happened to an attribute. A request may name one and leave it as it is: then neither value nor metadata changed. */
 export interface Alteration {
   readonly name: string
   readonly action: 'append' | 'update' | 'delete'
-  /** Whether it counts as a change (entities.md §14); an update may name an attribute and leave it as it is. */
-  readonly changed: boolean
+  /** Whether the request names it. A replacement deletes what it does not name, and who deletes an entity names no attribute. */
+  readonly named: boolean
+  /** Whether value or type count as changed (entities.md §14); what is appended, replaced or deleted counts in both respects. */
+  readonly valueChanged: boolean
+  readonly metadataChanged: boolean
 }
 
 /** What a command did. `after` is undefined when the entity was deleted, and `before` itself when nothing changed. */
@@ -139,11 +142,11 @@ export function replaceAttributes(
   const draft = new Draft(undefined, nowMs)
   draft.replaceAll()
   for (const [name, attribute] of wanted) {
-    const refusal = draft.start(name, attribute, 'creation')
+    const refusal = draft.start(name, attribute, 'creation', before.attributes.has(name) ? 'update' : 'append')
     if (refusal) return refuse(refusal)
   }
   for (const name of before.attributes.keys())
-    if (!wanted.has(name)) draft.alterations.push({ name, action: 'delete', changed: true })
+    if (!draft.has(name)) draft.alterations.push(lost(name, wanted.has(name)))
   return draft.finish(before, before)
 }
 
@@ -207,7 +210,7 @@ export function deleteAttributes(before: Entity, names: readonly string[], label
 
 /** `DELETE /v2/entities/{id}`, and the removal of an expired entity. */
 export function deleteEntity(before: Entity): Outcome {
-  const alterations = [...before.attributes.keys()].map(name => ({ name, action: 'delete', changed: true }) as const)
+  const alterations = [...before.attributes.keys()].map(name => lost(name, false))
   return { change: { before, after: undefined, alterations } }
 }
 
@@ -217,6 +220,14 @@ export function expiresMs(entity: Entity): number | undefined {
   if (!attribute || !isDateType(attribute.type) || typeof attribute.value !== 'string') return undefined
   return Date.parse(attribute.value)
 }
+
+const lost = (name: string, named: boolean): Alteration => ({
+  name,
+  action: 'delete',
+  named,
+  valueChanged: true,
+  metadataChanged: true,
+})
 
 /** A partial success: what was refused for a better reason than the missing names stays refused. */
 const partly = (outcome: Outcome, refusal: Refusal): Outcome => (outcome.refusal ? outcome : { ...outcome, refusal })
@@ -238,8 +249,17 @@ class Draft {
     this.attributes = before ? copyOf(before.attributes) : new Map()
   }
 
-  /** Adds an attribute that is not there (entities.md §15.3). */
-  start(name: string, wanted: WantedAttribute, on: 'creation' | 'append'): Refusal | undefined {
+  has(name: string): boolean {
+    return this.attributes.has(name)
+  }
+
+  /** Adds an attribute that is not there (entities.md §15.3), or not any more: then it is an update to whoever looks on. */
+  start(
+    name: string,
+    wanted: WantedAttribute,
+    on: 'creation' | 'append',
+    action: 'append' | 'update' = 'append',
+  ): Refusal | undefined {
     let value: Json | undefined = wanted.value
     if (wanted.operator) {
       const started = startOperator(wanted.operator, on)
@@ -257,7 +277,7 @@ class Draft {
       modifiedMs: this.nowMs,
     })
     this.changed = true
-    this.alterations.push({ name, action: 'append', changed: true })
+    this.alterations.push({ name, action, named: true, valueChanged: true, metadataChanged: true })
     return undefined
   }
 
@@ -269,14 +289,14 @@ class Draft {
     const metadata = joinMetadata(stored.metadata, wanted.metadata, options.overrideMetadata)
     const becomesLocation = via === 'append' && !isLocation(stored)
     this.locate(wanted.type, value.value, metadata, becomesLocation ? ' for existing attribute' : '')
-    const changed =
+    const valueChanged =
       options.forcedUpdate ||
       wanted.operator !== undefined ||
       stored.type !== wanted.type ||
-      !equal(stored.value, value.value) ||
-      !equalMetadata(stored.metadata, metadata)
-    this.alterations.push({ name, action: 'update', changed })
-    if (!changed) return undefined
+      !equal(stored.value, value.value)
+    const metadataChanged = !equalMetadata(stored.metadata, metadata)
+    this.alterations.push({ name, action: 'update', named: true, valueChanged, metadataChanged })
+    if (!valueChanged && !metadataChanged) return undefined
     this.attributes.set(name, {
       type: wanted.type,
       value: value.value,
@@ -296,7 +316,7 @@ class Draft {
   remove(name: string): void {
     this.attributes.delete(name)
     this.changed = true
-    this.alterations.push({ name, action: 'delete', changed: true })
+    this.alterations.push(lost(name, true))
   }
 
   /** The outcome: `identity` gives id, type and creation; `before` what is replaced, if it is not what the draft began with. */

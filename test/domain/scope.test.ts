@@ -5,6 +5,7 @@ import type { Result } from '../../src/domain/refusal.js'
 import {
   allPaths,
   anyCoversPath,
+  coveringPaths,
   coversPath,
   type Placement,
   parseServicePaths,
@@ -184,6 +185,14 @@ t.test('a path covers itself, and with a wildcard also all below it', async t =>
     for (const path of listed(covered)) t.ok(coversPath(pattern, path), `${pattern} covers ${path}`)
     for (const path of listed(notCovered)) t.notOk(coversPath(pattern, path), `${pattern} does not cover ${path}`)
   }
+})
+
+t.test('what covers a path is itself, everything, and with a wildcard each path from it upwards', async t => {
+  t.strictSame([...coveringPaths('/')].sort(), ['/', '/#'])
+  t.strictSame([...coveringPaths('/ab/c')].sort(), ['/#', '/ab/#', '/ab/c', '/ab/c/#'])
+  for (const [pattern, covered, notCovered] of covers)
+    for (const path of listed(`${covered} ${notCovered}`.trim()))
+      t.equal(coveringPaths(path).includes(pattern), coversPath(pattern, path), `${pattern} and ${path}`)
 })
 
 t.test('a list covers what any of its paths covers', async t => {

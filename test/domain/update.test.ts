@@ -163,7 +163,8 @@ t.test('a change is told from an update that leaves an attribute as it is', asyn
     const before = room(`{"temp":${stored}}`)
     const { change } = send(before, request, text)
     const name = `${why}: ${request} ${text}`
-    t.match(change?.alterations, [{ name: 'temp', changed }], name)
+    const told = change?.alterations.map(one => [one.name, one.valueChanged || one.metadataChanged])
+    t.strictSame(told, [['temp', changed]], name)
     t.equal(change?.after !== before, changed, `${name}: entity`)
     t.equal(change?.after?.modifiedMs, changed ? updatedMs : createdMs, `${name}: time of the entity`)
     t.equal(change?.after?.attributes.get('temp')?.modifiedMs, changed ? updatedMs : createdMs, `${name}: time`)
@@ -172,7 +173,9 @@ t.test('a change is told from an update that leaves an attribute as it is', asyn
 
 t.test('an update without change still tells which attribute it named', async t => {
   const { change } = send(room('{"temp":{"value":1}}'), 'PATCH', '{"temp":{"value":1}}')
-  t.strictSame(change?.alterations, [{ name: 'temp', action: 'update', changed: false }])
+  t.strictSame(change?.alterations, [
+    { name: 'temp', action: 'update', named: true, valueChanged: false, metadataChanged: false },
+  ])
 })
 
 t.test('alterations are told in the words append, update and delete', async t => {
@@ -190,16 +193,34 @@ t.test('an attribute that is not created is not altered', async t => {
   t.strictSame(change?.alterations, [])
 })
 
-t.test('a replacement deletes what it does not name', async t => {
-  const { change } = send(room('{"a":{"value":1},"b":{"value":2}}'), 'PUT', '{"b":{"value":2}}')
-  t.match(
-    change?.alterations.find(({ name }) => name === 'a'),
-    { action: 'delete', changed: true },
-  )
-  t.match(
-    change?.alterations.find(({ name }) => name === 'b'),
-    { changed: true },
-  )
+const bothChanged = { valueChanged: true, metadataChanged: true }
+
+t.test('a change of the value is told from one of the metadata', async t => {
+  const before = room('{"temp":{"value":1,"metadata":{"m":{"value":1}}}}')
+  const changed = (request: string, text: string) =>
+    send(before, request, text).change?.alterations.map(one => [one.valueChanged, one.metadataChanged])
+  t.strictSame(changed('PATCH', '{"temp":{"value":2}}'), [[true, false]], 'value')
+  t.strictSame(changed('PATCH', '{"temp":{"value":1,"type":"T"}}'), [[true, false]], 'type')
+  t.strictSame(changed('PATCH', '{"temp":{"value":1,"metadata":{"m":{"value":2}}}}'), [[false, true]], 'metadata')
+  t.strictSame(changed('PATCH overrideMetadata', '{"temp":{"value":1}}'), [[false, true]], 'its removal')
+  t.strictSame(changed('PATCH', '{"temp":{"value":2,"metadata":{"n":{"value":2}}}}'), [[true, true]], 'both')
+  t.strictSame(changed('PATCH forcedUpdate', '{"temp":{"value":1}}'), [[true, false]], 'forced')
+  t.strictSame(changed('PATCH', '{"temp":{"value":{"$mul":1}}}'), [[true, false]], 'an operator')
+})
+
+t.test('a replacement updates what it names, though all of it counts as changed, and deletes the rest', async t => {
+  const { change } = send(room('{"a":{"value":1},"b":{"value":2}}'), 'PUT', '{"b":{"value":2},"c":{"value":3}}')
+  t.strictSame(change?.alterations, [
+    { name: 'b', action: 'update', named: true, ...bothChanged },
+    { name: 'c', action: 'append', named: true, ...bothChanged },
+    { name: 'a', action: 'delete', named: false, ...bothChanged },
+  ])
+})
+
+t.test('a replacement by an operator that yields nothing deletes the attribute', async t => {
+  const { change } = send(room('{"a":{"value":[1]}}'), 'PUT keyValues', '{"a":{"$pull":1}}')
+  t.strictSame([...change!.after!.attributes], [])
+  t.strictSame(change?.alterations, [{ name: 'a', action: 'delete', named: true, ...bothChanged }])
 })
 
 const times = (entity: Entity | undefined, name: string) => {
@@ -275,8 +296,8 @@ t.test('a new entity has what was sent', async t => {
   t.equal(attributesText(room(sent)), sent)
   t.strictSame(create(sent).change?.before, undefined)
   t.strictSame(create(sent).change?.alterations, [
-    { name: 'temp', action: 'append', changed: true },
-    { name: 'on', action: 'append', changed: true },
+    { name: 'temp', action: 'append', named: true, ...bothChanged },
+    { name: 'on', action: 'append', named: true, ...bothChanged },
   ])
 })
 
@@ -349,14 +370,14 @@ t.test('dateExpires that is not declared a date is refused in every request', as
   t.equal(refusalText(send(before, 'PUT dateExpires/value', '"soon"')), 'BadRequest date has invalid format')
 })
 
-t.test('deleting an entity deletes all its attributes', async t => {
+t.test('deleting an entity deletes all its attributes, and names none of them', async t => {
   const before = room('{"a":{"value":1},"b":{"value":1}}')
   t.strictSame(deleteEntity(before).change, {
     before,
     after: undefined,
     alterations: [
-      { name: 'a', action: 'delete', changed: true },
-      { name: 'b', action: 'delete', changed: true },
+      { name: 'a', action: 'delete', named: false, ...bothChanged },
+      { name: 'b', action: 'delete', named: false, ...bothChanged },
     ],
   })
   t.strictSame(deleteEntity(room('{}')).change?.alterations, [])

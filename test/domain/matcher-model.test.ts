@@ -1,0 +1,230 @@
+// Random changes of random entities under random subscriptions: the matcher finds what the plain reference of test/support selects, and what it
+// finds fires or is held back by the same rule. The explanation of the entity then says so too.
+//
+// ORRERY_MATCHES sets the number of changes, SEED repeats a run.
+
+import t from 'tap'
+import { type Entity, parseAttributes, parseEntity, parseSingleAttribute, parseValue } from '../../src/domain/entity.js'
+import { type Event, eventOf } from '../../src/domain/event.js'
+import { explain } from '../../src/domain/explanation.js'
+import type { Json } from '../../src/domain/json.js'
+import { Matcher } from '../../src/domain/matcher.js'
+import type { Result } from '../../src/domain/refusal.js'
+import { stampOf } from '../../src/domain/stamp.js'
+import { noProgress, type Subscription } from '../../src/domain/subscription.js'
+import { parseSubscription } from '../../src/domain/subscription-parser.js'
+import { firing, matches } from '../../src/domain/triggering.js'
+import {
+  appendAttributes,
+  appendStrict,
+  type Change,
+  createEntity,
+  deleteAttributes,
+  deleteEntity,
+  type Outcome,
+  replaceAttributes,
+  updateAttribute,
+  updateAttributes,
+  updateValue,
+} from '../../src/domain/update.js'
+import { Random } from '../support/random.js'
+import { nextChange } from '../support/random-change.js'
+import { chance, storyBeginsMs } from '../support/random-entity.js'
+import { bodyOf, type Expressions, nextSubscription, someExpressions, subscriptionId } from '../support/random-watch.js'
+import { type Change as AnyChange, Reference } from '../support/reference-entities.js'
+import { changeRequest } from '../support/reference-requests.js'
+import {
+  type Happening,
+  happeningOf,
+  isSelected,
+  type Subscription as Plain,
+  verdictOn,
+} from '../support/reference-subscriptions.js'
+
+const changesWanted = Number(process.env.ORRERY_MATCHES ?? 3000)
+const changesPerStory = 500
+const subscriptionsPerStory = 250
+const idsPerStem = 12
+
+const tenant = ''
+
+const demand = <T>(result: Result<T>): T => {
+  if (result.ok) return result.value
+  throw new Error(result.refusal.description)
+}
+
+const payload = (text: string) => ({ value: JSON.parse(text) as Json, duplicates: [], deep: true })
+
+/** What the broker's own rules make of a change. */
+function decide(change: AnyChange, before: Entity | undefined, nowMs: number): Outcome {
+  const body = payload(changeRequest(change).body ?? '{}')
+  if (change.action === 'create' || (change.action === 'append' && change.creates)) {
+    const wanted = demand(parseEntity(body, false))
+    return before
+      ? appendAttributes(before, wanted.attributes, optionsOf(change), nowMs)
+      : createEntity(wanted, stampOf(nowMs))
+  }
+  const entity = before as Entity
+  switch (change.action) {
+    case 'append':
+      return appendAttributes(entity, demand(parseAttributes(body, false)), optionsOf(change), nowMs)
+    case 'appendStrict':
+      return appendStrict(entity, demand(parseAttributes(body, false)), '', nowMs)
+    case 'update':
+      return updateAttributes(entity, demand(parseAttributes(body, false)), optionsOf(change), '', nowMs)
+    case 'replace':
+      return replaceAttributes(entity, demand(parseAttributes(body, false)), nowMs)
+    case 'updateOne': {
+      const wanted = demand(parseSingleAttribute(change.name, body))
+      return updateAttribute(entity, change.name, wanted, optionsOf(change), nowMs)
+    }
+    case 'updateValue':
+      return updateValue(entity, change.name, demand(parseValue(body)), optionsOf(change), nowMs)
+    case 'deleteSome':
+      return deleteAttributes(entity, change.names, '', nowMs)
+    case 'deleteEntity':
+      return deleteEntity(entity)
+  }
+}
+
+const optionsOf = (change: AnyChange) => ({
+  overrideMetadata: 'override' in change && change.override,
+  forcedUpdate: 'forced' in change && change.forced,
+})
+
+/** A subscription as both sides know it, and when its last notification was. */
+interface Watched {
+  readonly plain: Plain
+  readonly parsed: Subscription
+  readonly lastMs: number | undefined
+}
+
+class Story {
+  readonly reference = new Reference()
+  readonly watched = new Map<string, Watched>()
+  readonly matcher = new Matcher()
+  nowMs = storyBeginsMs
+  private readonly random: Random
+  private readonly entities = new Map<string, Entity>()
+  private created = 0
+  private expressions: Expressions | undefined
+
+  constructor(random: Random) {
+    this.random = random
+  }
+
+  /** Subscriptions come, and now and then go, and come again as somebody has changed them. */
+  subscribe(count: number): void {
+    const { random } = this
+    const stock = { entities: [...this.reference.entities], idsPerStem }
+    this.expressions ??= someExpressions(random, stock, 60)
+    for (let left = count; left > 0; left--) {
+      const id = chance(random, 0.2) && this.created > 0 ? random.between(1, this.created) : ++this.created
+      this.put(nextSubscription(random, this.expressions, subscriptionId(id), idsPerStem, this.nowMs))
+    }
+  }
+
+  unsubscribe(share: number): void {
+    for (const id of this.watched.keys()) {
+      if (!chance(this.random, share)) continue
+      this.watched.delete(id)
+      this.matcher.remove(id)
+    }
+  }
+
+  /** The next change that is not refused, on both sides. */
+  step(): { readonly happening: Happening; readonly change: Change; readonly path: string } {
+    for (;;) {
+      const { reference, random, nowMs, entities } = this
+      const all = { reference, random, nowMs, idsPerStem, isMine: () => true, creates: true }
+      const change = nextChange(all)
+      const key = JSON.stringify([change.path, change.id, change.type])
+      const before = reference.get(change)
+      const outcome = reference.apply(change, nowMs)
+      if (outcome !== 'done' && outcome !== 'partly') continue
+      const decided = decide(change, entities.get(key), nowMs).change
+      if (!decided) throw new Error(`refused: ${JSON.stringify(change)}`)
+      if (decided.after) entities.set(key, decided.after)
+      else entities.delete(key)
+      this.nowMs += random.between(0, 3000)
+      return { happening: happeningOf(change, before, reference.get(change)), change: decided, path: change.path }
+    }
+  }
+
+  private put(plain: Plain): void {
+    const origin = { id: plain.id, tenant, servicePath: plain.path }
+    const parsed = demand(parseSubscription(payload(bodyOf(plain)), origin))
+    const lastMs = chance(this.random, 0.5) ? this.nowMs - this.random.between(0, 90_000) : undefined
+    this.watched.set(plain.id, { plain, parsed, lastMs })
+    this.matcher.add(parsed)
+  }
+}
+
+/** For what became of a subscription: whether the first condition that is said not to hold agrees. */
+const told: Readonly<Record<string, (condition: string | undefined) => boolean>> = {
+  fires: condition => condition === undefined,
+  expires: condition => condition === 'expires',
+  throttling: condition => condition === 'throttling',
+  geo: condition => condition === 'geo',
+}
+
+/** Whether the entity has all that the request named: of what is gone an explanation cannot know. */
+const hasAll = ({ class: kind, alterations, entity }: Event): boolean =>
+  (kind === 'change' || kind === 'update') && alterations.every(({ name }) => entity.attributes.has(name))
+
+const sorted = (names: Iterable<string>): string => [...names].sort().join()
+
+t.test('what a change touches and fires is what the plain rules say', async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const counts = new Map<string, number>()
+  const count = (what: string) => counts.set(what, (counts.get(what) ?? 0) + 1)
+  for (let done = 0; done < changesWanted; ) {
+    const story = new Story(random)
+    for (let first = 0; first < 60; first++) story.step()
+    story.subscribe(subscriptionsPerStory)
+    for (let at = 0; at < changesPerStory; at++, done++) {
+      if (at % 50 === 49) story.unsubscribe(at === 299 ? 0.95 : 0.2)
+      if (at % 50 === 49) story.subscribe(at === 349 ? subscriptionsPerStory : 50)
+      const { happening, change, path } = story.step()
+      const event = eventOf(change, { tenant, path })
+      const classified = [event.class, sorted(event.named), sorted(event.changedValues), sorted(event.changedMetadata)]
+      const isCreation = happening.class === 'create'
+      // Of a creation all is new: no rule asks for the metadata by itself.
+      const m = isCreation ? happening.v : happening.m
+      const wanted = [happening.class, sorted(happening.r), sorted(happening.v), sorted(m)]
+      if (classified.join(' ') !== wanted.join(' '))
+        throw new Error(`${classified.join(' ')} is not ${wanted.join(' ')}`)
+      count(event.class)
+
+      const found: Subscription[] = []
+      story.matcher.touched(event, found)
+      const selected = [...story.watched.values()].filter(({ plain }) => isSelected(plain, happening))
+      const ids = selected.map(({ plain }) => plain.id).sort()
+      const foundIds = found.map(({ id }) => id)
+      if (foundIds.join() !== ids.join()) throw new Error(`found ${foundIds.join()}, not ${ids.join()}`)
+      for (const { parsed } of story.watched.values())
+        if (matches(parsed, event) !== foundIds.includes(parsed.id)) throw new Error(`matches ${parsed.id}`)
+
+      for (const { plain, parsed, lastMs } of selected) {
+        const progress = { ...noProgress, lastNotificationMs: lastMs }
+        const verdict = verdictOn(plain, happening, lastMs, story.nowMs)
+        const fired = firing(parsed, progress, event, story.nowMs)
+        if (verdict !== undefined && fired !== verdict) throw new Error(`${fired} is not ${verdict}: ${bodyOf(plain)}`)
+        count(fired)
+        const agrees = told[fired]
+        if (agrees && hasAll(event)) {
+          const { conditions } = explain(parsed, progress, event.entity, path, story.nowMs)
+          const no = conditions.find(({ holds, condition }) => !holds && condition !== 'alterationTypes')
+          if (agrees(no?.condition)) count(`explained ${fired}`)
+          else throw new Error(`${fired}, though ${no?.condition} is said not to hold: ${bodyOf(plain)}`)
+        }
+      }
+    }
+  }
+  for (const one of ['create', 'change', 'update', 'delete']) t.ok(counts.has(one), `there were events of class ${one}`)
+  for (const one of Object.keys(told)) t.ok(counts.has(`explained ${one}`), `there were explanations of ${one}`)
+  for (const one of ['fires', 'expires', 'onlyChangedAttrs', 'throttling', 'mq', 'geo'])
+    t.ok(counts.has(one), `there were verdicts ${one}`)
+  t.comment([...counts].map(([what, times]) => `${what} ${times}`).join(', '))
+})
