@@ -86,8 +86,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const store = await openStore(directory, { durability: config.store.durability, logger, part })
   let ready = true
   const shardMap = new ShardMap(directory)
-  const fineClock = { wallMs: () => clock.fineWallMs() }
-  const stamps = new HybridClock(fineClock, lastStamp(store))
+  // What several processes create has to stand in order; one alone need not look so closely.
+  const stampClock = place ? { wallMs: () => clock.fineWallMs() } : clock
+  const stamps = new HybridClock(stampClock, lastStamp(store))
   const onStoreFailure = (failure: Error): void => {
     ready = false
     onFailure(failure)
@@ -113,7 +114,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const shards = joined?.shards ?? between
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark)
   // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
-  const moments = place && new HybridClock(fineClock)
+  const moments = place && new HybridClock(stampClock)
   const client = new ShardClient(shards, shardMap, moments)
   const entities = new Entities(client)
   const routes = routesOf(

@@ -89,6 +89,8 @@ export class Actors {
   private readonly durable: () => number
   /** By tenant, path and id. */
   private readonly live = new Map<string, Map<string, Map<string, Actor>>>()
+  /** The scope looked at last, as long as it has actors. */
+  private last: { readonly tenant: string; readonly path: string; readonly ids: Map<string, Actor> } | undefined
   private count = 0
   /**
    * Where the hand of the second chance goes round: live actors, each at its `slot`, and free slots. Walking the map instead would pass
@@ -109,7 +111,7 @@ export class Actors {
   // [hot] Once per request by id.
   /** The actor of an id, from memory or the store; it may have no variant. */
   load(shard: number, tenant: string, path: string, id: string): Actor {
-    const known = this.live.get(tenant)?.get(path)?.get(id)
+    const known = this.idsOf(tenant, path)?.get(id)
     if (known) {
       known.used = true
       return known
@@ -124,6 +126,15 @@ export class Actors {
     nested(nested(this.live, tenant), path).set(id, actor)
     this.count++
     return actor
+  }
+
+  /** The live actors of a scope by id: nearly always of the same one as before. */
+  private idsOf(tenant: string, path: string): Map<string, Actor> | undefined {
+    const { last } = this
+    if (last?.tenant === tenant && last.path === path) return last.ids
+    const ids = this.live.get(tenant)?.get(path)
+    if (ids) this.last = { tenant, path, ids }
+    return ids
   }
 
   /** Told of an actor that was without a row and is about to get one. */
@@ -160,7 +171,10 @@ export class Actors {
     const paths = this.live.get(tenant)
     const ids = paths?.get(path)
     ids?.delete(id)
-    if (ids?.size === 0) paths?.delete(path)
+    if (ids?.size === 0) {
+      paths?.delete(path)
+      this.last = undefined
+    }
     if (paths?.size === 0) this.live.delete(tenant)
     this.count--
     this.ring[actor.slot] = undefined
