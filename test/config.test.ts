@@ -76,6 +76,7 @@ t.test('without any option the configuration is the default one', async t => {
       idleTimeoutS: 0,
       bodyBytesMax: 1048576,
     },
+    workers: 1,
     tenants: false,
     store: { directory: './data', durability: 'sync' },
     expiryIntervalMs: 1000,
@@ -88,7 +89,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 ' +
-    '-viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel info'
+    '-workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel info'
   t.same(config(argv.split(' ')), {
     http: {
       server: 'node',
@@ -100,6 +101,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       idleTimeoutS: 8,
       bodyBytesMax: 9,
     },
+    workers: 2,
     tenants: true,
     store: { directory: '/d', durability: 'os' },
     expiryIntervalMs: 50,

@@ -89,6 +89,7 @@ export const valueCases: readonly OptionCase[] = [
   path('dataDir', 'DATA_DIR', './data'),
   words('durability', 'DURABILITY', 'sync', ['os'], ['SYNC', 'none']),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),
+  number('workers', 'WORKERS', 1, 1, 64),
   number('viewMemory', 'VIEW_MEMORY', 256, 0, 1048576),
   number('scanDeadline', 'SCAN_DEADLINE', 30000, 1, 3600000),
   number('scanRows', 'SCAN_ROWS', 10000000, 1),
