@@ -10,10 +10,10 @@
 // runs at the same time interleaves.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
 import { KeptAlive, type Told } from '../support/kept-alive.js'
-import { startLocalNode } from '../support/local-node.js'
+import { type LocalNode, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'
 import { Random } from '../support/random.js'
 import { batchAction, batchChanges, firstEntities, nextChange, type Scene } from '../support/random-change.js'
@@ -62,49 +62,70 @@ interface AskedBeside {
   readonly expected: readonly string[]
 }
 
-t.test(
-  `${queriesWanted} lists are those of the reference, with views and without, by one node and by workers`,
-  async t => {
-    const random = Random.fromEnvironment()
-    t.comment(`SEED=${random.seed} ORRERY_QUERIES=${queriesWanted}`)
-    const time = { nowMs: storyBeginsMs }
-    const clock = { ...systemClock, wallMs: () => time.nowMs, fineWallMs: () => time.nowMs }
-    const clientOf = (ports: readonly number[]): KeptAlive => {
-      const client = new KeptAlive(ports, inFlight)
-      t.teardown(() => client.close())
-      return client
-    }
-    const start = async (name: string, viewBytesMax: number): Promise<Node> => {
-      const node = await startLocalNode(t, { queries: { viewBytesMax }, surroundings: { clock } })
-      return { name, client: clientOf([node.port]) }
-    }
-    const startWorkers = async (workers: number): Promise<Node> => {
-      const nodes = await startLocalWorkers(t, workers, { surroundings: { clock } })
-      return { name: `${workers} workers`, client: clientOf(nodes.map(({ port }) => port)) }
-    }
-    const nodes = [
-      await start('views', 64 * 1024 * 1024),
-      await start('cramped views', random.pick([64, 256, 1024]) * 1024),
-      await start('no views', 0),
-      await startWorkers(2),
-      await startWorkers(3),
-    ] as const
-    const run = new Run(random, nodes, time)
-    const began = performance.now()
-    for (let story = 0; run.compared < queriesWanted && run.differences.length === 0; story++)
-      await run.story(`story${story}`)
-    const seconds = (performance.now() - began) / 1000
-    t.strictSame(run.differences, [], `SEED=${random.seed}`)
-    t.comment(`${run.compared} queries in ${seconds.toFixed(1)} s, ${(run.compared / seconds).toFixed(0)} a second`)
-    t.comment(`${run.matched} found something, ${run.wide} covered more than ${viewsFrom} entities`)
-    t.comment(
-      `${run.unordered} in an open order, ${run.unclear} too close to tell and not asked, ${run.beside} beside changes`,
-    )
-    t.ok(run.wide > run.compared / 3, 'many cover so many entities that views may answer')
-    t.ok(run.matched > run.compared / 3, 'many find something')
-    t.ok(run.unordered < run.compared / 5 && run.unclear < run.compared / 5, 'few cannot be told')
-  },
+t.test(`${queriesWanted} lists are those of the reference, with views and without`, t =>
+  compare(t, queriesWanted, 'beside queries', async start => [
+    await start.alone('views', 64 * 1024 * 1024),
+    await start.alone('cramped views', start.random.pick([64, 256, 1024]) * 1024),
+    await start.alone('no views', 0),
+  ]),
 )
+
+const queriesOfWorkers = Math.ceil(queriesWanted / 4)
+
+// In turn, for what several writers create at one instant, in which the story's clock stands still, has no order among workers.
+t.test(`${queriesOfWorkers} lists of two and of three workers are those of one node`, t =>
+  compare(t, queriesOfWorkers, 'in turn', async start => [
+    await start.alone('alone', 64 * 1024 * 1024),
+    await start.workers(2),
+    await start.workers(3),
+  ]),
+)
+
+/** How changes are made: by one writer at a time, or by several, and then queries are asked meanwhile. */
+type Changes = 'in turn' | 'beside queries'
+
+interface Starts {
+  readonly random: Random
+  alone(name: string, viewBytesMax: number): Promise<Node>
+  workers(count: number): Promise<Node>
+}
+
+async function compare(
+  t: Test,
+  wanted: number,
+  changes: Changes,
+  starting: (start: Starts) => Promise<readonly Node[]>,
+): Promise<void> {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed} ORRERY_QUERIES=${queriesWanted}`)
+  const time = { nowMs: storyBeginsMs }
+  const clock = { ...systemClock, wallMs: () => time.nowMs, fineWallMs: () => time.nowMs }
+  const nodeOf = (name: string, started: readonly LocalNode[]): Node => {
+    const ports = started.map(({ port }) => port)
+    const client = new KeptAlive(ports, inFlight)
+    t.teardown(() => client.close())
+    return { name, client }
+  }
+  const nodes = await starting({
+    random,
+    alone: async (name, viewBytesMax) =>
+      nodeOf(name, [await startLocalNode(t, { queries: { viewBytesMax }, surroundings: { clock } })]),
+    workers: async count => nodeOf(`${count} workers`, await startLocalWorkers(t, count, { surroundings: { clock } })),
+  })
+  const run = new Run(random, nodes, time, changes)
+  const began = performance.now()
+  for (let story = 0; run.compared < wanted && run.differences.length === 0; story++) await run.story(`story${story}`)
+  const seconds = (performance.now() - began) / 1000
+  t.strictSame(run.differences, [], `SEED=${random.seed}`)
+  t.comment(`${run.compared} queries in ${seconds.toFixed(1)} s, ${(run.compared / seconds).toFixed(0)} a second`)
+  t.comment(`${run.matched} found something, ${run.wide} covered more than ${viewsFrom} entities`)
+  t.comment(
+    `${run.unordered} in an open order, ${run.unclear} too close to tell and not asked, ${run.beside} beside changes`,
+  )
+  t.ok(run.wide > run.compared / 3, 'many cover so many entities that views may answer')
+  t.ok(run.matched > run.compared / 3, 'many find something')
+  t.ok(run.unordered < run.compared / 5 && run.unclear < run.compared / 5, 'few cannot be told')
+}
 
 class Run {
   readonly differences: string[] = []
@@ -117,11 +138,13 @@ class Run {
   readonly #random: Random
   readonly #nodes: readonly Node[]
   readonly #time: { nowMs: number }
+  readonly #changes: Changes
   #tenant = ''
   #reference = new Reference()
   #idsPerStem = 0
 
-  constructor(random: Random, nodes: readonly Node[], time: { nowMs: number }) {
+  constructor(random: Random, nodes: readonly Node[], time: { nowMs: number }, changes: Changes) {
+    this.#changes = changes
     this.#random = random
     this.#nodes = nodes
     this.#time = time
@@ -137,15 +160,19 @@ class Run {
     const first: Step[] = []
     while (this.#reference.size < size) first.push(this.#firstStep())
     // Sometimes views are built while most entities are still being made.
-    const early = chance(random, 0.5) ? first.length : random.between(1, 5)
+    const early = this.#isInTurn() ? first.length : random.between(1, 5)
     await this.#inTurn(first.slice(0, early))
     if (early < first.length) await this.#besideQueries([first.slice(early)])
     for (let round = 0; round < roundsPerStory && this.differences.length === 0; round++) {
-      if (round > 0 && chance(random, 0.5)) await this.#inTurn(this.#steps(1)[0] as Step[])
+      if (round > 0 && this.#isInTurn()) await this.#inTurn(this.#steps(1)[0] as Step[])
       else if (round > 0) await this.#besideQueries(this.#steps(4))
       await this.#passTime()
       await this.#queries(queriesPerStory / roundsPerStory)
     }
+  }
+
+  #isInTurn(): boolean {
+    return this.#changes === 'in turn' || chance(this.#random, 0.5)
   }
 
   // Changes
