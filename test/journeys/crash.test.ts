@@ -58,12 +58,16 @@ t.test(`nothing is lost in ${killsOfWorkers} kills of a worker, which is back wi
   const oracle = new Oracle()
   const dataDir = tempDir(t)
   const broker = await startBroker(t, { dataDir, args: two })
-  const killWorker = () => process.kill(workersOf(broker)[random.between(0, 1)] as number, 'SIGKILL')
+  let killed = 0
+  const killWorker = () => {
+    killed = workersOf(broker)[random.between(0, 1)] as number
+    process.kill(killed, 'SIGKILL')
+  }
   for (let cycle = 1; cycle <= killsOfWorkers; cycle++) {
     const instant = 1 + Math.floor(400 * random.fraction() ** 3)
     const { surprises } = await writeUntilKilled(broker, oracle, idsOfWriters, instant, random, killWorker)
     t.strictSame(surprises, [], `in cycle ${cycle}, SEED=${random.seed}`)
-    await whole(broker)
+    await whole(broker, killed)
     t.strictSame(await compare(broker, oracle, idsOfWriters.flat()), [], `after kill ${cycle}, SEED=${random.seed}`)
   }
   await broker.kill('SIGTERM')
@@ -76,14 +80,21 @@ function workersOf(broker: BrokerProcess): number[] {
   return children.trim().split(' ').map(Number)
 }
 
-/** Resolves when all workers serve again. */
-async function whole(broker: BrokerProcess): Promise<void> {
+async function isReady(broker: BrokerProcess): Promise<boolean> {
+  const client = new HttpClient(broker.baseUrl)
+  const answer = await client.get('/health/ready').catch(() => undefined)
+  client.close()
+  return answer?.status === 200
+}
+
+/** Resolves when there is another worker in place of the one that was killed, and each of them reaches the other. */
+async function whole(broker: BrokerProcess, killed: number): Promise<void> {
   const untilMs = performance.now() + 20_000
   for (;;) {
-    const client = new HttpClient(broker.baseUrl)
-    const answer = await client.get('/health/ready').catch(() => undefined)
-    client.close()
-    if (answer?.status === 200 && workersOf(broker).length === 2) return
+    const workers = workersOf(broker)
+    // Enough connections that both are asked.
+    const answers = await Promise.all(Array.from({ length: 16 }, () => isReady(broker)))
+    if (workers.length === 2 && !workers.includes(killed) && answers.every(isYes => isYes)) return
     if (performance.now() > untilMs) throw new Error(`the broker is not whole again\n${broker.printed()}`)
     await pause(20)
   }
