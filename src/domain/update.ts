@@ -239,6 +239,8 @@ class Draft {
   private readonly attributes: Map<string, Attribute>
   private readonly nowMs: number
   private changed = false
+  /** Whether an attribute was added: only such a one can stand out of order. */
+  private added = false
   /** Whether a location attribute was touched, and the first reason why its value cannot be a location. */
   private locationTouched = false
   private badLocation: Refusal | undefined
@@ -277,6 +279,7 @@ class Draft {
       modifiedMs: this.nowMs,
     })
     this.changed = true
+    this.added = true
     this.alterations.push({ name, action, named: true, valueChanged: true, metadataChanged: true })
     return undefined
   }
@@ -325,7 +328,7 @@ class Draft {
     if (this.badLocation) return refuse(this.badLocation)
     if (before && !this.changed) return { change: { before, after: before, alterations: this.alterations } }
     const { id, type, created } = identity
-    const attributes = inStoredOrder(this.attributes)
+    const attributes = this.added ? inStoredOrder(this.attributes) : this.attributes
     const after: Entity = { id, type, attributes, created, modifiedMs: this.nowMs }
     return { change: { before, after, alterations: this.alterations } }
   }
