@@ -30,6 +30,9 @@ interface Held {
   readonly index: number
 }
 
+/** All shards of a node are asked by any of them. */
+const onlyOwner: readonly number[] = [0]
+
 export interface ShardLimits {
   /** Writes of one shard whose reply waits. Raising it trades memory and tail latency for fewer 503s. */
   readonly mailboxLengthMax: number
@@ -121,7 +124,7 @@ export class LocalShards implements Shards {
   }
 
   owners(): readonly number[] {
-    return [0]
+    return onlyOwner
   }
 
   /** Who asks here asks all there is. */
