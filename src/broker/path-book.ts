@@ -8,8 +8,8 @@
 //
 // Not here: who tells whom (remote-shards).
 
-/** A tenant has few paths up to here: as many are looked at one by one (shard/lookup). */
-export const fewPathsMax = 8
+import { fewPathsMax } from '../domain/limits.js'
+
 /** Tenants of which paths are known; with more, everybody is asked for everything. */
 const tenantsMax = 100_000
 /** Paths that were announced from here; all are forgotten at once when there are more, and announced again. */

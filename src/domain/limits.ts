@@ -15,6 +15,9 @@ export const pathLevelLengthMax = 50
 /** Service paths in one header of a query. */
 export const pathsMax = 10
 
+/** A tenant has few service paths up to here: an id is looked up under each. Of more an index tells, and every owner is asked. */
+export const fewPathsMax = 8
+
 /** Page size when the request names none, and the highest it may name (base.md "Limits"). */
 export const pageLimitDefault = 20
 export const pageLimitMax = 1000

@@ -8,6 +8,7 @@
 //   views can tell                         they do (views/search), built first if need be
 //   else                                   a scan looks into everything, elsewhere if it can (scans)
 
+import { fewPathsMax } from '../domain/limits.js'
 import { compareSortValues } from '../domain/order.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
@@ -19,7 +20,7 @@ import type { Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
 import type { Directory, Paths } from './directory.js'
 import { decodeRow, entityKey } from './layout.js'
-import { type Lookup, pathsLookedUpMax } from './lookup.js'
+import type { Lookup } from './lookup.js'
 import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
 import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
 import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
@@ -117,7 +118,7 @@ export class Lists {
     const { store, shardMap, lookup } = this.from
     const found: (Match & { readonly image: Buffer })[] = []
     for (const id of ids) {
-      const few = known.size <= pathsLookedUpMax
+      const few = known.size <= fewPathsMax
       const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
       const covered = candidates.filter(path => anyCoversPath(paths, path))
       const shards = covered.map(path => shardMap.shardOf(tenant, path, id))

@@ -3,6 +3,7 @@
 // They look at actors, so they see what turns have staged, and wait until that is durable. The path an entity lives under decides its
 // key; when the request leaves paths open, the tenant's directory says which there are, and the id index which of many it is.
 
+import { fewPathsMax } from '../domain/limits.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import type { FindRequest, Found, ShardReply } from '../messages.js'
 import type { Range, Row, Store } from '../ports.js'
@@ -13,8 +14,6 @@ import { allDirectories, idRange, parseDirectoryKey, parseIdKey } from './layout
 
 type OnReply = (reply: ShardReply) => void
 
-/** Up to this many paths an id is looked up under each; above, its index row is read. */
-export const pathsLookedUpMax = 8
 const rowsPerRead = 128
 
 export class Lookup {
@@ -49,7 +48,7 @@ export class Lookup {
 
   private findUnder(request: FindRequest, known: Paths, onReply: OnReply): void {
     const { tenant, paths, id } = request
-    if (known.size <= pathsLookedUpMax) {
+    if (known.size <= fewPathsMax) {
       const actors: Actor[] = []
       for (const path of known.keys()) if (anyCoversPath(paths, path)) actors.push(this.actor(tenant, path, id))
       return this.answer(request, actors, onReply, this.directory.emptied)
@@ -92,7 +91,7 @@ export class Lookup {
           const { tenant, path } = parseDirectoryKey(key)
           const paths = tenants.get(tenant) ?? new Set()
           tenants.set(tenant, paths)
-          if (paths.size <= pathsLookedUpMax) paths.add(path)
+          if (paths.size <= fewPathsMax) paths.add(path)
         }
       }
     } finally {
