@@ -2,19 +2,19 @@
 // them he asks. Started with the options of the broker and, last, its number, how many there are, and the directory of their sockets.
 
 import { ok as assert } from 'node:assert/strict'
-import { join } from 'node:path'
 import { systemChance, systemClock } from '../src/clock.js'
 import { readConfig } from '../src/config.js'
 import { joinWorkers } from '../src/join-workers.js'
 import { startNode } from '../src/node.js'
 import { openLogger } from '../src/telemetry/logger.js'
+import { socketAddresses } from '../src/worker-protocol.js'
 
 const [own, count, sockets] = process.argv.slice(-3) as [string, string, string]
 const [index, workers] = [Number(own), Number(count)]
 const reading = readConfig([...process.argv.slice(2, -3), '-workers', count], process.env)
 assert(reading.kind === 'run')
 const { config } = reading
-const addresses = Array.from({ length: workers }, (_, worker) => `unix:${join(sockets, String(worker))}`)
+const addresses = socketAddresses(sockets, workers)
 const node = await startNode(config, {
   clock: systemClock,
   chance: systemChance,

@@ -1,6 +1,6 @@
 // One node, put together: data directory, store, shards, broker, HTTP; and taken apart in the one order that is safe.
 //
-// This file and main.ts are where the parts meet; everywhere else imports point one way. What is chance, time or the operator's comes
+// This file and the other roots (program, supervisor, worker, reader) are where the parts meet; everywhere else imports point one way. What is chance, time or the operator's comes
 // in from outside, so that a test can run a whole node under its own clock, or put something between the broker and its shards.
 
 import { AttributeOperations } from './broker/attributes.js'
@@ -78,8 +78,7 @@ export interface RunningNode {
 
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
-  const { clock, chance, logger, onFailure } = surroundings
-  const { place } = surroundings
+  const { clock, chance, logger, onFailure, place } = surroundings
   const wanted = { ...placementDefault, workers: config.workers }
   const directory = openDataDirectory(config.store.directory, wanted, () => chance.uuid())
   const part = place && { worker: place.index, workers: place.workers }

@@ -58,8 +58,9 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
     process.stderr.write(`orrery: ${error.message}\n`)
   }
 
+  const stopped = new AbortController()
   try {
-    await divide(config, logger)
+    await divide(config, logger, stopped)
     const onFailure = (error: Error): void => {
       fail(error)
       void end(1)
@@ -69,6 +70,7 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
         ? await startWorkers(config, logger, onFailure)
         : await startAlone(config, logger, onFailure, seams)
   } catch (error) {
+    if (stopped.signal.aborted) process.exit(0)
     fail(error as Error)
     process.exit(1)
   }
@@ -91,17 +93,22 @@ interface Running {
   stop(): Promise<void>
 }
 
-/** Divides what is stored among the workers, where it is divided otherwise. */
-async function divide({ store: { directory }, workers }: Config, logger: Logger): Promise<void> {
-  const stop = new AbortController()
-  const onSignal = (signal: NodeJS.Signals): void =>
-    stop.abort(new Error(`stopped by ${signal}; the next start goes on`))
+/** Divides what is stored among the workers, where it is divided otherwise. A signal stops it: then it rejects, and the next start goes on. */
+async function divide(
+  { store: { directory }, workers }: Config,
+  logger: Logger,
+  stopped: AbortController,
+): Promise<void> {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    logger.info(`orrery exiting due to receiving a signal (${signal}), the next start goes on dividing`)
+    stopped.abort()
+  }
   for (const signal of signals) process.on(signal, onSignal)
   const title = `Dividing the data among ${wordsFor(workers)}`
   const progress = openProgress({ title, unit: 'entities', clock: systemClock, logger })
   try {
     const wanted = openDataDirectory(directory, { ...placementDefault, workers }, () => systemChance.uuid())
-    await repartition(wanted, workers, { logger, signal: stop.signal, onProgress: progress.show })
+    await repartition(wanted, workers, { logger, signal: stopped.signal, onProgress: progress.show })
   } finally {
     progress.end()
     for (const signal of signals) process.off(signal, onSignal)

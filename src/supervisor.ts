@@ -1,8 +1,8 @@
 // The supervisor of `-workers N`: starts the workers, lets them share the port, starts another one where one ended, and stops all in order.
 //
 // The port is shared as the HTTP server can: uws opens a socket for each worker, and the system spreads connections; for node the
-// supervisor accepts them and hands them out in turn (node:cluster). It serves nobody itself, so that it does not end for what ends a worker. The socket files by which workers talk lie in a directory that
-// only this user can enter.
+// supervisor accepts them and hands them out in turn (node:cluster). It looks into no request, so that it does not end for what ends a
+// worker. The socket files by which workers talk lie in a directory that only this user can enter; whoever goes last removes it.
 //
 // Stopping goes in two steps, for workers answer each other: first all of them answer what they have taken, then all close their stores.
 
@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url'
 import type { Config } from './config.js'
 import { listenFailure } from './http/node-front.js'
 import type { Logger } from './ports.js'
-import type { FromWorker, ToWorker } from './worker-protocol.js'
+import { type FromWorker, socketAddresses, type ToWorker } from './worker-protocol.js'
 
 /** A worker that ends before it serves is started again so often in a row. */
 const startsMax = 5
@@ -47,7 +47,7 @@ export async function superviseWorkers(
   cluster.setupPrimary({ exec: entry, args: process.argv.slice(2), serialization: 'json' })
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-  const addresses = Array.from({ length: config.workers }, (_, index) => `unix:${join(folder, `${index}.sock`)}`)
+  const addresses = socketAddresses(folder, config.workers)
   const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure))
   try {
     const stores = await Promise.all(workers.map(worker => worker.start()))

@@ -1,5 +1,7 @@
 // What the supervisor and its workers say to each other.
 
+import { dirname, join } from 'node:path'
+
 /** Which part of the whole a worker is. */
 export interface Part {
   readonly index: number
@@ -7,6 +9,15 @@ export interface Part {
   /** Where each worker listens for the others. */
   readonly addresses: readonly string[]
 }
+
+const scheme = 'unix:'
+
+/** Where workers listen for each other, in a folder of their own. */
+export const socketAddresses = (folder: string, workers: number): readonly string[] =>
+  Array.from({ length: workers }, (_, index) => `${scheme}${join(folder, `${index}.sock`)}`)
+
+/** The folder of these addresses. */
+export const socketFolder = ([first = '']: readonly string[]): string => dirname(first.slice(scheme.length))
 
 export type ToWorker =
   /** First of all. */

@@ -4,6 +4,7 @@
 // it has acknowledged is on disk. Signals are for the supervisor, which hears them too.
 
 import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { systemChance, systemClock } from './clock.js'
 import { type Config, readConfig } from './config.js'
@@ -11,20 +12,27 @@ import { joinWorkers } from './join-workers.js'
 import { type RunningNode, startNode } from './node.js'
 import { DirectoryInUse } from './storage/open-store.js'
 import { openLogger } from './telemetry/logger.js'
-import type { FromWorker, Part, ToWorker } from './worker-protocol.js'
+import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
 
-process.on('disconnect', () => process.exit(1))
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 const reading = readConfig(process.argv.slice(2), process.env)
 assert(reading.kind === 'run', 'the supervisor has read the same')
 const { config } = reading
 const logger = openLogger({ level: config.logLevel })
+
 /** A store is waited for for 3 s. */
 const storeAttemptsMax = 60
 const storeRetryMs = 50
 
 let node: RunningNode | undefined
+/** Removes what a supervisor leaves behind that was killed. */
+let tidy = (): void => {}
+
+// node:cluster ends a process whose supervisor has gone.
+process.on('exit', () => {
+  if (!process.connected) tidy()
+})
 
 process.on('message', (order: ToWorker) => {
   obey(order).catch((error: Error) => fail(error.message))
@@ -34,6 +42,7 @@ tell({ kind: 'hears' })
 async function obey(order: ToWorker): Promise<void> {
   switch (order.kind) {
     case 'start':
+      tidy = () => removeSockets(order.part)
       node = await started(order.part)
       return tell({ kind: 'ready', store: node.store })
     case 'drain':
@@ -71,6 +80,13 @@ function start(part: Part): Promise<RunningNode> {
       join: (local, shards) => joinWorkers(part, local, shards, config.queries.scanDeadlineMs),
     },
   })
+}
+
+/** Whatever cannot be removed stays: nobody is there any more to be told. */
+function removeSockets({ addresses }: Part): void {
+  try {
+    rmSync(socketFolder(addresses), { recursive: true, force: true })
+  } catch {}
 }
 
 /** What each worker may take of what the machine has: its part. */

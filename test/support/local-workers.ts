@@ -1,11 +1,11 @@
 // Several workers inside the process of the test: as many nodes over one data directory, which ask each other over real sockets. Each has a
 // port of its own, so that the test says whom it asks.
 
-import { join } from 'node:path'
 import { placementDefault } from '../../src/domain/scope.js'
 import { joinWorkers } from '../../src/join-workers.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { settleStore } from '../../src/storage/open-store.js'
+import { socketAddresses } from '../../src/worker-protocol.js'
 import { type Teardown, tempDir } from './broker-process.js'
 import { type LocalNode, type LocalNodeOptions, startLocalNode } from './local-node.js'
 
@@ -21,7 +21,7 @@ export async function startLocalWorkers(
     {},
   )
   const sockets = tempDir(t)
-  const addresses = Array.from({ length: workers }, (_, index) => `unix:${join(sockets, String(index))}`)
+  const addresses = socketAddresses(sockets, workers)
   const starts = addresses.map((_, index) => {
     const part = { index, workers, addresses }
     const place = {
