@@ -290,6 +290,14 @@ t.test('an attribute keeps its place when it is updated, and goes to the end whe
   t.equal(names(send(without, 'POST', '{"b":{}}').change?.after), 'a c b')
 })
 
+t.test('names that are array indexes come first, where they will be when the entity was stored', async t => {
+  const names = (entity: Entity | undefined): string => [...entity!.attributes.keys()].join(' ')
+  const before = room('{"b":{},"a":{}}')
+  const indexed = send(before, 'POST', '{"17":{},"c":{},"2":{}}').change?.after
+  t.equal(names(indexed), '2 17 b a c')
+  t.equal(names(send(indexed!, 'PATCH', '{"17":{"value":1}}').change?.after), '2 17 b a c')
+})
+
 t.test('a new entity has what was sent', async t => {
   const sent =
     '{"temp":{"type":"Celsius","value":21,"metadata":{"m":{"type":"T","value":1}}},"on":{"type":"Boolean","value":true}}'
