@@ -109,7 +109,8 @@ const typedValues: readonly (readonly [type: string, value: Json])[] = [
   ['geo:json', null],
 ]
 
-const names = ['A', 'B', 'temp', 'status', 'tags', 'addr', 'at', 'last', 'k', 'x.y', '__proto__', '0', 'dateExpires']
+/** `0` first: of what is stored, names that are array indexes come first. */
+const names = ['0', 'A', 'B', 'temp', 'status', 'tags', 'addr', 'at', 'last', 'k', 'x.y', '__proto__', 'dateExpires']
 
 const valued = (type: string, value: Json, metadata: Attribute['metadata'] = new Map()): Attribute => ({
   type,
