@@ -33,7 +33,16 @@ async function sourceOf(entities: number): Promise<Store> {
 
 function into(target: Store, source: Store, rest: Partial<Transfer> = {}): Promise<void> {
   const limits = { batchRowsMax: 10, batchBytesMax: 1_000_000 }
-  return transfer({ target, shards: all, sourceOf: () => source, stamp, limits, onBatch: () => {}, ...rest })
+  return transfer({
+    target,
+    shards: all,
+    shardCount: all.length,
+    sourceOf: () => source,
+    stamp,
+    limits,
+    onBatch: () => {},
+    ...rest,
+  })
 }
 
 /** A transfer of entities that is stopped after some batches of ten. */
