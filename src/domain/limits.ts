@@ -103,7 +103,7 @@ export const notificationTimeoutMsMax = 1_800_000
 export const topicLengthMax = 21_845
 
 /**
- * Subscriptions of all tenants together. Every owner of shards keeps a copy of each: 1 to 2 KB of memory, and 8 us at start.
+ * Subscriptions of all tenants together. Every owner of shards keeps a copy of each: 1 to 2 KB of memory, and 10 us at start.
  */
 export const subscriptionsMax = 1_000_000
 
