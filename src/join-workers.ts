@@ -39,6 +39,10 @@ export async function joinWorkers(
   return {
     shards,
     isWhole: () => others.every(({ name }) => asks.reachable(name)),
+    onReach: listener =>
+      asks.onChange((_, isUp) => {
+        if (isUp) listener()
+      }),
     close: () => asks.close(),
   }
 }

@@ -5,13 +5,15 @@
 // program that way). Inside one process nothing is encoded.
 
 import assert from 'node:assert/strict'
-import type { WantedAttribute, WantedEntity } from './domain/entity.js'
+import type { Payload, WantedAttribute, WantedEntity } from './domain/entity.js'
 import { isDateType, type Metadata } from './domain/entity.js'
 import type { Json } from './domain/json.js'
 import { operatorOf } from './domain/operators.js'
 import type { OrderKey } from './domain/order.js'
 import type { Refusal } from './domain/refusal.js'
 import { compileSelection, type Selection, type SelectionSource } from './domain/selection.js'
+import { noProgress, type Subscription, type SubscriptionProgress } from './domain/subscription.js'
+import { decodeSubscription, encodeSubscription } from './domain/subscription-json.js'
 import type { UpdateOptions } from './domain/update.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
@@ -168,8 +170,95 @@ export interface AnnounceRequest {
   readonly path: string
 }
 
-export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest
-export type ShardRequest = WriteRequest | BatchRequest | ReadRequest | PathsRequest | AnnounceRequest
+// Subscriptions. Those of a tenant are decided about in one place, its home: the owner of the shard `ShardMap.homeOf`. All other owners
+// keep copies, and a change is done when all of them have it.
+
+/** Asked of the home. The subscription has its id. */
+export interface CreateSubscriptionRequest {
+  readonly kind: 'createSubscription'
+  readonly subscription: Subscription
+}
+
+/** A PATCH, asked of the home. The payload has passed `checkPatch`. */
+export interface ChangeSubscriptionRequest {
+  readonly kind: 'changeSubscription'
+  readonly tenant: string
+  readonly id: string
+  /** What it watches from now on. */
+  readonly servicePath: string
+  readonly payload: Payload
+}
+
+/** Asked of the home. */
+export interface RemoveSubscriptionRequest {
+  readonly kind: 'removeSubscription'
+  readonly tenant: string
+  readonly id: string
+}
+
+/** One subscription or none, asked of the home. */
+export interface FindSubscriptionRequest {
+  readonly kind: 'findSubscription'
+  readonly tenant: string
+  readonly id: string
+}
+
+/** A page of a tenant's subscriptions in the order of their ids, asked of the home. */
+export interface ListSubscriptionsRequest {
+  readonly kind: 'listSubscriptions'
+  readonly tenant: string
+  /** Only those that watch exactly this; undefined: all. */
+  readonly servicePath: string | undefined
+  readonly offset: number
+  readonly limit: number
+}
+
+/** What the owner of the asked shard knows of these subscriptions' notifications. */
+export interface ProgressRequest {
+  readonly kind: 'progress'
+  readonly tenant: string
+  readonly ids: readonly string[]
+}
+
+/**
+ * What one home has to tell: all its changes behind `after` up to `upTo`, in order. Numbers are those of the home, and only grow. Who does not
+ * have everything up to `after` learns nothing, and says what it has.
+ */
+export interface LearnRequest {
+  readonly kind: 'learn'
+  /** The owner that tells. */
+  readonly home: number
+  readonly after: number
+  readonly upTo: number
+  readonly changes: readonly SubscriptionChange[]
+  /** Whether there is nothing more to tell for now. */
+  readonly isAll: boolean
+  /** Everything that was learned of this home is void: it has lost what it told. `after` is 0 then. */
+  readonly isAnew: boolean
+}
+
+/** What became of a subscription. */
+export interface SubscriptionChange {
+  /** Of all changes of one home, above those before. */
+  readonly revision: number
+  readonly tenant: string
+  readonly id: string
+  /** As it then was (`encodeSubscription`); undefined: it was removed. */
+  readonly text: string | undefined
+}
+
+export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | RemoveSubscriptionRequest
+export type SubscriptionRead = FindSubscriptionRequest | ListSubscriptionsRequest
+export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | LearnRequest
+
+export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest | ProgressRequest
+export type ShardRequest =
+  | WriteRequest
+  | BatchRequest
+  | ReadRequest
+  | PathsRequest
+  | AnnounceRequest
+  | SubscriptionRequest
 
 /** Whether a request may create the entity it means. */
 export const mayCreate = (request: WriteRequest): boolean =>
@@ -182,6 +271,12 @@ export interface TypeSummary {
   readonly count: number
   /** Name and type of each attribute that any of them has; in no order, pairs may stand twice. */
   readonly attributes: readonly (readonly [name: string, type: string])[]
+}
+
+/** A subscription, and what became of its notifications as far as it is known. */
+export interface KnownSubscription {
+  readonly subscription: Subscription
+  readonly progress: SubscriptionProgress
 }
 
 /** An entity as it was found: its path, and its image (image.ts). */
@@ -233,6 +328,16 @@ export type ShardReply =
   | { readonly kind: 'paths'; readonly tenants: readonly (readonly [tenant: string, paths: readonly string[]])[] }
   /** One summary for each type, in no order. */
   | { readonly kind: 'types'; readonly types: readonly TypeSummary[] }
+  /** With what the home itself knows of their progress; `total` counts the matches regardless of offset and limit. */
+  | {
+      readonly kind: 'subscriptions'
+      readonly subscriptions: readonly KnownSubscription[]
+      readonly total: number
+    }
+  /** One for each id that was asked for. */
+  | { readonly kind: 'progress'; readonly parts: readonly SubscriptionProgress[] }
+  /** Everything of that home up to here is known, durably. */
+  | { readonly kind: 'learned'; readonly upTo: number }
   /** The owner was not asked: nothing has happened there, and nothing will. */
   | { readonly kind: 'unreachable'; readonly reason: string }
   /** The owner was asked, and no answer came: what has happened, or will yet, nobody here knows. */
@@ -304,6 +409,8 @@ function requestToWire(request: ShardRequest): unknown {
       return { ...request, items: request.items.map(requestToWire) }
     case 'list':
       return { ...request, selection: request.selection.source }
+    case 'createSubscription':
+      return { ...request, subscription: encodeSubscription(request.subscription) }
     default:
       return request
   }
@@ -320,6 +427,7 @@ interface WireRequest {
   readonly attribute: WireAttribute
   readonly items: readonly WireRequest[]
   readonly selection: SelectionSource
+  readonly subscription: string
 }
 
 const requestFromWire = (wire: WireRequest): ShardRequest =>
@@ -343,6 +451,8 @@ function fromJson(wire: WireRequest): object {
       assert(selection.ok, 'a selection that its sender has compiled')
       return { selection: selection.value }
     }
+    case 'createSubscription':
+      return { subscription: decodeSubscription(wire.subscription) }
     default:
       return {}
   }
@@ -371,6 +481,13 @@ export function encodeReply(reply: ShardReply): Buffer {
         { kind: reply.kind, lengths },
         reply.images.filter(image => image !== undefined),
       )
+    }
+    case 'subscriptions': {
+      const subscriptions = reply.subscriptions.map(({ subscription, progress }) => [
+        encodeSubscription(subscription),
+        progress,
+      ])
+      return frame({ ...reply, subscriptions }, [])
     }
     default:
       return frame(reply, [])
@@ -421,10 +538,23 @@ export function decodeReply(bytes: Buffer): ShardReply {
       const lengths = head.lengths as (number | null)[]
       return { kind: 'fetched', images: lengths.map(length => (length === null ? undefined : image(length))) }
     }
+    case 'subscriptions': {
+      const known = head.subscriptions as readonly (readonly [string, Partial<SubscriptionProgress>])[]
+      const subscriptions = known.map(([subscription, progress]) => ({
+        subscription: decodeSubscription(subscription),
+        progress: completed(progress),
+      }))
+      return { ...head, subscriptions }
+    }
+    case 'progress':
+      return { kind: 'progress', parts: (head.parts as readonly Partial<SubscriptionProgress>[]).map(completed) }
     default:
       return head
   }
 }
+
+/** JSON leaves out what is undefined. */
+const completed = (progress: Partial<SubscriptionProgress>): SubscriptionProgress => ({ ...noProgress, ...progress })
 
 function decodeColumns(bytes: Buffer): Pick<ListKeys, 'created' | 'shards' | 'rangeOf'> {
   const count = bytes.length / keyBytes

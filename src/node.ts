@@ -7,6 +7,7 @@ import { AttributeOperations } from './broker/attributes.js'
 import { BatchOperations } from './broker/batch.js'
 import { Entities } from './broker/entities.js'
 import { ShardClient } from './broker/shard-client.js'
+import { SubscriptionOperations } from './broker/subscriptions.js'
 import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
@@ -18,6 +19,7 @@ import { openFront } from './http/open-front.js'
 import { routesOf } from './http/routes.js'
 import { Server } from './http/server.js'
 import { ServiceHandlers } from './http/service.js'
+import { SubscriptionHandlers } from './http/subscriptions.js'
 import { TypeHandlers } from './http/types.js'
 import type { Shards } from './messages.js'
 import type { Chance, Clock, Logger } from './ports.js'
@@ -49,6 +51,8 @@ export interface Joined {
   readonly shards: Shards
   /** Whether all others can be asked. */
   isWhole(): boolean
+  /** Calls back whenever one of the others can be asked anew. */
+  onReach(listener: () => void): void
   /** Nobody is asked any more, and nobody asks. */
   close(): Promise<void>
 }
@@ -105,12 +109,19 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     scanner,
     limits: shardLimitsDefault,
     queries: config.queries,
+    part,
     onFailure: onStoreFailure,
     through: betweenRecords,
   })
+  await local.load()
   const between = surroundings.between?.(local) ?? local
   const joined = await place?.join(between, directory.shards)
   const shards = joined?.shards ?? between
+  const { sharing } = local
+  if (joined && sharing) {
+    joined.onReach(() => sharing.resume())
+    await sharing.begin(shards, () => joined.isWhole())
+  }
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark)
   // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
   const moments = place && new HybridClock(stampClock)
@@ -121,6 +132,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new AttributeHandlers(entities, new AttributeOperations(client)),
     new BatchHandlers(entities, new BatchOperations(client, clock)),
     new TypeHandlers(new TypeOperations(client)),
+    new SubscriptionHandlers(new SubscriptionOperations(client, moments ?? stamps, chance), clock),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
   )
   const { server, ...frontOptions } = config.http
@@ -131,6 +143,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   try {
     port = await front.listen()
   } catch (error) {
+    sharing?.end()
     await joined?.close()
     await store.close()
     throw error
@@ -149,6 +162,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       await expiry.stop()
     },
     async close() {
+      sharing?.end()
       await joined?.close()
       presence.stop()
       await learned

@@ -148,7 +148,7 @@ async function copy(
       const before = await countEntities(target)
       if (before > 0) logger.info(`data directory ${path}: goes on with ${before} entities that worker ${worker} has`)
       done += before
-      await transfer({ target, shards: own, sourceOf, stamp, limits, onBatch, signal })
+      await transfer({ target, shards: own, shardCount: shards, sourceOf, stamp, limits, onBatch, signal })
     } catch (error) {
       await target.close().catch(() => undefined)
       throw error

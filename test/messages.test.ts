@@ -6,6 +6,8 @@ import t from 'tap'
 import { isDateType, type WantedAttribute } from '../src/domain/entity.js'
 import type { Json } from '../src/domain/json.js'
 import { operatorOf } from '../src/domain/operators.js'
+import { noProgress } from '../src/domain/subscription.js'
+import { encodeSubscription } from '../src/domain/subscription-json.js'
 import {
   decodeReply,
   decodeRequest,
@@ -17,7 +19,10 @@ import {
   type WriteReply,
   type WriteRequest,
 } from '../src/messages.js'
+import { Random } from './support/random.js'
+import { randomBody } from './support/random-subscription.js'
 import { selectionOf } from './support/selections.js'
+import { subscription } from './support/subscriptions.js'
 
 const texts = fc.string({ unit: 'binary', maxLength: 12 })
 const names = fc.oneof(texts, fc.constantFrom('__proto__', 'constructor', '0', '17', 'dateExpires'))
@@ -97,8 +102,57 @@ const standing = fc.record({
   type: texts,
 })
 
+const subscriptions = fc.nat(0xffffffff).map(seed => subscription(randomBody(new Random(seed))))
+const progress = fc
+  .record({
+    timesSent: fc.nat(),
+    lastNotificationMs: maybe(fc.maxSafeNat()),
+    lastSuccessMs: maybe(fc.maxSafeNat()),
+    lastSuccessCode: maybe(fc.nat(599)),
+    lastFailureMs: maybe(fc.maxSafeNat()),
+    lastFailureReason: texts,
+    failsCounter: fc.nat(),
+    spentRevision: fc.nat(),
+  })
+  .map(some => ({ ...noProgress, ...some }))
+
 const requests = {
   ...writes,
+  createSubscription: fc.record({ kind: kind('createSubscription'), subscription: subscriptions }),
+  changeSubscription: fc.record({
+    kind: kind('changeSubscription'),
+    tenant: texts,
+    id: texts,
+    servicePath: texts,
+    payload: fc.record({ value: values, duplicates: fc.constant([['a', 0, 'b']]), deep: fc.boolean() }),
+  }),
+  removeSubscription: fc.record({ kind: kind('removeSubscription'), tenant: texts, id: texts }),
+  findSubscription: fc.record({ kind: kind('findSubscription'), tenant: texts, id: texts }),
+  listSubscriptions: fc.record({
+    kind: kind('listSubscriptions'),
+    tenant: texts,
+    servicePath: maybe(texts),
+    offset: fc.maxSafeNat(),
+    limit: fc.nat(1000),
+  }),
+  progress: fc.record({ kind: kind('progress'), tenant: texts, ids: fc.array(texts) }),
+  learn: fc.record({
+    kind: kind('learn'),
+    home: fc.nat(0xffff),
+    after: fc.maxSafeNat(),
+    upTo: fc.maxSafeNat(),
+    changes: fc.array(
+      fc.record({
+        revision: fc.maxSafeNat(),
+        tenant: texts,
+        id: texts,
+        text: maybe(subscriptions.map(encodeSubscription)),
+      }),
+      { maxLength: 3 },
+    ),
+    isAll: fc.boolean(),
+    isAnew: fc.boolean(),
+  }),
   batch: fc.record({ kind: kind('batch'), items: fc.array(fc.oneof(...Object.values(writes)), { maxLength: 4 }) }),
   paths: fc.record({ kind: kind('paths') }),
   announce: fc.record({ kind: kind('announce'), tenant: texts, path: texts }),
@@ -165,6 +219,13 @@ const replies = {
     replies: fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteReply>>(writeReplies))),
   }),
   paths: fc.record({ kind: kind('paths'), tenants: fc.array(fc.tuple(texts, fc.array(texts))) }),
+  subscriptions: fc.record({
+    kind: kind('subscriptions'),
+    subscriptions: fc.array(fc.record({ subscription: subscriptions, progress }), { maxLength: 3 }),
+    total: fc.nat(),
+  }),
+  progress: fc.record({ kind: kind('progress'), parts: fc.array(progress, { maxLength: 3 }) }),
+  learned: fc.record({ kind: kind('learned'), upTo: fc.maxSafeNat() }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
   lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }

@@ -1,18 +1,23 @@
 // The one caller of `ask`: finds the shards that a request is about, asks, and turns what comes back into a result.
 //
-// What lives with one owner is asked there as it is. Where several may have a part, each is asked once, and their answers become one
+// What lives with one owner is asked there as it is; subscriptions are asked of their tenant's home. Where several may have a part, each is asked once, and their answers become one
 // (gather). With several owners every write gets its stamp here, for their clocks do not know of each other: what one client creates, one
 // after the other or in one batch, is listed in that order.
 
 import { accepted, done, type Result } from '../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { namedIds } from '../domain/selection.js'
+import type { SubscriptionProgress } from '../domain/subscription.js'
+import { mergeProgress } from '../domain/subscription-status.js'
 import type {
   FindRequest,
   Found,
+  KnownSubscription,
   ListRequest,
   ShardReply,
   Shards,
+  SubscriptionRead,
+  SubscriptionWrite,
   TypeSummary,
   TypesRequest,
   WriteRequest,
@@ -23,6 +28,13 @@ import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
 const shardsCountedMax = 512
+
+/** A page of subscriptions, with what all owners know of each. */
+export interface KnownPage {
+  readonly subscriptions: readonly KnownSubscription[]
+  /** Matches regardless of offset and limit. */
+  readonly total: number
+}
 
 type OnReply = (index: number, reply: ShardReply) => void
 
@@ -133,6 +145,35 @@ export class ShardClient {
     )
   }
 
+  /** Asks the home of a tenant to change a subscription. */
+  changeSubscription(tenant: string, request: SubscriptionWrite, onResult: OnResult<undefined>): void {
+    this.shards.ask(this.shardMap.homeOf(tenant), request, reply => {
+      onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
+    })
+  }
+
+  /** Asks the home for subscriptions, and all other owners for what became of their notifications there. */
+  readSubscriptions(request: SubscriptionRead, onResult: OnResult<KnownPage>): void {
+    const { tenant } = request
+    const home = this.shardMap.homeOf(tenant)
+    this.shards.ask(home, request, reply => {
+      if (reply.kind !== 'subscriptions') return onResult(refusalOf(reply, 'read'))
+      const { subscriptions, total } = reply
+      const others = this.shards.owners().filter(shard => this.shards.ownerOf(shard) !== this.shards.ownerOf(home))
+      if (others.length === 0 || subscriptions.length === 0) return onResult(accepted({ subscriptions, total }))
+      const ids = subscriptions.map(({ subscription }) => subscription.id)
+      const asks = others.map((shard): Ask => ({ shard, request: { kind: 'progress', tenant, ids } }))
+      askAll(this.shards, asks, readProgress, result => {
+        if (!result.ok) return onResult(result)
+        const merged = subscriptions.map(({ subscription, progress }, at) => ({
+          subscription,
+          progress: mergeProgress([progress, ...result.value.map(parts => parts[at]!)]),
+        }))
+        onResult(accepted({ subscriptions: merged, total }))
+      })
+    })
+  }
+
   private stamped(request: WriteRequest): WriteRequest {
     return this.stamps ? { ...request, stamp: this.stamps.next() } : request
   }
@@ -183,6 +224,9 @@ export class ShardClient {
 
 const readFound = (reply: ShardReply): Result<readonly Found[]> =>
   reply.kind === 'found' ? accepted(reply.entities) : refusalOf(reply, 'read')
+
+const readProgress = (reply: ShardReply): Result<readonly SubscriptionProgress[]> =>
+  reply.kind === 'progress' ? accepted(reply.parts) : refusalOf(reply, 'read')
 
 function joinTypes(parts: readonly TypeSummary[]): readonly TypeSummary[] {
   const joined = new Map<string, TypeSummary>()

@@ -104,3 +104,11 @@ export const notificationTimeoutMsMax = 1_800_000
 
 /** UTF-16 units of an MQTT topic: as many as fit its 65,535 bytes in any script. */
 export const topicLengthMax = 21_845
+
+/**
+ * Subscriptions of all tenants together. Every owner of shards keeps a copy of each: 1 to 2 KB of memory, and 10 us at start.
+ */
+export const subscriptionsMax = 1_000_000
+
+/** Bytes of a subscription as it is stored: it has to fit into what owners send each other, where its quotes are escaped. */
+export const subscriptionBytesMax = 8 * 1024 * 1024

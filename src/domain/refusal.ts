@@ -390,6 +390,14 @@ export const refusals = {
   mqttTopicWildcard: bad('+ and # are not allowed in mqtt field /topic/'),
 
   // Ours: limits that the interface does not name.
+  subscriptionsTooMany: (max: number): Refusal => ({
+    kind: 'Unprocessable',
+    description: `there are ${max} subscriptions, and no room for more: delete some`,
+  }),
+  subscriptionTooLarge: (bytes: number, bytesMax: number): Refusal => ({
+    kind: 'RequestEntityTooLarge',
+    description: `subscription size: ${bytes}, max size supported: ${bytesMax}`,
+  }),
   entityTooLarge: (bytes: number, bytesMax: number): Refusal => ({
     kind: 'RequestEntityTooLarge',
     description: `entity size: ${bytes}, max size supported: ${bytesMax}`,

@@ -127,6 +127,11 @@ export class ShardMap {
     return (base + Math.imul(stride, step)) & (this.placement.shards - 1)
   }
 
+  /** The shard whose owner decides about the subscriptions of a tenant. */
+  homeOf(tenant: string): number {
+    return this.shardOf(tenant, '/', '')
+  }
+
   /** Every shard in which the entities of a tenant and path may be, in no order. */
   shardsOf(tenant: string, path: string): readonly number[] {
     const { base, stride } = this.scope(tenant, path)

@@ -53,6 +53,12 @@ export function parseSubscription(payload: Payload, head: SubscriptionHead): Res
   })
 }
 
+/** The first thing that is wrong with the body of a PATCH (subscriptions.md §3), whatever subscription it is for; undefined: nothing. */
+export function checkPatch(payload: Payload): Refusal | undefined {
+  const blocks = parseBlocks(payload, false)
+  return blocks.ok ? undefined : blocks.refusal
+}
+
 /**
  * The subscription after a PATCH (subscriptions.md §2.3), or the first thing that is wrong with the body (§3). The path is always
  * that of the request, even when it names none.

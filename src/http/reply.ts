@@ -63,7 +63,7 @@ export class Reply {
     this.exchange.reply(200, this.headers('Content-Type', 'text/plain'), body)
   }
 
-  /** 201 or 204 for an entity that was created or updated by `POST /v2/entities`. */
+  /** 201 for what was created, or 204 for an entity that `POST /v2/entities` may have updated. */
   created(location: string, upsert: boolean): void {
     this.exchange.reply(upsert ? 204 : 201, this.headers('Location', location))
   }

@@ -7,6 +7,7 @@ import type { EntityHandlers } from './entities.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 import type { ServiceHandlers } from './service.js'
+import type { SubscriptionHandlers } from './subscriptions.js'
 import type { TypeHandlers } from './types.js'
 
 type Plain = (request: Request, reply: Reply) => void
@@ -40,6 +41,7 @@ export function routesOf(
   attributes: AttributeHandlers,
   batch: BatchHandlers,
   types: TypeHandlers,
+  subscriptions: SubscriptionHandlers,
   service: ServiceHandlers,
 ): Router {
   return router({
@@ -81,6 +83,15 @@ export function routesOf(
     ]),
     '/v2/types': route(['GET', (request: Request, reply: Reply) => types.list(request, reply)]),
     '/v2/types/{type}': route(['GET', (request: Request, reply: Reply) => types.retrieve(request, reply)]),
+    '/v2/subscriptions': route(
+      ['POST', (request: Request, reply: Reply, body: Uint8Array) => subscriptions.create(request, reply, body)],
+      ['GET', (request: Request, reply: Reply) => subscriptions.list(request, reply)],
+    ),
+    '/v2/subscriptions/{id}': route(
+      ['GET', (request: Request, reply: Reply) => subscriptions.retrieve(request, reply)],
+      ['DELETE', (request: Request, reply: Reply) => subscriptions.remove(request, reply)],
+      ['PATCH', (request: Request, reply: Reply, body: Uint8Array) => subscriptions.change(request, reply, body)],
+    ),
     '/version': route(['GET', (request: Request, reply: Reply) => service.version(request, reply)]),
     '/health/live': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
     '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),

@@ -142,6 +142,14 @@ export class GroupCommit implements RecordLog {
     return this.number
   }
 
+  /** Writes a row that is no entity's and that no index follows, or deletes it. Gives the number of the commit that carries it. */
+  write(key: Buffer, row: Buffer | undefined): number {
+    if (row) this.filling.batch.put(key, row)
+    else this.filling.batch.del(key)
+    this.schedule()
+    return this.number
+  }
+
   afterCommit(commit: number, onDurable: Waiter): void {
     if (this.failure || commit <= this.durable) onDurable(this.failure)
     else if (commit === this.number) this.filling.waiters.push(onDurable)

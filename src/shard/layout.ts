@@ -6,9 +6,11 @@
 //   X expires shard tenant path id type -> ''        what falls due when
 //   D tenant path type                -> count       which paths and types a tenant has, and how many of each
 //   A tenant path type name attrtype  -> count       which attributes, and of which types, the entities of a type have
+//   S home tenant id                  -> row: a subscription and the revision it has
 //   M name                            -> value       the node's own notes
 //
-// Only primary rows begin with their shard: they are what moves between nodes, the rest is found again from them. Texts end in a
+// Only primary rows begin with their shard: they are what moves between nodes, the rest is found again from them. Subscriptions begin with
+// the home shard of their tenant: every store has a row of each, and that of the shard's owner is the one that counts. Texts end in a
 // zero byte, and the bytes 0 and 1 inside a text are escaped, so keys sort as their parts do and no tenant, path or id can reach into
 // another's range. Numbers are big-endian; times are doubles shifted to be positive, whose bytes sort as they do.
 
@@ -26,6 +28,7 @@ export const prefix = {
   expiry: 0x58,
   directory: 0x44,
   attribute: 0x41,
+  subscription: 0x53,
   meta: 0x4d,
 } as const
 
@@ -287,6 +290,38 @@ export function parseExpiryKey(key: Buffer): ExpiryKey {
 /** Every key of every index, the directory included: what a rebuild from the primary rows must give. */
 export const allIndexes = (): readonly Range[] =>
   [prefix.type, prefix.id, prefix.expiry, prefix.directory, prefix.attribute].map(first => under(Buffer.from([first])))
+
+// Subscriptions
+
+export interface SubscriptionKey {
+  /** The home shard of the tenant. */
+  readonly home: number
+  readonly tenant: string
+  readonly id: string
+}
+
+export const subscriptionKey = ({ home, tenant, id }: SubscriptionKey): Buffer =>
+  writer.begin(prefix.subscription).u16(home).text(tenant).text(id).key()
+
+export function parseSubscriptionKey(key: Buffer): SubscriptionKey {
+  const reader = new KeyReader(key)
+  return { home: reader.u16(), tenant: reader.text(), id: reader.text() }
+}
+
+/** The subscriptions of all tenants whose home is a shard. */
+export const homeRange = (home: number): Range => under(writer.begin(prefix.subscription).u16(home).key())
+
+export const allSubscriptions = (): Range => under(Buffer.from([prefix.subscription]))
+
+const revisionBytes = 8
+
+/** The row of a subscription: its revision and its text (`encodeSubscription`); without a text it was removed, and others are yet to be told. */
+export const encodeSubscriptionRow = (revision: number, text: string): Buffer =>
+  Buffer.concat([encodeNumber(revision), Buffer.from(text)])
+
+export function decodeSubscriptionRow(row: Buffer): { readonly revision: number; readonly text: string } {
+  return { revision: decodeNumber(row), text: row.toString('utf8', revisionBytes) }
+}
 
 // Directory and notes
 

@@ -4,6 +4,7 @@
 // its shard, a read or list is answered for all shards of the node at once. When a commit has failed nothing is taken any more.
 
 import assert from 'node:assert/strict'
+import { subscriptionsMax } from '../domain/limits.js'
 import type { ShardMap } from '../domain/scope.js'
 import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply } from '../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
@@ -12,13 +13,17 @@ import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
 import { ExpiryMark } from './expiry.js'
 import { Heads } from './heads.js'
+import type { HomeLimits } from './home.js'
 import { decodeNumber, stampKey } from './layout.js'
 import { Lists, type QueryLimits } from './lists.js'
 import { Lookup } from './lookup.js'
+import { type OpenHome, openHome, type WorkerPart } from './open-home.js'
 import { Presence } from './presence.js'
 import type { ShardRecord } from './record.js'
 import type { Scanner } from './scans.js'
 import { Shard } from './shard.js'
+import type { Sharing } from './sharing.js'
+import { Subscriptions } from './subscriptions.js'
 import { Types } from './types.js'
 import { Views } from './views/views.js'
 
@@ -33,14 +38,14 @@ interface Held {
 /** All shards of a node are asked by any of them. */
 const onlyOwner: readonly number[] = [0]
 
-export interface ShardLimits {
-  /** Writes of one shard whose reply waits. Raising it trades memory and tail latency for fewer 503s. */
+export interface ShardLimits extends HomeLimits {
+  /** Writes of one shard whose reply waits, and as many changes of subscriptions. Raising it trades memory and tail latency for fewer 503s. */
   readonly mailboxLengthMax: number
   /** Entities kept in memory, about 2 KB each of usual size. Raising it saves reads of the store. */
   readonly liveActorsMax: number
 }
 
-export const shardLimitsDefault: ShardLimits = { mailboxLengthMax: 10_000, liveActorsMax: 50_000 }
+export const shardLimitsDefault: ShardLimits = { mailboxLengthMax: 10_000, liveActorsMax: 50_000, subscriptionsMax }
 
 /** What a node's shards are made of. */
 export interface ShardParts {
@@ -53,6 +58,8 @@ export interface ShardParts {
   readonly scanner: Scanner
   readonly limits: ShardLimits
   readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
+  /** Which of several owners this is; undefined: the only one. */
+  readonly part?: WorkerPart | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
   readonly onFailure: (failure: Error) => void
   /** Stands between turns and the log. */
@@ -72,12 +79,17 @@ export class LocalShards implements Shards {
   private readonly lookup: Lookup
   private readonly lists: Lists
   private readonly types: Types
+  private readonly openHome: () => Promise<OpenHome>
+  private opened: OpenHome | undefined
+  /** What is known of subscriptions, once they are loaded. */
+  readonly subscriptions: Subscriptions
   /** For whoever lets it learn what the store holds. */
   readonly presence = new Presence()
   /** For whoever removes what falls due. */
   readonly expiryMark = new ExpiryMark()
 
-  constructor({ store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through }: ShardParts) {
+  constructor(parts: ShardParts) {
+    const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through, part } = parts
     const directory = new Directory(store)
     const attributes = new Directory(store, attributeCounts)
     const commit = new GroupCommit(store, clock, directory, attributes, () => stamps.last, onFailure, through)
@@ -89,6 +101,9 @@ export class LocalShards implements Shards {
     commit.tell(this.expiryMark)
     const lookup = new Lookup(store, actors, commit, directory, shardMap)
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
+    const subscriptions = new Subscriptions(store, commit, shardMap)
+    this.openHome = () => openHome({ subscriptions, commit, shardMap, clock, stamps, limits, part })
+    this.subscriptions = subscriptions
     this.shardMap = shardMap
     this.commit = commit
     this.lookup = lookup
@@ -98,6 +113,16 @@ export class LocalShards implements Shards {
       { length: shardMap.placement.shards },
       (_, index) => new Shard(index, actors, commit, stamps, limits.mailboxLengthMax),
     )
+  }
+
+  /** Reads the subscriptions that the store has: to be awaited before anything is asked about them, and before any write. */
+  async load(): Promise<void> {
+    this.opened = await this.openHome()
+  }
+
+  /** Brings changes of subscriptions to other owners; undefined while there are none, or nothing is loaded. */
+  get sharing(): Sharing | undefined {
+    return this.opened?.sharing
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
@@ -118,6 +143,15 @@ export class LocalShards implements Shards {
         return this.lookup.paths(onReply)
       case 'announce':
         return onReply({ kind: 'done' })
+      case 'createSubscription':
+      case 'changeSubscription':
+      case 'removeSubscription':
+      case 'findSubscription':
+      case 'listSubscriptions':
+      case 'progress':
+      case 'learn':
+        assert(this.opened, 'subscriptions are asked for before they are loaded')
+        return this.opened.home.onAsk(request, onReply)
       default:
         return this.shards[shard]!.onAsk(request, onReply)
     }

@@ -5,6 +5,9 @@
 // counts as they then are, and the key of the last of them: whenever the process dies, the store says itself how far it got, and
 // cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
 //
+// Subscriptions follow the entities: every store gets all of them, each from the store of its home, whose word counts. They are few
+// against the entities, so nobody is told how many they are.
+//
 // The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
 // what was begun (src/repartition.ts).
 //
@@ -21,6 +24,7 @@ import {
   copiedKey,
   decodeNumber,
   encodeNumber,
+  homeRange,
   parseEntityKey,
   prefix,
   shardRange,
@@ -31,7 +35,7 @@ import { indexRow } from './rebuild.js'
 
 /**
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
- * `known`: one by one, as `notes` says. Rows that belong to no shard would have to go to every store.
+ * `everywhere`: to every store. `known`: one by one, as `notes` says.
  */
 const destinations = {
   entity: 'shard',
@@ -40,8 +44,9 @@ const destinations = {
   expiry: 'anew',
   directory: 'anew',
   attribute: 'anew',
+  subscription: 'everywhere',
   meta: 'known',
-} as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'known'>
+} as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'everywhere' | 'known'>
 
 /** The node's notes that are looked after: of the stamps the largest goes on. */
 const notes: readonly Buffer[] = [stampKey()]
@@ -58,6 +63,8 @@ export interface Transfer {
   readonly target: Store
   /** The shards that the target is to hold, in ascending order. */
   readonly shards: readonly number[]
+  /** How many there are in all. */
+  readonly shardCount: number
   readonly sourceOf: (shard: number) => StoreReader
   /** The largest of the stamps that the sources gave. */
   readonly stamp: number
@@ -69,13 +76,17 @@ export interface Transfer {
 }
 
 /** Fills the target, from where an earlier try was when it ended. Rejects when a commit fails or the signal comes. */
-export async function transfer({ target, shards, sourceOf, stamp, limits, onBatch, signal }: Transfer): Promise<void> {
+export async function transfer(given: Transfer): Promise<void> {
+  const { target, shards, shardCount, sourceOf, stamp, limits, onBatch, signal } = given
   signal?.throwIfAborted()
   if (target.get(stampKey())) return
   const filling = new Filling(target)
   const copied = target.get(copiedKey())
-  for (const shard of shards) {
-    const range = rest(shardRange(shard), copied)
+  const entities = shards.map(shard => ({ shard, all: shardRange(shard) }))
+  const subscriptions = Array.from({ length: shardCount }, (_, shard) => ({ shard, all: homeRange(shard) }))
+  // In the order of keys: how far it got is told by one of them.
+  for (const { shard, all } of [...entities, ...subscriptions]) {
+    const range = rest(all, copied)
     if (!range) continue
     for await (const rows of chunks(sourceOf(shard), range, limits.batchRowsMax))
       for (const row of rows) {
@@ -112,7 +123,7 @@ class Filling {
 
   add(row: Row): void {
     this.batch.put(row.key, row.value)
-    this.entitiesAdded += indexRow(row, this.batch, this.entities, this.attributes)
+    if (row.key[0] === prefix.entity) this.entitiesAdded += indexRow(row, this.batch, this.entities, this.attributes)
     this.rows++
     this.bytes += row.key.length + row.value.length
   }
@@ -186,6 +197,7 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
         break
       }
       case 'anew':
+      case 'everywhere':
         from = under(key.subarray(0, 1)).lt
         break
       case 'known':

@@ -9,8 +9,9 @@ import { AttributeOperations } from '../../src/broker/attributes.js'
 import { BatchOperations } from '../../src/broker/batch.js'
 import { Entities } from '../../src/broker/entities.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
+import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
 import { TypeOperations } from '../../src/broker/types.js'
-import { systemChance, systemClock } from '../../src/clock.js'
+import { HybridClock, systemChance, systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { AttributeHandlers } from '../../src/http/attributes.js'
 import { BatchHandlers } from '../../src/http/batch.js'
@@ -19,6 +20,7 @@ import { openFront } from '../../src/http/open-front.js'
 import { routesOf } from '../../src/http/routes.js'
 import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
+import { SubscriptionHandlers } from '../../src/http/subscriptions.js'
 import { TypeHandlers } from '../../src/http/types.js'
 import type { Batch, Cursor, Range, Store } from '../../src/ports.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
@@ -98,6 +100,10 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     new AttributeHandlers(entities, new AttributeOperations(client)),
     new BatchHandlers(entities, new BatchOperations(client, systemClock)),
     new TypeHandlers(new TypeOperations(client)),
+    new SubscriptionHandlers(
+      new SubscriptionOperations(client, new HybridClock(systemClock), systemChance),
+      systemClock,
+    ),
     new ServiceHandlers(facts, systemClock, () => true),
   )
   const bodyBytesMax = 1_048_576

@@ -9,21 +9,26 @@ import {
   allIndexes,
   decodeNumber,
   decodeRow,
+  decodeSubscriptionRow,
   directoryKey,
   directoryRange,
   encodeNumber,
   encodeRow,
+  encodeSubscriptionRow,
   entityKey,
   expiryKey,
   expiryRange,
+  homeRange,
   idKey,
   idRange,
   parseDirectoryKey,
   parseEntityKey,
   parseExpiryKey,
   parseIdKey,
+  parseSubscriptionKey,
   parseTypeKey,
   stampKey,
+  subscriptionKey,
   typeKey,
   typeRange,
   under,
@@ -109,6 +114,15 @@ const kinds: readonly Kind<Part[]>[] = [
       return [path, type]
     },
   }),
+  kindOf({
+    name: 'subscription',
+    parts: fc.tuple(shards, texts, texts),
+    key: (home, tenant, id) => subscriptionKey({ home, tenant, id }),
+    parse: key => {
+      const { home, tenant, id } = parseSubscriptionKey(key)
+      return [home, tenant, id]
+    },
+  }),
 ]
 
 for (const { name, parts, key, parse } of kinds) {
@@ -178,6 +192,23 @@ t.test('the directory range of a tenant holds its keys and no others', async () 
       assert.equal(inRange(directoryRange(wanted), directoryKey(stored, path, type)), wanted === stored)
     }),
     { numRuns: 500 },
+  )
+})
+
+t.test('the range of a home holds its subscriptions and no others', async () => {
+  fc.assert(
+    fc.property(shards, shards, fc.boolean(), two, (wanted, other, same, [tenant, id]) => {
+      const home = same ? wanted : other
+      assert.equal(inRange(homeRange(wanted), subscriptionKey({ home, tenant, id })), home === wanted)
+    }),
+  )
+})
+
+t.test('the row of a subscription gives back its revision and its text, the empty one too', async () => {
+  fc.assert(
+    fc.property(fc.maxSafeNat(), texts, (revision, text) => {
+      assert.deepEqual(decodeSubscriptionRow(encodeSubscriptionRow(revision, text)), { revision, text })
+    }),
   )
 })
 

@@ -7,6 +7,7 @@ import type { ShardReply, WriteRequest } from '../../src/messages.js'
 import { entityKey } from '../../src/shard/layout.js'
 import { type KeySource, Presence, readKeys } from '../../src/shard/presence.js'
 import { StepwiseScanner } from '../../src/shard/scans.js'
+import { shardLimitsDefault } from '../../src/shard/shards.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { entityOf, fill } from '../support/entities.js'
 import { localShards } from '../support/local-shards.js'
@@ -95,7 +96,7 @@ t.test('entities are found, created and created again as without it', async t =>
   await fill(store, shardMap, 't', placed(0, 50))
   const shards = localShards(store, shardMap, systemClock, {
     stamps: new HybridClock(systemClock, 1000),
-    limits: { mailboxLengthMax: 100, liveActorsMax: 2 },
+    limits: { ...shardLimitsDefault, liveActorsMax: 2 },
   })
   await shards.presence.learn(store, sourceOf(store), noPause)
   const ask = (request: WriteRequest): Promise<ShardReply> =>

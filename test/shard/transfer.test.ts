@@ -4,7 +4,18 @@ import t, { type Test } from 'tap'
 import { ShardMap } from '../../src/domain/scope.js'
 import { encodeImage } from '../../src/image.js'
 import type { Row, Store } from '../../src/ports.js'
-import { allEntities, copiedKey, encodeNumber, entityKey, parseEntityKey, stampKey } from '../../src/shard/layout.js'
+import {
+  allEntities,
+  allSubscriptions,
+  copiedKey,
+  encodeNumber,
+  encodeSubscriptionRow,
+  entityKey,
+  parseEntityKey,
+  parseSubscriptionKey,
+  stampKey,
+  subscriptionKey,
+} from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { lastStamp } from '../../src/shard/shards.js'
 import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
@@ -33,7 +44,16 @@ async function sourceOf(entities: number): Promise<Store> {
 
 function into(target: Store, source: Store, rest: Partial<Transfer> = {}): Promise<void> {
   const limits = { batchRowsMax: 10, batchBytesMax: 1_000_000 }
-  return transfer({ target, shards: all, sourceOf: () => source, stamp, limits, onBatch: () => {}, ...rest })
+  return transfer({
+    target,
+    shards: all,
+    shardCount: all.length,
+    sourceOf: () => source,
+    stamp,
+    limits,
+    onBatch: () => {},
+    ...rest,
+  })
 }
 
 /** A transfer of entities that is stopped after some batches of ten. */
@@ -113,6 +133,54 @@ t.test('a commit that fails ends the transfer with its reason', async t => {
   const target = new MemoryStore()
   target.breakDown(new Error('disk full'))
   await t.rejects(into(target, await sourceOf(10)), { message: /disk full/ })
+})
+
+// Subscriptions
+
+const tenants = ['', 'a', 'b', 'c', 'd', 'e', 'f', 'g']
+const keyOf = (of: string, n: number): Buffer =>
+  subscriptionKey({ home: shardMap.homeOf(of), tenant: of, id: String(n).padStart(24, '0') })
+
+/** Entities, and ten subscriptions of each tenant, which say who has told of them. */
+async function withSubscriptions(entities: number, said: string): Promise<Store> {
+  const store = await sourceOf(entities)
+  await commit(store, batch => {
+    for (const of of tenants)
+      for (let n = 0; n < 10; n++) batch.put(keyOf(of, n), encodeSubscriptionRow(n, `${of}${n}, says ${said}`))
+  })
+  return store
+}
+
+t.test('every store gets all subscriptions, each as the store of its home has it', async t => {
+  const sources = [await withSubscriptions(30, 'one'), await withSubscriptions(30, 'the other')]
+  for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
+    const target = new MemoryStore()
+    await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
+    const rows = await rowsOf(target, allSubscriptions())
+    t.equal(rows.length, 80)
+    for (const { key, value } of rows) {
+      const { home } = parseSubscriptionKey(key)
+      if (!value.equals(sources[home % 2]!.get(key)!)) t.fail(`a row of shard ${home} is of the wrong store`)
+    }
+    t.strictSame(await compareIndexes(target), [], 'and they are in the way of nothing else')
+    t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
+  }
+})
+
+t.test('a transfer that was stopped among the subscriptions goes on there', async t => {
+  const source = await withSubscriptions(20, 'one')
+  for (const batches of [1, 2, 3, 6, 9]) {
+    const target = await begun(t, source, batches)
+    let entities = 0
+    await into(target, source, {
+      onBatch: count => {
+        entities += count
+      },
+    })
+    t.equal(entities, Math.max(0, 20 - 10 * batches))
+    t.strictSame(await rowsOf(target, allSubscriptions()), await rowsOf(source, allSubscriptions()))
+    t.strictSame(await primary(target), await primary(source))
+  }
 })
 
 // What would be lost

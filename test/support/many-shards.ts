@@ -6,6 +6,8 @@
 //   unreachable   nothing reaches it
 //   lost          it is asked and does as it is told, but its answers do not come back
 //   slow          what it is asked waits until it may go on (`hold`)
+//
+// Who asks about subscriptions lets them be opened first (`open`).
 
 import type { ShardMap } from '../../src/domain/scope.js'
 import {
@@ -24,8 +26,17 @@ import { localShards } from './local-shards.js'
 
 type Condition = 'well' | 'unreachable' | 'lost' | 'slow'
 
-interface Owner {
+/** One process of an owner. */
+interface Life {
   readonly shards: LocalShards
+  /** What was asked of it and has no answer: each ends with it. */
+  readonly asked: Set<() => void>
+  isOver: boolean
+}
+
+interface Owner {
+  readonly store: MemoryStore
+  life: Life
   condition: Condition
   /** What waits for a slow owner. */
   waiting: (() => void)[]
@@ -33,13 +44,62 @@ interface Owner {
 
 export class ManyShards implements Shards {
   private readonly all: readonly Owner[]
+  private readonly made: (owner: number, store: MemoryStore) => LocalShards
 
   constructor(count: number, shardMap: ShardMap, clock: Clock, parts: Partial<ShardParts> = {}) {
-    this.all = Array.from({ length: count }, () => ({
-      shards: localShards(new MemoryStore(), shardMap, clock, parts),
-      condition: 'well',
-      waiting: [],
-    }))
+    this.made = (worker, store) => localShards(store, shardMap, clock, { part: { worker, workers: count }, ...parts })
+    this.all = Array.from({ length: count }, (_, owner) => {
+      const store = new MemoryStore()
+      return { store, life: this.born(owner, store), condition: 'well', waiting: [] }
+    })
+  }
+
+  /** Loads what the owners know of subscriptions, and lets them tell each other; ends when they have. */
+  async open(): Promise<void> {
+    for (const { life } of this.all) await life.shards.load()
+    await Promise.all(this.all.map((_, owner) => this.begin(owner)))
+  }
+
+  /** Ends an owner as a kill does, and begins another one with what its store has, or with what `lose` leaves of that. */
+  async restart(owner: number, lose: (store: MemoryStore) => Promise<void> = async () => {}): Promise<void> {
+    const one = this.all[owner]!
+    const { life } = one
+    this.set(owner, 'unreachable')
+    one.waiting = []
+    life.isOver = true
+    life.shards.sharing?.end()
+    for (const end of life.asked) end()
+    await life.shards.drain()
+    await lose(one.store)
+    one.life = this.born(owner, one.store)
+    await one.life.shards.load()
+    this.set(owner, 'well')
+    await this.begin(owner)
+  }
+
+  private born(owner: number, store: MemoryStore): Life {
+    return { shards: this.made(owner, store), asked: new Set(), isOver: false }
+  }
+
+  private begin(owner: number): Promise<void> | undefined {
+    const { life } = this.all[owner]!
+    const isWhole = () => this.all.every(({ condition }, other) => other === owner || condition !== 'unreachable')
+    const asShards: Shards = {
+      ask: (shard, request, onReply) => this.ask(shard, request, reply => life.isOver || onReply(reply)),
+      owners: () => this.owners(),
+      pathsOf: () => undefined,
+      ownerOf: shard => this.ownerOf(shard),
+    }
+    return life.shards.sharing?.begin(asShards, isWhole)
+  }
+
+  storeOf(owner: number): MemoryStore {
+    return this.all[owner]!.store
+  }
+
+  /** What an owner knows by itself. */
+  one(owner: number): LocalShards {
+    return this.all[owner]!.life.shards
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
@@ -48,15 +108,24 @@ export class ManyShards implements Shards {
     const bytes = number === 0 ? undefined : encodeRequest(request)
     const asked = bytes ? decodeRequest(bytes) : request
     const tell = bytes ? (reply: ShardReply) => onReply(decodeReply(encodeReply(reply))) : onReply
+    const lost: ShardReply = { kind: 'lost', reason: `owner ${number} is silent` }
+    const { asked: open } = owner.life
+    const end = (): void => once(lost)
+    const once = (reply: ShardReply): void => {
+      if (open.delete(end)) tell(reply)
+    }
     switch (owner.condition) {
-      case 'well':
-        return owner.shards.ask(shard, asked, tell)
       case 'unreachable':
         return onReply({ kind: 'unreachable', reason: `owner ${number} is away` })
+      case 'well':
+        open.add(end)
+        return owner.life.shards.ask(shard, asked, once)
       case 'lost':
-        return owner.shards.ask(shard, asked, () => onReply({ kind: 'lost', reason: `owner ${number} is silent` }))
+        open.add(end)
+        return owner.life.shards.ask(shard, asked, end)
       case 'slow':
-        owner.waiting.push(() => owner.shards.ask(shard, asked, tell))
+        open.add(end)
+        owner.waiting.push(() => owner.life.shards.ask(shard, asked, once))
     }
   }
 
@@ -72,9 +141,15 @@ export class ManyShards implements Shards {
     return shard % this.all.length
   }
 
-  /** How an owner fares from now on. */
+  /** How an owner fares from now on. When it is well again, the others notice. */
   set(owner: number, condition: Condition): void {
     this.all[owner]!.condition = condition
+    if (condition === 'well') for (const { life } of this.all) life.shards.sharing?.resume()
+  }
+
+  /** Makes an owner well, and nobody notices. */
+  recover(owner: number): void {
+    this.all[owner]!.condition = 'well'
   }
 
   /** Makes slow owners well; what waits for them goes on when the function given back says so. */

@@ -1,0 +1,60 @@
+// Operations on subscriptions (subscriptions.md §2): one method each, in the words of NGSI.
+//
+// A subscription belongs to its tenant; its service path says what it watches, and finds it in lists. What became of its notifications is known
+// to every owner in part: whoever is shown a subscription is shown all of it.
+
+import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+import { type Subscription, subscriptionIdOf } from '../domain/subscription.js'
+import type { ChangeSubscriptionRequest, KnownSubscription, ListSubscriptionsRequest } from '../messages.js'
+import type { Chance, Stamps } from '../ports.js'
+import type { OnResult } from './replies.js'
+import type { KnownPage, ShardClient } from './shard-client.js'
+
+export class SubscriptionOperations {
+  private readonly shards: ShardClient
+  private readonly stamps: Pick<Stamps, 'next'>
+  private readonly chance: Chance
+
+  /** `stamps` and `chance` make ids, in the order of creation. */
+  constructor(shards: ShardClient, stamps: Pick<Stamps, 'next'>, chance: Chance) {
+    this.shards = shards
+    this.stamps = stamps
+    this.chance = chance
+  }
+
+  /** `POST /v2/subscriptions`: gives the id. */
+  create(wanted: Omit<Subscription, 'id'>, onResult: OnResult<string>): void {
+    const id = subscriptionIdOf(this.stamps.next(), this.chance.uuid().slice(-12))
+    const subscription = { ...wanted, id }
+    this.shards.changeSubscription(wanted.tenant, { kind: 'createSubscription', subscription }, result =>
+      onResult(result.ok ? accepted(id) : result),
+    )
+  }
+
+  /** `GET /v2/subscriptions`: a page in order of creation. */
+  list(request: Omit<ListSubscriptionsRequest, 'kind'>, onResult: OnResult<KnownPage>): void {
+    this.shards.readSubscriptions({ ...request, kind: 'listSubscriptions' }, onResult)
+  }
+
+  /** `GET /v2/subscriptions/{id}`. */
+  retrieve(tenant: string, id: string, onResult: OnResult<KnownSubscription>): void {
+    this.shards.readSubscriptions({ kind: 'findSubscription', tenant, id }, result => {
+      if (!result.ok) return onResult(result)
+      onResult(onlyOne(result.value))
+    })
+  }
+
+  /** `PATCH /v2/subscriptions/{id}`. */
+  change(request: Omit<ChangeSubscriptionRequest, 'kind'>, onResult: OnResult<undefined>): void {
+    this.shards.changeSubscription(request.tenant, { ...request, kind: 'changeSubscription' }, onResult)
+  }
+
+  /** `DELETE /v2/subscriptions/{id}`. */
+  remove(tenant: string, id: string, onResult: OnResult<undefined>): void {
+    this.shards.changeSubscription(tenant, { kind: 'removeSubscription', tenant, id }, onResult)
+  }
+}
+
+function onlyOne({ subscriptions: [only] }: KnownPage): Result<KnownSubscription> {
+  return only ? accepted(only) : refused(refusals.subscriptionNotFound)
+}

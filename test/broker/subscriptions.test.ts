@@ -1,0 +1,124 @@
+// Operations on subscriptions over three owners: who is asked for what, and what their answers come to.
+
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import t from 'tap'
+import { ShardClient } from '../../src/broker/shard-client.js'
+import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
+import { HybridClock } from '../../src/clock.js'
+import type { Result } from '../../src/domain/refusal.js'
+import { ShardMap } from '../../src/domain/scope.js'
+import { noProgress, type SubscriptionProgress } from '../../src/domain/subscription.js'
+import { FakeClock } from '../support/fake-clock.js'
+import { ManyShards } from '../support/many-shards.js'
+import { subscription } from '../support/subscriptions.js'
+
+const shardMap = new ShardMap({ shards: 16, spread: 4 })
+const tenant = 'b'
+const home = shardMap.homeOf(tenant) % 3
+const [other, third] = [0, 1, 2].filter(owner => owner !== home) as [number, number]
+const wanted = {
+  ...subscription('{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'),
+  tenant,
+}
+
+async function setting() {
+  const clock = new FakeClock()
+  const shards = new ManyShards(3, shardMap, clock)
+  const settled = async <T>(promise: Promise<T>): Promise<T> => {
+    let isSettled = false
+    promise.finally(() => {
+      isSettled = true
+    })
+    while (!isSettled) {
+      clock.tick()
+      await turnOfTheLoop()
+    }
+    return promise
+  }
+  await settled(shards.open())
+  let drawn = 0
+  const chance = { uuid: () => `00000000-0000-4000-8000-${String(drawn++).padStart(12, '0')}` }
+  const operations = new SubscriptionOperations(new ShardClient(shards, shardMap), new HybridClock(clock), chance)
+  const told = <T>(ask: (onResult: (result: Result<T>) => void) => void): Promise<Result<T>> =>
+    settled(new Promise<Result<T>>(resolve => ask(resolve)))
+  const created = async (): Promise<string> => {
+    const result = await told<string>(onResult => operations.create(wanted, onResult))
+    if (!result.ok) throw new Error(result.refusal.description)
+    return result.value
+  }
+  const note = (owner: number, id: string, progress: Partial<SubscriptionProgress>) =>
+    shards
+      .one(owner)
+      .subscriptions.of(tenant)
+      ?.note(id, { ...noProgress, ...progress })
+  const list = (more = {}) => ({ tenant, servicePath: undefined, offset: 0, limit: 20, ...more })
+  return { shards, operations, told, created, note, list }
+}
+
+t.test('what is created one after the other has ids in that order, though no time has passed', async t => {
+  const { created } = await setting()
+  const ids = [await created(), await created(), await created()]
+  t.strictSame([...ids].sort(), ids)
+})
+
+t.test('what became of notifications at all owners is shown as one, alone and in a list', async t => {
+  const { operations, told, created, note, list } = await setting()
+  const [first, second] = [await created(), await created()]
+  note(home, first, { timesSent: 1, lastNotificationMs: 10 })
+  note(other, first, { timesSent: 2, lastNotificationMs: 30, lastSuccessMs: 31, lastSuccessCode: 200 })
+  note(third, first, {
+    timesSent: 4,
+    lastNotificationMs: 20,
+    failsCounter: 1,
+    lastFailureMs: 40,
+    lastFailureReason: 'x',
+  })
+  note(third, second, { timesSent: 5 })
+  const all = { timesSent: 7, lastNotificationMs: 30, lastSuccessCode: 200, failsCounter: 1, lastFailureReason: 'x' }
+  t.match(await told(onResult => operations.retrieve(tenant, first, onResult)), { value: { progress: all } })
+  t.match(await told(onResult => operations.list(list(), onResult)), {
+    value: { subscriptions: [{ progress: all }, { progress: { timesSent: 5 } }], total: 2 },
+  })
+})
+
+t.test('an empty page is known without the other owners', async t => {
+  const { shards, operations, told, created, list } = await setting()
+  await created()
+  shards.set(other, 'unreachable')
+  t.match(await told(onResult => operations.list(list({ limit: 0 }), onResult)), {
+    ok: true,
+    value: { subscriptions: [], total: 1 },
+  })
+})
+
+t.test('what only the home knows of is not shown while another owner is away', async t => {
+  const { shards, operations, told, created } = await setting()
+  const id = await created()
+  shards.set(other, 'unreachable')
+  t.match(await told(onResult => operations.retrieve(tenant, id, onResult)), { refusal: { kind: 'Unavailable' } })
+})
+
+t.test('a change that cannot reach everybody is refused, and what is unknown is told as unknown', async t => {
+  const { shards, operations, told, created } = await setting()
+  const id = await created()
+  shards.set(other, 'unreachable')
+  t.match(await told(onResult => operations.remove(tenant, id, onResult)), {
+    refusal: { kind: 'Unavailable', description: /nothing was done/ },
+  })
+  shards.set(other, 'well')
+  await told(onResult => operations.retrieve(tenant, id, onResult))
+  shards.set(other, 'lost')
+  t.match(await told(onResult => operations.remove(tenant, id, onResult)), {
+    refusal: { kind: 'Unavailable', description: /whether the change was made is unknown/ },
+  })
+})
+
+t.test('what nobody has is not found', async t => {
+  const { operations, told } = await setting()
+  const missing = { ok: false, refusal: { kind: 'NotFound' } }
+  const id = '65f0c2a1b4d3e2f1a0c9b8d7'
+  const payload = { value: { status: 'inactive' }, duplicates: [], deep: false }
+  t.match(await told(onResult => operations.retrieve(tenant, id, onResult)), missing)
+  t.match(await told(onResult => operations.remove(tenant, id, onResult)), missing)
+  t.match(await told(onResult => operations.change({ tenant, id, servicePath: '/', payload }, onResult)), missing)
+})
