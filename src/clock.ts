@@ -58,7 +58,7 @@ export const systemClock: Clock = {
   },
 }
 
-export const systemChance: Chance = { uuid: () => randomUUID() }
+export const systemChance: Chance = { uuid: () => randomUUID(), fraction: () => Math.random() }
 
 /** How far a stamp from elsewhere may be ahead of this node's own clock: more than clocks of one installation differ. */
 const stampAheadMsMax = 10_000

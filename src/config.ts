@@ -46,6 +46,23 @@ export interface Config {
     /** Entities that one query may look into. */
     readonly scanRowsMax: number
   }
+  readonly notifications: {
+    readonly delivery: 'atLeastOnce' | 'bestEffort'
+    /** As given, and valid; notifier/limits.ts says what it means. */
+    readonly mode: string
+    /** undefined: off. */
+    readonly flowControl: { readonly gauge: number; readonly stepMs: number; readonly waitMsMax: number } | undefined
+    readonly httpTimeoutMs: number
+    readonly mqttTimeoutMs: number
+    /** 0: connections do not age. */
+    readonly mqttIdleMsMax: number
+    readonly messageBytesMax: number
+    /** Whether nothing is sent. */
+    readonly simulated: boolean
+    readonly disableCustomNotifications: boolean
+    readonly loggedBytesMax: number
+    readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
+  }
   readonly logLevel: LogLevel
 }
 
@@ -164,6 +181,31 @@ function configOf(values: Values): Config {
       scanDeadlineMs: values.scanDeadline,
       scanRowsMax: values.scanRows,
     }),
+    notifications: Object.freeze({
+      delivery: values.notifDelivery,
+      mode: values.notificationMode,
+      flowControl: flowControlOf(values.notifFlowControl),
+      httpTimeoutMs: timeoutMsOf(values.httpTimeout),
+      mqttTimeoutMs: timeoutMsOf(values.mqttTimeout),
+      mqttIdleMsMax: values.mqttMaxAge * msPerMinute,
+      messageBytesMax: values.outReqMsgMaxSize,
+      simulated: values.simulatedNotification,
+      disableCustomNotifications: values.disableCustomNotifications,
+      loggedBytesMax: values.logInfoPayloadMaxSize,
+      tls: Object.freeze({ insecure: values.insecureNotif, caFile: values.notifCaFile }),
+    }),
     logLevel: values.logLevel,
   })
+}
+
+const msPerMinute = 60_000
+
+/** What -1 stands for, and 0, which would leave no time at all (operations.md §1.3). */
+const timeoutMsByDefault = 5_000
+const timeoutMsOf = (givenMs: number): number => (givenMs > 0 ? givenMs : timeoutMsByDefault)
+
+function flowControlOf(given: string | undefined): Config['notifications']['flowControl'] {
+  if (given === undefined) return undefined
+  const [gauge = 0, stepMs = 0, waitMsMax = 0] = given.split(':').map(Number)
+  return Object.freeze({ gauge, stepMs, waitMsMax })
 }

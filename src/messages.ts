@@ -24,10 +24,27 @@ export interface Target {
   readonly type: string | undefined
 }
 
-/** Where a change comes from: kept with the entity, and later sent along with notifications. */
+/** Where a change comes from: kept with the entity, and sent along with notifications. */
 export interface Origin {
   /** The correlator up to its first `;` (operations.md §8.5). */
   readonly correlatorRoot: string
+  /** All of it; undefined: the root is all. */
+  readonly correlator?: string | undefined
+  /** `X-Auth-Token`; undefined: there is none. Never logged. */
+  readonly authToken?: string | undefined
+  /** Whether the request is a custom notification itself (subscriptions.md §6.8). */
+  readonly isCustomNotification?: boolean | undefined
+  /** Whether the reply waits until notifications have left the queue (`options=flowControl`, subscriptions.md §11.3). */
+  readonly isPaced?: boolean | undefined
+  /** Counts the notifications of the request, over all its entities (subscriptions.md §8.3); undefined: nobody is notified. */
+  readonly numbering?: Numbering | undefined
+}
+
+/** Numbers for the notifications of one request. Where several owners count, each has numbers that no other one has. */
+export interface Numbering {
+  /** The one that the next notification gets. Grows. */
+  next: number
+  readonly step: number
 }
 
 interface Write {
@@ -102,7 +119,7 @@ export type WriteRequest =
   | DeleteEntityRequest
   | ExpireRequest
 
-/** Several writes at once, each to a shard of its own of the asked shard's owner, who takes them in this order. At least one. */
+/** Several writes of one origin, each to a shard of its own of the asked shard's owner, who takes them in this order. At least one. */
 export interface BatchRequest {
   readonly kind: 'batch'
   readonly items: readonly WriteRequest[]
@@ -247,9 +264,39 @@ export interface SubscriptionChange {
   readonly text: string | undefined
 }
 
+/**
+ * May this notification be sent? Asked of the home about a subscription that is decided about there (`isGuarded`). To be asked again when no
+ * reply came: the same notification gets the same answer.
+ */
+export interface ClaimRequest {
+  readonly kind: 'claim'
+  readonly tenant: string
+  readonly id: string
+  readonly notification: string
+}
+
+/** What became of a notification of such a subscription, told to its home. */
+export interface NewsRequest {
+  readonly kind: 'news'
+  readonly tenant: string
+  readonly id: string
+  readonly news: ProgressNews
+}
+
+/** An answer of a receiver, or that there was none. */
+export type ProgressNews =
+  | { readonly kind: 'success'; readonly code?: number | undefined }
+  | { readonly kind: 'failure'; readonly reason: string }
+
 export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | RemoveSubscriptionRequest
 export type SubscriptionRead = FindSubscriptionRequest | ListSubscriptionsRequest
-export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | LearnRequest
+export type SubscriptionRequest =
+  | SubscriptionWrite
+  | SubscriptionRead
+  | ProgressRequest
+  | LearnRequest
+  | ClaimRequest
+  | NewsRequest
 
 export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest | ProgressRequest
 export type ShardRequest =
@@ -336,6 +383,8 @@ export type ShardReply =
     }
   /** One for each id that was asked for. */
   | { readonly kind: 'progress'; readonly parts: readonly SubscriptionProgress[] }
+  /** Whether the notification may be sent. */
+  | { readonly kind: 'claimed'; readonly isGranted: boolean }
   /** Everything of that home up to here is known, durably. */
   | { readonly kind: 'learned'; readonly upTo: number }
   /** The owner was not asked: nothing has happened there, and nothing will. */
@@ -406,7 +455,7 @@ function requestToWire(request: ShardRequest): unknown {
     case 'updateAttribute':
       return { ...request, attribute: toWire(request.attribute) }
     case 'batch':
-      return { ...request, items: request.items.map(requestToWire) }
+      return { ...request, origin: request.items[0]?.origin, items: request.items.map(itemToWire) }
     case 'list':
       return { ...request, selection: request.selection.source }
     case 'createSubscription':
@@ -415,6 +464,9 @@ function requestToWire(request: ShardRequest): unknown {
       return request
   }
 }
+
+/** All items of a batch have one origin, and count their notifications together. */
+const itemToWire = (item: WriteRequest): unknown => requestToWire({ ...item, origin: undefined as unknown as Origin })
 
 /** The request of bytes that `encodeRequest` wrote. */
 export const decodeRequest = (bytes: Buffer): ShardRequest => requestFromWire(JSON.parse(bytes.toString()))
@@ -426,6 +478,7 @@ interface WireRequest {
   readonly attributes: WireAttributes
   readonly attribute: WireAttribute
   readonly items: readonly WireRequest[]
+  readonly origin: Origin
   readonly selection: SelectionSource
   readonly subscription: string
 }
@@ -445,7 +498,7 @@ function fromJson(wire: WireRequest): object {
     case 'updateAttribute':
       return { attribute: fromWire(wire.attribute) }
     case 'batch':
-      return { items: wire.items.map(requestFromWire) }
+      return { items: wire.items.map(item => ({ ...requestFromWire(item), origin: wire.origin })), origin: undefined }
     case 'list': {
       const selection = compileSelection(wire.selection)
       assert(selection.ok, 'a selection that its sender has compiled')

@@ -22,6 +22,7 @@ import { ServiceHandlers } from './http/service.js'
 import { SubscriptionHandlers } from './http/subscriptions.js'
 import { TypeHandlers } from './http/types.js'
 import type { Shards } from './messages.js'
+import { Dispatcher } from './notifier/dispatcher.js'
 import type { Chance, Clock, Logger } from './ports.js'
 import { Expiry } from './shard/expiry.js'
 import type { ShardRecord } from './shard/record.js'
@@ -97,6 +98,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     onFailure(failure)
   }
   const { betweenRecords } = surroundings
+  const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const scanner = store.shared
     ? new ThreadScanner(readerEntry, store.shared, shardMap.placement)
     : new StepwiseScanner(store, shardMap, clock)
@@ -109,6 +111,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     scanner,
     limits: shardLimitsDefault,
     queries: config.queries,
+    notifications: { isKept: delivery === 'atLeastOnce', flowControl: config.notifications.flowControl },
     part,
     onFailure: onStoreFailure,
     through: betweenRecords,
@@ -122,6 +125,19 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     joined.onReach(() => sharing.resume())
     await sharing.begin(shards, () => joined.isWhole())
   }
+  const notificationOptions = {
+    vocabulary: 'Ctx',
+    userAgent: `ctxbroker/${version}`,
+    disableCustomNotifications,
+    filledLengthMax: sending.messageBytesMax,
+  } as const
+  const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger }, notificationOptions, {
+    ...sending,
+    delivery,
+  })
+  const recovered = local.notifications.begin(dispatcher, shards).catch((error: Error) => {
+    logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
+  })
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark)
   // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
   const moments = place && new HybridClock(stampClock)
@@ -144,6 +160,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     port = await front.listen()
   } catch (error) {
     sharing?.end()
+    local.notifications.end()
+    await dispatcher.stop(0)
+    await recovered
     await joined?.close()
     await store.close()
     throw error
@@ -164,6 +183,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     async close() {
       sharing?.end()
       await joined?.close()
+      local.notifications.end()
+      await dispatcher.stop(drainMs)
+      await recovered
       presence.stop()
       await learned
       await local.drain()

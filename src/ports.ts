@@ -1,6 +1,8 @@
 // The outside world as the broker needs it. Whoever implements a port lives at the edge (storage, telemetry, clock, cluster);
 // whoever uses it receives it as an argument. Nothing here knows a product.
 
+import type { Occasion } from './domain/occasion.js'
+
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
   /** Whole milliseconds since 1970, may jump with the machine's clock. */
@@ -46,6 +48,8 @@ export type AskOutcome =
 export interface Chance {
   /** A fresh lower-case UUID, 36 characters. */
   uuid(): string
+  /** A number from 0 up to but without 1. */
+  fraction(): number
 }
 
 /** One row of a store. Both buffers belong to the receiver. */
@@ -114,6 +118,54 @@ export interface Store extends StoreReader {
   commit(batch: Batch, onDone: (error?: Error) => void): void
   /** Waits for the commit in flight, syncs, and lets go of the files. */
   close(): Promise<void>
+}
+
+/** A notification that is owed to a receiver, with who owes it: it is sent until an outcome ends it. */
+export interface Due {
+  /** Says which one it is. */
+  readonly id: string
+  readonly tenant: string
+  readonly subscription: string
+  /** Tries that have failed. */
+  readonly attempts: number
+  /** Wall clock before which no further try is made; undefined: now. */
+  readonly dueMs: number | undefined
+  /** What it is about; may have to be read from the store. undefined: it is owed no more, and has ended. */
+  occasion(): Occasion | undefined
+  /** What became of a try. */
+  onOutcome(outcome: DeliveryOutcome): void
+}
+
+/** Who sends notifications. */
+export interface Despatch {
+  /** Takes a notification over, in the order of the calls. Those that find no room are asked for their `occasion` again. */
+  take(due: Due): void
+  /** First tries that wait in the queue which the tenant uses (subscriptions.md §11.3). */
+  queueLength(tenant: string): number
+}
+
+/** What became of one try. With a `code`, or `delivered`, it counts as a success for the subscription (subscriptions.md §8.6). */
+export type DeliveryOutcome =
+  /** Ended. `code` is that of the HTTP answer. */
+  | { readonly kind: 'delivered'; readonly code: number | undefined }
+  /** Ended, and nothing was sent (`-simulatedNotification`). */
+  | { readonly kind: 'simulated' }
+  /**
+   * To be tried again. `held`: the notifier has it and will do so. Otherwise it has no room: its owner offers it again, with `attempts`
+   * as `attempt`, when `nextAttemptMs` (wall clock) has come. Not `sent`: it was held back, because its receiver does not answer.
+   */
+  | (Failure & { readonly kind: 'failed'; readonly nextAttemptMs: number; readonly held: boolean })
+  /** Ended: it was the last try, or another one would change nothing. */
+  | (Failure & { readonly kind: 'dead' })
+  /** Ended: this cannot be sent, and is not a failure of the receiver. Nothing is counted (subscriptions.md §9.3, §10). */
+  | { readonly kind: 'dropped'; readonly why: string }
+
+export interface Failure {
+  readonly reason: string
+  readonly code: number | undefined
+  readonly sent: boolean
+  /** Failed tries, this one included. */
+  readonly attempts: number
 }
 
 /** `sync`: survives the loss of power if the disk honours a flush. `os`: survives the death of the process. */

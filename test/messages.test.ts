@@ -50,7 +50,14 @@ const attributes: fc.Arbitrary<WantedAttribute> = fc
 
 const several = fc.array(fc.tuple(names, attributes), { maxLength: 4 }).map(pairs => new Map(pairs))
 const target = fc.record({ tenant: texts, path: texts, id: texts, type: maybe(texts) })
-const origin = fc.record({ correlatorRoot: texts })
+const origin = fc.record({
+  correlatorRoot: texts,
+  correlator: maybe(texts),
+  authToken: maybe(texts),
+  isCustomNotification: maybe(fc.constant(true)),
+  isPaced: maybe(fc.constant(true)),
+  numbering: maybe(fc.record({ next: fc.nat(), step: fc.nat() })),
+})
 const options = fc.record({ overrideMetadata: fc.boolean(), forcedUpdate: fc.boolean() })
 const paths = fc.array(texts, { maxLength: 3 })
 
@@ -153,7 +160,19 @@ const requests = {
     isAll: fc.boolean(),
     isAnew: fc.boolean(),
   }),
-  batch: fc.record({ kind: kind('batch'), items: fc.array(fc.oneof(...Object.values(writes)), { maxLength: 4 }) }),
+  claim: fc.record({ kind: kind('claim'), tenant: texts, id: texts, notification: texts }),
+  news: fc.record({
+    kind: kind('news'),
+    tenant: texts,
+    id: texts,
+    news: fc.oneof(
+      fc.record({ kind: kind('success'), code: maybe(fc.nat()) }),
+      fc.record({ kind: kind('failure'), reason: texts }),
+    ),
+  }),
+  batch: fc
+    .tuple(origin, fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteRequest>>(writes)), { maxLength: 4 }))
+    .map(([only, items]) => ({ kind: 'batch', items: items.map(item => ({ ...item, origin: only })) })),
   paths: fc.record({ kind: kind('paths') }),
   announce: fc.record({ kind: kind('announce'), tenant: texts, path: texts }),
   fetch: fc.record({ kind: kind('fetch'), tenant: texts, places: fc.array(standing, { maxLength: 4 }) }),
@@ -225,6 +244,7 @@ const replies = {
     total: fc.nat(),
   }),
   progress: fc.record({ kind: kind('progress'), parts: fc.array(progress, { maxLength: 3 }) }),
+  claimed: fc.record({ kind: kind('claimed'), isGranted: fc.boolean() }),
   learned: fc.record({ kind: kind('learned'), upTo: fc.maxSafeNat() }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
   lost: fc.record({ kind: kind('lost'), reason: texts }),

@@ -14,6 +14,7 @@ import type {
   Found,
   KnownSubscription,
   ListRequest,
+  Origin,
   ShardReply,
   Shards,
   SubscriptionRead,
@@ -36,11 +37,15 @@ export interface KnownPage {
   readonly total: number
 }
 
+/** More notifications than one step of a batch can cause at an owner, times owners: the next step's numbers begin behind these. */
+const numbersPerStep = 1_000_000_000
+
 type OnReply = (index: number, reply: ShardReply) => void
 
 /** Writes for one owner, a shard of it, and where each stands among all. */
 interface Together {
   readonly shard: number
+  readonly origin: Origin
   readonly items: WriteRequest[]
   readonly indexes: number[]
 }
@@ -185,18 +190,30 @@ export class ShardClient {
   /** The requests of each owner, in their order. */
   private byOwner(requests: readonly WriteRequest[]): Iterable<Together> {
     const owners = new Map<number, Together>()
+    const origins = this.originsOf(requests)
     for (const [index, request] of requests.entries()) {
       const shard = this.shardOf(request)
       const owner = this.shards.ownerOf(shard)
       let together = owners.get(owner)
       if (!together) {
-        together = { shard, items: [], indexes: [] }
+        together = { shard, origin: origins(), items: [], indexes: [] }
         owners.set(owner, together)
       }
-      together.items.push(this.stamped(request))
+      together.items.push({ ...this.stamped(request), origin: together.origin })
       together.indexes.push(index)
     }
     return owners.values()
+  }
+
+  /** Gives the origin of some writes again and again, each time with numbers for notifications that no other one has (subscriptions.md §8.3). */
+  private originsOf([first]: readonly WriteRequest[]): () => Origin {
+    const { origin } = first as WriteRequest
+    const { numbering } = origin
+    if (!numbering) return () => origin
+    const step = this.shards.owners().length
+    let next = numbering.next
+    numbering.next += numbersPerStep
+    return () => ({ ...origin, numbering: { next: next++, step } })
   }
 
   /** One shard of each owner that may have what a read is about: an owner that is not concerned need not even be there. */

@@ -13,10 +13,10 @@ import type { KnownPage, ShardClient } from './shard-client.js'
 export class SubscriptionOperations {
   private readonly shards: ShardClient
   private readonly stamps: Pick<Stamps, 'next'>
-  private readonly chance: Chance
+  private readonly chance: Pick<Chance, 'uuid'>
 
   /** `stamps` and `chance` make ids, in the order of creation. */
-  constructor(shards: ShardClient, stamps: Pick<Stamps, 'next'>, chance: Chance) {
+  constructor(shards: ShardClient, stamps: Pick<Stamps, 'next'>, chance: Pick<Chance, 'uuid'>) {
     this.shards = shards
     this.stamps = stamps
     this.chance = chance

@@ -52,7 +52,7 @@ export class AttributeHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
-    this.attributes.update(target.value, name, attribute.value, options, originOf(reply), result => {
+    this.attributes.update(target.value, name, attribute.value, options, originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
     })
@@ -67,7 +67,7 @@ export class AttributeHandlers {
     const target = writeTarget(request, id)
     if (!target.ok) return reply.refuse(target.refusal)
     const forced = request.parameters.options.has('forcedUpdate')
-    this.attributes.updateValue(target.value, name, value.value, forced, originOf(reply), result => {
+    this.attributes.updateValue(target.value, name, value.value, forced, originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
     })
@@ -79,7 +79,7 @@ export class AttributeHandlers {
     const { id, name } = place.value
     const target = writeTarget(request, id)
     if (!target.ok) return reply.refuse(target.refusal)
-    this.attributes.remove(target.value, name, originOf(reply), result => {
+    this.attributes.remove(target.value, name, originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
     })

@@ -46,7 +46,7 @@ export class BatchHandlers {
     if (!batch.ok) return reply.refuse(batch.refusal)
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
-    this.batch.update(scope.value, batch.value, updateOptions(request), originOf(reply), result => {
+    this.batch.update(scope.value, batch.value, updateOptions(request), originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
     })
@@ -59,7 +59,7 @@ export class BatchHandlers {
     if (!items.ok) return reply.refuse(items.refusal)
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
-    this.batch.notify(scope.value, items.value, originOf(reply), result => {
+    this.batch.notify(scope.value, items.value, originOf(request, reply), result => {
       if (result.ok) reply.taken()
       else reply.refuse(result.refusal)
     })

@@ -17,7 +17,7 @@ export class Correlators {
   private head = ''
   private headOf = -1
 
-  constructor(chance: Chance) {
+  constructor(chance: Pick<Chance, 'uuid'>) {
     const uuid = chance.uuid()
     this.start = uuid.slice(0, -12)
     this.count = Number.parseInt(uuid.slice(-12), 16)

@@ -58,10 +58,17 @@ export class EntityHandlers {
     if (!scope.ok) return reply.refuse(scope.refusal)
     const upsert = options.has('upsert')
     const { id, type } = entity.value
-    this.entities.create(scope.value, entity.value, upsert, updateOptions(request), originOf(reply), result => {
-      if (result.ok) reply.created(`/v2/entities/${id}?type=${type}`, upsert)
-      else reply.refuse(result.refusal)
-    })
+    this.entities.create(
+      scope.value,
+      entity.value,
+      upsert,
+      updateOptions(request),
+      originOf(request, reply),
+      result => {
+        if (result.ok) reply.created(`/v2/entities/${id}?type=${type}`, upsert)
+        else reply.refuse(result.refusal)
+      },
+    )
   }
 
   list(request: Request, reply: Reply): void {
@@ -120,7 +127,7 @@ export class EntityHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
-    this.entities.changeAttributes(kind, target.value, attributes.value, options, originOf(reply), result => {
+    this.entities.changeAttributes(kind, target.value, attributes.value, options, originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
     })
@@ -131,7 +138,7 @@ export class EntityHandlers {
     if (!id.ok) return reply.refuse(id.refusal)
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
-    this.entities.remove(target.value, originOf(reply), result => {
+    this.entities.remove(target.value, originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
     })

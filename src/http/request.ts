@@ -66,8 +66,10 @@ export interface Request {
   readonly hasBody: boolean
   /** As sent; checked only after the payload (entities.md §1.1). */
   readonly tenantHeader: string
-  /** How a notification says its entities are rendered; '' where the path takes none. */
+  /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
   readonly notificationFormat: string
+  /** Of a write: `X-Auth-Token`; '' when absent. */
+  readonly authToken: string
   /** Empty when the header was absent. */
   readonly paths: readonly string[]
   readonly tenants: boolean
@@ -101,7 +103,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     contentType: contentType.value,
     hasBody,
     tenantHeader: vendor.tenant,
-    notificationFormat: components.value.at(-1) === 'notify' ? exchange.header('ngsiv2-attrsformat') : '',
+    notificationFormat: method === 'GET' ? '' : exchange.header('ngsiv2-attrsformat'),
+    authToken: method === 'GET' ? '' : exchange.header('x-auth-token'),
     paths: paths.value,
     tenants: settings.tenants,
   })
@@ -165,7 +168,14 @@ export function jsonPayload(request: Request, body: Uint8Array): Result<Payload>
 }
 
 /** What the owner of a shard is told of where a write comes from. */
-export function originOf(reply: Reply): Origin {
-  const semicolon = reply.correlator.indexOf(';')
-  return { correlatorRoot: semicolon < 0 ? reply.correlator : reply.correlator.slice(0, semicolon) }
+export function originOf(request: Request, { correlator }: Reply): Origin {
+  const semicolon = correlator.indexOf(';')
+  return {
+    correlatorRoot: semicolon < 0 ? correlator : correlator.slice(0, semicolon),
+    correlator: semicolon < 0 ? undefined : correlator,
+    authToken: request.authToken || undefined,
+    isCustomNotification: request.notificationFormat === 'custom' || undefined,
+    isPaced: request.parameters.options.has('flowControl') || undefined,
+    numbering: { next: 1, step: 1 },
+  }
 }

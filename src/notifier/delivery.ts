@@ -55,30 +55,6 @@ export interface Delivery {
   readonly context: LogContext
 }
 
-/** What became of one try. With a `code`, or `delivered`, it counts as a success for the subscription (subscriptions.md §8.6). */
-export type DeliveryOutcome =
-  /** Ended. `code` is that of the HTTP answer. */
-  | { readonly kind: 'delivered'; readonly code: number | undefined }
-  /** Ended, and nothing was sent (`-simulatedNotification`). */
-  | { readonly kind: 'simulated' }
-  /**
-   * To be tried again. `held`: the notifier has it and will do so. Otherwise it has no room: its owner offers it again, with `attempts`
-   * as `attempt`, when `nextAttemptMs` (wall clock) has come. Not `sent`: it was held back, because its receiver does not answer.
-   */
-  | (Failure & { readonly kind: 'failed'; readonly nextAttemptMs: number; readonly held: boolean })
-  /** Ended: it was the last try, or another one would change nothing. */
-  | (Failure & { readonly kind: 'dead' })
-  /** Ended: this cannot be sent, and is not a failure of the receiver. Nothing is counted (subscriptions.md §9.3, §10). */
-  | { readonly kind: 'dropped'; readonly why: string }
-
-export interface Failure {
-  readonly reason: string
-  readonly code: number | undefined
-  readonly sent: boolean
-  /** Failed tries, this one included. */
-  readonly attempts: number
-}
-
 /** How one try ended, as a sender tells it. */
 export type SendResult =
   /** The receiver has it; `code` is that of the HTTP answer, which may be any. */

@@ -13,10 +13,10 @@
 //
 // [hot] `offer` and `onEnd`, once each per notification: some 2 us together (see notifier.ts).
 
-import type { Clock } from '../ports.js'
+import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
 import { onAnswer, onFailure, onProbe, onVoidProbe, passage } from './breaker.js'
-import type { Delivery, DeliveryOutcome, SendResult } from './delivery.js'
+import type { Delivery, SendResult } from './delivery.js'
 import { Fifo } from './fifo.js'
 import type { Job, Lane, Pool } from './lane.js'
 import { LaneTable } from './lane-table.js'

@@ -10,9 +10,9 @@
 //
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
-import type { Clock, Logger } from '../ports.js'
+import type { Clock, DeliveryOutcome, Logger } from '../ports.js'
 import { type Address, addressOf } from './address.js'
-import { type Delivery, type DeliveryOutcome, type Message, messageBytes, type SendResult } from './delivery.js'
+import { type Delivery, type Message, messageBytes, type SendResult } from './delivery.js'
 import { HttpSender } from './http-sender.js'
 import type { Job, Lane } from './lane.js'
 import { Lanes } from './lanes.js'

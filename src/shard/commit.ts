@@ -29,6 +29,15 @@ export interface RecordLog {
 
 export type Waiter = (failure?: Error) => void
 
+/** Has rows to write on which no reply depends: they go along with a commit that comes anyway, or soon with one of their own. */
+export interface Rider {
+  /** Puts what there is into a batch that is about to be committed. */
+  board(batch: Pick<Batch, 'put' | 'del'>): void
+}
+
+/** How long riders wait for a commit that comes anyway. */
+const ridersWaitMs = 100
+
 /** Told of changes once they are durable, in order, before anybody who waits for them. */
 export interface Follower {
   /** Whether it is to be told of a change that has just been staged. */
@@ -92,6 +101,10 @@ export class GroupCommit implements RecordLog {
   private readonly onFailure: (failure: Error) => void
   private readonly through: (record: ShardRecord) => ShardRecord
   private readonly followers: Follower[] = []
+  private readonly riders: Rider[] = []
+  private ridersWait = false
+  /** They have waited long enough: they go with the next commit, whatever else there is to commit. */
+  private ridersOverdue = false
   /** Number of the batch being filled. The one in flight, if any, is the number before. */
   private number = 1
   private filling: Filling
@@ -132,6 +145,25 @@ export class GroupCommit implements RecordLog {
     this.followers.push(follower)
   }
 
+  /** Adds one whose rows go along with every commit. */
+  carry(rider: Rider): void {
+    this.riders.push(rider)
+  }
+
+  /** A rider has something to write. */
+  awaitRiders(): void {
+    if (this.ridersWait || this.failure) return
+    this.ridersWait = true
+    this.clock.after(ridersWaitMs, () => {
+      if (this.ridersWait) this.hasten()
+    })
+  }
+
+  private hasten(): void {
+    this.ridersOverdue = true
+    this.schedule()
+  }
+
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
     const logged = this.through(record)
     apply(logged, key, row, this.filling.batch, this.filling.ordered, this.directory, this.attributes)
@@ -163,7 +195,8 @@ export class GroupCommit implements RecordLog {
 
   /** Resolves when everything staged so far is durable, or is known not to be. */
   drain(): Promise<void> {
-    const last = this.filling.batch.length > 0 ? this.number : this.number - 1
+    if (this.ridersWait) this.hasten()
+    const last = this.filling.batch.length > 0 || this.ridersOverdue ? this.number : this.number - 1
     return new Promise(resolve => this.afterCommit(last, () => resolve()))
   }
 
@@ -179,7 +212,7 @@ export class GroupCommit implements RecordLog {
 
   private flush(): void {
     const { filling } = this
-    if (filling.batch.length === 0 || this.failure) return
+    if ((filling.batch.length === 0 && !this.ridersOverdue) || this.failure) return
     this.filling = this.flying
     this.flying = filling
     this.number++
@@ -187,6 +220,9 @@ export class GroupCommit implements RecordLog {
     filling.ordered.flush(filling.batch)
     this.directory.flush(filling.batch)
     this.attributes.flush(filling.batch)
+    for (const rider of this.riders) rider.board(filling.batch)
+    this.ridersWait = false
+    this.ridersOverdue = false
     filling.batch.put(this.stamp, encodeNumber(this.lastStamp()))
     this.store.commit(filling.batch, error => this.onCommitted(filling, error))
   }
@@ -201,7 +237,7 @@ export class GroupCommit implements RecordLog {
     flown.batch.clear()
     for (const { follower, record, after } of changes) follower.follow(record, after)
     for (const waiter of waiters) waiter()
-    if (this.filling.batch.length > 0) this.schedule()
+    if (this.filling.batch.length > 0 || this.ridersOverdue) this.schedule()
   }
 
   private fail(error: Error): void {

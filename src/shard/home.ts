@@ -11,6 +11,7 @@ import { accepted, type Refusal, type Result, refusals, refused } from '../domai
 import { noProgress, type Subscription } from '../domain/subscription.js'
 import { encodeSubscription } from '../domain/subscription-json.js'
 import { patchSubscription } from '../domain/subscription-parser.js'
+import { storedStatus } from '../domain/subscription-status.js'
 import type { ShardReply, SubscriptionRequest, SubscriptionWrite } from '../messages.js'
 import type { Stamps } from '../ports.js'
 import type { GroupCommit } from './commit.js'
@@ -19,6 +20,9 @@ import type { Sharing } from './sharing.js'
 import type { Subscriptions } from './subscriptions.js'
 
 type OnReply = (reply: ShardReply) => void
+
+/** What became of notifications is asked elsewhere (notifications.ts). */
+export type HomeRequest = Exclude<SubscriptionRequest, { kind: 'claim' | 'news' }>
 
 export interface HomeLimits {
   /** Subscriptions of all tenants together, as `subscriptionsMax` says. */
@@ -63,7 +67,7 @@ export class SubscriptionHome {
     this.company = company
   }
 
-  onAsk(request: SubscriptionRequest, onReply: OnReply): void {
+  onAsk(request: HomeRequest, onReply: OnReply): void {
     switch (request.kind) {
       case 'findSubscription': {
         const { tenant, id } = request
@@ -123,8 +127,15 @@ export class SubscriptionHome {
     const existing = this.subscriptions.of(tenant)?.get(id)
     if (!existing) return refused(refusals.subscriptionNotFound)
     if (request.kind === 'removeSubscription') return accepted({ tenant, id, subscription: undefined, text: '' })
-    const patched = patchSubscription(existing, request.payload, request.servicePath)
+    const patched = patchSubscription(this.settled(existing), request.payload, request.servicePath)
     return patched.ok ? wanted(patched.value) : patched
+  }
+
+  /** One that has been switched off is so in writing, once it changes: from then on it may be that nobody asks here any more (claims.ts). */
+  private settled(subscription: Subscription): Subscription {
+    const { tenant, id, status, statusRevision } = subscription
+    const stored = storedStatus(subscription, this.subscriptions.of(tenant)!.progressOf(id))
+    return stored === status ? subscription : { ...subscription, status: stored, statusRevision: statusRevision + 1 }
   }
 
   /** Gives the revision of the change. */

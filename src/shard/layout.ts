@@ -7,6 +7,8 @@
 //   D tenant path type                -> count       which paths and types a tenant has, and how many of each
 //   A tenant path type name attrtype  -> count       which attributes, and of which types, the entities of a type have
 //   S home tenant id                  -> row: a subscription and the revision it has
+//   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner knows
+//   O shard stamp                     -> row: the notifications that a change owes
 //   M name                            -> value       the node's own notes
 //
 // Only primary rows begin with their shard: they are what moves between nodes, the rest is found again from them. Subscriptions begin with
@@ -29,6 +31,8 @@ export const prefix = {
   directory: 0x44,
   attribute: 0x41,
   subscription: 0x53,
+  progress: 0x50,
+  outbox: 0x4f,
   meta: 0x4d,
 } as const
 
@@ -322,6 +326,35 @@ export const encodeSubscriptionRow = (revision: number, text: string): Buffer =>
 export function decodeSubscriptionRow(row: Buffer): { readonly revision: number; readonly text: string } {
   return { revision: decodeNumber(row), text: row.toString('utf8', revisionBytes) }
 }
+
+export const progressKey = ({ home, tenant, id }: SubscriptionKey): Buffer =>
+  writer.begin(prefix.progress).u16(home).text(tenant).text(id).key()
+
+/** The progress of all subscriptions whose home is a shard. */
+export const progressRange = (home: number): Range => under(writer.begin(prefix.progress).u16(home).key())
+
+export const allProgress = (): Range => under(Buffer.from([prefix.progress]))
+
+// Outbox
+
+export interface OutboxKey {
+  readonly shard: number
+  /** Of the turn: no other one of the shard has it. */
+  readonly stamp: number
+}
+
+export const outboxKey = ({ shard, stamp }: OutboxKey): Buffer =>
+  writer.begin(prefix.outbox).u16(shard).positive(stamp).key()
+
+export function parseOutboxKey(key: Buffer): OutboxKey {
+  const reader = new KeyReader(key)
+  return { shard: reader.u16(), stamp: reader.positive() }
+}
+
+/** What one shard owes. */
+export const outboxRange = (shard: number): Range => under(writer.begin(prefix.outbox).u16(shard).key())
+
+export const allOutbox = (): Range => under(Buffer.from([prefix.outbox]))
 
 // Directory and notes
 

@@ -31,6 +31,7 @@ import { mayCreate, type WriteReply, type WriteRequest } from '../messages.js'
 import type { Stamps } from '../ports.js'
 import { type Actor, type Actors, rowOf, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
+import type { Notifications } from './notifications.js'
 import type { AttributeDifference } from './record.js'
 
 /** What came of a turn. */
@@ -47,15 +48,24 @@ export class Shard {
   private readonly actors: Actors
   private readonly log: RecordLog
   private readonly stamps: Stamps
+  private readonly notifications: Notifications
   private readonly mailboxLengthMax: number
   /** Requests whose reply has not left yet. */
   private waiting = 0
 
-  constructor(index: number, actors: Actors, log: RecordLog, stamps: Stamps, mailboxLengthMax: number) {
+  constructor(
+    index: number,
+    actors: Actors,
+    log: RecordLog,
+    stamps: Stamps,
+    notifications: Notifications,
+    mailboxLengthMax: number,
+  ) {
     this.index = index
     this.actors = actors
     this.log = log
     this.stamps = stamps
+    this.notifications = notifications
     this.mailboxLengthMax = mailboxLengthMax
   }
 
@@ -91,7 +101,11 @@ export class Shard {
     if (variant && 'kind' in variant) return { actor, reply: { kind: 'refused', refusal: variant } }
     const stamp = this.stamps.next(request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
-    const refusal = outcome.change ? this.stage(actor, variant, outcome, request) : undefined
+    const { change } = outcome
+    const imageBefore = variant?.image
+    const refusal = change ? this.stage(actor, variant, change, request) : undefined
+    if (change && !refusal && this.notifications.concerns(tenant) && request.kind !== 'expire')
+      this.notify(actor, change, imageBefore, request, stamp)
     const told = refusal ?? outcome.refusal
     return { actor, reply: told ? { kind: 'refused', refusal: told } : doneReply }
   }
@@ -100,10 +114,9 @@ export class Shard {
   private stage(
     actor: Actor,
     variant: Variant | undefined,
-    outcome: Outcome,
+    change: Change,
     request: WriteRequest,
   ): Refusal | undefined {
-    const change = outcome.change as Change
     const { after, before } = change
     if (after === before) return undefined
     const type = (after ?? before)!.type
@@ -126,6 +139,23 @@ export class Shard {
     actor.variants = variants
     actor.stagedIn = this.log.append(record, actor.key, row, after)
     return undefined
+  }
+
+  // [hot] Once per update of a tenant with subscriptions.
+  /** Keeps what a change owes to receivers: the reply waits for that as well. An update that changes nothing may owe something, too. */
+  private notify(
+    actor: Actor,
+    change: Change,
+    imageBefore: Buffer | undefined,
+    { origin }: WriteRequest,
+    stamp: number,
+  ): void {
+    const { after } = change
+    const image = after ? actor.variant(after.type)!.image : imageBefore!
+    actor.stagedIn = this.notifications.fire(
+      { change, place: actor.place, image, imageBefore, origin, stamp },
+      actor.stagedIn,
+    )
   }
 }
 

@@ -6,9 +6,10 @@
 import assert from 'node:assert/strict'
 import { subscriptionsMax } from '../domain/limits.js'
 import type { ShardMap } from '../domain/scope.js'
-import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply } from '../messages.js'
+import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply, WriteRequest } from '../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
+import { Claims } from './claims.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
 import { ExpiryMark } from './expiry.js'
@@ -17,13 +18,18 @@ import type { HomeLimits } from './home.js'
 import { decodeNumber, stampKey } from './layout.js'
 import { Lists, type QueryLimits } from './lists.js'
 import { Lookup } from './lookup.js'
+import { Notifications } from './notifications.js'
 import { type OpenHome, openHome, type WorkerPart } from './open-home.js'
+import { Outbox, type OutboxLimits, outboxLimitsDefault } from './outbox.js'
+import { type FlowControl, Pacer } from './pacer.js'
 import { Presence } from './presence.js'
+import { ProgressBook } from './progress-book.js'
 import type { ShardRecord } from './record.js'
 import type { Scanner } from './scans.js'
 import { Shard } from './shard.js'
 import type { Sharing } from './sharing.js'
 import { Subscriptions } from './subscriptions.js'
+import { Triggers } from './triggers.js'
 import { Types } from './types.js'
 import { Views } from './views/views.js'
 
@@ -38,14 +44,19 @@ interface Held {
 /** All shards of a node are asked by any of them. */
 const onlyOwner: readonly number[] = [0]
 
-export interface ShardLimits extends HomeLimits {
+export interface ShardLimits extends HomeLimits, OutboxLimits {
   /** Writes of one shard whose reply waits, and as many changes of subscriptions. Raising it trades memory and tail latency for fewer 503s. */
   readonly mailboxLengthMax: number
   /** Entities kept in memory, about 2 KB each of usual size. Raising it saves reads of the store. */
   readonly liveActorsMax: number
 }
 
-export const shardLimitsDefault: ShardLimits = { mailboxLengthMax: 10_000, liveActorsMax: 50_000, subscriptionsMax }
+export const shardLimitsDefault: ShardLimits = {
+  mailboxLengthMax: 10_000,
+  liveActorsMax: 50_000,
+  subscriptionsMax,
+  ...outboxLimitsDefault,
+}
 
 /** What a node's shards are made of. */
 export interface ShardParts {
@@ -53,11 +64,17 @@ export interface ShardParts {
   readonly shardMap: ShardMap
   readonly clock: Clock
   readonly stamps: Stamps
-  readonly logger: Pick<Logger, 'info'>
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Runs what looks into many entities. */
   readonly scanner: Scanner
   readonly limits: ShardLimits
   readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
+  /** Whether what is owed to receivers outlives the process. */
+  readonly notifications: {
+    readonly isKept: boolean
+    /** undefined: off. */
+    readonly flowControl: FlowControl | undefined
+  }
   /** Which of several owners this is; undefined: the only one. */
   readonly part?: WorkerPart | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
@@ -81,8 +98,11 @@ export class LocalShards implements Shards {
   private readonly types: Types
   private readonly openHome: () => Promise<OpenHome>
   private opened: OpenHome | undefined
+  private readonly pacer: Pacer | undefined
   /** What is known of subscriptions, once they are loaded. */
   readonly subscriptions: Subscriptions
+  /** For whoever sends them. */
+  readonly notifications: Notifications
   /** For whoever lets it learn what the store holds. */
   readonly presence = new Presence()
   /** For whoever removes what falls due. */
@@ -102,7 +122,28 @@ export class LocalShards implements Shards {
     const lookup = new Lookup(store, actors, commit, directory, shardMap)
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
     const subscriptions = new Subscriptions(store, commit, shardMap)
-    this.openHome = () => openHome({ subscriptions, commit, shardMap, clock, stamps, limits, part })
+    const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger)
+    const claims = new Claims(subscriptions, book, commit, shardMap, clock, part)
+    const triggers = new Triggers(subscriptions, book, one => claims.isElsewhere(one), clock, logger)
+    const outbox = new Outbox(store, commit, limits)
+    const { isKept, flowControl } = parts.notifications
+    this.notifications = new Notifications({
+      commit,
+      subscriptions,
+      book,
+      triggers,
+      claims,
+      outbox,
+      isKept,
+      clock,
+      logger,
+    })
+    this.pacer = flowControl && new Pacer(this.notifications, clock, flowControl)
+    this.openHome = async () => {
+      const opened = await openHome({ subscriptions, commit, shardMap, clock, stamps, limits, part })
+      await book.load(store)
+      return opened
+    }
     this.subscriptions = subscriptions
     this.shardMap = shardMap
     this.commit = commit
@@ -111,7 +152,7 @@ export class LocalShards implements Shards {
     this.lists = new Lists(sources, queries)
     this.shards = Array.from(
       { length: shardMap.placement.shards },
-      (_, index) => new Shard(index, actors, commit, stamps, limits.mailboxLengthMax),
+      (_, index) => new Shard(index, actors, commit, stamps, this.notifications, limits.mailboxLengthMax),
     )
   }
 
@@ -138,7 +179,7 @@ export class LocalShards implements Shards {
       case 'fetch':
         return this.lists.fetch(request, onReply)
       case 'batch':
-        return this.onBatch(request, onReply)
+        return this.onBatch(request, this.paced(request.items[0]!, onReply))
       case 'paths':
         return this.lookup.paths(onReply)
       case 'announce':
@@ -152,9 +193,17 @@ export class LocalShards implements Shards {
       case 'learn':
         assert(this.opened, 'subscriptions are asked for before they are loaded')
         return this.opened.home.onAsk(request, onReply)
+      case 'claim':
+      case 'news':
+        return this.notifications.onAsk(request, onReply)
       default:
-        return this.shards[shard]!.onAsk(request, onReply)
+        return this.shards[shard]!.onAsk(request, this.paced(request, onReply))
     }
+  }
+
+  /** A reply that may have to wait for notifications. */
+  private paced({ origin, target }: WriteRequest, onReply: (reply: ShardReply) => void): (reply: ShardReply) => void {
+    return origin.isPaced && this.pacer ? this.pacer.paced(origin, target.tenant, onReply) : onReply
   }
 
   owners(): readonly number[] {

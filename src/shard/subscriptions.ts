@@ -3,7 +3,7 @@
 // Memory says what has been staged; the store follows with the commit that `put` and `remove` name. Whoever tells somebody of what it reads
 // here waits for `stagedIn` first. All rows are read at start, and decoded: 100,000 of 600 bytes take about a second, and then 1.2 KB each.
 //
-// What became of a subscription's notifications is kept beside it, each owner its own part, and only while the process lives.
+// What became of a subscription's notifications is kept beside it, each owner its own part (progress-book.ts).
 //
 // Not here: who may change what (home.ts), how owners hear of each other's changes (sharing.ts, learning.ts), what a change of an entity
 // triggers.
@@ -137,6 +137,8 @@ export class Subscriptions {
   private count = 0
   /** The commit that carries the latest change: what is read here is durable with it. */
   stagedIn = 0
+  /** Told of each subscription that is forgotten. */
+  onRemoved: (tenant: string, id: string) => void = () => {}
 
   constructor(store: Store, commit: GroupCommit, shardMap: ShardMap) {
     this.store = store
@@ -204,6 +206,7 @@ export class Subscriptions {
     const held = this.tenants.get(tenant)
     if (held?.delete(id)) {
       this.count--
+      this.onRemoved(tenant, id)
       if (held.size === 0) this.tenants.delete(tenant)
     }
     const row = revision === undefined ? undefined : encodeSubscriptionRow(revision, '')

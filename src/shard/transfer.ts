@@ -6,7 +6,8 @@
 // cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
 //
 // Subscriptions follow the entities: every store gets all of them, each from the store of its home, whose word counts. They are few
-// against the entities, so nobody is told how many they are.
+// against the entities, so nobody is told how many they are. What became of their notifications is known to every store in part; the store
+// of the home gets all parts as one. What is owed to receivers goes with its shard.
 //
 // The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
 // what was begun (src/repartition.ts).
@@ -17,6 +18,7 @@
 // Not here: which stores there are, and when the new ones begin to count (src/repartition.ts).
 
 import assert from 'node:assert/strict'
+import { mergeProgress } from '../domain/subscription-status.js'
 import type { Batch, Range, Row, Store, StoreReader } from '../ports.js'
 import { attributeCounts, Directory } from './directory.js'
 import {
@@ -25,17 +27,19 @@ import {
   decodeNumber,
   encodeNumber,
   homeRange,
-  parseEntityKey,
+  outboxRange,
   prefix,
+  progressRange,
   shardRange,
   stampKey,
   under,
 } from './layout.js'
+import { decodeProgress, encodeProgress } from './progress-book.js'
 import { indexRow } from './rebuild.js'
 
 /**
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
- * `everywhere`: to every store. `known`: one by one, as `notes` says.
+ * `everywhere`: to every store. `merged`: all parts of one become one, in the store of its home. `known`: one by one, as `notes` says.
  */
 const destinations = {
   entity: 'shard',
@@ -45,8 +49,10 @@ const destinations = {
   directory: 'anew',
   attribute: 'anew',
   subscription: 'everywhere',
+  progress: 'merged',
+  outbox: 'shard',
   meta: 'known',
-} as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'everywhere' | 'known'>
+} as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'everywhere' | 'merged' | 'known'>
 
 /** The node's notes that are looked after: of the stamps the largest goes on. */
 const notes: readonly Buffer[] = [stampKey()]
@@ -83,9 +89,11 @@ export async function transfer(given: Transfer): Promise<void> {
   const filling = new Filling(target)
   const copied = target.get(copiedKey())
   const entities = shards.map(shard => ({ shard, all: shardRange(shard) }))
-  const subscriptions = Array.from({ length: shardCount }, (_, shard) => ({ shard, all: homeRange(shard) }))
+  const all = Array.from({ length: shardCount }, (_, shard) => shard)
+  const subscriptions = all.map(shard => ({ shard, all: homeRange(shard) }))
+  const outbox = shards.map(shard => ({ shard, all: outboxRange(shard) }))
   // In the order of keys: how far it got is told by one of them.
-  for (const { shard, all } of [...entities, ...subscriptions]) {
+  for (const { shard, all } of [...entities, ...outbox, ...subscriptions]) {
     const range = rest(all, copied)
     if (!range) continue
     for await (const rows of chunks(sourceOf(shard), range, limits.batchRowsMax))
@@ -96,12 +104,31 @@ export async function transfer(given: Transfer): Promise<void> {
         signal?.throwIfAborted()
       }
   }
+  for (const shard of shards)
+    for (const row of await mergedProgress(new Set(all.map(sourceOf)), shard)) filling.add(row)
   onBatch(
     await filling.commit(batch => {
       batch.del(copiedKey())
       batch.put(stampKey(), encodeNumber(stamp))
     }),
   )
+}
+
+/** What became of the notifications of subscriptions with this home: the parts of all stores as one. Few bytes for each subscription. */
+async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
+  const parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
+  for (const source of sources)
+    for await (const rows of chunks(source, progressRange(home), 1000))
+      for (const { key, value } of rows) {
+        const known = parts.get(key.toString('latin1'))
+        if (known) known.values.push(value)
+        else parts.set(key.toString('latin1'), { key, values: [value] })
+      }
+  return [...parts.values()].map(({ key, values }) => {
+    const decoded = values.map(decodeProgress)
+    const progress = mergeProgress(decoded.map(one => one.progress))
+    return { key, value: encodeProgress(progress, decoded.find(({ grants }) => grants.length > 0)?.grants) }
+  })
 }
 
 /** A batch of the target with what goes into it. */
@@ -191,11 +218,12 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
     if (kind === undefined) return `a row of a kind that this version does not know, key ${shown(key)}`
     switch (destinations[kind]) {
       case 'shard': {
-        const { shard } = parseEntityKey(key)
-        if (!owns(shard)) return `an entity of shard ${shard}, which belongs into another store, key ${shown(key)}`
-        from = shardRange(shard).lt
+        const shard = key.readUInt16BE(1)
+        if (!owns(shard)) return `a row of shard ${shard}, which belongs into another store, key ${shown(key)}`
+        from = under(key.subarray(0, 3)).lt
         break
       }
+      case 'merged':
       case 'anew':
       case 'everywhere':
         from = under(key.subarray(0, 1)).lt

@@ -1,10 +1,11 @@
 // Lanes between a fake clock and a sender that does nothing until the test says how a message ended.
 
 import { type Address, addressOf } from '../../src/notifier/address.js'
-import type { Delivery, DeliveryOutcome, SendResult } from '../../src/notifier/delivery.js'
+import type { Delivery, SendResult } from '../../src/notifier/delivery.js'
 import type { Job, Lane } from '../../src/notifier/lane.js'
 import { Lanes, type LanesOptions } from '../../src/notifier/lanes.js'
 import { type Limits, limitsByDefault } from '../../src/notifier/limits.js'
+import type { DeliveryOutcome } from '../../src/ports.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { deliveryOf, post } from './deliveries.js'
 

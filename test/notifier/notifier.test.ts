@@ -2,9 +2,9 @@
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
-import type { Delivery, DeliveryOutcome } from '../../src/notifier/delivery.js'
+import type { Delivery } from '../../src/notifier/delivery.js'
 import { Notifier, type NotifierOptions } from '../../src/notifier/notifier.js'
-import type { Clock, LogContext, Logger, LogLevel } from '../../src/ports.js'
+import type { Clock, DeliveryOutcome, LogContext, Logger, LogLevel } from '../../src/ports.js'
 import { freePort } from '../support/broker-process.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { Random } from '../support/random.js'

@@ -22,6 +22,7 @@ export interface LocalNodeOptions {
   readonly tenants?: boolean
   readonly expiryIntervalMs?: number
   readonly queries?: Partial<Config['queries']>
+  readonly notifications?: Partial<Config['notifications']>
   readonly surroundings?: Partial<Surroundings>
   /** An empty one is made when absent. */
   readonly directory?: string
@@ -82,12 +83,34 @@ export function errorsOnly(): { readonly logger: Logger; readonly errors: string
   return { errors, logger: { level: 'ERROR', fatal: keep, error: keep, warn: forget, info: forget, debug: forget } }
 }
 
+const notificationsForTests: Config['notifications'] = {
+  delivery: 'atLeastOnce',
+  mode: 'transient',
+  flowControl: undefined,
+  httpTimeoutMs: 5_000,
+  mqttTimeoutMs: 5_000,
+  mqttIdleMsMax: 0,
+  messageBytesMax: 8_388_608,
+  simulated: false,
+  disableCustomNotifications: false,
+  loggedBytesMax: 0,
+  tls: { insecure: false, caFile: undefined },
+}
+
 /** Starts a node that ends with the test. A failure of its store fails the test. */
 export async function startLocalNode(
   t: Teardown & { fail(message: string): unknown },
   options: LocalNodeOptions = {},
 ): Promise<LocalNode> {
-  const { server = 'node', tenants = true, expiryIntervalMs = 20, workers = 1, queries, surroundings } = options
+  const {
+    server = 'node',
+    tenants = true,
+    expiryIntervalMs = 20,
+    workers = 1,
+    queries,
+    notifications,
+    surroundings,
+  } = options
   const config: Config = {
     http: {
       server,
@@ -104,6 +127,7 @@ export async function startLocalNode(
     store: { directory: options.directory ?? tempDir(t), durability: 'os' },
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
+    notifications: { ...notificationsForTests, ...notifications },
     logLevel: 'ERROR',
   }
   const { logger, errors } = errorsOnly()

@@ -24,10 +24,11 @@ export function localShards(
     shardMap,
     clock,
     stamps: new HybridClock(clock, lastStamp(store)),
-    logger: { info: () => {} },
+    logger: { info: () => {}, warn: () => {}, error: () => {} },
     scanner: new StepwiseScanner(store, shardMap, clock),
     limits: shardLimitsDefault,
     queries: queriesForTests,
+    notifications: { isKept: true, flowControl: undefined },
     onFailure: () => {},
     ...parts,
   })

@@ -1,0 +1,216 @@
+// The desk between who owes notifications and the notifier: makes the message of each, offers it, and keeps in order those for which a lane has
+// no room.
+//
+// What is taken in one tick is made in the next, a few at a time, so that replies leave first and the event loop has its turn. What a lane
+// refuses is let go of: only who owes it is remembered, and it is made again when the lane has room. First tries and later ones stand in
+// lines of their own, so that a receiver's failures do not hold back what is new.
+//
+// Not here: lanes and retries (notifier.ts), what is owed (shard/).
+
+import { notificationOf } from '../domain/notification.js'
+import type { NotificationMessage, NotificationOptions, Occasion } from '../domain/occasion.js'
+import type { Clock, DeliveryOutcome, Despatch, Due, Logger } from '../ports.js'
+import type { Delivery, Message } from './delivery.js'
+import { Fifo } from './fifo.js'
+import { Notifier, type NotifierOptions, type NotifierStats } from './notifier.js'
+
+/** Messages made in one turn of the event loop: some 2 ms. */
+const madePerTurn = 64
+
+/** Messages made again in one turn for a lane that has room: some 20 ms at most, with what is read for them. */
+const refilledPerTurn = 256
+
+interface DueDelivery extends Delivery {
+  readonly due: Due
+}
+
+/** What waits for room in one lane. */
+interface Line {
+  readonly first: Fifo<Due>
+  readonly later: Fifo<Due>
+}
+
+export interface DispatcherPorts {
+  readonly clock: Clock
+  /** A number from 0 up to but without 1, for the spread of retries. */
+  readonly fraction: () => number
+  readonly logger: Logger
+}
+
+export class Dispatcher implements Despatch {
+  private readonly clock: Clock
+  private readonly logger: Logger
+  private readonly options: NotificationOptions
+  private readonly notifier: Notifier
+  private readonly taken = new Fifo<Due>()
+  private readonly lines = new Map<string, Line>()
+  private isScheduled = false
+  private isStopped = false
+
+  constructor({ clock, fraction, logger }: DispatcherPorts, options: NotificationOptions, sending: NotifierOptions) {
+    this.clock = clock
+    this.logger = logger
+    this.options = options
+    this.notifier = new Notifier(
+      {
+        clock,
+        fraction,
+        logger,
+        onOutcome: (delivery, outcome) => this.onOutcome(delivery as DueDelivery, outcome),
+        onRoom: lane => this.onRoom(lane),
+      },
+      sending,
+    )
+  }
+
+  take(due: Due): void {
+    this.taken.push(due)
+    this.schedule()
+  }
+
+  queueLength(tenant: string): number {
+    return this.notifier.queueLength(tenant) + this.taken.size
+  }
+
+  stats(): NotifierStats {
+    return this.notifier.stats()
+  }
+
+  /** Takes nothing more, and lets what is being sent end, for `drainMs` at most. */
+  async stop(drainMs: number): Promise<void> {
+    this.isStopped = true
+    await this.notifier.stop(drainMs)
+  }
+
+  private schedule(): void {
+    if (this.isScheduled) return
+    this.isScheduled = true
+    this.clock.endOfTick(() => {
+      this.isScheduled = false
+      this.makeSome()
+    })
+  }
+
+  private makeSome(): void {
+    for (let left = madePerTurn; left > 0 && this.taken.first && !this.isStopped; left--) this.make(this.taken.shift()!)
+    if (this.taken.first && !this.isStopped) this.schedule()
+  }
+
+  // [hot] Once per notification.
+  private make(due: Due): void {
+    const occasion = due.occasion()
+    if (!occasion) return
+    const message = this.messageOf(due, occasion)
+    if (!message) return
+    if (this.lines.size > 0 && this.mustQueue(due, message)) return
+    if (!this.offer(due, occasion, message)) this.await(due, message)
+  }
+
+  /** Lets it stand in line until its lane has room. */
+  private await(due: Due, message: Message): void {
+    const lane = this.laneOf(due, message)
+    let line = this.lines.get(lane)
+    if (!line) {
+      line = { first: new Fifo(), later: new Fifo() }
+      this.lines.set(lane, line)
+    }
+    fifoOf(line, due).push(due)
+  }
+
+  private laneOf({ tenant }: Due, message: Message): string {
+    return this.notifier.laneOf(tenant, message) ?? ''
+  }
+
+  private messageOf(due: Due, occasion: Occasion): Message | undefined {
+    const made = notificationOf(occasion, this.options)
+    if (made.kind !== 'notSent') return messageFrom(made)
+    this.logger[made.level](made.text, contextOf(occasion))
+    const attempts = due.attempts + 1
+    if (made.failure === undefined) due.onOutcome({ kind: 'dropped', why: made.text })
+    else due.onOutcome({ kind: 'dead', reason: made.failure, code: undefined, sent: false, attempts })
+    return undefined
+  }
+
+  /** Stands behind those that wait for the same lane, if there are any. */
+  private mustQueue(due: Due, message: Message): boolean {
+    const line = this.lines.get(this.laneOf(due, message))
+    const fifo = line && fifoOf(line, due)
+    if (!fifo?.first) return false
+    fifo.push(due)
+    return true
+  }
+
+  /** A lane has room; undefined: there is room for lanes that could not be had. */
+  private onRoom(lane: string | undefined): void {
+    const names = lane === undefined ? [...this.lines.keys()] : [lane]
+    for (const name of names) {
+      const line = this.lines.get(name)
+      if (!line) continue
+      this.refill(line.first)
+      this.refill(line.later)
+      if (!line.first.first && !line.later.first) this.lines.delete(name)
+    }
+  }
+
+  /** Offers what waits for room, in order, until there is none any more. */
+  private refill(fifo: Fifo<Due>): void {
+    for (let left = refilledPerTurn; left > 0 && fifo.first && !this.isStopped; left--) {
+      const due = fifo.first
+      const occasion = due.occasion()
+      const message = occasion && this.messageOf(due, occasion)
+      if (occasion && message && !this.offer(due, occasion, message)) return
+      fifo.shift()
+    }
+  }
+
+  private onOutcome({ due, message }: DueDelivery, outcome: DeliveryOutcome): void {
+    due.onOutcome(outcome)
+    if (outcome.kind === 'failed' && !outcome.held) this.await(due, message)
+  }
+
+  /** Whether the notifier has taken it. */
+  private offer(due: Due, occasion: Occasion, message: Message): boolean {
+    const { entity, path } = occasion
+    const delivery: DueDelivery = {
+      due,
+      key: due.id,
+      subscription: due.subscription,
+      tenant: due.tenant,
+      entity: `${path} ${entity.type} ${entity.id}`,
+      attempt: due.attempts,
+      ...(due.dueMs === undefined ? {} : { dueMs: due.dueMs }),
+      message,
+      context: contextOf(occasion),
+    }
+    switch (this.notifier.offer(delivery)) {
+      case 'taken':
+        return true
+      case 'dropped':
+        due.onOutcome({ kind: 'dropped', why: 'no room' })
+        return true
+      case 'full':
+        return false
+    }
+  }
+}
+
+const fifoOf = ({ first, later }: Line, { attempts }: Due): Fifo<Due> => (attempts === 0 ? first : later)
+
+function messageFrom(made: Exclude<NotificationMessage, { kind: 'notSent' }>): Message {
+  if (made.kind === 'mqtt') {
+    const { url, topic, payload, qos, retain, login } = made
+    const { user, passwd: password } = login ?? { user: undefined, passwd: undefined }
+    return { transport: 'mqtt', url, topic, payload: Buffer.from(payload), qos, retain, user, password }
+  }
+  const { method, url, headers, body, timeoutMs } = made
+  return {
+    transport: 'http',
+    method,
+    url,
+    headers: headers.flat(),
+    body: body === undefined ? undefined : Buffer.from(body),
+    timeoutMs,
+  }
+}
+
+const contextOf = ({ correlator, tenant, path }: Occasion) => ({ correlator, tenant, path })

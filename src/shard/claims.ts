@@ -1,0 +1,102 @@
+// Claims: subscriptions that depend on their own past (throttling, one-shots, a limit of failures) are decided about in one place, the home of
+// their tenant, so that of several owners no two send what only one may.
+//
+// Who wants to send asks when its change is durable, again and again until there is an answer; the home knows what it has granted lately, so
+// the same notification is never refused because of itself. A grant is durable before it is told. What then becomes of the notification
+// is told to the home as well: of such a subscription it alone has the counters.
+
+import type { ShardMap } from '../domain/scope.js'
+import { workerOf } from '../domain/scope.js'
+import type { Subscription } from '../domain/subscription.js'
+import { isExpired, isThrottled, storedStatus } from '../domain/subscription-status.js'
+import type { ClaimRequest, NewsRequest, ProgressNews, ShardReply, Shards } from '../messages.js'
+import type { Clock } from '../ports.js'
+import type { GroupCommit } from './commit.js'
+import type { WorkerPart } from './open-home.js'
+import { isGuarded, type ProgressBook } from './progress-book.js'
+import type { Subscriptions } from './subscriptions.js'
+
+/** Pause before a home is asked again that did not answer. */
+const retryMs = 1_000
+
+export class Claims {
+  private readonly subscriptions: Subscriptions
+  private readonly book: ProgressBook
+  private readonly commit: GroupCommit
+  private readonly shardMap: ShardMap
+  private readonly clock: Clock
+  private readonly part: WorkerPart | undefined
+  private shards: Shards | undefined
+
+  /** `part` is undefined where there is one owner: then nothing is ever claimed. */
+  constructor(
+    subscriptions: Subscriptions,
+    book: ProgressBook,
+    commit: GroupCommit,
+    shardMap: ShardMap,
+    clock: Clock,
+    part: WorkerPart | undefined,
+  ) {
+    this.subscriptions = subscriptions
+    this.book = book
+    this.commit = commit
+    this.shardMap = shardMap
+    this.clock = clock
+    this.part = part
+  }
+
+  /** From now on homes are asked through `shards`. */
+  begin(shards: Shards): void {
+    this.shards = shards
+  }
+
+  /** Nobody is asked any more. */
+  end(): void {
+    this.shards = undefined
+  }
+
+  /** Whether another owner decides about it. */
+  isElsewhere(subscription: Subscription): boolean {
+    const { part } = this
+    if (!part || !isGuarded(subscription)) return false
+    return workerOf(this.shardMap.homeOf(subscription.tenant), part.workers) !== part.worker
+  }
+
+  /** Asks whether a notification may be sent, until there is an answer. */
+  claim(tenant: string, id: string, notification: string, onAnswer: (isGranted: boolean) => void): void {
+    const again = (): void => void this.clock.after(retryMs, () => this.claim(tenant, id, notification, onAnswer))
+    if (!this.shards) return again()
+    this.shards.ask(this.shardMap.homeOf(tenant), { kind: 'claim', tenant, id, notification }, reply => {
+      if (reply.kind === 'claimed') onAnswer(reply.isGranted)
+      else again()
+    })
+  }
+
+  /** Tells the home what became of a notification that it has granted. Counters miss what cannot be told. */
+  tell(tenant: string, id: string, news: ProgressNews): void {
+    this.shards?.ask(this.shardMap.homeOf(tenant), { kind: 'news', tenant, id, news }, () => {})
+  }
+
+  onClaim({ tenant, id, notification }: ClaimRequest, onReply: (reply: ShardReply) => void): void {
+    const subscription = this.subscriptions.of(tenant)?.get(id)
+    const isGranted =
+      subscription !== undefined && (this.book.hasGranted(id, notification) || this.grant(subscription, notification))
+    this.commit.afterCommit(this.book.writeNow(tenant, id), failure =>
+      onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'claimed', isGranted }),
+    )
+  }
+
+  private grant(subscription: Subscription, notification: string): boolean {
+    const progress = this.book.of(subscription.tenant, subscription.id)
+    const nowMs = this.clock.wallMs()
+    if (storedStatus(subscription, progress) === 'inactive' || isExpired(subscription, nowMs)) return false
+    if (isThrottled(subscription, progress, nowMs)) return false
+    this.book.noteGranted(subscription, notification)
+    return true
+  }
+
+  onNews({ tenant, id, news }: NewsRequest, onReply: (reply: ShardReply) => void): void {
+    this.book.noteNews(tenant, id, news)
+    onReply({ kind: 'done' })
+  }
+}

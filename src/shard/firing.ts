@@ -1,0 +1,154 @@
+// A firing: one change of an entity, and the subscriptions that it has fired. It is what the outbox keeps until all is sent.
+//
+// The row holds the entity as it then was, what the request did, and for each notification its subscription by name: who sends it after a
+// crash takes the subscription as it is by then. A firing and the one read from its row make the same notifications.
+//
+// Not here: which subscriptions fire (triggers.ts), how long a row stays (outbox.ts).
+
+import assert from 'node:assert/strict'
+import type { Attribute, Entity } from '../domain/entity.js'
+import { ignoresType, noMetadata } from '../domain/entity.js'
+import type { Json } from '../domain/json.js'
+import type { NamedAttribute, Occasion } from '../domain/occasion.js'
+import type { AlterationType, Subscription } from '../domain/subscription.js'
+import { decodeImage, imageJson, isAnswer } from '../image.js'
+
+/** One notification of a firing. */
+export interface FiredEntry {
+  /** By which the receiver knows it when it comes again: no other notification has it. */
+  readonly id: string
+  readonly subscription: string
+  /** Which notification of its request it is (subscriptions.md §8.3). */
+  readonly number: number
+  readonly alteration: AlterationType
+  /** Whether the home of the subscription has to be asked first. */
+  readonly isToBeClaimed: boolean
+}
+
+export interface Firing {
+  readonly shard: number
+  /** Of the turn. */
+  readonly stamp: number
+  readonly tenant: string
+  readonly path: string
+  readonly correlator: string
+  readonly authToken: string | undefined
+  readonly entity: Entity
+  readonly image: Buffer
+  readonly named: readonly NamedAttribute[]
+  readonly entries: readonly FiredEntry[]
+}
+
+/** The notification of an entry, for its subscription as it is now. */
+export function occasionOf(firing: Firing, entry: FiredEntry, subscription: Subscription): Occasion {
+  const { tenant, path, correlator, authToken, entity, image, named } = firing
+  const { number, alteration } = entry
+  const normalizedText = isAnswer(image) ? imageJson(image).toString() : undefined
+  return {
+    subscription,
+    entity,
+    path,
+    tenant,
+    named,
+    alteration,
+    correlator,
+    number,
+    authToken,
+    notificationId: entry.id,
+    normalizedText,
+  }
+}
+
+/** The id of a notification: which one of a turn it is, in digits that sort. A stamp is below 2^53. */
+export const notificationIdOf = (shard: number, stamp: number, index: number): string =>
+  `${shard.toString(16).padStart(4, '0')}${stamp.toString(16).padStart(14, '0')}${index.toString(16).padStart(6, '0')}`
+
+const rowVersion = 1
+
+/** Of an attribute as it was, notifications tell type and value; whether a location is one depends on its metadata. */
+type WirePrevious = readonly [type: string, value: Json, ignoresType: 0 | 1]
+type WireNamed = readonly [name: string, action: NamedAttribute['action'], previous?: WirePrevious]
+type WireEntry = readonly [subscription: string, number: number, alteration: AlterationType, claim: 0 | 1, id: string]
+
+interface Head {
+  readonly t: string
+  readonly p: string
+  readonly c: string
+  readonly a?: string | undefined
+  readonly n: readonly WireNamed[]
+  readonly e: readonly WireEntry[]
+}
+
+// [hot] Once per change that fires.
+/** u8 version, u32 length of a JSON head, the head, the image. */
+export function encodeFiring(firing: Firing, entries: readonly FiredEntry[] = firing.entries): Buffer {
+  const { tenant, path, correlator, authToken, named, image } = firing
+  const head: Head = {
+    t: tenant,
+    p: path,
+    c: correlator,
+    a: authToken,
+    n: named.map(
+      ({ name, action, previous }): WireNamed => (previous ? [name, action, previousToWire(previous)] : [name, action]),
+    ),
+    e: entries.map(
+      ({ subscription, number, alteration, isToBeClaimed, id }): WireEntry => [
+        subscription,
+        number,
+        alteration,
+        isToBeClaimed ? 1 : 0,
+        id,
+      ],
+    ),
+  }
+  const json = JSON.stringify(head)
+  const jsonBytes = Buffer.byteLength(json)
+  const row = Buffer.allocUnsafe(5 + jsonBytes + image.length)
+  row[0] = rowVersion
+  row.writeUInt32BE(jsonBytes, 1)
+  row.write(json, 5)
+  image.copy(row, 5 + jsonBytes)
+  return row
+}
+
+/** The firing of a row; it shares the row's memory. */
+export function decodeFiring(row: Buffer, { shard, stamp }: Pick<Firing, 'shard' | 'stamp'>): Firing {
+  assert.equal(row[0], rowVersion, 'a row of the outbox of an unknown version')
+  const imageAt = 5 + row.readUInt32BE(1)
+  const { t, p, c, a, n, e }: Head = JSON.parse(row.toString('utf8', 5, imageAt))
+  const image = row.subarray(imageAt)
+  return {
+    shard,
+    stamp,
+    tenant: t,
+    path: p,
+    correlator: c,
+    authToken: a,
+    entity: decodeImage(image),
+    image,
+    named: n.map(([name, action, previous]) => ({ name, action, previous: previous && previousOf(previous) })),
+    entries: e.map(([subscription, number, alteration, claim, id]) => ({
+      id,
+      subscription,
+      number,
+      alteration,
+      isToBeClaimed: claim === 1,
+    })),
+  }
+}
+
+const previousToWire = ({ type, value, metadata }: Attribute): WirePrevious => [
+  type,
+  value,
+  ignoresType(metadata) ? 1 : 0,
+]
+
+const ignoring = new Map([['ignoreType', { type: 'Boolean', value: true }]])
+
+const previousOf = ([type, value, ignores]: WirePrevious): Attribute => ({
+  type,
+  value,
+  metadata: ignores ? ignoring : noMetadata,
+  createdMs: Number.NaN,
+  modifiedMs: Number.NaN,
+})

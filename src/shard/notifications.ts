@@ -1,0 +1,139 @@
+// What an owner's changes owe to receivers, from the turn to the end: fired (triggers.ts), kept (outbox.ts), claimed where another owner decides
+// (claims.ts), handed to who sends, and written down (progress-book.ts).
+//
+// A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait for anything here
+// but the commit that it waits for anyway.
+
+import type { ShardReply, Shards, SubscriptionRequest } from '../messages.js'
+import type { Clock, Despatch, Logger } from '../ports.js'
+import type { Claims } from './claims.js'
+import type { GroupCommit } from './commit.js'
+import type { FiredEntry, Firing } from './firing.js'
+import type { Outbox, OutboxRow } from './outbox.js'
+import { Owed } from './owed.js'
+import type { ProgressBook } from './progress-book.js'
+import type { Subscriptions } from './subscriptions.js'
+import type { Done, Triggers } from './triggers.js'
+
+/** How often at most it is told that notifications were dropped. */
+const dropsToldMs = 1_000
+
+export interface NotificationParts {
+  readonly commit: GroupCommit
+  readonly subscriptions: Subscriptions
+  readonly book: ProgressBook
+  readonly triggers: Triggers
+  readonly claims: Claims
+  readonly outbox: Outbox
+  /** Whether what is owed outlives the process (`-notifDelivery atLeastOnce`). */
+  readonly isKept: boolean
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'warn' | 'error'>
+}
+
+export class Notifications {
+  private readonly parts: NotificationParts
+  private despatch: Despatch | undefined
+  /** What was fired before all rows of an earlier process were read; it comes behind them. */
+  private behind: Owed[] | undefined = []
+  private dropped = 0
+  private isDropToldLately = false
+
+  constructor(parts: NotificationParts) {
+    this.parts = parts
+  }
+
+  /** Begins to hand notifications over, first what was owed when the process began. Resolves when all of that has been read. */
+  async begin(despatch: Despatch, shards: Shards): Promise<void> {
+    const { outbox, claims } = this.parts
+    this.despatch = despatch
+    claims.begin(shards)
+    await outbox.load((row, firing) => {
+      for (const entry of firing.entries) this.hand(this.owed(firing, entry, row))
+    })
+    const behind = this.behind ?? []
+    this.behind = undefined
+    for (const owed of behind) this.hand(owed)
+  }
+
+  /** Nothing is handed over any more. */
+  end(): void {
+    this.parts.claims.end()
+    this.despatch = undefined
+  }
+
+  // [hot] Once per update.
+  /** Whether a change in a tenant can owe anything. */
+  concerns(tenant: string): boolean {
+    return this.parts.triggers.concerns(tenant)
+  }
+
+  // [hot] Once per update of a tenant with subscriptions.
+  /** Finds and keeps what a change owes that commit `stagedIn` carries. Gives the number of the commit that carries all of it. */
+  fire(done: Done, stagedIn: number): number {
+    const { triggers, outbox, commit, isKept } = this.parts
+    const firing = triggers.fire(done)
+    if (!firing) return stagedIn
+    if (isKept && !outbox.hasRoom) {
+      this.drop(firing)
+      return stagedIn
+    }
+    const kept = isKept ? outbox.add(firing) : undefined
+    const carriedBy = kept?.commit ?? stagedIn
+    commit.afterCommit(carriedBy, failure => {
+      if (!failure) this.release(firing, kept?.row)
+    })
+    return carriedBy
+  }
+
+  private release(firing: Firing, row: OutboxRow | undefined): void {
+    for (const entry of firing.entries) {
+      const owed = this.owed(firing, entry, row)
+      if (!this.behind) this.hand(owed)
+      else {
+        owed.let()
+        this.behind.push(owed)
+      }
+    }
+  }
+
+  private owed(firing: Firing, entry: FiredEntry, row: OutboxRow | undefined): Owed {
+    return new Owed(this.parts, firing, entry, row)
+  }
+
+  private hand(owed: Owed): void {
+    if (!owed.entry.isToBeClaimed) return void this.despatch?.take(owed)
+    owed.let()
+    this.parts.claims.claim(owed.tenant, owed.subscription, owed.id, isGranted => {
+      if (isGranted) this.despatch?.take(owed)
+      else owed.end()
+    })
+  }
+
+  private drop({ entries }: Firing): void {
+    this.dropped += entries.length
+    if (this.isDropToldLately) return
+    this.isDropToldLately = true
+    const { logger, clock } = this.parts
+    logger.error(`Runtime Error (the outbox of notifications is full, ${this.dropped} dropped so far)`)
+    clock.after(dropsToldMs, () => {
+      this.isDropToldLately = false
+    })
+  }
+
+  /** Notifications lost because the outbox was full. */
+  get droppedCount(): number {
+    return this.dropped
+  }
+
+  /** What other owners ask of the home of a subscription. */
+  onAsk(request: Extract<SubscriptionRequest, { kind: 'claim' | 'news' }>, onReply: (reply: ShardReply) => void): void {
+    if (request.kind === 'claim') this.parts.claims.onClaim(request, onReply)
+    else this.parts.claims.onNews(request, onReply)
+  }
+
+  /** First tries that wait in the queue which a tenant uses. */
+  queueLength(tenant: string): number {
+    return this.despatch?.queueLength(tenant) ?? 0
+  }
+}

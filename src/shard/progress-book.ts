@@ -1,0 +1,173 @@
+// What became of notifications, written down: each owner's own part, in memory beside the subscription (subscriptions.ts) and in its store.
+//
+// A part changes with nearly every notification, so it is not written each time: it rides along with the next commit. The one that carries
+// a change and what it owes carries the counters as well, so nothing that was sent before a crash is forgotten by throttling or one-shots.
+//
+// Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home, and there alone is
+// something written down (claims.ts).
+
+import type { ShardMap } from '../domain/scope.js'
+import type { Subscription, SubscriptionProgress } from '../domain/subscription.js'
+import { noProgress } from '../domain/subscription.js'
+import { recordFailure, recordSent, recordSuccess } from '../domain/subscription-status.js'
+import type { ProgressNews } from '../messages.js'
+import type { Batch, Clock, Logger, Store } from '../ports.js'
+import type { GroupCommit, Rider } from './commit.js'
+import { allProgress, parseSubscriptionKey, progressKey } from './layout.js'
+import type { Subscriptions } from './subscriptions.js'
+
+const rowsPerRead = 1000
+
+/** Grants remembered of one subscription: more than can be on their way when a process dies. */
+const grantsMax = 64
+
+/** Whether a subscription fires or not depends on what it has fired before. */
+export const isGuarded = ({ throttlingSeconds, status, notification }: Subscription): boolean =>
+  throttlingSeconds > 0 || status === 'oneshot' || notification.maxFailsLimit !== undefined
+
+export class ProgressBook implements Rider {
+  private readonly subscriptions: Subscriptions
+  private readonly commit: GroupCommit
+  private readonly shardMap: ShardMap
+  private readonly clock: Clock
+  private readonly logger: Pick<Logger, 'warn'>
+  /** Those to be written, by tenant. */
+  private readonly changed = new Map<string, Set<string>>()
+  /** The latest notifications granted to other owners, by subscription. */
+  private readonly grants = new Map<string, readonly string[]>()
+
+  constructor(
+    subscriptions: Subscriptions,
+    commit: GroupCommit,
+    shardMap: ShardMap,
+    clock: Clock,
+    logger: Pick<Logger, 'warn'>,
+  ) {
+    this.subscriptions = subscriptions
+    this.commit = commit
+    this.shardMap = shardMap
+    this.clock = clock
+    this.logger = logger
+    commit.carry(this)
+    subscriptions.onRemoved = (tenant, id) => {
+      this.grants.delete(id)
+      this.write(tenant, id)
+    }
+  }
+
+  of(tenant: string, id: string): SubscriptionProgress {
+    return this.subscriptions.of(tenant)?.progressOf(id) ?? noProgress
+  }
+
+  // [hot] Once per notification.
+  /** One is handed to the sender. */
+  noteSent(subscription: Subscription): void {
+    const { tenant, id } = subscription
+    this.note(tenant, id, recordSent(subscription, this.of(tenant, id), this.clock.wallMs()))
+  }
+
+  // [hot] Once per notification.
+  /** A receiver answered, or did not. */
+  noteNews(tenant: string, id: string, news: ProgressNews): void {
+    const subscription = this.subscriptions.of(tenant)?.get(id)
+    if (!subscription) return
+    const own = this.of(tenant, id)
+    const nowMs = this.clock.wallMs()
+    if (news.kind === 'success') return this.note(tenant, id, recordSuccess(own, nowMs, news.code))
+    const { progress, disabledAt } = recordFailure(subscription, own, [], nowMs, news.reason)
+    this.note(tenant, id, progress)
+    if (disabledAt === undefined) return
+    const { maxFailsLimit } = subscription.notification
+    this.logger.warn(
+      `Subscription ${id} automatically disabled due to failsCounter (${disabledAt}) overpasses maxFailsLimit (${maxFailsLimit})`,
+    )
+  }
+
+  /** Another owner sends one. */
+  noteGranted(subscription: Subscription, notification: string): void {
+    const { id } = subscription
+    this.grants.set(id, [...(this.grants.get(id) ?? []), notification].slice(-grantsMax))
+    this.noteSent(subscription)
+  }
+
+  /** Whether another owner was told to send this one. */
+  hasGranted(id: string, notification: string): boolean {
+    return this.grants.get(id)?.includes(notification) === true
+  }
+
+  private note(tenant: string, id: string, progress: SubscriptionProgress): void {
+    this.subscriptions.of(tenant)?.note(id, progress)
+    this.write(tenant, id)
+  }
+
+  private write(tenant: string, id: string): void {
+    let ids = this.changed.get(tenant)
+    if (!ids) {
+      ids = new Set()
+      this.changed.set(tenant, ids)
+    }
+    ids.add(id)
+    this.commit.awaitRiders()
+  }
+
+  board(batch: Pick<Batch, 'put' | 'del'>): void {
+    for (const [tenant, ids] of this.changed)
+      for (const id of ids) {
+        const row = this.rowOf(tenant, id)
+        if (row) batch.put(this.keyOf(tenant, id), row)
+        else batch.del(this.keyOf(tenant, id))
+      }
+    this.changed.clear()
+  }
+
+  /** Writes what is known of a subscription with the commit whose number is given back. */
+  writeNow(tenant: string, id: string): number {
+    return this.commit.write(this.keyOf(tenant, id), this.rowOf(tenant, id))
+  }
+
+  private rowOf(tenant: string, id: string): Buffer | undefined {
+    const held = this.subscriptions.of(tenant)
+    return held?.get(id) && encodeProgress(held.progressOf(id), this.grants.get(id))
+  }
+
+  private keyOf(tenant: string, id: string): Buffer {
+    return progressKey({ home: this.shardMap.homeOf(tenant), tenant, id })
+  }
+
+  /** Reads what was written. To be called when the subscriptions are loaded; rows of those that have gone are deleted. */
+  async load(store: Store): Promise<void> {
+    const cursor = store.cursor(allProgress())
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return
+        for (const { key, value } of rows) {
+          const { tenant, id } = parseSubscriptionKey(key)
+          const held = this.subscriptions.of(tenant)
+          if (!held?.get(id)) {
+            this.write(tenant, id)
+            continue
+          }
+          const { progress, grants } = decodeProgress(value)
+          held.note(id, progress)
+          if (grants.length > 0) this.grants.set(id, grants)
+        }
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+}
+
+/** The row of a part, with what was granted to others. */
+export const encodeProgress = (progress: SubscriptionProgress, grants?: readonly string[]): Buffer =>
+  Buffer.from(JSON.stringify(grants ? { ...progress, grants } : progress))
+
+/** What such a row says; JSON leaves out what is undefined. */
+export function decodeProgress(row: Buffer): {
+  readonly progress: SubscriptionProgress
+  readonly grants: readonly string[]
+} {
+  const { grants = [], ...known } = JSON.parse(row.toString())
+  return { progress: { ...noProgress, ...known }, grants }
+}

@@ -1,0 +1,157 @@
+// Which subscriptions a change fires: asked in the turn that makes the change, so that what it owes is part of the same commit.
+//
+// Each tenant with subscriptions has a matcher; all others cost one look into a map. Whether a subscription that depends on its own past fires
+// is decided at its home: here, when this is the home, and the book is written at once; else later, by a claim (claims.ts).
+
+import type { Entity } from '../domain/entity.js'
+import { alterationTypeOf, type Event, eventOf, previousOf } from '../domain/event.js'
+import { Matcher } from '../domain/matcher.js'
+import type { NamedAttribute } from '../domain/occasion.js'
+import type { Subscription } from '../domain/subscription.js'
+import { firing, isNotificationLoop } from '../domain/triggering.js'
+import type { Change } from '../domain/update.js'
+import { imageRoot } from '../image.js'
+import type { Numbering, Origin } from '../messages.js'
+import type { Clock, Logger } from '../ports.js'
+import { type FiredEntry, type Firing, notificationIdOf } from './firing.js'
+import type { EntityKey } from './layout.js'
+import type { ProgressBook } from './progress-book.js'
+import type { SubscriptionFollower, Subscriptions } from './subscriptions.js'
+
+/** What a turn has done to an entity. */
+export interface Done {
+  readonly change: Change
+  readonly place: EntityKey
+  /** The image of the entity as it is now; when it was deleted, as it was last. */
+  readonly image: Buffer
+  /** As it was before. */
+  readonly imageBefore: Buffer | undefined
+  readonly origin: Origin
+  readonly stamp: number
+}
+
+export class Triggers {
+  private readonly matchers = new Map<string, Matcher>()
+  private readonly book: ProgressBook
+  private readonly clock: Clock
+  private readonly logger: Pick<Logger, 'warn'>
+  /** Whether a subscription is decided about by another owner. */
+  private readonly isElsewhere: (subscription: Subscription) => boolean
+  private readonly found: Subscription[] = []
+
+  constructor(
+    subscriptions: Subscriptions,
+    book: ProgressBook,
+    isElsewhere: (subscription: Subscription) => boolean,
+    clock: Clock,
+    logger: Pick<Logger, 'warn'>,
+  ) {
+    this.book = book
+    this.isElsewhere = isElsewhere
+    this.clock = clock
+    this.logger = logger
+    subscriptions.follow(tenant => this.follower(tenant))
+  }
+
+  /** Keeps a tenant's matcher, as long as it can find anything. */
+  private follower(tenant: string): SubscriptionFollower {
+    const matcher = new Matcher()
+    const settle = (): void => {
+      if (matcher.size > 0) this.matchers.set(tenant, matcher)
+      else if (this.matchers.get(tenant) === matcher) this.matchers.delete(tenant)
+    }
+    return {
+      add: subscription => {
+        matcher.add(subscription)
+        settle()
+      },
+      remove: id => {
+        matcher.remove(id)
+        settle()
+      },
+    }
+  }
+
+  // [hot] Once per update.
+  /** Whether a change in a tenant can fire anything. */
+  concerns(tenant: string): boolean {
+    return this.matchers.has(tenant)
+  }
+
+  // [hot] Once per update of a tenant with subscriptions.
+  /** What a change has fired; what is decided here is written down. undefined: nothing. */
+  fire(done: Done): Firing | undefined {
+    const { change, place, image, origin, stamp } = done
+    const { shard, tenant, path } = place
+    const { numbering } = origin
+    const matcher = this.matchers.get(tenant)
+    if (!matcher || !numbering || this.isLoop(done)) return undefined
+    const event = eventOf(change, place)
+    const { found } = this
+    found.length = 0
+    matcher.touched(event, found)
+    if (found.length === 0) return undefined
+    const entries = this.entriesOf(found, event, done, numbering)
+    if (entries.length === 0) return undefined
+    return {
+      shard,
+      stamp,
+      tenant,
+      path,
+      correlator: origin.correlator ?? origin.correlatorRoot,
+      authToken: origin.authToken,
+      entity: event.entity,
+      image,
+      named: namedBy(event),
+      entries,
+    }
+  }
+
+  private entriesOf(
+    found: readonly Subscription[],
+    event: Event,
+    { place: { shard }, stamp }: Done,
+    numbering: Numbering,
+  ): readonly FiredEntry[] {
+    const nowMs = this.clock.wallMs()
+    const entries: FiredEntry[] = []
+    for (const subscription of found) {
+      const { id, condition } = subscription
+      if (firing(subscription, this.book.of(event.tenant, id), event, nowMs) !== 'fires') continue
+      const isToBeClaimed = this.isElsewhere(subscription)
+      if (!isToBeClaimed) this.book.noteSent(subscription)
+      entries.push({
+        id: notificationIdOf(shard, stamp, entries.length),
+        subscription: id,
+        number: numbering.next,
+        alteration: alterationTypeOf(event, condition),
+        isToBeClaimed,
+      })
+      numbering.next += numbering.step
+    }
+    return entries
+  }
+
+  /** Whether the update has come round in a circle; that is told (subscriptions.md §6.8). */
+  private isLoop({ change, imageBefore, origin, place }: Done): boolean {
+    if (!origin.isCustomNotification || !imageBefore) return false
+    if (!isNotificationLoop('custom', origin.correlatorRoot, imageRoot(imageBefore))) return false
+    const { id, type } = (change.after ?? change.before) as Entity
+    this.logger.warn(`Notification loop detected for entity id ${id} type ${type}, skipping subscription triggering`, {
+      correlator: origin.correlator ?? origin.correlatorRoot,
+      tenant: place.tenant,
+      path: place.path,
+    })
+    return true
+  }
+}
+
+function namedBy(event: Event): readonly NamedAttribute[] {
+  const named: NamedAttribute[] = []
+  for (const alteration of event.alterations) {
+    if (!alteration.named) continue
+    const { name, action } = alteration
+    named.push({ name, action, previous: previousOf(event, name) })
+  }
+  return named
+}
