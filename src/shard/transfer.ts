@@ -5,8 +5,8 @@
 // counts as they then are, and the key of the last of them: whenever the process dies, the store says itself how far it got, and
 // cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
 //
-// Subscriptions follow the entities: every store gets all of them, each from the store of its home, whose word counts. They are few
-// against the entities, so nobody is told how many they are.
+// Dead letters follow the entities, as they are and with their shards. Then come subscriptions: every store gets all of them, each from the
+// store of its home, whose word counts. Both are few against the entities, so nobody is told how many they are.
 //
 // The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
 // what was begun (src/repartition.ts).
@@ -25,8 +25,9 @@ import {
   decodeNumber,
   encodeNumber,
   homeRange,
-  parseEntityKey,
+  letterRange,
   prefix,
+  shardOfKey,
   shardRange,
   stampKey,
   under,
@@ -44,6 +45,7 @@ const destinations = {
   expiry: 'anew',
   directory: 'anew',
   attribute: 'anew',
+  letter: 'shard',
   subscription: 'everywhere',
   meta: 'known',
 } as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'everywhere' | 'known'>
@@ -83,9 +85,10 @@ export async function transfer(given: Transfer): Promise<void> {
   const filling = new Filling(target)
   const copied = target.get(copiedKey())
   const entities = shards.map(shard => ({ shard, all: shardRange(shard) }))
+  const letters = shards.map(shard => ({ shard, all: letterRange(shard) }))
   const subscriptions = Array.from({ length: shardCount }, (_, shard) => ({ shard, all: homeRange(shard) }))
   // In the order of keys: how far it got is told by one of them.
-  for (const { shard, all } of [...entities, ...subscriptions]) {
+  for (const { shard, all } of [...entities, ...letters, ...subscriptions]) {
     const range = rest(all, copied)
     if (!range) continue
     for await (const rows of chunks(sourceOf(shard), range, limits.batchRowsMax))
@@ -180,7 +183,7 @@ export async function countEntities(store: StoreReader): Promise<number> {
 
 /**
  * The first row of a store that would be lost in a transfer, in words; undefined when there is none: rows of kinds that this version does
- * not know, notes it does not know, and entities of shards that the store is not supposed to hold.
+ * not know, notes it does not know, and what belongs to shards that the store is not supposed to hold.
  */
 export async function findStranger(store: StoreReader, owns: (shard: number) => boolean): Promise<string | undefined> {
   let from: Buffer = Buffer.alloc(1)
@@ -191,9 +194,10 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
     if (kind === undefined) return `a row of a kind that this version does not know, key ${shown(key)}`
     switch (destinations[kind]) {
       case 'shard': {
-        const { shard } = parseEntityKey(key)
-        if (!owns(shard)) return `an entity of shard ${shard}, which belongs into another store, key ${shown(key)}`
-        from = shardRange(shard).lt
+        const shard = shardOfKey(key)
+        const what = kind === 'entity' ? 'an entity' : 'a dead letter'
+        if (!owns(shard)) return `${what} of shard ${shard}, which belongs into another store, key ${shown(key)}`
+        from = under(key.subarray(0, shardKeyBytes)).lt
         break
       }
       case 'anew':
@@ -208,6 +212,9 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
 }
 
 const kinds = new Map(Object.entries(prefix).map(([kind, first]) => [first as number, kind as keyof typeof prefix]))
+
+/** What the keys of one shard begin with: their kind and its number. */
+const shardKeyBytes = 3
 
 /** Behind every key: none begins with so many of the highest byte. */
 const behindAll = Buffer.alloc(64, 0xff)
