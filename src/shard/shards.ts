@@ -10,6 +10,7 @@ import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply } from 
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
+import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
 import { attributeCounts, Directory } from './directory.js'
 import { ExpiryMark } from './expiry.js'
 import { Heads } from './heads.js'
@@ -35,6 +36,8 @@ interface Held {
   readonly index: number
 }
 
+const nothingToRetry = (): never => assert.fail('a dead letter that nobody can have buried')
+
 /** All shards of a node are asked by any of them. */
 const onlyOwner: readonly number[] = [0]
 
@@ -53,11 +56,15 @@ export interface ShardParts {
   readonly shardMap: ShardMap
   readonly clock: Clock
   readonly stamps: Stamps
-  readonly logger: Pick<Logger, 'info'>
+  readonly logger: Pick<Logger, 'info' | 'warn'>
   /** Runs what looks into many entities. */
   readonly scanner: Scanner
   readonly limits: ShardLimits
   readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
+  /** What is kept of notifications that were sent; undefined: as much as `deliveryLimitsDefault` says. */
+  readonly deliveryLimits?: DeliveryLimits | undefined
+  /** Takes a notification that was given up and is to be sent again (`Deliveries`); undefined: none is ever given up. */
+  readonly onRetry?: ((message: Buffer) => void) | undefined
   /** Which of several owners this is; undefined: the only one. */
   readonly part?: WorkerPart | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
@@ -83,6 +90,8 @@ export class LocalShards implements Shards {
   private opened: OpenHome | undefined
   /** What is known of subscriptions, once they are loaded. */
   readonly subscriptions: Subscriptions
+  /** What became of notifications, once it is loaded. */
+  readonly deliveries: Deliveries
   /** For whoever lets it learn what the store holds. */
   readonly presence = new Presence()
   /** For whoever removes what falls due. */
@@ -90,6 +99,7 @@ export class LocalShards implements Shards {
 
   constructor(parts: ShardParts) {
     const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through, part } = parts
+    const { deliveryLimits = deliveryLimitsDefault, onRetry = nothingToRetry } = parts
     const directory = new Directory(store)
     const attributes = new Directory(store, attributeCounts)
     const commit = new GroupCommit(store, clock, directory, attributes, () => stamps.last, onFailure, through)
@@ -104,6 +114,8 @@ export class LocalShards implements Shards {
     const subscriptions = new Subscriptions(store, commit, shardMap)
     this.openHome = () => openHome({ subscriptions, commit, shardMap, clock, stamps, limits, part })
     this.subscriptions = subscriptions
+    const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
+    this.deliveries = new Deliveries(store, commit, kept)
     this.shardMap = shardMap
     this.commit = commit
     this.lookup = lookup
@@ -115,9 +127,10 @@ export class LocalShards implements Shards {
     )
   }
 
-  /** Reads the subscriptions that the store has: to be awaited before anything is asked about them, and before any write. */
+  /** Reads the subscriptions that the store has, and which dead letters: to be awaited before anything is asked about them, and before any write. */
   async load(): Promise<void> {
     this.opened = await this.openHome()
+    await this.deliveries.load()
   }
 
   /** Brings changes of subscriptions to other owners; undefined while there are none, or nothing is loaded. */
@@ -152,6 +165,9 @@ export class LocalShards implements Shards {
       case 'learn':
         assert(this.opened, 'subscriptions are asked for before they are loaded')
         return this.opened.home.onAsk(request, onReply)
+      case 'deliveries':
+      case 'retryDeliveries':
+        return this.deliveries.onAsk(request, onReply)
       default:
         return this.shards[shard]!.onAsk(request, onReply)
     }

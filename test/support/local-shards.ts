@@ -24,7 +24,7 @@ export function localShards(
     shardMap,
     clock,
     stamps: new HybridClock(clock, lastStamp(store)),
-    logger: { info: () => {} },
+    logger: { info: () => {}, warn: () => {} },
     scanner: new StepwiseScanner(store, shardMap, clock),
     limits: shardLimitsDefault,
     queries: queriesForTests,
