@@ -237,6 +237,22 @@ export interface ProgressRequest {
   readonly ids: readonly string[]
 }
 
+/** What became of a subscription's notifications of late, as far as the owner of the asked shard has sent them. */
+export interface DeliveriesRequest {
+  readonly kind: 'deliveries'
+  readonly tenant: string
+  readonly id: string
+  /** Of each of the two lists. */
+  readonly limit: number
+}
+
+/** To send again what the owner of the asked shard has given up for a subscription. */
+export interface RetryDeliveriesRequest {
+  readonly kind: 'retryDeliveries'
+  readonly tenant: string
+  readonly id: string
+}
+
 /**
  * What one home has to tell: all its changes behind `after` up to `upTo`, in order. Numbers are those of the home, and only grow. Who does not
  * have everything up to `after` learns nothing, and says what it has.
@@ -297,6 +313,7 @@ export type SubscriptionRequest =
   | LearnRequest
   | ClaimRequest
   | NewsRequest
+export type DeliveryRequest = DeliveriesRequest | RetryDeliveriesRequest
 
 export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest | ProgressRequest
 export type ShardRequest =
@@ -306,6 +323,7 @@ export type ShardRequest =
   | PathsRequest
   | AnnounceRequest
   | SubscriptionRequest
+  | DeliveryRequest
 
 /** Whether a request may create the entity it means. */
 export const mayCreate = (request: WriteRequest): boolean =>
@@ -324,6 +342,38 @@ export interface TypeSummary {
 export interface KnownSubscription {
   readonly subscription: Subscription
   readonly progress: SubscriptionProgress
+}
+
+/** How one try to deliver a notification ended. */
+export interface DeliveryRecord {
+  /** When, milliseconds since 1970. */
+  readonly atMs: number
+  /** The entity that it was about. */
+  readonly id: string
+  readonly type: string
+  readonly path: string
+  /** By which the receiver knows a notification that comes again. */
+  readonly notificationId: string
+  /** Which try it was, from 1. */
+  readonly attempt: number
+  /**
+   * `failed`: another try follows. `dead`: none does, and a dead letter is kept. `dropped`: it could not be sent, or there was no room.
+   * `simulated`: nothing was sent, on purpose.
+   */
+  readonly outcome: 'delivered' | 'failed' | 'dead' | 'dropped' | 'simulated'
+  /** The status of the HTTP answer; undefined: there was none, or it was no HTTP. */
+  readonly code?: number | undefined
+  /** Why it was not delivered; '' when it was. */
+  readonly reason: string
+}
+
+/** What became of a subscription's notifications. Both lists begin with the latest. */
+export interface DeliveryReport {
+  readonly deliveries: readonly DeliveryRecord[]
+  /** The last try of each notification that was given up. */
+  readonly deadLetters: readonly DeliveryRecord[]
+  /** How many were given up and are kept, listed or not. */
+  readonly deadCount: number
 }
 
 /** An entity as it was found: its path, and its image (image.ts). */
@@ -385,6 +435,9 @@ export type ShardReply =
   | { readonly kind: 'progress'; readonly parts: readonly SubscriptionProgress[] }
   /** Whether the notification may be sent. */
   | { readonly kind: 'claimed'; readonly isGranted: boolean }
+  | ({ readonly kind: 'deliveries' } & DeliveryReport)
+  /** So many dead letters are on their way again, durably. */
+  | { readonly kind: 'retried'; readonly count: number }
   /** Everything of that home up to here is known, durably. */
   | { readonly kind: 'learned'; readonly upTo: number }
   /** The owner was not asked: nothing has happened there, and nothing will. */

@@ -148,7 +148,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new AttributeHandlers(entities, new AttributeOperations(client)),
     new BatchHandlers(entities, new BatchOperations(client, clock)),
     new TypeHandlers(new TypeOperations(client)),
-    new SubscriptionHandlers(new SubscriptionOperations(client, moments ?? stamps, chance), clock),
+    new SubscriptionHandlers(new SubscriptionOperations(client, moments ?? stamps, chance), entities, clock),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
   )
   const { server, ...frontOptions } = config.http

@@ -2,6 +2,7 @@
 // whoever uses it receives it as an argument. Nothing here knows a product.
 
 import type { Occasion } from './domain/occasion.js'
+import type { Subscription } from './domain/subscription.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
@@ -140,6 +141,8 @@ export interface Due {
 export interface Despatch {
   /** Takes a notification over, in the order of the calls. Those that find no room are asked for their `occasion` again. */
   take(due: Due): void
+  /** Notifications of this subscription may come: what takes its time can be done before. */
+  expect(subscription: Subscription): void
   /** First tries that wait in the queue which the tenant uses (subscriptions.md §11.3). */
   queueLength(tenant: string): number
 }

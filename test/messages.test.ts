@@ -123,6 +123,18 @@ const progress = fc
   })
   .map(some => ({ ...noProgress, ...some }))
 
+const deliveryRecord = fc.record({
+  atMs: fc.maxSafeNat(),
+  id: texts,
+  type: texts,
+  path: texts,
+  notificationId: texts,
+  attempt: fc.nat(9),
+  outcome: fc.constantFrom('delivered', 'failed', 'dead', 'dropped', 'simulated'),
+  code: maybe(fc.nat(599)),
+  reason: texts,
+})
+
 const requests = {
   ...writes,
   createSubscription: fc.record({ kind: kind('createSubscription'), subscription: subscriptions }),
@@ -143,6 +155,8 @@ const requests = {
     limit: fc.nat(1000),
   }),
   progress: fc.record({ kind: kind('progress'), tenant: texts, ids: fc.array(texts) }),
+  deliveries: fc.record({ kind: kind('deliveries'), tenant: texts, id: texts, limit: fc.nat(1000) }),
+  retryDeliveries: fc.record({ kind: kind('retryDeliveries'), tenant: texts, id: texts }),
   learn: fc.record({
     kind: kind('learn'),
     home: fc.nat(0xffff),
@@ -245,6 +259,13 @@ const replies = {
   }),
   progress: fc.record({ kind: kind('progress'), parts: fc.array(progress, { maxLength: 3 }) }),
   claimed: fc.record({ kind: kind('claimed'), isGranted: fc.boolean() }),
+  deliveries: fc.record({
+    kind: kind('deliveries'),
+    deliveries: fc.array(deliveryRecord, { maxLength: 3 }),
+    deadLetters: fc.array(deliveryRecord, { maxLength: 3 }),
+    deadCount: fc.nat(),
+  }),
+  retried: fc.record({ kind: kind('retried'), count: fc.nat() }),
   learned: fc.record({ kind: kind('learned'), upTo: fc.maxSafeNat() }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
   lost: fc.record({ kind: kind('lost'), reason: texts }),

@@ -12,13 +12,22 @@
 // Not here: whom to ask (shard-client), the merge itself (merge).
 
 import { accepted, type Result } from '../domain/refusal.js'
-import type { Found, ListKeys, ListRequest, ReadRequest, ShardReply, Shards, Standing } from '../messages.js'
+import type {
+  DeliveryRequest,
+  Found,
+  ListKeys,
+  ListRequest,
+  ReadRequest,
+  ShardReply,
+  Shards,
+  Standing,
+} from '../messages.js'
 import { mergedPage, type Picked } from './merge.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 export interface Ask {
   readonly shard: number
-  readonly request: ReadRequest
+  readonly request: ReadRequest | DeliveryRequest
 }
 
 /** Asks several owners and waits for all; the first that has no answer decides. */

@@ -4,17 +4,20 @@
 // (gather). With several owners every write gets its stamp here, for their clocks do not know of each other: what one client creates, one
 // after the other or in one batch, is listed in that order.
 
-import { accepted, done, type Result } from '../domain/refusal.js'
+import { accepted, done, type Result, refusals, refused } from '../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { namedIds } from '../domain/selection.js'
 import type { SubscriptionProgress } from '../domain/subscription.js'
 import { mergeProgress } from '../domain/subscription-status.js'
 import type {
+  DeliveriesRequest,
+  DeliveryReport,
   FindRequest,
   Found,
   KnownSubscription,
   ListRequest,
   Origin,
+  RetryDeliveriesRequest,
   ShardReply,
   Shards,
   SubscriptionRead,
@@ -24,6 +27,7 @@ import type {
   WriteRequest,
 } from '../messages.js'
 import type { Stamps } from '../ports.js'
+import { mergeReports } from './deliveries.js'
 import { type Ask, askAll, gatherList } from './gather.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
@@ -179,6 +183,24 @@ export class ShardClient {
     })
   }
 
+  /** Asks every owner what became of a subscription's notifications there. */
+  deliveries(request: DeliveriesRequest, onResult: OnResult<DeliveryReport>): void {
+    askAll(this.shards, this.everywhere(request), readReport, result =>
+      onResult(result.ok ? accepted(mergeReports(result.value, request.limit)) : result),
+    )
+  }
+
+  /** Has every owner send again what it has given up for a subscription; gives how many that were. */
+  retryDeliveries(request: RetryDeliveriesRequest, onResult: OnResult<number>): void {
+    askAll(this.shards, this.everywhere(request), readRetried, result =>
+      onResult(result.ok ? accepted(result.value.reduce((sum, count) => sum + count, 0)) : result),
+    )
+  }
+
+  private everywhere(request: Ask['request']): readonly Ask[] {
+    return this.shards.owners().map(shard => ({ shard, request }))
+  }
+
   private stamped(request: WriteRequest): WriteRequest {
     return this.stamps ? { ...request, stamp: this.stamps.next() } : request
   }
@@ -244,6 +266,15 @@ const readFound = (reply: ShardReply): Result<readonly Found[]> =>
 
 const readProgress = (reply: ShardReply): Result<readonly SubscriptionProgress[]> =>
   reply.kind === 'progress' ? accepted(reply.parts) : refusalOf(reply, 'read')
+
+const readReport = (reply: ShardReply): Result<DeliveryReport> =>
+  reply.kind === 'deliveries' ? accepted(reply) : refusalOf(reply, 'read')
+
+/** One owner that cannot be asked does not mean that nothing was done: the others were asked, too. To ask again is safe. */
+function readRetried(reply: ShardReply): Result<number> {
+  if (reply.kind === 'retried') return accepted(reply.count)
+  return reply.kind === 'unreachable' ? refused(refusals.unanswered(reply.reason)) : refusalOf(reply, 'read')
+}
 
 function joinTypes(parts: readonly TypeSummary[]): readonly TypeSummary[] {
   const joined = new Map<string, TypeSummary>()

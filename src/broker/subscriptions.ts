@@ -5,7 +5,12 @@
 
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { type Subscription, subscriptionIdOf } from '../domain/subscription.js'
-import type { ChangeSubscriptionRequest, KnownSubscription, ListSubscriptionsRequest } from '../messages.js'
+import type {
+  ChangeSubscriptionRequest,
+  DeliveryReport,
+  KnownSubscription,
+  ListSubscriptionsRequest,
+} from '../messages.js'
 import type { Chance, Stamps } from '../ports.js'
 import type { OnResult } from './replies.js'
 import type { KnownPage, ShardClient } from './shard-client.js'
@@ -52,6 +57,22 @@ export class SubscriptionOperations {
   /** `DELETE /v2/subscriptions/{id}`. */
   remove(tenant: string, id: string, onResult: OnResult<undefined>): void {
     this.shards.changeSubscription(tenant, { kind: 'removeSubscription', tenant, id }, onResult)
+  }
+
+  /** `GET /v2/subscriptions/{id}/deliveries`: the last tries to notify, and dead letters, `limit` of each at most. */
+  deliveries(tenant: string, id: string, limit: number, onResult: OnResult<DeliveryReport>): void {
+    this.retrieve(tenant, id, result => {
+      if (result.ok) this.shards.deliveries({ kind: 'deliveries', tenant, id, limit }, onResult)
+      else onResult(result)
+    })
+  }
+
+  /** `POST /v2/subscriptions/{id}/deliveries/retry`: sends dead letters again; gives how many. */
+  retryDeliveries(tenant: string, id: string, onResult: OnResult<number>): void {
+    this.retrieve(tenant, id, result => {
+      if (result.ok) this.shards.retryDeliveries({ kind: 'retryDeliveries', tenant, id }, onResult)
+      else onResult(result)
+    })
   }
 }
 

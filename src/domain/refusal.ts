@@ -335,6 +335,8 @@ export const refusals = {
   subscriptionIdLength: (length: number): Refusal =>
     bad(`Invalid subscription ID: bad length - ${length} chars expected`),
   subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
+  // Ours.
+  explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
   // subscriptions.md §3.2, §3.3: simple fields, subject
   descriptionTooLong: bad('max description length exceeded'),

@@ -94,7 +94,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (!accept.ok) return accept
   if (!hasBody && (method === 'GET' || method === 'DELETE') && typeHeader !== '')
     return refused(refusals.contentTypeWithoutBody)
-  if (!hasBody && verbsWithBody.has(method)) return refused(refusals.lengthRequired)
+  if (!hasBody && verbsWithBody.has(method) && !needsNoBody(method, components.value))
+    return refused(refusals.lengthRequired)
   return accepted({
     method,
     components: components.value,
@@ -109,6 +110,10 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     tenants: settings.tenants,
   })
 }
+
+/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path. */
+const needsNoBody = (method: string, components: readonly string[]): boolean =>
+  method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
 
 function readPaths(header: string, method: string): Result<readonly string[]> {
   if (header === '') return accepted([])

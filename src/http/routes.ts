@@ -92,6 +92,14 @@ export function routesOf(
       ['DELETE', (request: Request, reply: Reply) => subscriptions.remove(request, reply)],
       ['PATCH', (request: Request, reply: Reply, body: Uint8Array) => subscriptions.change(request, reply, body)],
     ),
+    '/v2/subscriptions/{id}/deliveries': route([
+      'GET',
+      (request: Request, reply: Reply) => subscriptions.deliveries(request, reply),
+    ]),
+    '/v2/subscriptions/{id}/deliveries/retry': route([
+      'POST',
+      (request: Request, reply: Reply) => subscriptions.retryDeliveries(request, reply),
+    ]),
     '/version': route(['GET', (request: Request, reply: Reply) => service.version(request, reply)]),
     '/health/live': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
     '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),

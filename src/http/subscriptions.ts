@@ -1,25 +1,35 @@
-// Handlers of /v2/subscriptions and /v2/subscriptions/{id} (subscriptions.md §2).
+// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (subscriptions.md §2) and what is ours below it: /deliveries and /deliveries/retry.
 //
 // The order inside each is that of entities.md §1.1: payload, tenant, path, operation. So whether there is such a subscription is asked last,
-// and only a retrieval tells an id that none can have from one that none has (§2.3, §2.4, §2.6).
+// and only a retrieval tells an id that none can have from one that none has (§2.3, §2.4, §2.6), and so does what is ours.
 
+import type { Entities } from '../broker/entities.js'
 import type { SubscriptionOperations } from '../broker/subscriptions.js'
+import { explain } from '../domain/explanation.js'
+import { checkIdentifier } from '../domain/identifier.js'
+import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { checkSubscriptionId, watchedPath } from '../domain/subscription.js'
 import { renderSubscription } from '../domain/subscription-json.js'
 import { checkPatch, parseSubscription, type SubscriptionHead } from '../domain/subscription-parser.js'
+import { decodeImage } from '../image.js'
+import type { Found, KnownSubscription } from '../messages.js'
 import type { Clock } from '../ports.js'
+import { renderDeliveries } from './deliveries.js'
 import type { Reply } from './reply.js'
-import { jsonPayload, type Request, tenantOf } from './request.js'
+import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
 
 /** Whose it is, where it watches and what it is called is looked at when its body is right. */
 const noHead: SubscriptionHead = { id: '', tenant: '', servicePath: '' }
 
 export class SubscriptionHandlers {
   private readonly subscriptions: SubscriptionOperations
+  private readonly entities: Entities
   private readonly clock: Pick<Clock, 'wallMs'>
 
-  constructor(subscriptions: SubscriptionOperations, clock: Pick<Clock, 'wallMs'>) {
+  /** `entities`: where one is found that an explanation is about. */
+  constructor(subscriptions: SubscriptionOperations, entities: Entities, clock: Pick<Clock, 'wallMs'>) {
     this.subscriptions = subscriptions
+    this.entities = entities
     this.clock = clock
   }
 
@@ -54,15 +64,54 @@ export class SubscriptionHandlers {
   }
 
   retrieve(request: Request, reply: Reply): void {
-    const id = request.components[2] as string
-    const refusal = checkSubscriptionId(id)
-    if (refusal) return reply.refuse(refusal)
-    const tenant = tenantOf(request)
-    if (!tenant.ok) return reply.refuse(tenant.refusal)
-    this.subscriptions.retrieve(tenant.value, id, result => {
+    if (request.parameters.options.has('explain')) return this.explain(request, reply)
+    const named = namedSubscription(request)
+    if (!named.ok) return reply.refuse(named.refusal)
+    const { tenant, id } = named.value
+    this.subscriptions.retrieve(tenant, id, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { subscription, progress } = result.value
       reply.json(renderSubscription(subscription, progress, this.clock.wallMs()))
+    })
+  }
+
+  /** Retrieval with `options=explain`: what the subscription makes of one stored entity. */
+  private explain(request: Request, reply: Reply): void {
+    const { values } = request.parameters
+    const id = values.get('entity')
+    if (id === undefined) return reply.refuse(refusals.explainWithoutEntity)
+    const refusal = checkIdentifier('entity id', id)
+    if (refusal) return reply.refuse(refusal)
+    const named = namedSubscription(request)
+    if (!named.ok) return reply.refuse(named.refusal)
+    const scope = readScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    this.subscriptions.retrieve(named.value.tenant, named.value.id, known => {
+      if (!known.ok) return reply.refuse(known.refusal)
+      this.entities.retrieve({ ...scope.value, id, type: values.get('type') }, found => {
+        if (found.ok) reply.json(renderExplanation(known.value, found.value, this.clock.wallMs()))
+        else reply.refuse(found.refusal)
+      })
+    })
+  }
+
+  deliveries(request: Request, reply: Reply): void {
+    const named = namedSubscription(request)
+    if (!named.ok) return reply.refuse(named.refusal)
+    const { tenant, id } = named.value
+    this.subscriptions.deliveries(tenant, id, request.parameters.limit, result => {
+      if (result.ok) reply.json(renderDeliveries(result.value))
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  retryDeliveries(request: Request, reply: Reply): void {
+    const named = namedSubscription(request)
+    if (!named.ok) return reply.refuse(named.refusal)
+    const { tenant, id } = named.value
+    this.subscriptions.retryDeliveries(tenant, id, result => {
+      if (result.ok) reply.json(JSON.stringify({ retried: result.value }))
+      else reply.refuse(result.refusal)
     })
   }
 
@@ -91,4 +140,24 @@ export class SubscriptionHandlers {
       else reply.refuse(result.refusal)
     })
   }
+}
+
+/** The subscription that a path names, if one can have such an id (§2.4). */
+function namedSubscription(request: Request): Result<{ readonly tenant: string; readonly id: string }> {
+  const id = request.components[2] as string
+  const refusal = checkSubscriptionId(id)
+  if (refusal) return refused(refusal)
+  const tenant = tenantOf(request)
+  return tenant.ok ? accepted({ tenant: tenant.value, id }) : tenant
+}
+
+function renderExplanation(
+  { subscription, progress }: KnownSubscription,
+  { image, path }: Found,
+  nowMs: number,
+): string {
+  const entity = decodeImage(image)
+  const { id, type } = entity
+  const about = { subscription: subscription.id, entity: { id, type, servicePath: path } }
+  return JSON.stringify({ ...about, ...explain(subscription, progress, entity, path, nowMs) })
 }

@@ -46,6 +46,8 @@ const optionWords = new Set([
   'skipInitialNotification',
   'dateCreated',
   'dateModified',
+  // Ours: retrieval of a subscription.
+  'explain',
 ])
 
 const noOptions: ReadonlySet<string> = new Set()

@@ -8,9 +8,10 @@
 // Not here: lanes and retries (notifier.ts), what is owed (shard/).
 
 import { notificationOf } from '../domain/notification.js'
-import type { NotificationMessage, NotificationOptions, Occasion } from '../domain/occasion.js'
+import type { MqttNotification, NotificationMessage, NotificationOptions, Occasion } from '../domain/occasion.js'
+import type { Subscription } from '../domain/subscription.js'
 import type { Clock, DeliveryOutcome, Despatch, Due, Logger } from '../ports.js'
-import type { Delivery, Message } from './delivery.js'
+import type { Delivery, Message, MqttMessage } from './delivery.js'
 import { Fifo } from './fifo.js'
 import { Notifier, type NotifierOptions, type NotifierStats } from './notifier.js'
 
@@ -66,6 +67,11 @@ export class Dispatcher implements Despatch {
   take(due: Due): void {
     this.taken.push(due)
     this.schedule()
+  }
+
+  expect({ status, notification: { transport } }: Subscription): void {
+    if (status === 'inactive' || (transport.kind !== 'mqtt' && transport.kind !== 'mqttCustom')) return
+    this.notifier.prepare(mqttMessage({ ...transport, kind: 'mqtt', payload: '' }))
   }
 
   queueLength(tenant: string): number {
@@ -197,11 +203,7 @@ export class Dispatcher implements Despatch {
 const fifoOf = ({ first, later }: Line, { attempts }: Due): Fifo<Due> => (attempts === 0 ? first : later)
 
 function messageFrom(made: Exclude<NotificationMessage, { kind: 'notSent' }>): Message {
-  if (made.kind === 'mqtt') {
-    const { url, topic, payload, qos, retain, login } = made
-    const { user, passwd: password } = login ?? { user: undefined, passwd: undefined }
-    return { transport: 'mqtt', url, topic, payload: Buffer.from(payload), qos, retain, user, password }
-  }
+  if (made.kind === 'mqtt') return mqttMessage(made)
   const { method, url, headers, body, timeoutMs } = made
   return {
     transport: 'http',
@@ -211,6 +213,11 @@ function messageFrom(made: Exclude<NotificationMessage, { kind: 'notSent' }>): M
     body: body === undefined ? undefined : Buffer.from(body),
     timeoutMs,
   }
+}
+
+function mqttMessage({ url, topic, payload, qos, retain, login }: MqttNotification): MqttMessage {
+  const { user, passwd: password } = login ?? { user: undefined, passwd: undefined }
+  return { transport: 'mqtt', url, topic, payload: Buffer.from(payload), qos, retain, user, password }
 }
 
 const contextOf = ({ correlator, tenant, path }: Occasion) => ({ correlator, tenant, path })

@@ -1,6 +1,6 @@
 // Publishes to MQTT brokers over connections that all subscriptions with the same broker and credentials share (subscriptions.md §10).
 //
-// A connection is made by the first message for it, with MQTT 3.1.1, a clean session and a keep-alive of 60 s, and never made again by
+// A connection is made by the first message for it, or before when somebody knows that there will be one, with MQTT 3.1.1, a clean session and a keep-alive of 60 s, and never made again by
 // itself: the next message does that. QoS 0 has been delivered when it is written, QoS 1 and 2 when the broker has acknowledged it,
 // because what was only accepted by the library is lost with the connection. Whatever fails on a connection ends it, and with it all that
 // was under way there: a connection whose oldest message is not acknowledged in time is of no use to the others.
@@ -57,7 +57,13 @@ export class MqttSender {
     connection.send({ message, onEnd, deadlineMs: this.clock.monoMs() + this.options.timeoutMs })
   }
 
-  private open(address: Address, { user, password }: MqttMessage): Connection {
+  /** Connects to where messages will soon be sent, if there is room for one more connection; what comes of it is not told. */
+  prepare(address: Address, login: Pick<MqttMessage, 'user' | 'password'>): void {
+    if (this.connections.has(address.receiver) || this.connections.size >= this.options.connectionsMax) return
+    this.open(address, login)
+  }
+
+  private open(address: Address, { user, password }: Pick<MqttMessage, 'user' | 'password'>): Connection {
     if (this.connections.size >= this.options.connectionsMax) this.dropLongestIdle()
     const connection = new Connection(this.clock, () => this.openSocket(address), {
       user,

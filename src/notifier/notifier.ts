@@ -12,7 +12,7 @@
 
 import type { Clock, DeliveryOutcome, Logger } from '../ports.js'
 import { type Address, addressOf } from './address.js'
-import { type Delivery, type Message, messageBytes, type SendResult } from './delivery.js'
+import { type Delivery, type Message, type MqttMessage, messageBytes, type SendResult } from './delivery.js'
 import { HttpSender } from './http-sender.js'
 import type { Job, Lane } from './lane.js'
 import { Lanes } from './lanes.js'
@@ -166,6 +166,12 @@ export class Notifier {
       return 'taken'
     }
     return this.lanes.offer(delivery, address, messageBytes(message)) === 'taken' ? 'taken' : this.refuse(delivery)
+  }
+
+  /** Connects to the MQTT broker of a message that is likely to come: the first one need not wait for that. */
+  prepare(message: MqttMessage): void {
+    const address = this.isStopping || this.options.simulated ? undefined : addressOf(message)
+    if (address) this.mqtt.prepare(address, message)
   }
 
   private refuse({ tenant, context }: Delivery): 'full' | 'dropped' {

@@ -9,12 +9,14 @@
 //   S home tenant id                  -> row: a subscription and the revision it has
 //   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner knows
 //   O shard stamp                     -> row: the notifications that a change owes
+//   L shard tenant subscription stamp -> row: a notification that was given up, and what is told of it
 //   M name                            -> value       the node's own notes
 //
-// Only primary rows begin with their shard: they are what moves between nodes, the rest is found again from them. Subscriptions begin with
-// the home shard of their tenant: every store has a row of each, and that of the shard's owner is the one that counts. Texts end in a
-// zero byte, and the bytes 0 and 1 inside a text are escaped, so keys sort as their parts do and no tenant, path or id can reach into
-// another's range. Numbers are big-endian; times are doubles shifted to be positive, whose bytes sort as they do.
+// Only primary rows and dead letters, which cannot be made from anything else, begin with the shard of their entity: they are what moves
+// between nodes, the rest is found again from them. Subscriptions begin with the home shard of their tenant: every store has a row of each,
+// and that of the shard's owner is the one that counts. Texts end in a zero byte, and the bytes 0 and 1 inside a text are escaped, so keys
+// sort as their parts do and no tenant, path or id can reach into another's range. Numbers are big-endian; times are doubles shifted to be
+// positive, whose bytes sort as they do.
 
 import assert from 'node:assert/strict'
 import type { Range } from '../ports.js'
@@ -33,6 +35,7 @@ export const prefix = {
   subscription: 0x53,
   progress: 0x50,
   outbox: 0x4f,
+  letter: 0x4c,
   meta: 0x4d,
 } as const
 
@@ -355,6 +358,46 @@ export function parseOutboxKey(key: Buffer): OutboxKey {
 export const outboxRange = (shard: number): Range => under(writer.begin(prefix.outbox).u16(shard).key())
 
 export const allOutbox = (): Range => under(Buffer.from([prefix.outbox]))
+// Dead letters
+
+export interface LetterKey {
+  /** The shard of the entity that it is about. */
+  readonly shard: number
+  readonly tenant: string
+  readonly subscription: string
+  /** When it was given up; no two of one owner have the same. */
+  readonly stamp: number
+}
+
+export const letterKey = ({ shard, tenant, subscription, stamp }: LetterKey): Buffer =>
+  writer.begin(prefix.letter).u16(shard).text(tenant).text(subscription).positive(stamp).key()
+
+export function parseLetterKey(key: Buffer): LetterKey {
+  const reader = new KeyReader(key)
+  return { shard: reader.u16(), tenant: reader.text(), subscription: reader.text(), stamp: reader.positive() }
+}
+
+/** The dead letters of one shard. */
+export const letterRange = (shard: number): Range => under(writer.begin(prefix.letter).u16(shard).key())
+
+export const allLetters = (): Range => under(Buffer.from([prefix.letter]))
+
+/** The row of a dead letter: u32 length of the head, what is told of it (JSON), and what it takes to send it again. */
+export function encodeLetterRow(head: string, message: Buffer): Buffer {
+  const text = Buffer.from(head)
+  const length = Buffer.allocUnsafe(4)
+  length.writeUInt32BE(text.length)
+  return Buffer.concat([length, text, message])
+}
+
+/** The parts of such a row; `message` shares its memory. */
+export function decodeLetterRow(row: Buffer): { readonly head: string; readonly message: Buffer } {
+  const end = 4 + row.readUInt32BE(0)
+  return { head: row.toString('utf8', 4, end), message: row.subarray(end) }
+}
+
+/** The shard that a key begins with: that of an entity, or of a dead letter. */
+export const shardOfKey = (key: Buffer): number => new KeyReader(key).u16()
 
 // Directory and notes
 

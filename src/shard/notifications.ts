@@ -4,11 +4,13 @@
 // A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait for anything here
 // but the commit that it waits for anyway.
 
+import type { ShardMap } from '../domain/scope.js'
 import type { ShardReply, Shards, SubscriptionRequest } from '../messages.js'
-import type { Clock, Despatch, Logger } from '../ports.js'
+import type { Clock, Despatch, Logger, Stamps } from '../ports.js'
 import type { Claims } from './claims.js'
 import type { GroupCommit } from './commit.js'
-import type { FiredEntry, Firing } from './firing.js'
+import type { Deliveries } from './deliveries.js'
+import { decodeFiring, type FiredEntry, type Firing } from './firing.js'
 import type { Outbox, OutboxRow } from './outbox.js'
 import { Owed } from './owed.js'
 import type { ProgressBook } from './progress-book.js'
@@ -25,6 +27,9 @@ export interface NotificationParts {
   readonly triggers: Triggers
   readonly claims: Claims
   readonly outbox: Outbox
+  readonly deliveries: Deliveries
+  readonly shardMap: ShardMap
+  readonly stamps: Pick<Stamps, 'next'>
   /** Whether what is owed outlives the process (`-notifDelivery atLeastOnce`). */
   readonly isKept: boolean
   readonly clock: Clock
@@ -41,6 +46,7 @@ export class Notifications {
 
   constructor(parts: NotificationParts) {
     this.parts = parts
+    parts.subscriptions.follow(() => ({ add: subscription => this.despatch?.expect(subscription), remove: () => {} }))
   }
 
   /** Begins to hand notifications over, first what was owed when the process began. Resolves when all of that has been read. */
@@ -107,6 +113,19 @@ export class Notifications {
     this.parts.claims.claim(owed.tenant, owed.subscription, owed.id, isGranted => {
       if (isGranted) this.despatch?.take(owed)
       else owed.end()
+    })
+  }
+
+  /** A notification that was given up is owed anew: it is kept with the commit of this tick, and has its id again. */
+  again(message: Buffer): void {
+    const { outbox, commit, shardMap, stamps } = this.parts
+    const given = decodeFiring(message, { shard: 0, stamp: 0 })
+    const shard = shardMap.shardOf(given.tenant, given.path, given.entity.id)
+    const firing = { ...given, shard, stamp: stamps.next() }
+    const { row, commit: carriedBy } = outbox.add(firing)
+    commit.afterCommit(carriedBy, failure => {
+      // It has been claimed before.
+      if (!failure) for (const entry of firing.entries) this.despatch?.take(this.owed(firing, entry, row))
     })
   }
 

@@ -4,7 +4,7 @@
 // (`bestEffort`) is kept at hand.
 
 import type { Occasion } from '../domain/occasion.js'
-import type { ProgressNews } from '../messages.js'
+import type { DeliveryRecord, ProgressNews } from '../messages.js'
 import type { DeliveryOutcome, Due } from '../ports.js'
 import { type FiredEntry, type Firing, occasionOf } from './firing.js'
 import type { NotificationParts } from './notifications.js'
@@ -20,6 +20,8 @@ export class Owed implements Due {
   private readonly parts: NotificationParts
   private readonly row: OutboxRow | undefined
   private firing: Firing | undefined
+  /** What it is about, for those who ask what became of it. */
+  private readonly about: Pick<DeliveryRecord, 'id' | 'type' | 'path'>
 
   constructor(parts: NotificationParts, firing: Firing, entry: FiredEntry, row: OutboxRow | undefined) {
     this.parts = parts
@@ -29,6 +31,7 @@ export class Owed implements Due {
     this.id = entry.id
     this.tenant = firing.tenant
     this.subscription = entry.subscription
+    this.about = { id: firing.entity.id, type: firing.entity.type, path: firing.path }
   }
 
   // [hot] Once per notification.
@@ -50,7 +53,11 @@ export class Owed implements Due {
     if (this.row) this.firing = undefined
   }
 
+  // [hot] Once per try.
   onOutcome(outcome: DeliveryOutcome): void {
+    const { deliveries, clock } = this.parts
+    const record = recordOf(outcome, { ...this.about, atMs: clock.wallMs(), notificationId: this.id }, this.attempts)
+    deliveries.note(this.tenant, this.subscription, record)
     switch (outcome.kind) {
       case 'delivered':
         this.tell({ kind: 'success', code: outcome.code })
@@ -62,11 +69,19 @@ export class Owed implements Due {
         return
       case 'dead':
         this.noteFailure(outcome)
+        this.bury(record)
         return this.end()
       case 'simulated':
       case 'dropped':
         return this.end()
     }
+  }
+
+  /** Keeps it for whoever wants it sent again. Its row goes in the same commit. */
+  private bury(record: DeliveryRecord): void {
+    const { outbox, deliveries } = this.parts
+    const letter = this.row && outbox.extract(this.row, this.entry)
+    if (letter) deliveries.bury(this.tenant, this.subscription, record, letter)
   }
 
   /** An answer counts as a success whatever it says, and of failures the first one counts (subscriptions.md §8.6, design.md §5). */
@@ -92,5 +107,23 @@ export class Owed implements Due {
   /** It is owed no more. */
   end(): void {
     if (this.row) this.parts.outbox.end(this.row)
+  }
+}
+
+type Known = Pick<DeliveryRecord, 'id' | 'type' | 'path' | 'atMs' | 'notificationId'>
+
+/** What is told of a try. `attempts`: those before it. */
+function recordOf(outcome: DeliveryOutcome, known: Known, attempts: number): DeliveryRecord {
+  const { kind } = outcome
+  switch (kind) {
+    case 'delivered':
+      return { ...known, attempt: attempts + 1, outcome: kind, code: outcome.code, reason: '' }
+    case 'failed':
+    case 'dead':
+      return { ...known, attempt: outcome.attempts, outcome: kind, code: outcome.code, reason: outcome.reason }
+    case 'simulated':
+      return { ...known, attempt: attempts + 1, outcome: kind, reason: '' }
+    case 'dropped':
+      return { ...known, attempt: attempts + 1, outcome: kind, reason: outcome.why }
   }
 }

@@ -9,8 +9,8 @@ import type { ShardMap } from '../domain/scope.js'
 import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply, WriteRequest } from '../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
-import { Claims } from './claims.js'
 import { GroupCommit } from './commit.js'
+import type { Deliveries, DeliveryLimits } from './deliveries.js'
 import { attributeCounts, Directory } from './directory.js'
 import { ExpiryMark } from './expiry.js'
 import { Heads } from './heads.js'
@@ -18,18 +18,17 @@ import type { HomeLimits } from './home.js'
 import { decodeNumber, stampKey } from './layout.js'
 import { Lists, type QueryLimits } from './lists.js'
 import { Lookup } from './lookup.js'
-import { Notifications } from './notifications.js'
+import { makeNotifications } from './make-notifications.js'
+import type { Notifications } from './notifications.js'
 import { type OpenHome, openHome, type WorkerPart } from './open-home.js'
-import { Outbox, type OutboxLimits, outboxLimitsDefault } from './outbox.js'
+import { type OutboxLimits, outboxLimitsDefault } from './outbox.js'
 import { type FlowControl, Pacer } from './pacer.js'
 import { Presence } from './presence.js'
-import { ProgressBook } from './progress-book.js'
 import type { ShardRecord } from './record.js'
 import type { Scanner } from './scans.js'
 import { Shard } from './shard.js'
 import type { Sharing } from './sharing.js'
 import { Subscriptions } from './subscriptions.js'
-import { Triggers } from './triggers.js'
 import { Types } from './types.js'
 import { Views } from './views/views.js'
 
@@ -75,6 +74,10 @@ export interface ShardParts {
     /** undefined: off. */
     readonly flowControl: FlowControl | undefined
   }
+  /** What is kept of notifications that were sent; undefined: as much as `deliveryLimitsDefault` says. */
+  readonly deliveryLimits?: DeliveryLimits | undefined
+  /** Takes dead letters that are to be sent again; undefined: they are. */
+  readonly onRetry?: ((message: Buffer) => void) | undefined
   /** Which of several owners this is; undefined: the only one. */
   readonly part?: WorkerPart | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
@@ -103,6 +106,8 @@ export class LocalShards implements Shards {
   readonly subscriptions: Subscriptions
   /** For whoever sends them. */
   readonly notifications: Notifications
+  /** What became of notifications, once it is loaded. */
+  readonly deliveries: Deliveries
   /** For whoever lets it learn what the store holds. */
   readonly presence = new Presence()
   /** For whoever removes what falls due. */
@@ -122,28 +127,21 @@ export class LocalShards implements Shards {
     const lookup = new Lookup(store, actors, commit, directory, shardMap)
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
     const subscriptions = new Subscriptions(store, commit, shardMap)
-    const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger)
-    const claims = new Claims(subscriptions, book, commit, shardMap, clock, part)
-    const triggers = new Triggers(subscriptions, book, one => claims.isElsewhere(one), clock, logger)
-    const outbox = new Outbox(store, commit, limits)
-    const { isKept, flowControl } = parts.notifications
-    this.notifications = new Notifications({
-      commit,
+    const { notifications, deliveries, book } = makeNotifications({
+      ...parts,
       subscriptions,
-      book,
-      triggers,
-      claims,
-      outbox,
-      isKept,
-      clock,
-      logger,
+      commit,
+      isKept: parts.notifications.isKept,
     })
-    this.pacer = flowControl && new Pacer(this.notifications, clock, flowControl)
+    const { flowControl } = parts.notifications
+    this.pacer = flowControl && new Pacer(notifications, clock, flowControl)
     this.openHome = async () => {
       const opened = await openHome({ subscriptions, commit, shardMap, clock, stamps, limits, part })
       await book.load(store)
       return opened
     }
+    this.notifications = notifications
+    this.deliveries = deliveries
     this.subscriptions = subscriptions
     this.shardMap = shardMap
     this.commit = commit
@@ -156,9 +154,10 @@ export class LocalShards implements Shards {
     )
   }
 
-  /** Reads the subscriptions that the store has: to be awaited before anything is asked about them, and before any write. */
+  /** Reads the subscriptions that the store has, and which dead letters: to be awaited before anything is asked about them, and before any write. */
   async load(): Promise<void> {
     this.opened = await this.openHome()
+    await this.deliveries.load()
   }
 
   /** Brings changes of subscriptions to other owners; undefined while there are none, or nothing is loaded. */
@@ -196,6 +195,9 @@ export class LocalShards implements Shards {
       case 'claim':
       case 'news':
         return this.notifications.onAsk(request, onReply)
+      case 'deliveries':
+      case 'retryDeliveries':
+        return this.deliveries.onAsk(request, onReply)
       default:
         return this.shards[shard]!.onAsk(request, this.paced(request, onReply))
     }

@@ -5,9 +5,9 @@
 // counts as they then are, and the key of the last of them: whenever the process dies, the store says itself how far it got, and
 // cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
 //
-// Subscriptions follow the entities: every store gets all of them, each from the store of its home, whose word counts. They are few
-// against the entities, so nobody is told how many they are. What became of their notifications is known to every store in part; the store
-// of the home gets all parts as one. What is owed to receivers goes with its shard.
+// Dead letters and what is owed to receivers follow the entities, as they are and with their shards. Then come subscriptions: every store
+// gets all of them, each from the store of its home, whose word counts. What became of their notifications is known to every store in part;
+// the store of the home gets all parts as one. All that is little against the entities, so nobody is told how much it is.
 //
 // The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
 // what was begun (src/repartition.ts).
@@ -27,9 +27,11 @@ import {
   decodeNumber,
   encodeNumber,
   homeRange,
+  letterRange,
   outboxRange,
   prefix,
   progressRange,
+  shardOfKey,
   shardRange,
   stampKey,
   under,
@@ -48,6 +50,7 @@ const destinations = {
   expiry: 'anew',
   directory: 'anew',
   attribute: 'anew',
+  letter: 'shard',
   subscription: 'everywhere',
   progress: 'merged',
   outbox: 'shard',
@@ -90,10 +93,11 @@ export async function transfer(given: Transfer): Promise<void> {
   const copied = target.get(copiedKey())
   const entities = shards.map(shard => ({ shard, all: shardRange(shard) }))
   const all = Array.from({ length: shardCount }, (_, shard) => shard)
-  const subscriptions = all.map(shard => ({ shard, all: homeRange(shard) }))
+  const letters = shards.map(shard => ({ shard, all: letterRange(shard) }))
   const outbox = shards.map(shard => ({ shard, all: outboxRange(shard) }))
+  const subscriptions = all.map(shard => ({ shard, all: homeRange(shard) }))
   // In the order of keys: how far it got is told by one of them.
-  for (const { shard, all } of [...entities, ...outbox, ...subscriptions]) {
+  for (const { shard, all } of [...entities, ...letters, ...outbox, ...subscriptions]) {
     const range = rest(all, copied)
     if (!range) continue
     for await (const rows of chunks(sourceOf(shard), range, limits.batchRowsMax))
@@ -207,7 +211,7 @@ export async function countEntities(store: StoreReader): Promise<number> {
 
 /**
  * The first row of a store that would be lost in a transfer, in words; undefined when there is none: rows of kinds that this version does
- * not know, notes it does not know, and entities of shards that the store is not supposed to hold.
+ * not know, notes it does not know, and what belongs to shards that the store is not supposed to hold.
  */
 export async function findStranger(store: StoreReader, owns: (shard: number) => boolean): Promise<string | undefined> {
   let from: Buffer = Buffer.alloc(1)
@@ -218,9 +222,10 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
     if (kind === undefined) return `a row of a kind that this version does not know, key ${shown(key)}`
     switch (destinations[kind]) {
       case 'shard': {
-        const shard = key.readUInt16BE(1)
-        if (!owns(shard)) return `a row of shard ${shard}, which belongs into another store, key ${shown(key)}`
-        from = under(key.subarray(0, 3)).lt
+        const shard = shardOfKey(key)
+        if (!owns(shard))
+          return `a row (${kind}) of shard ${shard}, which belongs into another store, key ${shown(key)}`
+        from = under(key.subarray(0, shardKeyBytes)).lt
         break
       }
       case 'merged':
@@ -236,6 +241,9 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
 }
 
 const kinds = new Map(Object.entries(prefix).map(([kind, first]) => [first as number, kind as keyof typeof prefix]))
+
+/** What the keys of one shard begin with: their kind and its number. */
+const shardKeyBytes = 3
 
 /** Behind every key: none begins with so many of the highest byte. */
 const behindAll = Buffer.alloc(64, 0xff)

@@ -8,6 +8,7 @@ import { HybridClock } from '../../src/clock.js'
 import type { Result } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { noProgress, type SubscriptionProgress } from '../../src/domain/subscription.js'
+import type { DeliveryRecord, DeliveryReport } from '../../src/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { ManyShards } from '../support/many-shards.js'
 import { subscription } from '../support/subscriptions.js'
@@ -23,7 +24,9 @@ const wanted = {
 
 async function setting() {
   const clock = new FakeClock()
-  const shards = new ManyShards(3, shardMap, clock)
+  const sent: string[] = []
+  const onRetry = (message: Buffer) => void sent.push(message.toString())
+  const shards = new ManyShards(3, shardMap, clock, { onRetry })
   const settled = async <T>(promise: Promise<T>): Promise<T> => {
     let isSettled = false
     promise.finally(() => {
@@ -52,7 +55,7 @@ async function setting() {
       .subscriptions.of(tenant)
       ?.note(id, { ...noProgress, ...progress })
   const list = (more = {}) => ({ tenant, servicePath: undefined, offset: 0, limit: 20, ...more })
-  return { shards, operations, told, created, note, list }
+  return { shards, operations, told, created, note, list, sent }
 }
 
 t.test('what is created one after the other has ids in that order, though no time has passed', async t => {
@@ -121,4 +124,97 @@ t.test('what nobody has is not found', async t => {
   t.match(await told(onResult => operations.retrieve(tenant, id, onResult)), missing)
   t.match(await told(onResult => operations.remove(tenant, id, onResult)), missing)
   t.match(await told(onResult => operations.change({ tenant, id, servicePath: '/', payload }, onResult)), missing)
+  t.match(await told(onResult => operations.deliveries(tenant, id, 20, onResult)), missing)
+  t.match(await told(onResult => operations.retryDeliveries(tenant, id, onResult)), missing)
 })
+
+const record = (atMs: number, more: Partial<DeliveryRecord> = {}): DeliveryRecord => ({
+  atMs,
+  id: `E${atMs}`,
+  type: 'T',
+  path: '/',
+  notificationId: `n${atMs}`,
+  attempt: 1,
+  outcome: 'delivered',
+  reason: '',
+  ...more,
+})
+
+const moments = ({ deliveries, deadLetters, deadCount }: DeliveryReport) => ({
+  deliveries: deliveries.map(({ atMs }) => atMs),
+  deadLetters: deadLetters.map(({ atMs }) => atMs),
+  deadCount,
+})
+
+/** Three owners that have sent and given up notifications of one subscription in turn, at the moments 1 to 9. */
+async function withDeliveries() {
+  const given = await setting()
+  const id = await given.created()
+  for (let atMs = 1; atMs <= 9; atMs++) {
+    const { deliveries } = given.shards.one(atMs % 3)
+    deliveries.note(tenant, id, record(atMs))
+    deliveries.bury(tenant, id, record(atMs, { outcome: 'dead' }), Buffer.from(`row ${atMs}`))
+  }
+  const report = async (limit: number): Promise<unknown> => {
+    const result = await given.told<DeliveryReport>(onResult =>
+      given.operations.deliveries(tenant, id, limit, onResult),
+    )
+    return result.ok ? moments(result.value) : result
+  }
+  const retried = () => given.told<number>(onResult => given.operations.retryDeliveries(tenant, id, onResult))
+  return { ...given, report, retried }
+}
+
+t.test('deliveries of all owners are one list by time, the latest first, and so are dead letters', async t => {
+  const { report } = await withDeliveries()
+  const all = [9, 8, 7, 6, 5, 4, 3, 2, 1]
+  t.strictSame(await report(20), { deliveries: all, deadLetters: all, deadCount: 9 })
+  t.strictSame(await report(4), { deliveries: all.slice(0, 4), deadLetters: all.slice(0, 4), deadCount: 9 })
+  t.strictSame(await report(0), { deliveries: [], deadLetters: [], deadCount: 9 })
+})
+
+t.test('all owners send again what they have given up, and the sum is told', async t => {
+  const { report, retried, sent } = await withDeliveries()
+  t.strictSame(await retried(), { ok: true, value: 9 })
+  t.strictSame(
+    [...sent].sort(),
+    [...'123456789'].map(n => `row ${n}`),
+  )
+  t.match(await report(20), { deadLetters: [], deadCount: 0 })
+  t.strictSame(await retried(), { ok: true, value: 0 })
+})
+
+t.test(
+  'while an owner is away neither is answered, and what it has given up is sent again when it is back',
+  async t => {
+    const { shards, report, retried, sent } = await withDeliveries()
+    shards.set(other, 'unreachable')
+    t.match(await report(20), { ok: false, refusal: { kind: 'Unavailable' } })
+    t.match(await retried(), { ok: false, refusal: { kind: 'Unavailable' } })
+    shards.set(other, 'well')
+    await retried()
+    t.equal(new Set(sent).size, 9)
+    t.equal(sent.length, 9, 'each once')
+  },
+)
+
+t.test(
+  'an owner that falls away between the question for the subscription and the retry is no proof of nothing done',
+  async t => {
+    const { shards, told, operations, created } = await setting()
+    const id = await created()
+    const { ask } = shards
+    shards.ask = (shard, request, onReply) => {
+      if (request.kind === 'retryDeliveries' && shards.ownerOf(shard) === other)
+        return onReply({ kind: 'unreachable', reason: 'it has gone' })
+      ask.call(shards, shard, request, onReply)
+    }
+    t.strictSame(await told(onResult => operations.retryDeliveries(tenant, id, onResult)), {
+      ok: false,
+      refusal: {
+        kind: 'Unavailable',
+        description: 'a part of the broker does not answer, try again later: it has gone',
+      },
+    })
+  },
+)

@@ -98,9 +98,9 @@ t.test('a query is refused the second time as it was the first', async t => {
 
 t.test('every word of options is known', async t => {
   const words = 'count,normalized,append,upsert,forcedUpdate,overrideMetadata,flowControl,skipForwarding'
-  const more = 'noAttrDetail,fullCounters,skipInitialNotification,dateCreated,dateModified'
+  const more = 'noAttrDetail,fullCounters,skipInitialNotification,dateCreated,dateModified,explain'
   for (const mode of ['values', 'keyValues', 'unique'])
-    t.strictSame([...parameters(`options=${words},${more},${mode}`).options].length, 14, mode)
+    t.strictSame([...parameters(`options=${words},${more},${mode}`).options].length, 15, mode)
 })
 
 t.test('without parameters a page has 20 elements from the first one', async t => {

@@ -102,6 +102,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     new TypeHandlers(new TypeOperations(client)),
     new SubscriptionHandlers(
       new SubscriptionOperations(client, new HybridClock(systemClock), systemChance),
+      entities,
       systemClock,
     ),
     new ServiceHandlers(facts, systemClock, () => true),

@@ -7,11 +7,13 @@ import type { Range } from '../../src/ports.js'
 import {
   allEntities,
   allIndexes,
+  decodeLetterRow,
   decodeNumber,
   decodeRow,
   decodeSubscriptionRow,
   directoryKey,
   directoryRange,
+  encodeLetterRow,
   encodeNumber,
   encodeRow,
   encodeSubscriptionRow,
@@ -21,12 +23,16 @@ import {
   homeRange,
   idKey,
   idRange,
+  letterKey,
+  letterRange,
   parseDirectoryKey,
   parseEntityKey,
   parseExpiryKey,
   parseIdKey,
+  parseLetterKey,
   parseSubscriptionKey,
   parseTypeKey,
+  shardOfKey,
   stampKey,
   subscriptionKey,
   typeKey,
@@ -123,6 +129,15 @@ const kinds: readonly Kind<Part[]>[] = [
       return [home, tenant, id]
     },
   }),
+  kindOf({
+    name: 'letter',
+    parts: fc.tuple(shards, texts, texts, stamps),
+    key: (shard, tenant, subscription, stamp) => letterKey({ shard, tenant, subscription, stamp }),
+    parse: key => {
+      const { shard, tenant, subscription, stamp } = parseLetterKey(key)
+      return [shard, tenant, subscription, stamp]
+    },
+  }),
 ]
 
 for (const { name, parts, key, parse } of kinds) {
@@ -208,6 +223,29 @@ t.test('the row of a subscription gives back its revision and its text, the empt
   fc.assert(
     fc.property(fc.maxSafeNat(), texts, (revision, text) => {
       assert.deepEqual(decodeSubscriptionRow(encodeSubscriptionRow(revision, text)), { revision, text })
+    }),
+  )
+})
+
+t.test(
+  'the range of a shard holds its dead letters and no others, and each says its shard as an entity does',
+  async () => {
+    fc.assert(
+      fc.property(shards, shards, fc.boolean(), two, stamps, (wanted, other, same, [tenant, subscription], stamp) => {
+        const shard = same ? wanted : other
+        const key = letterKey({ shard, tenant, subscription, stamp })
+        assert.equal(inRange(letterRange(wanted), key), shard === wanted)
+        assert.deepEqual([shardOfKey(key), shardOfKey(entityKey(shard, tenant, '/', 'E'))], [shard, shard])
+      }),
+    )
+  },
+)
+
+t.test('the row of a dead letter gives back what is told of it and what is sent, either may be empty', async () => {
+  fc.assert(
+    fc.property(texts, fc.uint8Array(), (head, bytes) => {
+      const message = Buffer.from(bytes)
+      assert.deepEqual(decodeLetterRow(encodeLetterRow(head, message)), { head, message })
     }),
   )
 })

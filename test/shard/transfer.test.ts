@@ -6,12 +6,16 @@ import { encodeImage } from '../../src/image.js'
 import type { Row, Store } from '../../src/ports.js'
 import {
   allEntities,
+  allLetters,
   allSubscriptions,
   copiedKey,
+  encodeLetterRow,
   encodeNumber,
   encodeSubscriptionRow,
   entityKey,
+  letterKey,
   parseEntityKey,
+  parseLetterKey,
   parseSubscriptionKey,
   stampKey,
   subscriptionKey,
@@ -141,10 +145,13 @@ const tenants = ['', 'a', 'b', 'c', 'd', 'e', 'f', 'g']
 const keyOf = (of: string, n: number): Buffer =>
   subscriptionKey({ home: shardMap.homeOf(of), tenant: of, id: String(n).padStart(24, '0') })
 
-/** Entities, and ten subscriptions of each tenant, which say who has told of them. */
+/** Entities, two dead letters in each shard, and ten subscriptions of each tenant; all but the entities say who has told of them. */
 async function withSubscriptions(entities: number, said: string): Promise<Store> {
   const store = await sourceOf(entities)
   await commit(store, batch => {
+    for (const shard of all)
+      for (const stamp of [1, 2])
+        batch.put(letterKey({ shard, tenant, subscription: 's', stamp }), encodeLetterRow('{}', Buffer.from(said)))
     for (const of of tenants)
       for (let n = 0; n < 10; n++) batch.put(keyOf(of, n), encodeSubscriptionRow(n, `${of}${n}, says ${said}`))
   })
@@ -167,7 +174,21 @@ t.test('every store gets all subscriptions, each as the store of its home has it
   }
 })
 
-t.test('a transfer that was stopped among the subscriptions goes on there', async t => {
+t.test('a store gets the dead letters of its shards and no others, as they are', async t => {
+  const sources = [await withSubscriptions(30, 'one'), await withSubscriptions(30, 'the other')]
+  for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
+    const target = new MemoryStore()
+    await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
+    const rows = await rowsOf(target, allLetters())
+    t.strictSame(
+      rows.map(({ key }) => parseLetterKey(key).shard),
+      shards.flatMap(shard => [shard, shard]),
+    )
+    for (const { key, value } of rows) t.ok(value.equals(sources[parseLetterKey(key).shard % 2]!.get(key)!))
+  }
+})
+
+t.test('a transfer that was stopped among dead letters and subscriptions goes on there', async t => {
   const source = await withSubscriptions(20, 'one')
   for (const batches of [1, 2, 3, 6, 9]) {
     const target = await begun(t, source, batches)
@@ -179,6 +200,7 @@ t.test('a transfer that was stopped among the subscriptions goes on there', asyn
     })
     t.equal(entities, Math.max(0, 20 - 10 * batches))
     t.strictSame(await rowsOf(target, allSubscriptions()), await rowsOf(source, allSubscriptions()))
+    t.strictSame(await rowsOf(target, allLetters()), await rowsOf(source, allLetters()))
     t.strictSame(await primary(target), await primary(source))
   }
 })
@@ -222,4 +244,10 @@ t.test('an entity of a shard that the store does not own is a stranger', async t
     row(entityKey(3, 't', '/', 'a')),
   )
   t.match(found, /^an entity of shard 3, which belongs into another store, key "E\\u0000\\u0003t/)
+})
+
+t.test('so is a dead letter of one, and those of shards that it owns are none', async t => {
+  const letters = [2, 4, 5].map(shard => row(letterKey({ shard, tenant: 't', subscription: 's', stamp: 1 })))
+  t.equal(await strangerAmong(...letters.slice(0, 2)), undefined)
+  t.match(await strangerAmong(...letters), /^a dead letter of shard 5, which belongs into another store, key "L/)
 })

@@ -1,0 +1,63 @@
+// What an owner needs to notify, put together.
+
+import type { ShardMap } from '../domain/scope.js'
+import type { Clock, Logger, Stamps, Store } from '../ports.js'
+import { Claims } from './claims.js'
+import type { GroupCommit } from './commit.js'
+import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
+import { Notifications } from './notifications.js'
+import type { WorkerPart } from './open-home.js'
+import { Outbox, type OutboxLimits } from './outbox.js'
+import { ProgressBook } from './progress-book.js'
+import type { Subscriptions } from './subscriptions.js'
+import { Triggers } from './triggers.js'
+
+export interface NotificationNeeds {
+  readonly store: Store
+  readonly commit: GroupCommit
+  readonly subscriptions: Subscriptions
+  readonly shardMap: ShardMap
+  readonly clock: Clock
+  readonly stamps: Stamps
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  readonly limits: OutboxLimits
+  readonly deliveryLimits?: DeliveryLimits | undefined
+  /** Which of several owners this is; undefined: the only one. */
+  readonly part?: WorkerPart | undefined
+  /** Whether what is owed outlives the process. */
+  readonly isKept: boolean
+  /** Takes dead letters that are to be sent again; undefined: they are. */
+  readonly onRetry?: ((message: Buffer) => void) | undefined
+}
+
+/** To be made before the subscriptions are loaded; the book and the deliveries are loaded after them. */
+export function makeNotifications(needs: NotificationNeeds): {
+  readonly notifications: Notifications
+  readonly deliveries: Deliveries
+  readonly book: ProgressBook
+} {
+  const { store, commit, subscriptions, shardMap, clock, stamps, logger, limits, part, isKept } = needs
+  const { deliveryLimits = deliveryLimitsDefault, onRetry = message => notifications.again(message) } = needs
+  const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger)
+  const claims = new Claims(subscriptions, book, commit, shardMap, clock, part)
+  const triggers = new Triggers(subscriptions, book, one => claims.isElsewhere(one), clock, logger)
+  const outbox = new Outbox(store, commit, limits)
+  const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
+  const deliveries = new Deliveries(store, commit, kept)
+  const parts = {
+    commit,
+    subscriptions,
+    book,
+    triggers,
+    claims,
+    outbox,
+    deliveries,
+    isKept,
+    shardMap,
+    stamps,
+    clock,
+    logger,
+  }
+  const notifications = new Notifications(parts)
+  return { notifications, deliveries, book }
+}
