@@ -81,6 +81,19 @@ t.test('without any option the configuration is the default one', async t => {
     store: { directory: './data', durability: 'sync' },
     expiryIntervalMs: 1000,
     queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
+    notifications: {
+      delivery: 'atLeastOnce',
+      mode: 'transient',
+      flowControl: undefined,
+      httpTimeoutMs: 5000,
+      mqttTimeoutMs: 5000,
+      mqttIdleMsMax: 3600000,
+      messageBytesMax: 8388608,
+      simulated: false,
+      disableCustomNotifications: false,
+      loggedBytesMax: 5120,
+      tls: { insecure: false, caFile: undefined },
+    },
     logLevel: 'WARN',
   })
 })
@@ -89,7 +102,10 @@ t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 ' +
-    '-workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel info'
+    '-workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel info ' +
+    '-notifDelivery bestEffort -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
+    '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
+    '-insecureNotif -notifCaFile ca.pem'
   t.same(config(argv.split(' ')), {
     http: {
       server: 'node',
@@ -106,6 +122,19 @@ t.test('every option with an effect arrives in the configuration', async t => {
     store: { directory: '/d', durability: 'os' },
     expiryIntervalMs: 50,
     queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
+    notifications: {
+      delivery: 'bestEffort',
+      mode: 'threadpool:2:3',
+      flowControl: { gauge: 0.5, stepMs: 4, waitMsMax: 5 },
+      httpTimeoutMs: 6,
+      mqttTimeoutMs: 7,
+      mqttIdleMsMax: 480000,
+      messageBytesMax: 9,
+      simulated: true,
+      disableCustomNotifications: true,
+      loggedBytesMax: 10,
+      tls: { insecure: true, caFile: 'ca.pem' },
+    },
     logLevel: 'INFO',
   })
   t.equal(config(['-ipv4']).http.family, 'ipv4')

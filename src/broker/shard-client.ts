@@ -221,7 +221,8 @@ export class ShardClient {
         together = { shard, origin: origins(), items: [], indexes: [] }
         owners.set(owner, together)
       }
-      together.items.push({ ...this.stamped(request), origin: together.origin })
+      const item = this.stamped(request)
+      together.items.push(item.origin === together.origin ? item : { ...item, origin: together.origin })
       together.indexes.push(index)
     }
     return owners.values()

@@ -4,37 +4,16 @@
 // A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait for anything here
 // but the commit that it waits for anyway.
 
-import type { ShardMap } from '../domain/scope.js'
 import type { ShardReply, Shards, SubscriptionRequest } from '../messages.js'
-import type { Clock, Despatch, Logger, Stamps } from '../ports.js'
-import type { Claims } from './claims.js'
-import type { GroupCommit } from './commit.js'
-import type { Deliveries } from './deliveries.js'
+import type { Despatch } from '../ports.js'
 import { decodeFiring, type FiredEntry, type Firing } from './firing.js'
-import type { Outbox, OutboxRow } from './outbox.js'
+import type { NotificationParts } from './notification-parts.js'
+import type { OutboxRow } from './outbox.js'
 import { Owed } from './owed.js'
-import type { ProgressBook } from './progress-book.js'
-import type { Subscriptions } from './subscriptions.js'
-import type { Done, Triggers } from './triggers.js'
+import type { Done } from './triggers.js'
 
 /** How often at most it is told that notifications were dropped. */
 const dropsToldMs = 1_000
-
-export interface NotificationParts {
-  readonly commit: GroupCommit
-  readonly subscriptions: Subscriptions
-  readonly book: ProgressBook
-  readonly triggers: Triggers
-  readonly claims: Claims
-  readonly outbox: Outbox
-  readonly deliveries: Deliveries
-  readonly shardMap: ShardMap
-  readonly stamps: Pick<Stamps, 'next'>
-  /** Whether what is owed outlives the process (`-notifDelivery atLeastOnce`). */
-  readonly isKept: boolean
-  readonly clock: Clock
-  readonly logger: Pick<Logger, 'warn' | 'error'>
-}
 
 export class Notifications {
   private readonly parts: NotificationParts

@@ -7,7 +7,7 @@ import type { Occasion } from '../domain/occasion.js'
 import type { DeliveryRecord, ProgressNews } from '../messages.js'
 import type { DeliveryOutcome, Due } from '../ports.js'
 import { type FiredEntry, type Firing, occasionOf } from './firing.js'
-import type { NotificationParts } from './notifications.js'
+import type { NotificationParts } from './notification-parts.js'
 import type { OutboxRow } from './outbox.js'
 
 export class Owed implements Due {

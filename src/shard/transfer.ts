@@ -57,6 +57,9 @@ const destinations = {
   meta: 'known',
 } as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'everywhere' | 'merged' | 'known'>
 
+/** What rows that go with their shard are called. */
+const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
+
 /** The node's notes that are looked after: of the stamps the largest goes on. */
 const notes: readonly Buffer[] = [stampKey()]
 
@@ -224,7 +227,7 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
       case 'shard': {
         const shard = shardOfKey(key)
         if (!owns(shard))
-          return `a row (${kind}) of shard ${shard}, which belongs into another store, key ${shown(key)}`
+          return `${shardRows[kind as keyof typeof shardRows]} of shard ${shard}, which belongs into another store, key ${shown(key)}`
         from = under(key.subarray(0, shardKeyBytes)).lt
         break
       }

@@ -87,6 +87,8 @@ export const valueCases: readonly OptionCase[] = [
   free('dbAuthDb', 'MONGO_AUTH_SOURCE'),
   words('reqMutexPolicy', 'MUTEX_POLICY', 'all', ['none', 'read', 'write'], ['ALL', 'some']),
   path('dataDir', 'DATA_DIR', './data'),
+  path('notifCaFile', 'NOTIF_CA_FILE'),
+  words('notifDelivery', 'NOTIF_DELIVERY', 'atLeastOnce', ['bestEffort'], ['exactlyOnce', 'besteffort']),
   words('durability', 'DURABILITY', 'sync', ['os'], ['SYNC', 'none']),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),
   number('workers', 'WORKERS', 1, 1, 64),

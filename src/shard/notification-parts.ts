@@ -1,0 +1,27 @@
+// What notifications are made of, for what hands them over (notifications.ts) and for each of them (owed.ts).
+
+import type { ShardMap } from '../domain/scope.js'
+import type { Clock, Logger, Stamps } from '../ports.js'
+import type { Claims } from './claims.js'
+import type { GroupCommit } from './commit.js'
+import type { Deliveries } from './deliveries.js'
+import type { Outbox } from './outbox.js'
+import type { ProgressBook } from './progress-book.js'
+import type { Subscriptions } from './subscriptions.js'
+import type { Triggers } from './triggers.js'
+
+export interface NotificationParts {
+  readonly commit: GroupCommit
+  readonly subscriptions: Subscriptions
+  readonly book: ProgressBook
+  readonly triggers: Triggers
+  readonly claims: Claims
+  readonly outbox: Outbox
+  readonly deliveries: Deliveries
+  readonly shardMap: ShardMap
+  readonly stamps: Pick<Stamps, 'next'>
+  /** Whether what is owed outlives the process (`-notifDelivery atLeastOnce`). */
+  readonly isKept: boolean
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'warn' | 'error'>
+}
