@@ -7,22 +7,26 @@
 // lost in its view of a URL.
 //
 // Once the status is known it is an answer, whatever happens to the rest (subscriptions.md §8.6). The body is read and thrown away, so
-// that the connection can be used again, up to a bound. Redirects are answers like others, unlike subscriptions.md §8.4: what a
-// receiver says does not make the broker talk to a third one.
+// that the connection can be used again, up to a bound. Redirects are followed with the same verb and body (subscriptions.md §8.4), but never
+// from TLS to plain text, and no other receiver is shown the token of the one that was meant.
 //
 // Not here: how many are sent at a time (lanes), whether it is tried again (retry).
 
 import assert from 'node:assert/strict'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import type { Clock } from '../ports.js'
-import type { Address } from './address.js'
+import { type Address, addressOf } from './address.js'
 import type { HttpMessage, SendResult } from './delivery.js'
 import { isLost, type OpenSocket, reasonOf, reasons } from './sockets.js'
 
 /** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
 const answerBytesMax = 1024 * 1024
+
+/** Redirects followed for one message. */
+const redirectsMax = 10
 
 /** An idle connection is closed after this time, or when the receiver has said that it will close it, up to the second one. */
 const idleMs = 4_000
@@ -46,6 +50,8 @@ interface Sending {
   readonly deadlineMs: number
   /** It has gone out on a connection that was lost. */
   isAgain: boolean
+  /** Redirects that have brought it here. */
+  readonly redirects: number
 }
 
 export class HttpSender {
@@ -70,15 +76,33 @@ export class HttpSender {
   /** Sends it and tells once, later, how that ended. */
   send(address: Address, path: string, message: HttpMessage, onEnd: OnEnd): void {
     const deadlineMs = this.clock.monoMs() + (message.timeoutMs || this.options.timeoutMs)
-    const sending = { address, path, message, onEnd, deadlineMs, isAgain: false }
+    this.begin({ address, path, message, onEnd, deadlineMs, isAgain: false, redirects: 0 })
+  }
+
+  private begin(sending: Sending): void {
+    const { address, deadlineMs } = sending
     this.start(sending, this.idleOne(address.receiver) ?? this.open(address))
     if (deadlineMs < this.timerAtMs) this.arm(deadlineMs)
+  }
+
+  /** Sends a message to where its receiver has pointed; false if it is not to go there. */
+  redirect(sending: Sending, location: string): boolean {
+    const { address, path, message, redirects } = sending
+    const { protocol, host, port, receiver } = address
+    const from = `${protocol}//${host}:${port}${path}`
+    if (redirects >= redirectsMax || !URL.canParse(location, from)) return false
+    const next = addressOf({ ...message, url: new URL(location, from).href })
+    if (!next || (protocol === 'https:' && next.protocol !== 'https:')) return false
+    const shown = next.receiver === receiver ? message : { ...message, headers: withoutToken(message.headers) }
+    this.begin({ ...sending, address: next, path: next.path, message: shown, isAgain: false, redirects: redirects + 1 })
+    return true
   }
 
   private start(sending: Sending, connection: Connection): void {
     const { address, path, message } = sending
     connection.sending = sending
     connection.code = undefined
+    connection.location = undefined
     connection.answerBytes = 0
     connection.isStarting = true
     connection.client.dispatch(
@@ -180,6 +204,8 @@ class Connection implements Dispatcher.DispatchHandler {
   isStarting = false
   /** Of the answer, once it is known. */
   code: number | undefined
+  /** Where a redirect points. */
+  location: string | undefined
   answerBytes = 0
   /** That came over the present socket. */
   answers = 0
@@ -218,9 +244,10 @@ class Connection implements Dispatcher.DispatchHandler {
 
   onRequestStart(): void {}
 
-  onResponseStart(_controller: Dispatcher.DispatchController, code: number): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, code: number, headers: IncomingHttpHeaders): void {
     // Below that more will follow.
     if (code >= 200) this.code = code
+    if (redirecting.has(code)) this.location = headers.location
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -260,7 +287,10 @@ class Connection implements Dispatcher.DispatchHandler {
     this.sending = undefined
     this.idleSinceMs = this.clock.monoMs()
     this.owner.rest(this)
-    aside(() => sending.onEnd(result))
+    const { location } = this
+    aside(() => {
+      if (location === undefined || !this.owner.redirect(sending, location)) sending.onEnd(result)
+    })
   }
 
   /** Waits no longer, and closes the connection: an answer if its status is known, else a failure. */
@@ -277,6 +307,17 @@ class Connection implements Dispatcher.DispatchHandler {
     this.client.destroy().catch(() => {})
     this.socket?.on('error', () => {}).destroy()
   }
+}
+
+/** Statuses whose `Location` is where the message should have gone. */
+const redirecting = new Set([301, 302, 303, 307, 308])
+
+/** Headers, names and values in turn, without what is meant for the first receiver alone, and without its host. */
+function withoutToken(headers: readonly string[]): readonly string[] {
+  const kept: string[] = []
+  for (let at = 0; at < headers.length; at += 2)
+    if (!/^(x-auth-token|authorization|cookie|host)$/i.test(headers[at]!)) kept.push(headers[at]!, headers[at + 1]!)
+  return kept
 }
 
 /** undici swallows what is thrown in its callbacks; a bug must not be. */

@@ -114,15 +114,60 @@ t.test('bytes that cannot stand in a request line are encoded', async t => {
   t.equal(receiver.received[0]?.path, '/a%20b%0D%0AX:%20y?%C3%A4=%EF%BF%BD')
 })
 
-t.test('any status is an answer, and redirects are not followed', async t => {
-  const codes = [200, 301, 302, 307, 400, 404, 429, 500, 503]
+t.test('any status is an answer', async t => {
+  const codes = [200, 300, 304, 400, 404, 429, 500, 503]
   const receiver = await httpReceiver(t, ({ path }, response) => {
-    response.writeHead(Number(path.slice(1)), { Location: '/200' }).end('some text')
+    response.writeHead(Number(path.slice(1)), { Location: '/200' }).end()
   })
   const { send } = senderFor(t)
   for (const code of codes) t.same(await send(post(`${receiver.url}/${code}`)), { kind: 'answered', code })
   t.equal(receiver.received.length, codes.length)
   t.equal(receiver.connections, 1, 'one connection is enough')
+})
+
+t.test('redirects are followed with the same verb and body, and not for ever', async t => {
+  const receiver = await httpReceiver(t, ({ path }, response) => {
+    const [, code, left] = path.split('/').map(Number) as [number, number, number]
+    if (left === 0) response.writeHead(201).end()
+    else response.writeHead(code, { Location: `../${code}/${left - 1}` }).end('gone')
+  })
+  const { send } = senderFor(t)
+  for (const code of [301, 302, 303, 307, 308]) {
+    receiver.received.length = 0
+    const message = post(`${receiver.url}/${code}/10`, { method: 'PUT', body: Buffer.from('x') })
+    t.same(await send(message), { kind: 'answered', code: 201 })
+    t.equal(receiver.received.length, 11)
+    for (const one of receiver.received) t.match(one, { method: 'PUT', body: 'x' })
+  }
+  t.same(await send(post(`${receiver.url}/302/11`)), { kind: 'answered', code: 302 }, 'one too many')
+})
+
+t.test('another receiver gets all but tokens and the host', async t => {
+  const other = await httpReceiver(t)
+  const receiver = await httpReceiver(t, (_, response) => {
+    response.writeHead(307, { Location: `${other.url}/there?a` }).end()
+  })
+  const { send } = senderFor(t)
+  const headers = ['X-Auth-Token', 's', 'X-One', '1', 'Host', 'h', 'authorization', 's']
+  t.same(await send(post(receiver.url, { headers })), { kind: 'answered', code: 204 })
+  const [one] = other.received as [(typeof other.received)[0]]
+  t.equal(one.path, '/there?a')
+  t.match(one.headers.join(' '), /X-One 1/)
+  t.notMatch(one.headers.join(' ').toLowerCase(), /token|authorization|host h/)
+})
+
+t.test('where a redirect must not lead, it is the answer', async t => {
+  const plain = await httpReceiver(t)
+  const places = ['mqtt://x', 'http://', 'http://[', plain.url] as const
+  const receiver = await httpReceiver(
+    t,
+    ({ path }, response) => response.writeHead(302, { Location: places[Number(path.slice(1))] }).end(),
+    certificateFor(t, 'IP:127.0.0.1'),
+  )
+  const { send } = senderFor(t, {}, { insecure: true, caFile: undefined })
+  for (const [at, place] of places.entries())
+    t.same(await send(post(`${receiver.url}/${at}`)), { kind: 'answered', code: 302 }, place)
+  t.equal(plain.received.length, 0)
 })
 
 t.test('informational answers are not the answer', async t => {
