@@ -172,13 +172,20 @@ export function jsonPayload(request: Request, body: Uint8Array): Result<Payload>
   return parseJson(body)
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const control = /[\x00-\x1f\x7f-\x9f]/g
+
+/** A header's value as it can be sent along: a tab may stand in a request, and nobody wants one in a notification. */
+const sendable = (value: string): string => (value.search(control) < 0 ? value : value.replace(control, ' '))
+
 /** What the owner of a shard is told of where a write comes from. */
-export function originOf(request: Request, { correlator }: Reply): Origin {
+export function originOf(request: Request, reply: Reply): Origin {
+  const correlator = sendable(reply.correlator)
   const semicolon = correlator.indexOf(';')
   return {
     correlatorRoot: semicolon < 0 ? correlator : correlator.slice(0, semicolon),
     correlator: semicolon < 0 ? undefined : correlator,
-    authToken: request.authToken || undefined,
+    authToken: request.authToken === '' ? undefined : sendable(request.authToken),
     isCustomNotification: request.notificationFormat === 'custom' || undefined,
     isPaced: request.parameters.options.has('flowControl') || undefined,
     numbering: { next: 1, step: 1 },

@@ -34,7 +34,11 @@ export class Notifications {
     this.despatch = despatch
     claims.begin(shards)
     await outbox.load((row, firing) => {
-      for (const entry of firing.entries) this.hand(this.owed(firing, entry, row))
+      for (const entry of firing.entries) {
+        const owed = this.owed(firing, entry, row)
+        owed.let()
+        this.hand(owed)
+      }
     })
     const behind = this.behind ?? []
     this.behind = undefined

@@ -4,7 +4,7 @@
 // along with later commits. After a start all rows are read, in the background and in order, and what they owe is sent again; until that
 // is done, what changes fire meanwhile stands behind, so that nobody hears of them before.
 //
-// What is owed and not being sent costs some 150 bytes here, whatever its size; the rest is in the store. Bounded by `rowsMax` and
+// What is owed and not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
 // `bytesMax`: past these nothing more is taken, which is counted and told.
 //
 // Not here: which subscriptions fire (triggers.ts), who sends (notifier/).
@@ -21,7 +21,7 @@ export interface OutboxLimits {
   readonly bytesMax: number
 }
 
-export const outboxLimitsDefault: OutboxLimits = { rowsMax: 1_000_000, bytesMax: 2 * 1024 * 1024 * 1024 }
+export const outboxLimitsDefault: OutboxLimits = { rowsMax: 500_000, bytesMax: 2 * 1024 * 1024 * 1024 }
 
 /** A row that is not finished. */
 export interface OutboxRow {
