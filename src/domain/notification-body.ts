@@ -33,6 +33,11 @@ export function renderBody(occasion: Occasion): string {
   return renderBodyOf(occasion, entity, attrsFormat)
 }
 
+/** Whether a notification may be made of the entity's normalized text (`normalizedText`). */
+export const isOfText = (settings: NotificationSettings): boolean =>
+  (settings.attrsFormat === 'normalized' || settings.attrsFormat === 'simplifiedNormalized') &&
+  showsEverything(settings)
+
 /** The same for an entity, patched perhaps, in any format. */
 export function renderBodyOf(occasion: Occasion, entity: Entity, format: AttrsFormat): string {
   const { id, notification } = occasion.subscription

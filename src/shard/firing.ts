@@ -9,6 +9,7 @@ import assert from 'node:assert/strict'
 import type { Attribute, Entity } from '../domain/entity.js'
 import { ignoresType, noMetadata } from '../domain/entity.js'
 import type { Json } from '../domain/json.js'
+import { isOfText } from '../domain/notification-body.js'
 import type { NamedAttribute, Occasion } from '../domain/occasion.js'
 import type { AlterationType, Subscription } from '../domain/subscription.js'
 import { decodeImage, imageJson, isAnswer } from '../image.js'
@@ -43,7 +44,8 @@ export interface Firing {
 export function occasionOf(firing: Firing, entry: FiredEntry, subscription: Subscription): Occasion {
   const { tenant, path, correlator, authToken, entity, image, named } = firing
   const { number, alteration } = entry
-  const normalizedText = isAnswer(image) ? imageJson(image).toString() : undefined
+  const isOfImage = isAnswer(image) && isOfText(subscription.notification)
+  const normalizedText = isOfImage ? imageJson(image).toString() : undefined
   return {
     subscription,
     entity,
