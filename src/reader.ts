@@ -6,12 +6,12 @@ import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from './clock.js'
 import { ShardMap } from './domain/scope.js'
-import { decodeRequest, encodeReply } from './messages.js'
 import { readPlaces } from './shard/places.js'
 import { readKeys } from './shard/presence.js'
 import { asBuffer, buffersOf, type ReaderInput, type ScanAnswer, type ScanCall } from './shard/scan-protocol.js'
 import { buildTables, type Ground, scanList } from './shard/scans.js'
 import { attachRocksStore } from './storage/rocks-attached.js'
+import { decodeRequest, encodeReply } from './wire.js'
 
 assert(parentPort, 'runs as a worker thread')
 const port = parentPort

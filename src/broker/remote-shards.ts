@@ -7,18 +7,9 @@
 //
 // Not here: how bytes get there (cluster/), who owns what (the placement is handed in).
 
-import {
-  type AnnounceRequest,
-  decodeReply,
-  decodeRequest,
-  encodeReply,
-  encodeRequest,
-  mayCreate,
-  type ShardReply,
-  type ShardRequest,
-  type Shards,
-} from '../messages.js'
+import { type AnnounceRequest, mayCreate, type ShardReply, type ShardRequest, type Shards } from '../messages.js'
 import type { AskOutcome, Owners } from '../ports.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../wire.js'
 import { PathBook } from './path-book.js'
 
 type OnReply = (reply: ShardReply) => void

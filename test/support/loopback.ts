@@ -2,15 +2,8 @@
 //
 // Whatever runs over this and behaves as without it can run over a network, too: nothing of a request or reply is lost on the way.
 
-import {
-  decodeReply,
-  decodeRequest,
-  encodeReply,
-  encodeRequest,
-  type ShardReply,
-  type ShardRequest,
-  type Shards,
-} from '../../src/messages.js'
+import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire.js'
 
 export class Loopback implements Shards {
   private readonly inner: Shards

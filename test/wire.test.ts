@@ -8,17 +8,8 @@ import type { Json } from '../src/domain/json.js'
 import { operatorOf } from '../src/domain/operators.js'
 import { noProgress } from '../src/domain/subscription.js'
 import { encodeSubscription } from '../src/domain/subscription-json.js'
-import {
-  decodeReply,
-  decodeRequest,
-  encodeReply,
-  encodeRequest,
-  type ListKeys,
-  type ShardReply,
-  type ShardRequest,
-  type WriteReply,
-  type WriteRequest,
-} from '../src/messages.js'
+import type { ListKeys, ShardReply, ShardRequest, WriteReply, WriteRequest } from '../src/messages.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../src/wire.js'
 import { Random } from './support/random.js'
 import { randomBody } from './support/random-subscription.js'
 import { selectionOf } from './support/selections.js'

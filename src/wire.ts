@@ -1,0 +1,229 @@
+// The bytes of what is asked of a shard and what it answers (messages.ts).
+//
+// Both unions go through bytes and back unchanged: the loopback test runs the whole program that way. Inside one process nothing is encoded.
+
+import assert from 'node:assert/strict'
+import type { WantedAttribute } from './domain/entity.js'
+import { isDateType, type Metadata } from './domain/entity.js'
+import type { Json } from './domain/json.js'
+import { operatorOf } from './domain/operators.js'
+import { compileSelection, type SelectionSource } from './domain/selection.js'
+import { noProgress, type SubscriptionProgress } from './domain/subscription.js'
+import { decodeSubscription, encodeSubscription } from './domain/subscription-json.js'
+import type { Attributes, ListKeys, Origin, ShardReply, ShardRequest, WriteRequest } from './messages.js'
+
+type WireMetadata = readonly (readonly [string, string, Json])[]
+type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
+type WireAttributes = readonly (readonly [string, WireAttribute])[]
+
+const toWire = ({ type, value, metadata }: WantedAttribute): WireAttribute => [
+  type,
+  value,
+  metadata ? [...metadata].map(([name, element]) => [name, element.type, element.value] as const) : null,
+]
+
+function fromWire([type, value, metadata]: WireAttribute): WantedAttribute {
+  return {
+    type,
+    value,
+    operator: isDateType(type) ? undefined : operatorOf(value),
+    metadata: metadata
+      ? new Map(
+          metadata.map(([name, elementType, element]): [string, Metadata] => [
+            name,
+            { type: elementType, value: element },
+          ]),
+        )
+      : undefined,
+  }
+}
+
+const allToWire = (attributes: Attributes): WireAttributes =>
+  [...attributes].map(([name, attribute]) => [name, toWire(attribute)] as const)
+
+const allFromWire = (wire: WireAttributes): Attributes =>
+  new Map(wire.map(([name, attribute]) => [name, fromWire(attribute)]))
+
+/** The bytes of a request: JSON, its maps as lists of pairs. */
+export const encodeRequest = (request: ShardRequest): Buffer => Buffer.from(JSON.stringify(requestToWire(request)))
+
+function requestToWire(request: ShardRequest): unknown {
+  switch (request.kind) {
+    case 'create': {
+      const { id, type, attributes } = request.entity
+      return { ...request, entity: { id, type, attributes: allToWire(attributes) } }
+    }
+    case 'append':
+    case 'appendStrict':
+    case 'update':
+    case 'replace':
+      return { ...request, attributes: allToWire(request.attributes) }
+    case 'updateAttribute':
+      return { ...request, attribute: toWire(request.attribute) }
+    case 'batch':
+      return { ...request, origin: request.items[0]?.origin, items: request.items.map(itemToWire) }
+    case 'list':
+      return { ...request, selection: request.selection.source }
+    case 'createSubscription':
+      return { ...request, subscription: encodeSubscription(request.subscription) }
+    default:
+      return request
+  }
+}
+
+/** All items of a batch have one origin, and count their notifications together. */
+const itemToWire = (item: WriteRequest): unknown => requestToWire({ ...item, origin: undefined as unknown as Origin })
+
+/** The request of bytes that `encodeRequest` wrote. */
+export const decodeRequest = (bytes: Buffer): ShardRequest => requestFromWire(JSON.parse(bytes.toString()))
+
+/** What of a request has another form in JSON, each where its kind has it. */
+interface WireRequest {
+  readonly kind: ShardRequest['kind']
+  readonly entity: { readonly attributes: WireAttributes }
+  readonly attributes: WireAttributes
+  readonly attribute: WireAttribute
+  readonly items: readonly WireRequest[]
+  readonly origin: Origin
+  readonly selection: SelectionSource
+  readonly subscription: string
+}
+
+const requestFromWire = (wire: WireRequest): ShardRequest =>
+  Object.assign(wire, fromJson(wire)) as unknown as ShardRequest
+
+function fromJson(wire: WireRequest): object {
+  switch (wire.kind) {
+    case 'create':
+      return { entity: { ...wire.entity, attributes: allFromWire(wire.entity.attributes) } }
+    case 'append':
+    case 'appendStrict':
+    case 'update':
+    case 'replace':
+      return { attributes: allFromWire(wire.attributes) }
+    case 'updateAttribute':
+      return { attribute: fromWire(wire.attribute) }
+    case 'batch':
+      return { items: wire.items.map(item => ({ ...requestFromWire(item), origin: wire.origin })), origin: undefined }
+    case 'list': {
+      const selection = compileSelection(wire.selection)
+      assert(selection.ok, 'a selection that its sender has compiled')
+      return { selection: selection.value }
+    }
+    case 'createSubscription':
+      return { subscription: decodeSubscription(wire.subscription) }
+    default:
+      return {}
+  }
+}
+
+/** The bytes of a reply: u32 length of a JSON head, the head, then columns and images one after the other. */
+export function encodeReply(reply: ShardReply): Buffer {
+  switch (reply.kind) {
+    case 'found':
+    case 'listed': {
+      const entities = reply.entities.map(({ path, image }) => [path, image.length])
+      return frame(
+        { ...reply, entities },
+        reply.entities.map(({ image }) => image),
+      )
+    }
+    case 'part': {
+      const { keys, images, ...rest } = reply
+      const { ranges, values } = keys
+      const lengths = images?.map(image => image.length)
+      return frame({ ...rest, count: keys.created.length, ranges, values, lengths }, [columns(keys), ...(images ?? [])])
+    }
+    case 'fetched': {
+      const lengths = reply.images.map(image => image?.length ?? null)
+      return frame(
+        { kind: reply.kind, lengths },
+        reply.images.filter(image => image !== undefined),
+      )
+    }
+    case 'subscriptions': {
+      const subscriptions = reply.subscriptions.map(({ subscription, progress }) => [
+        encodeSubscription(subscription),
+        progress,
+      ])
+      return frame({ ...reply, subscriptions }, [])
+    }
+    default:
+      return frame(reply, [])
+  }
+}
+
+function frame(head: unknown, tail: readonly Buffer[]): Buffer {
+  const json = Buffer.from(JSON.stringify(head))
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(json.length)
+  return Buffer.concat([length, json, ...tail])
+}
+
+/** Bytes of one key besides its values: a double and the numbers of its shard and range. */
+const keyBytes = 8 + 2 + 4
+
+function columns({ created, shards, rangeOf }: ListKeys): Buffer {
+  const bytes = Buffer.allocUnsafe(created.length * keyBytes)
+  let at = 0
+  for (let index = 0; index < created.length; index++) {
+    at = bytes.writeDoubleBE(created[index]!, at)
+    at = bytes.writeUInt16BE(shards[index]!, at)
+    at = bytes.writeUInt32BE(rangeOf[index]!, at)
+  }
+  return bytes
+}
+
+/** The reply of bytes that `encodeReply` wrote. Its images share their memory. */
+export function decodeReply(bytes: Buffer): ShardReply {
+  let at = 4 + bytes.readUInt32BE(0)
+  const head = JSON.parse(bytes.toString('utf8', 4, at))
+  const image = (length: number): Buffer => {
+    at += length
+    return bytes.subarray(at - length, at)
+  }
+  switch (head.kind as ShardReply['kind']) {
+    case 'found':
+    case 'listed': {
+      const entities = (head.entities as [string, number][]).map(([path, length]) => ({ path, image: image(length) }))
+      return { ...head, entities }
+    }
+    case 'part': {
+      const { kind, total, count, ranges, values, lengths } = head
+      const keys = { ...decodeColumns(image(count * keyBytes)), ranges, values }
+      return { kind, keys, images: (lengths as number[] | undefined)?.map(image), total }
+    }
+    case 'fetched': {
+      const lengths = head.lengths as (number | null)[]
+      return { kind: 'fetched', images: lengths.map(length => (length === null ? undefined : image(length))) }
+    }
+    case 'subscriptions': {
+      const known = head.subscriptions as readonly (readonly [string, Partial<SubscriptionProgress>])[]
+      const subscriptions = known.map(([subscription, progress]) => ({
+        subscription: decodeSubscription(subscription),
+        progress: completed(progress),
+      }))
+      return { ...head, subscriptions }
+    }
+    case 'progress':
+      return { kind: 'progress', parts: (head.parts as readonly Partial<SubscriptionProgress>[]).map(completed) }
+    default:
+      return head
+  }
+}
+
+/** JSON leaves out what is undefined. */
+const completed = (progress: Partial<SubscriptionProgress>): SubscriptionProgress => ({ ...noProgress, ...progress })
+
+function decodeColumns(bytes: Buffer): Pick<ListKeys, 'created' | 'shards' | 'rangeOf'> {
+  const count = bytes.length / keyBytes
+  const created = new Float64Array(count)
+  const shards = new Uint16Array(count)
+  const rangeOf = new Uint32Array(count)
+  for (let index = 0, at = 0; index < count; index++, at += keyBytes) {
+    created[index] = bytes.readDoubleBE(at)
+    shards[index] = bytes.readUInt16BE(at + 8)
+    rangeOf[index] = bytes.readUInt32BE(at + 10)
+  }
+  return { created, shards, rangeOf }
+}
