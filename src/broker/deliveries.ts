@@ -1,6 +1,6 @@
 // What several owners tell of a subscription's notifications, as one report: by time, the latest first.
 //
-// Not here: who is asked (shard-client), what an owner keeps (shard/deliveries).
+// Not here: who is asked (shard-client), what an owner keeps (shard/notifications/deliveries).
 
 import type { DeliveryRecord, DeliveryReport } from '../messages.js'
 

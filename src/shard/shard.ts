@@ -31,7 +31,7 @@ import { mayCreate, type WriteReply, type WriteRequest } from '../messages.js'
 import type { Stamps } from '../ports.js'
 import { type Actor, type Actors, rowOf, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
-import type { Notifications } from './notifications.js'
+import type { Notifications } from './notifications/notifications.js'
 import type { AttributeDifference } from './record.js'
 
 /** What came of a turn. */

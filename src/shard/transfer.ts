@@ -36,7 +36,7 @@ import {
   stampKey,
   under,
 } from './layout.js'
-import { decodeProgress, encodeProgress } from './progress-book.js'
+import { decodeProgress, encodeProgress } from './notifications/progress-book.js'
 import { indexRow } from './rebuild.js'
 
 /**

@@ -6,13 +6,13 @@
 // Not here: which subscriptions fire (triggers.ts), how long a row stays (outbox.ts).
 
 import assert from 'node:assert/strict'
-import type { Attribute, Entity } from '../domain/entity.js'
-import { ignoresType, noMetadata } from '../domain/entity.js'
-import type { Json } from '../domain/json.js'
-import { isOfText } from '../domain/notification-body.js'
-import type { NamedAttribute, Occasion } from '../domain/occasion.js'
-import type { AlterationType, Subscription } from '../domain/subscription.js'
-import { decodeImage, imageJson, isAnswer } from '../image.js'
+import type { Attribute, Entity } from '../../domain/entity.js'
+import { ignoresType, noMetadata } from '../../domain/entity.js'
+import type { Json } from '../../domain/json.js'
+import { isOfText } from '../../domain/notification-body.js'
+import type { NamedAttribute, Occasion } from '../../domain/occasion.js'
+import type { AlterationType, Subscription } from '../../domain/subscription.js'
+import { decodeImage, imageJson, isAnswer } from '../../image.js'
 
 /** One notification of a firing. */
 export interface FiredEntry {

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { encodeSubscription } from '../../src/domain/subscription-json.js'
-import { Journal, type JournalEntry } from '../../src/shard/journal.js'
-import { subscription } from '../support/subscriptions.js'
+import { encodeSubscription } from '../../../src/domain/subscription-json.js'
+import { Journal, type JournalEntry } from '../../../src/shard/subscriptions/journal.js'
+import { subscription } from '../../support/subscriptions.js'
 
 const plain = subscription('{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}')
 const entry = (revision: number, id: string, isRemoval = false): JournalEntry => ({

@@ -3,9 +3,9 @@
 // Each row says whose it is: ours, when the home of its tenant is one of our shards, or a copy of what another home has told. A row that tells
 // of a removal is of use to its home alone, and only when there are others to be told.
 
-import { type ShardMap, workerOf } from '../domain/scope.js'
-import type { Clock, Stamps } from '../ports.js'
-import type { GroupCommit } from './commit.js'
+import { type ShardMap, workerOf } from '../../domain/scope.js'
+import type { Clock, Stamps } from '../../ports.js'
+import type { GroupCommit } from '../commit.js'
 import { type HomeLimits, SubscriptionHome } from './home.js'
 import type { JournalEntry } from './journal.js'
 import { Learning } from './learning.js'

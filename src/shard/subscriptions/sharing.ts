@@ -11,8 +11,8 @@
 // A home may have lost what it told, its last moments before a power cut if it does not flush: who knows more than the home could have told
 // forgets all of it and learns anew.
 
-import type { ShardReply, Shards } from '../messages.js'
-import type { Clock } from '../ports.js'
+import type { ShardReply, Shards } from '../../messages.js'
+import type { Clock } from '../../ports.js'
 import { Journal, type JournalEntry } from './journal.js'
 import type { Learning } from './learning.js'
 import type { Subscriptions } from './subscriptions.js'

@@ -3,20 +3,20 @@
 // Each tenant with subscriptions has a matcher; all others cost one look into a map. Whether a subscription that depends on its own past fires
 // is decided at its home: here, when this is the home, and the book is written at once; else later, by a claim (claims.ts).
 
-import type { Entity } from '../domain/entity.js'
-import { alterationTypeOf, type Event, eventOf, previousOf } from '../domain/event.js'
-import { Matcher } from '../domain/matcher.js'
-import type { NamedAttribute } from '../domain/occasion.js'
-import type { Subscription } from '../domain/subscription.js'
-import { firing, isNotificationLoop } from '../domain/triggering.js'
-import type { Change } from '../domain/update.js'
-import { imageRoot } from '../image.js'
-import type { Numbering, Origin } from '../messages.js'
-import type { Clock, Logger } from '../ports.js'
+import type { Entity } from '../../domain/entity.js'
+import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/event.js'
+import { Matcher } from '../../domain/matcher.js'
+import type { NamedAttribute } from '../../domain/occasion.js'
+import type { Subscription } from '../../domain/subscription.js'
+import { firing, isNotificationLoop } from '../../domain/triggering.js'
+import type { Change } from '../../domain/update.js'
+import { imageRoot } from '../../image.js'
+import type { Numbering, Origin } from '../../messages.js'
+import type { Clock, Logger } from '../../ports.js'
+import type { EntityKey } from '../layout.js'
+import type { SubscriptionFollower, Subscriptions } from '../subscriptions/subscriptions.js'
 import { type FiredEntry, type Firing, notificationIdOf } from './firing.js'
-import type { EntityKey } from './layout.js'
 import type { ProgressBook } from './progress-book.js'
-import type { SubscriptionFollower, Subscriptions } from './subscriptions.js'
 
 /** What a turn has done to an entity. */
 export interface Done {

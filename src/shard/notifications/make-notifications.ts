@@ -1,15 +1,15 @@
 // What an owner needs to notify, put together.
 
-import type { ShardMap } from '../domain/scope.js'
-import type { Clock, Logger, Stamps, Store } from '../ports.js'
+import type { ShardMap } from '../../domain/scope.js'
+import type { Clock, Logger, Stamps, Store } from '../../ports.js'
+import type { GroupCommit } from '../commit.js'
+import type { WorkerPart } from '../subscriptions/open-home.js'
+import type { Subscriptions } from '../subscriptions/subscriptions.js'
 import { Claims } from './claims.js'
-import type { GroupCommit } from './commit.js'
 import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
 import { Notifications } from './notifications.js'
-import type { WorkerPart } from './open-home.js'
 import { Outbox, type OutboxLimits } from './outbox.js'
 import { ProgressBook } from './progress-book.js'
-import type { Subscriptions } from './subscriptions.js'
 import { Triggers } from './triggers.js'
 
 export interface NotificationNeeds {

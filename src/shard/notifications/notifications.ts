@@ -4,8 +4,8 @@
 // A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait for anything here
 // but the commit that it waits for anyway.
 
-import type { ShardReply, Shards, SubscriptionRequest } from '../messages.js'
-import type { Despatch } from '../ports.js'
+import type { ShardReply, Shards, SubscriptionRequest } from '../../messages.js'
+import type { Despatch } from '../../ports.js'
 import { decodeFiring, type FiredEntry, type Firing } from './firing.js'
 import type { NotificationParts } from './notification-parts.js'
 import type { OutboxRow } from './outbox.js'

@@ -8,12 +8,12 @@
 // Not here: who may change what (home.ts), how owners hear of each other's changes (sharing.ts, learning.ts), what a change of an entity
 // triggers.
 
-import type { ShardMap } from '../domain/scope.js'
-import { noProgress, type Subscription, type SubscriptionProgress } from '../domain/subscription.js'
-import { decodeSubscription, encodeSubscription } from '../domain/subscription-json.js'
-import type { KnownSubscription } from '../messages.js'
-import type { Store } from '../ports.js'
-import type { GroupCommit } from './commit.js'
+import type { ShardMap } from '../../domain/scope.js'
+import { noProgress, type Subscription, type SubscriptionProgress } from '../../domain/subscription.js'
+import { decodeSubscription, encodeSubscription } from '../../domain/subscription-json.js'
+import type { KnownSubscription } from '../../messages.js'
+import type { Store } from '../../ports.js'
+import type { GroupCommit } from '../commit.js'
 import {
   allSubscriptions,
   decodeSubscriptionRow,
@@ -21,7 +21,7 @@ import {
   parseSubscriptionKey,
   type SubscriptionKey,
   subscriptionKey,
-} from './layout.js'
+} from '../layout.js'
 
 const rowsPerRead = 1000
 

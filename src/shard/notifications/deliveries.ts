@@ -15,13 +15,13 @@
 // Not here: what a letter holds and how it is sent again (`onRetry`), when a notification is given up.
 
 import assert from 'node:assert/strict'
-import type { ShardMap } from '../domain/scope.js'
-import type { DeliveriesRequest, DeliveryRecord, DeliveryReport, DeliveryRequest, ShardReply } from '../messages.js'
-import type { Clock, Logger, Stamps, Store } from '../ports.js'
-import type { GroupCommit } from './commit.js'
-import { allLetters, decodeLetterRow, encodeLetterRow, letterKey, parseLetterKey } from './layout.js'
-import { nested } from './nested.js'
-import type { Subscriptions } from './subscriptions.js'
+import type { ShardMap } from '../../domain/scope.js'
+import type { DeliveriesRequest, DeliveryRecord, DeliveryReport, DeliveryRequest, ShardReply } from '../../messages.js'
+import type { Clock, Logger, Stamps, Store } from '../../ports.js'
+import type { GroupCommit } from '../commit.js'
+import { allLetters, decodeLetterRow, encodeLetterRow, letterKey, parseLetterKey } from '../layout.js'
+import { nested } from '../nested.js'
+import type { Subscriptions } from '../subscriptions/subscriptions.js'
 
 type OnReply = (reply: ShardReply) => void
 

@@ -6,15 +6,15 @@
 // Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home, and there alone is
 // something written down (claims.ts).
 
-import type { ShardMap } from '../domain/scope.js'
-import type { Subscription, SubscriptionProgress } from '../domain/subscription.js'
-import { noProgress } from '../domain/subscription.js'
-import { recordFailure, recordSent, recordSuccess } from '../domain/subscription-status.js'
-import type { ProgressNews } from '../messages.js'
-import type { Batch, Clock, Logger, Store } from '../ports.js'
-import type { GroupCommit, Rider } from './commit.js'
-import { allProgress, parseSubscriptionKey, progressKey } from './layout.js'
-import type { Subscriptions } from './subscriptions.js'
+import type { ShardMap } from '../../domain/scope.js'
+import type { Subscription, SubscriptionProgress } from '../../domain/subscription.js'
+import { noProgress } from '../../domain/subscription.js'
+import { recordFailure, recordSent, recordSuccess } from '../../domain/subscription-status.js'
+import type { ProgressNews } from '../../messages.js'
+import type { Batch, Clock, Logger, Store } from '../../ports.js'
+import type { GroupCommit, Rider } from '../commit.js'
+import { allProgress, parseSubscriptionKey, progressKey } from '../layout.js'
+import type { Subscriptions } from '../subscriptions/subscriptions.js'
 
 const rowsPerRead = 1000
 

@@ -1,13 +1,13 @@
 // What notifications are made of, for what hands them over (notifications.ts) and for each of them (owed.ts).
 
-import type { ShardMap } from '../domain/scope.js'
-import type { Clock, Logger, Stamps } from '../ports.js'
+import type { ShardMap } from '../../domain/scope.js'
+import type { Clock, Logger, Stamps } from '../../ports.js'
+import type { GroupCommit } from '../commit.js'
+import type { Subscriptions } from '../subscriptions/subscriptions.js'
 import type { Claims } from './claims.js'
-import type { GroupCommit } from './commit.js'
 import type { Deliveries } from './deliveries.js'
 import type { Outbox } from './outbox.js'
 import type { ProgressBook } from './progress-book.js'
-import type { Subscriptions } from './subscriptions.js'
 import type { Triggers } from './triggers.js'
 
 export interface NotificationParts {

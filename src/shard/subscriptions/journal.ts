@@ -8,9 +8,9 @@
 //
 // Not here: who is told when (sharing.ts).
 
-import type { Subscription } from '../domain/subscription.js'
-import { encodeSubscription } from '../domain/subscription-json.js'
-import type { SubscriptionChange } from '../messages.js'
+import type { Subscription } from '../../domain/subscription.js'
+import { encodeSubscription } from '../../domain/subscription-json.js'
+import type { SubscriptionChange } from '../../messages.js'
 
 export interface JournalEntry {
   readonly revision: number

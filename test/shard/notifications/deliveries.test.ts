@@ -3,27 +3,27 @@
 // Stores are real, but where a store has to fail.
 
 import t, { type Test } from 'tap'
-import { systemClock } from '../../src/clock.js'
-import { ShardMap } from '../../src/domain/scope.js'
-import type { Subscription } from '../../src/domain/subscription.js'
+import { systemClock } from '../../../src/clock.js'
+import { ShardMap } from '../../../src/domain/scope.js'
+import type { Subscription } from '../../../src/domain/subscription.js'
 import type {
   DeliveryRecord,
   DeliveryReport,
   DeliveryRequest,
   ShardReply,
   SubscriptionRequest,
-} from '../../src/messages.js'
-import type { Store } from '../../src/ports.js'
-import { deliveryLimitsDefault } from '../../src/shard/deliveries.js'
-import { allLetters, decodeLetterRow, letterKey, parseLetterKey } from '../../src/shard/layout.js'
-import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
-import { openDataDirectory } from '../../src/storage/data-directory.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
-import { openStore } from '../../src/storage/open-store.js'
-import { commit, rowsOf } from '../storage/store-contract.js'
-import { tempDir } from '../support/broker-process.js'
-import { localShards } from '../support/local-shards.js'
-import { subscription } from '../support/subscriptions.js'
+} from '../../../src/messages.js'
+import type { Store } from '../../../src/ports.js'
+import { allLetters, decodeLetterRow, letterKey, parseLetterKey } from '../../../src/shard/layout.js'
+import { deliveryLimitsDefault } from '../../../src/shard/notifications/deliveries.js'
+import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
+import { openDataDirectory } from '../../../src/storage/data-directory.js'
+import { MemoryStore } from '../../../src/storage/memory-store.js'
+import { openStore } from '../../../src/storage/open-store.js'
+import { commit, rowsOf } from '../../storage/store-contract.js'
+import { tempDir } from '../../support/broker-process.js'
+import { localShards } from '../../support/local-shards.js'
+import { subscription } from '../../support/subscriptions.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
 const body = '{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'

@@ -1,8 +1,8 @@
 // Flow control: a client that asks for it has its answer when the notifications that its request caused have, for the most part, left the queue
 // (subscriptions.md §11.3). So who writes faster than receivers take is slowed down, and nobody else.
 
-import type { Origin, ShardReply } from '../messages.js'
-import type { Clock } from '../ports.js'
+import type { Origin, ShardReply } from '../../messages.js'
+import type { Clock } from '../../ports.js'
 import type { Notifications } from './notifications.js'
 
 export interface FlowControl {

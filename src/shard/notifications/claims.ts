@@ -5,16 +5,16 @@
 // the same notification is never refused because of itself. A grant is durable before it is told. What then becomes of the notification
 // is told to the home as well: of such a subscription it alone has the counters.
 
-import type { ShardMap } from '../domain/scope.js'
-import { workerOf } from '../domain/scope.js'
-import type { Subscription } from '../domain/subscription.js'
-import { isExpired, isThrottled, storedStatus } from '../domain/subscription-status.js'
-import type { ClaimRequest, NewsRequest, ProgressNews, ShardReply, Shards } from '../messages.js'
-import type { Clock } from '../ports.js'
-import type { GroupCommit } from './commit.js'
-import type { WorkerPart } from './open-home.js'
+import type { ShardMap } from '../../domain/scope.js'
+import { workerOf } from '../../domain/scope.js'
+import type { Subscription } from '../../domain/subscription.js'
+import { isExpired, isThrottled, storedStatus } from '../../domain/subscription-status.js'
+import type { ClaimRequest, NewsRequest, ProgressNews, ShardReply, Shards } from '../../messages.js'
+import type { Clock } from '../../ports.js'
+import type { GroupCommit } from '../commit.js'
+import type { WorkerPart } from '../subscriptions/open-home.js'
+import type { Subscriptions } from '../subscriptions/subscriptions.js'
 import { isGuarded, type ProgressBook } from './progress-book.js'
-import type { Subscriptions } from './subscriptions.js'
 
 /** Pause before a home is asked again that did not answer. */
 const retryMs = 1_000

@@ -8,9 +8,9 @@
 // Not here: the telling (sharing.ts).
 
 import assert from 'node:assert/strict'
-import { decodeSubscription } from '../domain/subscription-json.js'
-import type { LearnRequest, ShardReply } from '../messages.js'
-import type { GroupCommit } from './commit.js'
+import { decodeSubscription } from '../../domain/subscription-json.js'
+import type { LearnRequest, ShardReply } from '../../messages.js'
+import type { GroupCommit } from '../commit.js'
 import type { Subscriptions } from './subscriptions.js'
 
 export class Learning {

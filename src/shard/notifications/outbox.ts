@@ -9,10 +9,10 @@
 //
 // Not here: which subscriptions fire (triggers.ts), who sends (notifier/).
 
-import type { Batch, Row, Store } from '../ports.js'
-import type { GroupCommit, Rider } from './commit.js'
+import type { Batch, Row, Store } from '../../ports.js'
+import type { GroupCommit, Rider } from '../commit.js'
+import { allOutbox, outboxKey, parseOutboxKey } from '../layout.js'
 import { decodeFiring, encodeFiring, type FiredEntry, type Firing } from './firing.js'
-import { allOutbox, outboxKey, parseOutboxKey } from './layout.js'
 
 export interface OutboxLimits {
   /** Changes whose notifications have not all ended. Raising it lets receivers stay away for longer. */

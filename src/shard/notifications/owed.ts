@@ -3,9 +3,9 @@
 // As long as nothing has been sent, what it is about is at hand; later, or after a start, it is read from its row. What has no row
 // (`bestEffort`) is kept at hand.
 
-import type { Occasion } from '../domain/occasion.js'
-import type { DeliveryRecord, ProgressNews } from '../messages.js'
-import type { DeliveryOutcome, Due } from '../ports.js'
+import type { Occasion } from '../../domain/occasion.js'
+import type { DeliveryRecord, ProgressNews } from '../../messages.js'
+import type { DeliveryOutcome, Due } from '../../ports.js'
 import { type FiredEntry, type Firing, occasionOf } from './firing.js'
 import type { NotificationParts } from './notification-parts.js'
 import type { OutboxRow } from './outbox.js'
