@@ -9,7 +9,7 @@
 
 import { notificationOf } from '../domain/notification.js'
 import type { MqttNotification, NotificationMessage, NotificationOptions, Occasion } from '../domain/occasion.js'
-import type { Subscription } from '../domain/subscription.js'
+import type { NamedText, Subscription } from '../domain/subscription.js'
 import type { Clock, DeliveryOutcome, Despatch, Due, Logger } from '../ports.js'
 import type { Delivery, Message, MqttMessage } from './delivery.js'
 import { Fifo } from './fifo.js'
@@ -209,10 +209,18 @@ function messageFrom(made: Exclude<NotificationMessage, { kind: 'notSent' }>): M
     transport: 'http',
     method,
     url,
-    headers: headers.flat(),
+    headers: inTurn(headers),
     body: body === undefined ? undefined : Buffer.from(body),
     timeoutMs,
   }
+}
+
+// [hot] `flat` takes ten times as long.
+/** Names and values, one after the other. */
+function inTurn(headers: readonly NamedText[]): readonly string[] {
+  const texts: string[] = []
+  for (const header of headers) texts.push(header[0], header[1])
+  return texts
 }
 
 function mqttMessage({ url, topic, payload, qos, retain, login }: MqttNotification): MqttMessage {

@@ -11,6 +11,7 @@ import { ignoresType, noMetadata } from '../../domain/entity.js'
 import type { Json } from '../../domain/json.js'
 import { isOfText } from '../../domain/notification-body.js'
 import type { NamedAttribute, Occasion } from '../../domain/occasion.js'
+import { quoted } from '../../domain/representation.js'
 import type { AlterationType, Subscription } from '../../domain/subscription.js'
 import { decodeImage, imageJson, isAnswer } from '../../image.js'
 
@@ -63,7 +64,9 @@ export function occasionOf(firing: Firing, entry: FiredEntry, subscription: Subs
 
 /** The id of a notification: which one of a turn it is, in digits that sort. A stamp is below 2^53. */
 export const notificationIdOf = (shard: number, stamp: number, index: number): string =>
-  `${shard.toString(16).padStart(4, '0')}${stamp.toString(16).padStart(14, '0')}${index.toString(16).padStart(6, '0')}`
+  (0x1_0000 + shard).toString(16).slice(1) +
+  stamp.toString(16).padStart(14, '0') +
+  (0x100_0000 + index).toString(16).slice(1)
 
 const rowVersion = 1
 
@@ -85,25 +88,14 @@ interface Head {
 /** u8 version, u32 length of a JSON head, the head, the image. */
 export function encodeFiring(firing: Firing, entries: readonly FiredEntry[] = firing.entries): Buffer {
   const { tenant, path, correlator, authToken, named, image } = firing
-  const head: Head = {
-    t: tenant,
-    p: path,
-    c: correlator,
-    a: authToken,
-    n: named.map(
-      ({ name, action, previous }): WireNamed => (previous ? [name, action, previousToWire(previous)] : [name, action]),
-    ),
-    e: entries.map(
-      ({ subscription, number, alteration, isToBeClaimed, id }): WireEntry => [
-        subscription,
-        number,
-        alteration,
-        isToBeClaimed ? 1 : 0,
-        id,
-      ],
-    ),
-  }
-  const json = JSON.stringify(head)
+  // Put together by hand: in half the time that it takes to make the lists first.
+  let json = `{"t":${quoted(tenant)},"p":${quoted(path)},"c":${quoted(correlator)}`
+  if (authToken !== undefined) json += `,"a":${quoted(authToken)}`
+  json += ',"n":['
+  for (let at = 0; at < named.length; at++) json += (at > 0 ? ',' : '') + namedText(named[at]!)
+  json += '],"e":['
+  for (let at = 0; at < entries.length; at++) json += (at > 0 ? ',' : '') + entryText(entries[at]!)
+  json += ']}'
   const jsonBytes = Buffer.byteLength(json)
   const row = Buffer.allocUnsafe(5 + jsonBytes + image.length)
   row[0] = rowVersion
@@ -139,11 +131,14 @@ export function decodeFiring(row: Buffer, { shard, stamp }: Pick<Firing, 'shard'
   }
 }
 
-const previousToWire = ({ type, value, metadata }: Attribute): WirePrevious => [
-  type,
-  value,
-  ignoresType(metadata) ? 1 : 0,
-]
+const namedText = ({ name, action, previous }: NamedAttribute): string =>
+  previous ? `[${quoted(name)},"${action}",${previousText(previous)}]` : `[${quoted(name)},"${action}"]`
+
+const previousText = ({ type, value, metadata }: Attribute): string =>
+  `[${quoted(type)},${JSON.stringify(value)},${ignoresType(metadata) ? 1 : 0}]`
+
+const entryText = ({ subscription, number, alteration, isToBeClaimed, id }: FiredEntry): string =>
+  `["${subscription}",${number},"${alteration}",${isToBeClaimed ? 1 : 0},"${id}"]`
 
 const ignoring = new Map([['ignoreType', { type: 'Boolean', value: true }]])
 
