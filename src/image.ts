@@ -61,7 +61,7 @@ export function encodeImage(entity: Entity, root: string, before?: Imaged): Buff
   if (hidden) writeStoredAttribute(hidden, writer)
   writer.asIs = true // the hidden attribute is not part of the answer
   const jsonAt = writer.length
-  if (before && isAnswer(before.image) && !hidden && !hiddenAttribute(before.entity))
+  if (before && !hidden && (before.image[1]! & (flagAsIs | flagHidden)) === flagAsIs)
     writeChanged(entity, before, recordsAt, jsonAt)
   else writeAll(entity, hidden, recordsAt, jsonAt)
   const image = Buffer.allocUnsafe(writer.length)
@@ -70,7 +70,7 @@ export function encodeImage(entity: Entity, root: string, before?: Imaged): Buff
   image[1] = (writer.asIs ? flagAsIs : 0) | (hidden ? flagHidden : 0)
   image.writeDoubleBE(entity.created, 2)
   image.writeDoubleBE(entity.modifiedMs, 10)
-  image.writeDoubleBE(expiresMs(entity) ?? Number.NaN, 18)
+  image.writeDoubleBE((hidden && expiresMs(entity)) ?? Number.NaN, 18)
   image.writeUInt32BE(attributes.size - (hidden ? 1 : 0), 26)
   image.writeUInt32BE(jsonAt, 30)
   image.writeUInt16BE(typeBytes, 34)

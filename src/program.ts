@@ -4,6 +4,7 @@
 // when it had to end because the disk failed.
 
 import { systemChance, systemClock } from './clock.js'
+import { tuneCollector } from './collector.js'
 import { type Config, readConfig, version } from './config.js'
 import { placementDefault } from './domain/scope.js'
 import { type Surroundings, startNode } from './node.js'
@@ -36,6 +37,7 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
 type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 
 async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams): Promise<void> {
+  tuneCollector(config.workers)
   const logger = openLogger({ level: config.logLevel })
   for (const line of [commandLine, ...fromEnv]) logger.info(line)
   for (const line of warnings) logger.warn(line)

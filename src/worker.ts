@@ -7,6 +7,7 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { systemChance, systemClock } from './clock.js'
+import { tuneCollector } from './collector.js'
 import { type Config, readConfig } from './config.js'
 import { joinWorkers } from './join-workers.js'
 import { type RunningNode, startNode } from './node.js'
@@ -19,6 +20,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 const reading = readConfig(process.argv.slice(2), process.env)
 assert(reading.kind === 'run', 'the supervisor has read the same')
 const { config } = reading
+tuneCollector(config.workers)
 const logger = openLogger({ level: config.logLevel })
 
 /** A store is waited for for 3 s. */

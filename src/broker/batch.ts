@@ -33,22 +33,22 @@ export class BatchOperations {
   /** `POST /v2/op/update`. */
   update(scope: Scope, batch: Batch, options: UpdateOptions, origin: Origin, onResult: OnResult<undefined>): void {
     const { action } = batch
-    this.write(batch, scope, options, origin, (items, replies) => {
-      onResult(resultOf(items, replies, known => refusalOfUpdate(action, known)))
+    this.write(batch, scope, options, origin, answered => {
+      onResult(resultOf(answered, known => refusalOfUpdate(action, known)))
     })
   }
 
   /** `POST /v2/op/notify`: the sender is not told of what the rules refuse, but of what was not, or perhaps not, made durable. */
   notify(scope: Scope, items: readonly BatchItem[], origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
-    this.write({ action: 'append', items }, scope, options, origin, (identities, replies) => {
-      onResult(resultOf(identities, replies, refusalOfNotification))
+    this.write({ action: 'append', items }, scope, options, origin, answered => {
+      onResult(resultOf(answered, refusalOfNotification))
     })
   }
 
   private write(batch: Batch, scope: Scope, options: UpdateOptions, origin: Origin, onReplies: OnReplies): void {
-    if (batch.items.length === 0) return onReplies([], [])
     const pending = new Pending(batch.items.length, onReplies)
+    if (batch.items.length === 0) return onReplies(pending)
     this.step(batch, 0, item => requestOf(batch.action, item, scope, options, origin), pending)
   }
 
@@ -62,15 +62,17 @@ export class BatchOperations {
   }
 }
 
-/** Told which entities were asked for, and the reply to each. */
-type OnReplies = (items: readonly BatchIdentity[], replies: readonly ShardReply[]) => void
+/** Told when there is a reply to every item. */
+type OnReplies = (answered: Pending) => void
 
 /**
  * A batch whose answers are awaited. [hot] It waits for as long as a commit takes, so it keeps of the payload only what an answer may
- * need: with all of it, half of what a batch allocates outlived the collector's first look, at a fifth of the processor time.
+ * need, in as few objects as can be: with all of it, half of what a batch allocates outlived the collector's first look, at a fifth of the
+ * processor time.
  */
 class Pending {
-  private readonly items: BatchIdentity[] = []
+  private readonly ids: string[] = []
+  private readonly types: (string | undefined)[] = []
   private readonly replies: ShardReply[] = []
   private readonly onReplies: OnReplies
   private open: number
@@ -82,12 +84,24 @@ class Pending {
 
   /** Notes more items; what is given back is to be told the reply to each. */
   expect(items: readonly BatchIdentity[]): (index: number, reply: ShardReply) => void {
-    const first = this.items.length
-    for (const { id, type } of items) this.items.push({ id, type })
+    const first = this.ids.length
+    for (const { id, type } of items) {
+      this.ids.push(id)
+      this.types.push(type)
+    }
     return (index, reply) => {
       this.replies[first + index] = reply
-      if (--this.open === 0) this.onReplies(this.items, this.replies)
+      if (--this.open === 0) this.onReplies(this)
     }
+  }
+
+  /** The reply to each item, in the order of the payload. */
+  get all(): readonly ShardReply[] {
+    return this.replies
+  }
+
+  identity(index: number): BatchIdentity {
+    return { id: this.ids[index] as string, type: this.types[index] }
   }
 }
 
@@ -109,17 +123,14 @@ const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
   all.find(({ refusal }) => refusal?.kind === 'Unavailable' || refusal?.kind === 'InternalServerError')?.refusal
 
 /** The result of a batch, from the reply to each item and what those come to whose outcome is known. */
-function resultOf(
-  items: readonly BatchIdentity[],
-  replies: readonly ShardReply[],
-  refusalOfAll: (known: readonly Ended[]) => Refusal | undefined,
-): Result<undefined> {
+function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => Refusal | undefined): Result<undefined> {
+  const { all: replies } = pending
   if (replies.every(reply => reply.kind === 'done')) return done
   const known: Ended[] = []
   const unknown: string[] = []
   const reasons = new Set<string>()
   for (const [index, reply] of replies.entries()) {
-    const item = items[index] as BatchIdentity
+    const item = pending.identity(index)
     if (reply.kind === 'unreachable' || reply.kind === 'lost' || reply.kind === 'failed') {
       unknown.push(entityLabel(item.id, item.type))
       reasons.add(reply.reason)
@@ -127,7 +138,7 @@ function resultOf(
   }
   const refusal = refusalOfAll(known)
   if (unknown.length === 0) return refusal ? refused(refusal) : done
-  const which = `${unknown.length} of ${items.length} entities (${listed(unknown)})`
+  const which = `${unknown.length} of ${replies.length} entities (${listed(unknown)})`
   const others = refusal ? `of the others, not all were done: ${refusal.description}` : 'the others were done'
   return refused(refusals.batchUnknown(which, listed([...reasons]), known.length === 0 ? undefined : others))
 }

@@ -8,6 +8,12 @@ import { isArray, isNumberRenderedAsIs, type Json } from './json.js'
 
 const quote = 0x22
 const backslash = 0x5c
+const zero = 0x30
+
+/** From so many bytes on, the runtime's own copying is worth the view it needs. */
+const viewFrom = 128
+/** Whole numbers below this are written digit by digit: as text they would have to be put together first, and take ten times as long. */
+const digitsBelow = 1e9
 
 export class JsonWriter {
   /** What has been written, up to `length`. Replaced by a larger one when it is full. */
@@ -37,7 +43,11 @@ export class JsonWriter {
     this.reserve(end - begin)
     const { bytes } = this
     let at = this.length
-    for (let i = begin; i < end; i++) bytes[at++] = from[i]!
+    if (end - begin < viewFrom) for (let i = begin; i < end; i++) bytes[at++] = from[i]!
+    else {
+      bytes.set(from.subarray(begin, end), at)
+      at += end - begin
+    }
     this.length = at
   }
 
@@ -98,8 +108,23 @@ export class JsonWriter {
   }
 
   private number(n: number): void {
+    if (n >= 0 && n < digitsBelow && Math.trunc(n) === n) return this.digits(n)
     if (this.asIs && !isNumberRenderedAsIs(n)) this.asIs = false
     this.raw(String(n))
+  }
+
+  private digits(n: number): void {
+    let count = 1
+    for (let power = 10; power <= n; power *= 10) count++
+    this.reserve(count)
+    const { bytes } = this
+    const begin = this.length
+    for (let at = begin + count - 1; at >= begin; at--) {
+      const rest = (n / 10) | 0
+      bytes[at] = zero + n - rest * 10
+      n = rest
+    }
+    this.length = begin + count
   }
 
   private items(items: readonly Json[]): void {

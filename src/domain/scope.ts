@@ -112,8 +112,10 @@ export const placementDefault: Placement = { shards: 256, spread: 16 }
 export class ShardMap {
   readonly placement: Placement
   /** Hashes of scopes seen; forgotten all at once when there are too many, since they are cheap to find again. */
-  private readonly scopes = new Map<string, { readonly base: number; readonly stride: number }>()
+  private readonly scopes = new Map<string, HashedScope>()
   private static readonly scopesMax = 100_000
+  /** The scope looked at last: nearly always the next one too. */
+  private last: HashedScope | undefined
 
   constructor(placement: Placement) {
     this.placement = placement
@@ -139,15 +141,31 @@ export class ShardMap {
     return Array.from({ length: spread }, (_, step) => (base + Math.imul(stride, step)) & (shards - 1))
   }
 
-  private scope(tenant: string, path: string): { readonly base: number; readonly stride: number } {
+  private scope(tenant: string, path: string): HashedScope {
+    const { last } = this
+    if (last?.tenant === tenant && last.path === path) return last
+    const hashed = this.hashed(tenant, path)
+    this.last = hashed
+    return hashed
+  }
+
+  private hashed(tenant: string, path: string): HashedScope {
     const key = `${tenant}\0${path}`
     const known = this.scopes.get(key)
     if (known) return known
     if (this.scopes.size >= ShardMap.scopesMax) this.scopes.clear()
-    const hashed = { base: xxHash64(key).low | 0, stride: oddLow(xxHash64(tenant)) }
+    const hashed = { tenant, path, base: xxHash64(key).low | 0, stride: oddLow(xxHash64(tenant)) }
     this.scopes.set(key, hashed)
     return hashed
   }
+}
+
+/** What the hashes of a tenant and a path come to. */
+interface HashedScope {
+  readonly tenant: string
+  readonly path: string
+  readonly base: number
+  readonly stride: number
 }
 
 const oddLow = (hash: Hash64): number => hash.low | 1

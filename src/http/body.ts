@@ -1,11 +1,11 @@
 // The bytes of a body as JSON, refusing what JSON.parse would let pass: keys that stand twice, nesting without end, numbers beyond
 // a double, lone surrogates, bytes that are not UTF-8 (entities.md §1.5, §5.2).
 //
-// One pass over the bytes counts structural colons and depth; one walk over the parsed value counts its keys. Only when the two
+// One pass over the bytes, or the text if they are plain, counts structural colons and depth; one walk over the parsed value counts its keys. Only when the two
 // counts differ has a key been swallowed, and only then a slow parser looks for it. Nothing here recurses deeper than
 // `documentDepthMax`, because deeper documents are refused before they are parsed.
 
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import type { Payload } from '../domain/entity.js'
 import type { Json } from '../domain/json.js'
 import { valueDepthMax } from '../domain/limits.js'
@@ -16,12 +16,16 @@ const documentDepthMax = valueDepthMax + 10
 
 const quote = 0x22
 const backslash = 0x5c
+const colon = 0x3a
+const brace = 0x7b
+const braceEnd = 0x7d
+const bracket = 0x5b
+const bracketEnd = 0x5d
 
-/** What a pass over the bytes tells. */
+/** What a pass over a body tells. */
 interface Scan {
   readonly colons: number
   readonly depth: number
-  readonly ascii: boolean
   readonly escapes: boolean
 }
 
@@ -30,7 +34,6 @@ function scan(bytes: Uint8Array): Scan {
   let colons = 0
   let depth = 0
   let deepest = 0
-  let ascii = true
   let escapes = false
   const { length } = bytes
   for (let at = 0; at < length; at++) {
@@ -42,30 +45,51 @@ function scan(bytes: Uint8Array): Scan {
         if (inside === backslash) {
           escapes = true
           at++
-        } else if (inside > 0x7f) {
-          ascii = false
         }
       }
-    } else if (byte === 0x3a) {
+    } else if (byte === colon) {
       colons++
-    } else if (byte === 0x7b || byte === 0x5b) {
+    } else if (byte === brace || byte === bracket) {
       if (++depth > deepest) deepest = depth
-    } else if (byte === 0x7d || byte === 0x5d) {
+    } else if (byte === braceEnd || byte === bracketEnd) {
       depth--
-    } else if (byte > 0x7f) {
-      ascii = false
     }
   }
-  return { colons, depth: deepest, ascii, escapes }
+  return { colons, depth: deepest, escapes }
+}
+
+// [hot] Most bodies are ASCII without a backslash: the runtime finds the ends of their strings in two thirds of the time.
+/** As `scan`, for the text of such a body. */
+function scanPlain(text: string): Scan {
+  let colons = 0
+  let depth = 0
+  let deepest = 0
+  const { length } = text
+  for (let at = 0; at < length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === quote) {
+      at = text.indexOf('"', at + 1)
+      if (at < 0) break
+    } else if (code === colon) {
+      colons++
+    } else if (code === brace || code === bracket) {
+      if (++depth > deepest) deepest = depth
+    } else if (code === braceEnd || code === bracketEnd) {
+      depth--
+    }
+  }
+  return { colons, depth: deepest, escapes: false }
 }
 
 /** The JSON of a body. */
 export function parseJson(bytes: Uint8Array): Result<Payload> {
-  const { colons, depth, ascii, escapes } = scan(bytes)
-  if (depth > documentDepthMax) return refused(refusals.nestedTooDeep(valueDepthMax))
-  if (!ascii && !isUtf8(bytes)) return refused(refusals.notJson)
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const text = buffer.toString(ascii ? 'latin1' : 'utf8')
+  const ascii = isAscii(buffer)
+  const plain = ascii && !buffer.includes(backslash) ? buffer.toString('latin1') : undefined
+  const { colons, depth, escapes } = plain === undefined ? scan(buffer) : scanPlain(plain)
+  if (depth > documentDepthMax) return refused(refusals.nestedTooDeep(valueDepthMax))
+  if (!ascii && !isUtf8(buffer)) return refused(refusals.notJson)
+  const text = plain ?? buffer.toString(ascii ? 'latin1' : 'utf8')
   let value: Json
   try {
     value = JSON.parse(text)

@@ -8,7 +8,6 @@
 // Not here: rules (domain/update), when replies leave (commit).
 
 import type { Entity } from '../domain/entity.js'
-import { expiresMs } from '../domain/update.js'
 import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Store } from '../ports.js'
 import { decodeRow, type EntityKey, encodeRow, entityKey } from './layout.js'
@@ -16,22 +15,22 @@ import { nested } from './nested.js'
 import type { Presence } from './presence.js'
 import type { Before } from './record.js'
 
-/** One entity of an actor: its image, and the entity once somebody needed to look inside. */
+/** One entity of an actor: its image, and the entity once somebody needed to look inside. [hot] What it holds outlives the collector's looks. */
 export class Variant {
   readonly type: string
   readonly image: Buffer
-  /** What indexes know of it. */
-  readonly known: Before
   private decoded: Entity | undefined
 
   /** `keep` remembers the decoded entity: worth its memory when it has been updated, and may be again. */
   constructor(image: Buffer, entity?: Entity, keep = false) {
     this.type = entity ? entity.type : imageType(image)
     this.image = image
-    this.known = entity
-      ? { created: entity.created, expiresMs: expiresMs(entity) }
-      : { created: imageCreated(image), expiresMs: imageExpiresMs(image) }
     this.decoded = keep ? entity : undefined
+  }
+
+  /** What indexes know of it. */
+  get known(): Before {
+    return { created: imageCreated(this.image), expiresMs: imageExpiresMs(this.image) }
   }
 
   get entity(): Entity {
@@ -47,39 +46,49 @@ export class Actor {
   readonly place: EntityKey
   /** Where it stands in the ring of live actors. */
   readonly slot: number
-  variants: readonly Variant[]
+  /** Changed in place: an array of its own for every change would outlive the collector's first look. */
+  private kept: Variant[]
   /** The number of the commit that carries the latest change; 0: none since it was loaded. */
   stagedIn = 0
   /** Second chance: touched since the last look. */
   used = true
 
-  constructor(key: Buffer, place: EntityKey, slot: number, variants: readonly Variant[]) {
+  constructor(key: Buffer, place: EntityKey, slot: number, variants: Variant[]) {
     this.key = key
     this.place = place
     this.slot = slot
-    this.variants = variants
+    this.kept = variants
+  }
+
+  /** In the order in which they were added. */
+  get variants(): readonly Variant[] {
+    return this.kept
   }
 
   variant(type: string): Variant | undefined {
-    for (const variant of this.variants) if (variant.type === type) return variant
+    for (const variant of this.kept) if (variant.type === type) return variant
     return undefined
   }
 
-  /** The variants once one of them is replaced, added or (undefined) removed; the order of addition stays. */
-  with(type: string, after: Variant | undefined): readonly Variant[] {
-    const { variants } = this
-    if (variants.length === 0) return after ? [after] : []
-    if (variants.length === 1 && variants[0]!.type === type) return after ? [after] : []
-    const others = variants.filter(variant => variant.type !== type)
-    if (!after) return others
-    if (others.length === variants.length) return [...variants, after]
-    return variants.map(variant => (variant.type === type ? after : variant))
+  /** The row once the variant of a type is replaced, added or (undefined) removed; undefined: there is none to write. */
+  rowWith(type: string, after: Variant | undefined): Buffer | undefined {
+    const { kept } = this
+    const [first] = kept
+    if (kept.length < 2 && (!first || first.type === type)) return after?.image
+    const images = kept.flatMap(variant => (variant.type === type ? (after?.image ?? []) : variant.image))
+    if (after && !this.variant(type)) images.push(after.image)
+    return encodeRow(images)
+  }
+
+  /** Replaces, adds or removes the variant of a type; the order of addition stays. */
+  put(type: string, after: Variant | undefined): void {
+    const { kept } = this
+    const at = kept.findIndex(variant => variant.type === type)
+    if (!after) this.kept = kept.filter(variant => variant.type !== type)
+    else if (at >= 0) kept[at] = after
+    else this.kept = kept.length === 0 ? [after] : [...kept, after]
   }
 }
-
-/** The row of variants; undefined when there is none to write. */
-export const rowOf = (variants: readonly Variant[]): Buffer | undefined =>
-  variants.length === 0 ? undefined : encodeRow(variants.map(variant => variant.image))
 
 /** The live actors of a node. */
 export class Actors {
@@ -126,6 +135,11 @@ export class Actors {
     nested(nested(this.live, tenant), path).set(id, actor)
     this.count++
     return actor
+  }
+
+  /** The shard of an actor that lives; undefined: none does. */
+  shardOf(tenant: string, path: string, id: string): number | undefined {
+    return this.idsOf(tenant, path)?.get(id)?.place.shard
   }
 
   /** The live actors of a scope by id: nearly always of the same one as before. */

@@ -29,7 +29,7 @@ import {
 import { encodeImage } from '../image.js'
 import { mayCreate, type WriteReply, type WriteRequest } from '../messages.js'
 import type { Stamps } from '../ports.js'
-import { type Actor, type Actors, rowOf, Variant } from './actor.js'
+import { type Actor, type Actors, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
 import type { Notifications } from './notifications/notifications.js'
 import type { AttributeDifference } from './record.js'
@@ -121,8 +121,7 @@ export class Shard {
     if (after === before) return undefined
     const type = (after ?? before)!.type
     const next = after && new Variant(encodeAfter(after, before, variant, request), after, before !== undefined)
-    const variants = actor.with(type, next)
-    const row = rowOf(variants)
+    const row = actor.rowWith(type, next)
     if (row && row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
     const { shard, tenant, path, id } = actor.place
     const record = {
@@ -136,7 +135,7 @@ export class Shard {
       image: next?.image,
     }
     if (actor.variants.length === 0) this.actors.begins(actor)
-    actor.variants = variants
+    actor.put(type, next)
     actor.stagedIn = this.log.append(record, actor.key, row, after)
     return undefined
   }
@@ -173,7 +172,8 @@ function encodeAfter(
 /** Which attributes, by name and type, an entity has got and lost. `dateExpires` is none of its own (entities.md §18.1). */
 function attributeDifferences({ before, after, alterations }: Change): readonly AttributeDifference[] {
   const differences: AttributeDifference[] = []
-  for (const { name } of alterations) {
+  for (const { name, valueChanged } of alterations) {
+    if (!valueChanged) continue
     const earlier = before?.attributes.get(name)?.type
     const later = after?.attributes.get(name)?.type
     if (earlier === later || name === expiryAttribute) continue

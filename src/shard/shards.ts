@@ -32,14 +32,6 @@ import { Subscriptions } from './subscriptions/subscriptions.js'
 import { Types } from './types.js'
 import { Views } from './views/views.js'
 
-/** An actor whose changes a reply waits for. */
-interface Held {
-  readonly shard: Shard
-  readonly actor: Actor
-  /** Which item of the batch it is. */
-  readonly index: number
-}
-
 /** All shards of a node are asked by any of them. */
 const onlyOwner: readonly number[] = [0]
 
@@ -95,6 +87,7 @@ export function lastStamp(store: Store): number {
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
   private readonly shardMap: ShardMap
+  private readonly actors: Actors
   private readonly commit: GroupCommit
   private readonly lookup: Lookup
   private readonly lists: Lists
@@ -144,6 +137,7 @@ export class LocalShards implements Shards {
     this.deliveries = deliveries
     this.subscriptions = subscriptions
     this.shardMap = shardMap
+    this.actors = actors
     this.commit = commit
     this.lookup = lookup
     this.types = new Types(commit, directory, attributes)
@@ -221,36 +215,47 @@ export class LocalShards implements Shards {
     return 0
   }
 
+  // [hot] Once per entity of a batch.
   /** Lets each item have its turn, one after the other, and replies to all when all is durable. */
   private onBatch({ items }: BatchRequest, onReply: (reply: ShardReply) => void): void {
-    assert(items.length > 0, 'a batch of nothing')
-    const held: Held[] = []
-    const replies: WriteReply[] = []
+    const count = items.length
+    assert(count > 0, 'a batch of nothing')
+    const held = new Array<Actor | undefined>(count)
+    const replies = new Array<WriteReply>(count)
     let stagedIn = 0
-    for (const [index, item] of items.entries()) {
-      const { tenant, path, id } = item.target
-      const shard = this.shards[this.shardMap.shardOf(tenant, path, id)]!
-      const { actor, reply } = shard.turn(item)
-      replies.push(reply)
+    for (let at = 0; at < count; at++) {
+      const item = items[at] as WriteRequest
+      const { actor, reply } = this.shardOf(item).turn(item)
+      replies[at] = reply
       if (!actor || actor.stagedIn <= this.commit.durable) continue
-      shard.hold()
-      held.push({ shard, actor, index })
+      this.shards[actor.place.shard]!.hold()
+      held[at] = actor
       if (actor.stagedIn > stagedIn) stagedIn = actor.stagedIn
     }
     this.replyAfter(stagedIn, held, replies, onReply)
   }
 
-  /** Apart from the turns: what waits for a commit must not hold on to the payload (broker/batch.ts). */
+  private shardOf({ target: { tenant, path, id } }: WriteRequest): Shard {
+    // An actor that lives knows it, and need not be hashed.
+    return this.shards[this.actors.shardOf(tenant, path, id) ?? this.shardMap.shardOf(tenant, path, id)]!
+  }
+
+  /**
+   * `held`: the actors whose changes the reply waits for, each where its item is. Apart from the turns: what waits for a commit must not hold
+   * on to the payload (broker/batch.ts), nor be more than need be.
+   */
   private replyAfter(
     stagedIn: number,
-    held: readonly Held[],
+    held: readonly (Actor | undefined)[],
     replies: WriteReply[],
     onReply: (reply: ShardReply) => void,
   ): void {
     this.commit.afterCommit(stagedIn, failure => {
-      for (const { shard, actor, index } of held) {
-        shard.letGo(actor)
-        if (failure) replies[index] = { kind: 'failed', reason: failure.message }
+      for (let at = 0; at < held.length; at++) {
+        const actor = held[at]
+        if (!actor) continue
+        this.shards[actor.place.shard]!.letGo(actor)
+        if (failure) replies[at] = { kind: 'failed', reason: failure.message }
       }
       onReply({ kind: 'batch', replies })
     })

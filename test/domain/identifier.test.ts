@@ -96,3 +96,11 @@ t.test('the characters alone can be judged whatever the length', async t => {
   for (const code of all256)
     t.equal(hasIdentifierCharacters(`a${String.fromCharCode(code)}`), isLegal(code), inWords(code))
 })
+
+t.test('what is legal stays legal, and what is not stays refused, however many names were looked at', async t => {
+  const verdicts = () => places.map(place => [checkIdentifier(place, 'name'), checkIdentifier(place, 'no name')?.kind])
+  const first = verdicts()
+  for (let n = 0; n < 5000; n++) checkIdentifier('attribute name', `n${n}`)
+  t.strictSame(verdicts(), first)
+  t.strictSame(first, Array(places.length).fill([undefined, 'BadRequest']))
+})

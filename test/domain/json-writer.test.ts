@@ -66,6 +66,24 @@ t.test('awkward values are written as JSON wants them', async t => {
   for (const [value, text] of awkward) t.equal(written(value).text, text, text)
 })
 
+t.test('whole numbers around every power of ten are written digit by digit or not, all the same', async t => {
+  for (let power = 1; power <= 1e21; power *= 10)
+    for (const n of [power - 1, power, power + 1, 9 * power, -power]) t.equal(written(n).text, JSON.stringify(n))
+  t.equal(written(-0).text, '0')
+})
+
+t.test('a copy of any length is that part of the bytes', async t => {
+  const from = Uint8Array.from({ length: 400 }, (_, at) => at % 251)
+  const writer = new JsonWriter()
+  for (let length = 0; length <= 300; length++) {
+    writer.restart(3)
+    writer.copy(from, 7, 7 + length)
+    writer.raw('x')
+    const expected = [...from.subarray(7, 7 + length), 0x78]
+    t.strictSame([...writer.bytes.subarray(3, writer.length)], expected, `${length}`)
+  }
+})
+
 t.test('a lone surrogate is escaped, so that the bytes stay UTF-8', async t => {
   t.equal(written('\ud800a').text, '"\\ud800a"')
 })

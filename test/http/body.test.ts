@@ -112,6 +112,11 @@ t.test('colons, braces, quotes and backslashes inside strings are text', async t
   t.strictSame(duplicatesOf(JSON.stringify(value)), [])
 })
 
+t.test('a key that stands twice is found in plain text, behind an escape and behind a letter beyond ASCII', async t => {
+  for (const text of ['plain :{[', 'a \\n b', 'ü', 'ü \\n'])
+    t.strictSame(duplicatesOf(`{"x":"${text}","a":1,"b":{"a":"]}"},"a":2}`), ['["a"]'], text)
+})
+
 t.test('the names of what every object has are ordinary keys', async t => {
   const text = '{"__proto__":{"polluted":true},"constructor":1,"toString":2,"hasOwnProperty":3}'
   const result = parse(text)

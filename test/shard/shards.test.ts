@@ -66,6 +66,12 @@ class Node {
     return decodeImage(reply.entities[0]!.image).attributes.get('n')?.value
   }
 
+  /** The types of an id, in the order in which its row has them. */
+  async types(id: string): Promise<string[]> {
+    const reply = await this.end(find(id))
+    return reply?.kind === 'found' ? reply.entities.map(({ image }) => decodeImage(image).type) : []
+  }
+
   async rows(): Promise<number> {
     let count = 0
     for (const range of [allEntities(), ...allIndexes()]) count += (await this.store.cursor(range).next(10_000)).length
@@ -235,6 +241,15 @@ t.test('removing one of several types leaves the others', async t => {
   t.strictSame(await node.end(remove('E', 'B')), done)
   t.strictSame([await node.n('E', 'A'), await node.n('E', 'B'), await node.n('E', 'C')], [0, undefined, 2])
   t.strictSame(await compareIndexes(node.store), [])
+})
+
+t.test('types keep the order in which they were added, whatever becomes of them', async t => {
+  const node = new Node()
+  for (const [n, type] of ['A', 'B', 'C'].entries()) await node.end(create('E', n, { type, path: '/' }))
+  await node.end(increment('E', 'B'))
+  await node.end(remove('E', 'A'))
+  await node.end(create('E', 9, { type: 'A', path: '/' }))
+  t.strictSame(await node.types('E'), ['B', 'C', 'A'])
 })
 
 t.test('the last of several types needs no type any more', async t => {
