@@ -164,6 +164,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     await dispatcher.stop(0)
     await recovered
     await joined?.close()
+    // What was delivered meanwhile is still to be written down.
+    await local.drain()
     await store.close()
     throw error
   }
