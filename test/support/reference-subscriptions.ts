@@ -95,7 +95,8 @@ function namedBy(change: Change, before: Entity | undefined): readonly string[] 
 function isForced(change: Change, name: string): boolean {
   if (change.action === 'updateValue') return change.name === name && change.forced
   if (change.action === 'updateOne') return change.name === name && (change.forced || isOperator(change.given))
-  if (change.action !== 'append' && change.action !== 'update' && change.action !== 'appendStrict') return false
+  // Of `appendStrict` only what is new is not refused, and that has changed anyway.
+  if (change.action !== 'append' && change.action !== 'update') return false
   const given = change.given.find(([one]) => one === name)
   return given !== undefined && (change.forced || isOperator(given[1]))
 }
