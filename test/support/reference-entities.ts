@@ -120,13 +120,20 @@ export class Reference {
     return due.length
   }
 
+  /** Makes an entity what it was found to be, when nobody could tell what became of a change. */
+  restore(target: Target, found: Entity | undefined): void {
+    if (found) this.#entities.set(keyOf(target), found)
+    else if (this.get(target)) this.#remove(target)
+  }
+
   #remove(target: Target): void {
     this.#entities.delete(keyOf(target))
     this.gone.push(target)
   }
 }
 
-const keyOf = ({ path, id, type }: Target): string => `${path} ${id} ${type}`
+/** Tells entities apart. */
+export const keyOf = ({ path, id, type }: Target): string => `${path} ${id} ${type}`
 
 /** Whether the entity's time has come. */
 export function isDue(entity: Entity, nowMs: number): boolean {

@@ -1,0 +1,157 @@
+// The oracle of notifications sees what is wrong: what is right passes, and each fault that a broker could make is told.
+//
+// The broker here is none: arrivals are made from what the oracle itself expects, and then one of them is spoiled.
+
+import t from 'tap'
+import { Random } from '../support/random.js'
+import { keyOf } from '../support/reference-entities.js'
+import { notificationBody } from '../support/reference-notifications.js'
+import { shownEntity } from '../support/reference-query.js'
+import { type Arrival, NotificationOracle, type Watch, type Write } from './notification-oracle.js'
+
+const everything: Watch = {
+  name: 'all',
+  isSteady: true,
+  id: 'id',
+  fires: 'no',
+  plain: {
+    id: 'all',
+    path: '/#',
+    status: 'active',
+    throttlingSeconds: 0,
+    elements: [{ idPattern: '.*' }],
+    attrs: [],
+    alterationTypes: ['entityCreate', 'entityUpdate', 'entityDelete'],
+    notifyOnMetadataChange: true,
+    sentAttrs: [],
+    exceptAttrs: [],
+    onlyChangedAttrs: false,
+  },
+}
+
+function oracleWithWatch(): NotificationOracle {
+  const oracle = new NotificationOracle(new Random(1))
+  const watch = { ...everything }
+  oracle.beginWatch(watch)
+  oracle.settleWatch(watch, true)
+  return oracle
+}
+
+/** What a faultless broker would send of a write. */
+const arrivalsOf = ({ steps, correlator }: Write): Arrival[] =>
+  steps
+    .flatMap(({ target, owed }) => owed.map(({ happening }) => ({ path: target.path, happening })))
+    .map(({ path, happening }, at) => ({
+      watch: 'all',
+      correlator: `${correlator}; cbnotif=${at + 1}`,
+      notificationId: `${correlator}-${at}`,
+      path,
+      format: 'normalized',
+      body: notificationBody('id', everything.plain, happening),
+    }))
+
+/** The next write that changes one entity and owes one notification of it. */
+function nextChange(oracle: NotificationOracle): Write {
+  for (;;) {
+    const write = oracle.begin(() => true)
+    const [step, ...others] = write.steps
+    if (others.length === 0 && step!.owed.length === 1 && step!.after !== step!.before) return write
+    oracle.acknowledge(write)
+    for (const arrival of arrivalsOf(write)) oracle.arrive(arrival)
+  }
+}
+
+/** What each entity is as far as everything has happened. */
+const found = ({ reference }: NotificationOracle): Map<string, string> =>
+  new Map([...reference.entities].map(entity => [keyOf(entity), shownEntity(entity, { mode: 'normalized' })]))
+
+t.test('what arrives as it is owed, even twice, is right', async t => {
+  const oracle = oracleWithWatch()
+  for (let n = 0; n < 100; n++) {
+    const write = oracle.begin(() => true)
+    for (const arrival of [...arrivalsOf(write), ...arrivalsOf(write)]) oracle.arrive(arrival)
+    oracle.acknowledge(write)
+  }
+  oracle.settle(found(oracle))
+  t.strictSame(oracle.problems, [])
+  t.strictSame(oracle.missing(), [])
+  t.strictSame(oracle.misnumbered(true), [])
+  t.ok(oracle.demanded > 50)
+})
+
+t.test('what an acknowledged write owes is missing until it comes', async t => {
+  const oracle = oracleWithWatch()
+  const write = nextChange(oracle)
+  t.equal(oracle.missing().length, 0, 'nobody was told that it happened')
+  oracle.acknowledge(write)
+  t.equal(oracle.missing().length, 1)
+  for (const arrival of arrivalsOf(write)) oracle.arrive(arrival)
+  t.equal(oracle.missing().length, 0)
+})
+
+t.test('what was under way at a kill is owed if it is found, and told too early if it is not', async t => {
+  for (const isFound of [true, false]) {
+    const oracle = oracleWithWatch()
+    const before = nextChange(oracle)
+    oracle.acknowledge(before)
+    for (const arrival of arrivalsOf(before)) oracle.arrive(arrival)
+    const then = found(oracle)
+    const write = nextChange(oracle)
+    const { target, before: was } = write.steps[0]!
+    const now = found(oracle)
+    const key = keyOf(target)
+    if (!isFound && was) now.set(key, then.get(key)!)
+    if (!isFound && !was) now.delete(key)
+    if (!isFound) oracle.arrive(arrivalsOf(write)[0]!)
+    oracle.settle(now)
+    t.equal(oracle.missing().length, isFound ? 1 : 0)
+    t.match(oracle.problems, isFound ? [] : [/^told before it was durable/])
+    t.equal(oracle.problems.length, isFound ? 0 : 1)
+  }
+})
+
+const spoiled: readonly [fault: string, spoil: (arrival: Arrival) => readonly Arrival[], told: RegExp][] = [
+  ['of no request', one => [{ ...one, correlator: 'none; cbnotif=1' }], /^nothing owes this/],
+  ['of another path', one => [{ ...one, path: '/none' }], /^nothing owes this/],
+  ['with another body', one => [{ ...one, body: one.body.replace(/\}$/, ' }') }], /^owed is/],
+  ['with another id', one => [one, { ...one, notificationId: 'other' }], /^came with another id before/],
+  [
+    'with another number',
+    one => [one, { ...one, correlator: one.correlator.replace(/\d$/, '9') }],
+    /^came before with/,
+  ],
+  ['in another format', one => [{ ...one, format: 'keyValues' }], /^keyValues is not the format/],
+]
+
+for (const [fault, spoil, told] of spoiled)
+  t.test(`what comes ${fault} is told`, async t => {
+    const oracle = oracleWithWatch()
+    const write = nextChange(oracle)
+    oracle.acknowledge(write)
+    for (const arrival of spoil(arrivalsOf(write)[0]!)) oracle.arrive(arrival)
+    t.match(oracle.problems, [told])
+    t.equal(oracle.problems.length, 1)
+  })
+
+t.test('an entity that is neither what it was nor what it became is told', async t => {
+  const oracle = oracleWithWatch()
+  const write = nextChange(oracle)
+  oracle.settle(new Map([...found(oracle), [keyOf(write.steps[0]!.target), '{}']]))
+  t.match(oracle.problems, [/ is \{\}, not /])
+})
+
+t.test('the later of two updates coming first is told', async t => {
+  const oracle = oracleWithWatch()
+  const byKey = new Map<string, Write>()
+  for (;;) {
+    const write = nextChange(oracle)
+    oracle.acknowledge(write)
+    const key = keyOf(write.steps[0]!.target)
+    const earlier = byKey.get(key)
+    byKey.set(key, write)
+    if (!earlier) continue
+    for (const arrival of [...arrivalsOf(write), ...arrivalsOf(earlier)]) oracle.arrive(arrival)
+    break
+  }
+  t.match(oracle.problems, [/^came after a later one/])
+})

@@ -1,0 +1,374 @@
+// What receivers must have got, and must not have got, after a broker was killed again and again.
+//
+// The oracle invents the updates (random-change), makes them in the plain reference, and asks the plain rules (reference-subscriptions,
+// reference-notifications) what each subscription is owed. A notification is known by the correlator of the request that caused it,
+// its subscription and its entity; its body must be, to the byte, what the reference says.
+//
+// - An update that was acknowledged has happened: what it owes must arrive.
+// - An update under way at a kill has happened if the entity is found as it left it. The change and what is owed for it are one
+//   commit, so what it owes must arrive, too; and if the entity is found as it was before, nothing of it may ever have arrived.
+//   Where both look alike, it may arrive.
+// - While a subscription is being made, changed or removed nobody can tell whether it fires: it may. What is pending when it is removed
+//   may come or not.
+//
+// What comes again must come as the same notification: same id, same body, same number. One entity has one writer with one request
+// under way, so the states that may be found are few.
+//
+// Not here: HTTP, processes, receivers (notification-oracle.test.ts).
+
+import type { Random } from '../support/random.js'
+import { batchAction, batchChanges, nextChange, type Scene } from '../support/random-change.js'
+import { chance } from '../support/random-entity.js'
+import { type Change, type Entity, keyOf, Reference, type Target } from '../support/reference-entities.js'
+import { notificationBody } from '../support/reference-notifications.js'
+import { shownEntity } from '../support/reference-query.js'
+import { batchRequest, changeRequest, type HttpRequest, statusOf } from '../support/reference-requests.js'
+import {
+  type Happening,
+  happeningOf,
+  isSelected,
+  type Subscription,
+  verdictOn,
+} from '../support/reference-subscriptions.js'
+
+/** A subscription that the oracle follows. */
+export interface Watch {
+  /** Part of its receiver's URL: by it the oracle knows a notification even when nobody was told the subscription's id. */
+  readonly name: string
+  readonly plain: Subscription
+  /** Whether its receiver answers everything at once, so that order can be told. */
+  readonly isSteady: boolean
+  /** Unknown as long as nobody was told. */
+  id: string | undefined
+  fires: 'yes' | 'perhaps' | 'no'
+}
+
+/** What one update owes one subscription. */
+interface Owed {
+  readonly watch: Watch
+  readonly write: Write
+  readonly key: string
+  readonly happening: Happening
+  /** The subscription was there, without doubt. */
+  isSure: boolean
+  fate: 'under way' | 'happened' | 'perhaps' | 'never'
+  /** Of the notification that arrived. */
+  notificationId?: string
+  number?: number
+}
+
+/** What a request does to one entity. */
+interface Step {
+  readonly target: Target
+  readonly before: Entity | undefined
+  readonly after: Entity | undefined
+  /** Undefined: it was refused. */
+  readonly happening: Happening | undefined
+  readonly owed: Owed[]
+}
+
+/** A request, the statuses that tell that all went well, and what it does. */
+export interface Write {
+  readonly correlator: string
+  readonly request: HttpRequest
+  readonly statuses: readonly number[]
+  readonly steps: readonly Step[]
+  /** In the order in which they were begun. */
+  readonly order: number
+  readonly life: number
+  isAcknowledged: boolean
+}
+
+/** A notification as a receiver got it. */
+export interface Arrival {
+  readonly watch: string
+  /** With its suffix. */
+  readonly correlator: string
+  readonly notificationId: string
+  readonly path: string
+  readonly format: string
+  readonly body: string
+}
+
+const problemsMax = 10
+/** Few identities, so that much happens to each. */
+export const idsPerStem = 6
+
+/** Names that would bring time into play. */
+const untimely = ['dateExpires', 'dateCreated', 'dateModified', 'servicePath']
+
+export class NotificationOracle {
+  readonly reference = new Reference()
+  readonly watches = new Map<string, Watch>()
+  readonly problems: string[] = []
+  /** Notifications that came, again and again included. */
+  arrivals = 0
+  private readonly underWay = new Set<Write>()
+  private readonly owed = new Map<string, Owed[]>()
+  private readonly known = new Map<string, Owed>()
+  /** Of each subscription and entity with a steady receiver: the write that was told last in this life. */
+  private readonly last = new Map<string, number>()
+  private readonly acknowledged: Write[] = []
+  private readonly random: Random
+  private writes = 0
+  private life = 0
+
+  constructor(random: Random) {
+    this.random = random
+  }
+
+  private tell(problem: string): void {
+    if (this.problems.length < problemsMax) this.problems.push(problem)
+  }
+
+  // Updates
+
+  /** The next request of the writer to whom these ids belong. From now on it is under way. */
+  begin(isMine: (id: string) => boolean): Write {
+    const { random, reference } = this
+    const scene: Scene = { reference, random, nowMs: Date.now(), idsPerStem, isMine, creates: true }
+    for (;;) {
+      const drawn = chance(random, 0.15) ? this.batch(scene) : this.single(scene)
+      if (!drawn) continue
+      const order = ++this.writes
+      const correlator = `oracle-${this.life}-${order}`
+      const headers = { ...drawn.request.headers, 'Ctx-Correlator': correlator }
+      const write = {
+        ...drawn,
+        request: { ...drawn.request, headers },
+        correlator,
+        order,
+        life: this.life,
+        isAcknowledged: false,
+      }
+      this.underWay.add(write)
+      for (const watch of this.watches.values()) this.expect(write, watch)
+      return write
+    }
+  }
+
+  private single(scene: Scene): Pick<Write, 'request' | 'statuses' | 'steps'> | undefined {
+    const change = chance(scene.random, 0.2) ? quietChange(scene) : nextChange(scene)
+    if (!change || !isTimeless(change)) return undefined
+    const { step, outcome } = this.make(change)
+    return { request: changeRequest(change), statuses: [statusOf(change, outcome)], steps: [step] }
+  }
+
+  private batch(scene: Scene): Pick<Write, 'request' | 'statuses' | 'steps'> | undefined {
+    const action = batchAction(scene.random)
+    const changes: Change[] = []
+    const steps: Step[] = []
+    let isDone = true
+    for (const change of batchChanges(scene, action)) {
+      if (!isTimeless(change)) continue
+      changes.push(change)
+      const { step, outcome } = this.make(change)
+      steps.push(step)
+      if (outcome !== 'done') isDone = false
+      if (changes.length === 6) break
+    }
+    if (changes.length === 0) return undefined
+    return { request: batchRequest(action, changes), statuses: isDone ? [204] : [404, 413, 422], steps }
+  }
+
+  private make(change: Change) {
+    const { path, id, type } = change
+    const before = this.reference.get(change)
+    const outcome = this.reference.apply(change, Date.now())
+    const after = this.reference.get(change)
+    const isMade = outcome === 'done' || outcome === 'partly'
+    const happening = isMade ? happeningOf(change, before, after) : undefined
+    return { outcome, step: { target: { path, id, type }, before, after, happening, owed: [] } }
+  }
+
+  /** Notes what a write owes a subscription. */
+  private expect(write: Write, watch: Watch): void {
+    if (watch.fires === 'no') return
+    for (const step of write.steps) {
+      const { happening, target } = step
+      if (!happening || !isSelected(watch.plain, happening)) continue
+      const verdict = verdictOn(watch.plain, happening, undefined, Date.now())
+      if (verdict !== undefined && verdict !== 'fires') continue
+      const key = keyOf(target)
+      const isSure = watch.fires === 'yes' && verdict === 'fires'
+      const owed: Owed = { watch, write, key, happening, isSure, fate: 'under way' }
+      step.owed.push(owed)
+      const name = nameOf(write.correlator, watch.name, key)
+      const others = this.owed.get(name)
+      if (others) others.push(owed)
+      else this.owed.set(name, [owed])
+    }
+  }
+
+  /** Whether a notification's request has not been answered yet. */
+  isUnderWay(correlator: string): boolean {
+    const root = rootOf(correlator)
+    return [...this.underWay].some(write => write.correlator === root)
+  }
+
+  acknowledge(write: Write): void {
+    this.underWay.delete(write)
+    write.isAcknowledged = true
+    this.acknowledged.push(write)
+    for (const { owed } of write.steps) for (const one of owed) one.fate = 'happened'
+  }
+
+  // Subscriptions
+
+  /** Somebody begins to make, change or remove a subscription: until `settleWatch`, it may fire. */
+  beginWatch(watch: Watch): void {
+    const wasThere = watch.fires !== 'no'
+    watch.fires = 'perhaps'
+    this.watches.set(watch.name, watch)
+    for (const write of this.underWay) {
+      if (!wasThere) this.expect(write, watch)
+      for (const { owed } of write.steps) for (const one of owed) if (one.watch === watch) one.isSure = false
+    }
+  }
+
+  /** Somebody begins to remove a subscription: what is pending goes with it, unless it is on its way. */
+  beginRemoval(watch: Watch): void {
+    this.beginWatch(watch)
+    for (const owed of this.missing()) if (owed.watch === watch) owed.isSure = false
+  }
+
+  settleWatch(watch: Watch, fires: boolean): void {
+    watch.fires = fires ? 'yes' : 'no'
+  }
+
+  // Kills
+
+  /** A broker has started, and this is what each entity is: the text of its normalized form by `keyOf`. */
+  settle(found: ReadonlyMap<string, string>): void {
+    const chains = new Map<string, Step[]>()
+    for (const write of this.underWay)
+      for (const step of write.steps) chains.set(keyOf(step.target), [...(chains.get(keyOf(step.target)) ?? []), step])
+    const entities = new Map([...this.reference.entities].map(entity => [keyOf(entity), entity]))
+    for (const key of new Set([...entities.keys(), ...found.keys(), ...chains.keys()])) {
+      const steps = chains.get(key) ?? []
+      const states = steps.length > 0 ? [steps[0]!.before, ...steps.map(({ after }) => after)] : [entities.get(key)]
+      const texts = states.map(textOf)
+      const [least, most] = [texts.indexOf(found.get(key)), texts.lastIndexOf(found.get(key))]
+      if (least < 0) this.tell(`${key} is ${found.get(key)}, not ${texts.join(' nor ')}`)
+      for (const [at, { owed }] of steps.entries())
+        for (const one of owed) {
+          one.fate = at < least ? 'happened' : at < most ? 'perhaps' : 'never'
+          if (one.fate === 'never' && one.notificationId !== undefined)
+            this.tell(`told before it was durable: ${shown(one)}`)
+        }
+      if (steps.length > 0) this.reference.restore(steps[0]!.target, states[Math.max(0, least)])
+    }
+    this.underWay.clear()
+    this.last.clear()
+    this.life++
+  }
+
+  // Notifications
+
+  /** A receiver got one. */
+  arrive({ watch: name, correlator, notificationId, path, format, body }: Arrival): void {
+    this.arrivals++
+    const what = `${name} got ${body.slice(0, 300)} of ${correlator} in ${path}`
+    const root = rootOf(correlator)
+    const number = /; cbnotif=(\d+)$/.exec(correlator)?.[1]
+    const { id, type } = identityIn(body)
+    const candidates = this.owed.get(nameOf(root, name, keyOf({ path, id, type })))
+    if (!candidates) return this.tell(`nothing owes this: ${what}`)
+    if (format !== 'normalized') this.tell(`${format} is not the format: ${what}`)
+    const bodyFor = ({ watch, happening }: Owed) =>
+      notificationBody(watch.id ?? subscriptionIn(body), watch.plain, happening)
+    const again = this.known.get(notificationId)
+    if (again) {
+      if (!candidates.includes(again)) return this.tell(`has the id of ${shown(again)}: ${what}`)
+      if (bodyFor(again) !== body) return this.tell(`another body than owed, ${bodyFor(again)}: ${what}`)
+      if (again.number !== Number(number)) this.tell(`came before with cbnotif=${again.number}: ${what}`)
+      return
+    }
+    const owed = candidates.find(one => one.notificationId === undefined && bodyFor(one) === body)
+    if (!owed) {
+      const isKnown = candidates.some(one => bodyFor(one) === body)
+      return this.tell(`${isKnown ? 'came with another id before' : `owed is ${candidates.map(bodyFor)}`}: ${what}`)
+    }
+    if (owed.fate === 'never') this.tell(`its update never happened: ${what}`)
+    owed.notificationId = notificationId
+    owed.number = Number(number)
+    this.known.set(notificationId, owed)
+    if (owed.watch.isSteady) this.order(owed)
+  }
+
+  /** First tries of one subscription and entity come in the order of the updates (issue 5, item 5). */
+  private order(owed: Owed): void {
+    const { write, watch, key } = owed
+    if (write.life !== this.life) return
+    const pair = `${watch.name} ${key}`
+    if ((this.last.get(pair) ?? 0) > write.order) this.tell(`came after a later one: ${shown(owed)}`)
+    this.last.set(pair, write.order)
+  }
+
+  /** What must have come, and has not. */
+  missing(): Owed[] {
+    return [...this.owed.values()].flat().filter(isMissing)
+  }
+
+  /** How many must come; those that have come included. */
+  get demanded(): number {
+    return [...this.owed.values()].flat().filter(({ isSure, fate }) => isSure && fate === 'happened').length
+  }
+
+  /** Requests of which not all notifications are numbered from 1 on without gaps (§8.3); of several workers, without doubles. */
+  misnumbered(isDense: boolean): string[] {
+    return this.acknowledged.flatMap(({ correlator, steps }) => {
+      const all = steps.flatMap(({ owed }) => owed)
+      const numbers = all.flatMap(({ number }) => (number === undefined ? [] : [number])).sort((a, b) => a - b)
+      const isRight = numbers.every((number, at) => (isDense ? number === at + 1 : number > (numbers[at - 1] ?? 0)))
+      return isRight || !all.every(({ isSure }) => isSure) ? [] : [`${correlator}: ${numbers}`]
+    })
+  }
+}
+
+const isMissing = ({ isSure, fate, notificationId }: Owed): boolean =>
+  isSure && fate === 'happened' && notificationId === undefined
+
+export const shown = ({ watch, write, key, happening }: Owed): string =>
+  [
+    `${watch.name} (${watch.id}, fires: ${watch.fires}, ${watch.isSteady ? 'steady' : 'moody'})`,
+    `is owed ${happening.class} of ${key} by ${write.isAcknowledged ? 'acknowledged' : 'durable'} ${write.correlator}:`,
+    `${write.request.method} ${write.request.target} ${write.request.body ?? ''}`,
+  ].join(' ')
+
+/** Of a notification the correlator of its request. */
+const rootOf = (correlator: string): string => correlator.replace(/; cbnotif=\d+$/, '')
+
+const nameOf = (correlator: string, watch: string, key: string): string => `${correlator} ${watch} ${key}`
+
+const textOf = (entity: Entity | undefined): string | undefined => entity && shownEntity(entity, { mode: 'normalized' })
+
+interface Told {
+  readonly subscriptionId: string
+  readonly data: readonly [{ readonly id: string; readonly type: string }]
+}
+
+const identityIn = (body: string) => (JSON.parse(body) as Told).data[0]
+const subscriptionIn = (body: string) => (JSON.parse(body) as Told).subscriptionId
+
+function isTimeless(change: Change): boolean {
+  const names = [
+    ...('given' in change && Array.isArray(change.given) ? change.given.map(([name]) => name as string) : []),
+    ...('name' in change ? [change.name] : []),
+    ...('names' in change ? change.names : []),
+  ]
+  return !names.some(name => untimely.includes(name))
+}
+
+/** An update that leaves the value of an attribute as it is: nothing but that, forced, or with other metadata. */
+function quietChange({ random, reference, isMine }: Scene): Change | undefined {
+  const all = [...reference.entities].filter(({ id }) => isMine(id))
+  const entity = all[random.between(0, all.length - 1)]
+  const [name, stored] = [...(entity?.attributes ?? [])][random.between(0, 3)] ?? []
+  if (!entity || name === undefined || !stored) return undefined
+  const { path, id, type } = entity
+  const metadata = [['quiet', { type: 'Number', value: random.between(0, 3) }]] as const
+  const same = { type: stored.type, value: stored.value }
+  const given = [[name, chance(random, 0.5) ? { ...same, metadata } : same]] as const
+  return { path, id, type, action: 'update', given, override: false, forced: chance(random, 0.3) }
+}

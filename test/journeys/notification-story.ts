@@ -1,0 +1,321 @@
+// Brokers that live on one data directory one after the other, their writers, subscribers and receivers.
+//
+// What each entity is found to be at a start settles what has happened before. What is asked and expected is the oracle's
+// (notification-oracle.ts), how often this goes on is the test's.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Test } from 'tap'
+import { until } from '../notifier/receivers.js'
+import { type BrokerProcess, startBroker, tempDir, within } from '../support/broker-process.js'
+import { HttpClient } from '../support/http-client.js'
+import { KeptAlive } from '../support/kept-alive.js'
+import { MoodyReceiver, type ReceivedRequest } from '../support/moody-receiver.js'
+import { Random } from '../support/random.js'
+import { chance, dayMs, paths } from '../support/random-entity.js'
+import { bodyOf, type Expressions, nextSubscription, someExpressions } from '../support/random-watch.js'
+import { keyOf } from '../support/reference-entities.js'
+import type { Statement } from '../support/reference-query.js'
+import { idsPerStem, NotificationOracle, type Watch, type Write } from './notification-oracle.js'
+
+const tenant = 'oracle'
+const tenantHeader = { 'Ctx-Service': tenant }
+const writers = 6
+const watchesWanted = 30
+const watchesMax = 45
+/** Of a subscription whose receiver stalls. */
+const timeoutMs = 500
+/** Updates that an eager killer waits for what it wants to see. */
+const eagerMax = 40
+const answerMsMax = 10_000
+/** Entities that mark the end of what is pending: enough that each worker has some. */
+const markersEach = 16
+/** Starts after which nothing may be pending any more. */
+const livesMax = 4
+/** For all that is pending to arrive, when nothing stands in its way. */
+const arriveMsMax = 20_000
+
+/** One data directory, one after the other the brokers that hold it, and their receivers. */
+export class Story {
+  readonly oracle: NotificationOracle
+  private readonly t: Test
+  private readonly random: Random
+  private readonly workers: number
+  private readonly dataDir: string
+  private readonly receivers: readonly MoodyReceiver[]
+  private broker!: BrokerProcess
+  private expressions: Expressions | undefined
+  private named = 0
+  private markers = 0
+  /** A notification has come of an update that nobody has acknowledged yet. */
+  private onEarly = () => {}
+
+  constructor(t: Test, random: Random, workers: number) {
+    this.t = t
+    this.random = random
+    this.workers = workers
+    this.dataDir = tempDir(t)
+    this.oracle = new NotificationOracle(random)
+    // Their moods do not depend on what the network delivers first.
+    this.receivers = [1, 2, 3].map(n => new MoodyReceiver(t, new Random(random.seed + n), one => this.onReceived(one)))
+  }
+
+  private onReceived({ path, headers, body }: ReceivedRequest): void {
+    if (path === '/marker') return void this.markers++
+    const correlator = headers['ctx-correlator'] ?? ''
+    if (this.oracle.isUnderWay(correlator)) this.onEarly()
+    this.oracle.arrive({
+      watch: path.slice(1),
+      correlator,
+      notificationId: headers['ctx-notification-id'] ?? '',
+      path: headers['ctx-servicepath'] ?? '',
+      format: headers['ngsiv2-attrsformat'] ?? '',
+      body,
+    })
+  }
+
+  /** The broker starts; what it has settles what became of all that was under way. */
+  async start(): Promise<void> {
+    for (const receiver of this.receivers) await receiver.open()
+    const { t, dataDir, workers, oracle } = this
+    this.broker = await startBroker(t, { dataDir, args: ['-multiservice', '-workers', String(workers)] })
+    const client = new HttpClient(this.broker.baseUrl, answerMsMax)
+    const found = new Map<string, string>()
+    for (const path of new Set(paths)) {
+      const list = await client.get('/v2/entities?limit=1000', { ...tenantHeader, 'Ctx-ServicePath': path })
+      for (const text of elementsOf(list.text)) {
+        const { id, type } = JSON.parse(text) as { id: string; type: string }
+        found.set(keyOf({ path, id, type }), text)
+      }
+    }
+    oracle.settle(found)
+    const { json } = await client.get('/v2/subscriptions?limit=1000', tenantHeader)
+    const stored = new Map((json as StoredWatch[]).map(one => [one.notification.http.url.split('/').at(-1), one]))
+    for (const watch of oracle.watches.values()) {
+      const one = stored.get(watch.name)
+      watch.id ??= one?.id
+      const isThere = watch.plain.status === 'active' && one !== undefined && one.status !== 'inactive'
+      if (watch.fires !== 'perhaps' && isThere !== (watch.fires === 'yes'))
+        oracle.problems.push(`subscription ${watch.name} is ${one?.status}, and should fire: ${watch.fires}`)
+      oracle.settleWatch(watch, isThere)
+    }
+    client.close()
+  }
+
+  async liveAndDie(): Promise<void> {
+    const { random, broker, oracle } = this
+    const client = new HttpClient(broker.baseUrl, answerMsMax)
+    // Early deaths are the interesting ones (recovery of a recovery), long lives fill the outbox: both shall occur often.
+    const instant = Math.floor(300 * random.fraction() ** 2)
+    // Or as soon as somebody hears of an update before it is acknowledged: it must be durable then.
+    const isEager = chance(random, 0.4)
+    let acknowledged = 0
+    let isKilled = false
+    const kill = () => {
+      this.onEarly = () => {}
+      isKilled = true
+      broker.signal('SIGKILL')
+    }
+    const writer = async (lane: number): Promise<void> => {
+      const connection = new KeptAlive([broker.port], 1)
+      while (!isKilled) {
+        const write = oracle.begin(id => laneOf(id) === lane)
+        const answer = await within(
+          answerMsMax,
+          connection.send(write.request, tenant).catch(() => undefined),
+        )
+        if (!answer || (isKilled && answer.status >= 500)) {
+          if (!isKilled) this.tell(write, 'no answer')
+          break
+        }
+        if (!write.statuses.includes(answer.status)) {
+          this.tell(write, `${answer.status} ${answer.text}`)
+          break
+        }
+        oracle.acknowledge(write)
+        acknowledged++
+        if (acknowledged === instant && isEager) this.onEarly = kill
+        else if (acknowledged >= instant + (isEager ? eagerMax : 0)) kill()
+        if (acknowledged % 20 === 0) await this.changeMoods()
+      }
+      if (oracle.problems.length > 0) kill()
+      connection.close()
+    }
+    const subscriber = async (): Promise<void> => {
+      while (!isKilled && oracle.problems.length === 0 && (await this.changeSubscription(client))) await pause(10)
+    }
+    await this.subscribeAll(client)
+    for (const receiver of this.receivers.slice(1)) receiver.isWell = chance(random, 0.3)
+    const all = [subscriber(), ...Array.from({ length: writers }, (_, lane) => writer(lane))]
+    if (instant === 0 && isEager) this.onEarly = kill
+    else if (instant === 0) kill()
+    await Promise.all(all)
+    await broker.exited
+    client.close()
+  }
+
+  private tell({ request }: Write, what: string): void {
+    const { method, target, body } = request
+    this.oracle.problems.push(`${method} ${target} ${body ?? ''}: ${what}\n${this.broker.printed()}`)
+  }
+
+  /** The third receiver goes, or is there again. */
+  private async changeMoods(): Promise<void> {
+    const mortal = this.receivers[2]!
+    if (!chance(this.random, 0.3)) return
+    if (mortal.isOpen) await mortal.close()
+    else await mortal.open()
+  }
+
+  // Subscriptions
+
+  private async subscribeAll(client: HttpClient): Promise<void> {
+    const alive = () => [...this.oracle.watches.values()].filter(({ fires }) => fires === 'yes').length
+    while (alive() < watchesWanted && (await this.subscribe(client)));
+  }
+
+  /** Makes one, switches one on or off, or removes one; false when nobody answers any more. */
+  private changeSubscription(client: HttpClient): Promise<boolean> {
+    const { random, oracle } = this
+    const all = [...oracle.watches.values()].filter(({ id, fires }) => id !== undefined && fires !== 'no')
+    const one = all[random.between(0, all.length - 1)]
+    const draw = random.fraction()
+    if (!one || (draw < 0.5 && all.length < watchesMax)) return this.subscribe(client)
+    return draw < 0.75 ? this.switchOff(client, one) : this.unsubscribe(client, one)
+  }
+
+  private async subscribe(client: HttpClient): Promise<boolean> {
+    const { random, oracle } = this
+    const name = `w${++this.named}`
+    const at = random.between(0, this.receivers.length - 1)
+    const stock = { entities: [...oracle.reference.entities], idsPerStem }
+    if (!this.expressions && stock.entities.length > 20) this.expressions = timeless(someExpressions(random, stock, 20))
+    const drawn = nextSubscription(random, this.expressions ?? none, name, stock.idsPerStem, Date.now())
+    // What time decides is not for an oracle that has no clock in common with the broker.
+    const plain = {
+      ...drawn,
+      ...(drawn.expiresMs !== undefined && { expiresMs: Date.now() + (chance(random, 0.3) ? -1 : 1) * dayMs }),
+      status: drawn.status === 'inactive' ? 'inactive' : 'active',
+      throttlingSeconds: 0,
+      sentAttrs: drawn.sentAttrs.filter(name => !name.startsWith('date')),
+      exceptAttrs: drawn.exceptAttrs.filter(name => !name.startsWith('date')),
+    } as const
+    const watch: Watch = { name, plain, isSteady: at === 0, id: undefined, fires: 'no' }
+    const body = JSON.parse(bodyOf(plain))
+    body.notification.http = {
+      url: `${this.receivers[at]!.url}/${name}`,
+      ...(at > 0 && { timeout: timeoutMs }),
+    }
+    oracle.beginWatch(watch)
+    const answer = await client
+      .send('POST', '/v2/subscriptions', body, { ...tenantHeader, 'Ctx-ServicePath': plain.path })
+      .catch(() => undefined)
+    if (!answer || answer.status >= 500) return false
+    if (answer.status !== 201) {
+      oracle.problems.push(`POST /v2/subscriptions ${JSON.stringify(body)}: ${answer.status} ${answer.text}`)
+      return false
+    }
+    watch.id = answer.headers.location!.split('/').at(-1)
+    oracle.settleWatch(watch, plain.status === 'active')
+    return true
+  }
+
+  /** The subscription is for the path of the request from then on, so that one has to be the same. */
+  private async switchOff(client: HttpClient, watch: Watch): Promise<boolean> {
+    const { path, expiresMs } = watch.plain
+    // One that has expired is shown as that, whatever it is.
+    if ((path !== '/#' && path.endsWith('#')) || expiresMs !== undefined) return true
+    this.oracle.beginWatch(watch)
+    const headers: Record<string, string> = path === '/#' ? tenantHeader : { ...tenantHeader, 'Ctx-ServicePath': path }
+    const target = `/v2/subscriptions/${watch.id}`
+    const answer = await client.send('PATCH', target, { status: 'inactive' }, headers).catch(() => undefined)
+    if (answer?.status !== 204) return false
+    this.oracle.settleWatch(watch, false)
+    return true
+  }
+
+  private async unsubscribe(client: HttpClient, watch: Watch): Promise<boolean> {
+    this.oracle.beginRemoval(watch)
+    const answer = await client
+      .send('DELETE', `/v2/subscriptions/${watch.id}`, undefined, tenantHeader)
+      .catch(() => undefined)
+    if (answer?.status !== 204) return false
+    this.oracle.settleWatch(watch, false)
+    return true
+  }
+
+  // The end
+
+  /** All receivers are well, and what is pending comes; when all of that has ended, nothing comes again. */
+  async end(): Promise<void> {
+    const { oracle, receivers } = this
+    for (const receiver of receivers) receiver.isWell = true
+    await this.start()
+    for (const untilMs = performance.now() + arriveMsMax; oracle.missing().length > 0; await pause(20))
+      if (performance.now() > untilMs || oracle.problems.length > 0) break
+    await this.passMarkers()
+    await this.broker.kill('SIGTERM')
+    // A receiver that is slow for once is tried again in the next life, and then no more.
+    let arrivals = 0
+    for (let lives = 1; lives <= livesMax && oracle.arrivals > arrivals; lives++) {
+      arrivals = oracle.arrivals
+      await this.start()
+      await this.passMarkers()
+      await this.broker.kill('SIGTERM')
+    }
+    this.t.equal(oracle.arrivals, arrivals, 'what was delivered does not come again')
+  }
+
+  /** Tells each receiver something that stands behind all that was pending when the broker started, with whichever worker. */
+  private async passMarkers(): Promise<void> {
+    const client = new HttpClient(this.broker.baseUrl, answerMsMax)
+    const headers = { 'Ctx-Service': 'marker' }
+    const expected = this.markers + this.receivers.length * markersEach
+    const type = `Round${expected}`
+    for (const { url } of this.receivers) {
+      const subject = { entities: [{ idPattern: '.*', type }] }
+      const body = { subject, notification: { http: { url: `${url}/marker` } } }
+      await client.send('POST', '/v2/subscriptions', body, headers)
+    }
+    const entities = Array.from({ length: markersEach }, (_, n) => ({ id: `marker${n}`, type, n: { value: 1 } }))
+    await client.send('POST', '/v2/op/update', { actionType: 'append', entities }, headers)
+    await until(() => this.markers >= expected, 'the arrival of markers')
+    client.close()
+  }
+}
+
+interface StoredWatch {
+  readonly id: string
+  readonly status: string
+  readonly notification: { readonly http: { readonly url: string } }
+}
+
+const none: Expressions = { q: [], mq: [], geo: [] }
+
+/** Without what asks for dates of this moment. */
+function timeless({ q, mq, geo }: Expressions): Expressions {
+  const isTimeless = (statements: readonly Statement[]) =>
+    statements.every(({ tokens }) => !tokens.some(token => token.startsWith('date')))
+  return { q: q.filter(isTimeless), mq: mq.filter(isTimeless), geo }
+}
+
+/** One writer for each id. */
+const laneOf = (id: string): number => [...id].reduce((sum, sign) => sum + sign.charCodeAt(0), 0) % writers
+
+/** The texts of the elements of a list of objects, as they stand there. */
+function elementsOf(list: string): string[] {
+  const elements: string[] = []
+  let depth = 0
+  let isText = false
+  let began = 0
+  for (let at = 0; at < list.length; at++) {
+    const sign = list[at]
+    if (isText) {
+      if (sign === '\\') at++
+      else if (sign === '"') isText = false
+    } else if (sign === '"') isText = true
+    else if (sign === '{' || sign === '[') {
+      if (depth++ === 1) began = at
+    } else if ((sign === '}' || sign === ']') && --depth === 1) elements.push(list.slice(began, at + 1))
+  }
+  return elements
+}

@@ -1,0 +1,47 @@
+// What a notification should say, written from subscriptions.md §7 and from nothing else: the body of a regular one, normalized.
+//
+// It shares no line with src/. What a test could not foresee (dates of this very moment) its subscriptions must not ask for.
+//
+// Not here: whether there is one (reference-subscriptions), other formats, headers.
+
+import type { Attribute } from './reference-entities.js'
+import { shownEntity } from './reference-query.js'
+import { type AlterationType, type Happening, type Subscription, sentNames } from './reference-subscriptions.js'
+
+/** §7.6: the body that the subscription, known to the receiver by this id, is owed. */
+export function notificationBody(id: string, subscription: Subscription, happening: Happening): string {
+  const { entity } = happening
+  const users = [...entity.attributes.keys()]
+  const builtins = new Map<string, Attribute>([
+    ['alterationType', builtin(alterationType(subscription, happening))],
+    ['servicePath', builtin(entity.path)],
+  ])
+  const { sentAttrs, exceptAttrs, onlyChangedAttrs } = subscription
+  const isWhole = sentAttrs.length === 0 || sentAttrs.includes('*')
+  const named = sentAttrs.filter(name => !isWhole || builtins.has(name))
+  const wanted = isWhole ? [...users.filter(name => !exceptAttrs.includes(name)), ...named] : named
+  const changed = onlyChangedAttrs ? sentNames(subscription, happening) : wanted
+  const sent = wanted
+    .filter(name => changed.includes(name))
+    .flatMap(name => {
+      const attribute = entity.attributes.get(name) ?? builtins.get(name)
+      return attribute ? [[name, attribute] as const] : []
+    })
+  const data = shownEntity({ ...entity, attributes: new Map(sent) }, { mode: 'normalized' })
+  return `{"subscriptionId":"${id}","data":[${data}]}`
+}
+
+/** §6.2 item 6; metadata alone is no change to who does not ask for it (§6.4 item 6). */
+function alterationType({ notifyOnMetadataChange }: Subscription, { class: kind, v }: Happening): AlterationType {
+  if (kind === 'create') return 'entityCreate'
+  if (kind === 'delete') return 'entityDelete'
+  return kind === 'change' && (v.size > 0 || notifyOnMetadataChange) ? 'entityChange' : 'entityUpdate'
+}
+
+const builtin = (value: string): Attribute => ({
+  type: 'Text',
+  value,
+  metadata: new Map(),
+  createdMs: 0,
+  modifiedMs: 0,
+})
