@@ -1,14 +1,14 @@
 // The tour in README.md does what it says.
 //
 // Every command of the tour is typed into a shell, against a broker that was started for it, and must show what is printed in the
-// README. The broker listens on a free port: `localhost:1026` stands for it in both directions. The notation is described in
-// support/transcript.ts.
+// README. The broker listens on a free port: `localhost:1026` stands for it in both directions; so does the reader's receiver, whose
+// port 8081 stands for another free one. The notation is described in support/transcript.ts.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { startBroker } from '../support/broker-process.js'
+import { freePort, startBroker } from '../support/broker-process.js'
 import { root } from '../support/project.js'
 import { Terminal } from '../support/terminal.js'
 import { difference, shows, transcript } from '../support/transcript.js'
@@ -23,9 +23,10 @@ t.test('every command of the tour shows what the README says', { skip: lacking()
   )
   const broker = await startBroker(t)
   const here = `localhost:${broker.port}`
+  const receiver = String(await freePort())
   const terminal = new Terminal(t)
   for (const step of steps) {
-    const output = await terminal.run(step.command.replaceAll('localhost:1026', here))
+    const output = await terminal.run(step.command.replaceAll('localhost:1026', here).replaceAll('8081', receiver))
     const shown = output.replaceAll(here, 'localhost:1026')
     if (shows(step, shown)) t.pass(`README.md:${step.line} $ ${step.command.split('\n')[0]}`)
     else return void t.fail(`README.md:${step.line} $ ${step.command}`, { difference: difference(step, shown) })
