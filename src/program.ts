@@ -8,6 +8,7 @@ import { tuneCollector } from './collector.js'
 import { type Config, readConfig, version } from './config.js'
 import { placementDefault } from './domain/scope.js'
 import { type Surroundings, startNode } from './node.js'
+import { startInThread } from './own-thread.js'
 import type { Logger } from './ports.js'
 import { repartition } from './repartition.js'
 import { openDataDirectory, wordsFor } from './storage/data-directory.js'
@@ -70,7 +71,9 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
     running =
       config.workers > 1
         ? await startWorkers(config, logger, onFailure)
-        : await startAlone(config, logger, onFailure, seams)
+        : isEmpty(seams)
+          ? await startInThread(config, onFailure)
+          : await startHere(config, logger, onFailure, seams)
   } catch (error) {
     if (stopped.signal.aborted) process.exit(0)
     fail(error as Error)
@@ -117,7 +120,10 @@ async function divide(
   }
 }
 
-async function startAlone(
+const isEmpty = (seams: Seams): boolean => Object.keys(seams).length === 0
+
+/** In this thread: what a test puts between cannot be handed to another one. */
+async function startHere(
   config: Config,
   logger: Logger,
   onFailure: (error: Error) => void,

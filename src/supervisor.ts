@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { youngFlags } from './collector.js'
 import type { Config } from './config.js'
 import { listenFailure } from './http/node-front.js'
 import type { Logger } from './ports.js'
@@ -44,7 +45,8 @@ export async function superviseWorkers(
   onFailure: (failure: Error) => void,
 ): Promise<Supervised> {
   await assertPortFree(config)
-  cluster.setupPrimary({ exec: entry, args: process.argv.slice(2), serialization: 'json' })
+  const execArgv = [...process.execArgv, ...youngFlags]
+  cluster.setupPrimary({ exec: entry, execArgv, args: process.argv.slice(2), serialization: 'json' })
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const addresses = socketAddresses(folder, config.workers)

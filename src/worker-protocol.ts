@@ -1,4 +1,4 @@
-// What the supervisor and its workers say to each other.
+// What the supervisor and its workers say to each other, and a process and the thread of its only node.
 
 import { dirname, join } from 'node:path'
 
@@ -34,4 +34,18 @@ export type FromWorker =
   | { readonly kind: 'ready'; readonly store: string }
   | { readonly kind: 'drained' }
   /** Cannot start, or cannot go on: a sentence for the operator. It leaves by itself. */
+  | { readonly kind: 'failed'; readonly reason: string }
+
+/** Answered one by one. */
+export type ToThread =
+  /** Take no more requests, and answer those under way. */
+  | { readonly kind: 'drain' }
+  /** Make everything durable. */
+  | { readonly kind: 'close' }
+
+export type FromThread =
+  | { readonly kind: 'ready'; readonly store: string }
+  /** What was ordered is done; with a reason it has failed. */
+  | { readonly kind: 'ended'; readonly reason: string }
+  /** Cannot start, or cannot go on: a sentence for the operator. */
   | { readonly kind: 'failed'; readonly reason: string }

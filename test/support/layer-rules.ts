@@ -37,6 +37,8 @@ const roots = new Set([
   'supervisor',
   'worker',
   'worker-protocol',
+  'own-thread',
+  'node-thread',
   'join-workers',
   'repartition',
 ])

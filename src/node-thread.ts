@@ -1,0 +1,34 @@
+// The thread in which the only node of a process runs: see own-thread.ts.
+
+import assert from 'node:assert/strict'
+import { parentPort, workerData } from 'node:worker_threads'
+import { systemChance, systemClock } from './clock.js'
+import type { Config } from './config.js'
+import { startNode } from './node.js'
+import { openLogger } from './telemetry/logger.js'
+import type { FromThread, ToThread } from './worker-protocol.js'
+
+const port = parentPort
+assert(port, 'this runs in a thread')
+const config = workerData as Config
+const tell = (message: FromThread): void => port.postMessage(message)
+
+try {
+  const node = await startNode(config, {
+    clock: systemClock,
+    chance: systemChance,
+    logger: openLogger({ level: config.logLevel }),
+    onFailure: error =>
+      tell({ kind: 'failed', reason: `the store has failed, nothing more is taken: ${error.message}` }),
+  })
+  port.on('message', (order: ToThread) => {
+    const ended = order.kind === 'drain' ? node.drain() : node.close()
+    ended.then(
+      () => tell({ kind: 'ended', reason: '' }),
+      (error: Error) => tell({ kind: 'ended', reason: error.message }),
+    )
+  })
+  tell({ kind: 'ready', store: node.store })
+} catch (error) {
+  tell({ kind: 'failed', reason: (error as Error).message })
+}
