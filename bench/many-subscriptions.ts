@@ -47,8 +47,9 @@ export async function manySubscriptions(options: ManyOptions): Promise<Finding[]
   for (let round = 1; round <= rounds; round++)
     for (const size of round % 2 === 1 ? (['few', 'many'] as const) : (['many', 'few'] as const)) {
       const server = await start(subject, directory(size), 'server')
-      const { startMs, bytes, perSecond, perCpuSecond } = found[size]
+      const { startMs, startCpu, bytes, perSecond, perCpuSecond } = found[size]
       startMs.push(server.readyMs)
+      startCpu.push(cpuSeconds(server.pid))
       await delay(quietMs)
       bytes.push(residentBytes(server.pid).now)
       const one = await updateRate(server, options)
@@ -56,7 +57,7 @@ export async function manySubscriptions(options: ManyOptions): Promise<Finding[]
       perCpuSecond.push(one.perCpuSecond)
       await server.stop()
       progress(
-        `round ${round} with ${size} subscriptions: start ${server.readyMs.toFixed(0)} ms, ` +
+        `round ${round} with ${size} subscriptions: start ${server.readyMs.toFixed(0)} ms, CPU ${(startCpu.at(-1)! * 1000).toFixed(0)} ms, ` +
           `${(bytes.at(-1)! / 1e6).toFixed(0)} MB, ${thousands(one.perSecond)}/s, ${thousands(one.perCpuSecond)} per CPU second`,
       )
     }
@@ -66,6 +67,8 @@ export async function manySubscriptions(options: ManyOptions): Promise<Finding[]
   const afterStart = (median(found.many.bytes) - median(found.few.bytes)) / others
   const afterCreation = created.many.bytes / others
   const count = thousands(others)
+  const inMs = (size: Size): string =>
+    `${median(found[size].startMs).toFixed(0)} ms (CPU ${(median(found[size].startCpu) * 1000).toFixed(0)})`
   return [
     atLeast(
       `update beside ${count} others, against ${few}`,
@@ -87,7 +90,7 @@ export async function manySubscriptions(options: ManyOptions): Promise<Finding[]
     ),
     atMost(
       `start with ${count}, ready line`,
-      `${median(found.many.startMs).toFixed(0)} ms, with ${few} ${median(found.few.startMs).toFixed(0)} ms`,
+      `${inMs('many')}, with ${few} ${inMs('few')}`,
       median(found.many.startMs),
       needed.startMs,
       'ms',
@@ -97,11 +100,13 @@ export async function manySubscriptions(options: ManyOptions): Promise<Finding[]
 
 interface Found {
   readonly startMs: number[]
+  /** CPU seconds. */
+  readonly startCpu: number[]
   readonly bytes: number[]
   readonly perSecond: number[]
   readonly perCpuSecond: number[]
 }
-const none = (): Found => ({ startMs: [], bytes: [], perSecond: [], perCpuSecond: [] })
+const none = (): Found => ({ startMs: [], startCpu: [], bytes: [], perSecond: [], perCpuSecond: [] })
 
 /** Stores the stock and so many subscriptions, and ends the server. */
 async function create(server: Server, count: number): Promise<{ readonly seconds: number; readonly bytes: number }> {
