@@ -7,11 +7,16 @@
 //
 // A batch of entities is the exception to the first shortcut: each is put re-serialised, for it has to be told from the others.
 //
-// Not here: PATCH (an update is compared to the bare upsert), limits, and answers other than 200, 201, 204, 400, 404.
-// Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os]
+// With -notify URL it knows PATCH as well, which puts the body in the place of all that was stored, and posts what each one brought to that
+// receiver when it is durable, over connections that are kept alive: the least that whoever commits and notifies has to do. It remembers
+// nothing of what is on its way.
+//
+// Not here: PATCH otherwise (an update is compared to the bare upsert), limits, and answers other than 200, 201, 204, 400, 404.
+// Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os] [-notify URL]
 
 import uWS from 'uWebSockets.js'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { type Dispatcher, Pool } from 'undici'
 
 /** The part of the binding's underscored, synchronous interface that is used; the package has no types. */
 interface RocksBatch {
@@ -33,6 +38,8 @@ const { RocksLevel } = (await import(rocksPackage)).default as {
   RocksLevel: new (locationOrHandle: unknown) => RocksDatabase
 }
 const plain = {}
+/** To the receiver. More are no quicker: it answers all that have come in one of its turns at once. */
+const receiverConnections = 32
 // LIBUS_LISTEN_EXCLUSIVE_PORT: the library's types name an enum that the library itself does not have.
 const exclusivePort = 1
 
@@ -101,6 +108,8 @@ async function serve(): Promise<void> {
     /** 201 or 204. */
     readonly isCreate: boolean
     gone: boolean
+    /** What the receiver is sent then; '' for nothing. */
+    notice: string
   }
   let staged: Waiting[] = []
   let inFlight: Waiting[] | undefined
@@ -127,6 +136,7 @@ async function serve(): Promise<void> {
       setImmediate(commit)
     }
     for (const waiting of done) {
+      if (waiting.notice !== '') notify(waiting.notice)
       if (waiting.gone) continue
       waiting.response.cork(() => {
         if (waiting.isCreate) waiting.response.writeStatus('201 Created').end()
@@ -137,9 +147,13 @@ async function serve(): Promise<void> {
   syncer.on('message', committed)
 
   /** `put` takes a whole body into the batch; false: it is not one. */
-  const stage = (response: uWS.HttpResponse, isCreate: boolean, put: (body: Buffer) => boolean): void => {
+  const stage = (
+    response: uWS.HttpResponse,
+    isCreate: boolean,
+    put: (body: Buffer, waiting: Waiting) => boolean,
+  ): void => {
     let chunks: Buffer | undefined
-    const waiting: Waiting = { response, isCreate, gone: false }
+    const waiting: Waiting = { response, isCreate, gone: false, notice: '' }
     response.onAborted(() => {
       waiting.gone = true
     })
@@ -150,7 +164,7 @@ async function serve(): Promise<void> {
         chunks = Buffer.from(body)
         return
       }
-      if (!put(body)) {
+      if (!put(body, waiting)) {
         response.writeStatus('400 Bad Request').end()
         return
       }
@@ -178,6 +192,18 @@ async function serve(): Promise<void> {
     return true
   }
 
+  const receiver = option('notify', '')
+  const notify = receiver === '' ? (): void => {} : notifierOf(new URL(receiver))
+  const putAttributes =
+    (id: string) =>
+    (body: Buffer, waiting: Waiting): boolean => {
+      const text = body.toString()
+      if (typeof parsed(text) !== 'object') return false
+      batch._put(Buffer.from(id), body, plain)
+      waiting.notice = `{"subscriptionId":"0123456789abcdef01234567","data":[{"id":"${id}","type":"Sensor",${text.slice(1)}]}`
+      return true
+    }
+
   const app = uWS.App()
   app.get('/v2', response => {
     response.writeHeader('Content-Type', 'application/json').end('{}')
@@ -190,6 +216,10 @@ async function serve(): Promise<void> {
   app.post('/v2/entities', (response, request) => {
     stage(response, request.getQuery() !== 'options=upsert', putEntity)
   })
+  if (receiver !== '')
+    app.patch('/v2/entities/:id/attrs', (response, request) => {
+      stage(response, false, putAttributes(request.getParameter(0)!))
+    })
   app.post('/v2/op/update', response => {
     stage(response, false, putEntities)
   })
@@ -211,7 +241,27 @@ async function serve(): Promise<void> {
   })
 }
 
-function parsed(body: Buffer): unknown {
+/** Sends a body to the receiver, and does not look at what becomes of it but for failures, which end the process. */
+function notifierOf({ origin, pathname }: URL): (body: string) => void {
+  const pool = new Pool(origin, { connections: receiverConnections, pipelining: 1 })
+  let sent = 0
+  const handler: Dispatcher.DispatchHandler = {
+    onRequestStart() {},
+    onResponseStart() {},
+    onResponseData() {},
+    onResponseEnd() {},
+    onResponseError(_controller, error) {
+      throw error
+    },
+  }
+  return body => {
+    sent += 1
+    const headers = ['Content-Type', 'application/json', 'Ctx-Notification-Id', String(sent)]
+    pool.dispatch({ path: pathname, method: 'POST', headers, body }, handler)
+  }
+}
+
+function parsed(body: Buffer | string): unknown {
   try {
     return JSON.parse(body.toString())
   } catch {

@@ -4,6 +4,9 @@
 // joins two or three strings. Batches are built whole, and twice, so that a batch sent again brings other values. An answer that is not a
 // success makes the number worthless, so one of them fails the run. wrk counts 400 and above; brokers do not redirect.
 //
+// wrk stops with a request under way on every connection, which it does not count. Where each must be accounted for, the run is told to
+// settle: at its end nothing is asked but a light read now and then, so that all that was sent before has been answered.
+//
 // Not here: what is asked (workloads), medians and ratios (main). Several URLs share the connections evenly, a wrk thread each.
 
 import { spawn } from 'node:child_process'
@@ -18,6 +21,8 @@ import {
   freshPrefix,
   idHole,
   newId,
+  ownValueHole,
+  ownValues,
   type Step,
   stockId,
   stockSize,
@@ -35,11 +40,16 @@ export interface Load {
   readonly tenant: string
   /** Where wrk runs. One core is enough for one server; a cluster may need more. */
   readonly place: Place
+  /** Settles at the end, on top of `seconds`; needs wrk. */
+  readonly settles?: boolean
 }
 
 export interface Outcome {
+  /** Answered; all that were sent, if the run has settled. */
   readonly requests: number
   readonly seconds: number
+  /** The first request, by the wall clock; NaN unless the run has settled. */
+  readonly fromMs: number
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }
 }
 
@@ -47,6 +57,12 @@ export interface Outcome {
 const stride = 7919
 
 export const generatorName = hasProgram('wrk') ? 'wrk' : 'autocannon'
+
+/** Time to settle, and how much of it passes between two reads: so all connections have come to a read after a quarter of it. */
+const settleSeconds = 1
+const settleReadMs = 4
+/** Values of their own that one wrk thread may give away. */
+const ownValuesPerThread = 10_000_000
 
 /** Fails when a connection broke, a request timed out, or an answer was not 2xx. */
 export function drive(load: Load): Promise<Outcome> {
@@ -62,8 +78,10 @@ function luaScript(load: Load): string {
   return `
 local hosts = { ${hosts.map(host => `{ ${lua(host.hostname)}, ${lua(host.port || '80')} }`).join(', ')} }
 local threads = 0
+local all = {}
 function setup(thread)
   threads = threads + 1
+  all[threads] = thread
   local host = hosts[(threads - 1) % #hosts + 1]
   for _, address in ipairs(wrk.lookup(host[1], host[2])) do
     if wrk.connect(address) then thread.addr = address break end
@@ -81,6 +99,11 @@ local at, n, fresh = 0, 0, 0
 math.randomseed(${Date.now() % 2 ** 31})
 local function value()
   return math.random(1000, 9999)
+end
+local ownFrom = ${ownValues(ownValuesPerThread * load.urls.length)}
+local function ownValue()
+  ownFrom = ownFrom + 1
+  return string.format("%.0f", ownFrom)
 end
 
 local function nextStock()
@@ -104,6 +127,7 @@ function init(args)
   end
   at = number * 997
   fresh = number * 10000000
+  ownFrom = ownFrom + (number - 1) * ${ownValuesPerThread}
   collectgarbage()
 end
 
@@ -118,28 +142,66 @@ function request()
     fresh = fresh + 1
     text = step.head .. prefix .. string.format("%09d", fresh) .. step.rest
   end
-  for i = 1, #step.values do text = text .. value() .. step.values[i] end
+  local draw = step.own and ownValue or value
+  for i = 1, #step.values do text = text .. draw() .. step.values[i] end
   return text
 end
-
+${load.settles ? settling(load) : ''}
 function done(summary, latency)
   local e = summary.errors
+  local requests, us, fromMs = summary.requests, summary.duration, 0
+  ${load.settles ? `requests, fromMs = counted() us = ${load.seconds * 1e6}` : ''}
   io.write(string.format(
-    'RESULT {"requests":%d,"us":%d,"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d,"p50":%f,"p99":%f,"max":%f}\\n',
-    summary.requests, summary.duration, e.connect, e.read, e.write, e.status, e.timeout,
+    'RESULT {"requests":%d,"us":%d,"fromMs":%f,"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d,"p50":%f,"p99":%f,"max":%f}\\n',
+    requests, us, fromMs, e.connect, e.read, e.write, e.status, e.timeout,
     latency:percentile(50) / 1000, latency:percentile(99) / 1000, latency.max / 1000))
 end
 `
 }
 
-/** One entity's {N} are filled when the request is sent: `values` are the texts after each. A batch is filled before. */
+/**
+ * Counts what is sent in so many seconds, and settles after them. wrk's first thread builds a request to look at before the run, which is
+ * not sent. The clock is the system's, for Lua has none that is finer than a second.
+ */
+const settling = (load: Load): string => `
+local ffi = require("ffi")
+ffi.cdef("typedef struct { long s, ns; } moment; int clock_gettime(int, moment *); int usleep(unsigned);")
+local now = ffi.new("moment")
+local function nowMs()
+  ffi.C.clock_gettime(0, now)
+  return tonumber(now.s) * 1000 + tonumber(now.ns) / 1000000
+end
+local build = request
+fromMs, count = 0, -1
+function request()
+  if number > 1 and count < 0 then count = 0 end
+  if count == 0 then fromMs = nowMs() end
+  if count > 0 and nowMs() - fromMs > ${load.seconds * 1000} then
+    ffi.C.usleep(${settleReadMs * 1000})
+    return ${lua(wire({ method: 'GET', path: '/v2', body: '' }, ''))}
+  end
+  count = count + 1
+  return build()
+end
+local function counted()
+  local sent, first = 0, math.huge
+  for _, thread in ipairs(all) do
+    sent = sent + thread:get("count")
+    first = math.min(first, thread:get("fromMs"))
+  end
+  return sent, first
+end
+`
+
+/** One entity's {N} or {U} are filled when the request is sent: `values` are the texts after each. A batch is filled before. */
 function luaStep({ template, ids }: Step, tenant: string): string {
   const text = wire(template, tenant)
   const entities = entitiesOf(template)
   if (entities > 1 && ids === 'new') throw new Error('a batch is about entities of the stock')
-  const [before, ...values] = entities > 1 ? [text] : text.split(valueHole)
-  if (values.some(after => after.includes(idHole))) throw new Error('every {ID} stands before the first {N}')
-  return `{ ids = ${lua(ids)}, entities = ${entities}, text = ${lua(before!)}, values = { ${values.map(lua).join(', ')} } }`
+  const own = text.includes(ownValueHole)
+  const [before, ...values] = entities > 1 ? [text] : text.split(own ? ownValueHole : valueHole)
+  if (values.some(after => after.includes(idHole))) throw new Error('every {ID} stands before the first value')
+  return `{ ids = ${lua(ids)}, own = ${own}, entities = ${entities}, text = ${lua(before!)}, values = { ${values.map(lua).join(', ')} } }`
 }
 
 async function driveWrk(load: Load): Promise<Outcome> {
@@ -147,13 +209,19 @@ async function driveWrk(load: Load): Promise<Outcome> {
   try {
     const script = join(folder, 'workload.lua')
     writeFileSync(script, luaScript(load))
-    const args = ['-t', String(load.urls.length), '-c', String(load.connections), '-d', `${load.seconds}s`]
+    const seconds = load.seconds + (load.settles ? settleSeconds : 0)
+    const args = ['-t', String(load.urls.length), '-c', String(load.connections), '-d', `${seconds}s`]
     const said = await output(...pinned(load.place, 'wrk', [...args, '--timeout', '10s', '-s', script, load.urls[0]!]))
     const line = /^RESULT (.*)$/m.exec(said)?.[1]
     if (line === undefined) throw new Error(`wrk gave no result:\n${said}`)
-    const { us, requests, p50, p99, max, ...errors } = JSON.parse(line) as Record<string, number>
+    const { us, requests, fromMs, p50, p99, max, ...errors } = JSON.parse(line) as Record<string, number>
     refuse(load, requests!, errors)
-    return { requests: requests!, seconds: us! / 1e6, latencyMs: { p50: p50!, p99: p99!, max: max! } }
+    return {
+      requests: requests!,
+      seconds: us! / 1e6,
+      fromMs: fromMs || Number.NaN,
+      latencyMs: { p50: p50!, p99: p99!, max: max! },
+    }
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -208,6 +276,7 @@ type Autocannon = (options: {
 }>
 
 async function driveAutocannon(load: Load): Promise<Outcome> {
+  if (load.settles) throw new Error('a run that shall settle needs wrk')
   const packageName: string = 'autocannon'
   const autocannon = (await import(packageName).catch(cause => {
     throw new Error('neither wrk nor autocannon is here: install one of them', { cause })
@@ -250,6 +319,7 @@ async function driveAutocannon(load: Load): Promise<Outcome> {
   return {
     requests: sum('2xx'),
     seconds: Math.max(...results.map(result => result.duration)),
+    fromMs: Number.NaN,
     latencyMs: { p50: worst('p50'), p99: worst('p99'), max: worst('max') },
   }
 }

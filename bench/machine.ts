@@ -1,4 +1,4 @@
-// The machine a number was measured on: its facts, its clock of CPU time, and which core runs what.
+// The machine a number was measured on: its facts, its clocks, and which core runs what.
 //
 // The rates are bounded by one core of the server and by the disk's flush, so both are reported with every run. Where
 // taskset exists, the generator is kept on the last core this process may use; the server has all of them, as it would have at home: it
@@ -53,6 +53,9 @@ export function pinSelf(place: Place): void {
   const list = place === 'generator' ? String(cores.at(-1)) : cores.join(',')
   execFileSync('taskset', ['-acp', list, String(process.pid)], { stdio: 'ignore' })
 }
+
+/** Milliseconds of the machine's steady clock, which is the same in all its processes, unlike `performance.now()`. */
+export const steadyMs = (): number => Number(process.hrtime.bigint()) / 1e6
 
 let ticksPerSecond: number | undefined
 

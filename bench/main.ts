@@ -4,7 +4,7 @@
 // servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
 // promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
 //
-// Not here: the single measurements (generator, queries, workers, million, pause), the machine's facts (machine) and how numbers are printed
+// Not here: the single measurements (generator, queries, workers, notifications, million, pause), the machine's facts (machine) and how numbers are printed
 // (report). README.md says how to read the output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
@@ -15,6 +15,7 @@ import { drive, generatorName } from './generator.js'
 import { loadStock } from './loader.js'
 import { cpuSeconds, generatorFacts, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
 import { million, type Start } from './million.js'
+import { notifications } from './notifications.js'
 import { type Pauses, pauses } from './pause.js'
 import { queries } from './queries.js'
 import {
@@ -69,7 +70,7 @@ const { values: options } = parseArgs({
   },
 })
 
-const names = [...measurements.map(({ name }) => name), 'pause', 'queries', 'workers', 'million']
+const names = [...measurements.map(({ name }) => name), 'pause', 'queries', 'workers', 'notifications', 'million']
 const only = options.only?.split(',') ?? names
 for (const name of only) if (!names.includes(name)) throw new Error(`--only knows ${names.join(', ')}; not ${name}`)
 const chosen = measurements.filter(({ name }) => only.includes(name))
@@ -133,6 +134,7 @@ async function inTurn(folder: string): Promise<void> {
   }
   if (only.includes('queries') && orrery) await runQueries(orrery, folder)
   if (only.includes('workers') && orrery) await runWorkers(orrery, folder)
+  if (only.includes('notifications') && orrery) await runNotifications(orrery, folder)
   if (only.includes('million') && (orrery || options.only !== undefined)) {
     pinSelf('anywhere')
     await runMillion(orrery ?? yardstick, folder)
@@ -260,6 +262,16 @@ async function runWorkers(subject: Subject, folder: string): Promise<void> {
   judge(
     `Workers of ${subject.name}, medians`,
     await workers({ subject, folder, seconds, rounds, warmUpSeconds, connections }),
+  )
+}
+
+async function runNotifications(subject: Subject, folder: string): Promise<void> {
+  if (generatorName !== 'wrk') return say('without wrk nobody can tell which updates were answered: no notifications\n')
+  const others = options.quick ? 2000 : 100_000
+  const deadSeconds = options.quick ? 3 : Math.max(15, seconds)
+  judge(
+    `Notifications of ${subject.name}, medians`,
+    await notifications({ subject, folder, seconds, rounds, warmUpSeconds, connections, others, deadSeconds }),
   )
 }
 

@@ -15,7 +15,8 @@ export interface Finding {
 export const told = (name: string, found: string): Finding => ({ name, found, needed: '-', isShort: false })
 
 export function atMost(name: string, found: string, value: number, limit: number, unit: string): Finding {
-  return { name, found, needed: `<= ${thousands(limit)} ${unit}`, isShort: !(value <= limit) }
+  const needed = Number.isInteger(limit) ? thousands(limit) : String(limit)
+  return { name, found, needed: `<= ${needed} ${unit}`.trimEnd(), isShort: !(value <= limit) }
 }
 
 /** `limit` may be a share. */

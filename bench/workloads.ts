@@ -1,8 +1,9 @@
 // What is asked of the servers: entities of an exact size and the raw requests of every workload, as templates.
 //
 // A template is HTTP/1.1 text with holes of fixed width, so that Content-Length is the same for every request: {ID}, the variable end of
-// an entity id (16 characters), and {N}, a random value of 4 digits, so that hardly any update says what the entity already holds. Every
-// hole is filled anew: a batch is a template with many {ID}. wrk's Lua, autocannon and the loader fill the same ones.
+// an entity id (16 characters), {N}, a random value of 4 digits, so that hardly any update says what the entity already holds, and {U}, a
+// value of 12 digits that comes once only, so that what becomes of an update can be told. Every hole is filled anew: a batch is a template
+// with many {ID}. wrk's Lua, autocannon and the loader fill the same ones.
 //
 // Not here: how requests are sent (generator, loader), and what rate is enough (main).
 
@@ -10,6 +11,7 @@ export const stockSize = 20_000
 const idWidth = 16
 export const idHole = '{ID}'
 export const valueHole = '{N}'
+export const ownValueHole = '{U}'
 
 export interface Template {
   readonly method: 'GET' | 'POST' | 'PATCH'
@@ -65,6 +67,10 @@ const append: Template = {
 export const upserts: Workload = [{ template: upsert, ids: 'stock', weight: 1 }]
 export const creates: Workload = [{ template: create, ids: 'new', weight: 1 }]
 export const updates: Workload = [{ template: patch, ids: 'stock', weight: 1 }]
+/** No two of them bring the same value. */
+export const ownUpdates: Workload = [
+  { template: { ...patch, body: patch.body.replace(valueHole, ownValueHole) }, ids: 'stock', weight: 1 },
+]
 export const batches: Workload = [{ template: append, ids: 'stock', weight: 1 }]
 export const reads: Workload = [{ template: read, ids: 'stock', weight: 1 }]
 /** Six reads, three updates and one create in ten; the bare server knows no PATCH and is given upserts. */
@@ -90,7 +96,18 @@ export const newId = (prefix: string, n: number): string => prefix + String(n).p
 
 /** `nextId` is asked for every {ID}. */
 export function fill(text: string, nextId: () => string): string {
-  return text.replaceAll(idHole, () => nextId()).replaceAll(valueHole, () => String(randomValue()))
+  return text
+    .replaceAll(idHole, () => nextId())
+    .replaceAll(valueHole, () => String(randomValue()))
+    .replaceAll(ownValueHole, () => String(ownValues(1)))
+}
+
+let valuesTaken = 100_000_000_000
+/** The first of so many values in a row that this process has not given away before. */
+export function ownValues(count: number): number {
+  const first = valuesTaken
+  valuesTaken += count
+  return first
 }
 
 function randomValue(): number {
