@@ -31,6 +31,7 @@ export class Owed implements Due {
     this.id = entry.id
     this.tenant = firing.tenant
     this.subscription = entry.subscription
+    if (row) parts.atHand.bytes += firing.image.length
     this.about = { id: firing.entity.id, type: firing.entity.type, path: firing.path }
   }
 
@@ -50,7 +51,9 @@ export class Owed implements Due {
 
   /** Keeps nothing that can be read again. */
   let(): void {
-    if (this.row) this.firing = undefined
+    if (!this.row || !this.firing) return
+    this.parts.atHand.bytes -= this.firing.image.length
+    this.firing = undefined
   }
 
   // [hot] Once per try.
