@@ -31,7 +31,7 @@ t.test('nothing is handed over, and nothing replied, before the commit is durabl
   owner.store.isHeld = true
   const replies = owner.ask(create('E'))
   await owner.rest(1000)
-  t.strictSame([replies, owner.despatch.taken], [[], []])
+  t.strictSame([replies, owner.despatch.taken.length], [[], 0])
   owner.store.land()
   t.strictSame([replies, owner.despatch.taken.length], [[done], 1])
 })
@@ -40,7 +40,7 @@ t.test('what cannot be made durable is not handed over', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   owner.store.breakDown(new Error('disk full'))
   t.match(await owner.end(create('E')), { kind: 'failed', reason: /disk full/ })
-  t.strictSame(await owner.handed(), [])
+  t.equal((await owner.handed()).length, 0)
 })
 
 t.test('an update that changes nothing fires who wants any update, and is replied to when that is durable', async t => {
@@ -50,11 +50,11 @@ t.test('an update that changes nothing fires who wants any update, and is replie
   owner.store.isHeld = true
   const replies = owner.ask(update('E', { n: 1 }))
   await owner.rest()
-  t.strictSame([replies, owner.despatch.taken], [[], []])
+  t.strictSame([replies, owner.despatch.taken.length], [[], 0])
   owner.store.land()
   t.strictSame(replies, [done])
   const [due] = owner.despatch.next()
-  t.match(due, { subscription: idOf(2) })
+  t.equal(due?.subscription, idOf(2))
   t.strictSame(told(due!)!.slice(1), ['E', 'entityUpdate', 1])
 })
 
@@ -93,7 +93,7 @@ t.test('an entity that expires fires nothing', async t => {
   const nowMs = owner.clock.wallMs() + 2000
   t.strictSame(await owner.end({ kind: 'expire', target, origin: originOf(), nowMs }), done)
   t.match(await owner.end(remove('E')), { refusal: { kind: 'NotFound' } }, 'it has gone')
-  t.strictSame(await owner.handed(), [])
+  t.equal((await owner.handed()).length, 0)
   t.equal((await owner.rows()).length, 1, 'that of the creation')
 })
 
@@ -103,7 +103,7 @@ t.test('an update that has come round in a circle applies and fires nothing, and
   owner.despatch.next()
   const round = (more = {}) => originOf({ correlatorRoot: 'root', correlator: 'root; cbnotif=1', ...more })
   t.strictSame(await owner.end(update('E', { n: 2 }, round({ isCustomNotification: true }))), done)
-  t.strictSame(await owner.handed(), [])
+  t.equal((await owner.handed()).length, 0)
   t.strictSame(owner.lines, ['Notification loop detected for entity id E type T, skipping subscription triggering'])
   await owner.end(update('E', { n: 3 }, round()))
   t.equal((await owner.handed())[0]?.occasion()?.correlator, 'root; cbnotif=1', 'no custom notification')
@@ -119,11 +119,11 @@ t.test('what is refused fires nothing, and what was done in part fires for its p
   t.match(await owner.end(create('E')), { kind: 'refused', refusal: { kind: 'Unprocessable' } })
   t.match(await owner.end(update('none', { n: 2 })), { kind: 'refused', refusal: { kind: 'NotFound' } })
   t.match(await owner.end(update('E', { n: 'x'.repeat(20_000_000) })), { kind: 'refused' }, 'too large')
-  t.strictSame(await owner.handed(), [])
+  t.equal((await owner.handed()).length, 0)
   t.match(await owner.end(update('E', { n: 2, missing: 3 })), { kind: 'refused', refusal: { kind: 'PartialUpdate' } })
   const [due, ...others] = await owner.handed()
   t.equal(due?.occasion()?.entity.attributes.get('n')?.value, 2)
-  t.strictSame(others, [])
+  t.equal(others.length, 0)
 })
 
 t.test(
@@ -153,7 +153,7 @@ t.test('numbers go on in steps where others count as well, and whoever brings no
     [8, 11],
   )
   await owner.end(create('F', { n: 1 }, originOf({ numbering: undefined })))
-  t.strictSame(await owner.handed(), [])
+  t.equal((await owner.handed()).length, 0)
 })
 
 t.test('in bestEffort there are no rows, and what is handed over is durable all the same', async t => {
@@ -163,7 +163,7 @@ t.test('in bestEffort there are no rows, and what is handed over is durable all 
   owner.store.isHeld = true
   owner.ask(create('E'))
   await owner.rest()
-  t.strictSame(owner.despatch.taken, [])
+  t.equal(owner.despatch.taken.length, 0)
   owner.store.land()
   const [due] = owner.despatch.next()
   t.strictSame(await owner.rows(), [])
@@ -318,7 +318,7 @@ t.test('what is given up is buried in the commit in which its row goes, and owed
   t.strictSame(retried, { kind: 'retried', count: 1 })
   t.strictSame(seen.splice(0), [[1, 0]])
   const [again, ...others] = (await owner.handed()) as [Due]
-  t.strictSame([told(again), others], [before, []])
+  t.strictSame([told(again), others.length], [before, 0])
   t.equal(again.attempts, 0)
   t.equal(owner.progress(1).timesSent, 2, 'it was counted before')
   const after = await owner.killed()
@@ -334,7 +334,7 @@ t.test('what is sent again while all is being read stands behind', async t => {
   await owner.rest(100)
   const after = await owner.killed({ begins: false })
   await after.end({ kind: 'retryDeliveries', tenant, id: idOf(1) })
-  t.strictSame(after.despatch.taken, [])
+  t.equal(after.despatch.taken.length, 0)
   await after.begin()
   t.strictSame(
     (await after.handed()).map(one => told(one)![1]),
@@ -346,7 +346,7 @@ t.test('nothing is handed over after the end, and what was made durable is owed 
   const owner = await NotifyingOwner.with([watching(1)])
   owner.shards.notifications.end()
   t.strictSame(await owner.end(create('E')), done)
-  t.strictSame(await owner.handed(), [])
+  t.equal((await owner.handed()).length, 0)
   t.equal((await (await owner.killed()).handed()).length, 1)
 })
 
