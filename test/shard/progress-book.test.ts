@@ -16,6 +16,7 @@ import {
   NotifyingOwner,
   shardMap,
   tenant,
+  until,
   watching,
 } from '../support/notifying.js'
 
@@ -72,6 +73,28 @@ t.test('what became of it rides along, or has a commit of its own after a moment
   for (const n of [1, 2]) t.strictSame(after.progress(n), owner.progress(n))
   t.match(after.progress(1), { lastSuccessCode: 204 })
   t.match(after.progress(2), { lastFailureReason: 'refused' })
+})
+
+t.test('whoever drains need not wait for that moment', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  await owner.end(create('E'))
+  await ended(owner, delivered)
+  let isDrained = false
+  const drained = owner.shards.drain().then(() => {
+    isDrained = true
+  })
+  await until(owner.clock, () => isDrained)
+  await drained
+  t.match((await owner.killed()).progress(1), { lastSuccessCode: 204 })
+  t.strictSame(await owner.rows(), [])
+})
+
+t.test('what was written is not written with every commit', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  await owner.end(create('E'))
+  await commit(owner.store, batch => batch.del(keyOf(1)))
+  await owner.end(create('F', { n: 1 }, { correlatorRoot: 'fires nothing' }))
+  t.strictSame(await rows(owner), [])
 })
 
 t.test('it goes in the commit in which the subscription goes, and does not come back', async t => {
