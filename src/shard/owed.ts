@@ -1,7 +1,7 @@
 // One notification that is owed: what who sends it is given, and where it is told what became of each try.
 //
-// As long as nothing has been sent, what it is about is at hand; later, or after a start, it is read from its row. What has no row
-// (`bestEffort`) is kept at hand.
+// Until its message is made, what it is about is at hand, unless too much is (notifications.ts); later, or after a start, it is read from its
+// row. What has no row (`bestEffort`) is kept at hand.
 
 import type { Occasion } from '../domain/occasion.js'
 import type { DeliveryRecord, ProgressNews } from '../messages.js'
