@@ -5,6 +5,9 @@
 // refuses is let go of: only who owes it is remembered, and it is made again when the lane has room. First tries and later ones stand in
 // lines of their own, so that a receiver's failures do not hold back what is new.
 //
+// Whoever is the first in a line has been refused by its lane, which tells when there is room, or is about to be offered (`hopeful`): so
+// nobody waits for ever.
+//
 // Not here: lanes and retries (notifier.ts), what is owed (shard/).
 
 import { notificationOf } from '../domain/notification.js'
@@ -18,7 +21,7 @@ import { Notifier, type NotifierOptions, type NotifierStats } from './notifier.j
 /** Messages made in one turn of the event loop: some 2 ms. */
 const madePerTurn = 64
 
-/** Messages made again in one turn for a lane that has room: some 20 ms at most, with what is read for them. */
+/** Messages made again in one turn for lanes that have room: some 20 ms at most, with what is read for them. */
 const refilledPerTurn = 256
 
 interface DueDelivery extends Delivery {
@@ -27,6 +30,8 @@ interface DueDelivery extends Delivery {
 
 /** What waits for room in one lane. */
 interface Line {
+  /** The queue that its lane is part of (subscriptions.md §11.2). */
+  readonly queue: string
   readonly first: Fifo<Due>
   readonly later: Fifo<Due>
 }
@@ -45,6 +50,8 @@ export class Dispatcher implements Despatch {
   private readonly notifier: Notifier
   private readonly taken = new Fifo<Due>()
   private readonly lines = new Map<string, Line>()
+  /** Lanes that may have room for those who stand in line. */
+  private readonly hopeful = new Set<string>()
   private isScheduled = false
   private isStopped = false
 
@@ -75,7 +82,10 @@ export class Dispatcher implements Despatch {
   }
 
   queueLength(tenant: string): number {
-    return this.notifier.queueLength(tenant) + this.taken.size
+    const queue = this.notifier.queueOf(tenant)
+    let length = this.notifier.queueLength(tenant) + this.taken.size
+    for (const line of this.lines.values()) if (line.queue === queue) length += line.first.size
+    return length
   }
 
   stats(): NotifierStats {
@@ -99,28 +109,32 @@ export class Dispatcher implements Despatch {
 
   private makeSome(): void {
     for (let left = madePerTurn; left > 0 && this.taken.first && !this.isStopped; left--) this.make(this.taken.shift()!)
-    if (this.taken.first && !this.isStopped) this.schedule()
+    this.refillSome()
+    if ((this.taken.first || this.hopeful.size > 0) && !this.isStopped) this.schedule()
   }
 
   // [hot] Once per notification.
   private make(due: Due): void {
     const occasion = due.occasion()
-    if (!occasion) return
-    const message = this.messageOf(due, occasion)
-    if (!message) return
+    const message = occasion && this.messageOf(due, occasion)
+    if (occasion && message) this.send(due, occasion, message)
+  }
+
+  private send(due: Due, occasion: Occasion, message: Message): void {
     if (this.lines.size > 0 && this.mustQueue(due, message)) return
     if (!this.offer(due, occasion, message)) this.await(due, message)
   }
 
-  /** Lets it stand in line until its lane has room. */
-  private await(due: Due, message: Message): void {
+  /** Lets it stand in line until its lane has room; gives the lane. */
+  private await(due: Due, message: Message): string {
     const lane = this.laneOf(due, message)
     let line = this.lines.get(lane)
     if (!line) {
-      line = { first: new Fifo(), later: new Fifo() }
+      line = { queue: this.notifier.queueOf(due.tenant), first: new Fifo(), later: new Fifo() }
       this.lines.set(lane, line)
     }
     fifoOf(line, due).push(due)
+    return lane
   }
 
   private laneOf({ tenant }: Due, message: Message): string {
@@ -148,30 +162,49 @@ export class Dispatcher implements Despatch {
 
   /** A lane has room; undefined: there is room for lanes that could not be had. */
   private onRoom(lane: string | undefined): void {
-    const names = lane === undefined ? [...this.lines.keys()] : [lane]
-    for (const name of names) {
+    if (lane !== undefined) this.hopeful.add(lane)
+    else for (const name of this.lines.keys()) this.hopeful.add(name)
+    this.schedule()
+  }
+
+  /** Lets lines go on whose lanes have room, as far as one turn allows. */
+  private refillSome(): void {
+    let left = refilledPerTurn
+    for (const name of this.hopeful) {
+      if (left === 0 || this.isStopped) return
+      this.hopeful.delete(name)
       const line = this.lines.get(name)
       if (!line) continue
-      this.refill(line.first)
-      this.refill(line.later)
+      left = this.refill(name, line.first, left)
+      left = this.refill(name, line.later, left)
       if (!line.first.first && !line.later.first) this.lines.delete(name)
+      // It may have room for more, when the others have had their turn.
+      else if (left === 0) this.hopeful.add(name)
     }
   }
 
-  /** Offers what waits for room, in order, until there is none any more. */
-  private refill(fifo: Fifo<Due>): void {
-    for (let left = refilledPerTurn; left > 0 && fifo.first && !this.isStopped; left--) {
+  /** Offers what waits for room in a lane, in order, until there is none any more; gives how many more may be offered in this turn. */
+  private refill(lane: string, fifo: Fifo<Due>, most: number): number {
+    let left = most
+    for (; left > 0 && fifo.first && !this.isStopped; left--) {
       const due = fifo.first
       const occasion = due.occasion()
       const message = occasion && this.messageOf(due, occasion)
-      if (occasion && message && !this.offer(due, occasion, message)) return
+      if (occasion && message) {
+        // Its subscription may have another receiver by now.
+        if (this.laneOf(due, message) !== lane) this.send(due, occasion, message)
+        else if (!this.offer(due, occasion, message)) break
+      }
       fifo.shift()
     }
+    return left
   }
 
   private onOutcome({ due, message }: DueDelivery, outcome: DeliveryOutcome): void {
     due.onOutcome(outcome)
-    if (outcome.kind === 'failed' && !outcome.held) this.await(due, message)
+    if (outcome.kind !== 'failed' || outcome.held) return
+    // It was not offered, so its lane has nobody to tell of room yet.
+    this.onRoom(this.await(due, message))
   }
 
   /** Whether the notifier has taken it. */

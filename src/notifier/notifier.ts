@@ -177,8 +177,7 @@ export class Notifier {
   private refuse({ tenant, context }: Delivery): 'full' | 'dropped' {
     if (this.options.delivery === 'atLeastOnce') return 'full'
     this.counters.dropped++
-    const queue = this.lanes.table.poolOf(tenant).limits.tenant ?? 'default'
-    this.ports.logger.error(`Runtime Error (${queue} notification queue is full)`, context)
+    this.ports.logger.error(`Runtime Error (${this.queueOf(tenant)} notification queue is full)`, context)
     return 'dropped'
   }
 
@@ -211,6 +210,11 @@ export class Notifier {
   laneOf(tenant: string, message: Message): string | undefined {
     const address = addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)
+  }
+
+  /** The name of the queue that a tenant uses (subscriptions.md §11.2). */
+  queueOf(tenant: string): string {
+    return this.lanes.table.poolOf(tenant).limits.tenant ?? 'default'
   }
 
   /** First tries that wait in the queue that the tenant uses: `size(queue of tenant)` of subscriptions.md §11.3. */

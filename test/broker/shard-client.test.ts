@@ -214,6 +214,46 @@ t.test('writes get their stamps in the order in which they are asked for, whoeve
   t.equal(new Set(inOrder).size, requests.length)
 })
 
+t.test(
+  'notifications of one request have numbers of their own, whoever of several owners counts, and over steps',
+  async t => {
+    const { shards, client } = setting(0, 1, 2)
+    const numbering = { next: 1, step: 1 }
+    const requests = Array.from({ length: 12 }, (_, n) => ({
+      ...write,
+      target: { ...write.target, id: `E${n}` },
+      origin: { correlatorRoot: 'root', numbering },
+    }))
+    for (const step of [requests.slice(0, 6), requests.slice(6)]) client.writeAll(step, () => {})
+    const origins = shards.asked.map(({ request }) => {
+      const { items } = request as { items: readonly WriteRequest[] }
+      t.equal(new Set(items.map(({ origin }) => origin)).size, 1, 'an owner counts over all items')
+      return items[0]!.origin
+    })
+    t.ok(origins.length > 3)
+    // Each owner counts a different number of notifications.
+    const numbers = origins.flatMap(({ numbering: own }, at) =>
+      Array.from({ length: 1000 + at }, (_, n) => own!.next + n * own!.step),
+    )
+    t.equal(new Set(numbers).size, numbers.length)
+    t.ok(numbers.includes(1) && numbers.every(number => Number.isSafeInteger(number) && number > 0))
+    t.ok(origins.every(({ correlatorRoot }) => correlatorRoot === 'root'))
+  },
+)
+
+t.test('numbers are dense where one owner counts, and a request without them has none anywhere', async t => {
+  const one = setting(0)
+  const origin = { correlatorRoot: '', numbering: { next: 1, step: 1 } }
+  for (let step = 0; step < 2; step++) one.client.writeAll([{ ...write, origin }], () => {})
+  for (const { request } of one.shards.asked)
+    t.equal((request as { items: readonly WriteRequest[] }).items[0]!.origin, origin)
+  t.strictSame(origin.numbering, { next: 1, step: 1 })
+  const many = setting(0, 1, 2)
+  many.client.writeAll([write, { ...write, target: { ...write.target, id: 'F' } }], () => {})
+  for (const { request } of many.shards.asked)
+    t.equal((request as { items: readonly WriteRequest[] }).items[0]!.origin, write.origin)
+})
+
 t.test('writes for the only owner travel together, without a stamp', async t => {
   const { shards, client } = setting(0)
   client.writeAll([write, write], () => {})

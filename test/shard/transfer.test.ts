@@ -2,11 +2,14 @@
 
 import t, { type Test } from 'tap'
 import { ShardMap } from '../../src/domain/scope.js'
+import { noProgress } from '../../src/domain/subscription.js'
 import { encodeImage } from '../../src/image.js'
 import type { Row, Store } from '../../src/ports.js'
 import {
   allEntities,
   allLetters,
+  allOutbox,
+  allProgress,
   allSubscriptions,
   copiedKey,
   encodeLetterRow,
@@ -14,12 +17,16 @@ import {
   encodeSubscriptionRow,
   entityKey,
   letterKey,
+  outboxKey,
   parseEntityKey,
   parseLetterKey,
+  parseOutboxKey,
   parseSubscriptionKey,
+  progressKey,
   stampKey,
   subscriptionKey,
 } from '../../src/shard/layout.js'
+import { decodeProgress, encodeProgress } from '../../src/shard/notifications/progress-book.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { lastStamp } from '../../src/shard/shards.js'
 import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
@@ -205,6 +212,70 @@ t.test('a transfer that was stopped among dead letters and subscriptions goes on
   }
 })
 
+// Notifications
+
+/** What two stores know: of each shard two rows that are owed, and of each tenant's first subscription a part. */
+async function withNotifications(store: Store, at: number): Promise<Store> {
+  await commit(store, batch => {
+    for (const shard of all)
+      for (const owed of [1, 2]) batch.put(outboxKey({ shard, stamp: owed }), Buffer.from(`of store ${at}`))
+    for (const of of tenants) {
+      const key = progressKey({ home: shardMap.homeOf(of), tenant: of, id: '1' })
+      const progress = { ...noProgress, timesSent: 10 ** at, lastNotificationMs: 5 + at, spentRevision: at }
+      batch.put(key, encodeProgress(progress, at === 1 ? ['granted'] : []))
+    }
+  })
+  return store
+}
+
+t.test('a store gets what the shards that it has owe, and no other, as it is', async t => {
+  const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
+  for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
+    const target = new MemoryStore()
+    await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
+    const rows = await rowsOf(target, allOutbox())
+    t.strictSame(
+      rows.map(({ key }) => parseOutboxKey(key)),
+      shards.flatMap(shard => [1, 2].map(owed => ({ shard, stamp: owed }))),
+    )
+    for (const { key, value } of rows) t.equal(value.toString(), `of store ${parseOutboxKey(key).shard % 2}`)
+    t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
+  }
+})
+
+t.test('what became of notifications is one with the home, from all stores, and nowhere else', async t => {
+  const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
+  const seen: string[] = []
+  for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
+    const target = new MemoryStore()
+    await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
+    for (const { key, value } of await rowsOf(target, allProgress())) {
+      const { home, tenant: of } = parseSubscriptionKey(key)
+      t.ok(shards.includes(home))
+      seen.push(of)
+      t.strictSame(decodeProgress(value), {
+        progress: { ...noProgress, timesSent: 11, lastNotificationMs: 6, spentRevision: 1 },
+        grants: ['granted'],
+      })
+    }
+  }
+  t.strictSame(seen.sort(), [...tenants].sort())
+})
+
+t.test('a transfer that was stopped among what is owed goes on there, and counts nothing twice', async t => {
+  const source = await withNotifications(await sourceOf(5), 0)
+  for (const batches of [1, 2]) {
+    const target = await begun(t, source, batches)
+    await into(target, source)
+    t.strictSame(await rowsOf(target, allOutbox()), await rowsOf(source, allOutbox()))
+    const progress = (await rowsOf(target, allProgress())).map(({ value }) => decodeProgress(value).progress.timesSent)
+    t.strictSame(
+      progress,
+      tenants.map(() => 1),
+    )
+  }
+})
+
 // What would be lost
 
 const evens = (shard: number) => shard % 2 === 0
@@ -250,4 +321,13 @@ t.test('so is a dead letter of one, and those of shards that it owns are none', 
   const letters = [2, 4, 5].map(shard => row(letterKey({ shard, tenant: 't', subscription: 's', stamp: 1 })))
   t.equal(await strangerAmong(...letters.slice(0, 2)), undefined)
   t.match(await strangerAmong(...letters), /^a dead letter of shard 5, which belongs into another store, key "L/)
+})
+
+t.test('so is what a shard owes that it does not own', async t => {
+  const owed = [2, 4, 5].map(shard => row(outboxKey({ shard, stamp: 1 })))
+  t.equal(await strangerAmong(...owed.slice(0, 2)), undefined)
+  t.match(
+    await strangerAmong(...owed),
+    /^a notification that is owed of shard 5, which belongs into another store, key "O/,
+  )
 })

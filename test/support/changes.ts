@@ -17,7 +17,7 @@ import { entityOf } from './entities.js'
 import { FakeClock } from './fake-clock.js'
 
 /** A store whose commits end when the test lets them land. */
-class HoldingStore extends MemoryStore {
+export class HoldingStore extends MemoryStore {
   isHeld = false
   private held: (() => void)[] = []
 

@@ -62,11 +62,10 @@ export class Claims {
     return workerOf(this.shardMap.homeOf(subscription.tenant), part.workers) !== part.worker
   }
 
-  /** Asks whether a notification may be sent, until there is an answer. */
+  /** Asks whether a notification may be sent, until there is an answer, or nobody is asked any more. */
   claim(tenant: string, id: string, notification: string, onAnswer: (isGranted: boolean) => void): void {
     const again = (): void => void this.clock.after(retryMs, () => this.claim(tenant, id, notification, onAnswer))
-    if (!this.shards) return again()
-    this.shards.ask(this.shardMap.homeOf(tenant), { kind: 'claim', tenant, id, notification }, reply => {
+    this.shards?.ask(this.shardMap.homeOf(tenant), { kind: 'claim', tenant, id, notification }, reply => {
       if (reply.kind === 'claimed') onAnswer(reply.isGranted)
       else again()
     })

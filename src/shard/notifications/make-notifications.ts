@@ -41,7 +41,7 @@ export function makeNotifications(needs: NotificationNeeds): {
   const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger)
   const claims = new Claims(subscriptions, book, commit, shardMap, clock, part)
   const triggers = new Triggers(subscriptions, book, one => claims.isElsewhere(one), clock, logger)
-  const outbox = new Outbox(store, commit, limits)
+  const outbox = new Outbox(store, commit, limits, stamps.last)
   const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
   const deliveries = new Deliveries(store, commit, kept)
   const parts = {
@@ -51,6 +51,7 @@ export function makeNotifications(needs: NotificationNeeds): {
     triggers,
     claims,
     outbox,
+    atHand: { bytes: 0 },
     deliveries,
     isKept,
     shardMap,

@@ -17,6 +17,8 @@ export interface NotificationParts {
   readonly triggers: Triggers
   readonly claims: Claims
   readonly outbox: Outbox
+  /** Images of what waits in memory to be made, each counted for every notification of it. */
+  readonly atHand: { bytes: number }
   readonly deliveries: Deliveries
   readonly shardMap: ShardMap
   readonly stamps: Pick<Stamps, 'next'>

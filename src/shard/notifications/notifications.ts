@@ -12,6 +12,9 @@ import type { OutboxRow } from './outbox.js'
 import { Owed } from './owed.js'
 import type { Done } from './triggers.js'
 
+/** Bytes of `atHand`: beyond, what is to be made is read from its row. Raising it saves reads while changes come faster than messages are made. */
+const atHandBytesMax = 32 * 1024 * 1024
+
 /** How often at most it is told that notifications were dropped. */
 const dropsToldMs = 1_000
 
@@ -33,16 +36,21 @@ export class Notifications {
     const { outbox, claims } = this.parts
     this.despatch = despatch
     claims.begin(shards)
-    await outbox.load((row, firing) => {
-      for (const entry of firing.entries) {
-        const owed = this.owed(firing, entry, row)
-        owed.let()
-        this.hand(owed)
-      }
-    })
-    const behind = this.behind ?? []
-    this.behind = undefined
-    for (const owed of behind) this.hand(owed)
+    try {
+      await outbox.load((row, firing) => {
+        for (const entry of firing.entries) {
+          const owed = this.owed(firing, entry, row)
+          // Rows are read faster than messages are made of them.
+          owed.let()
+          this.hand(owed)
+        }
+        return this.despatch !== undefined
+      })
+    } finally {
+      const behind = this.behind ?? []
+      this.behind = undefined
+      for (const owed of behind) this.hand(owed)
+    }
   }
 
   /** Nothing is handed over any more. */
@@ -76,13 +84,12 @@ export class Notifications {
   }
 
   private release(firing: Firing, row: OutboxRow | undefined): void {
+    const { atHand } = this.parts
     for (const entry of firing.entries) {
       const owed = this.owed(firing, entry, row)
-      if (!this.behind) this.hand(owed)
-      else {
-        owed.let()
-        this.behind.push(owed)
-      }
+      if (this.behind || atHand.bytes > atHandBytesMax) owed.let()
+      if (this.behind) this.behind.push(owed)
+      else this.hand(owed)
     }
   }
 
@@ -107,8 +114,16 @@ export class Notifications {
     const firing = { ...given, shard, stamp: stamps.next() }
     const { row, commit: carriedBy } = outbox.add(firing)
     commit.afterCommit(carriedBy, failure => {
-      // It has been claimed before.
-      if (!failure) for (const entry of firing.entries) this.despatch?.take(this.owed(firing, entry, row))
+      if (failure) return
+      for (const entry of firing.entries) {
+        const owed = this.owed(firing, entry, row)
+        // It has been claimed before.
+        if (!this.behind) this.despatch?.take(owed)
+        else {
+          owed.let()
+          this.behind.push(owed)
+        }
+      }
     })
   }
 

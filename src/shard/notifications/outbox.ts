@@ -38,14 +38,17 @@ export class Outbox implements Rider {
   private readonly store: Store
   private readonly commit: GroupCommit
   private readonly limits: OutboxLimits
+  private readonly horizon: number
   private readonly ended: OutboxRow[] = []
   private rowCount = 0
   private byteCount = 0
 
-  constructor(store: Store, commit: GroupCommit, limits: OutboxLimits) {
+  /** `horizon`: no row that an earlier process has left has a stamp above it, and every row of this one has. */
+  constructor(store: Store, commit: GroupCommit, limits: OutboxLimits, horizon: number) {
     this.store = store
     this.commit = commit
     this.limits = limits
+    this.horizon = horizon
     commit.carry(this)
   }
 
@@ -103,16 +106,18 @@ export class Outbox implements Rider {
     return firing && encodeFiring(firing, [entry])
   }
 
-  /** Reads what was owed when the process began. To be called before `add`; what is added meanwhile is not read. */
-  async load(onRow: (row: OutboxRow, firing: Firing) => void): Promise<void> {
+  /** Reads what was owed when the process began, until `onRow` says that it is enough; what was added since is not read. */
+  async load(onRow: (row: OutboxRow, firing: Firing) => boolean): Promise<void> {
     const cursor = this.store.cursor(allOutbox())
     try {
       for (;;) {
         const rows: Row[] = await cursor.next(rowsPerRead)
         if (rows.length === 0) return
         for (const { key, value } of rows) {
-          const firing = decodeFiring(value, parseOutboxKey(key))
-          onRow(this.keep(firing.shard, firing.stamp, value.length, firing.entries.length), firing)
+          const { shard, stamp } = parseOutboxKey(key)
+          if (stamp > this.horizon) continue
+          const firing = decodeFiring(value, { shard, stamp })
+          if (!onRow(this.keep(shard, stamp, value.length, firing.entries.length), firing)) return
         }
       }
     } finally {

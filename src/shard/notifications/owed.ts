@@ -1,7 +1,7 @@
 // One notification that is owed: what who sends it is given, and where it is told what became of each try.
 //
-// As long as nothing has been sent, what it is about is at hand; later, or after a start, it is read from its row. What has no row
-// (`bestEffort`) is kept at hand.
+// Until its message is made, what it is about is at hand, unless too much is (notifications.ts); later, or after a start, it is read from its
+// row. What has no row (`bestEffort`) is kept at hand.
 
 import type { Occasion } from '../../domain/occasion.js'
 import type { DeliveryRecord, ProgressNews } from '../../messages.js'
@@ -31,6 +31,7 @@ export class Owed implements Due {
     this.id = entry.id
     this.tenant = firing.tenant
     this.subscription = entry.subscription
+    if (row) parts.atHand.bytes += firing.image.length
     this.about = { id: firing.entity.id, type: firing.entity.type, path: firing.path }
   }
 
@@ -50,7 +51,9 @@ export class Owed implements Due {
 
   /** Keeps nothing that can be read again. */
   let(): void {
-    if (this.row) this.firing = undefined
+    if (!this.row || !this.firing) return
+    this.parts.atHand.bytes -= this.firing.image.length
+    this.firing = undefined
   }
 
   // [hot] Once per try.

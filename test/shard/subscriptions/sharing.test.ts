@@ -223,6 +223,7 @@ async function wild(t: Test, random: Random): Promise<void> {
   const states = new Map<string, { sure: string | undefined; perhaps: (string | undefined)[] }>()
   const busy = new Set<string>()
   const seen = { done: 0, others: 0 }
+  let restarting: number | undefined
   const pending: Promise<void>[] = []
   const step = (count: number): void => {
     const tenant = tenantOf(random.between(0, owners - 1))
@@ -247,7 +248,12 @@ async function wild(t: Test, random: Random): Promise<void> {
         seen.done++
         state.sure = after
         state.perhaps = []
-        assert.deepEqual(setting.descriptions(tenant, n), [after, after, after], `acknowledged, SEED=${random.seed}`)
+        // One that has just been killed may not have read yet what it has.
+        const known = setting.descriptions(tenant, n).filter((_, owner) => owner !== restarting)
+        assert.ok(
+          known.every(one => one === after),
+          `acknowledged: ${after}, known: ${known}, SEED=${random.seed}`,
+        )
       }),
     )
   }
@@ -255,7 +261,9 @@ async function wild(t: Test, random: Random): Promise<void> {
     const owner = random.between(0, owners - 1)
     const draw = random.fraction()
     if (draw < 0.03) {
+      restarting = owner
       await setting.settled(setting.shards.restart(owner))
+      restarting = undefined
     } else if (draw < 0.1) setting.shards.set(owner, random.pick(['unreachable', 'lost', 'slow']))
     else if (draw < 0.25) {
       setting.shards.hold()()

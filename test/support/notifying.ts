@@ -1,0 +1,256 @@
+// An owner of shards that notifies, over a store of the test's own, and somebody in the place of the notifier who keeps what is handed over.
+//
+// The clock stands still: commits begin when the test lets the tick end (`rest`), riders go along when it moves the time. A crash is another
+// owner over the same store; the first one is not asked any more.
+
+import assert from 'node:assert/strict'
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import type { WantedAttribute } from '../../src/domain/entity.js'
+import type { Json, JsonObject } from '../../src/domain/json.js'
+import { ShardMap } from '../../src/domain/scope.js'
+import type { Subscription, SubscriptionProgress } from '../../src/domain/subscription.js'
+import type { Origin, ShardReply, ShardRequest, Target, WriteRequest } from '../../src/messages.js'
+import type { DeliveryOutcome, Despatch, Due, Row, Store } from '../../src/ports.js'
+import { allOutbox, parseOutboxKey } from '../../src/shard/layout.js'
+import { decodeFiring, type FiredEntry } from '../../src/shard/notifications/firing.js'
+import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
+import { rowsOf } from '../storage/store-contract.js'
+import { HoldingStore } from './changes.js'
+import { FakeClock } from './fake-clock.js'
+import { localShards } from './local-shards.js'
+import { subscription } from './subscriptions.js'
+
+export const tenant = 't'
+export const shardMap = new ShardMap({ shards: 16, spread: 16 })
+
+/** Keeps what it takes. */
+export class RecordingDespatch implements Despatch {
+  readonly taken: Due[] = []
+  readonly expected: string[] = []
+  /** What it says of its queues. */
+  waiting = 0
+
+  take(due: Due): void {
+    this.taken.push(due)
+  }
+
+  expect({ id }: Subscription): void {
+    this.expected.push(id)
+  }
+
+  queueLength(): number {
+    return this.waiting
+  }
+
+  /** What was taken since this was asked last. */
+  next(): Due[] {
+    return this.taken.splice(0)
+  }
+}
+
+export const delivered: DeliveryOutcome = { kind: 'delivered', code: 204 }
+
+/** A try that has failed, the `attempts`th, and was not the last one. */
+export const failed = (attempts: number, code?: number): DeliveryOutcome => ({
+  kind: 'failed',
+  reason: 'refused',
+  code,
+  sent: true,
+  attempts,
+  nextAttemptMs: 0,
+  held: true,
+})
+
+export const dead = (attempts = 5, code?: number): DeliveryOutcome => ({
+  kind: 'dead',
+  reason: 'refused',
+  code,
+  sent: true,
+  attempts,
+})
+
+/** What a notification is about, in few words. */
+export function told(due: Due): readonly [id: string, entity: string, alteration: string, number: number] | undefined {
+  const occasion = due.occasion()
+  return occasion && [due.id, occasion.entity.id, occasion.alteration, occasion.number]
+}
+
+// Requests
+
+export const idOf = (n: number): string => n.toString(16).padStart(24, '0')
+
+interface Wish {
+  readonly condition?: JsonObject
+  /** Members besides the transport. */
+  readonly notification?: JsonObject
+  readonly throttling?: number
+  readonly status?: string
+}
+
+/** Subscription `n`, to all entities; its members as a client writes them. */
+export function watching(n: number, { condition, notification, ...more }: Wish = {}, of = tenant): Subscription {
+  const body = {
+    subject: { entities: [{ idPattern: '.*' }], ...(condition && { condition }) },
+    notification: { http: { url: 'http://h' }, ...notification },
+    ...more,
+  }
+  return { ...subscription(JSON.stringify(body)), id: idOf(n), tenant: of }
+}
+
+const options = { overrideMetadata: false, forcedUpdate: false }
+const targetOf = (id: string): Target => ({ tenant, path: '/', id, type: undefined })
+const wanted = (value: Json): WantedAttribute => ({
+  type: 'Number',
+  value,
+  operator: undefined,
+  metadata: undefined,
+})
+const wantedAll = (values: Readonly<Record<string, Json>>): ReadonlyMap<string, WantedAttribute> =>
+  new Map(Object.entries(values).map(([name, value]) => [name, wanted(value)]))
+
+/** Of a request of its own, unless it is given to several. */
+export const originOf = (more: Partial<Origin> = {}): Origin => ({
+  correlatorRoot: 'root',
+  numbering: { next: 1, step: 1 },
+  ...more,
+})
+
+type Values = Readonly<Record<string, Json>>
+
+export const create = (id: string, values: Values = { n: 1 }, origin = originOf()): WriteRequest => ({
+  kind: 'create',
+  target: { ...targetOf(id), type: 'T' },
+  origin,
+  entity: { id, type: 'T', attributes: wantedAll(values) },
+  upsert: false,
+  options,
+})
+/** PATCH. */
+export const update = (id: string, values: Values, origin = originOf()): WriteRequest => ({
+  kind: 'update',
+  target: targetOf(id),
+  origin,
+  attributes: wantedAll(values),
+  options,
+})
+export const remove = (id: string, origin = originOf()): WriteRequest => ({
+  kind: 'deleteEntity',
+  target: targetOf(id),
+  origin,
+})
+
+/** The shard that is asked. */
+export function shardOf(request: ShardRequest): number {
+  if (request.kind === 'batch') return shardOf(request.items[0]!)
+  if (!('target' in request)) return shardMap.homeOf('tenant' in request ? request.tenant : tenant)
+  const { path, id } = request.target
+  return shardMap.shardOf(request.target.tenant, path, id)
+}
+
+// An owner
+
+interface OwnerParts extends Partial<ShardParts> {
+  readonly despatch?: RecordingDespatch
+  /** Whether it begins to notify at once. */
+  readonly begins?: boolean
+}
+
+export class NotifyingOwner<S extends Store = HoldingStore> {
+  readonly store: S
+  readonly clock: FakeClock
+  readonly despatch: RecordingDespatch
+  readonly shards: LocalShards
+  /** What the log says. */
+  readonly lines: string[] = []
+
+  private constructor(store: S, clock: FakeClock, { despatch = new RecordingDespatch(), ...parts }: OwnerParts) {
+    this.store = store
+    this.clock = clock
+    this.despatch = despatch
+    const line = (text: string) => void this.lines.push(text)
+    const logger = { info: line, warn: line, error: line }
+    this.shards = localShards(store, shardMap, clock, { logger, ...parts })
+  }
+
+  /** One with what its store has. */
+  static async over<S extends Store>(
+    store: S,
+    { begins = true, ...parts }: OwnerParts = {},
+    clock = new FakeClock(),
+  ): Promise<NotifyingOwner<S>> {
+    const owner = new NotifyingOwner(store, clock, parts)
+    await owner.shards.load()
+    if (begins) await owner.begin()
+    return owner
+  }
+
+  /** One that knows these subscriptions. */
+  static async with(subscriptions: readonly Subscription[], parts: OwnerParts = {}): Promise<NotifyingOwner> {
+    const owner = await NotifyingOwner.over(new HoldingStore(), parts)
+    for (const one of subscriptions) await owner.end({ kind: 'createSubscription', subscription: one })
+    return owner
+  }
+
+  begin(): Promise<void> {
+    return this.shards.notifications.begin(this.despatch, this.shards)
+  }
+
+  /** What is left when this one is killed now, and another one begins. */
+  killed(parts: OwnerParts = {}): Promise<NotifyingOwner<S>> {
+    return NotifyingOwner.over(this.store, parts, this.clock)
+  }
+
+  /** Asks, and gives a list that holds the reply once it came. */
+  ask(request: ShardRequest): ShardReply[] {
+    const replies: ShardReply[] = []
+    this.shards.ask(shardOf(request), request, reply => replies.push(reply))
+    return replies
+  }
+
+  /** Asks, and lets everything become durable. */
+  async end(request: ShardRequest): Promise<ShardReply | undefined> {
+    const replies = this.ask(request)
+    await until(this.clock, () => replies.length > 0)
+    return replies[0]
+  }
+
+  /** Lets go on what can without time, and with `ms` what is due by then: riders wait 100 ms. */
+  async rest(ms = 0): Promise<void> {
+    this.clock.advance(ms)
+    for (let turns = 0; turns < 4; turns++) {
+      this.clock.tick()
+      await turnOfTheLoop()
+    }
+  }
+
+  /** What was handed over since this was asked last, when all can be. */
+  async handed(): Promise<Due[]> {
+    await this.rest()
+    return this.despatch.next()
+  }
+
+  /** Rows of the outbox, in order. */
+  rows(): Promise<readonly Row[]> {
+    return rowsOf(this.store, allOutbox())
+  }
+
+  /** The notifications that the rows owe. */
+  async entries(): Promise<FiredEntry[]> {
+    return (await this.rows()).flatMap(({ key, value }) => decodeFiring(value, parseOutboxKey(key)).entries)
+  }
+
+  progress(n: number): SubscriptionProgress {
+    return this.shards.subscriptions.of(tenant)!.progressOf(idOf(n))
+  }
+}
+
+const turnsMax = 100_000
+
+/** Lets ticks of a clock that stands still end until something is so. */
+export async function until(clock: FakeClock, isSo: () => boolean): Promise<void> {
+  for (let turns = 0; !isSo(); turns++) {
+    assert(turns < turnsMax, 'what was waited for does not happen')
+    clock.tick()
+    await turnOfTheLoop()
+  }
+}
