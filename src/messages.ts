@@ -429,8 +429,8 @@ export type ShardReply =
     }
   /** One for each id that was asked for. */
   | { readonly kind: 'progress'; readonly parts: readonly SubscriptionProgress[] }
-  /** Whether the notification may be sent. */
-  | { readonly kind: 'claimed'; readonly isGranted: boolean }
+  /** Whether the notification may be sent, and until when (wall clock) no other one will be, since the subscription is throttled. */
+  | { readonly kind: 'claimed'; readonly isGranted: boolean; readonly quietUntilMs?: number | undefined }
   | ({ readonly kind: 'deliveries' } & DeliveryReport)
   /** So many dead letters are on their way again, durably. */
   | { readonly kind: 'retried'; readonly count: number }

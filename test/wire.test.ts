@@ -249,7 +249,7 @@ const replies = {
     total: fc.nat(),
   }),
   progress: fc.record({ kind: kind('progress'), parts: fc.array(progress, { maxLength: 3 }) }),
-  claimed: fc.record({ kind: kind('claimed'), isGranted: fc.boolean() }),
+  claimed: fc.record({ kind: kind('claimed'), isGranted: fc.boolean(), quietUntilMs: maybe(fc.nat()) }),
   deliveries: fc.record({
     kind: kind('deliveries'),
     deliveries: fc.array(deliveryRecord, { maxLength: 3 }),

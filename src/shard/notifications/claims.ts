@@ -3,7 +3,8 @@
 //
 // Who wants to send asks when its change is durable, again and again until there is an answer; the home knows what it has granted lately, so
 // the same notification is never refused because of itself. A grant is durable before it is told. What then becomes of the notification
-// is told to the home as well: of such a subscription it alone has the counters.
+// is told to the home as well: of such a subscription it alone has the counters. A throttled one is not asked for before its time is over:
+// all owners read the clock of one machine.
 
 import type { ShardMap } from '../../domain/scope.js'
 import { workerOf } from '../../domain/scope.js'
@@ -27,6 +28,8 @@ export class Claims {
   private readonly clock: Clock
   private readonly part: WorkerPart | undefined
   private shards: Shards | undefined
+  /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
+  private readonly quiet = new Map<string, number>()
 
   /** `part` is undefined where there is one owner: then nothing is ever claimed. */
   constructor(
@@ -43,6 +46,9 @@ export class Claims {
     this.shardMap = shardMap
     this.clock = clock
     this.part = part
+    // Whoever changes it may end the quiet.
+    const forget = (id: string): void => void this.quiet.delete(id)
+    subscriptions.follow(() => ({ add: ({ id }) => forget(id), remove: forget }))
   }
 
   /** From now on homes are asked through `shards`. */
@@ -66,9 +72,21 @@ export class Claims {
   claim(tenant: string, id: string, notification: string, onAnswer: (isGranted: boolean) => void): void {
     const again = (): void => void this.clock.after(retryMs, () => this.claim(tenant, id, notification, onAnswer))
     this.shards?.ask(this.shardMap.homeOf(tenant), { kind: 'claim', tenant, id, notification }, reply => {
-      if (reply.kind === 'claimed') onAnswer(reply.isGranted)
-      else again()
+      if (reply.kind !== 'claimed') return again()
+      if (reply.quietUntilMs !== undefined) this.keepQuiet(tenant, id, reply.quietUntilMs)
+      onAnswer(reply.isGranted)
     })
+  }
+
+  private keepQuiet(tenant: string, id: string, untilMs: number): void {
+    if (this.subscriptions.of(tenant)?.get(id)) this.quiet.set(id, untilMs)
+  }
+
+  // [hot] Once per change and subscription of another home that it matches.
+  /** Whether the home is known to refuse now. */
+  isQuiet({ id }: Subscription, nowMs: number): boolean {
+    const untilMs = this.quiet.get(id)
+    return untilMs !== undefined && nowMs < untilMs
   }
 
   /** Tells the home what became of a notification that it has granted. Counters miss what cannot be told. */
@@ -80,9 +98,16 @@ export class Claims {
     const subscription = this.subscriptions.of(tenant)?.get(id)
     const isGranted =
       subscription !== undefined && (this.book.hasGranted(id, notification) || this.grant(subscription, notification))
+    const quietUntilMs = subscription && this.quietUntilMs(subscription)
     this.commit.afterCommit(this.book.writeNow(tenant, id), failure =>
-      onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'claimed', isGranted }),
+      onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'claimed', isGranted, quietUntilMs }),
     )
+  }
+
+  private quietUntilMs({ tenant, id, throttlingSeconds }: Subscription): number | undefined {
+    const { lastNotificationMs } = this.book.of(tenant, id)
+    if (throttlingSeconds === 0 || lastNotificationMs === undefined) return undefined
+    return lastNotificationMs + throttlingSeconds * 1000
   }
 
   private grant(subscription: Subscription, notification: string): boolean {

@@ -40,7 +40,7 @@ export function makeNotifications(needs: NotificationNeeds): {
   const { deliveryLimits = deliveryLimitsDefault, onRetry = message => notifications.again(message) } = needs
   const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger)
   const claims = new Claims(subscriptions, book, commit, shardMap, clock, part)
-  const triggers = new Triggers(subscriptions, book, one => claims.isElsewhere(one), clock, logger)
+  const triggers = new Triggers(subscriptions, book, claims, clock, logger)
   const outbox = new Outbox(store, commit, limits, stamps.last)
   const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
   const deliveries = new Deliveries(store, commit, kept)

@@ -15,6 +15,7 @@ import type { Numbering, Origin } from '../../messages.js'
 import type { Clock, Logger } from '../../ports.js'
 import type { EntityKey } from '../layout.js'
 import type { SubscriptionFollower, Subscriptions } from '../subscriptions/subscriptions.js'
+import type { Claims } from './claims.js'
 import { type FiredEntry, type Firing, notificationIdOf } from './firing.js'
 import type { ProgressBook } from './progress-book.js'
 
@@ -35,19 +36,18 @@ export class Triggers {
   private readonly book: ProgressBook
   private readonly clock: Clock
   private readonly logger: Pick<Logger, 'warn'>
-  /** Whether a subscription is decided about by another owner. */
-  private readonly isElsewhere: (subscription: Subscription) => boolean
+  private readonly claims: Claims
   private readonly found: Subscription[] = []
 
   constructor(
     subscriptions: Subscriptions,
     book: ProgressBook,
-    isElsewhere: (subscription: Subscription) => boolean,
+    claims: Claims,
     clock: Clock,
     logger: Pick<Logger, 'warn'>,
   ) {
     this.book = book
-    this.isElsewhere = isElsewhere
+    this.claims = claims
     this.clock = clock
     this.logger = logger
     subscriptions.follow(tenant => this.follower(tenant))
@@ -118,8 +118,9 @@ export class Triggers {
     for (const subscription of found) {
       const { id, condition } = subscription
       if (firing(subscription, this.book.of(event.tenant, id), event, nowMs) !== 'fires') continue
-      const isToBeClaimed = this.isElsewhere(subscription)
+      const isToBeClaimed = this.claims.isElsewhere(subscription)
       if (!isToBeClaimed) this.book.noteSent(subscription)
+      else if (this.claims.isQuiet(subscription, nowMs)) continue
       entries.push({
         id: notificationIdOf(shard, stamp, entries.length),
         subscription: id,

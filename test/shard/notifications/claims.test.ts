@@ -105,6 +105,13 @@ class Company {
 
 const oneOf = (owner: number, at = 0): WriteRequest => create(entitiesOf(owner)[at]!)
 const ofAll = (at: number): WriteRequest[] => [0, 1, 2].map(owner => oneOf(owner, at))
+const patch = (value: JsonObject): ShardRequest => ({
+  kind: 'changeSubscription',
+  tenant,
+  id: idOf(1),
+  servicePath: '/#',
+  payload: { value, duplicates: [], deep: false },
+})
 const ids = (dues: readonly Due[]): string[] => dues.map(({ id }) => id)
 const end = (dues: readonly Due[], outcome: DeliveryOutcome): void => {
   for (const due of dues) due.onOutcome(outcome)
@@ -126,6 +133,21 @@ t.test('a throttled one fires once over all owners', async t => {
   await company.rest(5000)
   t.equal((await company.fired(...ofAll(2))).length, 1)
   t.match(company.progress().all, { timesSent: 2 })
+})
+
+t.test('of a throttled one nothing is kept nor asked until its time is over, or it is changed', async t => {
+  const company = await Company.with({ throttling: 5 })
+  t.equal((await company.fired(oneOf(other, 0))).length, 1)
+  company.shards.set(home, 'unreachable')
+  await company.end(oneOf(other, 1))
+  await company.rest(4999)
+  await company.end(oneOf(other, 2))
+  t.equal((await rowsOf(company.shards.storeOf(other), allOutbox())).length, 1, 'that of the first one')
+  company.shards.set(home, 'well')
+  await company.rest(1)
+  t.equal((await company.fired(oneOf(other, 3))).length, 1)
+  await company.end(patch({ throttling: 0 }))
+  t.equal((await company.fired(oneOf(other, 4))).length, 1)
 })
 
 t.test('a one-shot fires once over all owners, also for changes of one moment', async t => {
@@ -232,13 +254,6 @@ t.test('who dies before it has sent asks again, is granted the same, and nothing
 t.test('one that was switched off stays so in writing when it is patched, and fires nowhere', async t => {
   const company = await Company.with({ status: 'oneshot' })
   await company.fired(oneOf(other))
-  const patch = (value: JsonObject): ShardRequest => ({
-    kind: 'changeSubscription',
-    tenant,
-    id: idOf(1),
-    servicePath: '/#',
-    payload: { value, duplicates: [], deep: false },
-  })
   t.strictSame(await company.end(patch({ description: 'new' })), { kind: 'done' })
   for (let owner = 0; owner < owners; owner++)
     t.equal(company.shards.one(owner).subscriptions.of(tenant)?.get(idOf(1))?.status, 'inactive')
