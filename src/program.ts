@@ -2,17 +2,18 @@
 //
 // Exit status: 0 after a signal, once everything acknowledged is on disk; 1 when the options are wrong, when the node could not start, or
 // when it had to end because the disk failed.
+//
+// Parts that not every process needs are loaded when they are: a node's own are loaded by its thread, and twice would take 0.2 s of a start.
 
 import { systemChance, systemClock } from './clock.js'
 import { tuneCollector } from './collector.js'
 import { type Config, readConfig, version } from './config.js'
 import { placementDefault } from './domain/scope.js'
-import { type Surroundings, startNode } from './node.js'
+import type { Surroundings } from './node.js'
 import { startInThread } from './own-thread.js'
 import type { Logger } from './ports.js'
-import { repartition } from './repartition.js'
 import { openDataDirectory, wordsFor } from './storage/data-directory.js'
-import { superviseWorkers } from './supervisor.js'
+import { leftovers } from './storage/store-folders.js'
 import { openLogger } from './telemetry/logger.js'
 import { openProgress } from './telemetry/progress.js'
 
@@ -113,6 +114,8 @@ async function divide(
   const progress = openProgress({ title, unit: 'entities', clock: systemClock, logger })
   try {
     const wanted = openDataDirectory(directory, { ...placementDefault, workers }, () => systemChance.uuid())
+    if (workers === 1 && wanted.workers === 1 && wanted.becoming === undefined && leftovers(wanted).length === 0) return
+    const { repartition } = await import('./repartition.js')
     await repartition(wanted, workers, { logger, signal: stopped.signal, onProgress: progress.show })
   } finally {
     progress.end()
@@ -129,6 +132,7 @@ async function startHere(
   onFailure: (error: Error) => void,
   seams: Seams,
 ): Promise<Running> {
+  const { startNode } = await import('./node.js')
   const node = await startNode(config, {
     ...seams,
     clock: systemClock,
@@ -146,6 +150,7 @@ async function startHere(
 }
 
 async function startWorkers(config: Config, logger: Logger, onFailure: (error: Error) => void): Promise<Running> {
+  const { superviseWorkers } = await import('./supervisor.js')
   const workers = await superviseWorkers(config, logger, onFailure)
   return {
     store: workers.store,
