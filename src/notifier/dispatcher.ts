@@ -77,8 +77,9 @@ export class Dispatcher implements Despatch {
   }
 
   expect({ status, notification: { transport } }: Subscription): void {
-    if (status === 'inactive' || (transport.kind !== 'mqtt' && transport.kind !== 'mqttCustom')) return
-    this.notifier.prepare(mqttMessage({ ...transport, kind: 'mqtt', payload: '' }))
+    if (status === 'inactive') return
+    if (transport.kind === 'http' || transport.kind === 'httpCustom') this.notifier.prepareHttp()
+    else this.notifier.prepareMqtt(mqttMessage({ ...transport, kind: 'mqtt', payload: '' }))
   }
 
   queueLength(tenant: string): number {

@@ -13,11 +13,12 @@
 import type { Clock, DeliveryOutcome, Logger } from '../ports.js'
 import { type Address, addressOf } from './address.js'
 import { type Delivery, type Message, type MqttMessage, messageBytes, type SendResult } from './delivery.js'
-import { HttpSender } from './http-sender.js'
+import type { HttpSender } from './http-sender.js'
 import type { Job, Lane } from './lane.js'
 import { Lanes } from './lanes.js'
+import { Lazy } from './lazy.js'
 import { type Limits, limitsByDefault, poolsOf, retrySendsMax } from './limits.js'
-import { MqttSender } from './mqtt-sender.js'
+import type { MqttSender } from './mqtt-sender.js'
 import { openSockets, reasons, type TlsOptions } from './sockets.js'
 
 export interface NotifierOptions {
@@ -103,8 +104,9 @@ const drainStepMs = 10
 
 export class Notifier {
   private readonly lanes: Lanes
-  private readonly http: HttpSender
-  private readonly mqtt: MqttSender
+  /** Most processes use one of them, or none, and a start should not wait 0.1 s for each. */
+  private readonly http: Lazy<HttpSender>
+  private readonly mqtt: Lazy<MqttSender>
   private readonly counters = {
     sentOk: 0,
     sentError: 0,
@@ -144,11 +146,15 @@ export class Notifier {
       0,
     )
     const openSocket = openSockets(options.tls)
-    this.http = new HttpSender(clock, openSocket, { timeoutMs: options.httpTimeoutMs, connectionsMax: busyMax + 1 })
-    this.mqtt = new MqttSender(clock, openSocket, {
-      timeoutMs: options.mqttTimeoutMs,
-      idleMsMax: options.mqttIdleMsMax,
-      connectionsMax: busyMax + 1,
+    const { httpTimeoutMs, mqttTimeoutMs, mqttIdleMsMax: idleMsMax } = options
+    const connectionsMax = busyMax + 1
+    this.http = new Lazy(async () => {
+      const { HttpSender } = await import('./http-sender.js')
+      return new HttpSender(clock, openSocket, { timeoutMs: httpTimeoutMs, connectionsMax })
+    })
+    this.mqtt = new Lazy(async () => {
+      const { MqttSender } = await import('./mqtt-sender.js')
+      return new MqttSender(clock, openSocket, { timeoutMs: mqttTimeoutMs, idleMsMax, connectionsMax })
     })
   }
 
@@ -168,10 +174,15 @@ export class Notifier {
     return this.lanes.offer(delivery, address, messageBytes(message)) === 'taken' ? 'taken' : this.refuse(delivery)
   }
 
+  /** Messages over HTTP are likely to come: the first one need not wait for what sends them. */
+  prepareHttp(): void {
+    if (!this.isStopping && !this.options.simulated) this.http.use(() => {})
+  }
+
   /** Connects to the MQTT broker of a message that is likely to come: the first one need not wait for that. */
-  prepare(message: MqttMessage): void {
+  prepareMqtt(message: MqttMessage): void {
     const address = this.isStopping || this.options.simulated ? undefined : addressOf(message)
-    if (address) this.mqtt.prepare(address, message)
+    if (address) this.mqtt.use(sender => this.whileRunning(() => sender.prepare(address, message)))
   }
 
   private refuse({ tenant, context }: Delivery): 'full' | 'dropped' {
@@ -226,10 +237,14 @@ export class Notifier {
     const { message } = job.delivery
     if (message.transport === 'http') {
       this.counters.httpSent++
-      this.http.send(job.lane.address, job.path, message, result => this.onEnd(job, result))
+      this.http.use(sender =>
+        this.whileRunning(() => sender.send(job.lane.address, job.path, message, result => this.onEnd(job, result))),
+      )
     } else {
       this.counters.mqttSent++
-      this.mqtt.send(job.lane.address, message, result => this.onEnd(job, result))
+      this.mqtt.use(sender =>
+        this.whileRunning(() => sender.send(job.lane.address, message, result => this.onEnd(job, result))),
+      )
     }
   }
 
@@ -325,8 +340,8 @@ export class Notifier {
       sending,
       retrying,
       lanes: this.lanes.table.size,
-      httpConnections: this.http.connectionCount,
-      mqttConnections: this.mqtt.connectionCount,
+      httpConnections: this.http.loaded?.connectionCount ?? 0,
+      mqttConnections: this.mqtt.loaded?.connectionCount ?? 0,
       longest: longest
         .slice(0, longestLanesMax)
         .map(({ name, waiting, retrying, breaker }) => ({ name, waiting, retrying, breaker: breaker.state })),
@@ -346,8 +361,8 @@ export class Notifier {
     this.isStopped = true
     this.counters.dropped += this.lanes.table.pools.reduce((sum, { waiting }) => sum + waiting, 0)
     this.lanes.clear()
-    this.http.close()
-    this.mqtt.close()
+    this.http.loaded?.close()
+    this.mqtt.loaded?.close()
   }
 
   private isBusy(): boolean {

@@ -15,6 +15,9 @@ import type { Done } from './triggers.js'
 /** Bytes of `atHand`: beyond, what is to be made is read from its row. Raising it saves reads while changes come faster than messages are made. */
 const atHandBytesMax = 32 * 1024 * 1024
 
+/** Kinds of transports that there are. */
+const transports = 4
+
 /** How often at most it is told that notifications were dropped. */
 const dropsToldMs = 1_000
 
@@ -36,6 +39,7 @@ export class Notifications {
     const { outbox, claims } = this.parts
     this.despatch = despatch
     claims.begin(shards)
+    this.expectAll(despatch)
     try {
       await outbox.load((row, firing) => {
         for (const entry of firing.entries) {
@@ -50,6 +54,18 @@ export class Notifications {
       const behind = this.behind ?? []
       this.behind = undefined
       for (const owed of behind) this.hand(owed)
+    }
+  }
+
+  /** Of each transport one subscription is told of: connections to all receivers would be too many. */
+  private expectAll(despatch: Despatch): void {
+    const told = new Set<string>()
+    for (const subscription of this.parts.subscriptions.all()) {
+      const { kind } = subscription.notification.transport
+      if (told.has(kind)) continue
+      told.add(kind)
+      despatch.expect(subscription)
+      if (told.size === transports) return
     }
   }
 
