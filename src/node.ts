@@ -35,6 +35,9 @@ import { openStore } from './storage/open-store.js'
 /** How long requests in flight are waited for when the node stops. */
 const drainMs = 5_000
 
+/** How often nothing happens while a node closes. */
+const aliveMs = 60_000
+
 /** What the reader thread runs. */
 const readerEntry = new URL('./reader.js', import.meta.url)
 
@@ -183,6 +186,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       await expiry.stop()
     },
     async close() {
+      // Nothing else may be left by which the event loop goes on until this has ended: no timer of the clock holds it up.
+      const alive = setInterval(() => {}, aliveMs)
       sharing?.end()
       await joined?.close()
       local.notifications.end()
@@ -193,6 +198,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       await local.drain()
       await scanner.close()
       await store.close()
+      clearInterval(alive)
     },
   }
 }
