@@ -7,9 +7,9 @@ import type { Payload, WantedAttribute, WantedEntity } from './domain/entity.js'
 import type { Json } from './domain/json.js'
 import type { OrderKey } from './domain/order.js'
 import type { Refusal } from './domain/refusal.js'
+import type { Registration } from './domain/registration.js'
 import type { Selection } from './domain/selection.js'
 import type { Subscription, SubscriptionProgress } from './domain/subscription.js'
-
 import type { UpdateOptions } from './domain/update.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
@@ -183,8 +183,11 @@ export interface AnnounceRequest {
   readonly path: string
 }
 
-// Subscriptions. Those of a tenant are decided about in one place, its home: the owner of the shard `ShardMap.homeOf`. All other owners
-// keep copies, and a change is done when all of them have it.
+// Subscriptions and registrations. Those of a tenant are decided about in one place, its home: the owner of the shard `ShardMap.homeOf`. All
+// other owners keep copies, and a change is done when all of them have it.
+
+/** What is kept by all owners alike. */
+export type DocumentKind = 'subscription' | 'registration'
 
 /** Asked of the home. The subscription has its id. */
 export interface CreateSubscriptionRequest {
@@ -259,21 +262,60 @@ export interface LearnRequest {
   readonly home: number
   readonly after: number
   readonly upTo: number
-  readonly changes: readonly SubscriptionChange[]
+  readonly changes: readonly DocumentChange[]
   /** Whether there is nothing more to tell for now. */
   readonly isAll: boolean
   /** Everything that was learned of this home is void: it has lost what it told. `after` is 0 then. */
   readonly isAnew: boolean
 }
 
-/** What became of a subscription. */
-export interface SubscriptionChange {
+/** What became of a document. */
+export interface DocumentChange {
   /** Of all changes of one home, above those before. */
   readonly revision: number
+  readonly kind: DocumentKind
   readonly tenant: string
   readonly id: string
-  /** As it then was (`encodeSubscription`); undefined: it was removed. */
+  /** As it then was (`encodeSubscription`, `encodeRegistration`); undefined: it was removed. */
   readonly text: string | undefined
+}
+
+/** Asked of the home. The registration has its id. */
+export interface CreateRegistrationRequest {
+  readonly kind: 'createRegistration'
+  readonly registration: Registration
+}
+
+/** A PATCH, asked of the home. The payload has passed `checkRegistrationPatch`. */
+export interface ChangeRegistrationRequest {
+  readonly kind: 'changeRegistration'
+  readonly tenant: string
+  readonly id: string
+  readonly payload: Payload
+}
+
+/** Asked of the home. */
+export interface RemoveRegistrationRequest {
+  readonly kind: 'removeRegistration'
+  readonly tenant: string
+  readonly id: string
+}
+
+/** One registration or none, asked of the home. */
+export interface FindRegistrationRequest {
+  readonly kind: 'findRegistration'
+  readonly tenant: string
+  readonly id: string
+}
+
+/** A page of a tenant's registrations in the order of their ids, asked of the home. */
+export interface ListRegistrationsRequest {
+  readonly kind: 'listRegistrations'
+  readonly tenant: string
+  /** Only those with exactly this; undefined: all. */
+  readonly servicePath: string | undefined
+  readonly offset: number
+  readonly limit: number
 }
 
 /**
@@ -302,13 +344,10 @@ export type ProgressNews =
 
 export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | RemoveSubscriptionRequest
 export type SubscriptionRead = FindSubscriptionRequest | ListSubscriptionsRequest
-export type SubscriptionRequest =
-  | SubscriptionWrite
-  | SubscriptionRead
-  | ProgressRequest
-  | LearnRequest
-  | ClaimRequest
-  | NewsRequest
+export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | ClaimRequest | NewsRequest
+export type RegistrationWrite = CreateRegistrationRequest | ChangeRegistrationRequest | RemoveRegistrationRequest
+export type RegistrationRead = FindRegistrationRequest | ListRegistrationsRequest
+export type RegistrationRequest = RegistrationWrite | RegistrationRead
 export type DeliveryRequest = DeliveriesRequest | RetryDeliveriesRequest
 
 export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest | ProgressRequest
@@ -319,6 +358,8 @@ export type ShardRequest =
   | PathsRequest
   | AnnounceRequest
   | SubscriptionRequest
+  | RegistrationRequest
+  | LearnRequest
   | DeliveryRequest
 
 /** Whether a request may create the entity it means. */
@@ -427,6 +468,8 @@ export type ShardReply =
       readonly subscriptions: readonly KnownSubscription[]
       readonly total: number
     }
+  /** `total` counts the matches regardless of offset and limit. */
+  | { readonly kind: 'registrations'; readonly registrations: readonly Registration[]; readonly total: number }
   /** One for each id that was asked for. */
   | { readonly kind: 'progress'; readonly parts: readonly SubscriptionProgress[] }
   /** Whether the notification may be sent, and until when (wall clock) no other one will be, since the subscription is throttled. */

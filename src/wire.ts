@@ -7,6 +7,7 @@ import type { WantedAttribute } from './domain/entity.js'
 import { isDateType, type Metadata } from './domain/entity.js'
 import type { Json } from './domain/json.js'
 import { operatorOf } from './domain/operators.js'
+import { decodeRegistration, encodeRegistration } from './domain/registration-json.js'
 import { compileSelection, type SelectionSource } from './domain/selection.js'
 import { noProgress, type SubscriptionProgress } from './domain/subscription.js'
 import { decodeSubscription, encodeSubscription } from './domain/subscription-json.js'
@@ -66,6 +67,8 @@ function requestToWire(request: ShardRequest): unknown {
       return { ...request, selection: request.selection.source }
     case 'createSubscription':
       return { ...request, subscription: encodeSubscription(request.subscription) }
+    case 'createRegistration':
+      return { ...request, registration: encodeRegistration(request.registration) }
     default:
       return request
   }
@@ -87,6 +90,7 @@ interface WireRequest {
   readonly origin: Origin
   readonly selection: SelectionSource
   readonly subscription: string
+  readonly registration: string
 }
 
 const requestFromWire = (wire: WireRequest): ShardRequest =>
@@ -112,6 +116,8 @@ function fromJson(wire: WireRequest): object {
     }
     case 'createSubscription':
       return { subscription: decodeSubscription(wire.subscription) }
+    case 'createRegistration':
+      return { registration: decodeRegistration(wire.registration) }
     default:
       return {}
   }
@@ -148,6 +154,8 @@ export function encodeReply(reply: ShardReply): Buffer {
       ])
       return frame({ ...reply, subscriptions }, [])
     }
+    case 'registrations':
+      return frame({ ...reply, registrations: reply.registrations.map(encodeRegistration) }, [])
     default:
       return frame(reply, [])
   }
@@ -205,6 +213,8 @@ export function decodeReply(bytes: Buffer): ShardReply {
       }))
       return { ...head, subscriptions }
     }
+    case 'registrations':
+      return { ...head, registrations: (head.registrations as readonly string[]).map(decodeRegistration) }
     case 'progress':
       return { kind: 'progress', parts: (head.parts as readonly Partial<SubscriptionProgress>[]).map(completed) }
     default:

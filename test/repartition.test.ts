@@ -249,11 +249,11 @@ t.test('rows that this version does not know are not lost silently: nothing is b
   const path = tempDir(t)
   const directory = await populated(path, random, 200)
   const [store] = (await openAll(directory)) as [Store]
-  await commit(store, batch => batch.put(Buffer.from('Registration'), Buffer.from('x')))
+  await commit(store, batch => batch.put(Buffer.from('Zone'), Buffer.from('x')))
   await store.close()
   await t.rejects(divide(path, 2), {
     name: 'DataDirectoryError',
-    message: `data directory ${path} holds a row of a kind that this version does not know, key "Registration": it can be used with -workers 1 only, or be divided by the version that wrote it`,
+    message: `data directory ${path} holds a row of a kind that this version does not know, key "Zone": it can be used with -workers 1 only, or be divided by the version that wrote it`,
   })
   t.strictSame(directoryAt(path), directory)
   t.strictSame(folders(path), ['orrery.json', 'store'])

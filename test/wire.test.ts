@@ -12,6 +12,7 @@ import type { ListKeys, ShardReply, ShardRequest, WriteReply, WriteRequest } fro
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../src/wire.js'
 import { Random } from './support/random.js'
 import { randomBody } from './support/random-subscription.js'
+import { registrations } from './support/registrations.js'
 import { selectionOf } from './support/selections.js'
 import { subscription } from './support/subscriptions.js'
 
@@ -145,6 +146,22 @@ const requests = {
     offset: fc.maxSafeNat(),
     limit: fc.nat(1000),
   }),
+  createRegistration: fc.record({ kind: kind('createRegistration'), registration: registrations }),
+  changeRegistration: fc.record({
+    kind: kind('changeRegistration'),
+    tenant: texts,
+    id: texts,
+    payload: fc.record({ value: values, duplicates: fc.constant([['a', 0, 'b']]), deep: fc.boolean() }),
+  }),
+  removeRegistration: fc.record({ kind: kind('removeRegistration'), tenant: texts, id: texts }),
+  findRegistration: fc.record({ kind: kind('findRegistration'), tenant: texts, id: texts }),
+  listRegistrations: fc.record({
+    kind: kind('listRegistrations'),
+    tenant: texts,
+    servicePath: maybe(texts),
+    offset: fc.maxSafeNat(),
+    limit: fc.nat(1000),
+  }),
   progress: fc.record({ kind: kind('progress'), tenant: texts, ids: fc.array(texts) }),
   deliveries: fc.record({ kind: kind('deliveries'), tenant: texts, id: texts, limit: fc.nat(1000) }),
   retryDeliveries: fc.record({ kind: kind('retryDeliveries'), tenant: texts, id: texts }),
@@ -156,6 +173,7 @@ const requests = {
     changes: fc.array(
       fc.record({
         revision: fc.maxSafeNat(),
+        kind: kind('subscription', 'registration'),
         tenant: texts,
         id: texts,
         text: maybe(subscriptions.map(encodeSubscription)),
@@ -246,6 +264,11 @@ const replies = {
   subscriptions: fc.record({
     kind: kind('subscriptions'),
     subscriptions: fc.array(fc.record({ subscription: subscriptions, progress }), { maxLength: 3 }),
+    total: fc.nat(),
+  }),
+  registrations: fc.record({
+    kind: kind('registrations'),
+    registrations: fc.array(registrations, { maxLength: 3 }),
     total: fc.nat(),
   }),
   progress: fc.record({ kind: kind('progress'), parts: fc.array(progress, { maxLength: 3 }) }),

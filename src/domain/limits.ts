@@ -112,3 +112,9 @@ export const subscriptionsMax = 1_000_000
 
 /** Bytes of a subscription as it is stored: it has to fit into what owners send each other, where its quotes are escaped. */
 export const subscriptionBytesMax = 8 * 1024 * 1024
+
+/** Registrations of all tenants together. Every owner of shards keeps a copy of each, and an index: 1 to 2 KB of memory, and 10 us at start. */
+export const registrationsMax = 1_000_000
+
+/** Bytes of a registration as it is stored, for the same reason. */
+export const registrationBytesMax = 8 * 1024 * 1024

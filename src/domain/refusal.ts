@@ -338,6 +338,30 @@ export const refusals = {
   // Ours.
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
+  // subscriptions.md §12: registrations
+  registrationNotFound: {
+    kind: 'NotFound',
+    description: 'The requested registration has not been found. Check id',
+  } as Refusal,
+  payloadNotObject: bad('not a JSON object'),
+  descriptionKind: bad('invalid description'),
+  fieldMissingInPayload: (name: string): Refusal => bad(`the field /${name}/ is missing in payload`),
+  fieldNotFoundIn: (parent: string, name: string): Refusal => bad(`/${parent}/ must contain a field /${name}/`),
+  fieldNotJsonObject: (name: string): Refusal => bad(`/${name}/ must be a JSON object`),
+  dataProvidedEmpty: bad('/dataProvided/ is empty'),
+  providerEmpty: bad('/provider/ empty'),
+  providedIdPattern: { kind: 'NotImplemented', description: 'Unsupported idPattern' } as Refusal,
+  providedTypePattern: { kind: 'NotImplemented', description: 'typePattern is not supported' } as Refusal,
+  /** `problem` ends the sentence. */
+  providerUrl: (problem: 'must be a JSON string' | 'cannot be the empty string' | 'is invalid'): Refusal =>
+    bad(`/url/ field of /http/ ${problem}`),
+  forwardingModeKind: bad('/supportedForwardingMode/ must be a JSON string'),
+  forwardingMode: bad('invalid value of /supportedForwardingMode/'),
+  legacyForwarding: bad('the field /legacyForwarding/ must be a boolean'),
+  registrationExpires: bad('the field /expires/ has an invalid format'),
+  registrationStatusKind: bad('/status/ must be a string'),
+  registrationStatus: bad('invalid value for /status/'),
+
   // subscriptions.md §3.2, §3.3: simple fields, subject
   descriptionTooLong: bad('max description length exceeded'),
   noSubject: bad('no subject for subscription specified'),
@@ -399,6 +423,14 @@ export const refusals = {
   subscriptionTooLarge: (bytes: number, bytesMax: number): Refusal => ({
     kind: 'RequestEntityTooLarge',
     description: `subscription size: ${bytes}, max size supported: ${bytesMax}`,
+  }),
+  registrationsTooMany: (max: number): Refusal => ({
+    kind: 'Unprocessable',
+    description: `there are ${max} registrations, and no room for more: delete some`,
+  }),
+  registrationTooLarge: (bytes: number, bytesMax: number): Refusal => ({
+    kind: 'RequestEntityTooLarge',
+    description: `registration size: ${bytes}, max size supported: ${bytesMax}`,
   }),
   entityTooLarge: (bytes: number, bytesMax: number): Refusal => ({
     kind: 'RequestEntityTooLarge',

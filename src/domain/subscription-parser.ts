@@ -4,20 +4,16 @@
 // order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown fields are passed over wherever they
 // stand; what is read-only is an unknown field here.
 //
-// A key that stands twice is refused wherever it stands: the interface says nothing of it, and one of two contradicting wishes
-// would be lost without a word.
-//
-// Not here: transports (transport-parser.ts), checks of headers and ids (subscription.ts), the JSON of an answer (subscription-json.ts).
+// Not here: what registrations have, too (payload-fields.ts, subject-entities.ts), transports (transport-parser.ts), checks of headers and ids (subscription.ts), the JSON of an answer (subscription-json.ts).
 
 import { parseDateTime } from './date-time.js'
 import type { Payload } from './entity.js'
 import { parseGeoQuery } from './geo-query.js'
-import { hasIdentifierCharacters } from './identifier.js'
-import { hasForbiddenCharacters, isArray, isInteger, isObject, type Json, type JsonObject } from './json.js'
-import { descriptionLengthMax, identifierLengthMax, selectionPatternsMax, selectionStepsMax } from './limits.js'
-import { compilePattern, type Pattern } from './pattern.js'
+import { isArray, isInteger, isObject, type Json, type JsonObject } from './json.js'
+import { checkDescription, parseNames, refuseDuplicateKeys } from './payload-fields.js'
 import { parseQuery, type Query } from './query-parser.js'
-import { accepted, done, type Refusal, type Result, refusals, refused } from './refusal.js'
+import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
+import { parseSubjectEntities } from './subject-entities.js'
 import type {
   AlterationType,
   AttrsFormat,
@@ -119,7 +115,7 @@ interface NotificationBlock extends Omit<NotificationSettings, 'onlyChangedAttrs
 function parseBlocks(payload: Payload, isComplete: boolean): Result<Blocks> {
   const json = payload.value
   if (!isObject(json)) return refused(refusals.notJson)
-  const duplicate = refuseDuplicates(payload)
+  const duplicate = refuseDuplicateKeys(payload)
   if (duplicate) return refused(duplicate)
   if (Object.keys(json).length === 0) return refused(refusals.emptyPayload)
   const description = parseDescription(json.description)
@@ -146,22 +142,13 @@ function parseBlocks(payload: Payload, isComplete: boolean): Result<Blocks> {
   })
 }
 
-function refuseDuplicates({ duplicates }: Payload): Refusal | undefined {
-  const found = duplicates[0]
-  if (!found) return undefined
-  const above = found.slice(0, -1).map(step => `${step}/`)
-  return refusals.keyTwice(String(found.at(-1)), `/${above.join('')}`)
-}
-
 // Fields of the top level (§3.2). Each is undefined when it is not there.
 
 function parseDescription(json: Json | undefined): Result<string | undefined> {
   if (json === undefined) return accepted(undefined)
   if (typeof json !== 'string') return refused(refusals.fieldNotString('description'))
-  // A character beyond the basic plane has a length of two.
-  if (json.length > descriptionLengthMax && [...json].length > descriptionLengthMax)
-    return refused(refusals.descriptionTooLong)
-  return hasForbiddenCharacters(json) ? refused(refusals.charactersIn('description')) : accepted(json)
+  const refusal = checkDescription(json)
+  return refusal ? refused(refusal) : accepted(json)
 }
 
 function parseExpiry(json: Json | undefined): Result<Blocks['expiry']> {
@@ -199,74 +186,8 @@ function parseSubject(json: Json | undefined): Result<SubjectBlock | undefined> 
 
 function parseEntities(json: Json | undefined): Result<readonly SubjectEntity[]> {
   if (json === undefined) return refused(refusals.noSubjectEntities)
-  if (!isArray(json)) return refused(refusals.subjectEntitiesNotArray)
-  if (json.length === 0) return refused(refusals.fieldEmpty('subject entities'))
-  const patterns = new PatternBudget()
-  const entities = new Map<string, SubjectEntity>()
-  for (const item of json) {
-    const entity = parseEntity(item, patterns)
-    if (!entity.ok) return entity
-    const { id, idPattern, type, typePattern } = entity.value
-    entities.set(JSON.stringify([id, idPattern, type, typePattern]), entity.value)
-  }
-  return accepted([...entities.values()])
-}
-
-/** The regular expressions of a subject, which together are as limited as those of a query: any change may be tried on all of them. */
-class PatternBudget {
-  private count = 0
-  private steps = 0
-
-  spend(pattern: Pattern): Refusal | undefined {
-    if (++this.count > selectionPatternsMax) return refusals.selectionPatternsTooMany(selectionPatternsMax)
-    this.steps += pattern.steps
-    return this.steps > selectionStepsMax ? refusals.selectionPatternsTooLarge(selectionStepsMax) : undefined
-  }
-}
-
-function parseEntity(json: Json, patterns: PatternBudget): Result<SubjectEntity> {
-  if (!isObject(json)) return refused(refusals.fieldNotObject('/entities/ vector item'))
-  const { id, idPattern, type, typePattern } = json
-  if (id === undefined && idPattern === undefined) return refused(refusals.subjectEntityWithoutId)
-  if (id !== undefined && idPattern !== undefined) return refused(refusals.subjectEntityBothIds)
-  if (type !== undefined && typePattern !== undefined) return refused(refusals.subjectEntityBothTypes)
-  const checkedId = id === undefined ? checkPattern('idPattern', idPattern as Json, patterns) : checkId(id)
-  if (!checkedId.ok) return checkedId
-  if (type !== undefined) {
-    const checked = checkType(type)
-    if (!checked.ok) return checked
-  } else if (typePattern !== undefined) {
-    const checked = checkPattern('typePattern', typePattern, patterns)
-    if (!checked.ok) return checked
-  }
-  const given = Object.entries({ id, idPattern, type, typePattern }).filter(([, text]) => text !== undefined)
-  return accepted(Object.fromEntries(given) as SubjectEntity)
-}
-
-function checkId(json: Json): Result<undefined> {
-  if (typeof json !== 'string') return refused(refusals.fieldNotString('/entities/ vector item /id/'))
-  if (json === '') return refused(refusals.fieldEmpty('/entities/ element id'))
-  return checkIdentifierOf('id', json)
-}
-
-function checkType(json: Json): Result<undefined> {
-  if (typeof json !== 'string') return refused(refusals.fieldNotString('/entities/ vector item type'))
-  if (json === '') return refused(refusals.identifierTooShort('entity type'))
-  return checkIdentifierOf('type', json)
-}
-
-function checkIdentifierOf(field: 'id' | 'type', text: string): Result<undefined> {
-  if (!hasIdentifierCharacters(text)) return refused(refusals.charactersIn(`/entities/ vector item /${field}/`))
-  return text.length > identifierLengthMax ? refused(refusals.subjectEntityTooLong(field)) : done
-}
-
-function checkPattern(field: 'idPattern' | 'typePattern', json: Json, patterns: PatternBudget): Result<undefined> {
-  if (typeof json !== 'string') return refused(refusals.fieldNotString(`/entities/ vector item /${field}/`))
-  if (json === '') return refused(refusals.fieldEmpty(`/entities/ vector item /${field}/`))
-  const pattern = compilePattern(json)
-  if (!pattern) return refused(refusals[field])
-  const refusal = patterns.spend(pattern)
-  return refusal ? refused(refusal) : done
+  if (isArray(json) && json.length === 0) return refused(refusals.fieldEmpty('subject entities'))
+  return parseSubjectEntities(json)
 }
 
 // Condition (§3.5)
@@ -308,22 +229,6 @@ const alterationTypes: ReadonlySet<string> = new Set<AlterationType>([
   'entityUpdate',
   'entityDelete',
 ])
-
-/** A list of names (§3.4); empty when it is not there. */
-function parseNames(parent: JsonObject, field: string): Result<readonly string[]> {
-  const json = parent[field]
-  if (json === undefined) return accepted([])
-  if (!isArray(json)) return refused(refusals.listNotArray(field))
-  const names = new Set<string>()
-  for (const name of json) {
-    if (typeof name !== 'string') return refused(refusals.nameNotString(field))
-    if (names.has(name)) return refused(refusals.nameTwice(name))
-    if (!hasIdentifierCharacters(name)) return refused(refusals.charactersIn('attribute name'))
-    if (name === '') return refused(refusals.nameEmpty(field))
-    names.add(name)
-  }
-  return accepted([...names])
-}
 
 function parseFlag(parent: JsonObject, field: string): Result<boolean | undefined> {
   const flag = parent[field]

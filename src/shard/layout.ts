@@ -7,18 +7,20 @@
 //   D tenant path type                -> count       which paths and types a tenant has, and how many of each
 //   A tenant path type name attrtype  -> count       which attributes, and of which types, the entities of a type have
 //   S home tenant id                  -> row: a subscription and the revision it has
+//   R home tenant id                  -> row: the same of a registration
 //   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner knows
 //   O shard stamp                     -> row: the notifications that a change owes
 //   L shard tenant subscription stamp -> row: a notification that was given up, and what is told of it
 //   M name                            -> value       the node's own notes
 //
 // Only primary rows and dead letters, which cannot be made from anything else, begin with the shard of their entity: they are what moves
-// between nodes, the rest is found again from them. Subscriptions begin with the home shard of their tenant: every store has a row of each,
-// and that of the shard's owner is the one that counts. Texts end in a zero byte, and the bytes 0 and 1 inside a text are escaped, so keys
-// sort as their parts do and no tenant, path or id can reach into another's range. Numbers are big-endian; times are doubles shifted to be
-// positive, whose bytes sort as they do.
+// between nodes, the rest is found again from them. Subscriptions and registrations begin with the home shard of their tenant: every store
+// has a row of each, and that of the shard's owner is the one that counts. Texts end in a zero byte, and the bytes 0 and 1 inside a text are
+// escaped, so keys sort as their parts do and no tenant, path or id can reach into another's range. Numbers are big-endian; times are doubles
+// shifted to be positive, whose bytes sort as they do.
 
 import assert from 'node:assert/strict'
+import type { DocumentKind } from '../messages.js'
 import type { Range } from '../ports.js'
 import { nested } from './nested.js'
 
@@ -32,6 +34,7 @@ export const prefix = {
   expiry: 0x58,
   directory: 0x44,
   attribute: 0x41,
+  registration: 0x52,
   subscription: 0x53,
   progress: 0x50,
   outbox: 0x4f,
@@ -298,39 +301,40 @@ export function parseExpiryKey(key: Buffer): ExpiryKey {
 export const allIndexes = (): readonly Range[] =>
   [prefix.type, prefix.id, prefix.expiry, prefix.directory, prefix.attribute].map(first => under(Buffer.from([first])))
 
-// Subscriptions
+// Documents
 
-export interface SubscriptionKey {
+export interface DocumentKey {
   /** The home shard of the tenant. */
   readonly home: number
   readonly tenant: string
   readonly id: string
 }
 
-export const subscriptionKey = ({ home, tenant, id }: SubscriptionKey): Buffer =>
-  writer.begin(prefix.subscription).u16(home).text(tenant).text(id).key()
+export const documentKey = (kind: DocumentKind, { home, tenant, id }: DocumentKey): Buffer =>
+  writer.begin(prefix[kind]).u16(home).text(tenant).text(id).key()
 
-export function parseSubscriptionKey(key: Buffer): SubscriptionKey {
+/** What the key of a document says, or that of what became of it. */
+export function parseDocumentKey(key: Buffer): DocumentKey {
   const reader = new KeyReader(key)
   return { home: reader.u16(), tenant: reader.text(), id: reader.text() }
 }
 
-/** The subscriptions of all tenants whose home is a shard. */
-export const homeRange = (home: number): Range => under(writer.begin(prefix.subscription).u16(home).key())
+/** The documents of a kind of all tenants whose home is a shard. */
+export const homeRange = (kind: DocumentKind, home: number): Range => under(writer.begin(prefix[kind]).u16(home).key())
 
-export const allSubscriptions = (): Range => under(Buffer.from([prefix.subscription]))
+export const allDocuments = (kind: DocumentKind): Range => under(Buffer.from([prefix[kind]]))
 
 const revisionBytes = 8
 
-/** The row of a subscription: its revision and its text (`encodeSubscription`); without a text it was removed, and others are yet to be told. */
-export const encodeSubscriptionRow = (revision: number, text: string): Buffer =>
+/** The row of a document: its revision and its text (`Form.encode`); without a text it was removed, and others are yet to be told. */
+export const encodeDocumentRow = (revision: number, text: string): Buffer =>
   Buffer.concat([encodeNumber(revision), Buffer.from(text)])
 
-export function decodeSubscriptionRow(row: Buffer): { readonly revision: number; readonly text: string } {
+export function decodeDocumentRow(row: Buffer): { readonly revision: number; readonly text: string } {
   return { revision: decodeNumber(row), text: row.toString('utf8', revisionBytes) }
 }
 
-export const progressKey = ({ home, tenant, id }: SubscriptionKey): Buffer =>
+export const progressKey = ({ home, tenant, id }: DocumentKey): Buffer =>
   writer.begin(prefix.progress).u16(home).text(tenant).text(id).key()
 
 /** The progress of all subscriptions whose home is a shard. */

@@ -4,13 +4,20 @@
 // its shard, a read or list is answered for all shards of the node at once. When a commit has failed nothing is taken any more.
 
 import assert from 'node:assert/strict'
-import { subscriptionsMax } from '../domain/limits.js'
+import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import type { ShardMap } from '../domain/scope.js'
 import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply, WriteRequest } from '../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
+import { Documents } from './documents/documents.js'
+import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
+import { type Company, Home } from './documents/home.js'
+import { openHome, type WorkerPart } from './documents/open-home.js'
+import { RegistrationHome } from './documents/registration-home.js'
+import type { Sharing } from './documents/sharing.js'
+import { SubscriptionHome } from './documents/subscription-home.js'
 import { ExpiryMark } from './expiry.js'
 import { Heads } from './heads.js'
 import { decodeNumber, stampKey } from './layout.js'
@@ -25,18 +32,17 @@ import { Presence } from './presence.js'
 import type { ShardRecord } from './record.js'
 import type { Scanner } from './scans.js'
 import { Shard } from './shard.js'
-import type { HomeLimits } from './subscriptions/home.js'
-import { type OpenHome, openHome, type WorkerPart } from './subscriptions/open-home.js'
-import type { Sharing } from './subscriptions/sharing.js'
-import { Subscriptions } from './subscriptions/subscriptions.js'
 import { Types } from './types.js'
 import { Views } from './views/views.js'
 
 /** All shards of a node are asked by any of them. */
 const onlyOwner: readonly number[] = [0]
 
-export interface ShardLimits extends HomeLimits, OutboxLimits {
-  /** Writes of one shard whose reply waits, and as many changes of subscriptions. Raising it trades memory and tail latency for fewer 503s. */
+export interface ShardLimits extends OutboxLimits {
+  /** Subscriptions and registrations of all tenants together, as domain/limits.ts says. */
+  readonly subscriptionsMax: number
+  readonly registrationsMax: number
+  /** Writes of one shard whose reply waits, and as many changes of subscriptions and registrations. Raising it trades memory and tail latency for fewer 503s. */
   readonly mailboxLengthMax: number
   /** Entities kept in memory, about 2 KB each of usual size. Raising it saves reads of the store. */
   readonly liveActorsMax: number
@@ -46,6 +52,7 @@ export const shardLimitsDefault: ShardLimits = {
   mailboxLengthMax: 10_000,
   liveActorsMax: 50_000,
   subscriptionsMax,
+  registrationsMax,
   ...outboxLimitsDefault,
 }
 
@@ -84,6 +91,13 @@ export function lastStamp(store: Store): number {
   return value ? decodeNumber(value) : 0
 }
 
+/** Who answers for documents, once they are loaded. */
+interface Homes {
+  readonly company: Company | undefined
+  readonly subscriptions: SubscriptionHome
+  readonly registrations: RegistrationHome
+}
+
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
   private readonly shardMap: ShardMap
@@ -92,11 +106,13 @@ export class LocalShards implements Shards {
   private readonly lookup: Lookup
   private readonly lists: Lists
   private readonly types: Types
-  private readonly openHome: () => Promise<OpenHome>
-  private opened: OpenHome | undefined
+  private readonly openHomes: () => Promise<Homes>
+  private homes: Homes | undefined
   private readonly pacer: Pacer | undefined
   /** What is known of subscriptions, once they are loaded. */
   readonly subscriptions: Subscriptions
+  /** The same of registrations. */
+  readonly registrations: Registrations
   /** For whoever sends them. */
   readonly notifications: Notifications
   /** What became of notifications, once it is loaded. */
@@ -119,7 +135,8 @@ export class LocalShards implements Shards {
     commit.tell(this.expiryMark)
     const lookup = new Lookup(store, actors, commit, directory, shardMap)
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
-    const subscriptions = new Subscriptions(store, commit, shardMap)
+    const subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
+    const registrations = new Documents(registrationForm, store, commit, shardMap)
     const { notifications, deliveries, book } = makeNotifications({
       ...parts,
       subscriptions,
@@ -128,14 +145,21 @@ export class LocalShards implements Shards {
     })
     const { flowControl } = parts.notifications
     this.pacer = flowControl && new Pacer(notifications, clock, flowControl)
-    this.openHome = async () => {
-      const opened = await openHome({ subscriptions, commit, shardMap, clock, stamps, limits, part })
+    this.openHomes = async () => {
+      const shelves = { subscription: subscriptions, registration: registrations }
+      const company = await openHome({ shelves, commit, shardMap, clock, horizon: stamps.last, part })
       await book.load(store)
-      return opened
+      const home = new Home(commit, stamps, limits.mailboxLengthMax, company)
+      return {
+        company,
+        subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax),
+        registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
+      }
     }
     this.notifications = notifications
     this.deliveries = deliveries
     this.subscriptions = subscriptions
+    this.registrations = registrations
     this.shardMap = shardMap
     this.actors = actors
     this.commit = commit
@@ -148,15 +172,18 @@ export class LocalShards implements Shards {
     )
   }
 
-  /** Reads the subscriptions that the store has, and which dead letters: to be awaited before anything is asked about them, and before any write. */
+  /**
+   * Reads the subscriptions and registrations that the store has, and which dead letters: to be awaited before anything is asked about them,
+   * and before any write.
+   */
   async load(): Promise<void> {
-    this.opened = await this.openHome()
+    this.homes = await this.openHomes()
     await this.deliveries.load()
   }
 
-  /** Brings changes of subscriptions to other owners; undefined while there are none, or nothing is loaded. */
+  /** Brings changes of subscriptions and registrations to other owners; undefined while there are none, or nothing is loaded. */
   get sharing(): Sharing | undefined {
-    return this.opened?.sharing
+    return this.homes?.company?.sharing
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
@@ -183,9 +210,19 @@ export class LocalShards implements Shards {
       case 'findSubscription':
       case 'listSubscriptions':
       case 'progress':
+        assert(this.homes, 'subscriptions are asked for before they are loaded')
+        return this.homes.subscriptions.onAsk(request, onReply)
+      case 'createRegistration':
+      case 'changeRegistration':
+      case 'removeRegistration':
+      case 'findRegistration':
+      case 'listRegistrations':
+        assert(this.homes, 'registrations are asked for before they are loaded')
+        return this.homes.registrations.onAsk(request, onReply)
       case 'learn':
-        assert(this.opened, 'subscriptions are asked for before they are loaded')
-        return this.opened.home.onAsk(request, onReply)
+        assert(this.homes, 'an owner is told of changes before it has loaded what it knows')
+        if (this.homes.company) return this.homes.company.learning.onLearn(request, onReply)
+        return onReply({ kind: 'failed', reason: 'this owner is the only one' })
       case 'claim':
       case 'news':
         return this.notifications.onAsk(request, onReply)

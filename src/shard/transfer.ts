@@ -5,8 +5,8 @@
 // counts as they then are, and the key of the last of them: whenever the process dies, the store says itself how far it got, and
 // cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
 //
-// Dead letters and what is owed to receivers follow the entities, as they are and with their shards. Then come subscriptions: every store
-// gets all of them, each from the store of its home, whose word counts. What became of their notifications is known to every store in part;
+// Dead letters and what is owed to receivers follow the entities, as they are and with their shards. Then come registrations and
+// subscriptions: every store gets all of them, each from the store of its home, whose word counts. What became of their notifications is known to every store in part;
 // the store of the home gets all parts as one. All that is little against the entities, so nobody is told how much it is.
 //
 // The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
@@ -51,6 +51,7 @@ const destinations = {
   directory: 'anew',
   attribute: 'anew',
   letter: 'shard',
+  registration: 'everywhere',
   subscription: 'everywhere',
   progress: 'merged',
   outbox: 'shard',
@@ -98,9 +99,10 @@ export async function transfer(given: Transfer): Promise<void> {
   const all = Array.from({ length: shardCount }, (_, shard) => shard)
   const letters = shards.map(shard => ({ shard, all: letterRange(shard) }))
   const outbox = shards.map(shard => ({ shard, all: outboxRange(shard) }))
-  const subscriptions = all.map(shard => ({ shard, all: homeRange(shard) }))
+  const registrations = all.map(shard => ({ shard, all: homeRange('registration', shard) }))
+  const subscriptions = all.map(shard => ({ shard, all: homeRange('subscription', shard) }))
   // In the order of keys: how far it got is told by one of them.
-  for (const { shard, all } of [...entities, ...letters, ...outbox, ...subscriptions]) {
+  for (const { shard, all } of [...entities, ...letters, ...outbox, ...registrations, ...subscriptions]) {
     const range = rest(all, copied)
     if (!range) continue
     for await (const rows of chunks(sourceOf(shard), range, limits.batchRowsMax))

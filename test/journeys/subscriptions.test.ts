@@ -6,7 +6,7 @@
 
 import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { allSubscriptions, decodeSubscriptionRow, parseSubscriptionKey } from '../../src/shard/layout.js'
+import { allDocuments, decodeDocumentRow, parseDocumentKey } from '../../src/shard/layout.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { openStore } from '../../src/storage/open-store.js'
 import { rowsOf } from '../storage/store-contract.js'
@@ -291,9 +291,9 @@ async function storedIn(dataDir: string): Promise<Map<string, string>[]> {
     const store = await openStore(directory, { durability: 'os', logger: { warn: () => {} }, part })
     found.push(
       new Map(
-        (await rowsOf(store, allSubscriptions())).map(({ key, value }) => [
-          parseSubscriptionKey(key).id,
-          decodeSubscriptionRow(value).text,
+        (await rowsOf(store, allDocuments('subscription'))).map(({ key, value }) => [
+          parseDocumentKey(key).id,
+          decodeDocumentRow(value).text,
         ]),
       ),
     )

@@ -7,16 +7,17 @@ import type { Range } from '../../src/ports.js'
 import {
   allEntities,
   allIndexes,
+  decodeDocumentRow,
   decodeLetterRow,
   decodeNumber,
   decodeRow,
-  decodeSubscriptionRow,
   directoryKey,
   directoryRange,
+  documentKey,
+  encodeDocumentRow,
   encodeLetterRow,
   encodeNumber,
   encodeRow,
-  encodeSubscriptionRow,
   entityKey,
   expiryKey,
   expiryRange,
@@ -26,15 +27,14 @@ import {
   letterKey,
   letterRange,
   parseDirectoryKey,
+  parseDocumentKey,
   parseEntityKey,
   parseExpiryKey,
   parseIdKey,
   parseLetterKey,
-  parseSubscriptionKey,
   parseTypeKey,
   shardOfKey,
   stampKey,
-  subscriptionKey,
   typeKey,
   typeRange,
   under,
@@ -123,9 +123,9 @@ const kinds: readonly Kind<Part[]>[] = [
   kindOf({
     name: 'subscription',
     parts: fc.tuple(shards, texts, texts),
-    key: (home, tenant, id) => subscriptionKey({ home, tenant, id }),
+    key: (home, tenant, id) => documentKey('subscription', { home, tenant, id }),
     parse: key => {
-      const { home, tenant, id } = parseSubscriptionKey(key)
+      const { home, tenant, id } = parseDocumentKey(key)
       return [home, tenant, id]
     },
   }),
@@ -214,7 +214,10 @@ t.test('the range of a home holds its subscriptions and no others', async () => 
   fc.assert(
     fc.property(shards, shards, fc.boolean(), two, (wanted, other, same, [tenant, id]) => {
       const home = same ? wanted : other
-      assert.equal(inRange(homeRange(wanted), subscriptionKey({ home, tenant, id })), home === wanted)
+      assert.equal(
+        inRange(homeRange('subscription', wanted), documentKey('subscription', { home, tenant, id })),
+        home === wanted,
+      )
     }),
   )
 })
@@ -222,7 +225,7 @@ t.test('the range of a home holds its subscriptions and no others', async () => 
 t.test('the row of a subscription gives back its revision and its text, the empty one too', async () => {
   fc.assert(
     fc.property(fc.maxSafeNat(), texts, (revision, text) => {
-      assert.deepEqual(decodeSubscriptionRow(encodeSubscriptionRow(revision, text)), { revision, text })
+      assert.deepEqual(decodeDocumentRow(encodeDocumentRow(revision, text)), { revision, text })
     }),
   )
 })

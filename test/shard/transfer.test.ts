@@ -6,25 +6,25 @@ import { noProgress } from '../../src/domain/subscription.js'
 import { encodeImage } from '../../src/image.js'
 import type { Row, Store } from '../../src/ports.js'
 import {
+  allDocuments,
   allEntities,
   allLetters,
   allOutbox,
   allProgress,
-  allSubscriptions,
   copiedKey,
+  documentKey,
+  encodeDocumentRow,
   encodeLetterRow,
   encodeNumber,
-  encodeSubscriptionRow,
   entityKey,
   letterKey,
   outboxKey,
+  parseDocumentKey,
   parseEntityKey,
   parseLetterKey,
   parseOutboxKey,
-  parseSubscriptionKey,
   progressKey,
   stampKey,
-  subscriptionKey,
 } from '../../src/shard/layout.js'
 import { decodeProgress, encodeProgress } from '../../src/shard/notifications/progress-book.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
@@ -149,10 +149,11 @@ t.test('a commit that fails ends the transfer with its reason', async t => {
 // Subscriptions
 
 const tenants = ['', 'a', 'b', 'c', 'd', 'e', 'f', 'g']
-const keyOf = (of: string, n: number): Buffer =>
-  subscriptionKey({ home: shardMap.homeOf(of), tenant: of, id: String(n).padStart(24, '0') })
+const kinds = ['subscription', 'registration'] as const
+const keyOf = (of: string, n: number, kind: (typeof kinds)[number] = 'subscription'): Buffer =>
+  documentKey(kind, { home: shardMap.homeOf(of), tenant: of, id: String(n).padStart(24, '0') })
 
-/** Entities, two dead letters in each shard, and ten subscriptions of each tenant; all but the entities say who has told of them. */
+/** Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant; all but the entities say who has told of them. */
 async function withSubscriptions(entities: number, said: string): Promise<Store> {
   const store = await sourceOf(entities)
   await commit(store, batch => {
@@ -160,21 +161,24 @@ async function withSubscriptions(entities: number, said: string): Promise<Store>
       for (const stamp of [1, 2])
         batch.put(letterKey({ shard, tenant, subscription: 's', stamp }), encodeLetterRow('{}', Buffer.from(said)))
     for (const of of tenants)
-      for (let n = 0; n < 10; n++) batch.put(keyOf(of, n), encodeSubscriptionRow(n, `${of}${n}, says ${said}`))
+      for (const kind of kinds)
+        for (let n = 0; n < 10; n++) batch.put(keyOf(of, n, kind), encodeDocumentRow(n, `${of}${n}, says ${said}`))
   })
   return store
 }
 
-t.test('every store gets all subscriptions, each as the store of its home has it', async t => {
+t.test('every store gets all subscriptions and registrations, each as the store of its home has it', async t => {
   const sources = [await withSubscriptions(30, 'one'), await withSubscriptions(30, 'the other')]
   for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
     const target = new MemoryStore()
     await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
-    const rows = await rowsOf(target, allSubscriptions())
-    t.equal(rows.length, 80)
-    for (const { key, value } of rows) {
-      const { home } = parseSubscriptionKey(key)
-      if (!value.equals(sources[home % 2]!.get(key)!)) t.fail(`a row of shard ${home} is of the wrong store`)
+    for (const kind of kinds) {
+      const rows = await rowsOf(target, allDocuments(kind))
+      t.equal(rows.length, 80)
+      for (const { key, value } of rows) {
+        const { home } = parseDocumentKey(key)
+        if (!value.equals(sources[home % 2]!.get(key)!)) t.fail(`a row of shard ${home} is of the wrong store`)
+      }
     }
     t.strictSame(await compareIndexes(target), [], 'and they are in the way of nothing else')
     t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
@@ -197,7 +201,7 @@ t.test('a store gets the dead letters of its shards and no others, as they are',
 
 t.test('a transfer that was stopped among dead letters and subscriptions goes on there', async t => {
   const source = await withSubscriptions(20, 'one')
-  for (const batches of [1, 2, 3, 6, 9]) {
+  for (const batches of [1, 2, 3, 6, 9, 17]) {
     const target = await begun(t, source, batches)
     let entities = 0
     await into(target, source, {
@@ -206,7 +210,8 @@ t.test('a transfer that was stopped among dead letters and subscriptions goes on
       },
     })
     t.equal(entities, Math.max(0, 20 - 10 * batches))
-    t.strictSame(await rowsOf(target, allSubscriptions()), await rowsOf(source, allSubscriptions()))
+    for (const kind of kinds)
+      t.strictSame(await rowsOf(target, allDocuments(kind)), await rowsOf(source, allDocuments(kind)))
     t.strictSame(await rowsOf(target, allLetters()), await rowsOf(source, allLetters()))
     t.strictSame(await primary(target), await primary(source))
   }
@@ -250,7 +255,7 @@ t.test('what became of notifications is one with the home, from all stores, and 
     const target = new MemoryStore()
     await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
     for (const { key, value } of await rowsOf(target, allProgress())) {
-      const { home, tenant: of } = parseSubscriptionKey(key)
+      const { home, tenant: of } = parseDocumentKey(key)
       t.ok(shards.includes(home))
       seen.push(of)
       t.strictSame(decodeProgress(value), {

@@ -13,8 +13,8 @@ import { isExpired, isThrottled, storedStatus } from '../../domain/subscription-
 import type { ClaimRequest, NewsRequest, ProgressNews, ShardReply, Shards } from '../../messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
-import type { WorkerPart } from '../subscriptions/open-home.js'
-import type { Subscriptions } from '../subscriptions/subscriptions.js'
+import type { Subscriptions } from '../documents/forms.js'
+import type { WorkerPart } from '../documents/open-home.js'
 import { isGuarded, type ProgressBook } from './progress-book.js'
 
 /** Pause before a home is asked again that did not answer. */

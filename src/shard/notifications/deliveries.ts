@@ -19,9 +19,9 @@ import type { ShardMap } from '../../domain/scope.js'
 import type { DeliveriesRequest, DeliveryRecord, DeliveryReport, DeliveryRequest, ShardReply } from '../../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
+import type { Subscriptions } from '../documents/forms.js'
 import { allLetters, decodeLetterRow, encodeLetterRow, letterKey, parseLetterKey } from '../layout.js'
 import { nested } from '../nested.js'
-import type { Subscriptions } from '../subscriptions/subscriptions.js'
 
 type OnReply = (reply: ShardReply) => void
 

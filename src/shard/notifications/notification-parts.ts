@@ -3,7 +3,7 @@
 import type { ShardMap } from '../../domain/scope.js'
 import type { Clock, Logger, Stamps } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
-import type { Subscriptions } from '../subscriptions/subscriptions.js'
+import type { Subscriptions } from '../documents/forms.js'
 import type { Claims } from './claims.js'
 import type { Deliveries } from './deliveries.js'
 import type { Outbox } from './outbox.js'

@@ -1,4 +1,4 @@
-// What became of notifications, written down: each owner's own part, in memory beside the subscription (subscriptions.ts) and in its store.
+// What became of notifications, written down: each owner's own part, in memory beside the subscription (documents.ts) and in its store.
 //
 // A part changes with nearly every notification, so it is not written each time: it rides along with the next commit. The one that carries
 // a change and what it owes carries the counters as well, so nothing that was sent before a crash is forgotten by throttling or one-shots.
@@ -13,8 +13,8 @@ import { recordFailure, recordSent, recordSuccess } from '../../domain/subscript
 import type { ProgressNews } from '../../messages.js'
 import type { Batch, Clock, Logger, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit.js'
-import { allProgress, parseSubscriptionKey, progressKey } from '../layout.js'
-import type { Subscriptions } from '../subscriptions/subscriptions.js'
+import type { Subscriptions } from '../documents/forms.js'
+import { allProgress, parseDocumentKey, progressKey } from '../layout.js'
 
 const rowsPerRead = 1000
 
@@ -142,7 +142,7 @@ export class ProgressBook implements Rider {
         const rows = await cursor.next(rowsPerRead)
         if (rows.length === 0) return
         for (const { key, value } of rows) {
-          const { tenant, id } = parseSubscriptionKey(key)
+          const { tenant, id } = parseDocumentKey(key)
           const held = this.subscriptions.of(tenant)
           if (!held?.get(id)) {
             this.write(tenant, id)

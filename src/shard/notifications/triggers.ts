@@ -13,8 +13,9 @@ import type { Change } from '../../domain/update.js'
 import { imageRoot } from '../../image.js'
 import type { Numbering, Origin } from '../../messages.js'
 import type { Clock, Logger } from '../../ports.js'
+import type { Follower } from '../documents/documents.js'
+import type { Subscriptions } from '../documents/forms.js'
 import type { EntityKey } from '../layout.js'
-import type { SubscriptionFollower, Subscriptions } from '../subscriptions/subscriptions.js'
 import type { Claims } from './claims.js'
 import { type FiredEntry, type Firing, notificationIdOf } from './firing.js'
 import type { ProgressBook } from './progress-book.js'
@@ -54,7 +55,7 @@ export class Triggers {
   }
 
   /** Keeps a tenant's matcher, as long as it can find anything. */
-  private follower(tenant: string): SubscriptionFollower {
+  private follower(tenant: string): Follower<Subscription> {
     const matcher = new Matcher()
     const settle = (): void => {
       if (matcher.size > 0) this.matchers.set(tenant, matcher)

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { noProgress } from '../../../src/domain/subscription.js'
 import type { DeliveryOutcome, Due, Row } from '../../../src/ports.js'
-import { allProgress, parseSubscriptionKey, progressKey } from '../../../src/shard/layout.js'
+import { allProgress, parseDocumentKey, progressKey } from '../../../src/shard/layout.js'
 import { decodeProgress, encodeProgress } from '../../../src/shard/notifications/progress-book.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { HoldingStore } from '../../support/changes.js'
@@ -102,7 +102,7 @@ t.test('it goes in the commit in which the subscription goes, and does not come 
   await owner.end(create('E'))
   const dues = await owner.handed()
   await owner.end({ kind: 'removeSubscription', tenant, id: idOf(1) })
-  const left = async () => (await rows(owner)).map(({ key }) => parseSubscriptionKey(key).id)
+  const left = async () => (await rows(owner)).map(({ key }) => parseDocumentKey(key).id)
   t.strictSame(await left(), [idOf(2)])
   for (const due of dues) due.onOutcome(delivered)
   await owner.rest(100)

@@ -7,7 +7,7 @@ import { noProgress, type Subscription } from '../../../src/domain/subscription.
 import { encodeSubscription } from '../../../src/domain/subscription-json.js'
 import type { ShardReply, SubscriptionRequest } from '../../../src/messages.js'
 import type { Store } from '../../../src/ports.js'
-import { allSubscriptions } from '../../../src/shard/layout.js'
+import { allDocuments } from '../../../src/shard/layout.js'
 import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
 import { shardLimitsDefault } from '../../../src/shard/shards.js'
 import { MemoryStore } from '../../../src/storage/memory-store.js'
@@ -71,7 +71,7 @@ t.test('who is alone keeps no row of what was removed', async t => {
   const shards = await opened(store)
   await create(shards, 1)
   await remove(shards, 1)
-  t.strictSame(await rowsOf(store, allSubscriptions()), [])
+  t.strictSame(await rowsOf(store, allDocuments('subscription')), [])
   t.equal(shards.subscriptions.of('t'), undefined)
 })
 
@@ -81,11 +81,11 @@ t.test('rows of removals that were kept for others go when there are none', asyn
   await create(withOthers, 1)
   withOthers.subscriptions.remove('t', idOf(1), systemClock.wallMs() * 2048)
   await withOthers.drain()
-  t.equal((await rowsOf(store, allSubscriptions())).length, 1)
+  t.equal((await rowsOf(store, allDocuments('subscription'))).length, 1)
   const alone = await opened(store)
   t.equal(alone.subscriptions.size, 0)
   await alone.drain()
-  t.strictSame(await rowsOf(store, allSubscriptions()), [])
+  t.strictSame(await rowsOf(store, allDocuments('subscription')), [])
 })
 
 t.test('a list is in the order of ids, whatever the order of creation, and a page of it', async t => {

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { ShardMap } from '../../../src/domain/scope.js'
 import { encodeSubscription } from '../../../src/domain/subscription-json.js'
 import type { ShardReply, SubscriptionWrite } from '../../../src/messages.js'
-import { allSubscriptions, decodeSubscriptionRow, stampKey } from '../../../src/shard/layout.js'
+import { allDocuments, decodeDocumentRow, stampKey } from '../../../src/shard/layout.js'
 import type { MemoryStore } from '../../../src/storage/memory-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
@@ -288,7 +288,7 @@ async function wild(t: Test, random: Random): Promise<void> {
   for (let owner = 0; owner < owners; owner++) {
     const rows = await setting.settled(rowsIn(setting, owner))
     t.equal(rows.length, setting.knownTo(0).size, `no row is left of what was removed, SEED=${random.seed}`)
-    t.ok(rows.every(({ value }) => decodeSubscriptionRow(value).text !== ''))
+    t.ok(rows.every(({ value }) => decodeDocumentRow(value).text !== ''))
   }
 }
 
@@ -296,13 +296,13 @@ const storeOf = (setting: Setting, owner: number): MemoryStore => setting.shards
 
 async function rowsIn(setting: Setting, owner: number) {
   await setting.shards.one(owner).drain()
-  return rowsOf(storeOf(setting, owner), allSubscriptions())
+  return rowsOf(storeOf(setting, owner), allDocuments('subscription'))
 }
 
 /** Subscriptions and stamp of a store. */
 async function copyOf(store: MemoryStore) {
   const stamp = store.get(stampKey())
-  return [...(await rowsOf(store, allSubscriptions())), ...(stamp ? [{ key: stampKey(), value: stamp }] : [])]
+  return [...(await rowsOf(store, allDocuments('subscription'))), ...(stamp ? [{ key: stampKey(), value: stamp }] : [])]
 }
 
 async function restore(store: MemoryStore, rows: Awaited<ReturnType<typeof copyOf>>): Promise<void> {

@@ -1,4 +1,4 @@
-// Telling: a home brings its changes of subscriptions to all other owners, and says when all of them have a change.
+// Telling: a home brings its changes of documents to all other owners, and says when all of them have a change.
 //
 // Each of the others is told in order, with one ask in flight: what changes meanwhile is the next one. Its answer says up to where it has
 // everything, durably, so both sides agree whatever was lost on the way. When a process begins, or can be reached anew, it is told at once,
@@ -11,11 +11,11 @@
 // A home may have lost what it told, its last moments before a power cut if it does not flush: who knows more than the home could have told
 // forgets all of it and learns anew.
 
-import type { ShardReply, Shards } from '../../messages.js'
+import type { DocumentKind, ShardReply, Shards } from '../../messages.js'
 import type { Clock } from '../../ports.js'
+import type { Shelves } from './documents.js'
 import { Journal, type JournalEntry } from './journal.js'
 import type { Learning } from './learning.js'
-import type { Subscriptions } from './subscriptions.js'
 
 /** Bytes of changes in one ask; one change may exceed it. */
 const tellBytesMax = 1024 * 1024
@@ -48,6 +48,7 @@ interface Waiting {
 
 interface Grave {
   readonly revision: number
+  readonly kind: DocumentKind
   readonly tenant: string
   readonly id: string
 }
@@ -55,7 +56,7 @@ interface Grave {
 export class Sharing {
   private readonly self: number
   private readonly clock: Clock
-  private readonly subscriptions: Subscriptions
+  private readonly shelves: Shelves
   private readonly learning: Learning
   private readonly journal: Journal
   /** Everything up to here is durable, and may be told. */
@@ -74,18 +75,18 @@ export class Sharing {
   constructor(
     self: number,
     clock: Clock,
-    subscriptions: Subscriptions,
+    shelves: Shelves,
     learning: Learning,
     entries: readonly JournalEntry[],
     horizon: number,
   ) {
     this.self = self
     this.clock = clock
-    this.subscriptions = subscriptions
+    this.shelves = shelves
     this.learning = learning
     this.journal = new Journal(entries)
     this.horizon = horizon
-    this.graves = entries.filter(({ subscription }) => !subscription)
+    this.graves = entries.filter(({ text }) => !text)
     learning.onHeard = () => this.settle()
   }
 
@@ -134,7 +135,7 @@ export class Sharing {
   /** Notes a change that has been staged. */
   note(entry: JournalEntry): void {
     this.journal.append(entry)
-    if (!entry.subscription) this.graves.push(entry)
+    if (!entry.text) this.graves.push(entry)
   }
 
   /** A change has become durable: tells the others, and calls back when all have it, or with what is to be replied when that is unknown. */
@@ -191,7 +192,7 @@ export class Sharing {
     const first = this.waiting.findIndex(({ revision }) => revision > told)
     const shared = this.waiting.splice(0, first < 0 ? this.waiting.length : first)
     for (const { onShared } of shared) onShared()
-    for (const { revision, tenant, id } of this.graves) if (revision <= told) this.subscriptions.bury(tenant, id)
+    for (const { revision, kind, tenant, id } of this.graves) if (revision <= told) this.shelves[kind].bury(tenant, id)
     this.graves = this.graves.filter(({ revision }) => revision > told)
     this.journal.shorten(this.horizon, told)
     if (this.peers.every(({ owner, isGreeted }) => isGreeted && this.learning.hasHeard(owner))) this.onSettled()

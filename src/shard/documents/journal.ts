@@ -1,4 +1,4 @@
-// What a home has to tell the other owners: its changes of subscriptions in the order of their revisions.
+// What a home has to tell the other owners: its changes of documents of all kinds, in the order of their revisions.
 //
 // It begins with the latest state of everything, and grows with every change. A state that a later one has replaced is of no use to whoever
 // has neither, so now and then the journal is made short again: it holds no more than twice what there is, and a little.
@@ -8,21 +8,20 @@
 //
 // Not here: who is told when (sharing.ts).
 
-import type { Subscription } from '../../domain/subscription.js'
-import { encodeSubscription } from '../../domain/subscription-json.js'
-import type { SubscriptionChange } from '../../messages.js'
+import type { DocumentChange, DocumentKind } from '../../messages.js'
 
 export interface JournalEntry {
   readonly revision: number
+  readonly kind: DocumentKind
   readonly tenant: string
   readonly id: string
-  /** As it then was; undefined: it was removed. */
-  readonly subscription: Subscription | undefined
+  /** Gives the text of what it then was; undefined: it was removed. */
+  readonly text: (() => string) | undefined
 }
 
 /** What of a journal is told at once. */
 export interface Extract {
-  readonly changes: readonly SubscriptionChange[]
+  readonly changes: readonly DocumentChange[]
   /** Whether nothing is left. */
   readonly isAll: boolean
 }
@@ -51,13 +50,13 @@ export class Journal {
 
   /** The changes behind a revision up to another, in order, until they have so many bytes. One at least, if there is any. */
   extract(after: number, upTo: number, bytesMax: number): Extract {
-    const changes: SubscriptionChange[] = []
+    const changes: DocumentChange[] = []
     let bytes = 0
     for (let at = this.placeAfter(after); at < this.entries.length; at++) {
-      const { subscription, ...change } = this.entries[at]!
+      const { text: encode, ...change } = this.entries[at]!
       if (change.revision > upTo) break
       if (bytes >= bytesMax) return { changes, isAll: false }
-      const text = subscription && encodeSubscription(subscription)
+      const text = encode?.()
       bytes += text?.length ?? 0
       changes.push({ ...change, text })
     }
@@ -70,12 +69,12 @@ export class Journal {
     const seen = new Set<string>()
     this.entries = this.entries
       .reverse()
-      .filter(({ revision, tenant, id, subscription }) => {
+      .filter(({ revision, kind, tenant, id, text }) => {
         if (revision > upTo) return true
-        const key = `${tenant}\0${id}`
+        const key = `${kind}\0${tenant}\0${id}`
         if (seen.has(key)) return false
         seen.add(key)
-        return subscription !== undefined || revision > told
+        return text !== undefined || revision > told
       })
       .reverse()
     this.lengthMax = 2 * this.entries.length + slack

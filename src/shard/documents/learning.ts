@@ -1,4 +1,4 @@
-// The copies of other homes' subscriptions: what an owner learns of those it does not decide about.
+// The copies of other homes' documents: what an owner learns of those it does not decide about.
 //
 // Of each home an owner knows up to which revision it has everything. It takes only what comes right behind that, so there are no gaps, and a
 // copy never goes back to an older state: who tells learns from the answer where to go on. What is known is durable before it is
@@ -8,13 +8,12 @@
 // Not here: the telling (sharing.ts).
 
 import assert from 'node:assert/strict'
-import { decodeSubscription } from '../../domain/subscription-json.js'
 import type { LearnRequest, ShardReply } from '../../messages.js'
 import type { GroupCommit } from '../commit.js'
-import type { Subscriptions } from './subscriptions.js'
+import type { Shelves } from './documents.js'
 
 export class Learning {
-  private readonly subscriptions: Subscriptions
+  private readonly shelves: Shelves
   private readonly commit: GroupCommit
   private readonly homeOf: (tenant: string) => number
   private readonly known = new Map<number, number>()
@@ -22,9 +21,9 @@ export class Learning {
   /** Called when a home has told everything for the first time. */
   onHeard: () => void = () => {}
 
-  /** `homeOf`: the owner that decides about a tenant's subscriptions. */
-  constructor(subscriptions: Subscriptions, commit: GroupCommit, homeOf: (tenant: string) => number) {
-    this.subscriptions = subscriptions
+  /** `homeOf`: the owner that decides about a tenant's documents. */
+  constructor(shelves: Shelves, commit: GroupCommit, homeOf: (tenant: string) => number) {
+    this.shelves = shelves
     this.commit = commit
     this.homeOf = homeOf
   }
@@ -51,26 +50,26 @@ export class Learning {
       }
     }
     const upTo = this.knownOf(home)
-    this.commit.afterCommit(this.subscriptions.stagedIn, failure =>
+    this.commit.afterCommit(lastStaged(this.shelves), failure =>
       onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'learned', upTo }),
     )
   }
 
   private take({ home, changes, upTo }: LearnRequest): void {
     let known = this.knownOf(home)
-    for (const { revision, tenant, id, text } of changes) {
+    for (const { revision, kind, tenant, id, text } of changes) {
       if (revision <= known) continue
       assert.equal(this.homeOf(tenant), home, 'a home tells of its own tenants')
-      if (text === undefined) this.subscriptions.remove(tenant, id)
-      else this.subscriptions.put(decodeSubscription(text), revision, text)
+      if (text === undefined) this.shelves[kind].remove(tenant, id)
+      else this.shelves[kind].learn(text, revision)
       known = revision
     }
     this.known.set(home, Math.max(known, upTo))
   }
 
   private forget(home: number): void {
-    for (const { tenant, id } of [...this.subscriptions.all()])
-      if (this.homeOf(tenant) === home) this.subscriptions.remove(tenant, id)
+    for (const shelf of Object.values(this.shelves))
+      for (const { tenant, id } of [...shelf.all()]) if (this.homeOf(tenant) === home) shelf.remove(tenant, id)
     this.known.set(home, 0)
   }
 
@@ -78,3 +77,6 @@ export class Learning {
     return this.known.get(home) ?? 0
   }
 }
+
+/** The commit that carries the latest change of any kind. */
+const lastStaged = (shelves: Shelves): number => Math.max(...Object.values(shelves).map(shelf => shelf.stagedIn))

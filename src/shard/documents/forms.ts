@@ -1,0 +1,26 @@
+// The kinds of documents: what is stored of each, and what is kept beside it.
+
+import type { Registration } from '../../domain/registration.js'
+import { decodeRegistration, encodeRegistration } from '../../domain/registration-json.js'
+import { noProgress, type Subscription, type SubscriptionProgress } from '../../domain/subscription.js'
+import { decodeSubscription, encodeSubscription } from '../../domain/subscription-json.js'
+import type { Documents, Form } from './documents.js'
+
+/** With what became of its notifications. */
+export const subscriptionForm: Form<Subscription, SubscriptionProgress> = {
+  kind: 'subscription',
+  encode: encodeSubscription,
+  decode: decodeSubscription,
+  noProgress,
+}
+
+/** Of what is forwarded nothing is kept. */
+export const registrationForm: Form<Registration, undefined> = {
+  kind: 'registration',
+  encode: encodeRegistration,
+  decode: decodeRegistration,
+  noProgress: undefined,
+}
+
+export type Subscriptions = Documents<Subscription, SubscriptionProgress>
+export type Registrations = Documents<Registration, undefined>

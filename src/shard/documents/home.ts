@@ -1,0 +1,101 @@
+// The home of documents: how a change of one is made, whatever its kind.
+//
+// A turn is synchronous, as those of entities are: it sees what turns before it have staged. A change is replied to when it is durable here
+// and, where there are other owners, when all of them have it durably (sharing.ts): so the next change of an entity, and the next request,
+// meets it wherever it is decided. Reads wait for what is staged.
+//
+// Whoever is asked is the home: who asks knows the placement.
+//
+// Not here: what is asked, and what comes of it (subscription-home.ts, registration-home.ts).
+
+import { accepted, type Refusal, type Result, refused } from '../../domain/refusal.js'
+import type { ShardReply } from '../../messages.js'
+import type { Stamps } from '../../ports.js'
+import type { GroupCommit } from '../commit.js'
+import type { Document, Documents } from './documents.js'
+import type { Learning } from './learning.js'
+import type { Sharing } from './sharing.js'
+
+export type OnReply = (reply: ShardReply) => void
+
+/** What the home tells others of its changes with, and learns theirs; not there when it is alone. */
+export interface Company {
+  readonly sharing: Sharing
+  readonly learning: Learning
+}
+
+/** A change that is about to be staged; without a document it is a removal. */
+export interface Decided<T extends Document> {
+  readonly tenant: string
+  readonly id: string
+  readonly document: T | undefined
+  readonly text: string
+}
+
+export const removal = (tenant: string, id: string): Decided<never> => ({ tenant, id, document: undefined, text: '' })
+
+/** A new or changed document with its text, or the refusal when that is larger than `bytesMax`. */
+export function wanted<T extends Document>(
+  document: T,
+  text: string,
+  bytesMax: number,
+  tooLarge: (bytes: number, bytesMax: number) => Refusal,
+): Result<Decided<T>> {
+  const { tenant, id } = document
+  const bytes = Buffer.byteLength(text)
+  return bytes > bytesMax ? refused(tooLarge(bytes, bytesMax)) : accepted({ tenant, id, document, text })
+}
+
+export class Home {
+  private readonly commit: GroupCommit
+  private readonly stamps: Stamps
+  private readonly waitingMax: number
+  private readonly company: Company | undefined
+  private waiting = 0
+
+  /** `waitingMax`: changes whose reply waits. */
+  constructor(commit: GroupCommit, stamps: Stamps, waitingMax: number, company: Company | undefined) {
+    this.commit = commit
+    this.stamps = stamps
+    this.waitingMax = waitingMax
+    this.company = company
+  }
+
+  /** Decides about a change and makes it, if one can be made now. */
+  change<T extends Document, P>(documents: Documents<T, P>, decide: () => Result<Decided<T>>, onReply: OnReply): void {
+    const obstacle = this.company?.sharing.obstacle()
+    if (obstacle) return onReply(obstacle)
+    if (this.waiting >= this.waitingMax) return onReply({ kind: 'busy' })
+    const decided = decide()
+    if (!decided.ok) return this.afterStaged(documents, { kind: 'refused', refusal: decided.refusal }, onReply)
+    const revision = this.stage(documents, decided.value)
+    this.waiting++
+    const reply = (answer: ShardReply): void => {
+      this.waiting--
+      onReply(answer)
+    }
+    this.commit.afterCommit(documents.stagedIn, failure => {
+      if (failure) return reply({ kind: 'failed', reason: failure.message })
+      if (!this.company) return reply({ kind: 'done' })
+      this.company.sharing.share(revision, unshared => reply(unshared ?? { kind: 'done' }))
+    })
+  }
+
+  /** Gives the revision of the change. */
+  private stage<T extends Document, P>(documents: Documents<T, P>, { tenant, id, document, text }: Decided<T>): number {
+    const { company } = this
+    const { kind } = documents
+    const revision = this.stamps.next()
+    if (document) documents.put(document, revision, text)
+    else documents.remove(tenant, id, company && revision)
+    company?.sharing.note({ revision, kind, tenant, id, text: document && documents.textOf(document) })
+    return revision
+  }
+
+  /** Replies when what was read is durable. */
+  afterStaged(documents: { readonly stagedIn: number }, reply: ShardReply, onReply: OnReply): void {
+    this.commit.afterCommit(documents.stagedIn, failure =>
+      onReply(failure ? { kind: 'failed', reason: failure.message } : reply),
+    )
+  }
+}

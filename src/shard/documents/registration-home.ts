@@ -1,0 +1,67 @@
+// The home of registrations: where those of a tenant are created, changed, removed and read.
+//
+// Not here: how a change is made (home.ts), who is asked because of them (provider-book.ts, broker/forwarding.ts).
+
+import { registrationBytesMax } from '../../domain/limits.js'
+import { accepted, type Result, refusals, refused } from '../../domain/refusal.js'
+import type { Registration } from '../../domain/registration.js'
+import { encodeRegistration } from '../../domain/registration-json.js'
+import { patchRegistration } from '../../domain/registration-parser.js'
+import type { RegistrationRequest, RegistrationWrite } from '../../messages.js'
+import type { Registrations } from './forms.js'
+import { type Decided, type Home, type OnReply, removal, wanted } from './home.js'
+
+export class RegistrationHome {
+  private readonly registrations: Registrations
+  private readonly home: Home
+  private readonly countMax: number
+
+  /** `countMax`: of all tenants together, as `registrationsMax` says. */
+  constructor(registrations: Registrations, home: Home, countMax: number) {
+    this.registrations = registrations
+    this.home = home
+    this.countMax = countMax
+  }
+
+  onAsk(request: RegistrationRequest, onReply: OnReply): void {
+    const { registrations, home } = this
+    switch (request.kind) {
+      case 'findRegistration': {
+        const found = registrations.of(request.tenant)?.get(request.id)
+        const page = found ? [found] : []
+        return home.afterStaged(
+          registrations,
+          { kind: 'registrations', registrations: page, total: page.length },
+          onReply,
+        )
+      }
+      case 'listRegistrations': {
+        const { tenant, servicePath, offset, limit } = request
+        const { known, total } = registrations.of(tenant)?.page(servicePath, offset, limit) ?? { known: [], total: 0 }
+        const page = known.map(({ document }) => document)
+        return home.afterStaged(registrations, { kind: 'registrations', registrations: page, total }, onReply)
+      }
+      default:
+        return home.change(registrations, () => this.decide(request), onReply)
+    }
+  }
+
+  private decide(request: RegistrationWrite): Result<Decided<Registration>> {
+    if (request.kind === 'createRegistration') {
+      const { tenant, id } = request.registration
+      if (this.registrations.size >= this.countMax) return refused(refusals.registrationsTooMany(this.countMax))
+      if (this.registrations.of(tenant)?.get(id))
+        return refused(refusals.failure(`there is a registration ${id} already`))
+      return stored(request.registration)
+    }
+    const { tenant, id } = request
+    const existing = this.registrations.of(tenant)?.get(id)
+    if (!existing) return refused(refusals.registrationNotFound)
+    if (request.kind === 'removeRegistration') return accepted(removal(tenant, id))
+    const patched = patchRegistration(existing, request.payload)
+    return patched.ok ? stored(patched.value) : patched
+  }
+}
+
+const stored = (registration: Registration): Result<Decided<Registration>> =>
+  wanted(registration, encodeRegistration(registration), registrationBytesMax, refusals.registrationTooLarge)

@@ -1,0 +1,81 @@
+// The home of subscriptions: where those of a tenant are created, changed, removed and read.
+//
+// An owner that is asked for progress tells its own part, home or not.
+//
+// Not here: how a change is made (home.ts), what became of notifications (notifications.ts).
+
+import { subscriptionBytesMax } from '../../domain/limits.js'
+import { accepted, type Result, refusals, refused } from '../../domain/refusal.js'
+import { noProgress, type Subscription } from '../../domain/subscription.js'
+import { encodeSubscription } from '../../domain/subscription-json.js'
+import { patchSubscription } from '../../domain/subscription-parser.js'
+import { storedStatus } from '../../domain/subscription-status.js'
+import type { SubscriptionRequest, SubscriptionWrite } from '../../messages.js'
+import type { Subscriptions } from './forms.js'
+import { type Decided, type Home, type OnReply, removal, wanted } from './home.js'
+
+export class SubscriptionHome {
+  private readonly subscriptions: Subscriptions
+  private readonly home: Home
+  private readonly countMax: number
+
+  /** `countMax`: of all tenants together, as `subscriptionsMax` says. */
+  constructor(subscriptions: Subscriptions, home: Home, countMax: number) {
+    this.subscriptions = subscriptions
+    this.home = home
+    this.countMax = countMax
+  }
+
+  onAsk(request: Exclude<SubscriptionRequest, { kind: 'claim' | 'news' }>, onReply: OnReply): void {
+    const { subscriptions, home } = this
+    switch (request.kind) {
+      case 'findSubscription': {
+        const { tenant, id } = request
+        const held = subscriptions.of(tenant)
+        const subscription = held?.get(id)
+        if (!held || !subscription)
+          return home.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [], total: 0 }, onReply)
+        const known = { subscription, progress: held.progressOf(id) }
+        return home.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: [known], total: 1 }, onReply)
+      }
+      case 'listSubscriptions': {
+        const { tenant, servicePath, offset, limit } = request
+        const { known, total } = subscriptions.of(tenant)?.page(servicePath, offset, limit) ?? { known: [], total: 0 }
+        const page = known.map(({ document, progress }) => ({ subscription: document, progress }))
+        return home.afterStaged(subscriptions, { kind: 'subscriptions', subscriptions: page, total }, onReply)
+      }
+      case 'progress': {
+        const held = subscriptions.of(request.tenant)
+        return onReply({ kind: 'progress', parts: request.ids.map(id => held?.progressOf(id) ?? noProgress) })
+      }
+      default:
+        return home.change(subscriptions, () => this.decide(request), onReply)
+    }
+  }
+
+  private decide(request: SubscriptionWrite): Result<Decided<Subscription>> {
+    if (request.kind === 'createSubscription') {
+      const { tenant, id } = request.subscription
+      if (this.subscriptions.size >= this.countMax) return refused(refusals.subscriptionsTooMany(this.countMax))
+      if (this.subscriptions.of(tenant)?.get(id))
+        return refused(refusals.failure(`there is a subscription ${id} already`))
+      return stored(request.subscription)
+    }
+    const { tenant, id } = request
+    const existing = this.subscriptions.of(tenant)?.get(id)
+    if (!existing) return refused(refusals.subscriptionNotFound)
+    if (request.kind === 'removeSubscription') return accepted(removal(tenant, id))
+    const patched = patchSubscription(this.settled(existing), request.payload, request.servicePath)
+    return patched.ok ? stored(patched.value) : patched
+  }
+
+  /** One that has been switched off is so in writing, once it changes: from then on it may be that nobody asks here any more (claims.ts). */
+  private settled(subscription: Subscription): Subscription {
+    const { tenant, id, status, statusRevision } = subscription
+    const found = storedStatus(subscription, this.subscriptions.of(tenant)!.progressOf(id))
+    return found === status ? subscription : { ...subscription, status: found, statusRevision: statusRevision + 1 }
+  }
+}
+
+const stored = (subscription: Subscription): Result<Decided<Subscription>> =>
+  wanted(subscription, encodeSubscription(subscription), subscriptionBytesMax, refusals.subscriptionTooLarge)

@@ -1,0 +1,190 @@
+// What owners know of registrations: kept, listed, changed, limited, and told to each other in one breath with subscriptions.
+//
+// What is the same for both kinds is looked at with subscriptions (subscriptions.test, sharing.test).
+
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import t from 'tap'
+import { systemClock } from '../../../src/clock.js'
+import { ShardMap } from '../../../src/domain/scope.js'
+import type { RegistrationRequest, ShardReply, ShardRequest } from '../../../src/messages.js'
+import type { Store } from '../../../src/ports.js'
+import { allDocuments } from '../../../src/shard/layout.js'
+import { type LocalShards, type ShardParts, shardLimitsDefault } from '../../../src/shard/shards.js'
+import { MemoryStore } from '../../../src/storage/memory-store.js'
+import { commit, rowsOf } from '../../storage/store-contract.js'
+import { FakeClock } from '../../support/fake-clock.js'
+import { localShards } from '../../support/local-shards.js'
+import { ManyShards } from '../../support/many-shards.js'
+import { provided } from '../../support/registrations.js'
+import { subscription } from '../../support/subscriptions.js'
+
+const shardMap = new ShardMap({ shards: 16, spread: 4 })
+const idOf = (n: number): string => n.toString(16).padStart(24, '0')
+const made = (n: number, more: Parameters<typeof provided>[4] = {}) =>
+  provided(n, [{ id: `E${n}` }], [], 'http://h', { tenant: 't', description: `number ${n}`, ...more })
+
+async function opened(store: Store = new MemoryStore(), parts: Partial<ShardParts> = {}): Promise<LocalShards> {
+  const shards = localShards(store, shardMap, systemClock, parts)
+  await shards.load()
+  return shards
+}
+
+const ask = (shards: LocalShards, request: RegistrationRequest): Promise<ShardReply> =>
+  new Promise(resolve => shards.ask(shardMap.homeOf('t'), request, resolve))
+const create = (shards: LocalShards, n: number, more?: Parameters<typeof provided>[4]) =>
+  ask(shards, { kind: 'createRegistration', registration: made(n, more) })
+const remove = (shards: LocalShards, n: number) => ask(shards, { kind: 'removeRegistration', tenant: 't', id: idOf(n) })
+const change = (shards: LocalShards, n: number, value: Record<string, string>) =>
+  ask(shards, { kind: 'changeRegistration', tenant: 't', id: idOf(n), payload: { value, duplicates: [], deep: false } })
+
+async function listed(shards: LocalShards, more: { servicePath?: string; offset?: number; limit?: number } = {}) {
+  const { servicePath, offset = 0, limit = 20 } = more
+  const reply = await ask(shards, { kind: 'listRegistrations', tenant: 't', servicePath, offset, limit })
+  if (reply.kind !== 'registrations') throw new Error(reply.kind)
+  return { ids: reply.registrations.map(one => Number.parseInt(one.id, 16)), total: reply.total }
+}
+
+t.test('what was acknowledged is there after a start, as it was, and what has expired, too', async t => {
+  const store = new MemoryStore()
+  const before = await opened(store)
+  for (const n of [1, 2, 3]) t.strictSame(await create(before, n, { expiresMs: 5 }), { kind: 'done' })
+  t.strictSame(await change(before, 2, { description: 'new' }), { kind: 'done' })
+  t.strictSame(await remove(before, 3), { kind: 'done' })
+  const after = await opened(store)
+  const wanted = [made(1, { expiresMs: 5 }), made(2, { expiresMs: 5, description: 'new' })]
+  t.strictSame([...after.registrations.all()], wanted)
+  t.match(await ask(after, { kind: 'findRegistration', tenant: 't', id: idOf(2) }), {
+    kind: 'registrations',
+    registrations: [wanted[1]!],
+    total: 1,
+  })
+  t.equal((await rowsOf(store, allDocuments('registration'))).length, 2)
+  t.strictSame(await rowsOf(store, allDocuments('subscription')), [])
+})
+
+t.test('a list is in the order of creation, in pages, of one path or of all', async t => {
+  const shards = await opened()
+  for (const n of [5, 1, 4, 2, 3]) await create(shards, n, { servicePath: n % 2 ? '/a' : '/' })
+  t.strictSame(await listed(shards), { ids: [1, 2, 3, 4, 5], total: 5 })
+  t.strictSame(await listed(shards, { offset: 1, limit: 2 }), { ids: [2, 3], total: 5 })
+  t.strictSame(await listed(shards, { offset: 9 }), { ids: [], total: 5 })
+  t.strictSame(await listed(shards, { servicePath: '/a', limit: 1 }), { ids: [1], total: 3 })
+  t.strictSame(await listed(shards, { servicePath: '/#' }), { ids: [], total: 0 })
+})
+
+t.test('what is refused changes nothing', async t => {
+  const shards = await opened(new MemoryStore(), { limits: { ...shardLimitsDefault, registrationsMax: 2 } })
+  await create(shards, 1)
+  t.match(await change(shards, 1, { status: 'expired' }), { refusal: { description: 'invalid value for /status/' } })
+  t.match(await create(shards, 2, { description: 'x'.repeat(9_000_000) }), {
+    refusal: { kind: 'RequestEntityTooLarge', description: /^registration size: \d+, max size supported: 8388608$/ },
+  })
+  for (const reply of [await remove(shards, 2), await change(shards, 2, { description: 'x' })])
+    t.match(reply, { refusal: { description: 'The requested registration has not been found. Check id' } })
+  await create(shards, 2)
+  t.match(await create(shards, 3), {
+    refusal: { kind: 'Unprocessable', description: 'there are 2 registrations, and no room for more: delete some' },
+  })
+  t.strictSame([...shards.registrations.all()], [made(1), made(2)])
+})
+
+t.test('creations at the same time all survive', async t => {
+  const shards = await opened()
+  const all = Array.from({ length: 200 }, (_, n) => n + 1)
+  for (const reply of await Promise.all(all.map(n => create(shards, n)))) t.match(reply, { kind: 'done' })
+  t.strictSame((await listed(shards, { limit: 1000 })).ids, all)
+})
+
+// Several owners
+
+const owners = 3
+const tenant = 'tuvw'.split('').find(one => shardMap.homeOf(one) % owners === 1)!
+
+async function threeOwners() {
+  const clock = new FakeClock()
+  const shards = new ManyShards(owners, shardMap, clock)
+  const settled = async <T>(promise: Promise<T>): Promise<T> => {
+    let isSettled = false
+    const end = (): void => {
+      isSettled = true
+    }
+    promise.then(end, end)
+    while (!isSettled) {
+      clock.tick()
+      await turnOfTheLoop()
+      clock.advance(1)
+    }
+    return promise
+  }
+  await settled(shards.open())
+  const asked = (request: ShardRequest): Promise<ShardReply> =>
+    settled(new Promise(resolve => shards.ask(shardMap.homeOf(tenant), request, resolve)))
+  const known = () =>
+    Array.from({ length: owners }, (_, owner) => {
+      const { registrations, subscriptions } = shards.one(owner)
+      return [registrations.size, subscriptions.size]
+    })
+  return { shards, settled, asked, known }
+}
+
+const one = (n: number): ShardRequest => ({ kind: 'createRegistration', registration: made(n, { tenant }) })
+const other = (n: number): ShardRequest => ({
+  kind: 'createSubscription',
+  subscription: {
+    ...subscription('{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'),
+    id: idOf(n),
+    tenant,
+  },
+})
+
+t.test(
+  'all owners have a registration when it is acknowledged, and one with the id of a subscription is another',
+  async t => {
+    const { asked, known } = await threeOwners()
+    for (const request of [one(1), other(1), one(2), other(3)]) t.strictSame(await asked(request), { kind: 'done' })
+    t.strictSame(known(), Array(owners).fill([2, 2]))
+    t.strictSame(await asked({ kind: 'removeRegistration', tenant, id: idOf(1) }), { kind: 'done' })
+    t.strictSame(known(), Array(owners).fill([1, 2]))
+  },
+)
+
+t.test('while an owner is away no registration is made', async t => {
+  const { shards, asked, known } = await threeOwners()
+  shards.set(2, 'unreachable')
+  t.match(await asked(one(1)), { kind: 'unreachable' })
+  t.strictSame(known(), Array(owners).fill([0, 0]))
+})
+
+t.test('an owner that begins anew, or has lost everything, learns both kinds', async t => {
+  const { shards, settled, asked, known } = await threeOwners()
+  for (const n of [1, 2, 3]) for (const request of [one(n), other(n)]) await asked(request)
+  await asked({ kind: 'removeRegistration', tenant, id: idOf(3) })
+  await settled(shards.restart(2))
+  t.strictSame(known(), Array(owners).fill([2, 3]))
+  await settled(shards.restart(2, empty))
+  t.strictSame(known(), Array(owners).fill([2, 3]))
+})
+
+async function empty(store: MemoryStore): Promise<void> {
+  const rows = [
+    ...(await rowsOf(store, allDocuments('registration'))),
+    ...(await rowsOf(store, allDocuments('subscription'))),
+  ]
+  await commit(store, batch => {
+    for (const { key } of rows) batch.del(key)
+  })
+}
+
+t.test('a home that has lost its last moments has the others forget both kinds', async t => {
+  const { shards, settled, asked, known } = await threeOwners()
+  for (const request of [one(1), other(1)]) await asked(request)
+  await settled(
+    shards.restart(1, async store => {
+      const rows = await rowsOf(store, { gte: Buffer.from([0]), lt: Buffer.from([0xff]) })
+      await commit(store, batch => {
+        for (const { key } of rows) batch.del(key)
+      })
+    }),
+  )
+  t.strictSame(known(), Array(owners).fill([0, 0]))
+})
