@@ -6,6 +6,7 @@
 import { AttributeOperations } from './broker/attributes.js'
 import { BatchOperations } from './broker/batch.js'
 import { Entities } from './broker/entities.js'
+import { RegistrationOperations } from './broker/registrations.js'
 import { ShardClient } from './broker/shard-client.js'
 import { SubscriptionOperations } from './broker/subscriptions.js'
 import { TypeOperations } from './broker/types.js'
@@ -16,6 +17,7 @@ import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
 import { EntityHandlers } from './http/entities.js'
 import { openFront } from './http/open-front.js'
+import { RegistrationHandlers } from './http/registrations.js'
 import { routesOf } from './http/routes.js'
 import { Server } from './http/server.js'
 import { ServiceHandlers } from './http/service.js'
@@ -152,6 +154,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new BatchHandlers(entities, new BatchOperations(client, clock)),
     new TypeHandlers(new TypeOperations(client)),
     new SubscriptionHandlers(new SubscriptionOperations(client, moments ?? stamps, chance), entities, clock),
+    new RegistrationHandlers(new RegistrationOperations(client, moments ?? stamps, chance)),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
   )
   const { server, ...frontOptions } = config.http

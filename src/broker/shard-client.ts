@@ -1,10 +1,11 @@
 // The one caller of `ask`: finds the shards that a request is about, asks, and turns what comes back into a result.
 //
-// What lives with one owner is asked there as it is; subscriptions are asked of their tenant's home. Where several may have a part, each is asked once, and their answers become one
-// (gather). With several owners every write gets its stamp here, for their clocks do not know of each other: what one client creates, one
+// What lives with one owner is asked there as it is; subscriptions and registrations are asked of their tenant's home. Where several may have
+// a part, each is asked once, and their answers become one (gather). With several owners every write gets its stamp here, for their clocks do not know of each other: what one client creates, one
 // after the other or in one batch, is listed in that order.
 
 import { accepted, done, type Result, refusals, refused } from '../domain/refusal.js'
+import type { Registration } from '../domain/registration.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { namedIds } from '../domain/selection.js'
 import type { SubscriptionProgress } from '../domain/subscription.js'
@@ -17,6 +18,8 @@ import type {
   KnownSubscription,
   ListRequest,
   Origin,
+  RegistrationRead,
+  RegistrationWrite,
   RetryDeliveriesRequest,
   ShardReply,
   Shards,
@@ -37,6 +40,13 @@ const shardsCountedMax = 512
 /** A page of subscriptions, with what all owners know of each. */
 export interface KnownPage {
   readonly subscriptions: readonly KnownSubscription[]
+  /** Matches regardless of offset and limit. */
+  readonly total: number
+}
+
+/** A page of registrations. */
+export interface RegistrationPage {
+  readonly registrations: readonly Registration[]
   /** Matches regardless of offset and limit. */
   readonly total: number
 }
@@ -180,6 +190,20 @@ export class ShardClient {
         }))
         onResult(accepted({ subscriptions: merged, total }))
       })
+    })
+  }
+
+  /** Asks the home of a tenant to change a registration. */
+  changeRegistration(tenant: string, request: RegistrationWrite, onResult: OnResult<undefined>): void {
+    this.shards.ask(this.shardMap.homeOf(tenant), request, reply => {
+      onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
+    })
+  }
+
+  /** Asks the home for registrations. */
+  readRegistrations(request: RegistrationRead, onResult: OnResult<RegistrationPage>): void {
+    this.shards.ask(this.shardMap.homeOf(request.tenant), request, reply => {
+      onResult(reply.kind === 'registrations' ? accepted(reply) : refusalOf(reply, 'read'))
     })
   }
 

@@ -4,6 +4,7 @@
 import type { AttributeHandlers } from './attributes.js'
 import type { BatchHandlers } from './batch.js'
 import type { EntityHandlers } from './entities.js'
+import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 import type { ServiceHandlers } from './service.js'
@@ -42,6 +43,7 @@ export function routesOf(
   batch: BatchHandlers,
   types: TypeHandlers,
   subscriptions: SubscriptionHandlers,
+  registrations: RegistrationHandlers,
   service: ServiceHandlers,
 ): Router {
   return router({
@@ -100,6 +102,15 @@ export function routesOf(
       'POST',
       (request: Request, reply: Reply) => subscriptions.retryDeliveries(request, reply),
     ]),
+    '/v2/registrations': route(
+      ['POST', (request: Request, reply: Reply, body: Uint8Array) => registrations.create(request, reply, body)],
+      ['GET', (request: Request, reply: Reply) => registrations.list(request, reply)],
+    ),
+    '/v2/registrations/{id}': route(
+      ['GET', (request: Request, reply: Reply) => registrations.retrieve(request, reply)],
+      ['DELETE', (request: Request, reply: Reply) => registrations.remove(request, reply)],
+      ['PATCH', (request: Request, reply: Reply, body: Uint8Array) => registrations.change(request, reply, body)],
+    ),
     '/version': route(['GET', (request: Request, reply: Reply) => service.version(request, reply)]),
     '/health/live': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
     '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { AttributeOperations } from '../../src/broker/attributes.js'
 import { BatchOperations } from '../../src/broker/batch.js'
 import { Entities } from '../../src/broker/entities.js'
+import { RegistrationOperations } from '../../src/broker/registrations.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
 import { TypeOperations } from '../../src/broker/types.js'
@@ -17,6 +18,7 @@ import { AttributeHandlers } from '../../src/http/attributes.js'
 import { BatchHandlers } from '../../src/http/batch.js'
 import { EntityHandlers } from '../../src/http/entities.js'
 import { openFront } from '../../src/http/open-front.js'
+import { RegistrationHandlers } from '../../src/http/registrations.js'
 import { routesOf } from '../../src/http/routes.js'
 import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
@@ -105,6 +107,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
       entities,
       systemClock,
     ),
+    new RegistrationHandlers(new RegistrationOperations(client, new HybridClock(systemClock), systemChance)),
     new ServiceHandlers(facts, systemClock, () => true),
   )
   const bodyBytesMax = 1_048_576

@@ -1,0 +1,79 @@
+// Handlers of /v2/registrations and /v2/registrations/{id} (subscriptions.md §12.2).
+//
+// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one that is not found.
+
+import type { RegistrationOperations } from '../broker/registrations.js'
+import { renderRegistration } from '../domain/registration-json.js'
+import { checkRegistrationPatch, parseRegistration, type RegistrationHead } from '../domain/registration-parser.js'
+import type { Reply } from './reply.js'
+import { jsonPayload, type Request, tenantOf, writeScope } from './request.js'
+
+/** Whose it is, where it is looked for and what it is called is looked at when its body is right. */
+const noHead: RegistrationHead = { id: '', tenant: '', servicePath: '' }
+
+export class RegistrationHandlers {
+  private readonly registrations: RegistrationOperations
+
+  constructor(registrations: RegistrationOperations) {
+    this.registrations = registrations
+  }
+
+  create(request: Request, reply: Reply, body: Uint8Array): void {
+    const payload = jsonPayload(request, body)
+    if (!payload.ok) return reply.refuse(payload.refusal)
+    const wanted = parseRegistration(payload.value, noHead)
+    if (!wanted.ok) return reply.refuse(wanted.refusal)
+    const scope = writeScope(request)
+    if (!scope.ok) return reply.refuse(scope.refusal)
+    const { tenant, path } = scope.value
+    this.registrations.create({ ...wanted.value, tenant, servicePath: path }, result => {
+      if (result.ok) reply.created(`/v2/registrations/${result.value}`, false)
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  list(request: Request, reply: Reply): void {
+    const tenant = tenantOf(request)
+    if (!tenant.ok) return reply.refuse(tenant.refusal)
+    const { limit, offset, options } = request.parameters
+    // Of a list of paths the first one counts (§2.5).
+    const servicePath = request.paths[0]
+    this.registrations.list({ tenant: tenant.value, servicePath, offset, limit }, result => {
+      if (!result.ok) return reply.refuse(result.refusal)
+      const { registrations, total } = result.value
+      reply.json(`[${registrations.map(renderRegistration).join(',')}]`, options.has('count') ? total : undefined)
+    })
+  }
+
+  retrieve(request: Request, reply: Reply): void {
+    const tenant = tenantOf(request)
+    if (!tenant.ok) return reply.refuse(tenant.refusal)
+    this.registrations.retrieve(tenant.value, request.components[2] as string, result => {
+      if (result.ok) reply.json(renderRegistration(result.value))
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  change(request: Request, reply: Reply, body: Uint8Array): void {
+    const payload = jsonPayload(request, body)
+    if (!payload.ok) return reply.refuse(payload.refusal)
+    const refusal = checkRegistrationPatch(payload.value)
+    if (refusal) return reply.refuse(refusal)
+    const tenant = tenantOf(request)
+    if (!tenant.ok) return reply.refuse(tenant.refusal)
+    const id = request.components[2] as string
+    this.registrations.change({ tenant: tenant.value, id, payload: payload.value }, result => {
+      if (result.ok) reply.done()
+      else reply.refuse(result.refusal)
+    })
+  }
+
+  remove(request: Request, reply: Reply): void {
+    const tenant = tenantOf(request)
+    if (!tenant.ok) return reply.refuse(tenant.refusal)
+    this.registrations.remove(tenant.value, request.components[2] as string, result => {
+      if (result.ok) reply.done()
+      else reply.refuse(result.refusal)
+    })
+  }
+}
