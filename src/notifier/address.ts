@@ -6,15 +6,12 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
+import type { Endpoint } from '../sockets/sockets.js'
 import type { Message } from './delivery.js'
 
-export interface Address {
+export interface Address extends Endpoint {
   /** The name of the receiver: equal for equal receivers, free of secrets. */
   readonly receiver: string
-  readonly protocol: 'http:' | 'https:' | 'mqtt:' | 'mqtts:'
-  /** As it is written in a URL: an IPv6 address has brackets. */
-  readonly host: string
-  readonly port: number
   /** Path and query, ready for a request line; `/` when there is none. */
   readonly path: string
 }

@@ -18,9 +18,9 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import type { Clock } from '../ports.js'
+import { isLost, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
 import { type Address, addressOf } from './address.js'
 import type { HttpMessage, SendResult } from './delivery.js'
-import { isLost, type OpenSocket, reasonOf, reasons } from './sockets.js'
 
 /** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
 const answerBytesMax = 1024 * 1024

@@ -11,9 +11,9 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { MqttClient } from 'mqtt'
 import type { Clock } from '../ports.js'
+import { type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
 import type { Address } from './address.js'
 import type { MqttMessage, SendResult } from './delivery.js'
-import { type OpenSocket, reasonOf, reasons } from './sockets.js'
 
 export interface MqttSenderOptions {
   /** Wait for a connection, and for an acknowledgement (`-mqttTimeout`). */

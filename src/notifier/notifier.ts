@@ -11,6 +11,7 @@
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
 import type { Clock, DeliveryOutcome, Logger } from '../ports.js'
+import { openSockets, reasons, type TlsOptions } from '../sockets/sockets.js'
 import { type Address, addressOf } from './address.js'
 import { type Delivery, type Message, type MqttMessage, messageBytes, type SendResult } from './delivery.js'
 import type { HttpSender } from './http-sender.js'
@@ -19,7 +20,6 @@ import { Lanes } from './lanes.js'
 import { Lazy } from './lazy.js'
 import { type Limits, limitsByDefault, poolsOf, retrySendsMax } from './limits.js'
 import type { MqttSender } from './mqtt-sender.js'
-import { openSockets, reasons, type TlsOptions } from './sockets.js'
 
 export interface NotifierOptions {
   /** `-notifDelivery`. */

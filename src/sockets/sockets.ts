@@ -1,15 +1,14 @@
-// Opens the sockets to receivers, plain or TLS, and says in plain words why one could not be opened or broke.
+// Opens the sockets to receivers of notifications and to context providers, plain or TLS, and says in plain words why one could not be opened or broke.
 //
 // TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files, and those of
 // the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a quiet core,
 // unless Node knows them all. The host of the URL is what the certificate must name, whatever a `Host` header says.
 //
-// Not here: deadlines and numbers (the senders, the lanes).
+// Not here: deadlines and numbers (notifier, forwarder).
 
 import { readFileSync } from 'node:fs'
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
-import type { Address } from './address.js'
 import { sharedLookup } from './names.js'
 
 export interface TlsOptions {
@@ -19,8 +18,16 @@ export interface TlsOptions {
   readonly caFile: string | undefined
 }
 
+/** Where a socket goes. */
+export interface Endpoint {
+  readonly protocol: 'http:' | 'https:' | 'mqtt:' | 'mqtts:'
+  /** As it is written in a URL: an IPv6 address has brackets. */
+  readonly host: string
+  readonly port: number
+}
+
 /** Opens a socket; it connects while the caller waits for its events. */
-export type OpenSocket = (address: Address) => Socket
+export type OpenSocket = (endpoint: Endpoint) => Socket
 
 /** Where systems keep the certificates they trust: Debian, Red Hat, SUSE, Alpine and BSD. */
 const systemFiles = [
