@@ -12,6 +12,8 @@ export type RefusalKind =
   | 'TooManyResults'
   | 'Unprocessable'
   | 'PartialUpdate'
+  /** Called PartialUpdate as well, with another status (entities.md §20). */
+  | 'PartlyForwarded'
   | 'NoResourceAvailable'
   | 'MethodNotAlowed'
   | 'NotAcceptable'
@@ -96,6 +98,11 @@ export const geoProblems = {
   positionsTooMany: (count: number, countMax: number): string =>
     `coordinates in coords: ${count}, max number supported: ${countMax}`,
 } as const
+
+/** The names that `refusals.attributesMissing` told of; undefined: the refusal is another one. Names hold no blanks. */
+export function namesMissing({ description }: Refusal): readonly string[] | undefined {
+  return /^do not exist: \S+ - \[ (.+) \]$/.exec(description)?.[1]?.split(', ')
+}
 
 export const refusals = {
   // entities.md §1.3: Content-Type
@@ -337,6 +344,13 @@ export const refusals = {
   subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
   // Ours.
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
+
+  // subscriptions.md §13.4: updates that are forwarded
+  /** `left`: entities with the attributes that were not updated. */
+  partlyForwarded: (left: readonly string[]): Refusal => ({
+    kind: 'PartlyForwarded',
+    description: `Some of the following attributes were not updated: { ${left.join(', ')} }`,
+  }),
 
   // subscriptions.md §12: registrations
   registrationNotFound: {

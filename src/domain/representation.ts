@@ -151,13 +151,16 @@ function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: 
   ) as Named[]
   for (const name of builtinAttributes) {
     if (!names.includes(name) || entity.attributes.has(name)) continue
-    all.push([name, builtinAttribute(name, entity, path) as Attribute])
+    const attribute = builtinAttribute(name, entity, path)
+    if (attribute) all.push([name, attribute])
   }
   return all
 }
 
 /** The builtin attribute of that name; undefined: there is none that every entity has (base.md "Builtin attributes"). */
 export function builtinAttribute(name: string, entity: Entity, path: string): Attribute | undefined {
+  // Of an entity that only providers have, its times are unknown.
+  if (Number.isNaN(entity.created) && name !== 'servicePath') return undefined
   switch (name) {
     case 'dateCreated':
       return builtin('DateTime', renderDateTime(stampMs(entity.created)))

@@ -18,10 +18,14 @@ const statusOf = {
   UnsupportedMediaType: 415,
   Unprocessable: 422,
   PartialUpdate: 422,
+  PartlyForwarded: 404,
   InternalServerError: 500,
   NotImplemented: 501,
   Unavailable: 503,
 } as const satisfies Record<RefusalKind, number>
+
+/** The error's name where it is not that of the kind. */
+const nameOf = (kind: RefusalKind): string => (kind === 'PartlyForwarded' ? 'PartialUpdate' : kind)
 
 const entityOf: Readonly<Record<string, string>> = {
   '<': '&lt;',
@@ -80,7 +84,7 @@ export class Reply {
 
   /** The status of the refusal, and what it says. */
   refuse(refusal: Refusal, allow?: string): void {
-    const body = JSON.stringify({ error: escaped(refusal.kind), description: escaped(refusal.description) })
+    const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusal.description) })
     const headers = this.headers('Content-Type', 'application/json')
     if (allow !== undefined) headers.push('Allow', allow)
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')

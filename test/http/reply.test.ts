@@ -41,6 +41,7 @@ const statuses: Readonly<Record<RefusalKind, number>> = {
   UnsupportedMediaType: 415,
   Unprocessable: 422,
   PartialUpdate: 422,
+  PartlyForwarded: 404,
   InternalServerError: 500,
   NotImplemented: 501,
   Unavailable: 503,
@@ -51,7 +52,8 @@ t.test('each kind of refusal has its status, its name and the text', async t => 
     const refusal = { kind: kind as RefusalKind, description: 'why' }
     const answer = written(reply => reply.refuse(refusal))
     t.match(answer, { status, headers: { 'Content-Type': 'application/json', 'Ctx-Correlator': 'corr-1' } }, kind)
-    t.equal(answer.body, `{"error":"${kind}","description":"why"}`)
+    const name = kind === 'PartlyForwarded' ? 'PartialUpdate' : kind
+    t.equal(answer.body, `{"error":"${name}","description":"why"}`)
   }
 })
 

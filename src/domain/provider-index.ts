@@ -1,0 +1,122 @@
+// The registrations of one tenant, to be found by what a request is about.
+//
+// A request names ids or it does not. Agents register a device each, so there may be a hundred thousand of them: one that names an id must
+// look at those of the id alone, and at those of every id of its type. Whoever names none looks at those of a type, or at all. Each is told in
+// the order of registration, which is that of ids.
+//
+// Not here: whether a registration is meant at all (forwarding.ts).
+
+import type { ProvidedEntity, Registration } from './registration.js'
+
+/** A registration, and an entity of it. */
+export interface Provided {
+  readonly registration: Registration
+  readonly entity: ProvidedEntity
+}
+
+export class ProviderIndex {
+  private readonly held = new Map<string, Registration>()
+  private readonly all: Provided[] = []
+  /** By the id that is registered. */
+  private readonly byId = new Map<string, Provided[]>()
+  /** By type, '' for none: those of every id, and all. */
+  private readonly everyIdByType = new Map<string, Provided[]>()
+  private readonly byType = new Map<string, Provided[]>()
+
+  get size(): number {
+    return this.held.size
+  }
+
+  /** Takes in a registration, new or in the place of the one with its id. */
+  add(registration: Registration): void {
+    this.remove(registration.id)
+    this.held.set(registration.id, registration)
+    for (const entity of registration.dataProvided.entities) {
+      const one = { registration, entity }
+      for (const list of this.listsOf(one)) list.splice(placeBehind(list, registration.id), 0, one)
+    }
+  }
+
+  remove(id: string): void {
+    const registration = this.held.get(id)
+    if (!registration) return
+    this.held.delete(id)
+    for (const entity of registration.dataProvided.entities)
+      for (const list of this.listsOf({ registration, entity })) {
+        const end = placeBehind(list, id)
+        let begin = end
+        while (begin > 0 && list[begin - 1]!.registration.id === id) begin--
+        list.splice(begin, end - begin)
+      }
+    for (const lists of [this.byId, this.everyIdByType, this.byType])
+      for (const { id: entityId = '', type = '' } of registration.dataProvided.entities)
+        for (const key of [entityId, type]) if (lists.get(key)?.length === 0) lists.delete(key)
+  }
+
+  /** Those that may provide an id of these types (undefined: of any), each once, in the order of registration. */
+  *ofId(id: string, types: ReadonlySet<string> | undefined): Iterable<Provided> {
+    const named = this.byId.get(id) ?? []
+    const lists = types ? this.typed(this.everyIdByType, types) : [...this.everyIdByType.values()]
+    yield* merged(lists.length === 0 ? [named] : [named, ...lists])
+  }
+
+  /** Those that may provide anything of these types (undefined: of any), each once, in the order of registration. */
+  *ofTypes(types: ReadonlySet<string> | undefined): Iterable<Provided> {
+    yield* types ? merged(this.typed(this.byType, types)) : this.all
+  }
+
+  /** The lists of the types, and of those that name none. */
+  private typed(lists: ReadonlyMap<string, Provided[]>, types: ReadonlySet<string>): (readonly Provided[])[] {
+    // A request may name more types than there are.
+    const wanted =
+      types.size > lists.size ? [...lists.keys()].filter(type => type === '' || types.has(type)) : ['', ...types]
+    return wanted.flatMap(type => {
+      const list = lists.get(type)
+      return list ? [list] : []
+    })
+  }
+
+  private *listsOf({ entity: { id, type = '' } }: Provided): Iterable<Provided[]> {
+    yield this.all
+    yield listOf(this.byType, type)
+    yield id === undefined ? listOf(this.everyIdByType, type) : listOf(this.byId, id)
+  }
+}
+
+function listOf(lists: Map<string, Provided[]>, key: string): Provided[] {
+  let list = lists.get(key)
+  if (!list) {
+    list = []
+    lists.set(key, list)
+  }
+  return list
+}
+
+/** How many are not behind a registration. Nearly always all of them: new ones come last. */
+function placeBehind(list: readonly Provided[], id: string): number {
+  let low = 0
+  let high = list.length
+  if (high === 0 || list[high - 1]!.registration.id <= id) return high
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (list[middle]!.registration.id <= id) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Ordered lists as one. They are few: one for each type that a request names. */
+function* merged(lists: readonly (readonly Provided[])[]): Iterable<Provided> {
+  const [first] = lists
+  if (first && lists.length === 1) return yield* first
+  const places = lists.map(() => 0)
+  for (;;) {
+    let next = -1
+    for (let at = 0; at < lists.length; at++) {
+      const one = lists[at]![places[at]!]
+      if (one && (next < 0 || one.registration.id < lists[next]![places[next]!]!.registration.id)) next = at
+    }
+    if (next < 0) return
+    yield lists[next]![places[next]!++]!
+  }
+}
