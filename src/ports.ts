@@ -171,6 +171,31 @@ export interface Failure {
   readonly attempts: number
 }
 
+/** Who asks context providers. */
+export interface Providers {
+  /** POSTs a request, and tells once, later, what came of it. */
+  ask(request: ProviderRequest, onAnswer: (answer: ProviderAnswer) => void): void
+}
+
+export interface ProviderRequest {
+  readonly url: string
+  /** Names and values in turn, free of control characters; host and framing are added. */
+  readonly headers: readonly string[]
+  readonly body: string
+  /** Whether it may reach the provider twice. */
+  readonly isRepeatable: boolean
+}
+
+export type ProviderAnswer =
+  | {
+      readonly kind: 'answered'
+      readonly status: number
+      readonly body: Buffer
+      /** A header by its lower-case name; undefined: it is not there, or more than once. */
+      header(name: string): string | undefined
+    }
+  | { readonly kind: 'failed'; readonly reason: string }
+
 /** `sync`: survives the loss of power if the disk honours a flush. `os`: survives the death of the process. */
 export type Durability = 'sync' | 'os'
 
