@@ -63,6 +63,12 @@ export interface Config {
     readonly loggedBytesMax: number
     readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
   }
+  readonly forwarding: {
+    /** Requests to providers for one of a client; 0: nothing is forwarded. */
+    readonly requestsMax: number
+    /** What stands between a URL without a path and the operation. */
+    readonly pathless: 'plain' | 'slash' | 'v2'
+  }
   readonly logLevel: LogLevel
 }
 
@@ -194,6 +200,7 @@ function configOf(values: Values): Config {
       loggedBytesMax: values.logInfoPayloadMaxSize,
       tls: Object.freeze({ insecure: values.insecureNotif, caFile: values.notifCaFile }),
     }),
+    forwarding: Object.freeze({ requestsMax: values.cprForwardLimit, pathless: values.fwdPathless }),
     logLevel: values.logLevel,
   })
 }

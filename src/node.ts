@@ -6,6 +6,9 @@
 import { AttributeOperations } from './broker/attributes.js'
 import { BatchOperations } from './broker/batch.js'
 import { Entities } from './broker/entities.js'
+import { ForwardedReads } from './broker/forwarded-reads.js'
+import { ForwardedUpdates } from './broker/forwarded-updates.js'
+import { Forwarding } from './broker/forwarding.js'
 import { RegistrationOperations } from './broker/registrations.js'
 import { ShardClient } from './broker/shard-client.js'
 import { SubscriptionOperations } from './broker/subscriptions.js'
@@ -13,6 +16,7 @@ import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
 import { placementDefault, ShardMap } from './domain/scope.js'
+import { Forwarder } from './forwarder/forwarder.js'
 import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
 import { EntityHandlers } from './http/entities.js'
@@ -31,6 +35,7 @@ import type { ShardRecord } from './shard/record.js'
 import { ThreadScanner } from './shard/scan-thread.js'
 import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
+import { openSockets } from './sockets/sockets.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
 
@@ -130,9 +135,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     joined.onReach(() => sharing.resume())
     await sharing.begin(shards, () => joined.isWhole())
   }
+  const speech = { vocabulary: 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const notificationOptions = {
-    vocabulary: 'Ctx',
-    userAgent: `ctxbroker/${version}`,
+    ...speech,
     disableCustomNotifications,
     filledLengthMax: sending.messageBytesMax,
   } as const
@@ -147,18 +152,30 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
   const moments = place && new HybridClock(stampClock)
   const client = new ShardClient(shards, shardMap, moments)
-  const entities = new Entities(client)
+  const forwarder = new Forwarder(clock, openSockets(sending.tls), {
+    timeoutMs: sending.httpTimeoutMs,
+    messageBytesMax: sending.messageBytesMax,
+  })
+  const { providers } = local
+  const forwarding = new Forwarding(providers, forwarder, clock, logger, {
+    ...speech,
+    ...config.forwarding,
+    loggedBytesMax: sending.loggedBytesMax,
+  })
+  const updates = new ForwardedUpdates(client, forwarding)
+  const entities = new Entities(client, { reads: new ForwardedReads(forwarding), updates })
   const routes = routesOf(
     new EntityHandlers(entities),
-    new AttributeHandlers(entities, new AttributeOperations(client)),
-    new BatchHandlers(entities, new BatchOperations(client, clock)),
+    new AttributeHandlers(entities, new AttributeOperations(client, updates)),
+    new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
     new TypeHandlers(new TypeOperations(client)),
     new SubscriptionHandlers(new SubscriptionOperations(client, moments ?? stamps, chance), entities, clock),
     new RegistrationHandlers(new RegistrationOperations(client, moments ?? stamps, chance)),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
   )
   const { server, ...frontOptions } = config.http
-  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants }
+  const forwards = (): boolean => providers.hasAny
+  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants, forwards }
   const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
   const front = await openFront(server, listening, new Server(routes, settings, chance, logger), logger)
   let port: number
@@ -166,6 +183,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     port = await front.listen()
   } catch (error) {
     sharing?.end()
+    forwarder.close()
     local.notifications.end()
     await dispatcher.stop(0)
     await recovered
@@ -186,6 +204,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     async drain() {
       ready = false
       await front.close(drainMs)
+      forwarder.close()
       await expiry.stop()
     },
     async close() {

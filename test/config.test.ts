@@ -94,6 +94,7 @@ t.test('without any option the configuration is the default one', async t => {
       loggedBytesMax: 5120,
       tls: { insecure: false, caFile: undefined },
     },
+    forwarding: { requestsMax: 1000, pathless: 'plain' },
     logLevel: 'WARN',
   })
 })
@@ -105,7 +106,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     '-workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel info ' +
     '-notifDelivery bestEffort -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
     '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
-    '-insecureNotif -notifCaFile ca.pem'
+    '-cprForwardLimit 11 -fwdPathless slash -insecureNotif -notifCaFile ca.pem'
   t.same(config(argv.split(' ')), {
     http: {
       server: 'node',
@@ -135,6 +136,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       loggedBytesMax: 10,
       tls: { insecure: true, caFile: 'ca.pem' },
     },
+    forwarding: { requestsMax: 11, pathless: 'slash' },
     logLevel: 'INFO',
   })
   t.equal(config(['-ipv4']).http.family, 'ipv4')

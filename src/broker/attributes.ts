@@ -3,18 +3,23 @@
 import type { WantedAttribute } from '../domain/entity.js'
 import type { Json } from '../domain/json.js'
 import type { UpdateOptions } from '../domain/update.js'
-import type { Origin, Target } from '../messages.js'
+import type { AttributeRequest, Origin, Target, ValueRequest } from '../messages.js'
+import type { ForwardedUpdates } from './forwarded-updates.js'
+import type { Outward } from './forwarding.js'
 import type { OnResult } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
 export class AttributeOperations {
   private readonly shards: ShardClient
+  private readonly updates: ForwardedUpdates | undefined
 
-  constructor(shards: ShardClient) {
+  /** `updates`: with what providers have; undefined: nothing is forwarded. */
+  constructor(shards: ShardClient, updates?: ForwardedUpdates) {
     this.shards = shards
+    this.updates = updates
   }
 
-  /** `PUT .../attrs/{name}`. */
+  /** `PUT .../attrs/{name}`. Without `outward` nothing is forwarded. */
   update(
     target: Target,
     name: string,
@@ -22,11 +27,12 @@ export class AttributeOperations {
     options: UpdateOptions,
     origin: Origin,
     onResult: OnResult<undefined>,
+    outward?: () => Outward,
   ): void {
-    this.shards.write({ kind: 'updateAttribute', target, name, attribute, options, origin }, onResult)
+    this.write({ kind: 'updateAttribute', target, name, attribute, options, origin }, onResult, outward)
   }
 
-  /** `PUT .../attrs/{name}/value`. */
+  /** `PUT .../attrs/{name}/value`. Without `outward` nothing is forwarded. */
   updateValue(
     target: Target,
     name: string,
@@ -34,8 +40,18 @@ export class AttributeOperations {
     forcedUpdate: boolean,
     origin: Origin,
     onResult: OnResult<undefined>,
+    outward?: () => Outward,
   ): void {
-    this.shards.write({ kind: 'updateValue', target, name, value, forcedUpdate, origin }, onResult)
+    this.write({ kind: 'updateValue', target, name, value, forcedUpdate, origin }, onResult, outward)
+  }
+
+  private write(
+    request: AttributeRequest | ValueRequest,
+    onResult: OnResult<undefined>,
+    outward: (() => Outward) | undefined,
+  ): void {
+    if (this.updates && outward) this.updates.write(request, outward, onResult)
+    else this.shards.write(request, onResult)
   }
 
   /** `DELETE .../attrs/{name}`. */

@@ -10,11 +10,15 @@
 
 import { type Batch, type BatchIdentity, type BatchItem, batchOutcome } from '../domain/batch.js'
 import { defaultEntityType } from '../domain/entity.js'
+import type { Undone } from '../domain/forwarded-update.js'
+import type { ProviderIndex } from '../domain/provider-index.js'
 import { done, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Scope } from '../domain/scope.js'
 import { entityLabel, type UpdateOptions } from '../domain/update.js'
 import type { Origin, ShardReply, WriteRequest } from '../messages.js'
 import type { Clock } from '../ports.js'
+import { type ForwardedUpdates, isPartly, missingOf } from './forwarded-updates.js'
+import type { Outward } from './forwarding.js'
 import { type OnResult, refusalOf } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
@@ -24,17 +28,58 @@ const itemsPerStep = 128
 export class BatchOperations {
   private readonly shards: ShardClient
   private readonly clock: Clock
+  private readonly updates: ForwardedUpdates | undefined
 
-  constructor(shards: ShardClient, clock: Clock) {
+  /** `updates`: with what providers have; undefined: nothing is forwarded. */
+  constructor(shards: ShardClient, clock: Clock, updates?: ForwardedUpdates) {
     this.shards = shards
     this.clock = clock
+    this.updates = updates
   }
 
-  /** `POST /v2/op/update`. */
-  update(scope: Scope, batch: Batch, options: UpdateOptions, origin: Origin, onResult: OnResult<undefined>): void {
+  /** `POST /v2/op/update`. Without `outward` nothing is forwarded. */
+  update(
+    scope: Scope,
+    batch: Batch,
+    options: UpdateOptions,
+    origin: Origin,
+    onResult: OnResult<undefined>,
+    outward?: () => Outward,
+  ): void {
     const { action } = batch
+    if (this.updates && outward && (action === 'update' || action === 'replace')) {
+      const index = this.updates.indexOf(scope.tenant)
+      if (index) return this.updateEverywhere(this.updates, index, scope, batch, options, origin, outward, onResult)
+    }
     this.write(batch, scope, options, origin, answered => {
       onResult(resultOf(answered, known => refusalOfUpdate(action, known)))
+    })
+  }
+
+  /** An update of which a part may be provided by others: it keeps the payload until it ends. */
+  private updateEverywhere(
+    updates: ForwardedUpdates,
+    index: ProviderIndex,
+    scope: Scope,
+    batch: Batch,
+    options: UpdateOptions,
+    origin: Origin,
+    outward: () => Outward,
+    onResult: OnResult<undefined>,
+  ): void {
+    const { action } = batch
+    splitAll(updates, index, scope, batch, (items, undone) => {
+      this.write({ action, items }, scope, options, origin, answered => {
+        const result = resultOf(answered, known => refusalOfUpdate(action, known))
+        const missing = undoneOf(items, answered.all)
+        const all = missing && [...undone, ...missing]
+        if (!all || all.length === 0) return onResult(result)
+        const isAnyDone = answered.all.some(
+          reply => reply.kind === 'done' || (reply.kind === 'refused' && isPartly(reply.refusal)),
+        )
+        const refusal = result.ok ? refusals.entityNotFound : result.refusal
+        updates.finish(index, scope, all, { isAnyDone, refusal }, outward, onResult)
+      })
     })
   }
 
@@ -121,6 +166,47 @@ const refusalOfUpdate = (action: Batch['action'], all: readonly Ended[]): Refusa
 
 const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
   all.find(({ refusal }) => refusal?.kind === 'Unavailable' || refusal?.kind === 'InternalServerError')?.refusal
+
+/** What of a batch is written here, and what is not here but provided by somebody: of replacements, which would add it. */
+function splitAll(
+  updates: ForwardedUpdates,
+  index: ProviderIndex,
+  scope: Scope,
+  { action, items }: Batch,
+  onSplit: (items: readonly BatchItem[], undone: readonly Undone[]) => void,
+): void {
+  if (action !== 'replace') return onSplit(items, [])
+  const local: (BatchItem | undefined)[] = [...items]
+  const undone: Undone[] = []
+  let missing = items.length
+  for (const [at, item] of items.entries()) {
+    const { id, type, attributes } = item
+    updates.split(index, { ...scope, id, type }, attributes, split => {
+      if (split.undone) {
+        undone.push(split.undone)
+        local[at] = split.local.size === 0 ? undefined : { ...item, attributes: split.local }
+      }
+      if (--missing === 0)
+        onSplit(
+          local.filter(one => one !== undefined),
+          undone,
+        )
+    })
+  }
+}
+
+/** What of a batch is not here; undefined: something was refused for another reason, or nobody knows what became of it. */
+function undoneOf(items: readonly BatchItem[], replies: readonly ShardReply[]): readonly Undone[] | undefined {
+  const undone: Undone[] = []
+  for (const [index, reply] of replies.entries()) {
+    if (reply.kind === 'done') continue
+    const { id, type, attributes } = items[index] as BatchItem
+    const missing = reply.kind === 'refused' ? missingOf(reply.refusal, attributes) : undefined
+    if (!missing) return undefined
+    undone.push({ id, type, attributes: missing })
+  }
+  return undone
+}
 
 /** The result of a batch, from the reply to each item and what those come to whose outcome is known. */
 function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => Refusal | undefined): Result<undefined> {

@@ -6,22 +6,26 @@ import type { WantedEntity } from '../domain/entity.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
 import type { UpdateOptions } from '../domain/update.js'
 import type { Attributes, AttributesRequest, Found, ListRequest, Origin, Target } from '../messages.js'
-import type { Listed, OnResult } from './replies.js'
+import type { Elsewhere, ForwardedReads } from './forwarded-reads.js'
+import type { ForwardedUpdates } from './forwarded-updates.js'
+import type { Outward } from './forwarding.js'
+import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
-/** What a read is about: paths may end in `#`. */
-export interface ReadTarget {
-  readonly tenant: string
-  readonly paths: readonly string[]
-  readonly id: string
-  readonly type: string | undefined
+/** How operations reach what is elsewhere. */
+export interface Forwarded {
+  readonly reads: ForwardedReads
+  readonly updates: ForwardedUpdates
 }
 
 export class Entities {
   private readonly shards: ShardClient
+  private readonly forwarded: Forwarded | undefined
 
-  constructor(shards: ShardClient) {
+  /** `forwarded`: with what providers have; undefined: nothing is forwarded. */
+  constructor(shards: ShardClient, forwarded?: Forwarded) {
     this.shards = shards
+    this.forwarded = forwarded
   }
 
   /** `POST /v2/entities`. With `upsert` an existing entity gets the attributes instead of a refusal. */
@@ -37,12 +41,23 @@ export class Entities {
     this.shards.write({ kind: 'create', target, entity, upsert, options, origin }, onResult)
   }
 
-  /** `GET /v2/entities`: a page in order of creation. */
+  /** `GET /v2/entities`: a page in order of creation, of what is here. */
   list(request: Omit<ListRequest, 'kind'>, onResult: OnResult<Listed>): void {
     this.shards.list({ ...request, kind: 'list' }, onResult)
   }
 
-  /** `GET /v2/entities/{id}` and all reads below it: exactly one entity, or the reason why not. */
+  /** The same with what providers have, unless `elsewhere` is undefined. */
+  listEverywhere(
+    request: Omit<ListRequest, 'kind'>,
+    elsewhere: Elsewhere | undefined,
+    onResult: OnResult<ShownPage>,
+  ): void {
+    const wanted: ListRequest = { ...request, kind: 'list' }
+    const take = elsewhere && this.forwarded?.reads.list(wanted, elsewhere, onResult)
+    this.shards.list(wanted, take ?? onResult)
+  }
+
+  /** `GET /v2/entities/{id}` and all reads below it: exactly one entity that is here, or the reason why not. */
   retrieve(target: ReadTarget, onResult: OnResult<Found>): void {
     const { tenant, paths, id, type } = target
     this.shards.find({ kind: 'find', tenant, paths, id, type }, result => {
@@ -53,7 +68,13 @@ export class Entities {
     })
   }
 
-  /** `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. */
+  /** The same with what providers have, unless `elsewhere` is undefined. */
+  retrieveEverywhere(target: ReadTarget, elsewhere: Elsewhere | undefined, onResult: OnResult<Shown>): void {
+    const take = elsewhere && this.forwarded?.reads.retrieve(target, elsewhere, onResult)
+    this.retrieve(target, take ?? onResult)
+  }
+
+  /** `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. Without `outward` nothing is forwarded; what appends never is. */
   changeAttributes(
     kind: AttributesRequest['kind'],
     target: Target,
@@ -61,8 +82,12 @@ export class Entities {
     options: UpdateOptions,
     origin: Origin,
     onResult: OnResult<undefined>,
+    outward?: () => Outward,
   ): void {
-    this.shards.write({ kind, target, attributes, options, origin }, onResult)
+    const request = { kind, target, attributes, options, origin }
+    const updates = kind === 'append' || kind === 'appendStrict' ? undefined : this.forwarded?.updates
+    if (updates && outward) updates.write(request, outward, onResult)
+    else this.shards.write(request, onResult)
   }
 
   /** `DELETE /v2/entities/{id}`. */

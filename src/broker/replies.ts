@@ -1,17 +1,35 @@
-// What the replies of shards mean to whoever asked the broker.
+// What reads are about, and what the replies of shards mean to whoever asked the broker.
 //
 // A refusal stays a refusal wherever it was decided. Where it is certain that nothing has happened, and for every read, the client may come
 // again: Unavailable. A failure becomes an internal error, since nobody knows what has happened.
 
+import type { Entity } from '../domain/entity.js'
 import { type Result, refusals, refused } from '../domain/refusal.js'
 import type { Found, ShardReply } from '../messages.js'
 
 export type OnResult<T> = (result: Result<T>) => void
 
+/** What a read is about: paths may end in `#`. */
+export interface ReadTarget {
+  readonly tenant: string
+  readonly paths: readonly string[]
+  readonly id: string
+  readonly type: string | undefined
+}
+
 /** A page of a list. */
 export interface Listed {
   readonly entities: readonly Found[]
   /** Matches regardless of offset and limit. */
+  readonly total: number
+}
+
+/** An entity that was found, or one that is not only stored here: put together with what providers have sent. */
+export type Shown = Found | { readonly path: string; readonly entity: Entity }
+
+/** A page of a list, providers' entities among it. */
+export interface ShownPage {
+  readonly entities: readonly Shown[]
   readonly total: number
 }
 

@@ -10,12 +10,12 @@ import { type Json, renderJson } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { renderAttribute, renderedValue } from '../domain/representation.js'
 import { parseTextValue } from '../domain/text-value.js'
-import { decodeImage } from '../image.js'
 import type { Accept } from './accept.js'
 import { parseJson } from './body.js'
 import { pathId, updateOptions, writeTarget } from './entities.js'
 import type { Reply } from './reply.js'
-import { jsonPayload, originOf, type Request, readScope } from './request.js'
+import { entityOf } from './representation.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope } from './request.js'
 import { listParameter } from './url.js'
 
 export class AttributeHandlers {
@@ -52,10 +52,9 @@ export class AttributeHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
-    this.attributes.update(target.value, name, attribute.value, options, originOf(request, reply), result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    const origin = originOf(request, reply)
+    const onResult = told(reply)
+    this.attributes.update(target.value, name, attribute.value, options, origin, onResult, outwardOf(request, reply))
   }
 
   updateValue(request: Request, reply: Reply, body: Uint8Array): void {
@@ -67,10 +66,9 @@ export class AttributeHandlers {
     const target = writeTarget(request, id)
     if (!target.ok) return reply.refuse(target.refusal)
     const forced = request.parameters.options.has('forcedUpdate')
-    this.attributes.updateValue(target.value, name, value.value, forced, originOf(request, reply), result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    const origin = originOf(request, reply)
+    const onResult = told(reply)
+    this.attributes.updateValue(target.value, name, value.value, forced, origin, onResult, outwardOf(request, reply))
   }
 
   remove(request: Request, reply: Reply): void {
@@ -93,14 +91,22 @@ export class AttributeHandlers {
     if (!scope.ok) return reply.refuse(scope.refusal)
     const { id, name } = place.value
     const target = { ...scope.value, id, type: request.parameters.values.get('type') }
-    this.entities.retrieve(target, result => {
+    this.entities.retrieveEverywhere(target, elsewhereOf(request, reply, [name]), result => {
       if (!result.ok) return reply.refuse(result.refusal)
-      const attribute = decodeImage(result.value.image).attributes.get(name)
+      const attribute = entityOf(result.value).attributes.get(name)
       if (attribute) onAttribute(attribute, name)
       else reply.refuse(refusals.attributeNotFound)
     })
   }
 }
+
+/** What tells the client what became of its update. */
+const told =
+  (reply: Reply) =>
+  (result: Result<undefined>): void => {
+    if (result.ok) reply.done()
+    else reply.refuse(result.refusal)
+  }
 
 /** The id and attribute name of the path (entities.md §1.6). */
 function pathPlace(request: Request): Result<{ readonly id: string; readonly name: string }> {

@@ -4,11 +4,12 @@ import type { BatchOperations } from '../broker/batch.js'
 import type { Entities } from '../broker/entities.js'
 import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domain/batch.js'
 import { parseOrder } from '../domain/order.js'
+import type { Result } from '../domain/refusal.js'
 import { compileSelection } from '../domain/selection.js'
 import { updateOptions } from './entities.js'
 import type { Reply } from './reply.js'
 import { listBytes, viewOf } from './representation.js'
-import { jsonPayload, originOf, type Request, readScope, writeScope } from './request.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 
 export class BatchHandlers {
   private readonly entities: Entities
@@ -31,7 +32,9 @@ export class BatchHandlers {
     const { values, limit, offset, options } = request.parameters
     const order = parseOrder(values.get('orderBy'))
     if (!order.ok) return reply.refuse(order.refusal)
-    this.entities.list({ ...scope.value, selection: selection.value, order: order.value, offset, limit }, result => {
+    const elsewhere = elsewhereOf(request, reply, wanted.value.attrs)
+    const list = { ...scope.value, selection: selection.value, order: order.value, offset, limit }
+    this.entities.listEverywhere(list, elsewhere, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { entities, total } = result.value
       const view = viewOf(options, wanted.value.attrs, wanted.value.metadata)
@@ -46,10 +49,12 @@ export class BatchHandlers {
     if (!batch.ok) return reply.refuse(batch.refusal)
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
-    this.batch.update(scope.value, batch.value, updateOptions(request), originOf(request, reply), result => {
+    const onResult = (result: Result<undefined>): void => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
-    })
+    }
+    const origin = originOf(request, reply)
+    this.batch.update(scope.value, batch.value, updateOptions(request), origin, onResult, outwardOf(request, reply))
   }
 
   notify(request: Request, reply: Reply, body: Uint8Array): void {

@@ -11,11 +11,10 @@ import { accepted, type Refusal, type Result, refusals, refused } from '../domai
 import { renderAttributes } from '../domain/representation.js'
 import { compileSelection, type SelectionSource } from '../domain/selection.js'
 import type { UpdateOptions } from '../domain/update.js'
-import { decodeImage } from '../image.js'
 import type { AttributesRequest, Target } from '../messages.js'
 import type { Reply } from './reply.js'
-import { entityBytes, listBytes, viewOfParameters } from './representation.js'
-import { jsonPayload, originOf, type Request, readScope, writeScope } from './request.js'
+import { entityBytes, entityOf, listBytes, viewOfParameters } from './representation.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 import { listParameter, type Parameters } from './url.js'
 
 const plainUpdate: UpdateOptions = { overrideMetadata: false, forcedUpdate: false }
@@ -82,7 +81,9 @@ export class EntityHandlers {
     if (!scope.ok) return reply.refuse(scope.refusal)
     const order = parseOrder(values.get('orderBy'))
     if (!order.ok) return reply.refuse(order.refusal)
-    this.entities.list({ ...scope.value, selection: selection.value, order: order.value, offset, limit }, result => {
+    const wanted = { ...scope.value, selection: selection.value, order: order.value, offset, limit }
+    const elsewhere = elsewhereOf(request, reply, listParameter(parameters, 'attrs'))
+    this.entities.listEverywhere(wanted, elsewhere, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { entities, total } = result.value
       reply.json(listBytes(entities, viewOfParameters(parameters)), options.has('count') ? total : undefined)
@@ -97,11 +98,12 @@ export class EntityHandlers {
     const { parameters } = request
     const { tenant, paths } = scope.value
     const type = parameters.values.get('type')
-    this.entities.retrieve({ tenant, paths, id: id.value, type }, result => {
+    const elsewhere = elsewhereOf(request, reply, listParameter(parameters, 'attrs'))
+    this.entities.retrieveEverywhere({ tenant, paths, id: id.value, type }, elsewhere, result => {
       if (!result.ok) return reply.refuse(result.refusal)
-      if (request.components.length === 3) return reply.json(entityBytes(result.value, viewOfParameters(parameters)))
-      const { image, path } = result.value
-      reply.json(renderAttributes(decodeImage(image), path, viewOfParameters(parameters)))
+      const shown = result.value
+      if (request.components.length === 3) return reply.json(entityBytes(shown, viewOfParameters(parameters)))
+      reply.json(renderAttributes(entityOf(shown), shown.path, viewOfParameters(parameters)))
     })
   }
 
@@ -127,10 +129,13 @@ export class EntityHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
-    this.entities.changeAttributes(kind, target.value, attributes.value, options, originOf(request, reply), result => {
+    const onResult = (result: Result<undefined>): void => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
-    })
+    }
+    const outward = outwardOf(request, reply)
+    const origin = originOf(request, reply)
+    this.entities.changeAttributes(kind, target.value, attributes.value, options, origin, onResult, outward)
   }
 
   remove(request: Request, reply: Reply): void {

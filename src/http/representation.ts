@@ -2,9 +2,10 @@
 //
 // The usual answer, an entity as it is stored, is sent without being parsed or rendered.
 
+import type { Shown } from '../broker/replies.js'
+import type { Entity } from '../domain/entity.js'
 import { fullView, isFullView, type Mode, renderEntity, type View } from '../domain/representation.js'
 import { decodeImage, imageJson, isAnswer } from '../image.js'
-import type { Found } from '../messages.js'
 import { listParameter, type Parameters } from './url.js'
 
 /** The view of a request: its mode, and the names of its `attrs` and `metadata`. */
@@ -33,9 +34,13 @@ function withBuiltins(
   return builtins.length === 0 ? named : [...(named ?? ['*']), ...builtins]
 }
 
+/** The entity that is shown. */
+export const entityOf = (shown: Shown): Entity => ('image' in shown ? decodeImage(shown.image) : shown.entity)
+
 /** One entity as JSON. */
-export function entityBytes({ image, path }: Found, view: View): Uint8Array | string {
-  return isFullView(view) && isAnswer(image) ? imageJson(image) : renderEntity(decodeImage(image), path, view)
+export function entityBytes(shown: Shown, view: View): Uint8Array | string {
+  if ('image' in shown && isFullView(view) && isAnswer(shown.image)) return imageJson(shown.image)
+  return renderEntity(entityOf(shown), shown.path, view)
 }
 
 const opening = Buffer.from('[')
@@ -43,7 +48,7 @@ const comma = Buffer.from(',')
 const closing = Buffer.from(']')
 
 /** A list of entities as JSON. */
-export function listBytes(entities: readonly Found[], view: View): Uint8Array {
+export function listBytes(entities: readonly Shown[], view: View): Uint8Array {
   const parts: Uint8Array[] = [opening]
   for (const [index, found] of entities.entries()) {
     if (index > 0) parts.push(comma)

@@ -3,7 +3,10 @@
 // Headers of both vocabularies are read (`Ctx-*` wins) and the answer speaks the one the client spoke. What a handler needs is
 // copied here at once, because a front forgets a request when `onRequest` returns.
 
+import type { Elsewhere } from '../broker/forwarded-reads.js'
+import type { Outward } from '../broker/forwarding.js'
 import type { Payload } from '../domain/entity.js'
+import { isLooped } from '../domain/forwarding.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages.js'
@@ -19,6 +22,8 @@ export interface HttpSettings {
   readonly bodyBytesMax: number
   /** Whether the tenant header selects data (`-multiservice`); its syntax is checked either way. */
   readonly tenants: boolean
+  /** Whether anything may be forwarded now; undefined: never. Asked once per request: who has no providers pays nothing for them. */
+  readonly forwards?: (() => boolean) | undefined
 }
 
 const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
@@ -58,6 +63,9 @@ const isSpoken = (headers: { correlator: string; tenant: string; paths: string }
 /** A request whose head has passed its checks. */
 export interface Request {
   readonly method: string
+  /** Path and query as sent. */
+  readonly path: string
+  readonly query: string
   readonly components: readonly string[]
   readonly parameters: Parameters
   readonly accept: Accept
@@ -68,19 +76,20 @@ export interface Request {
   readonly tenantHeader: string
   /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
   readonly notificationFormat: string
-  /** Of a write: `X-Auth-Token`; '' when absent. */
+  /** Of a write, and of a read that may be forwarded: `X-Auth-Token`; '' when absent. */
   readonly authToken: string
   /** Empty when the header was absent. */
   readonly paths: readonly string[]
   readonly tenants: boolean
+  readonly mayForward: boolean
 }
 
 /** Reads and checks the head (entities.md §1.1, checks 1 to 8). */
 export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSettings): Result<Request> {
-  const { method } = exchange
+  const { method, path, query } = exchange
   const length = Number(exchange.header('content-length') || 0)
   if (length > settings.bodyBytesMax) return refused(refusals.payloadTooLarge(length, settings.bodyBytesMax))
-  const components = parsePath(exchange.path)
+  const components = parsePath(path)
   if (!components.ok) return components
   const paths = readPaths(vendor.paths, method)
   if (!paths.ok) return paths
@@ -88,7 +97,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   const typeHeader = exchange.header('content-type')
   const contentType = hasBody ? readContentType(typeHeader) : accepted('')
   if (!contentType.ok) return contentType
-  const parameters = parseParameters(exchange.query)
+  const parameters = parseParameters(query)
   if (!parameters.ok) return parameters
   const accept = readAccept(exchange, components.value.at(-1) === 'value')
   if (!accept.ok) return accept
@@ -96,8 +105,11 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     return refused(refusals.contentTypeWithoutBody)
   if (!hasBody && verbsWithBody.has(method) && !needsNoBody(method, components.value))
     return refused(refusals.lengthRequired)
+  const mayForward = settings.forwards?.() ?? false
   return accepted({
     method,
+    path,
+    query,
     components: components.value,
     parameters: parameters.value,
     accept: accept.value,
@@ -105,9 +117,10 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     hasBody,
     tenantHeader: vendor.tenant,
     notificationFormat: method === 'GET' ? '' : exchange.header('ngsiv2-attrsformat'),
-    authToken: method === 'GET' ? '' : exchange.header('x-auth-token'),
+    authToken: method !== 'GET' || mayForward ? exchange.header('x-auth-token') : '',
     paths: paths.value,
     tenants: settings.tenants,
+    mayForward,
   })
 }
 
@@ -188,6 +201,39 @@ export function originOf(request: Request, reply: Reply): Origin {
     authToken: request.authToken === '' ? undefined : sendable(request.authToken),
     isCustomNotification: request.notificationFormat === 'custom' || undefined,
     isPaced: request.parameters.options.has('flowControl') || undefined,
-    numbering: { next: 1, step: 1 },
+    // One that goes in a circle causes no more notifications.
+    numbering: isLooped(correlator) ? undefined : { next: 1, step: 1 },
   }
+}
+
+/** What providers are told of a request; undefined: it is not forwarded (subscriptions.md §13.3, §13.5). */
+export function outwardOf(request: Request, reply: Reply): (() => Outward) | undefined {
+  if (!request.mayForward || isLooped(reply.correlator)) return undefined
+  return () => {
+    const { method, path, query, paths, authToken } = request
+    const tenant = parseTenant(request.tenantHeader)
+    return {
+      tenant: tenant.ok ? tenant.value : '',
+      servicePath: paths.length === 0 ? '/' : paths.join(','),
+      correlator: sendable(reply.correlator),
+      authToken: authToken === '' ? undefined : sendable(authToken),
+      line: `${method} ${path}${query === '' ? '' : `?${query}`}`,
+    }
+  }
+}
+
+const builtins: ReadonlySet<string> = new Set(['dateCreated', 'dateModified', 'dateExpires', 'servicePath'])
+
+/** What of a read providers are told, given the attributes that it names; undefined: it is not forwarded. */
+export function elsewhereOf(
+  request: Request,
+  reply: Reply,
+  named: readonly string[] | undefined,
+): Elsewhere | undefined {
+  if (!request.mayForward || request.parameters.options.has('skipForwarding')) return undefined
+  const attrs = named === undefined || named.includes('*') ? [] : named.filter(name => !builtins.has(name))
+  // Builtin attributes alone are nobody's to provide.
+  if (attrs.length === 0 && named && named.length > 0 && !named.includes('*')) return undefined
+  const outward = outwardOf(request, reply)
+  return outward && { attrs, outward }
 }

@@ -1,5 +1,6 @@
 // From an exchange of the front to a handler: head, route, body (entities.md §1.1). Failures end here, are logged once, and become a 500.
 
+import { isLooped } from '../domain/forwarding.js'
 import { refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
 import { Correlators } from './correlators.js'
@@ -41,6 +42,10 @@ export class Server implements FrontHandler {
       return undefined
     }
     const request = head.value
+    if (isLooped(reply.correlator))
+      this.logger.warn('A request goes in a circle: it is neither forwarded nor notified of', {
+        correlator: reply.correlator,
+      })
     const route = this.route(request.components)
     if (!route) {
       reply.refuse(refusals.unknownPath)

@@ -15,6 +15,7 @@ import { Documents } from './documents/documents.js'
 import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
 import { type Company, Home } from './documents/home.js'
 import { openHome, type WorkerPart } from './documents/open-home.js'
+import { ProviderBook } from './documents/provider-book.js'
 import { RegistrationHome } from './documents/registration-home.js'
 import type { Sharing } from './documents/sharing.js'
 import { SubscriptionHome } from './documents/subscription-home.js'
@@ -113,6 +114,8 @@ export class LocalShards implements Shards {
   readonly subscriptions: Subscriptions
   /** The same of registrations. */
   readonly registrations: Registrations
+  /** For whoever forwards requests. */
+  readonly providers: ProviderBook
   /** For whoever sends them. */
   readonly notifications: Notifications
   /** What became of notifications, once it is loaded. */
@@ -160,6 +163,7 @@ export class LocalShards implements Shards {
     this.deliveries = deliveries
     this.subscriptions = subscriptions
     this.registrations = registrations
+    this.providers = new ProviderBook(registrations)
     this.shardMap = shardMap
     this.actors = actors
     this.commit = commit

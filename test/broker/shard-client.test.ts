@@ -1,8 +1,7 @@
 // The caller of shards: whom it asks, and what comes back becomes a result.
 
 import t from 'tap'
-import type { ReadTarget } from '../../src/broker/entities.js'
-import type { Listed } from '../../src/broker/replies.js'
+import type { Listed, ReadTarget } from '../../src/broker/replies.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { HybridClock } from '../../src/clock.js'
 import type { Entity } from '../../src/domain/entity.js'

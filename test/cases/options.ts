@@ -88,6 +88,7 @@ export const valueCases: readonly OptionCase[] = [
   words('reqMutexPolicy', 'MUTEX_POLICY', 'all', ['none', 'read', 'write'], ['ALL', 'some']),
   path('dataDir', 'DATA_DIR', './data'),
   path('notifCaFile', 'NOTIF_CA_FILE'),
+  words('fwdPathless', 'FWD_PATHLESS', 'plain', ['plain', 'slash', 'v2'], ['', 'v1', 'PLAIN', '/']),
   words('notifDelivery', 'NOTIF_DELIVERY', 'atLeastOnce', ['bestEffort'], ['exactlyOnce', 'besteffort']),
   words('durability', 'DURABILITY', 'sync', ['os'], ['SYNC', 'none']),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),

@@ -23,6 +23,7 @@ export interface LocalNodeOptions {
   readonly expiryIntervalMs?: number
   readonly queries?: Partial<Config['queries']>
   readonly notifications?: Partial<Config['notifications']>
+  readonly forwarding?: Partial<Config['forwarding']>
   readonly surroundings?: Partial<Surroundings>
   /** An empty one is made when absent. */
   readonly directory?: string
@@ -109,6 +110,7 @@ export async function startLocalNode(
     workers = 1,
     queries,
     notifications,
+    forwarding,
     surroundings,
   } = options
   const config: Config = {
@@ -128,6 +130,7 @@ export async function startLocalNode(
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
     notifications: { ...notificationsForTests, ...notifications },
+    forwarding: { requestsMax: 1_000, pathless: 'plain', ...forwarding },
     logLevel: 'ERROR',
   }
   const { logger, errors } = errorsOnly()

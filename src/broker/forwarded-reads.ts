@@ -1,0 +1,97 @@
+// Queries of which a part may be a provider's (subscriptions.md §13.3): what is stored here, with what providers add to it.
+//
+// What they send is not checked against the filters of the query, and nothing of it is kept. Whatever they do, what is here is answered.
+
+import { ForwardedQuery, type Placed } from '../domain/forwarded-query.js'
+import { pageLimitDefault } from '../domain/limits.js'
+import type { ProviderIndex } from '../domain/provider-index.js'
+import { accepted, refusals, refused } from '../domain/refusal.js'
+import { compileSelection, type Selection } from '../domain/selection.js'
+import { decodeImage, imageType } from '../image.js'
+import type { Found, ListRequest } from '../messages.js'
+import type { Forwarding, Outward } from './forwarding.js'
+import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
+
+/** What of a read providers are told. */
+export interface Elsewhere {
+  /** Attributes that are named; empty: all. */
+  readonly attrs: readonly string[]
+  readonly outward: () => Outward
+}
+
+export class ForwardedReads {
+  private readonly forwarding: Forwarding
+
+  constructor(forwarding: Forwarding) {
+    this.forwarding = forwarding
+  }
+
+  /** What takes the local page of a list and adds what providers have; undefined: none are registered. */
+  list(request: ListRequest, elsewhere: Elsewhere, onResult: OnResult<ShownPage>): OnResult<Listed> | undefined {
+    const index = this.forwarding.of(request.tenant)
+    return (
+      index &&
+      (local => {
+        if (!local.ok) return onResult(local)
+        const { entities, total } = local.value
+        this.extend(index, request, elsewhere, entities, total, page => onResult(accepted(page)))
+      })
+    )
+  }
+
+  /** What takes an entity that is here, or that it is not, and adds what providers have of it; undefined: none are registered. */
+  retrieve(target: ReadTarget, elsewhere: Elsewhere, onResult: OnResult<Shown>): OnResult<Found> | undefined {
+    const index = this.forwarding.of(target.tenant)
+    return (
+      index &&
+      (local => {
+        if (!local.ok && local.refusal.description !== refusals.entityNotFound.description) return onResult(local)
+        const found = local.ok ? [local.value] : []
+        const type = local.ok ? imageType(local.value.image) : target.type
+        const selection = selectionOf(target.id, type)
+        const query = { selection, paths: target.paths, limit: pageLimitDefault, offset: 0 }
+        this.extend(index, query, elsewhere, found, found.length, ({ entities: [only, another] }) => {
+          if (!only) return onResult(local)
+          onResult(another ? refused(refusals.entityAmbiguous) : accepted(only))
+        })
+      })
+    )
+  }
+
+  private extend(
+    index: ProviderIndex,
+    { selection, paths, limit, offset }: Pick<ListRequest, 'selection' | 'paths' | 'limit' | 'offset'>,
+    { attrs, outward }: Elsewhere,
+    found: readonly Found[],
+    total: number,
+    onPage: (page: ShownPage) => void,
+  ): void {
+    const entities = found.map(({ image, path }): Placed => ({ entity: decodeImage(image), path }))
+    const query = new ForwardedQuery(
+      index,
+      { selection, paths, attrs },
+      { limit, offset },
+      { entities, total },
+      placeOf(paths),
+      this.forwarding.nowMs(),
+      this.forwarding.options.requestsMax,
+    )
+    this.forwarding.query(query, outward, () => {
+      const { entities, total } = query.result()
+      // What nobody has added to is answered as it is stored.
+      onPage({ entities: entities.map((one, at) => (one.isJoined ? one : found[at]!)), total })
+    })
+  }
+}
+
+/** The selection of one entity. Its texts have been checked. */
+function selectionOf(id: string, type: string | undefined): Selection {
+  const selectors = [{ ids: [id], types: type === undefined ? undefined : [type] }]
+  const selection = compileSelection({ selectors, from: 'url' })
+  if (!selection.ok) throw new Error(selection.refusal.description)
+  return selection.value
+}
+
+/** Where entities of providers are said to be: where they were asked for, if that is one place. */
+const placeOf = ([first = '/', ...others]: readonly string[]): string =>
+  others.length > 0 || first.endsWith('#') ? '/' : first

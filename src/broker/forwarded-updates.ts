@@ -1,0 +1,191 @@
+// Updates of which a part may be a provider's (subscriptions.md §13.4): what is stored here is changed here, and what is not goes to who
+// provides it.
+//
+// The local part is done first, and durably, in one turn that says itself what was not there: so an update that finds everything here costs
+// nothing. Only a replacement, which would add what is not there, has to be split before. What was done here stays, whatever the providers
+// do. A local part that is refused for another reason than missing names decides alone, and nothing is forwarded.
+
+import { defaultType, type WantedAttribute } from '../domain/entity.js'
+import { forwardedOutcome, type Undone, updateRequests } from '../domain/forwarded-update.js'
+import type { ProviderIndex } from '../domain/provider-index.js'
+import { done, namesMissing, type Refusal, refusals, refused } from '../domain/refusal.js'
+import type { Scope } from '../domain/scope.js'
+import { decodeImage, imageType } from '../image.js'
+import type { AttributeRequest, Attributes, AttributesRequest, Found, Target, ValueRequest } from '../messages.js'
+import type { Forwarding, Outward } from './forwarding.js'
+import type { OnResult } from './replies.js'
+import type { ShardClient } from './shard-client.js'
+
+/** A write of which a part may be forwarded. */
+export type ForwardableRequest = AttributesRequest | AttributeRequest | ValueRequest
+
+/** What became of the local part of an update. */
+export interface LocalPart {
+  readonly isAnyDone: boolean
+  /** Told when nothing of what is undone is provided by anybody. */
+  readonly refusal: Refusal
+}
+
+export class ForwardedUpdates {
+  private readonly shards: ShardClient
+  private readonly forwarding: Forwarding
+
+  constructor(shards: ShardClient, forwarding: Forwarding) {
+    this.shards = shards
+    this.forwarding = forwarding
+  }
+
+  /** The registrations that an update may be forwarded to; undefined: none. */
+  indexOf(tenant: string): ProviderIndex | undefined {
+    return this.forwarding.of(tenant)
+  }
+
+  /** Writes, and forwards what cannot be written here. */
+  write(request: ForwardableRequest, outward: () => Outward, onResult: OnResult<undefined>): void {
+    const index = this.forwarding.of(request.target.tenant)
+    if (!index) return this.shards.write(request, onResult)
+    if (request.kind === 'replace') return this.replace(index, request, outward, onResult)
+    this.shards.write(request, result => {
+      if (result.ok) return onResult(result)
+      const { refusal } = result
+      const missing = missingOf(refusal, wantedOf(request))
+      if (!missing) return onResult(result)
+      const { id, type } = request.target
+      const undone = [{ id, type, attributes: missing }]
+      this.finish(index, request.target, undone, { isAnyDone: isPartly(refusal), refusal }, outward, onResult)
+    })
+  }
+
+  private replace(
+    index: ProviderIndex,
+    request: AttributesRequest,
+    outward: () => Outward,
+    onResult: OnResult<undefined>,
+  ): void {
+    this.split(index, request.target, request.attributes, ({ local, undone }) => {
+      if (!undone) return this.shards.write(request, onResult)
+      const finish = (isAnyDone: boolean): void => {
+        const local = { isAnyDone, refusal: refusals.entityNotFound }
+        this.finish(index, request.target, [undone], local, outward, onResult)
+      }
+      if (local.size === 0) return finish(false)
+      this.shards.write({ ...request, attributes: local }, result => {
+        if (result.ok) finish(true)
+        else onResult(result)
+      })
+    })
+  }
+
+  /** Splits a replacement into what is written here and what is not here but provided by somebody; nothing undone: all is written here. */
+  split(
+    index: ProviderIndex,
+    target: Target,
+    attributes: Attributes,
+    onSplit: (split: { readonly local: Attributes; readonly undone: Undone | undefined }) => void,
+  ): void {
+    const whole = { local: attributes, undone: undefined }
+    if (!mayBeProvided(index, target.id)) return onSplit(whole)
+    this.stored(target, result => {
+      if (!result.ok || result.value.length > 1) return onSplit(whole)
+      const entity = result.value[0] && decodeImage(result.value[0].image)
+      const absent = new Map([...attributes].filter(([name]) => !entity?.attributes.has(name)))
+      const wanted = { id: target.id, type: target.type ?? entity?.type, attributes: absent }
+      const provided = new Set(
+        updateRequests(index, target.path, [wanted], this.forwarding.nowMs()).flatMap(
+          ({ parts }) => parts.get(0) ?? [],
+        ),
+      )
+      if (provided.size === 0) return onSplit(whole)
+      // Of an entity that is not here, what nobody provides is not updated either.
+      const isUndone = (name: string): boolean => (entity ? provided.has(name) : true)
+      const local = new Map([...attributes].filter(([name]) => !isUndone(name)))
+      onSplit({ local, undone: { ...wanted, attributes: new Map([...absent].filter(([name]) => isUndone(name))) } })
+    })
+  }
+
+  /** The entities that a target means, as they are stored. */
+  private stored({ tenant, path, id, type }: Target, onResult: OnResult<readonly Found[]>): void {
+    this.shards.find({ kind: 'find', tenant, paths: [path], id, type }, onResult)
+  }
+
+  /** Forwards what is undone, and says what came of the whole update (§13.4). */
+  finish(
+    index: ProviderIndex,
+    scope: Scope,
+    given: readonly Undone[],
+    local: LocalPart,
+    outward: () => Outward,
+    onResult: OnResult<undefined>,
+  ): void {
+    this.typed(index, scope, given, undone => {
+      const requests = updateRequests(index, scope.path, undone, this.forwarding.nowMs())
+      if (requests.length === 0) return onResult(refused(local.refusal))
+      this.forwarding.update(undone, requests, outward, updated => {
+        const left = undone.map(({ id, type, attributes }, at) => ({
+          id,
+          type,
+          names: [...attributes.keys()].filter(name => !updated.get(at)?.has(name)),
+        }))
+        const refusal = forwardedOutcome(local.isAnyDone || updated.size > 0, left)
+        onResult(refusal ? refused(refusal) : done)
+      })
+    })
+  }
+
+  /** Finds the stored type of those whose request names none: it finds their providers (§13.1). */
+  private typed(
+    index: ProviderIndex,
+    { tenant, path }: Scope,
+    undone: readonly Undone[],
+    onTyped: (undone: readonly Undone[]) => void,
+  ): void {
+    const all = [...undone]
+    let missing = 1
+    const arrive = (): void => {
+      if (--missing === 0) onTyped(all)
+    }
+    for (const [at, one] of undone.entries()) {
+      const { id, type } = one
+      if (type !== undefined || !mayBeProvided(index, id)) continue
+      missing++
+      this.stored({ tenant, path, id, type }, result => {
+        const [only, another] = result.ok ? result.value : []
+        if (only && !another) all[at] = { ...one, type: imageType(only.image) }
+        arrive()
+      })
+    }
+    arrive()
+  }
+}
+
+/** Whether anybody may provide an id, of whatever type. */
+function mayBeProvided(index: ProviderIndex, id: string): boolean {
+  for (const _ of index.ofId(id, undefined)) return true
+  return false
+}
+
+/** What a refusal says is not here, of what was wanted; undefined: it was refused for another reason. */
+export function missingOf(refusal: Refusal, wanted: Attributes): Attributes | undefined {
+  const { description } = refusal
+  if (description === refusals.entityNotFound.description || description === refusals.attributeNotFound.description)
+    return wanted
+  const names = namesMissing(refusal)
+  return names && new Map([...wanted].filter(([name]) => names.includes(name)))
+}
+
+/** Whether a refusal says that a part was done. */
+export const isPartly = ({ kind }: Refusal): boolean => kind === 'PartialUpdate'
+
+function wantedOf(request: ForwardableRequest): Attributes {
+  switch (request.kind) {
+    case 'updateAttribute':
+      return new Map([[request.name, request.attribute]])
+    case 'updateValue': {
+      const { name, value } = request
+      const attribute: WantedAttribute = { type: defaultType(value), value, metadata: undefined }
+      return new Map([[name, attribute]])
+    }
+    default:
+      return request.attributes
+  }
+}

@@ -1,0 +1,248 @@
+// Forwarding: asks context providers for what is not here (subscriptions.md §13). One request of a client may cause many, one after the other.
+//
+// It happens outside of any turn, in the process that holds the client's connection: while a provider is waited for, it may well write to the
+// same entity. Nothing that is received is kept. A provider that does not answer, or not as it should, costs its own part and is told to
+// operators as an alarm.
+//
+// Not here: who is asked for what (domain/forwarded-query, domain/forwarded-update), which part of a write is local (forwarded-updates.ts),
+// connections (forwarder).
+
+import { defaultEntityType, type Entity } from '../domain/entity.js'
+import type { ForwardedQuery, QueryRequest } from '../domain/forwarded-query.js'
+import { type Undone, type UpdateRequest, updateAnswerOf, updateBody } from '../domain/forwarded-update.js'
+import { type Forwarded, operationUrl, type Pathless } from '../domain/forwarding.js'
+import type { Json } from '../domain/json.js'
+import { jsonType } from '../domain/notification-headers.js'
+import { readProvidedEntities } from '../domain/provided-entities.js'
+import type { ProviderIndex } from '../domain/provider-index.js'
+import type { Registration } from '../domain/registration.js'
+import type { Clock, Logger, ProviderAnswer, Providers } from '../ports.js'
+import { ForwardingAlarms } from './forwarding-alarms.js'
+
+/** What a client's request gives along to providers. */
+export interface Outward {
+  /** As the client has named it; '': it has not. */
+  readonly tenant: string
+  /** As sent; `/` when it was not. */
+  readonly servicePath: string
+  readonly correlator: string
+  /** undefined: there is none. Never logged. */
+  readonly authToken: string | undefined
+  /** Method and target, for the log. */
+  readonly line: string
+}
+
+export interface ForwardingOptions {
+  readonly vocabulary: 'Ctx' | 'Fiware'
+  readonly userAgent: string
+  /** Requests to providers for one of a client; 0: nothing is forwarded. */
+  readonly requestsMax: number
+  readonly pathless: Pathless
+  /** Bytes of a payload that a log line shows. */
+  readonly loggedBytesMax: number
+}
+
+/** The registrations of tenants. */
+export interface Registered {
+  of(tenant: string): ProviderIndex | undefined
+}
+
+/** Attributes that were updated, by where their entity stands among all that was undone. */
+export type Updated = ReadonlyMap<number, ReadonlySet<string>>
+
+type OnAnswer = (answer: ProviderAnswer) => void
+
+export class Forwarding {
+  private readonly registered: Registered
+  private readonly providers: Providers
+  private readonly clock: Pick<Clock, 'wallMs'>
+  private readonly logger: Pick<Logger, 'level' | 'info' | 'warn'>
+  private readonly alarms: ForwardingAlarms
+  readonly options: ForwardingOptions
+
+  constructor(
+    registered: Registered,
+    providers: Providers,
+    clock: Pick<Clock, 'wallMs'>,
+    logger: Pick<Logger, 'level' | 'info' | 'warn'>,
+    options: ForwardingOptions,
+  ) {
+    this.registered = registered
+    this.providers = providers
+    this.clock = clock
+    this.logger = logger
+    this.alarms = new ForwardingAlarms(logger)
+    this.options = options
+  }
+
+  // [hot] Once per request, and all that one of a tenant without registrations pays.
+  /** The registrations of a tenant; undefined when it has none. */
+  of(tenant: string): ProviderIndex | undefined {
+    return this.options.requestsMax === 0 ? undefined : this.registered.of(tenant)
+  }
+
+  nowMs(): number {
+    return this.clock.wallMs()
+  }
+
+  /** Asks for all that a query wants from elsewhere; calls back when it has it, or knows that it will not. */
+  query(query: ForwardedQuery, outward: () => Outward, onDone: () => void): void {
+    const relay = new Relay(this.options, this.providers, this.logger, outward)
+    const step = (): void => {
+      const request = query.next()
+      if (!request) return onDone()
+      const { registration, limit, offset, entity } = request
+      const parameters = `?limit=${limit}&offset=${offset}&options=count`
+      relay.ask('query', registration, parameters, queryBody(request), (url, answer) => {
+        const entities = this.readEntities(url, answer, entity.type ?? defaultEntityType)
+        if (entities && answer.kind === 'answered') query.take(entities, totalOf(answer))
+        step()
+      })
+    }
+    step()
+  }
+
+  private readEntities(url: string, answer: ProviderAnswer, type: string): readonly Entity[] | undefined {
+    if (answer.kind === 'failed') return void this.alarms.raise(url, answer.reason)
+    const { body, status } = answer
+    const json = body.length === 0 ? undefined : parse(body)
+    const entities = json === undefined ? undefined : readProvidedEntities(json, type)
+    if (entities) this.alarms.release(url)
+    else
+      this.alarms.raise(
+        url,
+        `${body.length === 0 ? 'empty' : 'unexpected'} answer to a query, response code: ${status}`,
+      )
+    return entities
+  }
+
+  /** Sends updates to their providers; calls back with what they have done. */
+  update(
+    undone: readonly Undone[],
+    requests: readonly UpdateRequest[],
+    outward: () => Outward,
+    onDone: (updated: Updated) => void,
+  ): void {
+    const relay = new Relay(this.options, this.providers, this.logger, outward)
+    const updated = new Map<number, Set<string>>()
+    const left = requests.slice(0, this.options.requestsMax).reverse()
+    const step = (): void => {
+      const request = left.pop()
+      if (!request) return onDone(updated)
+      relay.ask('update', request.registration, '', updateBody(undone, request), (url, answer) => {
+        if (this.isUpdated(url, answer))
+          for (const [at, names] of request.parts) updated.set(at, new Set([...(updated.get(at) ?? []), ...names]))
+        step()
+      })
+    }
+    step()
+  }
+
+  private isUpdated(url: string, answer: ProviderAnswer): boolean {
+    const ended = answer.kind === 'answered' ? updateAnswerOf(answer.status) : 'failed'
+    if (ended !== 'failed') this.alarms.release(url)
+    else this.alarms.raise(url, answer.kind === 'failed' ? answer.reason : `unexpected response code: ${answer.status}`)
+    return ended === 'updated'
+  }
+}
+
+/** The requests that one of a client causes: they are numbered, and carry what it has brought. */
+class Relay {
+  private readonly options: ForwardingOptions
+  private readonly providers: Providers
+  private readonly logger: Pick<Logger, 'level' | 'info'>
+  private readonly given: () => Outward
+  private known: Outward | undefined
+  private count = 0
+
+  constructor(
+    options: ForwardingOptions,
+    providers: Providers,
+    logger: Pick<Logger, 'level' | 'info'>,
+    outward: () => Outward,
+  ) {
+    this.options = options
+    this.providers = providers
+    this.logger = logger
+    this.given = outward
+  }
+
+  private get outward(): Outward {
+    this.known ??= this.given()
+    return this.known
+  }
+
+  ask(
+    kind: Forwarded,
+    { id, provider }: Registration,
+    parameters: string,
+    body: string,
+    onAnswer: (url: string, answer: ProviderAnswer) => void,
+  ): void {
+    if (this.count === 0 && this.isLogged())
+      this.logger.info(`Starting forwarding for ${this.outward.line}`, this.context())
+    this.count++
+    const url = operationUrl(provider.url, kind, this.options.pathless)
+    const request = { url: url + parameters, headers: this.headers(), body, isRepeatable: kind === 'query' }
+    const told: OnAnswer = answer => {
+      if (this.isLogged()) this.log(id, request.url, body, answer)
+      onAnswer(url, answer)
+    }
+    this.providers.ask(request, told)
+  }
+
+  /** As those of notifications (§13.3). */
+  private headers(): readonly string[] {
+    const { vocabulary, userAgent } = this.options
+    const { tenant, servicePath, authToken, correlator } = this.outward
+    const headers = ['User-Agent', userAgent]
+    if (tenant !== '') headers.push(`${vocabulary}-Service`, tenant)
+    headers.push(`${vocabulary}-ServicePath`, servicePath)
+    if (authToken !== undefined) headers.push('X-Auth-Token', authToken)
+    headers.push('Accept', 'application/json', 'Content-Type', jsonType)
+    headers.push(`${vocabulary}-Correlator`, `${correlator}; cbfwd=${this.count}`)
+    return headers
+  }
+
+  private isLogged(): boolean {
+    return this.logger.level === 'INFO' || this.logger.level === 'DEBUG'
+  }
+
+  private log(registration: string, url: string, body: string, answer: ProviderAnswer): void {
+    const { loggedBytesMax } = this.options
+    const end =
+      answer.kind === 'answered'
+        ? `response ${shown(answer.body, loggedBytesMax)}, response code: ${answer.status}`
+        : answer.reason
+    const what = `POST ${url}, request ${shown(Buffer.from(body), loggedBytesMax)}, ${end}`
+    this.logger.info(`Request forwarded (regId: ${registration}): ${what}`, this.context())
+  }
+
+  private context() {
+    const { correlator, tenant, servicePath } = this.outward
+    return { correlator, tenant, path: servicePath }
+  }
+}
+
+function shown(payload: Buffer, bytesMax: number): string {
+  const text = payload.length <= bytesMax ? String(payload) : `${payload.subarray(0, bytesMax)}(...)`
+  return `payload (${payload.length} bytes): ${text}`
+}
+
+/** The body of a forwarded query (§13.3). */
+const queryBody = ({ entity: { id, idPattern, type }, attrs }: QueryRequest): string =>
+  JSON.stringify({ entities: [id === undefined ? { idPattern, type } : { id, type }], attrs })
+
+/** How many entities a provider says it has. */
+function totalOf({ header }: Extract<ProviderAnswer, { kind: 'answered' }>): number | undefined {
+  const text = header('ctx-total-count') ?? header('fiware-total-count') ?? ''
+  return /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+function parse(body: Buffer): Json | undefined {
+  try {
+    return JSON.parse(body.toString())
+  } catch {
+    return undefined
+  }
+}
