@@ -193,9 +193,8 @@ type Page = Pick<ForwardedQuery, 'known' | 'hasRoom' | 'local'>
 function planOf(index: ProviderIndex, sought: Sought, page: Page, nowMs: number, requestsMax: number): Planned[] {
   const plan = new Map<string, Planned>()
   for (const isWhole of [false, true])
-    for (const { registration, entity } of hits(index, sought.selection, page)) {
-      const { attrs } = registration.dataProvided
-      if ((attrs.length === 0) !== isWhole || !isOpenTo(registration, 'query', nowMs)) continue
+    for (const { registration, entity, attrs } of hits(index, sought.selection, page)) {
+      if ((attrs.size === 0) !== isWhole || !isOpenTo(registration, 'query', nowMs)) continue
       if (!anyCoversPath(sought.paths, registration.servicePath)) continue
       const wanted = wantedAttributes(sought.attrs, attrs, knownEntity(page, entity))
       if (wanted?.length === 0) continue
@@ -214,15 +213,16 @@ const compareIds = ({ registration: a }: Planned, { registration: b }: Planned):
 /** What of the attributes that a query names and a registration provides is not there; undefined: all, whatever they are called. */
 function wantedAttributes(
   named: readonly string[],
-  provided: readonly string[],
+  provided: ReadonlySet<string>,
   known: Entity | undefined,
 ): readonly string[] | undefined {
-  if (named.length === 0) return provided.length === 0 ? undefined : lacking(provided, known)
-  return lacking(provided.length === 0 ? named : named.filter(name => provided.includes(name)), known)
+  if (named.length === 0) return provided.size === 0 ? undefined : lacking(provided, known)
+  return lacking(provided.size === 0 ? named : named.filter(name => provided.has(name)), known)
 }
 
 interface Hit {
   readonly registration: Registration
+  readonly attrs: ReadonlySet<string>
   readonly entity: AskedEntity
 }
 
@@ -249,15 +249,15 @@ function* hits(index: ProviderIndex, selection: Selection, page: Page): Iterable
 function* hitsOfLocal(index: ProviderIndex, { named }: Selection, page: Page): Iterable<Hit> {
   for (const { entity } of page.local()) {
     const { id, type } = entity
-    for (const { registration, entity: provided } of index.ofId(id, new Set([type]))) {
+    for (const { registration, attrs, entity: provided } of index.ofId(id, new Set([type]))) {
       if (provided.type !== undefined && provided.type !== type) continue
-      if (provided.id !== undefined || named.has(id)) yield { registration, entity: { id, type } }
+      if (provided.id !== undefined || named.has(id)) yield { registration, attrs, entity: { id, type } }
     }
   }
 }
 
 function* hitsOf(
-  { registration, entity }: Provided,
+  { registration, attrs, entity }: Provided,
   asked: AskedEntity,
   { types, typePattern }: Selector,
   page: Page,
@@ -265,7 +265,7 @@ function* hitsOf(
   const { type } = entity
   if (type !== undefined) {
     if ((types?.has(type) ?? true) && (typePattern?.test(type) ?? true))
-      yield { registration, entity: { ...asked, type } }
-  } else if (types) for (const one of types) yield { registration, entity: { ...asked, type: one } }
-  else yield { registration, entity: { ...asked, type: knownEntity(page, asked)?.type } }
+      yield { registration, attrs, entity: { ...asked, type } }
+  } else if (types) for (const one of types) yield { registration, attrs, entity: { ...asked, type: one } }
+  else yield { registration, attrs, entity: { ...asked, type: knownEntity(page, asked)?.type } }
 }

@@ -53,12 +53,11 @@ function providersOf(index: ProviderIndex, path: string, undone: Undone, nowMs: 
   const { id, type, attributes } = undone
   const found = new Map<string, Registration>()
   let whole: Registration | undefined
-  for (const { registration, entity } of index.ofId(id, new Set(type === undefined ? [] : [type]))) {
+  for (const { registration, entity, attrs } of index.ofId(id, new Set(type === undefined ? [] : [type]))) {
     if (entity.type !== undefined && entity.type !== type) continue
     if (registration.servicePath !== path || !isOpenTo(registration, 'update', nowMs)) continue
-    const { attrs } = registration.dataProvided
-    if (attrs.length === 0) whole ??= registration
-    for (const name of attrs) if (attributes.has(name) && !found.has(name)) found.set(name, registration)
+    if (attrs.size === 0) whole ??= registration
+    for (const name of attributes.keys()) if (attrs.has(name) && !found.has(name)) found.set(name, registration)
     if (found.size === attributes.size) break
   }
   if (whole) for (const name of attributes.keys()) if (!found.has(name)) found.set(name, whole)

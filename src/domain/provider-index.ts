@@ -12,6 +12,8 @@ import type { ProvidedEntity, Registration } from './registration.js'
 export interface Provided {
   readonly registration: Registration
   readonly entity: ProvidedEntity
+  /** The attributes of the registration. */
+  readonly attrs: ReadonlySet<string>
 }
 
 export class ProviderIndex {
@@ -31,9 +33,10 @@ export class ProviderIndex {
   add(registration: Registration): void {
     this.remove(registration.id)
     this.held.set(registration.id, registration)
+    const attrs = new Set(registration.dataProvided.attrs)
     for (const entity of registration.dataProvided.entities) {
-      const one = { registration, entity }
-      for (const list of this.listsOf(one)) list.splice(placeBehind(list, registration.id), 0, one)
+      const one = { registration, entity, attrs }
+      for (const list of this.listsOf(entity)) list.splice(placeBehind(list, registration.id), 0, one)
     }
   }
 
@@ -42,7 +45,7 @@ export class ProviderIndex {
     if (!registration) return
     this.held.delete(id)
     for (const entity of registration.dataProvided.entities)
-      for (const list of this.listsOf({ registration, entity })) {
+      for (const list of this.listsOf(entity)) {
         const end = placeBehind(list, id)
         let begin = end
         while (begin > 0 && list[begin - 1]!.registration.id === id) begin--
@@ -76,7 +79,7 @@ export class ProviderIndex {
     })
   }
 
-  private *listsOf({ entity: { id, type = '' } }: Provided): Iterable<Provided[]> {
+  private *listsOf({ id, type = '' }: ProvidedEntity): Iterable<Provided[]> {
     yield this.all
     yield listOf(this.byType, type)
     yield id === undefined ? listOf(this.everyIdByType, type) : listOf(this.byId, id)

@@ -16,7 +16,7 @@ const steps = fc.array(
 )
 const types = fc.option(fc.uniqueArray(fc.constantFrom('T', 'U', 'V')), { nil: undefined })
 
-const told = (found: Iterable<Provided>): string[] =>
+const told = (found: Iterable<Pick<Provided, 'registration' | 'entity'>>): string[] =>
   [...found].map(({ registration, entity }) => `${registration.id} ${JSON.stringify(entity)}`)
 
 t.test('it finds what a walk over all registrations finds, in the same order', async () => {

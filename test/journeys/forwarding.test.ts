@@ -453,8 +453,11 @@ t.test('brokers that forward to each other in a circle come to an end', async t 
 
 const node404 = (node: LocalNode, line: string) => node.json(line)
 
-t.test('a request with ten suffixes is neither forwarded nor notified of', async t => {
-  const node = await startLocalNode(t)
+t.test('a request with ten suffixes is neither forwarded nor notified of, and operators are told', async t => {
+  const { logger } = errorsOnly()
+  const warnings: string[] = []
+  const warn = (message: string): void => void warnings.push(message)
+  const node = await startLocalNode(t, { surroundings: { logger: { ...logger, warn } } })
   const { url, received } = await provider(t, json([{ id: 'Room', type: 'Room', b: number(1) }]))
   const receiver = await httpReceiver(t)
   await register(node, url, room, ['b'])
@@ -466,6 +469,7 @@ t.test('a request with ten suffixes is neither forwarded nor notified of', async
   t.equal((await node.json('PATCH /v2/entities/Room/attrs', { a: { value: 2 } }, hops(10))).status, 204)
   t.equal((await node.json('PATCH /v2/entities/Room/attrs', { b: { value: 2 } }, hops(10))).status, 422)
   t.equal(received.length, 0)
+  t.equal(warnings.filter(message => message.startsWith('A request goes in a circle')).length, 3)
   t.ok('b' in ((await node.json('GET /v2/entities/Room', undefined, hops(9))).json as object))
   await node.json('PATCH /v2/entities/Room/attrs', { a: { value: 3 } }, hops(9))
   await until(() => receiver.received.length > 0, 'a notification')

@@ -5,10 +5,11 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
 import { systemClock } from '../../../src/clock.js'
+import { encodeRegistration } from '../../../src/domain/registration-json.js'
 import { ShardMap } from '../../../src/domain/scope.js'
 import type { RegistrationRequest, ShardReply, ShardRequest } from '../../../src/messages.js'
 import type { Store } from '../../../src/ports.js'
-import { allDocuments } from '../../../src/shard/layout.js'
+import { allDocuments, documentKey } from '../../../src/shard/layout.js'
 import { type LocalShards, type ShardParts, shardLimitsDefault } from '../../../src/shard/shards.js'
 import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
@@ -174,6 +175,17 @@ async function empty(store: MemoryStore): Promise<void> {
     for (const { key } of rows) batch.del(key)
   })
 }
+
+t.test('an owner says that it has learned a registration when it has it durably', async t => {
+  const store = new MemoryStore()
+  const shards = await opened(store, { part: { worker: 0, workers: owners } })
+  const text = encodeRegistration(made(1, { tenant }))
+  const changes = [{ revision: 10, kind: 'registration' as const, tenant, id: idOf(1), text }]
+  const request: ShardRequest = { kind: 'learn', home: 1, after: 0, upTo: 10, changes, isAll: true, isAnew: false }
+  const key = documentKey('registration', { home: shardMap.homeOf(tenant), tenant, id: idOf(1) })
+  const row = await new Promise(resolve => shards.ask(0, request, () => resolve(store.get(key))))
+  t.ok(row)
+})
 
 t.test('a home that has lost its last moments has the others forget both kinds', async t => {
   const { shards, settled, asked, known } = await threeOwners()
