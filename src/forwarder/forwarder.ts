@@ -11,7 +11,7 @@
 import { parseReceiverUrl } from '../domain/receiver-url.js'
 import type { Clock, ProviderAnswer, ProviderRequest, Providers } from '../ports.js'
 import { type Endpoint, isLost, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
-import { Connection, type SendEnd, type Sent } from './connection.js'
+import type { Connection, SendEnd, Sent } from './connection.js'
 import { type ForwarderLimits, limitsByDefault } from './limits.js'
 
 export interface ForwarderOptions {
@@ -70,6 +70,9 @@ export class Forwarder implements Providers {
   private unprovenSends = 0
   private waiting = 0
   private isClosed = false
+  /** Loaded when the first provider is asked: it takes 0.1 s, which a start should not wait for. */
+  private library: typeof import('./connection.js') | undefined
+  private loading: Promise<void> | undefined
 
   constructor(clock: Pick<Clock, 'monoMs' | 'after'>, openSocket: OpenSocket, options: ForwarderOptions) {
     this.clock = clock
@@ -109,6 +112,13 @@ export class Forwarder implements Providers {
     this.pump()
   }
 
+  private load(): void {
+    this.loading ??= import('./connection.js').then(library => {
+      this.library = library
+      this.pump()
+    })
+  }
+
   /** Ends everything; what is under way fails. */
   close(): void {
     this.isClosed = true
@@ -118,6 +128,7 @@ export class Forwarder implements Providers {
 
   /** Starts what may be started. */
   private pump(): void {
+    if (!this.library) return this.load()
     for (const lane of this.waitingLanes) {
       for (const job of lane.waiting) {
         if (!this.mayStart(lane)) break
@@ -210,7 +221,7 @@ export class Forwarder implements Providers {
   }
 
   private open(lane: Lane): Connection {
-    const connection = new Connection(lane.endpoint, this.openSocket, this.limits.answerBytesMax, () => {
+    const connection = new this.library!.Connection(lane.endpoint, this.openSocket, this.limits.answerBytesMax, () => {
       const at = lane.idle.indexOf(connection)
       if (at >= 0) lane.idle.splice(at, 1)
       connection.destroy()

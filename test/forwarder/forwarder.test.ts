@@ -252,6 +252,8 @@ t.test('who waits is counted within the deadline, and who finds no room fails at
   const clock = new FakeClock()
   const few = { laneUnprovenSendsMax: 1, laneQueueMax: 2 }
   const forwarder = started(t, { clock, timeoutMs: 1_000, few })
+  // From then on a request is under way at once.
+  await ask(forwarder, (await httpReceiver(t)).url)
   const answers = [1, 2, 3].map(() => ask(forwarder, provider.url))
   t.equal(shown(await ask(forwarder, provider.url)), 'Too many requests wait for providers')
   clock.advance(999)
