@@ -188,6 +188,8 @@ export class Sharing {
 
   /** Acts on what the others have said. */
   private settle(): void {
+    // Before it has begun it knows of no others: nobody has been told anything.
+    if (!this.shards) return
     const told = Math.min(...this.peers.map(peer => peer.told ?? 0))
     const first = this.waiting.findIndex(({ revision }) => revision > told)
     const shared = this.waiting.splice(0, first < 0 ? this.waiting.length : first)

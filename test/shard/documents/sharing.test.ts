@@ -186,6 +186,20 @@ t.test('a home that ends before it has told a removal tells it when it is back, 
   t.strictSame(await setting.ask(create(home, 2)), { kind: 'done' })
 })
 
+t.test('a home that hears of others before it tells them does not forget what it has to tell', async t => {
+  const setting = await opened()
+  await setting.ask(create(home, 1))
+  setting.shards.set(2, 'slow')
+  setting.asked(remove(home, 1))
+  await setting.rest()
+  t.strictSame(setting.descriptions(home, 1), [undefined, undefined, 'old'])
+  // Each time the first owner tells it something as soon as it is there.
+  for (let starts = 0; starts < 2; starts++) await setting.settled(setting.shards.restart(1))
+  await setting.settled(setting.shards.restart(2))
+  await setting.rest()
+  t.strictSame(setting.descriptions(home, 1), [undefined, undefined, undefined])
+})
+
 t.test('a home that has lost its last moments has the others forget them', async t => {
   const setting = await opened()
   await setting.ask(create(home, 1))
