@@ -10,7 +10,8 @@ import { readFileSync } from 'node:fs'
 import { type OptionName, optionNames, options, type Values } from './config/options.js'
 import { type Given, mask, parse } from './config/parse.js'
 import { longUsage, shortUsage } from './config/usage.js'
-import type { Durability, LogLevel } from './ports.js'
+import { noTraces, parseTraceLevels, type TraceLevels } from './domain/trace-levels.js'
+import type { Durability, LogSettings } from './ports.js'
 
 export interface Config {
   /** What the HTTP server is told; all but `server` fits `FrontOptions`. */
@@ -60,10 +61,19 @@ export interface Config {
     /** Whether nothing is sent. */
     readonly simulated: boolean
     readonly disableCustomNotifications: boolean
-    readonly loggedBytesMax: number
     readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
   }
-  readonly logLevel: LogLevel
+  /** How the process begins to log; operators may change it. */
+  readonly log: Readonly<LogSettings>
+  readonly statistics: {
+    /** Blocks of `GET /statistics`. */
+    readonly counters: boolean
+    readonly semWait: boolean
+    readonly timing: boolean
+    readonly notifQueue: boolean
+    /** Whether requests are counted by tenant and path, for `GET /admin/metrics`. */
+    readonly byService: boolean
+  }
 }
 
 /** What to do, by the command line and the environment. No text ends with a newline. */
@@ -191,10 +201,22 @@ function configOf(values: Values): Config {
       messageBytesMax: values.outReqMsgMaxSize,
       simulated: values.simulatedNotification,
       disableCustomNotifications: values.disableCustomNotifications,
-      loggedBytesMax: values.logInfoPayloadMaxSize,
       tls: Object.freeze({ insecure: values.insecureNotif, caFile: values.notifCaFile }),
     }),
-    logLevel: values.logLevel,
+    log: Object.freeze({
+      level: values.logLevel,
+      infoPayloadBytesMax: values.logInfoPayloadMaxSize,
+      lineBytesMax: values.logLineMaxSize,
+      deprecate: values.logDeprecate,
+      traces: values.t === undefined ? noTraces : (parseTraceLevels(values.t) as TraceLevels),
+    }),
+    statistics: Object.freeze({
+      counters: values.statCounters,
+      semWait: values.statSemWait,
+      timing: values.statTiming,
+      notifQueue: values.statNotifQueue && values.notificationMode.startsWith('threadpool'),
+      byService: !values.disableMetrics,
+    }),
   })
 }
 

@@ -3,6 +3,7 @@
 // This file and the other roots (program, supervisor, worker, reader) are where the parts meet; everywhere else imports point one way. What is chance, time or the operator's comes
 // in from outside, so that a test can run a whole node under its own clock, or put something between the broker and its shards.
 
+import { AdminOperations } from './broker/admin.js'
 import { AttributeOperations } from './broker/attributes.js'
 import { BatchOperations } from './broker/batch.js'
 import { Entities } from './broker/entities.js'
@@ -12,6 +13,8 @@ import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
 import { placementDefault, ShardMap } from './domain/scope.js'
+import { listedIds } from './domain/statistics.js'
+import { AdminHandlers } from './http/admin.js'
 import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
 import { EntityHandlers } from './http/entities.js'
@@ -23,7 +26,7 @@ import { SubscriptionHandlers } from './http/subscriptions.js'
 import { TypeHandlers } from './http/types.js'
 import type { Shards } from './messages.js'
 import { Dispatcher } from './notifier/dispatcher.js'
-import type { Chance, Clock, Logger } from './ports.js'
+import type { Chance, Clock, Logger, LogSettings } from './ports.js'
 import { Expiry } from './shard/expiry.js'
 import type { ShardRecord } from './shard/record.js'
 import { ThreadScanner } from './shard/scan-thread.js'
@@ -31,6 +34,10 @@ import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
+import { Operator } from './telemetry/operator.js'
+import { RequestWatcher } from './telemetry/request-watcher.js'
+import { ServiceTallies } from './telemetry/service-tallies.js'
+import { StatisticsBook } from './telemetry/statistics-book.js'
 
 /** How long requests in flight are waited for when the node stops. */
 const drainMs = 5_000
@@ -62,6 +69,8 @@ export interface Surroundings {
   readonly clock: Clock
   readonly chance: Chance
   readonly logger: Logger
+  /** The settings of that logger, which operators may change; undefined: what they change has no effect. */
+  readonly log?: LogSettings
   /** Told once when the node can promise nothing any more and must end. */
   readonly onFailure: (failure: Error) => void
   /** undefined: the node is alone. */
@@ -83,7 +92,7 @@ export interface RunningNode {
 
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
-  const { clock, chance, logger, onFailure, place } = surroundings
+  const { clock, chance, logger, log = { ...config.log }, onFailure, place } = surroundings
   const wanted = { ...placementDefault, workers: config.workers }
   const directory = openDataDirectory(config.store.directory, wanted, () => chance.uuid())
   const part = place && { worker: place.index, workers: place.workers }
@@ -102,7 +111,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const scanner = store.shared
     ? new ThreadScanner(readerEntry, store.shared, shardMap.placement)
     : new StepwiseScanner(store, shardMap, clock)
-  const local = new LocalShards({
+  const local: LocalShards = new LocalShards({
     store,
     shardMap,
     clock,
@@ -113,6 +122,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     queries: config.queries,
     notifications: { isKept: delivery === 'atLeastOnce', flowControl: config.notifications.flowControl },
     part,
+    obey: order => operator.obey(order),
     onFailure: onStoreFailure,
     through: betweenRecords,
   })
@@ -131,10 +141,20 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     disableCustomNotifications,
     filledLengthMax: sending.messageBytesMax,
   } as const
-  const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger }, notificationOptions, {
-    ...sending,
-    delivery,
-  })
+  const services = config.statistics.byService ? new ServiceTallies() : undefined
+  const dispatcher = new Dispatcher(
+    { clock, fraction: () => chance.fraction(), logger, watch: services },
+    notificationOptions,
+    {
+      ...sending,
+      delivery,
+      get loggedBytesMax() {
+        return log.infoPayloadBytesMax
+      },
+    },
+  )
+  const statistics = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
+  const operator: Operator = new Operator({ log, statistics, services, cache: () => cacheOf(local) })
   const recovered = local.notifications.begin(dispatcher, shards).catch((error: Error) => {
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
   })
@@ -150,11 +170,13 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new TypeHandlers(new TypeOperations(client)),
     new SubscriptionHandlers(new SubscriptionOperations(client, moments ?? stamps, chance), entities, clock),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
+    new AdminHandlers(new AdminOperations(shards), { log, hasServiceMetrics: config.statistics.byService }),
   )
   const { server, ...frontOptions } = config.http
   const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants }
   const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
-  const front = await openFront(server, listening, new Server(routes, settings, chance, logger), logger)
+  const watching = { watch: new RequestWatcher(statistics, services), clock }
+  const front = await openFront(server, listening, new Server(routes, settings, chance, logger, watching), logger)
   let port: number
   try {
     port = await front.listen()
@@ -193,6 +215,18 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       await store.close()
     },
   }
+}
+
+function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalShards) {
+  const { queue, simulated } = dispatcher.stats()
+  return { queue, simulated, commitMs: (times.write.sum + times.sync.sum) * 1000, lastCommitMs: times.lastMs }
+}
+
+function cacheOf({ subscriptions }: LocalShards) {
+  const ids = function* () {
+    for (const { id } of subscriptions.all()) yield id
+  }
+  return { ids: listedIds(ids()), refresh: 0, ...subscriptions.changes, items: subscriptions.size }
 }
 
 function factsOf(store: string) {

@@ -36,7 +36,8 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
 type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 
 async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams): Promise<void> {
-  const logger = openLogger({ level: config.logLevel })
+  const log = { ...config.log }
+  const logger = openLogger({ settings: log })
   for (const line of [commandLine, ...fromEnv]) logger.info(line)
   for (const line of warnings) logger.warn(line)
 
@@ -68,7 +69,7 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
     running =
       config.workers > 1
         ? await startWorkers(config, logger, onFailure)
-        : await startAlone(config, logger, onFailure, seams)
+        : await startAlone(config, { ...seams, logger, log }, onFailure)
   } catch (error) {
     if (stopped.signal.aborted) process.exit(0)
     fail(error as Error)
@@ -117,15 +118,13 @@ async function divide(
 
 async function startAlone(
   config: Config,
-  logger: Logger,
+  given: Seams & Pick<Surroundings, 'logger' | 'log'>,
   onFailure: (error: Error) => void,
-  seams: Seams,
 ): Promise<Running> {
   const node = await startNode(config, {
-    ...seams,
+    ...given,
     clock: systemClock,
     chance: systemChance,
-    logger,
     onFailure: error => onFailure(new Error(`the store has failed, nothing more is taken: ${error.message}`)),
   })
   return {

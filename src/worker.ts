@@ -19,7 +19,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 const reading = readConfig(process.argv.slice(2), process.env)
 assert(reading.kind === 'run', 'the supervisor has read the same')
 const { config } = reading
-const logger = openLogger({ level: config.logLevel })
+const log = { ...config.log }
+const logger = openLogger({ settings: log })
 
 /** A store is waited for for 3 s. */
 const storeAttemptsMax = 60
@@ -72,6 +73,7 @@ function start(part: Part): Promise<RunningNode> {
     clock: systemClock,
     chance: systemChance,
     logger,
+    log,
     onFailure: error => fail(`the store has failed, nothing more is taken: ${error.message}`),
     place: {
       index,

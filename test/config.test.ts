@@ -91,10 +91,10 @@ t.test('without any option the configuration is the default one', async t => {
       messageBytesMax: 8388608,
       simulated: false,
       disableCustomNotifications: false,
-      loggedBytesMax: 5120,
       tls: { insecure: false, caFile: undefined },
     },
-    logLevel: 'WARN',
+    log: { level: 'WARN', infoPayloadBytesMax: 5120, lineBytesMax: 32768, deprecate: false, traces: new Set() },
+    statistics: { counters: false, semWait: false, timing: false, notifQueue: false, byService: true },
   })
 })
 
@@ -102,7 +102,8 @@ t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 ' +
-    '-workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel info ' +
+    '-workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
+    '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
     '-notifDelivery bestEffort -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
     '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
     '-insecureNotif -notifCaFile ca.pem'
@@ -132,10 +133,10 @@ t.test('every option with an effect arrives in the configuration', async t => {
       messageBytesMax: 9,
       simulated: true,
       disableCustomNotifications: true,
-      loggedBytesMax: 10,
       tls: { insecure: true, caFile: 'ca.pem' },
     },
-    logLevel: 'INFO',
+    log: { level: 'DEBUG', infoPayloadBytesMax: 10, lineBytesMax: 200, deprecate: true, traces: new Set([1, 3, 4]) },
+    statistics: { counters: true, semWait: true, timing: true, notifQueue: true, byService: false },
   })
   t.equal(config(['-ipv4']).http.family, 'ipv4')
 })

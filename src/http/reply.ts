@@ -3,6 +3,7 @@
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 
 import type { Refusal, RefusalKind } from '../domain/refusal.js'
+import type { Call } from './call.js'
 import type { Exchange } from './front.js'
 
 const statusOf = {
@@ -44,38 +45,41 @@ export class Reply {
   private readonly exchange: Exchange
   private readonly vocabulary: Vocabulary
   readonly correlator: string
+  /** undefined: nobody counts. */
+  readonly call: Call | undefined
 
-  constructor(exchange: Exchange, vocabulary: Vocabulary, correlator: string) {
+  constructor(exchange: Exchange, vocabulary: Vocabulary, correlator: string, call?: Call) {
     this.exchange = exchange
     this.vocabulary = vocabulary
     this.correlator = correlator
+    this.call = call
   }
 
   /** 200 with JSON; `total` becomes the header of `options=count`. */
   json(body: Uint8Array | string, total?: number): void {
     const headers = this.headers('Content-Type', 'application/json')
     if (total !== undefined) headers.push(`${this.vocabulary}-Total-Count`, String(total))
-    this.exchange.reply(200, headers, body)
+    this.send(200, headers, body)
   }
 
   /** 200 with plain text. */
   text(body: string): void {
-    this.exchange.reply(200, this.headers('Content-Type', 'text/plain'), body)
+    this.send(200, this.headers('Content-Type', 'text/plain'), body)
   }
 
   /** 201 for what was created, or 204 for an entity that `POST /v2/entities` may have updated. */
   created(location: string, upsert: boolean): void {
-    this.exchange.reply(upsert ? 204 : 201, this.headers('Location', location))
+    this.send(upsert ? 204 : 201, this.headers('Location', location))
   }
 
-  /** 200 without a body: a notification was taken. */
+  /** 200 without a body: a notification was taken, a setting changed. */
   taken(): void {
-    this.exchange.reply(200, this.headers())
+    this.send(200, this.headers())
   }
 
   /** 204: done, nothing to say. */
   done(): void {
-    this.exchange.reply(204, this.headers())
+    this.send(204, this.headers())
   }
 
   /** The status of the refusal, and what it says. */
@@ -85,8 +89,26 @@ export class Reply {
     if (allow !== undefined) headers.push('Allow', allow)
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
     const status = statusOf[refusal.kind]
-    if (refusal.kind === 'RequestEntityTooLarge') this.exchange.replyAndClose(status, headers, body)
-    else this.exchange.reply(status, headers, body)
+    if (refusal.kind === 'RequestEntityTooLarge') {
+      this.call?.end(status, body, refusal)
+      this.exchange.replyAndClose(status, headers, body)
+    } else this.send(status, headers, body, refusal)
+  }
+
+  /** As `refuse`, in the form of /admin/log: the text is the error (operations.md §5.1). Given as it is when it is none of the client's. */
+  refuseInShort(refusal: Refusal, text = escaped(refusal.description)): void {
+    const body = JSON.stringify({ error: text })
+    this.send(statusOf[refusal.kind], this.headers('Content-Type', 'application/json'), body, refusal)
+  }
+
+  /** As `refuse`, without a body (operations.md §3). */
+  refuseInSilence(refusal: Refusal, allow: string): void {
+    this.send(statusOf[refusal.kind], this.headers('Allow', allow), undefined, refusal)
+  }
+
+  private send(status: number, headers: readonly string[], body?: Uint8Array | string, refusal?: Refusal): void {
+    this.call?.end(status, body, refusal)
+    this.exchange.reply(status, headers, body)
   }
 
   private headers(...more: string[]): string[] {

@@ -9,6 +9,7 @@ import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from
 import type { Origin } from '../messages.js'
 import { type Accept, acceptAll, parseAccept } from './accept.js'
 import { parseJson } from './body.js'
+import { Call, type Watching } from './call.js'
 import type { Correlators } from './correlators.js'
 import type { Exchange } from './front.js'
 import { Reply, type Vocabulary } from './reply.js'
@@ -31,8 +32,8 @@ export interface Vendor {
   readonly paths: string
 }
 
-/** Reads the vendor headers in both vocabularies. The answer speaks the one of the request. */
-export function readVendor(exchange: Exchange, correlators: Correlators): Vendor {
+/** Reads the vendor headers in both vocabularies. The answer speaks the one of the request. `watching`: undefined, nobody is told of it. */
+export function readVendor(exchange: Exchange, correlators: Correlators, watching?: Watching): Vendor {
   const own = {
     correlator: exchange.header('ctx-correlator'),
     tenant: exchange.header('ctx-service'),
@@ -45,11 +46,10 @@ export function readVendor(exchange: Exchange, correlators: Correlators): Vendor
   }
   const vocabulary: Vocabulary = isSpoken(own) || !isSpoken(other) ? 'Ctx' : 'Fiware'
   const correlator = own.correlator || other.correlator || correlators.next()
-  return {
-    reply: new Reply(exchange, vocabulary, correlator),
-    tenant: own.tenant || other.tenant,
-    paths: own.paths || other.paths,
-  }
+  const tenant = own.tenant || other.tenant
+  const paths = own.paths || other.paths
+  const call = watching && new Call(exchange, correlator, tenant, paths, watching)
+  return { reply: new Reply(exchange, vocabulary, correlator, call), tenant, paths }
 }
 
 const isSpoken = (headers: { correlator: string; tenant: string; paths: string }): boolean =>
@@ -73,6 +73,8 @@ export interface Request {
   /** Empty when the header was absent. */
   readonly paths: readonly string[]
   readonly tenants: boolean
+  /** undefined: nobody counts. */
+  readonly call: Call | undefined
 }
 
 /** Reads and checks the head (entities.md §1.1, checks 1 to 8). */
@@ -108,12 +110,16 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     authToken: method === 'GET' ? '' : exchange.header('x-auth-token'),
     paths: paths.value,
     tenants: settings.tenants,
+    call: vendor.reply.call,
   })
 }
 
-/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path. */
-const needsNoBody = (method: string, components: readonly string[]): boolean =>
-  method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
+/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path; so do orders about the log (operations.md §5). */
+function needsNoBody(method: string, components: readonly string[]): boolean {
+  const [first, second] = components
+  if (first === 'log' || (first === 'admin' && second === 'log')) return true
+  return method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
+}
 
 function readPaths(header: string, method: string): Result<readonly string[]> {
   if (header === '') return accepted([])
@@ -169,7 +175,8 @@ export function readScope(request: Request): Result<{ readonly tenant: string; r
 /** The body of an operation that takes JSON only. */
 export function jsonPayload(request: Request, body: Uint8Array): Result<Payload> {
   if (request.contentType !== 'application/json') return refused(refusals.contentType(request.contentType))
-  return parseJson(body)
+  const { call } = request
+  return call ? call.timed(() => parseJson(body)) : parseJson(body)
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

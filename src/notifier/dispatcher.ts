@@ -10,7 +10,7 @@
 import { notificationOf } from '../domain/notification.js'
 import type { MqttNotification, NotificationMessage, NotificationOptions, Occasion } from '../domain/occasion.js'
 import type { NamedText, Subscription } from '../domain/subscription.js'
-import type { Clock, DeliveryOutcome, Despatch, Due, Logger } from '../ports.js'
+import type { Clock, DeliveryOutcome, Despatch, Due, Logger, SendWatch } from '../ports.js'
 import type { Delivery, Message, MqttMessage } from './delivery.js'
 import { Fifo } from './fifo.js'
 import { Notifier, type NotifierOptions, type NotifierStats } from './notifier.js'
@@ -36,6 +36,8 @@ export interface DispatcherPorts {
   /** A number from 0 up to but without 1, for the spread of retries. */
   readonly fraction: () => number
   readonly logger: Logger
+  /** Told of each try; undefined: nobody is. */
+  readonly watch?: SendWatch | undefined
 }
 
 export class Dispatcher implements Despatch {
@@ -48,7 +50,11 @@ export class Dispatcher implements Despatch {
   private isScheduled = false
   private isStopped = false
 
-  constructor({ clock, fraction, logger }: DispatcherPorts, options: NotificationOptions, sending: NotifierOptions) {
+  constructor(
+    { clock, fraction, logger, watch }: DispatcherPorts,
+    options: NotificationOptions,
+    sending: NotifierOptions,
+  ) {
     this.clock = clock
     this.logger = logger
     this.options = options
@@ -57,6 +63,7 @@ export class Dispatcher implements Despatch {
         clock,
         fraction,
         logger,
+        watch,
         onOutcome: (delivery, outcome) => this.onOutcome(delivery as DueDelivery, outcome),
         onRoom: lane => this.onRoom(lane),
       },

@@ -6,7 +6,16 @@
 import assert from 'node:assert/strict'
 import { subscriptionsMax } from '../domain/limits.js'
 import type { ShardMap } from '../domain/scope.js'
-import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply, WriteRequest } from '../messages.js'
+import type {
+  AdminOrder,
+  AdminTold,
+  BatchRequest,
+  ShardReply,
+  ShardRequest,
+  Shards,
+  WriteReply,
+  WriteRequest,
+} from '../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
@@ -80,6 +89,8 @@ export interface ShardParts {
   readonly onRetry?: ((message: Buffer) => void) | undefined
   /** Which of several owners this is; undefined: the only one. */
   readonly part?: WorkerPart | undefined
+  /** Carries out what is asked of the process as a whole. */
+  readonly obey?: ((order: AdminOrder) => AdminTold[AdminOrder['what']]) | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
   readonly onFailure: (failure: Error) => void
   /** Stands between turns and the log. */
@@ -95,7 +106,9 @@ export function lastStamp(store: Store): number {
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
   private readonly shardMap: ShardMap
-  private readonly commit: GroupCommit
+  private readonly obey: ShardParts['obey']
+  /** For whoever tells how long commits take. */
+  readonly commit: GroupCommit
   private readonly lookup: Lookup
   private readonly lists: Lists
   private readonly types: Types
@@ -144,6 +157,7 @@ export class LocalShards implements Shards {
     this.deliveries = deliveries
     this.subscriptions = subscriptions
     this.shardMap = shardMap
+    this.obey = parts.obey
     this.commit = commit
     this.lookup = lookup
     this.types = new Types(commit, directory, attributes)
@@ -166,6 +180,10 @@ export class LocalShards implements Shards {
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
+    if (request.kind === 'admin') {
+      assert(this.obey, 'there is somebody who carries out orders')
+      return onReply({ kind: 'admin', told: this.obey(request.order) })
+    }
     const { failed } = this.commit
     if (failed) return onReply({ kind: 'failed', reason: failed.message })
     switch (request.kind) {

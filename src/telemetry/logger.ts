@@ -6,14 +6,12 @@
 //
 // Not here: what to log when (the callers), and the alarms of §6.4.
 
-import type { LogContext, Logger, LogLevel } from '../ports.js'
+import type { LogContext, Logger, LogLevel, LogSettings } from '../ports.js'
 import { openLogOutput } from './log-output.js'
 
-/** Bytes of a line; a longer one is replaced by a short text. */
-export const lineBytesMax = 32768
-
 export interface LoggerOptions {
-  readonly level: LogLevel
+  /** Looked at for each line: whoever changes them changes the log. */
+  readonly settings: LogSettings
   /** Takes lines, without their newline; by default they go to standard output. */
   readonly write?: (line: string) => void
   /** Milliseconds since 1970. */
@@ -27,16 +25,16 @@ export interface AreaLogger extends Logger {
 }
 
 /** Opens the log. Lines on standard output are written asynchronously, a fatal one at once. */
-export function openLogger({ level, write, wallMs = Date.now }: LoggerOptions): AreaLogger {
+export function openLogger({ settings, write, wallMs = Date.now }: LoggerOptions): AreaLogger {
   const output = write ? { write, flush: () => {} } : openLogOutput()
-  return new PipeLogger({ level, output, wallMs }, 'main')
+  return new PipeLogger({ settings, output, wallMs }, 'main')
 }
 
 const severity = { NONE: 0, FATAL: 1, ERROR: 2, WARN: 3, INFO: 4, DEBUG: 5 } as const satisfies Record<LogLevel, number>
 
 /** What the loggers of all areas have in common. */
 interface Shared {
-  level: LogLevel
+  readonly settings: LogSettings
   readonly output: { write(line: string): void; flush(): void }
   readonly wallMs: () => number
 }
@@ -48,11 +46,11 @@ class PipeLogger implements AreaLogger {
   ) {}
 
   get level(): LogLevel {
-    return this.shared.level
+    return this.shared.settings.level
   }
 
   set level(level: LogLevel) {
-    this.shared.level = level
+    this.shared.settings.level = level
   }
 
   area(name: string): AreaLogger {
@@ -81,10 +79,10 @@ class PipeLogger implements AreaLogger {
   }
 
   #log(level: LogLevel, message: string, context: LogContext | undefined): void {
-    const { output, wallMs } = this.shared
-    if (severity[level] > severity[this.shared.level]) return
+    const { output, wallMs, settings } = this.shared
+    if (severity[level] > severity[settings.level]) return
     const line = renderLine(wallMs(), level, this.op, message, context)
-    output.write(isTooLong(line) ? 'LINE TOO LONG' : line)
+    output.write(isTooLong(line, settings.lineBytesMax) ? 'LINE TOO LONG' : line)
   }
 }
 
@@ -114,4 +112,5 @@ function printable(value: string): string {
 }
 
 /** A character of a string is at most three bytes, so most lines need no count. */
-const isTooLong = (line: string): boolean => line.length * 3 > lineBytesMax && Buffer.byteLength(line) > lineBytesMax
+const isTooLong = (line: string, bytesMax: number): boolean =>
+  line.length * 3 > bytesMax && Buffer.byteLength(line) > bytesMax

@@ -7,6 +7,7 @@
 
 import { systemChance, systemClock } from '../../src/clock.js'
 import type { Config } from '../../src/config.js'
+import { noTraces } from '../../src/domain/trace-levels.js'
 import { type RunningNode, type Surroundings, startNode } from '../../src/node.js'
 import type { Logger } from '../../src/ports.js'
 import { Wire } from '../http/wire.js'
@@ -23,6 +24,7 @@ export interface LocalNodeOptions {
   readonly expiryIntervalMs?: number
   readonly queries?: Partial<Config['queries']>
   readonly notifications?: Partial<Config['notifications']>
+  readonly statistics?: Partial<Config['statistics']>
   readonly surroundings?: Partial<Surroundings>
   /** An empty one is made when absent. */
   readonly directory?: string
@@ -93,8 +95,15 @@ const notificationsForTests: Config['notifications'] = {
   messageBytesMax: 8_388_608,
   simulated: false,
   disableCustomNotifications: false,
-  loggedBytesMax: 0,
   tls: { insecure: false, caFile: undefined },
+}
+
+export const logForTests: Config['log'] = {
+  level: 'ERROR',
+  infoPayloadBytesMax: 5120,
+  lineBytesMax: 32_768,
+  deprecate: false,
+  traces: noTraces,
 }
 
 /** Starts a node that ends with the test. A failure of its store fails the test. */
@@ -128,7 +137,15 @@ export async function startLocalNode(
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
     notifications: { ...notificationsForTests, ...notifications },
-    logLevel: 'ERROR',
+    log: logForTests,
+    statistics: {
+      counters: false,
+      semWait: false,
+      timing: false,
+      notifQueue: false,
+      byService: true,
+      ...options.statistics,
+    },
   }
   const { logger, errors } = errorsOnly()
   const node: RunningNode = await startNode(config, {

@@ -2,13 +2,24 @@
 
 import { execFile } from 'node:child_process'
 import t from 'tap'
-import type { LogLevel } from '../../src/ports.js'
-import { type AreaLogger, lineBytesMax, openLogger } from '../../src/telemetry/logger.js'
+import { noTraces } from '../../src/domain/trace-levels.js'
+import type { LogLevel, LogSettings } from '../../src/ports.js'
+import { type AreaLogger, openLogger } from '../../src/telemetry/logger.js'
 
 const wallMs = () => Date.UTC(2026, 1, 3, 10, 15, 30, 123)
 
+const lineBytesMax = 2048
+
+const settingsAt = (level: LogLevel): LogSettings => ({
+  level,
+  infoPayloadBytesMax: 0,
+  lineBytesMax,
+  deprecate: false,
+  traces: noTraces,
+})
+
 function logTo(lines: string[], level: LogLevel = 'DEBUG'): AreaLogger {
-  return openLogger({ level, write: line => lines.push(line), wallMs })
+  return openLogger({ settings: settingsAt(level), write: line => lines.push(line), wallMs })
 }
 
 const messages = (lines: readonly string[]): string[] => lines.map(line => line.replace(/^.* \| msg=/, ''))
@@ -88,7 +99,7 @@ t.test('a line of the highest length is written, one byte more is not', async t 
 /** Runs a script with a logger on standard output; gives what it wrote. */
 function outputOf(script: string): Promise<string[]> {
   const face = new URL('../../src/telemetry/logger.js', import.meta.url)
-  const source = `import { openLogger } from '${face}'; const log = openLogger({ level: 'INFO' }); ${script}`
+  const source = `import { openLogger } from '${face}'; const log = openLogger({ settings: ${JSON.stringify(settingsAt('INFO'))} }); ${script}`
   return new Promise(resolve => {
     execFile(process.execPath, ['--input-type=module', '-e', source], (_error, stdout) => {
       resolve(messages(stdout.trimEnd().split('\n')))

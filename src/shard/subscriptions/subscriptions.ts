@@ -135,6 +135,8 @@ export class Subscriptions {
   private readonly tenants = new Map<string, TenantSubscriptions>()
   private readonly makers: ((tenant: string) => SubscriptionFollower)[] = []
   private count = 0
+  /** Since the start; what was there then is not counted. */
+  readonly changes = { inserts: 0, updates: 0, removes: 0 }
   /** The commit that carries the latest change: what is read here is durable with it. */
   stagedIn = 0
   /** Told of each subscription that is forgotten. */
@@ -196,7 +198,8 @@ export class Subscriptions {
 
   /** Takes in a subscription, new or changed, with the text it is stored as. */
   put(subscription: Subscription, revision: number, text = encodeSubscription(subscription)): void {
-    this.hold(subscription)
+    if (this.hold(subscription)) this.changes.inserts++
+    else this.changes.updates++
     const { tenant, id } = subscription
     this.stagedIn = this.commit.write(this.keyOf(tenant, id), encodeSubscriptionRow(revision, text))
   }
@@ -206,6 +209,7 @@ export class Subscriptions {
     const held = this.tenants.get(tenant)
     if (held?.delete(id)) {
       this.count--
+      this.changes.removes++
       this.onRemoved(tenant, id)
       if (held.size === 0) this.tenants.delete(tenant)
     }
@@ -223,14 +227,17 @@ export class Subscriptions {
     for (const held of this.tenants.values()) yield* held.all()
   }
 
-  private hold(subscription: Subscription): void {
+  /** Whether it is a new one. */
+  private hold(subscription: Subscription): boolean {
     const { tenant } = subscription
     let held = this.tenants.get(tenant)
     if (!held) {
       held = new TenantSubscriptions(this.makers.map(make => make(tenant)))
       this.tenants.set(tenant, held)
     }
-    if (held.set(subscription)) this.count++
+    const isNew = held.set(subscription)
+    if (isNew) this.count++
+    return isNew
   }
 
   private keyOf(tenant: string, id: string): Buffer {

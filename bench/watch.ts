@@ -1,0 +1,84 @@
+// What it costs that requests are counted: the HTTP layer without a server, with and without who watches it, in turn.
+//
+//     node dist/bench/watch.js
+//
+// Headers are made anew for each request, as a server hands them over; their hashes are part of the cost.
+
+import { systemChance, systemClock } from '../src/clock.js'
+import type { Exchange } from '../src/http/front.js'
+import type { Reply } from '../src/http/reply.js'
+import type { Request } from '../src/http/request.js'
+import type { Route } from '../src/http/routes.js'
+import { Server } from '../src/http/server.js'
+import { RequestWatcher } from '../src/telemetry/request-watcher.js'
+import { ServiceTallies } from '../src/telemetry/service-tallies.js'
+import { StatisticsBook } from '../src/telemetry/statistics-book.js'
+
+const requestsPerRound = 300_000
+const rounds = 21
+
+const answer = Buffer.alloc(300)
+const route: Route = {
+  template: '/v2',
+  allow: 'GET',
+  refusals: 'usual',
+  read: new Map([['GET', (_request: Request, reply: Reply) => reply.json(answer)]]),
+  write: new Map(),
+}
+const elsewhere = () => ({
+  queue: { in: 0, out: 0, reject: 0, sentOk: 0, sentError: 0, timeInQueueMs: 0, size: 0 },
+  simulated: 0,
+  commitMs: 0,
+  lastCommitMs: 0,
+})
+const blocks = { counters: false, semWait: false, timing: false, notifQueue: false }
+const silence = () => {}
+const logger = { level: 'WARN', fatal: silence, error: silence, warn: silence, info: silence, debug: silence } as const
+
+const head = Buffer.from('GET/v2tenant/some/path')
+
+class FreshRequest implements Exchange {
+  readonly method = head.toString('latin1', 0, 3)
+  readonly path = head.toString('latin1', 3, 6)
+  readonly query = ''
+
+  header(name: string): string {
+    if (name === 'fiware-service') return head.toString('latin1', 6, 12)
+    return name === 'fiware-servicepath' ? head.toString('latin1', 12) : ''
+  }
+
+  hasHeader(): boolean {
+    return false
+  }
+
+  clientAddress(): string {
+    return '127.0.0.1'
+  }
+
+  reply(): void {}
+  replyAndClose(): void {}
+}
+
+function nsPerRequest(server: Server): number {
+  // Processor time: others may use the machine.
+  const started = process.cpuUsage()
+  for (let n = 0; n < requestsPerRound; n++) server.onRequest(new FreshRequest())
+  return (process.cpuUsage(started).user * 1000) / requestsPerRound
+}
+
+const settings = { bodyBytesMax: 1_000_000, tenants: true }
+const watch = new RequestWatcher(new StatisticsBook(blocks, systemClock, elsewhere), new ServiceTallies())
+const plain = new Server(() => route, settings, systemChance, { ...logger })
+const watched = new Server(() => route, settings, systemChance, { ...logger }, { watch, clock: systemClock })
+
+const plainNs: number[] = []
+const extraNs: number[] = []
+for (let round = 0; round < rounds; round++) {
+  const without = nsPerRequest(plain)
+  plainNs.push(without)
+  extraNs.push(nsPerRequest(watched) - without)
+}
+const median = (values: number[]): string => values.sort((a, b) => a - b)[values.length >> 1]!.toFixed(0)
+console.log(
+  `a request without anybody watching ${median(plainNs)} ns, watched ${median(extraNs)} ns more (${rounds} pairs)`,
+)
