@@ -4,6 +4,7 @@
 // sibling or on another machine. Their bytes: wire.ts.
 
 import type { Payload, WantedAttribute, WantedEntity } from './domain/entity.js'
+import type { Family } from './domain/exposition.js'
 import type { Json } from './domain/json.js'
 import type { OrderKey } from './domain/order.js'
 import type { Refusal } from './domain/refusal.js'
@@ -310,6 +311,7 @@ export interface AdminRequest {
 }
 
 export type AdminOrder =
+  | { readonly what: 'metrics' }
   /** `isReset`: begins to count anew, in the same step. */
   | { readonly what: 'statistics' | 'cache' | 'services'; readonly isReset: boolean }
   | { readonly what: 'log'; readonly change: LogChange }
@@ -319,6 +321,7 @@ export type LogChange = Partial<Omit<LogSettings, 'traces'>> & { readonly traces
 
 /** What a process tells, by what it was asked for. */
 export interface AdminTold {
+  readonly metrics: readonly Family[]
   readonly statistics: Statistics
   readonly cache: CacheStatistics
   readonly services: readonly ServiceTally[]

@@ -12,7 +12,7 @@ import { SubscriptionOperations } from './broker/subscriptions.js'
 import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
-import { placementDefault, ShardMap } from './domain/scope.js'
+import { placementDefault, ShardMap, workerOf } from './domain/scope.js'
 import { listedIds } from './domain/statistics.js'
 import { AdminHandlers } from './http/admin.js'
 import { AttributeHandlers } from './http/attributes.js'
@@ -34,7 +34,9 @@ import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
+import { LoopDelay } from './telemetry/loop-delay.js'
 import { Operator } from './telemetry/operator.js'
+import { RequestTallies } from './telemetry/request-tallies.js'
 import { RequestWatcher } from './telemetry/request-watcher.js'
 import { ServiceTallies } from './telemetry/service-tallies.js'
 import { StatisticsBook } from './telemetry/statistics-book.js'
@@ -153,8 +155,22 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       },
     },
   )
+  const requests = new RequestTallies()
+  const loop = new LoopDelay(clock)
   const statistics = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
-  const operator: Operator = new Operator({ log, statistics, services, cache: () => cacheOf(local) })
+  const operator: Operator = new Operator({
+    log,
+    statistics,
+    services,
+    sources: {
+      requests,
+      notifier: () => dispatcher.stats(),
+      shards: () => numbersOf(local, ownedBy(place, directory.shards)),
+      loop,
+      version,
+    },
+    cache: () => cacheOf(local),
+  })
   const recovered = local.notifications.begin(dispatcher, shards).catch((error: Error) => {
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
   })
@@ -175,7 +191,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { server, ...frontOptions } = config.http
   const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants }
   const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
-  const watching = { watch: new RequestWatcher(statistics, services), clock }
+  const watching = { watch: new RequestWatcher(requests, statistics, services), clock }
   const front = await openFront(server, listening, new Server(routes, settings, chance, logger, watching), logger)
   let port: number
   try {
@@ -190,6 +206,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     throw error
   }
   expiry.start()
+  loop.start()
   const { presence } = local
   const learned = presence.learn(store, scanner, clock).catch((error: Error) => {
     logger.warn(`which ids there are could not be read, so new ones are looked for in the store: ${error.message}`)
@@ -200,6 +217,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     async drain() {
       ready = false
       await front.close(drainMs)
+      loop.stop()
       await expiry.stop()
     },
     async close() {
@@ -220,6 +238,28 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
 function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalShards) {
   const { queue, simulated } = dispatcher.stats()
   return { queue, simulated, commitMs: (times.write.sum + times.sync.sum) * 1000, lastCommitMs: times.lastMs }
+}
+
+/** How many shards are this process's own. */
+function ownedBy(place: Place | undefined, shards: number): number {
+  if (!place) return shards
+  return Array.from({ length: shards }, (_, shard) => workerOf(shard, place.workers)).filter(
+    worker => worker === place.index,
+  ).length
+}
+
+function numbersOf({ entityCount, subscriptions, notifications, deliveries, commit }: LocalShards, shards: number) {
+  const { rows, bytes } = notifications.owed
+  return {
+    shards,
+    entities: entityCount.total,
+    subscriptions: subscriptions.size,
+    outboxRows: rows,
+    outboxBytes: bytes,
+    outboxDropped: notifications.droppedCount,
+    deadLetters: deliveries.letterCount,
+    commits: commit.times,
+  }
 }
 
 function cacheOf({ subscriptions }: LocalShards) {

@@ -152,6 +152,7 @@ const requests = {
   admin: fc.record({
     kind: kind('admin'),
     order: fc.oneof(
+      fc.record({ what: kind('metrics') }),
       fc.record({ what: fc.constantFrom('statistics', 'cache', 'services'), isReset: fc.boolean() }),
       fc.record({
         what: kind('log'),

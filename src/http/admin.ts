@@ -6,6 +6,7 @@
 // Not here: who counts (telemetry).
 
 import type { AdminOperations } from '../broker/admin.js'
+import { expositionType, type Family, joinFamilies, renderExposition } from '../domain/exposition.js'
 import { refusals } from '../domain/refusal.js'
 import { renderServiceMetrics } from '../domain/service-metrics.js'
 import { joinStatistics, renderStatistics } from '../domain/statistics.js'
@@ -171,10 +172,25 @@ export class AdminHandlers {
     this.operations.all({ what: 'services', isReset }, parts => reply.json(renderServiceMetrics(parts.flat())))
   }
 
+  /** `GET /metrics`, for Prometheus: all processes as one. */
+  metrics(reply: Reply): void {
+    this.operations.all({ what: 'metrics' }, parts => {
+      reply.text(renderExposition([...joinFamilies(parts), workersFamily(parts.length)]), expositionType)
+    })
+  }
+
   resetServiceMetrics(reply: Reply): void {
     if (!this.settings.hasServiceMetrics) return reply.refuse(refusals.metricsOff)
     this.operations.all({ what: 'services', isReset: true }, () => reply.done())
   }
 }
+
+const workersFamily = (value: number): Family => ({
+  name: 'orrery_workers',
+  type: 'gauge',
+  help: 'Processes that have answered for these metrics.',
+  join: 'sum',
+  samples: [{ labels: {}, value }],
+})
 
 const tracesText = (key: string, text: string): string => JSON.stringify({ [key]: text })

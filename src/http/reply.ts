@@ -62,9 +62,9 @@ export class Reply {
     this.send(200, headers, body)
   }
 
-  /** 200 with plain text. */
-  text(body: string): void {
-    this.send(200, this.headers('Content-Type', 'text/plain'), body)
+  /** 200 with plain text, or another kind of text. */
+  text(body: string, type = 'text/plain'): void {
+    this.send(200, this.headers('Content-Type', type), body)
   }
 
   /** 201 for what was created, or 204 for an entity that `POST /v2/entities` may have updated. */

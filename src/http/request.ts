@@ -92,7 +92,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (!contentType.ok) return contentType
   const parameters = parseParameters(exchange.query)
   if (!parameters.ok) return parameters
-  const accept = readAccept(exchange, components.value.at(-1) === 'value')
+  const accept = readAccept(exchange, mayBeText(components.value))
   if (!accept.ok) return accept
   if (!hasBody && (method === 'GET' || method === 'DELETE') && typeHeader !== '')
     return refused(refusals.contentTypeWithoutBody)
@@ -141,13 +141,17 @@ function readContentType(header: string): Result<string> {
   return refused(refusals.contentType(type))
 }
 
-function readAccept(exchange: Exchange, isValuePath: boolean): Result<Accept> {
+/** A value, and metrics. */
+const mayBeText = (components: readonly string[]): boolean =>
+  components.at(-1) === 'value' || (components.length === 1 && components[0] === 'metrics')
+
+function readAccept(exchange: Exchange, mayBeText: boolean): Result<Accept> {
   const header = exchange.header('accept')
   if (header === '' && !exchange.hasHeader('accept')) return accepted(acceptAll)
   const accept = parseAccept(header)
   if (!accept.ok) return accept
   const { json } = accept.value
-  return json || isValuePath ? accept : refused(refusals.acceptJson)
+  return json || mayBeText ? accept : refused(refusals.acceptJson)
 }
 
 /** The tenant whose data the request is about. */

@@ -20,6 +20,7 @@ import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
+import { EntityCount } from './entity-count.js'
 import { ExpiryMark } from './expiry.js'
 import { Heads } from './heads.js'
 import { decodeNumber, stampKey } from './layout.js'
@@ -105,6 +106,7 @@ export function lastStamp(store: Store): number {
 
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
+  private readonly store: Store
   private readonly shardMap: ShardMap
   private readonly obey: ShardParts['obey']
   /** For whoever tells how long commits take. */
@@ -123,6 +125,8 @@ export class LocalShards implements Shards {
   readonly deliveries: Deliveries
   /** For whoever lets it learn what the store holds. */
   readonly presence = new Presence()
+  /** For whoever tells how many entities there are. */
+  readonly entityCount: EntityCount
   /** For whoever removes what falls due. */
   readonly expiryMark = new ExpiryMark()
 
@@ -159,6 +163,8 @@ export class LocalShards implements Shards {
     this.shardMap = shardMap
     this.obey = parts.obey
     this.commit = commit
+    this.store = store
+    this.entityCount = new EntityCount(directory)
     this.lookup = lookup
     this.types = new Types(commit, directory, attributes)
     this.lists = new Lists(sources, queries)
@@ -172,6 +178,7 @@ export class LocalShards implements Shards {
   async load(): Promise<void> {
     this.opened = await this.openHome()
     await this.deliveries.load()
+    this.entityCount.begin(this.store)
   }
 
   /** Brings changes of subscriptions to other owners; undefined while there are none, or nothing is loaded. */
@@ -275,7 +282,8 @@ export class LocalShards implements Shards {
   }
 
   /** Resolves when everything taken so far is durable, or is known not to be. */
-  drain(): Promise<void> {
-    return this.commit.drain()
+  async drain(): Promise<void> {
+    await this.entityCount.stop()
+    await this.commit.drain()
   }
 }

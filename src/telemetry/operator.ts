@@ -5,6 +5,7 @@
 import type { CacheStatistics } from '../domain/statistics.js'
 import type { AdminOrder, AdminTold } from '../messages.js'
 import type { LogSettings } from '../ports.js'
+import { familiesOf, type Sources } from './families.js'
 import type { ServiceTallies } from './service-tallies.js'
 import type { StatisticsBook } from './statistics-book.js'
 
@@ -12,6 +13,7 @@ export interface OperatorParts {
   readonly log: LogSettings
   readonly statistics: StatisticsBook
   readonly services: ServiceTallies | undefined
+  readonly sources: Sources
   /** What is known of subscriptions; counts are since the start. */
   readonly cache: () => CacheStatistics
 }
@@ -31,6 +33,8 @@ export class Operator {
   obey(order: AdminOrder): AdminTold[AdminOrder['what']] {
     const { statistics, services, log } = this.parts
     switch (order.what) {
+      case 'metrics':
+        return familiesOf(this.parts.sources)
       case 'statistics': {
         const told = statistics.read()
         if (order.isReset) statistics.reset()

@@ -35,7 +35,7 @@ export class Notifications {
     claims.begin(shards)
     await outbox.load((row, firing) => {
       for (const entry of firing.entries) {
-        const owed = this.owed(firing, entry, row)
+        const owed = this.owing(firing, entry, row)
         owed.let()
         this.hand(owed)
       }
@@ -77,7 +77,7 @@ export class Notifications {
 
   private release(firing: Firing, row: OutboxRow | undefined): void {
     for (const entry of firing.entries) {
-      const owed = this.owed(firing, entry, row)
+      const owed = this.owing(firing, entry, row)
       if (!this.behind) this.hand(owed)
       else {
         owed.let()
@@ -86,7 +86,7 @@ export class Notifications {
     }
   }
 
-  private owed(firing: Firing, entry: FiredEntry, row: OutboxRow | undefined): Owed {
+  private owing(firing: Firing, entry: FiredEntry, row: OutboxRow | undefined): Owed {
     return new Owed(this.parts, firing, entry, row)
   }
 
@@ -108,7 +108,7 @@ export class Notifications {
     const { row, commit: carriedBy } = outbox.add(firing)
     commit.afterCommit(carriedBy, failure => {
       // It has been claimed before.
-      if (!failure) for (const entry of firing.entries) this.despatch?.take(this.owed(firing, entry, row))
+      if (!failure) for (const entry of firing.entries) this.despatch?.take(this.owing(firing, entry, row))
     })
   }
 
@@ -121,6 +121,12 @@ export class Notifications {
     clock.after(dropsToldMs, () => {
       this.isDropToldLately = false
     })
+  }
+
+  /** Changes whose notifications are owed, and the bytes of their rows. */
+  get owed(): { readonly rows: number; readonly bytes: number } {
+    const { rows, bytes } = this.parts.outbox
+    return { rows, bytes }
   }
 
   /** Notifications lost because the outbox was full. */
