@@ -5,15 +5,19 @@
 // Headers are made anew for each request, as a server hands them over; their hashes are part of the cost.
 
 import { systemChance, systemClock } from '../src/clock.js'
+import { noTraces } from '../src/domain/trace-levels.js'
 import type { Exchange } from '../src/http/front.js'
 import type { Reply } from '../src/http/reply.js'
 import type { Request } from '../src/http/request.js'
 import type { Route } from '../src/http/routes.js'
 import { Server } from '../src/http/server.js'
+import type { Logger } from '../src/ports.js'
+import { Alarms } from '../src/telemetry/alarms.js'
 import { RequestTallies } from '../src/telemetry/request-tallies.js'
-import { RequestWatcher } from '../src/telemetry/request-watcher.js'
 import { ServiceTallies } from '../src/telemetry/service-tallies.js'
 import { StatisticsBook } from '../src/telemetry/statistics-book.js'
+import { Summary } from '../src/telemetry/summary.js'
+import { TrafficWatcher } from '../src/telemetry/traffic-watcher.js'
 
 const requestsPerRound = 100_000
 const rounds = 41
@@ -34,7 +38,22 @@ const elsewhere = () => ({
 })
 const blocks = { counters: false, semWait: false, timing: false, notifQueue: false }
 const silence = () => {}
-const logger = { level: 'WARN', fatal: silence, error: silence, warn: silence, info: silence, debug: silence } as const
+const logger: Logger = {
+  level: 'WARN',
+  fatal: silence,
+  error: silence,
+  warn: silence,
+  info: silence,
+  debug: silence,
+  summary: silence,
+}
+const log = {
+  level: 'WARN',
+  infoPayloadBytesMax: 5120,
+  lineBytesMax: 32768,
+  deprecate: false,
+  traces: noTraces,
+} as const
 
 const head = Buffer.from('GET/v2tenant/some/path')
 
@@ -68,13 +87,18 @@ function nsPerRequest(server: Server): number {
 }
 
 const settings = { bodyBytesMax: 1_000_000, tenants: true }
-const watch = new RequestWatcher(
-  new RequestTallies(),
-  new StatisticsBook(blocks, systemClock, elsewhere),
-  new ServiceTallies(),
-)
-const plain = new Server(() => route, settings, systemChance, { ...logger })
-const watched = new Server(() => route, settings, systemChance, { ...logger }, { watch, clock: systemClock })
+const alarms = new Alarms(logger, false)
+const watch = new TrafficWatcher({
+  logger,
+  log,
+  requests: new RequestTallies(),
+  statistics: new StatisticsBook(blocks, systemClock, elsewhere),
+  services: new ServiceTallies(),
+  alarms,
+  summary: new Summary(alarms),
+})
+const plain = new Server(() => route, settings, systemChance, logger)
+const watched = new Server(() => route, settings, systemChance, logger, { watch, clock: systemClock })
 
 // The least disturbed round of each: others may use the machine.
 let plainNs = Number.POSITIVE_INFINITY

@@ -65,6 +65,17 @@ export interface Config {
   }
   /** How the process begins to log; operators may change it. */
   readonly log: Readonly<LogSettings>
+  readonly logging: {
+    readonly format: 'pipe' | 'json'
+    /** Short lines on standard output. */
+    readonly forHumans: boolean
+    /** undefined: standard output alone. */
+    readonly file: { readonly directory: string; readonly append: boolean } | undefined
+    /** 0: no summary. */
+    readonly summaryS: number
+    readonly relogAlarms: boolean
+    readonly pidFile: string | undefined
+  }
   readonly statistics: {
     /** Blocks of `GET /statistics`. */
     readonly counters: boolean
@@ -209,6 +220,17 @@ function configOf(values: Values): Config {
       lineBytesMax: values.logLineMaxSize,
       deprecate: values.logDeprecate,
       traces: values.t === undefined ? noTraces : (parseTraceLevels(values.t) as TraceLevels),
+    }),
+    logging: Object.freeze({
+      format: values.logFormat,
+      forHumans: values.logForHumans,
+      file:
+        values.logDir === undefined || values.disableFileLog
+          ? undefined
+          : Object.freeze({ directory: values.logDir, append: values.logAppend }),
+      summaryS: values.logSummary,
+      relogAlarms: values.relogAlarms,
+      pidFile: values.pidpath,
     }),
     statistics: Object.freeze({
       counters: values.statCounters,

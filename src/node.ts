@@ -34,12 +34,14 @@ import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
+import { Alarms } from './telemetry/alarms.js'
 import { LoopDelay } from './telemetry/loop-delay.js'
 import { Operator } from './telemetry/operator.js'
 import { RequestTallies } from './telemetry/request-tallies.js'
-import { RequestWatcher } from './telemetry/request-watcher.js'
 import { ServiceTallies } from './telemetry/service-tallies.js'
 import { StatisticsBook } from './telemetry/statistics-book.js'
+import { Summary } from './telemetry/summary.js'
+import { TrafficWatcher } from './telemetry/traffic-watcher.js'
 
 /** How long requests in flight are waited for when the node stops. */
 const drainMs = 5_000
@@ -104,8 +106,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   // What several processes create has to stand in order; one alone need not look so closely.
   const stampClock = place ? { wallMs: () => clock.fineWallMs() } : clock
   const stamps = new HybridClock(stampClock, lastStamp(store))
+  const alarms = new Alarms(logger, config.logging.relogAlarms)
+  const summary = new Summary(alarms)
   const onStoreFailure = (failure: Error): void => {
     ready = false
+    alarms.raise('DatabaseError', '', failure.message)
     onFailure(failure)
   }
   const { betweenRecords } = surroundings
@@ -144,20 +149,17 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     filledLengthMax: sending.messageBytesMax,
   } as const
   const services = config.statistics.byService ? new ServiceTallies() : undefined
-  const dispatcher = new Dispatcher(
-    { clock, fraction: () => chance.fraction(), logger, watch: services },
-    notificationOptions,
-    {
-      ...sending,
-      delivery,
-      get loggedBytesMax() {
-        return log.infoPayloadBytesMax
-      },
-    },
-  )
   const requests = new RequestTallies()
+  const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
+  const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
+  const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger, watch }, notificationOptions, {
+    ...sending,
+    delivery,
+    get loggedBytesMax() {
+      return log.infoPayloadBytesMax
+    },
+  })
   const loop = new LoopDelay(clock)
-  const statistics = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const operator: Operator = new Operator({
     log,
     statistics,
@@ -188,11 +190,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
     new AdminHandlers(new AdminOperations(shards), { log, hasServiceMetrics: config.statistics.byService }),
   )
-  const { server, ...frontOptions } = config.http
+  const { server: kind, ...frontOptions } = config.http
   const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants }
   const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
-  const watching = { watch: new RequestWatcher(requests, statistics, services), clock }
-  const front = await openFront(server, listening, new Server(routes, settings, chance, logger, watching), logger)
+  const server = new Server(routes, settings, chance, logger, { watch, clock })
+  const front = await openFront(kind, listening, server, logger)
   let port: number
   try {
     port = await front.listen()
@@ -207,6 +209,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   }
   expiry.start()
   loop.start()
+  if (config.logging.summaryS > 0) summary.start(config.logging.summaryS, clock, logger)
   const { presence } = local
   const learned = presence.learn(store, scanner, clock).catch((error: Error) => {
     logger.warn(`which ids there are could not be read, so new ones are looked for in the store: ${error.message}`)
@@ -218,6 +221,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       ready = false
       await front.close(drainMs)
       loop.stop()
+      summary.stop()
       await expiry.stop()
     },
     async close() {

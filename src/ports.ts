@@ -3,6 +3,7 @@
 
 import type { Occasion } from './domain/occasion.js'
 import type { RefusalKind } from './domain/refusal.js'
+import type { DeprecatedFeature } from './domain/statistics.js'
 import type { Subscription } from './domain/subscription.js'
 import type { TraceLevels } from './domain/trace-levels.js'
 
@@ -229,6 +230,8 @@ export interface RequestWatch {
   /** A body was parsed as JSON; only asked for when `isTimed`. */
   readonly isTimed: boolean
   onParsed(ms: number): void
+  /** Something deprecated is used; `usage` completes `Deprecated usage of` (operations.md §6.6). */
+  onDeprecated(feature: DeprecatedFeature, usage: string, context: LogContext): void
 }
 
 /** A try to send something, when it has ended. */
@@ -247,9 +250,11 @@ export interface EndedTry {
 /** Who counts what is sent. */
 export interface SendWatch {
   onEnded(ended: EndedTry): void
+  /** As in `RequestWatch`. */
+  onDeprecated(feature: DeprecatedFeature, usage: string, context: LogContext): void
 }
 
-/** What a request's log lines carry (operations.md §6.1). */
+/** What a request's log lines carry (operations.md §6.1). One object is one transaction: its lines get one number. */
 export interface LogContext {
   readonly correlator?: string
   readonly from?: string
@@ -265,4 +270,6 @@ export interface Logger {
   warn(message: string, context?: LogContext): void
   info(message: string, context?: LogContext): void
   debug(message: string, context?: LogContext): void
+  /** A line whatever the level. */
+  summary(message: string): void
 }

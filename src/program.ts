@@ -7,11 +7,13 @@ import { systemChance, systemClock } from './clock.js'
 import { type Config, readConfig, version } from './config.js'
 import { placementDefault } from './domain/scope.js'
 import { type Surroundings, startNode } from './node.js'
-import type { Logger } from './ports.js'
+import type { Logger, LogSettings } from './ports.js'
 import { repartition } from './repartition.js'
 import { openDataDirectory, wordsFor } from './storage/data-directory.js'
 import { superviseWorkers } from './supervisor.js'
+import { openLogFile } from './telemetry/log-file.js'
 import { openLogger } from './telemetry/logger.js'
+import { writePidFile } from './telemetry/pid-file.js'
 import { openProgress } from './telemetry/progress.js'
 
 /** What a test puts between the parts of the node; nothing in earnest. */
@@ -37,7 +39,8 @@ type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 
 async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams): Promise<void> {
   const log = { ...config.log }
-  const logger = openLogger({ settings: log })
+  const logger = startLog(config, log)
+  if (!logger) return
   for (const line of [commandLine, ...fromEnv]) logger.info(line)
   for (const line of warnings) logger.warn(line)
 
@@ -83,6 +86,20 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
   }
   logger.info('Startup completed')
   process.stdout.write(`${readyLine(config, running)}\n`)
+}
+
+/** The log, once the files beside it are there; undefined: they cannot be had, which has been told. */
+function startLog({ logging }: Config, settings: LogSettings): Logger | undefined {
+  const { file, pidFile, format, forHumans } = logging
+  try {
+    if (pidFile !== undefined) writePidFile(pidFile)
+    const opened = file && openLogFile(file.directory, { append: file.append, isFirst: true })
+    return openLogger({ settings, format, forHumans, file: opened })
+  } catch (error) {
+    process.stderr.write(`orrery: ${(error as Error).message}\n`)
+    process.exitCode = 1
+    return undefined
+  }
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

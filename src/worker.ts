@@ -11,6 +11,7 @@ import { type Config, readConfig } from './config.js'
 import { joinWorkers } from './join-workers.js'
 import { type RunningNode, startNode } from './node.js'
 import { DirectoryInUse } from './storage/open-store.js'
+import { openLogFile } from './telemetry/log-file.js'
 import { openLogger } from './telemetry/logger.js'
 import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
 
@@ -20,7 +21,13 @@ const reading = readConfig(process.argv.slice(2), process.env)
 assert(reading.kind === 'run', 'the supervisor has read the same')
 const { config } = reading
 const log = { ...config.log }
-const logger = openLogger({ settings: log })
+const { file, format, forHumans } = config.logging
+const logger = openLogger({
+  settings: log,
+  format,
+  forHumans,
+  file: file && openLogFile(file.directory, { append: true, isFirst: false }),
+})
 
 /** A store is waited for for 3 s. */
 const storeAttemptsMax = 60

@@ -94,6 +94,14 @@ t.test('without any option the configuration is the default one', async t => {
       tls: { insecure: false, caFile: undefined },
     },
     log: { level: 'WARN', infoPayloadBytesMax: 5120, lineBytesMax: 32768, deprecate: false, traces: new Set() },
+    logging: {
+      format: 'pipe',
+      forHumans: false,
+      file: undefined,
+      summaryS: 0,
+      relogAlarms: false,
+      pidFile: undefined,
+    },
     statistics: { counters: false, semWait: false, timing: false, notifQueue: false, byService: true },
   })
 })
@@ -103,6 +111,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     '-port 8080 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 ' +
     '-workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
+    '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
     '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
     '-notifDelivery bestEffort -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
     '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
@@ -136,6 +145,14 @@ t.test('every option with an effect arrives in the configuration', async t => {
       tls: { insecure: true, caFile: 'ca.pem' },
     },
     log: { level: 'DEBUG', infoPayloadBytesMax: 10, lineBytesMax: 200, deprecate: true, traces: new Set([1, 3, 4]) },
+    logging: {
+      format: 'json',
+      forHumans: true,
+      file: { directory: '/l', append: true },
+      summaryS: 9,
+      relogAlarms: true,
+      pidFile: '/p',
+    },
     statistics: { counters: true, semWait: true, timing: true, notifQueue: true, byService: false },
   })
   t.equal(config(['-ipv4']).http.family, 'ipv4')

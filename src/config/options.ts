@@ -176,10 +176,17 @@ const logging = {
   ),
   t: option('TRACE', kinds.traceLevels, undefined, 'now', 'Trace levels; needs -logLevel DEBUG.'),
   fg: option('FOREGROUND', flag, false, 'granted', 'The process always stays in the foreground.'),
-  disableFileLog: option('DISABLE_FILE_LOG', flag, false, 'granted', 'Logs go to standard output.'),
-  logDir: option('LOG_DIR', path, '/tmp', 'later', 'Directory of the log file.'),
-  logAppend: option('LOG_APPEND', flag, false, 'later', 'Continues the log file instead of beginning a new one.'),
-  logForHumans: option('LOG_FOR_HUMANS', flag, false, 'later', 'Short lines on standard output.'),
+  disableFileLog: option('DISABLE_FILE_LOG', flag, false, 'now', 'No log file, even with -logDir.'),
+  logFormat: option('LOG_FORMAT', word('pipe', 'json'), 'pipe', 'now', 'Lines with fields between bars, or JSON.'),
+  logDir: option(
+    'LOG_DIR',
+    path,
+    undefined,
+    'now',
+    'Directory of a log file, contextBroker.log; without it there is none.',
+  ),
+  logAppend: option('LOG_APPEND', flag, false, 'now', 'Continues the log file instead of beginning a new one.'),
+  logForHumans: option('LOG_FOR_HUMANS', flag, false, 'now', 'Short lines on standard output.'),
   logLineMaxSize: option('LOG_LINE_MAX_SIZE', whole(100, undefined, 'bytes'), 32768, 'now', 'Longest line.'),
   logInfoPayloadMaxSize: option(
     'LOG_INFO_PAYLOAD_MAX_SIZE',
@@ -188,9 +195,9 @@ const logging = {
     'now',
     'How much of a body is logged at INFO.',
   ),
-  logSummary: option('LOG_SUMMARY_PERIOD', whole(0, 2678400, 's'), 0, 'later', 'Period of the summary; 0 is none.'),
-  relogAlarms: option('RELOG_ALARMS', flag, false, 'later', 'Logs an alarm each time, not only when it is raised.'),
-  logDeprecate: option('LOG_DEPRECATE', flag, false, 'later', 'Warns of deprecated usages.'),
+  logSummary: option('LOG_SUMMARY_PERIOD', whole(0, 2678400, 's'), 0, 'now', 'Period of the summary; 0 is none.'),
+  relogAlarms: option('RELOG_ALARMS', flag, false, 'now', 'Logs an alarm each time, not only when it is raised.'),
+  logDeprecate: option('LOG_DEPRECATE', flag, false, 'now', 'Warns of deprecated usages.'),
   disableMetrics: option(
     'DISABLE_METRICS',
     flag,
@@ -202,7 +209,7 @@ const logging = {
   statSemWait: option('STAT_SEM_WAIT', flag, false, 'now', 'Waiting times in /statistics.'),
   statTiming: option('STAT_TIMING', flag, false, 'now', 'Timing in /statistics.'),
   statNotifQueue: option('STAT_NOTIF_QUEUE', flag, false, 'now', 'Notification queues in /statistics.'),
-  pidpath: option('PID_PATH', path, undefined, 'later', 'File for the process id.'),
+  pidpath: option('PID_PATH', path, undefined, 'now', 'File for the process id.'),
 }
 
 const embedded = 'the store is embedded, see -dataDir'

@@ -13,6 +13,7 @@ import { parseTextValue } from '../domain/text-value.js'
 import { decodeImage } from '../image.js'
 import type { Accept } from './accept.js'
 import { parseJson } from './body.js'
+import { noteOldLocations } from './deprecations.js'
 import { pathId, updateOptions, writeTarget } from './entities.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, originOf, type Request, readScope } from './request.js'
@@ -52,6 +53,7 @@ export class AttributeHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
+    noteOldLocations(new Map([[name, attribute.value]]), reply.call)
     this.attributes.update(target.value, name, attribute.value, options, originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)

@@ -5,6 +5,7 @@ import type { Entities } from '../broker/entities.js'
 import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domain/batch.js'
 import { parseOrder } from '../domain/order.js'
 import { compileSelection } from '../domain/selection.js'
+import { noteOldLocations } from './deprecations.js'
 import { updateOptions } from './entities.js'
 import type { Reply } from './reply.js'
 import { listBytes, viewOf } from './representation.js'
@@ -46,6 +47,7 @@ export class BatchHandlers {
     if (!batch.ok) return reply.refuse(batch.refusal)
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
+    for (const { attributes } of batch.value.items) noteOldLocations(attributes, reply.call)
     this.batch.update(scope.value, batch.value, updateOptions(request), originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)

@@ -6,6 +6,7 @@
 // Not here: what is made of it (telemetry/request-watcher.ts).
 
 import type { Refusal } from '../domain/refusal.js'
+import type { DeprecatedFeature } from '../domain/statistics.js'
 import type { AnsweredRequest, Clock, RequestWatch } from '../ports.js'
 import type { Exchange } from './front.js'
 
@@ -85,6 +86,12 @@ export class Call implements AnsweredRequest {
     this.requestBytes = body.length
     const { payloadBytes } = this.watching.watch
     if (payloadBytes > 0) this.payload = Buffer.from(body.subarray(0, payloadBytes))
+  }
+
+  /** It uses what is deprecated. */
+  deprecated(feature: DeprecatedFeature, usage: string): void {
+    const { correlator, tenant, paths } = this
+    this.watching.watch.onDeprecated(feature, usage, { correlator, tenant, path: paths, from: this.from() })
   }
 
   /** Runs what parses the body, and says how long that took to those who want to know. */

@@ -13,6 +13,7 @@ import { compileSelection, type SelectionSource } from '../domain/selection.js'
 import type { UpdateOptions } from '../domain/update.js'
 import { decodeImage } from '../image.js'
 import type { AttributesRequest, Target } from '../messages.js'
+import { noteOldLocations } from './deprecations.js'
 import type { Reply } from './reply.js'
 import { entityBytes, listBytes, viewOfParameters } from './representation.js'
 import { jsonPayload, originOf, type Request, readScope, writeScope } from './request.js'
@@ -57,7 +58,8 @@ export class EntityHandlers {
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     const upsert = options.has('upsert')
-    const { id, type } = entity.value
+    const { id, type, attributes } = entity.value
+    noteOldLocations(attributes, reply.call)
     this.entities.create(
       scope.value,
       entity.value,
@@ -127,6 +129,7 @@ export class EntityHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
+    noteOldLocations(attributes.value, reply.call)
     this.entities.changeAttributes(kind, target.value, attributes.value, options, originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)

@@ -45,6 +45,7 @@ export class Dispatcher implements Despatch {
   private readonly logger: Logger
   private readonly options: NotificationOptions
   private readonly notifier: Notifier
+  private readonly watch: SendWatch | undefined
   private readonly taken = new Fifo<Due>()
   private readonly lines = new Map<string, Line>()
   private isScheduled = false
@@ -58,6 +59,7 @@ export class Dispatcher implements Despatch {
     this.clock = clock
     this.logger = logger
     this.options = options
+    this.watch = watch
     this.notifier = new Notifier(
       {
         clock,
@@ -135,6 +137,13 @@ export class Dispatcher implements Despatch {
   }
 
   private messageOf(due: Due, occasion: Occasion): Message | undefined {
+    const { id, notification } = occasion.subscription
+    if (notification.attrsFormat === 'legacy')
+      this.watch?.onDeprecated(
+        'ngsiv1NotifFormat',
+        `notification legacy format at notification sending (subId: ${id})`,
+        contextOf(occasion),
+      )
     const made = notificationOf(occasion, this.options)
     if (made.kind !== 'notSent') return messageFrom(made)
     this.logger[made.level](made.text, contextOf(occasion))
@@ -235,4 +244,9 @@ function mqttMessage({ url, topic, payload, qos, retain, login }: MqttNotificati
   return { transport: 'mqtt', url, topic, payload: Buffer.from(payload), qos, retain, user, password }
 }
 
-const contextOf = ({ correlator, tenant, path }: Occasion) => ({ correlator, tenant, path })
+/** Each notification is a transaction of its own (operations.md §6.1). */
+const contextOf = ({ correlator, number, tenant, path }: Occasion) => ({
+  correlator: `${correlator}; cbnotif=${number}`,
+  tenant,
+  path,
+})

@@ -32,6 +32,13 @@ export interface CountedElsewhere {
   readonly lastCommitMs: number
 }
 
+const nothingElsewhere: CountedElsewhere = {
+  queue: { in: 0, out: 0, reject: 0, sentOk: 0, sentError: 0, timeInQueueMs: 0, size: 0 },
+  simulated: 0,
+  commitMs: 0,
+  lastCommitMs: 0,
+}
+
 const noCounters = {
   jsonRequests: 0,
   textRequests: 0,
@@ -47,7 +54,7 @@ export class StatisticsBook {
   private readonly elsewhere: () => CountedElsewhere
   private readonly startedMs: number
   private sinceMs: number
-  private atReset: CountedElsewhere
+  private atReset: CountedElsewhere = nothingElsewhere
   private counters = structuredClone(noCounters)
   private requests = new Map<string, Map<string, number>>()
   private parseMs = { accumulated: 0, last: 0 }
@@ -59,7 +66,6 @@ export class StatisticsBook {
     this.elsewhere = elsewhere
     this.startedMs = clock.monoMs()
     this.sinceMs = this.startedMs
-    this.atReset = elsewhere()
   }
 
   onRouted(route: string, method: string, payload: 'json' | 'text' | 'none'): void {

@@ -25,6 +25,7 @@ export interface LocalNodeOptions {
   readonly queries?: Partial<Config['queries']>
   readonly notifications?: Partial<Config['notifications']>
   readonly statistics?: Partial<Config['statistics']>
+  readonly logging?: Partial<Config['logging']>
   readonly surroundings?: Partial<Surroundings>
   /** An empty one is made when absent. */
   readonly directory?: string
@@ -82,7 +83,10 @@ export function errorsOnly(): { readonly logger: Logger; readonly errors: string
     errors.push(message)
   }
   const forget = (): void => {}
-  return { errors, logger: { level: 'ERROR', fatal: keep, error: keep, warn: forget, info: forget, debug: forget } }
+  return {
+    errors,
+    logger: { level: 'ERROR', fatal: keep, error: keep, warn: forget, info: forget, debug: forget, summary: forget },
+  }
 }
 
 const notificationsForTests: Config['notifications'] = {
@@ -138,6 +142,15 @@ export async function startLocalNode(
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
     notifications: { ...notificationsForTests, ...notifications },
     log: logForTests,
+    logging: {
+      format: 'pipe',
+      forHumans: false,
+      file: undefined,
+      summaryS: 0,
+      relogAlarms: false,
+      pidFile: undefined,
+      ...options.logging,
+    },
     statistics: {
       counters: false,
       semWait: false,
