@@ -217,25 +217,39 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   return {
     port,
     store: store.name,
-    async drain() {
-      ready = false
-      await front.close(drainMs)
-      loop.stop()
-      summary.stop()
-      await expiry.stop()
-    },
-    async close() {
-      sharing?.end()
-      await joined?.close()
-      local.notifications.end()
-      await dispatcher.stop(drainMs)
-      await recovered
-      presence.stop()
-      await learned
-      await local.drain()
-      await scanner.close()
-      await store.close()
-    },
+    drain: () =>
+      awake(async () => {
+        ready = false
+        await front.close(drainMs)
+        loop.stop()
+        summary.stop()
+        await expiry.stop()
+      }),
+    close: () =>
+      awake(async () => {
+        sharing?.end()
+        await joined?.close()
+        local.notifications.end()
+        await dispatcher.stop(drainMs)
+        await recovered
+        presence.stop()
+        await learned
+        await local.drain()
+        await scanner.close()
+        await store.close()
+      }),
+  }
+}
+
+const awakeMs = 1_000
+
+/** Runs to the end: a node that stops serves nothing more, and timers do not keep a process alive (clock.ts). */
+async function awake(run: () => Promise<void>): Promise<void> {
+  const timer = setInterval(() => {}, awakeMs)
+  try {
+    await run()
+  } finally {
+    clearInterval(timer)
   }
 }
 
