@@ -143,7 +143,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     await sharing.begin(shards, () => joined.isWhole())
   }
   const notificationOptions = {
-    vocabulary: 'Ctx',
+    vocabulary: config.vocabulary ?? 'Ctx',
     userAgent: `ctxbroker/${version}`,
     disableCustomNotifications,
     filledLengthMax: sending.messageBytesMax,
@@ -191,7 +191,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new AdminHandlers(new AdminOperations(shards), { log, hasServiceMetrics: config.statistics.byService }),
   )
   const { server: kind, ...frontOptions } = config.http
-  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants }
+  const { cors, vocabulary, tenants } = config
+  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants, cors, vocabulary }
   const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
   const server = new Server(routes, settings, chance, logger, { watch, clock })
   const front = await openFront(kind, listening, server, logger)

@@ -27,7 +27,7 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
       process.stdout.write(`${reading.text}\n`)
       break
     case 'refuse':
-      process.stderr.write(`${[...reading.lines, '', reading.usage].join('\n')}\n`)
+      process.stderr.write(`${[...reading.lines, ...(reading.usage ? ['', reading.usage] : [])].join('\n')}\n`)
       process.exitCode = 1
       break
     case 'run':
@@ -37,11 +37,11 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
 
 type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 
-async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams): Promise<void> {
+async function run({ config, warnings, commandLine, fromEnv, effective }: Run, seams: Seams): Promise<void> {
   const log = { ...config.log }
   const logger = startLog(config, log)
   if (!logger) return
-  for (const line of [commandLine, ...fromEnv]) logger.info(line)
+  for (const line of [commandLine, ...fromEnv, effective]) logger.info(line)
   for (const line of warnings) logger.warn(line)
 
   let running: Running | undefined

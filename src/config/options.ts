@@ -67,8 +67,15 @@ const network = {
     'now',
     'Limit of notifications and forwarded requests, headers included.',
   ),
-  corsOrigin: option('CORS_ALLOWED_ORIGIN', text(), '', 'later', 'Allowed origin, or __ALL; empty is CORS off.'),
-  corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, 'later', 'How long a preflight may be cached.'),
+  corsOrigin: option('CORS_ALLOWED_ORIGIN', text(), '', 'now', 'Allowed origin, or __ALL; empty is CORS off.'),
+  corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, 'now', 'How long a preflight may be cached.'),
+  compat: option(
+    'COMPAT',
+    word('fiware'),
+    undefined,
+    'now',
+    'fiware: all that is sent carries Fiware-* headers instead of Ctx-*. Both are always understood.',
+  ),
   disableNgsiv1: option('DISABLE_NGSIV1', flag, false, 'granted', 'There is no NGSIv1 here.'),
   connectionMemory: option('CONN_MEMORY', whole(0, 1024, 'KB'), 64, 'ignored', 'buffers grow and shrink as needed'),
   reqPoolSize: option('TRQ_POOL_SIZE', whole(0, 1024), 0, 'ignored', 'requests need no threads of their own'),
@@ -89,9 +96,9 @@ const storage = {
   durability: option(
     'DURABILITY',
     word('sync', 'os'),
-    'sync',
+    undefined,
     'now',
-    'sync: an answered change survives the loss of power. os: only the end of the process, for faster writes.',
+    'sync: an answered change survives the loss of power. os: only the end of the process, for faster writes. Without it sync, or os with -writeConcern 0.',
   ),
   expiryInterval: option(
     'EXPIRY_INTERVAL',
@@ -218,7 +225,7 @@ const legacy = {
   dbURI: { ...option('MONGO_URI', text(), '', 'ignored', embedded), secret: true },
   dbpwd: { ...option('MONGO_PASSWORD', text(), '', 'ignored', embedded), secret: true },
   dbPoolSize: option('MONGO_POOL_SIZE', whole(1, 10000), 10, 'ignored', embedded),
-  writeConcern: option('MONGO_WRITE_CONCERN', whole(0, 1), 1, 'ignored', 'see -durability'),
+  writeConcern: option('MONGO_WRITE_CONCERN', whole(0, 1), 1, 'now', '0 is taken as -durability os.'),
   dbhost: option('MONGO_HOST', text(), '', 'ignored', embedded),
   rplSet: option('MONGO_REPLICA_SET', text(), '', 'ignored', embedded),
   dbTimeout: option('MONGO_TIMEOUT', text(), '', 'ignored', embedded),
@@ -246,7 +253,7 @@ export const sections: Readonly<Record<string, Readonly<Record<string, Option<un
   Queries: queries,
   'Notifications and forwarding': notifications,
   'Logging, statistics and process': logging,
-  'Legacy, ignored with a warning': legacy,
+  Legacy: legacy,
 }
 
 export const options = { ...network, ...processes, ...storage, ...queries, ...notifications, ...logging, ...legacy }

@@ -2,9 +2,11 @@
 //
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 
-import type { Refusal, RefusalKind } from '../domain/refusal.js'
+import { type Refusal, type RefusalKind, refusals } from '../domain/refusal.js'
 import type { Call } from './call.js'
+import { type CorsSettings, preflightHeaders } from './cors.js'
 import type { Exchange } from './front.js'
+import type { Vocabulary } from './vocabulary.js'
 
 const statusOf = {
   ParseError: 400,
@@ -37,22 +39,28 @@ const entityOf: Readonly<Record<string, string>> = {
 
 const escaped = (text: string): string => text.replace(/[<>()=;'"]/g, character => entityOf[character]!)
 
-/** The names of the vendor headers: ours, or those of clients that come from elsewhere. */
-export type Vocabulary = 'Ctx' | 'Fiware'
-
 /** Answers one request. Every answer carries the correlator. */
 export class Reply {
   private readonly exchange: Exchange
   private readonly vocabulary: Vocabulary
+  /** Of every answer but a 405; undefined: there are none. */
+  private readonly cors: readonly string[] | undefined
   readonly correlator: string
   /** undefined: nobody counts. */
   readonly call: Call | undefined
 
-  constructor(exchange: Exchange, vocabulary: Vocabulary, correlator: string, call?: Call) {
+  constructor(
+    exchange: Exchange,
+    vocabulary: Vocabulary,
+    correlator: string,
+    call?: Call,
+    cors?: readonly string[] | undefined,
+  ) {
     this.exchange = exchange
     this.vocabulary = vocabulary
     this.correlator = correlator
     this.call = call
+    this.cors = cors
   }
 
   /** 200 with JSON; `total` becomes the header of `options=count`. */
@@ -77,16 +85,20 @@ export class Reply {
     this.send(200, this.headers())
   }
 
+  /** 200 to a preflight; one that does not match is told nothing. */
+  preflight(allow: string, settings: CorsSettings): void {
+    this.send(200, this.headers(...(this.cors ? preflightHeaders(allow, this.vocabulary, settings) : [])))
+  }
+
   /** 204: done, nothing to say. */
   done(): void {
     this.send(204, this.headers())
   }
 
   /** The status of the refusal, and what it says. */
-  refuse(refusal: Refusal, allow?: string): void {
+  refuse(refusal: Refusal): void {
     const body = JSON.stringify({ error: escaped(refusal.kind), description: escaped(refusal.description) })
     const headers = this.headers('Content-Type', 'application/json')
-    if (allow !== undefined) headers.push('Allow', allow)
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
     const status = statusOf[refusal.kind]
     if (refusal.kind === 'RequestEntityTooLarge') {
@@ -101,9 +113,13 @@ export class Reply {
     this.send(statusOf[refusal.kind], this.headers('Content-Type', 'application/json'), body, refusal)
   }
 
-  /** As `refuse`, without a body (operations.md §3). */
-  refuseInSilence(refusal: Refusal, allow: string): void {
-    this.send(statusOf[refusal.kind], this.headers('Allow', allow), undefined, refusal)
+  /** 405 with the methods that there are, and a body unless it is to be silent (operations.md §3, §8.3). */
+  refuseMethod(allow: string, isSilent: boolean): void {
+    const { kind, description } = refusals.method
+    const headers = [`${this.vocabulary}-Correlator`, this.correlator, 'Allow', allow]
+    if (isSilent) return this.send(statusOf[kind], headers, undefined, refusals.method)
+    headers.push('Content-Type', 'application/json')
+    this.send(statusOf[kind], headers, JSON.stringify({ error: kind, description }), refusals.method)
   }
 
   private send(status: number, headers: readonly string[], body?: Uint8Array | string, refusal?: Refusal): void {
@@ -112,6 +128,8 @@ export class Reply {
   }
 
   private headers(...more: string[]): string[] {
-    return [`${this.vocabulary}-Correlator`, this.correlator, ...more]
+    const headers = [`${this.vocabulary}-Correlator`, this.correlator, ...more]
+    if (this.cors) headers.push(...this.cors)
+    return headers
   }
 }

@@ -11,15 +11,21 @@ import { type Accept, acceptAll, parseAccept } from './accept.js'
 import { parseJson } from './body.js'
 import { Call, type Watching } from './call.js'
 import type { Correlators } from './correlators.js'
+import { asksForFiware, type CorsSettings, corsHeaders } from './cors.js'
 import type { Exchange } from './front.js'
-import { Reply, type Vocabulary } from './reply.js'
+import { Reply } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
+import type { Vocabulary } from './vocabulary.js'
 
 /** What the HTTP layer needs to know of the configuration. */
 export interface HttpSettings {
   readonly bodyBytesMax: number
   /** Whether the tenant header selects data (`-multiservice`); its syntax is checked either way. */
   readonly tenants: boolean
+  /** undefined: cross-origin requests are not spoken of. */
+  readonly cors?: CorsSettings | undefined
+  /** How our headers are called in every answer; undefined: as the request calls them. */
+  readonly vocabulary?: Vocabulary | undefined
 }
 
 const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
@@ -33,7 +39,12 @@ export interface Vendor {
 }
 
 /** Reads the vendor headers in both vocabularies. The answer speaks the one of the request. `watching`: undefined, nobody is told of it. */
-export function readVendor(exchange: Exchange, correlators: Correlators, watching?: Watching): Vendor {
+export function readVendor(
+  exchange: Exchange,
+  correlators: Correlators,
+  settings: HttpSettings,
+  watching?: Watching,
+): Vendor {
   const own = {
     correlator: exchange.header('ctx-correlator'),
     tenant: exchange.header('ctx-service'),
@@ -44,12 +55,25 @@ export function readVendor(exchange: Exchange, correlators: Correlators, watchin
     tenant: exchange.header('fiware-service'),
     paths: exchange.header('fiware-servicepath'),
   }
-  const vocabulary: Vocabulary = isSpoken(own) || !isSpoken(other) ? 'Ctx' : 'Fiware'
+  const spoken: Vocabulary = isSpoken(own) || !isSpoken(other) ? 'Ctx' : 'Fiware'
+  const vocabulary = settings.vocabulary ?? spoken
   const correlator = own.correlator || other.correlator || correlators.next()
   const tenant = own.tenant || other.tenant
   const paths = own.paths || other.paths
   const call = watching && new Call(exchange, correlator, tenant, paths, watching)
-  return { reply: new Reply(exchange, vocabulary, correlator, call), tenant, paths }
+  return { reply: replyTo(exchange, vocabulary, correlator, settings, call), tenant, paths }
+}
+
+function replyTo(
+  exchange: Exchange,
+  vocabulary: Vocabulary,
+  correlator: string,
+  { cors }: HttpSettings,
+  call: Call | undefined,
+): Reply {
+  if (!cors) return new Reply(exchange, vocabulary, correlator, call)
+  const wanted = exchange.method === 'OPTIONS' && asksForFiware(exchange) ? 'Fiware' : vocabulary
+  return new Reply(exchange, wanted, correlator, call, corsHeaders(exchange, wanted, cors))
 }
 
 const isSpoken = (headers: { correlator: string; tenant: string; paths: string }): boolean =>

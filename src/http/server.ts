@@ -6,6 +6,7 @@ import { type Refusal, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
 import type { Watching } from './call.js'
 import { Correlators } from './correlators.js'
+import { hasCors } from './cors.js'
 import type { BodyHandler, Exchange, FrontHandler } from './front.js'
 import type { Reply } from './reply.js'
 import { type HttpSettings, readHead, readVendor, type Vendor } from './request.js'
@@ -30,7 +31,7 @@ export class Server implements FrontHandler {
 
   // [hot] Once per request.
   onRequest(exchange: Exchange): BodyHandler | undefined {
-    const vendor = readVendor(exchange, this.correlators, this.watching)
+    const vendor = readVendor(exchange, this.correlators, this.settings, this.watching)
     const { reply } = vendor
     try {
       return this.serve(exchange, vendor)
@@ -70,8 +71,15 @@ export class Server implements FrontHandler {
     }
     const read = route.read.get(request.method)
     if (read) read(request, reply)
-    else refuseMethod(route, reply)
+    else this.otherMethod(request.method, route, reply)
     return undefined
+  }
+
+  private otherMethod(method: string, { template, allow, refusals: form }: Route, reply: Reply): void {
+    const cors = hasCors(template) ? this.settings.cors : undefined
+    if (cors && method === 'OPTIONS') return reply.preflight(allow, cors)
+    // It is not said of /version, though it is so (operations.md §8.3).
+    reply.refuseMethod(cors && template !== '/version' ? `${allow}, OPTIONS` : allow, form === 'silent405')
   }
 
   private refuseHead(exchange: Exchange, reply: Reply, refusal: Refusal): void {
@@ -87,9 +95,4 @@ export class Server implements FrontHandler {
     this.logger.error(`Runtime Error (${error.stack ?? error.message})`, { correlator: reply.correlator })
     reply.refuse(refusals.failure('internal error'))
   }
-}
-
-function refuseMethod({ allow, refusals: form }: Route, reply: Reply): void {
-  if (form === 'silent405') reply.refuseInSilence(refusals.method, allow)
-  else reply.refuse(refusals.method, allow)
 }

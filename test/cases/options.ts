@@ -90,7 +90,8 @@ export const valueCases: readonly OptionCase[] = [
   path('dataDir', 'DATA_DIR', './data'),
   path('notifCaFile', 'NOTIF_CA_FILE'),
   words('notifDelivery', 'NOTIF_DELIVERY', 'atLeastOnce', ['bestEffort'], ['exactlyOnce', 'besteffort']),
-  words('durability', 'DURABILITY', 'sync', ['os'], ['SYNC', 'none']),
+  words('compat', 'COMPAT', undefined, ['fiware'], ['Fiware', 'orion']),
+  words('durability', 'DURABILITY', undefined, ['sync', 'os'], ['SYNC', 'none']),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),
   number('workers', 'WORKERS', 1, 1, 64),
   number('viewMemory', 'VIEW_MEMORY', 256, 0, 1048576),
@@ -146,7 +147,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
 
 /** Options that are taken and never have an effect: one warning each. */
 export const ignoredNames: readonly string[] = [
-  ...['connectionMemory', 'reqPoolSize', 'db', 'dbURI', 'dbpwd', 'dbPoolSize', 'writeConcern', 'dbhost', 'rplSet'],
+  ...['connectionMemory', 'reqPoolSize', 'db', 'dbURI', 'dbpwd', 'dbPoolSize', 'dbhost', 'rplSet'],
   ...['dbTimeout', 'dbuser', 'dbAuthMech', 'dbAuthDb', 'dbSSL', 'dbDisableRetryWrites', 'reqMutexPolicy'],
   ...['strictNgsiv1Ids', 'ngsiv1Autocast'],
 ]

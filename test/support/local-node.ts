@@ -24,6 +24,8 @@ export interface LocalNodeOptions {
   readonly expiryIntervalMs?: number
   readonly queries?: Partial<Config['queries']>
   readonly notifications?: Partial<Config['notifications']>
+  readonly cors?: Config['cors']
+  readonly vocabulary?: Config['vocabulary']
   readonly statistics?: Partial<Config['statistics']>
   readonly logging?: Partial<Config['logging']>
   readonly surroundings?: Partial<Surroundings>
@@ -135,6 +137,8 @@ export async function startLocalNode(
       idleTimeoutS: 0,
       bodyBytesMax: 1_048_576,
     },
+    cors: options.cors,
+    vocabulary: options.vocabulary,
     workers,
     tenants,
     store: { directory: options.directory ?? tempDir(t), durability: 'os' },
