@@ -18,7 +18,7 @@ const addresses = socketAddresses(sockets, workers)
 const node = await startNode(config, {
   clock: systemClock,
   chance: systemChance,
-  logger: openLogger({ level: config.logLevel }),
+  logger: openLogger({ settings: { ...config.log } }),
   onFailure: error => {
     throw error
   },

@@ -10,7 +10,8 @@ import { readFileSync } from 'node:fs'
 import { type OptionName, optionNames, options, type Values } from './config/options.js'
 import { type Given, mask, parse } from './config/parse.js'
 import { longUsage, shortUsage } from './config/usage.js'
-import type { Durability, LogLevel } from './ports.js'
+import { noTraces, parseTraceLevels, type TraceLevels } from './domain/trace-levels.js'
+import type { Durability, LogSettings } from './ports.js'
 
 export interface Config {
   /** What the HTTP server is told; all but `server` fits `FrontOptions`. */
@@ -28,6 +29,10 @@ export interface Config {
     readonly idleTimeoutS: number
     readonly bodyBytesMax: number
   }
+  /** undefined: pages from elsewhere see nothing. */
+  readonly cors: { readonly origin: string; readonly maxAgeS: number } | undefined
+  /** How our headers are called in all that is sent; undefined: `Ctx-*`, and in answers as the request calls them. */
+  readonly vocabulary: 'Fiware' | undefined
   /** Processes that share the port. */
   readonly workers: number
   /** Whether the tenant header has an effect. */
@@ -60,7 +65,6 @@ export interface Config {
     /** Whether nothing is sent. */
     readonly simulated: boolean
     readonly disableCustomNotifications: boolean
-    readonly loggedBytesMax: number
     readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
   }
   readonly forwarding: {
@@ -69,7 +73,28 @@ export interface Config {
     /** What stands between a URL without a path and the operation. */
     readonly pathless: 'plain' | 'slash' | 'v2'
   }
-  readonly logLevel: LogLevel
+  /** How the process begins to log; operators may change it. */
+  readonly log: Readonly<LogSettings>
+  readonly logging: {
+    readonly format: 'pipe' | 'json'
+    /** Short lines on standard output. */
+    readonly forHumans: boolean
+    /** undefined: standard output alone. */
+    readonly file: { readonly directory: string; readonly append: boolean } | undefined
+    /** 0: no summary. */
+    readonly summaryS: number
+    readonly relogAlarms: boolean
+    readonly pidFile: string | undefined
+  }
+  readonly statistics: {
+    /** Blocks of `GET /statistics`. */
+    readonly counters: boolean
+    readonly semWait: boolean
+    readonly timing: boolean
+    readonly notifQueue: boolean
+    /** Whether requests are counted by tenant and path, for `GET /admin/metrics`. */
+    readonly byService: boolean
+  }
 }
 
 /** What to do, by the command line and the environment. No text ends with a newline. */
@@ -82,32 +107,52 @@ export type Reading =
       /** To be logged at INFO, as are the lines of `fromEnv`; passwords are masked. */
       readonly commandLine: string
       readonly fromEnv: string[]
+      /** Every option that has an effect, with its value; to be logged at INFO, too. */
+      readonly effective: string
     }
   /** Print the text and exit with 0. */
   | { readonly kind: 'print'; readonly text: string }
-  /** Write the lines and the usage to standard error and exit with 1. */
+  /** Write the lines and the usage, if there is one, to standard error and exit with 1. */
   | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string }
 
 /** The version of the package this file belongs to. */
 export const version: string = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
 
-/** Reads all settings. `argv` begins with the first argument, without the program. */
+/**
+ * Reads all settings. `argv` begins with the first argument, without the program. `config check` in front of the options prints what they come to, and
+ * starts nothing.
+ */
 export function readConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
-  const { given, print, faults, shownArguments, fromEnv } = parse(argv, env)
+  const isCheck = argv[0] === 'config' && argv[1] === 'check'
+  const { given, print, faults, shownArguments, fromEnv } = parse(isCheck ? argv.slice(2) : argv, env)
   if (print === 'version') return { kind: 'print', text: `orrery ${version}` }
   if (print) return { kind: 'print', text: print === 'u' ? shortUsage() : longUsage() }
 
   const { values, faults: bad } = valuesOf(given)
   const lines = [...faults, ...bad, ...contradictions(values, given)]
-  if (lines.length > 0) return { kind: 'refuse', lines, usage: shortUsage() }
+  if (lines.length > 0) return { kind: 'refuse', lines, usage: isCheck ? '' : shortUsage() }
+  const warnings = withoutEffect(values, given)
+  if (isCheck) return { kind: 'print', text: [...warnings, ...settings(values, given, true)].join('\n') }
 
   return {
     kind: 'run',
     config: configOf(values),
-    warnings: withoutEffect(values, given),
+    warnings,
     commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
     fromEnv: [...fromEnv],
+    effective: `configuration: ${settings(values, given, false).join(' ')}`,
   }
+}
+
+/** Options that have an effect, each with its value; with `hasSource`, also where that comes from. Those without a value are left out. */
+function settings(values: Values, given: ReadonlyMap<OptionName, Given>, hasSource: boolean): string[] {
+  return optionNames
+    .filter(name => options[name].standing === 'now' && values[name] !== undefined && values[name] !== '')
+    .map(name => {
+      const shown = options[name].secret ? mask : String(values[name])
+      const source = given.get(name)?.where ?? 'default'
+      return hasSource ? `-${name} ${shown}   (${source})` : `-${name} ${shown}`
+    })
 }
 
 /** The value of every option; of a bad one its default, and a fault. */
@@ -178,9 +223,12 @@ function configOf(values: Values): Config {
       idleTimeoutS: values.reqTimeout,
       bodyBytesMax: values.inReqPayloadMaxSize,
     }),
+    cors:
+      values.corsOrigin === '' ? undefined : Object.freeze({ origin: values.corsOrigin, maxAgeS: values.corsMaxAge }),
+    vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
     workers: values.workers,
     tenants: values.multiservice,
-    store: Object.freeze({ directory: values.dataDir, durability: values.durability }),
+    store: Object.freeze({ directory: values.dataDir, durability: durabilityOf(values) }),
     expiryIntervalMs: values.expiryInterval,
     queries: Object.freeze({
       viewBytesMax: values.viewMemory * bytesPerMb,
@@ -197,13 +245,40 @@ function configOf(values: Values): Config {
       messageBytesMax: values.outReqMsgMaxSize,
       simulated: values.simulatedNotification,
       disableCustomNotifications: values.disableCustomNotifications,
-      loggedBytesMax: values.logInfoPayloadMaxSize,
       tls: Object.freeze({ insecure: values.insecureNotif, caFile: values.notifCaFile }),
     }),
     forwarding: Object.freeze({ requestsMax: values.cprForwardLimit, pathless: values.fwdPathless }),
-    logLevel: values.logLevel,
+    log: Object.freeze({
+      level: values.logLevel,
+      infoPayloadBytesMax: values.logInfoPayloadMaxSize,
+      lineBytesMax: values.logLineMaxSize,
+      deprecate: values.logDeprecate,
+      traces: values.t === undefined ? noTraces : (parseTraceLevels(values.t) as TraceLevels),
+    }),
+    logging: Object.freeze({
+      format: values.logFormat,
+      forHumans: values.logForHumans,
+      file:
+        values.logDir === undefined || values.disableFileLog
+          ? undefined
+          : Object.freeze({ directory: values.logDir, append: values.logAppend }),
+      summaryS: values.logSummary,
+      relogAlarms: values.relogAlarms,
+      pidFile: values.pidpath,
+    }),
+    statistics: Object.freeze({
+      counters: values.statCounters,
+      semWait: values.statSemWait,
+      timing: values.statTiming,
+      notifQueue: values.statNotifQueue && values.notificationMode.startsWith('threadpool'),
+      byService: !values.disableMetrics,
+    }),
   })
 }
+
+/** `-writeConcern 0` asks not to wait for the disk; who names a durability means that (operations.md §1.5). */
+const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
+  durability ?? (writeConcern === 0 ? 'os' : 'sync')
 
 const msPerMinute = 60_000
 

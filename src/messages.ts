@@ -4,13 +4,17 @@
 // sibling or on another machine. Their bytes: wire.ts.
 
 import type { Payload, WantedAttribute, WantedEntity } from './domain/entity.js'
+import type { Family } from './domain/exposition.js'
 import type { Json } from './domain/json.js'
 import type { OrderKey } from './domain/order.js'
 import type { Refusal } from './domain/refusal.js'
 import type { Registration } from './domain/registration.js'
 import type { Selection } from './domain/selection.js'
+import type { ServiceTally } from './domain/service-metrics.js'
+import type { CacheStatistics, Statistics } from './domain/statistics.js'
 import type { Subscription, SubscriptionProgress } from './domain/subscription.js'
 import type { UpdateOptions } from './domain/update.js'
+import type { LogSettings } from './ports.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
 export interface Target {
@@ -342,6 +346,30 @@ export type ProgressNews =
   | { readonly kind: 'success'; readonly code?: number | undefined }
   | { readonly kind: 'failure'; readonly reason: string }
 
+/** Something about a whole process, asked of any shard of its owner: what it has counted, how it logs (operations.md §4, §5, §7). */
+export interface AdminRequest {
+  readonly kind: 'admin'
+  readonly order: AdminOrder
+}
+
+export type AdminOrder =
+  | { readonly what: 'metrics' }
+  /** `isReset`: begins to count anew, in the same step. */
+  | { readonly what: 'statistics' | 'cache' | 'services'; readonly isReset: boolean }
+  | { readonly what: 'log'; readonly change: LogChange }
+
+/** What is to be changed of how the process logs; undefined: stays. */
+export type LogChange = Partial<Omit<LogSettings, 'traces'>> & { readonly traces?: readonly number[] }
+
+/** What a process tells, by what it was asked for. */
+export interface AdminTold {
+  readonly metrics: readonly Family[]
+  readonly statistics: Statistics
+  readonly cache: CacheStatistics
+  readonly services: readonly ServiceTally[]
+  readonly log: null
+}
+
 export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | RemoveSubscriptionRequest
 export type SubscriptionRead = FindSubscriptionRequest | ListSubscriptionsRequest
 export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | ClaimRequest | NewsRequest
@@ -361,6 +389,7 @@ export type ShardRequest =
   | RegistrationRequest
   | LearnRequest
   | DeliveryRequest
+  | AdminRequest
 
 /** Whether a request may create the entity it means. */
 export const mayCreate = (request: WriteRequest): boolean =>
@@ -477,6 +506,8 @@ export type ShardReply =
   | ({ readonly kind: 'deliveries' } & DeliveryReport)
   /** So many dead letters are on their way again, durably. */
   | { readonly kind: 'retried'; readonly count: number }
+  /** `told` is the part of `AdminTold` that the order was about. */
+  | { readonly kind: 'admin'; readonly told: AdminTold[AdminOrder['what']] }
   /** Everything of that home up to here is known, durably. */
   | { readonly kind: 'learned'; readonly upTo: number }
   /** The owner was not asked: nothing has happened there, and nothing will. */

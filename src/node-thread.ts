@@ -5,7 +5,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { systemChance, systemClock } from './clock.js'
 import type { Config } from './config.js'
 import { startNode } from './node.js'
-import { openLogger } from './telemetry/logger.js'
+import { openLog } from './telemetry/open-log.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const port = parentPort
@@ -14,10 +14,12 @@ const config = workerData as Config
 const tell = (message: FromThread): void => port.postMessage(message)
 
 try {
+  const log = { ...config.log }
   const node = await startNode(config, {
     clock: systemClock,
     chance: systemChance,
-    logger: openLogger({ level: config.logLevel }),
+    log,
+    logger: openLog(config.logging, log, false),
     onFailure: error =>
       tell({ kind: 'failed', reason: `the store has failed, nothing more is taken: ${error.message}` }),
   })

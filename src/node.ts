@@ -3,6 +3,7 @@
 // This file and the other roots (program, supervisor, worker, reader) are where the parts meet; everywhere else imports point one way. What is chance, time or the operator's comes
 // in from outside, so that a test can run a whole node under its own clock, or put something between the broker and its shards.
 
+import { AdminOperations } from './broker/admin.js'
 import { AttributeOperations } from './broker/attributes.js'
 import { BatchOperations } from './broker/batch.js'
 import { Entities } from './broker/entities.js'
@@ -15,8 +16,10 @@ import { SubscriptionOperations } from './broker/subscriptions.js'
 import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
-import { placementDefault, ShardMap } from './domain/scope.js'
+import { placementDefault, ShardMap, workerOf } from './domain/scope.js'
+import { listedIds } from './domain/statistics.js'
 import { Forwarder } from './forwarder/forwarder.js'
+import { AdminHandlers } from './http/admin.js'
 import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
 import { EntityHandlers } from './http/entities.js'
@@ -29,7 +32,7 @@ import { SubscriptionHandlers } from './http/subscriptions.js'
 import { TypeHandlers } from './http/types.js'
 import type { Shards } from './messages.js'
 import { Dispatcher } from './notifier/dispatcher.js'
-import type { Chance, Clock, Logger } from './ports.js'
+import type { Chance, Clock, Logger, LogSettings } from './ports.js'
 import { Expiry } from './shard/expiry.js'
 import type { ShardRecord } from './shard/record.js'
 import { ThreadScanner } from './shard/scan-thread.js'
@@ -38,12 +41,17 @@ import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { openSockets } from './sockets/sockets.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
+import { Alarms } from './telemetry/alarms.js'
+import { LoopDelay } from './telemetry/loop-delay.js'
+import { Operator } from './telemetry/operator.js'
+import { RequestTallies } from './telemetry/request-tallies.js'
+import { ServiceTallies } from './telemetry/service-tallies.js'
+import { StatisticsBook } from './telemetry/statistics-book.js'
+import { Summary } from './telemetry/summary.js'
+import { TrafficWatcher } from './telemetry/traffic-watcher.js'
 
 /** How long requests in flight are waited for when the node stops. */
 const drainMs = 5_000
-
-/** How often nothing happens while a node closes. */
-const aliveMs = 60_000
 
 /** What the reader thread runs. */
 const readerEntry = new URL('./reader.js', import.meta.url)
@@ -72,6 +80,8 @@ export interface Surroundings {
   readonly clock: Clock
   readonly chance: Chance
   readonly logger: Logger
+  /** The settings of that logger, which operators may change; undefined: what they change has no effect. */
+  readonly log?: LogSettings
   /** Told once when the node can promise nothing any more and must end. */
   readonly onFailure: (failure: Error) => void
   /** undefined: the node is alone. */
@@ -93,7 +103,7 @@ export interface RunningNode {
 
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
-  const { clock, chance, logger, onFailure, place } = surroundings
+  const { clock, chance, logger, log = { ...config.log }, onFailure, place } = surroundings
   const wanted = { ...placementDefault, workers: config.workers }
   const directory = openDataDirectory(config.store.directory, wanted, () => chance.uuid())
   const part = place && { worker: place.index, workers: place.workers }
@@ -103,8 +113,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   // What several processes create has to stand in order; one alone need not look so closely.
   const stampClock = place ? { wallMs: () => clock.fineWallMs() } : clock
   const stamps = new HybridClock(stampClock, lastStamp(store))
+  const alarms = new Alarms(logger, config.logging.relogAlarms)
+  const summary = new Summary(alarms)
   const onStoreFailure = (failure: Error): void => {
     ready = false
+    alarms.raise('DatabaseError', '', failure.message)
     onFailure(failure)
   }
   const { betweenRecords } = surroundings
@@ -112,7 +125,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const scanner = store.shared
     ? new ThreadScanner(readerEntry, store.shared, shardMap.placement)
     : new StepwiseScanner(store, shardMap, clock)
-  const local = new LocalShards({
+  const local: LocalShards = new LocalShards({
     store,
     shardMap,
     clock,
@@ -123,6 +136,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     queries: config.queries,
     notifications: { isKept: delivery === 'atLeastOnce', flowControl: config.notifications.flowControl },
     part,
+    obey: order => operator.obey(order),
     onFailure: onStoreFailure,
     through: betweenRecords,
   })
@@ -135,15 +149,36 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     joined.onReach(() => sharing.resume())
     await sharing.begin(shards, () => joined.isWhole())
   }
-  const speech = { vocabulary: 'Ctx', userAgent: `ctxbroker/${version}` } as const
+  const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const notificationOptions = {
     ...speech,
     disableCustomNotifications,
     filledLengthMax: sending.messageBytesMax,
   } as const
-  const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger }, notificationOptions, {
+  const services = config.statistics.byService ? new ServiceTallies() : undefined
+  const requests = new RequestTallies()
+  const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
+  const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
+  const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger, watch }, notificationOptions, {
     ...sending,
     delivery,
+    get loggedBytesMax() {
+      return log.infoPayloadBytesMax
+    },
+  })
+  const loop = new LoopDelay(clock)
+  const operator: Operator = new Operator({
+    log,
+    statistics,
+    services,
+    sources: {
+      requests,
+      notifier: () => dispatcher.stats(),
+      shards: () => numbersOf(local, ownedBy(place, directory.shards)),
+      loop,
+      version,
+    },
+    cache: () => cacheOf(local),
   })
   const recovered = local.notifications.begin(dispatcher, shards).catch((error: Error) => {
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
@@ -157,10 +192,13 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     messageBytesMax: sending.messageBytesMax,
   })
   const { providers } = local
-  const forwarding = new Forwarding(providers, forwarder, clock, logger, {
+  const forwardingPorts = { providers: forwarder, clock, logger, watch }
+  const forwarding = new Forwarding(providers, forwardingPorts, {
     ...speech,
     ...config.forwarding,
-    loggedBytesMax: sending.loggedBytesMax,
+    get loggedBytesMax() {
+      return log.infoPayloadBytesMax
+    },
   })
   const updates = new ForwardedUpdates(client, forwarding)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding), updates })
@@ -172,12 +210,15 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new SubscriptionHandlers(new SubscriptionOperations(client, moments ?? stamps, chance), entities, clock),
     new RegistrationHandlers(new RegistrationOperations(client, moments ?? stamps, chance)),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
+    new AdminHandlers(new AdminOperations(shards), { log, hasServiceMetrics: config.statistics.byService }),
   )
-  const { server, ...frontOptions } = config.http
+  const { server: kind, ...frontOptions } = config.http
+  const { cors, vocabulary, tenants } = config
   const forwards = (): boolean => providers.hasAny
-  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants: config.tenants, forwards }
+  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants, cors, vocabulary, forwards }
   const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
-  const front = await openFront(server, listening, new Server(routes, settings, chance, logger), logger)
+  const server = new Server(routes, settings, chance, logger, { watch, clock })
+  const front = await openFront(kind, listening, server, logger)
   let port: number
   try {
     port = await front.listen()
@@ -194,6 +235,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     throw error
   }
   expiry.start()
+  loop.start()
+  if (config.logging.summaryS > 0) summary.start(config.logging.summaryS, clock, logger)
   const { presence } = local
   const learned = presence.learn(store, scanner, clock).catch((error: Error) => {
     logger.warn(`which ids there are could not be read, so new ones are looked for in the store: ${error.message}`)
@@ -201,28 +244,75 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   return {
     port,
     store: store.name,
-    async drain() {
-      ready = false
-      await front.close(drainMs)
-      forwarder.close()
-      await expiry.stop()
-    },
-    async close() {
-      // Nothing else may be left by which the event loop goes on until this has ended: no timer of the clock holds it up.
-      const alive = setInterval(() => {}, aliveMs)
-      sharing?.end()
-      await joined?.close()
-      local.notifications.end()
-      await dispatcher.stop(drainMs)
-      await recovered
-      presence.stop()
-      await learned
-      await local.drain()
-      await scanner.close()
-      await store.close()
-      clearInterval(alive)
-    },
+    drain: () =>
+      awake(async () => {
+        ready = false
+        await front.close(drainMs)
+        forwarder.close()
+        loop.stop()
+        summary.stop()
+        await expiry.stop()
+      }),
+    close: () =>
+      awake(async () => {
+        sharing?.end()
+        await joined?.close()
+        local.notifications.end()
+        await dispatcher.stop(drainMs)
+        await recovered
+        presence.stop()
+        await learned
+        await local.drain()
+        await scanner.close()
+        await store.close()
+      }),
   }
+}
+
+const awakeMs = 1_000
+
+/** Runs to the end: a node that stops serves nothing more, and timers do not keep a process alive (clock.ts). */
+async function awake(run: () => Promise<void>): Promise<void> {
+  const timer = setInterval(() => {}, awakeMs)
+  try {
+    await run()
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalShards) {
+  const { queue, simulated } = dispatcher.stats()
+  return { queue, simulated, commitMs: (times.write.sum + times.sync.sum) * 1000, lastCommitMs: times.lastMs }
+}
+
+/** How many shards are this process's own. */
+function ownedBy(place: Place | undefined, shards: number): number {
+  if (!place) return shards
+  return Array.from({ length: shards }, (_, shard) => workerOf(shard, place.workers)).filter(
+    worker => worker === place.index,
+  ).length
+}
+
+function numbersOf({ entityCount, subscriptions, notifications, deliveries, commit }: LocalShards, shards: number) {
+  const { rows, bytes } = notifications.owed
+  return {
+    shards,
+    entities: entityCount.total,
+    subscriptions: subscriptions.size,
+    outboxRows: rows,
+    outboxBytes: bytes,
+    outboxDropped: notifications.droppedCount,
+    deadLetters: deliveries.letterCount,
+    commits: commit.times,
+  }
+}
+
+function cacheOf({ subscriptions }: LocalShards) {
+  const ids = function* () {
+    for (const { id } of subscriptions.all()) yield id
+  }
+  return { ids: listedIds(ids()), refresh: 0, ...subscriptions.changes, items: subscriptions.size }
 }
 
 function factsOf(store: string) {

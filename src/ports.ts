@@ -2,7 +2,10 @@
 // whoever uses it receives it as an argument. Nothing here knows a product.
 
 import type { Occasion } from './domain/occasion.js'
+import type { RefusalKind } from './domain/refusal.js'
+import type { DeprecatedFeature } from './domain/statistics.js'
 import type { Subscription } from './domain/subscription.js'
+import type { TraceLevels } from './domain/trace-levels.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
@@ -201,7 +204,82 @@ export type Durability = 'sync' | 'os'
 
 export type LogLevel = 'NONE' | 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG'
 
-/** What a request's log lines carry (operations.md §6.1). */
+/** How the process logs, as operators may change it while it runs (operations.md §5). */
+export interface LogSettings {
+  level: LogLevel
+  /** Bytes of a payload that a line at INFO shows. */
+  infoPayloadBytesMax: number
+  /** Longer lines are replaced by a short text. */
+  lineBytesMax: number
+  /** Whether deprecated usages are told of. */
+  deprecate: boolean
+  /** Which of the lines at DEBUG are written that have a number. */
+  traces: TraceLevels
+}
+
+/** A request that has been answered, as those see it who count and log. Valid during the call only. */
+export interface AnsweredRequest {
+  /** Upper case, but not necessarily one that exists. */
+  readonly method: string
+  /** The template of its path; '' when there is none, or when a check failed before it was looked for. */
+  readonly route: string
+  /** As sent, with its query. */
+  readonly url: string
+  readonly status: number
+  /** Why it was refused; undefined: it was not. */
+  readonly refusal: { readonly kind: RefusalKind; readonly description: string } | undefined
+  /** Of the bodies. That of a request whose head was refused does not count. */
+  readonly requestBytes: number
+  readonly responseBytes: number
+  /** From its head to its answer. */
+  readonly durationMs: number
+  readonly correlator: string
+  /** Vendor headers as sent; '' when absent. */
+  readonly tenant: string
+  readonly paths: string
+  /** The client's address, as a proxy has told it or as the socket has it (operations.md §6.1). Costs 1 us. */
+  from(): string
+  /** The beginning of the body, if `payloadBytes` asked for it. */
+  readonly payload: Buffer | undefined
+}
+
+/** Who counts and logs requests. All is told synchronously and must cost next to nothing: every request passes here. */
+export interface RequestWatch {
+  /** Whether `from` will be asked of each request. */
+  readonly wantsOrigin: boolean
+  /** Bytes of each body that are to be kept for `onAnswered`; 0: none. */
+  readonly payloadBytes: number
+  /** A route has been found for a request; `payload` says what its body is, if it has one. */
+  onRouted(route: string, method: string, payload: 'json' | 'text' | 'none'): void
+  onAnswered(request: AnsweredRequest): void
+  /** A body was parsed as JSON; only asked for when `isTimed`. */
+  readonly isTimed: boolean
+  onParsed(ms: number): void
+  /** Something deprecated is used; `usage` completes `Deprecated usage of` (operations.md §6.6). */
+  onDeprecated(feature: DeprecatedFeature, usage: string, context: LogContext): void
+}
+
+/** A try to send something, when it has ended. */
+export interface EndedTry {
+  readonly what: 'notification' | 'mqttNotification' | 'forward'
+  readonly tenant: string
+  readonly path: string
+  /** `host:port/path`; of MQTT `host:port`. */
+  readonly receiver: string
+  readonly requestBytes: number
+  readonly responseBytes: number
+  /** Why there was no answer, or why it was not sent at all; undefined: there was one, of any status. */
+  readonly failure: string | undefined
+}
+
+/** Who counts what is sent. */
+export interface SendWatch {
+  onEnded(ended: EndedTry): void
+  /** As in `RequestWatch`. */
+  onDeprecated(feature: DeprecatedFeature, usage: string, context: LogContext): void
+}
+
+/** What a request's log lines carry (operations.md §6.1). One object is one transaction: its lines get one number. */
 export interface LogContext {
   readonly correlator?: string
   readonly from?: string
@@ -217,4 +295,6 @@ export interface Logger {
   warn(message: string, context?: LogContext): void
   info(message: string, context?: LogContext): void
   debug(message: string, context?: LogContext): void
+  /** A line whatever the level. */
+  summary(message: string): void
 }

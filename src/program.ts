@@ -11,10 +11,11 @@ import { type Config, readConfig, version } from './config.js'
 import { placementDefault } from './domain/scope.js'
 import type { Surroundings } from './node.js'
 import { startInThread } from './own-thread.js'
-import type { Logger } from './ports.js'
+import type { Logger, LogSettings } from './ports.js'
 import { openDataDirectory, wordsFor } from './storage/data-directory.js'
 import { leftovers } from './storage/store-folders.js'
-import { openLogger } from './telemetry/logger.js'
+import { openLog } from './telemetry/open-log.js'
+import { writePidFile } from './telemetry/pid-file.js'
 import { openProgress } from './telemetry/progress.js'
 
 /** What a test puts between the parts of the node; nothing in earnest. */
@@ -28,7 +29,7 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
       process.stdout.write(`${reading.text}\n`)
       break
     case 'refuse':
-      process.stderr.write(`${[...reading.lines, '', reading.usage].join('\n')}\n`)
+      process.stderr.write(`${[...reading.lines, ...(reading.usage ? ['', reading.usage] : [])].join('\n')}\n`)
       process.exitCode = 1
       break
     case 'run':
@@ -38,10 +39,12 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
 
 type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 
-async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams): Promise<void> {
+async function run({ config, warnings, commandLine, fromEnv, effective }: Run, seams: Seams): Promise<void> {
   tuneCollector(config.workers)
-  const logger = openLogger({ level: config.logLevel })
-  for (const line of [commandLine, ...fromEnv]) logger.info(line)
+  const log = { ...config.log }
+  const logger = startLog(config, log)
+  if (!logger) return
+  for (const line of [commandLine, ...fromEnv, effective]) logger.info(line)
   for (const line of warnings) logger.warn(line)
 
   let running: Running | undefined
@@ -74,7 +77,7 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
         ? await startWorkers(config, logger, onFailure)
         : isEmpty(seams)
           ? await startInThread(config, onFailure)
-          : await startHere(config, logger, onFailure, seams)
+          : await startHere(config, { ...seams, logger, log }, onFailure)
   } catch (error) {
     if (stopped.signal.aborted) process.exit(0)
     fail(error as Error)
@@ -88,6 +91,18 @@ async function run({ config, warnings, commandLine, fromEnv }: Run, seams: Seams
   }
   logger.info('Startup completed')
   process.stdout.write(`${readyLine(config, running)}\n`)
+}
+
+/** The log, once the files beside it are there; undefined: they cannot be had, which has been told. */
+function startLog({ logging }: Config, settings: LogSettings): Logger | undefined {
+  try {
+    if (logging.pidFile !== undefined) writePidFile(logging.pidFile)
+    return openLog(logging, settings, true)
+  } catch (error) {
+    process.stderr.write(`orrery: ${(error as Error).message}\n`)
+    process.exitCode = 1
+    return undefined
+  }
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -128,16 +143,14 @@ const isEmpty = (seams: Seams): boolean => Object.keys(seams).length === 0
 /** In this thread: what a test puts between cannot be handed to another one. */
 async function startHere(
   config: Config,
-  logger: Logger,
+  given: Seams & Pick<Surroundings, 'logger' | 'log'>,
   onFailure: (error: Error) => void,
-  seams: Seams,
 ): Promise<Running> {
   const { startNode } = await import('./node.js')
   const node = await startNode(config, {
-    ...seams,
+    ...given,
     clock: systemClock,
     chance: systemChance,
-    logger,
     onFailure: error => onFailure(new Error(`the store has failed, nothing more is taken: ${error.message}`)),
   })
   return {

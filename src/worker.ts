@@ -12,7 +12,7 @@ import { type Config, readConfig } from './config.js'
 import { joinWorkers } from './join-workers.js'
 import { type RunningNode, startNode } from './node.js'
 import { DirectoryInUse } from './storage/open-store.js'
-import { openLogger } from './telemetry/logger.js'
+import { openLog } from './telemetry/open-log.js'
 import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
@@ -21,7 +21,8 @@ const reading = readConfig(process.argv.slice(2), process.env)
 assert(reading.kind === 'run', 'the supervisor has read the same')
 const { config } = reading
 tuneCollector(config.workers)
-const logger = openLogger({ level: config.logLevel })
+const log = { ...config.log }
+const logger = openLog(config.logging, log, false)
 
 /** A store is waited for for 3 s. */
 const storeAttemptsMax = 60
@@ -74,6 +75,7 @@ function start(part: Part): Promise<RunningNode> {
     clock: systemClock,
     chance: systemChance,
     logger,
+    log,
     onFailure: error => fail(`the store has failed, nothing more is taken: ${error.message}`),
     place: {
       index,

@@ -76,6 +76,8 @@ t.test('without any option the configuration is the default one', async t => {
       idleTimeoutS: 0,
       bodyBytesMax: 1048576,
     },
+    cors: undefined,
+    vocabulary: undefined,
     workers: 1,
     tenants: false,
     store: { directory: './data', durability: 'sync' },
@@ -91,11 +93,19 @@ t.test('without any option the configuration is the default one', async t => {
       messageBytesMax: 8388608,
       simulated: false,
       disableCustomNotifications: false,
-      loggedBytesMax: 5120,
       tls: { insecure: false, caFile: undefined },
     },
     forwarding: { requestsMax: 1000, pathless: 'plain' },
-    logLevel: 'WARN',
+    log: { level: 'WARN', infoPayloadBytesMax: 5120, lineBytesMax: 32768, deprecate: false, traces: new Set() },
+    logging: {
+      format: 'pipe',
+      forHumans: false,
+      file: undefined,
+      summaryS: 0,
+      relogAlarms: false,
+      pidFile: undefined,
+    },
+    statistics: { counters: false, semWait: false, timing: false, notifQueue: false, byService: true },
   })
 })
 
@@ -103,7 +113,9 @@ t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 ' +
-    '-workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel info ' +
+    '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
+    '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
+    '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
     '-notifDelivery bestEffort -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
     '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
     '-cprForwardLimit 11 -fwdPathless slash -insecureNotif -notifCaFile ca.pem'
@@ -118,6 +130,8 @@ t.test('every option with an effect arrives in the configuration', async t => {
       idleTimeoutS: 8,
       bodyBytesMax: 9,
     },
+    cors: { origin: 'https://a.example', maxAgeS: -1 },
+    vocabulary: 'Fiware',
     workers: 2,
     tenants: true,
     store: { directory: '/d', durability: 'os' },
@@ -133,13 +147,60 @@ t.test('every option with an effect arrives in the configuration', async t => {
       messageBytesMax: 9,
       simulated: true,
       disableCustomNotifications: true,
-      loggedBytesMax: 10,
       tls: { insecure: true, caFile: 'ca.pem' },
     },
     forwarding: { requestsMax: 11, pathless: 'slash' },
-    logLevel: 'INFO',
+    log: { level: 'DEBUG', infoPayloadBytesMax: 10, lineBytesMax: 200, deprecate: true, traces: new Set([1, 3, 4]) },
+    logging: {
+      format: 'json',
+      forHumans: true,
+      file: { directory: '/l', append: true },
+      summaryS: 9,
+      relogAlarms: true,
+      pidFile: '/p',
+    },
+    statistics: { counters: true, semWait: true, timing: true, notifQueue: true, byService: false },
   })
   t.equal(config(['-ipv4']).http.family, 'ipv4')
+})
+
+t.test('-writeConcern 0 is taken as -durability os, unless a durability is named', async t => {
+  t.equal(config(['-writeConcern', '0']).store.durability, 'os')
+  t.equal(config(['-writeConcern', '1']).store.durability, 'sync')
+  t.equal(config(['-writeConcern', '0', '-durability', 'sync']).store.durability, 'sync')
+  t.equal(config([], { ORION_MONGO_WRITE_CONCERN: '0' }).store.durability, 'os')
+  t.same(run(['-writeConcern', '0']).warnings, [])
+})
+
+t.test('config check prints what has an effect, with its source, and warns', async t => {
+  const argv = ['config', 'check', '-port', '80', '-dbpwd', 'hunter2', '-connectionMemory', '5']
+  const reading = readConfig(argv, { CTX_WORKERS: '2' })
+  t.equal(reading.kind, 'print')
+  const lines = (reading as { text: string }).text.split('\n')
+  t.same(
+    lines.filter(line => /ignored|port |workers|logDir|dbpwd \S+ /.test(line)),
+    [
+      '-connectionMemory is ignored: buffers grow and shrink as needed',
+      '-dbpwd is ignored: the store is embedded, see -dataDir',
+      '-port 80   (-port)',
+      '-workers 2   (CTX_WORKERS (-workers))',
+    ].sort((a, b) => lines.indexOf(a) - lines.indexOf(b)),
+  )
+  t.notMatch(lines.join(), 'hunter2')
+})
+
+t.test('config check tells what is wrong, without the usage', async t => {
+  t.same(readConfig(['config', 'check', '-port', '0'], {}), {
+    kind: 'refuse',
+    lines: ['-port: "0" is not a whole number from 1 to 65535'],
+    usage: '',
+  })
+})
+
+t.test('the effective configuration is one line, without secrets', async t => {
+  const { effective } = run(['-port', '80', '-dbURI', 'mongodb://me:hunter2@h/'])
+  t.match(effective, /^configuration: -port 80 .* -workers 1 /)
+  t.notMatch(effective, /hunter2|\n/)
 })
 
 t.test('the configuration is frozen in all its parts', async t => {

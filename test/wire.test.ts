@@ -6,6 +6,7 @@ import t from 'tap'
 import { isDateType, type WantedAttribute } from '../src/domain/entity.js'
 import type { Json } from '../src/domain/json.js'
 import { operatorOf } from '../src/domain/operators.js'
+import { emptyTally } from '../src/domain/service-metrics.js'
 import { noProgress } from '../src/domain/subscription.js'
 import { encodeSubscription } from '../src/domain/subscription-json.js'
 import type { ListKeys, ShardReply, ShardRequest, WriteReply, WriteRequest } from '../src/messages.js'
@@ -165,6 +166,17 @@ const requests = {
   progress: fc.record({ kind: kind('progress'), tenant: texts, ids: fc.array(texts) }),
   deliveries: fc.record({ kind: kind('deliveries'), tenant: texts, id: texts, limit: fc.nat(1000) }),
   retryDeliveries: fc.record({ kind: kind('retryDeliveries'), tenant: texts, id: texts }),
+  admin: fc.record({
+    kind: kind('admin'),
+    order: fc.oneof(
+      fc.record({ what: kind('metrics') }),
+      fc.record({ what: fc.constantFrom('statistics', 'cache', 'services'), isReset: fc.boolean() }),
+      fc.record({
+        what: kind('log'),
+        change: fc.record({ level: kind('WARN', 'DEBUG'), traces: fc.array(fc.nat(255)) }, { requiredKeys: [] }),
+      }),
+    ),
+  }),
   learn: fc.record({
     kind: kind('learn'),
     home: fc.nat(0xffff),
@@ -273,6 +285,21 @@ const replies = {
   }),
   progress: fc.record({ kind: kind('progress'), parts: fc.array(progress, { maxLength: 3 }) }),
   claimed: fc.record({ kind: kind('claimed'), isGranted: fc.boolean(), quietUntilMs: maybe(fc.nat()) }),
+  admin: fc.record({
+    kind: kind('admin'),
+    told: fc.oneof(
+      fc.constant(null),
+      fc.record({
+        ids: texts,
+        refresh: fc.nat(),
+        inserts: fc.nat(),
+        removes: fc.nat(),
+        updates: fc.nat(),
+        items: fc.nat(),
+      }),
+      fc.array(texts.map(path => emptyTally('default-service', path))),
+    ),
+  }),
   deliveries: fc.record({
     kind: kind('deliveries'),
     deliveries: fc.array(deliveryRecord, { maxLength: 3 }),

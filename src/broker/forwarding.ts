@@ -1,8 +1,8 @@
 // Forwarding: asks context providers for what is not here (subscriptions.md §13). One request of a client may cause many, one after the other.
 //
 // It happens outside of any turn, in the process that holds the client's connection: while a provider is waited for, it may well write to the
-// same entity. Nothing that is received is kept. A provider that does not answer, or not as it should, costs its own part and is told to
-// operators as an alarm.
+// same entity. Nothing that is received is kept. A provider that does not answer, or not as it should, costs its own part, and who watches what
+// is sent is told.
 //
 // Not here: who is asked for what (domain/forwarded-query, domain/forwarded-update), which part of a write is local (forwarded-updates.ts),
 // connections (forwarder).
@@ -15,9 +15,9 @@ import type { Json } from '../domain/json.js'
 import { jsonType } from '../domain/notification-headers.js'
 import { readProvidedEntities } from '../domain/provided-entities.js'
 import type { ProviderIndex } from '../domain/provider-index.js'
+import { parseReceiverUrl } from '../domain/receiver-url.js'
 import type { Registration } from '../domain/registration.js'
-import type { Clock, Logger, ProviderAnswer, Providers } from '../ports.js'
-import { ForwardingAlarms } from './forwarding-alarms.js'
+import type { Clock, Logger, ProviderAnswer, Providers, SendWatch } from '../ports.js'
 
 /** What a client's request gives along to providers. */
 export interface Outward {
@@ -50,28 +50,26 @@ export interface Registered {
 /** Attributes that were updated, by where their entity stands among all that was undone. */
 export type Updated = ReadonlyMap<number, ReadonlySet<string>>
 
-type OnAnswer = (answer: ProviderAnswer) => void
+/** Takes an answer; gives what is wrong with it. */
+type Take = (answer: ProviderAnswer) => string | undefined
+
+/** What requests to providers go through. */
+export interface ForwardingPorts {
+  readonly providers: Providers
+  readonly clock: Pick<Clock, 'wallMs'>
+  readonly logger: Pick<Logger, 'level' | 'info'>
+  /** undefined: nobody counts. */
+  readonly watch?: Pick<SendWatch, 'onEnded'> | undefined
+}
 
 export class Forwarding {
   private readonly registered: Registered
-  private readonly providers: Providers
-  private readonly clock: Pick<Clock, 'wallMs'>
-  private readonly logger: Pick<Logger, 'level' | 'info' | 'warn'>
-  private readonly alarms: ForwardingAlarms
+  private readonly ports: ForwardingPorts
   readonly options: ForwardingOptions
 
-  constructor(
-    registered: Registered,
-    providers: Providers,
-    clock: Pick<Clock, 'wallMs'>,
-    logger: Pick<Logger, 'level' | 'info' | 'warn'>,
-    options: ForwardingOptions,
-  ) {
+  constructor(registered: Registered, ports: ForwardingPorts, options: ForwardingOptions) {
     this.registered = registered
-    this.providers = providers
-    this.clock = clock
-    this.logger = logger
-    this.alarms = new ForwardingAlarms(logger)
+    this.ports = ports
     this.options = options
   }
 
@@ -82,38 +80,28 @@ export class Forwarding {
   }
 
   nowMs(): number {
-    return this.clock.wallMs()
+    return this.ports.clock.wallMs()
   }
 
   /** Asks for all that a query wants from elsewhere; calls back when it has it, or knows that it will not. */
   query(query: ForwardedQuery, outward: () => Outward, onDone: () => void): void {
-    const relay = new Relay(this.options, this.providers, this.logger, outward)
+    const relay = new Relay(this.options, this.ports, outward)
     const step = (): void => {
       const request = query.next()
       if (!request) return onDone()
       const { registration, limit, offset, entity } = request
       const parameters = `?limit=${limit}&offset=${offset}&options=count`
-      relay.ask('query', registration, parameters, queryBody(request), (url, answer) => {
-        const entities = this.readEntities(url, answer, entity.type ?? defaultEntityType)
-        if (entities && answer.kind === 'answered') query.take(entities, totalOf(answer))
-        step()
-      })
+      const take = (answer: ProviderAnswer): string | undefined => {
+        if (answer.kind === 'failed') return answer.reason
+        const entities = entitiesOf(answer.body, entity.type ?? defaultEntityType)
+        if (!entities)
+          return `${answer.body.length === 0 ? 'empty' : 'unexpected'} answer to a query, response code: ${answer.status}`
+        query.take(entities, totalOf(answer))
+        return undefined
+      }
+      relay.ask('query', registration, parameters, queryBody(request), take, step)
     }
     step()
-  }
-
-  private readEntities(url: string, answer: ProviderAnswer, type: string): readonly Entity[] | undefined {
-    if (answer.kind === 'failed') return void this.alarms.raise(url, answer.reason)
-    const { body, status } = answer
-    const json = body.length === 0 ? undefined : parse(body)
-    const entities = json === undefined ? undefined : readProvidedEntities(json, type)
-    if (entities) this.alarms.release(url)
-    else
-      this.alarms.raise(
-        url,
-        `${body.length === 0 ? 'empty' : 'unexpected'} answer to a query, response code: ${status}`,
-      )
-    return entities
   }
 
   /** Sends updates to their providers; calls back with what they have done. */
@@ -123,47 +111,36 @@ export class Forwarding {
     outward: () => Outward,
     onDone: (updated: Updated) => void,
   ): void {
-    const relay = new Relay(this.options, this.providers, this.logger, outward)
+    const relay = new Relay(this.options, this.ports, outward)
     const updated = new Map<number, Set<string>>()
     const left = requests.slice(0, this.options.requestsMax).reverse()
     const step = (): void => {
       const request = left.pop()
       if (!request) return onDone(updated)
-      relay.ask('update', request.registration, '', updateBody(undone, request), (url, answer) => {
-        if (this.isUpdated(url, answer))
+      const take = (answer: ProviderAnswer): string | undefined => {
+        if (answer.kind === 'failed') return answer.reason
+        const ended = updateAnswerOf(answer.status)
+        if (ended === 'updated')
           for (const [at, names] of request.parts) updated.set(at, new Set([...(updated.get(at) ?? []), ...names]))
-        step()
-      })
+        return ended === 'failed' ? `unexpected response code: ${answer.status}` : undefined
+      }
+      relay.ask('update', request.registration, '', updateBody(undone, request), take, step)
     }
     step()
-  }
-
-  private isUpdated(url: string, answer: ProviderAnswer): boolean {
-    const ended = answer.kind === 'answered' ? updateAnswerOf(answer.status) : 'failed'
-    if (ended !== 'failed') this.alarms.release(url)
-    else this.alarms.raise(url, answer.kind === 'failed' ? answer.reason : `unexpected response code: ${answer.status}`)
-    return ended === 'updated'
   }
 }
 
 /** The requests that one of a client causes: they are numbered, and carry what it has brought. */
 class Relay {
   private readonly options: ForwardingOptions
-  private readonly providers: Providers
-  private readonly logger: Pick<Logger, 'level' | 'info'>
+  private readonly ports: ForwardingPorts
   private readonly given: () => Outward
   private known: Outward | undefined
   private count = 0
 
-  constructor(
-    options: ForwardingOptions,
-    providers: Providers,
-    logger: Pick<Logger, 'level' | 'info'>,
-    outward: () => Outward,
-  ) {
+  constructor(options: ForwardingOptions, ports: ForwardingPorts, outward: () => Outward) {
     this.options = options
-    this.providers = providers
-    this.logger = logger
+    this.ports = ports
     this.given = outward
   }
 
@@ -177,18 +154,32 @@ class Relay {
     { id, provider }: Registration,
     parameters: string,
     body: string,
-    onAnswer: (url: string, answer: ProviderAnswer) => void,
+    take: Take,
+    onTaken: () => void,
   ): void {
-    if (this.count === 0 && this.isLogged())
-      this.logger.info(`Starting forwarding for ${this.outward.line}`, this.context())
+    const { providers, logger } = this.ports
+    if (this.count === 0 && this.isLogged()) logger.info(`Starting forwarding for ${this.outward.line}`, this.context())
     this.count++
     const url = operationUrl(provider.url, kind, this.options.pathless)
     const request = { url: url + parameters, headers: this.headers(), body, isRepeatable: kind === 'query' }
-    const told: OnAnswer = answer => {
+    providers.ask(request, answer => {
       if (this.isLogged()) this.log(id, request.url, body, answer)
-      onAnswer(url, answer)
-    }
-    this.providers.ask(request, told)
+      this.tell(url, body, answer, take(answer))
+      onTaken()
+    })
+  }
+
+  private tell(url: string, body: string, answer: ProviderAnswer, failure: string | undefined): void {
+    const { tenant, servicePath } = this.outward
+    this.ports.watch?.onEnded({
+      what: 'forward',
+      tenant,
+      path: servicePath,
+      receiver: receiverOf(url),
+      requestBytes: Buffer.byteLength(body),
+      responseBytes: answer.kind === 'answered' ? answer.body.length : 0,
+      failure,
+    })
   }
 
   /** As those of notifications (§13.3). */
@@ -205,7 +196,8 @@ class Relay {
   }
 
   private isLogged(): boolean {
-    return this.logger.level === 'INFO' || this.logger.level === 'DEBUG'
+    const { level } = this.ports.logger
+    return level === 'INFO' || level === 'DEBUG'
   }
 
   private log(registration: string, url: string, body: string, answer: ProviderAnswer): void {
@@ -215,7 +207,7 @@ class Relay {
         ? `response ${shown(answer.body, loggedBytesMax)}, response code: ${answer.status}`
         : answer.reason
     const what = `POST ${url}, request ${shown(Buffer.from(body), loggedBytesMax)}, ${end}`
-    this.logger.info(`Request forwarded (regId: ${registration}): ${what}`, this.context())
+    this.ports.logger.info(`Request forwarded (regId: ${registration}): ${what}`, this.context())
   }
 
   private context() {
@@ -237,6 +229,18 @@ const queryBody = ({ entity: { id, idPattern, type }, attrs }: QueryRequest): st
 function totalOf({ header }: Extract<ProviderAnswer, { kind: 'answered' }>): number | undefined {
   const text = header('ctx-total-count') ?? header('fiware-total-count') ?? ''
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined
+}
+
+/** The entities of an answer; undefined: it is none. */
+function entitiesOf(body: Buffer, type: string): readonly Entity[] | undefined {
+  const json = body.length === 0 ? undefined : parse(body)
+  return json === undefined ? undefined : readProvidedEntities(json, type)
+}
+
+/** What counts of a URL: where it is, whatever it asks for. */
+function receiverOf(url: string): string {
+  const parts = parseReceiverUrl(url)
+  return parts ? `${parts.host}:${parts.port}${parts.path}` : url
 }
 
 function parse(body: Buffer): Json | undefined {

@@ -3,6 +3,8 @@
 // A kind accepts exactly its form, so that a slip of the pen stops the start and not the night shift: no blanks around
 // numbers, no plus sign, no other spelling of a word. What values mean together is checked in config.ts.
 
+import { parseTraceLevels } from '../domain/trace-levels.js'
+
 export interface Kind<T> {
   /** Completes the sentence `"x" is not ...`. */
   readonly form: string
@@ -89,14 +91,7 @@ export const traceLevels: Kind<string> = {
   form: 'a list of levels and ranges from 0 to 255, such as 60,80-90',
   placeholder: 'levels',
   unit: '',
-  read: given => (given.split(',').every(isTraceRange) ? given : undefined),
-}
-
-function isTraceRange(range: string): boolean {
-  const ends = range.split('-')
-  const [from, to] = ends.map(readWhole)
-  if (ends.length > 2 || from === undefined || from > 255) return false
-  return ends.length === 1 || (to !== undefined && from <= to && to <= 255)
+  read: given => (parseTraceLevels(given) ? given : undefined),
 }
 
 function readWhole(digits: string): number | undefined {

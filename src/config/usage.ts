@@ -20,6 +20,7 @@ export function longUsage(): string {
   const [prefix, alias] = envPrefixes
   const lines = [
     'Usage: orrery [option ...]',
+    '       orrery config check [option ...]   what these options come to, without starting',
     '',
     'Write an option as -name value, --name value or --name=value. The command line wins over the environment,',
     `where ${prefix}NAME wins over ${alias}NAME, and a flag is TRUE, true, FALSE or false.`,

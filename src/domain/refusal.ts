@@ -429,6 +429,13 @@ export const refusals = {
   mqttTopicEmpty: bad('empty mqtt field /topic/'),
   mqttTopicWildcard: bad('+ and # are not allowed in mqtt field /topic/'),
 
+  // operations.md §5.1, §5.2, §7.1: administration
+  logConfigMissing: bad('log config missing'),
+  logLevel: bad('invalid log level'),
+  logSize: (name: string): Refusal => bad(`invalid ${name}, ${name} should be an integer number > 0`),
+  traceLevels: bad('poorly formatted trace level string'),
+  metricsOff: bad('metrics desactivated'),
+
   // Ours: limits that the interface does not name.
   subscriptionsTooMany: (max: number): Refusal => ({
     kind: 'Unprocessable',

@@ -12,6 +12,7 @@ import { renderAttribute, renderedValue } from '../domain/representation.js'
 import { parseTextValue } from '../domain/text-value.js'
 import type { Accept } from './accept.js'
 import { parseJson } from './body.js'
+import { noteOldLocations } from './deprecations.js'
 import { pathId, updateOptions, writeTarget } from './entities.js'
 import type { Reply } from './reply.js'
 import { entityOf } from './representation.js'
@@ -52,6 +53,7 @@ export class AttributeHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
+    noteOldLocations(new Map([[name, attribute.value]]), reply.call)
     const origin = originOf(request, reply)
     const onResult = told(reply)
     this.attributes.update(target.value, name, attribute.value, options, origin, onResult, outwardOf(request, reply))

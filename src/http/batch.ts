@@ -6,6 +6,7 @@ import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domai
 import { parseOrder } from '../domain/order.js'
 import type { Result } from '../domain/refusal.js'
 import { compileSelection } from '../domain/selection.js'
+import { noteOldLocations } from './deprecations.js'
 import { updateOptions } from './entities.js'
 import type { Reply } from './reply.js'
 import { listBytes, viewOf } from './representation.js'
@@ -49,6 +50,7 @@ export class BatchHandlers {
     if (!batch.ok) return reply.refuse(batch.refusal)
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
+    for (const { attributes } of batch.value.items) noteOldLocations(attributes, reply.call)
     const onResult = (result: Result<undefined>): void => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)

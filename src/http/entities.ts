@@ -12,6 +12,7 @@ import { renderAttributes } from '../domain/representation.js'
 import { compileSelection, type SelectionSource } from '../domain/selection.js'
 import type { UpdateOptions } from '../domain/update.js'
 import type { AttributesRequest, Target } from '../messages.js'
+import { noteOldLocations } from './deprecations.js'
 import type { Reply } from './reply.js'
 import { entityBytes, entityOf, listBytes, viewOfParameters } from './representation.js'
 import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
@@ -56,7 +57,8 @@ export class EntityHandlers {
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     const upsert = options.has('upsert')
-    const { id, type } = entity.value
+    const { id, type, attributes } = entity.value
+    noteOldLocations(attributes, reply.call)
     this.entities.create(
       scope.value,
       entity.value,
@@ -129,6 +131,7 @@ export class EntityHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
+    noteOldLocations(attributes.value, reply.call)
     const onResult = (result: Result<undefined>): void => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)

@@ -2,8 +2,11 @@
 //
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 
-import type { Refusal, RefusalKind } from '../domain/refusal.js'
+import { type Refusal, type RefusalKind, refusals } from '../domain/refusal.js'
+import type { Call } from './call.js'
+import { type CorsSettings, preflightHeaders } from './cors.js'
 import type { Exchange } from './front.js'
+import type { Vocabulary } from './vocabulary.js'
 
 const statusOf = {
   ParseError: 400,
@@ -40,60 +43,97 @@ const entityOf: Readonly<Record<string, string>> = {
 
 const escaped = (text: string): string => text.replace(/[<>()=;'"]/g, character => entityOf[character]!)
 
-/** The names of the vendor headers: ours, or those of clients that come from elsewhere. */
-export type Vocabulary = 'Ctx' | 'Fiware'
-
 /** Answers one request. Every answer carries the correlator. */
 export class Reply {
   private readonly exchange: Exchange
   private readonly vocabulary: Vocabulary
+  /** Of every answer but a 405; undefined: there are none. */
+  private readonly cors: readonly string[] | undefined
   readonly correlator: string
+  /** undefined: nobody counts. */
+  readonly call: Call | undefined
 
-  constructor(exchange: Exchange, vocabulary: Vocabulary, correlator: string) {
+  constructor(
+    exchange: Exchange,
+    vocabulary: Vocabulary,
+    correlator: string,
+    call?: Call,
+    cors?: readonly string[] | undefined,
+  ) {
     this.exchange = exchange
     this.vocabulary = vocabulary
     this.correlator = correlator
+    this.call = call
+    this.cors = cors
   }
 
   /** 200 with JSON; `total` becomes the header of `options=count`. */
   json(body: Uint8Array | string, total?: number): void {
     const headers = this.headers('Content-Type', 'application/json')
     if (total !== undefined) headers.push(`${this.vocabulary}-Total-Count`, String(total))
-    this.exchange.reply(200, headers, body)
+    this.send(200, headers, body)
   }
 
-  /** 200 with plain text. */
-  text(body: string): void {
-    this.exchange.reply(200, this.headers('Content-Type', 'text/plain'), body)
+  /** 200 with plain text, or another kind of text. */
+  text(body: string, type = 'text/plain'): void {
+    this.send(200, this.headers('Content-Type', type), body)
   }
 
   /** 201 for what was created, or 204 for an entity that `POST /v2/entities` may have updated. */
   created(location: string, upsert: boolean): void {
-    this.exchange.reply(upsert ? 204 : 201, this.headers('Location', location))
+    this.send(upsert ? 204 : 201, this.headers('Location', location))
   }
 
-  /** 200 without a body: a notification was taken. */
+  /** 200 without a body: a notification was taken, a setting changed. */
   taken(): void {
-    this.exchange.reply(200, this.headers())
+    this.send(200, this.headers())
+  }
+
+  /** 200 to a preflight; one that does not match is told nothing. */
+  preflight(allow: string, settings: CorsSettings): void {
+    this.send(200, this.headers(...(this.cors ? preflightHeaders(allow, this.vocabulary, settings) : [])))
   }
 
   /** 204: done, nothing to say. */
   done(): void {
-    this.exchange.reply(204, this.headers())
+    this.send(204, this.headers())
   }
 
   /** The status of the refusal, and what it says. */
-  refuse(refusal: Refusal, allow?: string): void {
+  refuse(refusal: Refusal): void {
     const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusal.description) })
     const headers = this.headers('Content-Type', 'application/json')
-    if (allow !== undefined) headers.push('Allow', allow)
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
     const status = statusOf[refusal.kind]
-    if (refusal.kind === 'RequestEntityTooLarge') this.exchange.replyAndClose(status, headers, body)
-    else this.exchange.reply(status, headers, body)
+    if (refusal.kind === 'RequestEntityTooLarge') {
+      this.call?.end(status, body, refusal)
+      this.exchange.replyAndClose(status, headers, body)
+    } else this.send(status, headers, body, refusal)
+  }
+
+  /** As `refuse`, in the form of /admin/log: the text is the error (operations.md §5.1). Given as it is when it is none of the client's. */
+  refuseInShort(refusal: Refusal, text = escaped(refusal.description)): void {
+    const body = JSON.stringify({ error: text })
+    this.send(statusOf[refusal.kind], this.headers('Content-Type', 'application/json'), body, refusal)
+  }
+
+  /** 405 with the methods that there are, and a body unless it is to be silent (operations.md §3, §8.3). */
+  refuseMethod(allow: string, isSilent: boolean): void {
+    const { kind, description } = refusals.method
+    const headers = [`${this.vocabulary}-Correlator`, this.correlator, 'Allow', allow]
+    if (isSilent) return this.send(statusOf[kind], headers, undefined, refusals.method)
+    headers.push('Content-Type', 'application/json')
+    this.send(statusOf[kind], headers, JSON.stringify({ error: kind, description }), refusals.method)
+  }
+
+  private send(status: number, headers: readonly string[], body?: Uint8Array | string, refusal?: Refusal): void {
+    this.call?.end(status, body, refusal)
+    this.exchange.reply(status, headers, body)
   }
 
   private headers(...more: string[]): string[] {
-    return [`${this.vocabulary}-Correlator`, this.correlator, ...more]
+    const headers = [`${this.vocabulary}-Correlator`, this.correlator, ...more]
+    if (this.cors) headers.push(...this.cors)
+    return headers
   }
 }

@@ -12,10 +12,13 @@ import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from
 import type { Origin } from '../messages.js'
 import { type Accept, acceptAll, parseAccept } from './accept.js'
 import { parseJson } from './body.js'
+import { Call, type Watching } from './call.js'
 import type { Correlators } from './correlators.js'
+import { asksForFiware, type CorsSettings, corsHeaders } from './cors.js'
 import type { Exchange } from './front.js'
-import { Reply, type Vocabulary } from './reply.js'
+import { Reply } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
+import type { Vocabulary } from './vocabulary.js'
 
 /** What the HTTP layer needs to know of the configuration. */
 export interface HttpSettings {
@@ -24,6 +27,10 @@ export interface HttpSettings {
   readonly tenants: boolean
   /** Whether anything may be forwarded now; undefined: never. Asked once per request: who has no providers pays nothing for them. */
   readonly forwards?: (() => boolean) | undefined
+  /** undefined: cross-origin requests are not spoken of. */
+  readonly cors?: CorsSettings | undefined
+  /** How our headers are called in every answer; undefined: as the request calls them. */
+  readonly vocabulary?: Vocabulary | undefined
 }
 
 const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
@@ -36,8 +43,13 @@ export interface Vendor {
   readonly paths: string
 }
 
-/** Reads the vendor headers in both vocabularies. The answer speaks the one of the request. */
-export function readVendor(exchange: Exchange, correlators: Correlators): Vendor {
+/** Reads the vendor headers in both vocabularies. The answer speaks the one of the request. `watching`: undefined, nobody is told of it. */
+export function readVendor(
+  exchange: Exchange,
+  correlators: Correlators,
+  settings: HttpSettings,
+  watching?: Watching,
+): Vendor {
   const own = {
     correlator: exchange.header('ctx-correlator'),
     tenant: exchange.header('ctx-service'),
@@ -48,13 +60,25 @@ export function readVendor(exchange: Exchange, correlators: Correlators): Vendor
     tenant: exchange.header('fiware-service'),
     paths: exchange.header('fiware-servicepath'),
   }
-  const vocabulary: Vocabulary = isSpoken(own) || !isSpoken(other) ? 'Ctx' : 'Fiware'
+  const spoken: Vocabulary = isSpoken(own) || !isSpoken(other) ? 'Ctx' : 'Fiware'
+  const vocabulary = settings.vocabulary ?? spoken
   const correlator = own.correlator || other.correlator || correlators.next()
-  return {
-    reply: new Reply(exchange, vocabulary, correlator),
-    tenant: own.tenant || other.tenant,
-    paths: own.paths || other.paths,
-  }
+  const tenant = own.tenant || other.tenant
+  const paths = own.paths || other.paths
+  const call = watching && new Call(exchange, correlator, tenant, paths, watching)
+  return { reply: replyTo(exchange, vocabulary, correlator, settings, call), tenant, paths }
+}
+
+function replyTo(
+  exchange: Exchange,
+  vocabulary: Vocabulary,
+  correlator: string,
+  { cors }: HttpSettings,
+  call: Call | undefined,
+): Reply {
+  if (!cors) return new Reply(exchange, vocabulary, correlator, call)
+  const wanted = exchange.method === 'OPTIONS' && asksForFiware(exchange) ? 'Fiware' : vocabulary
+  return new Reply(exchange, wanted, correlator, call, corsHeaders(exchange, wanted, cors))
 }
 
 const isSpoken = (headers: { correlator: string; tenant: string; paths: string }): boolean =>
@@ -82,6 +106,8 @@ export interface Request {
   readonly paths: readonly string[]
   readonly tenants: boolean
   readonly mayForward: boolean
+  /** undefined: nobody counts. */
+  readonly call: Call | undefined
 }
 
 /** Reads and checks the head (entities.md §1.1, checks 1 to 8). */
@@ -99,7 +125,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (!contentType.ok) return contentType
   const parameters = parseParameters(query)
   if (!parameters.ok) return parameters
-  const accept = readAccept(exchange, components.value.at(-1) === 'value')
+  const accept = readAccept(exchange, mayBeText(components.value))
   if (!accept.ok) return accept
   if (!hasBody && (method === 'GET' || method === 'DELETE') && typeHeader !== '')
     return refused(refusals.contentTypeWithoutBody)
@@ -121,12 +147,16 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     paths: paths.value,
     tenants: settings.tenants,
     mayForward,
+    call: vendor.reply.call,
   })
 }
 
-/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path. */
-const needsNoBody = (method: string, components: readonly string[]): boolean =>
-  method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
+/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path; so do orders about the log (operations.md §5). */
+function needsNoBody(method: string, components: readonly string[]): boolean {
+  const [first, second] = components
+  if (first === 'log' || (first === 'admin' && second === 'log')) return true
+  return method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
+}
 
 function readPaths(header: string, method: string): Result<readonly string[]> {
   if (header === '') return accepted([])
@@ -148,13 +178,17 @@ function readContentType(header: string): Result<string> {
   return refused(refusals.contentType(type))
 }
 
-function readAccept(exchange: Exchange, isValuePath: boolean): Result<Accept> {
+/** A value, and metrics. */
+const mayBeText = (components: readonly string[]): boolean =>
+  components.at(-1) === 'value' || (components.length === 1 && components[0] === 'metrics')
+
+function readAccept(exchange: Exchange, mayBeText: boolean): Result<Accept> {
   const header = exchange.header('accept')
   if (header === '' && !exchange.hasHeader('accept')) return accepted(acceptAll)
   const accept = parseAccept(header)
   if (!accept.ok) return accept
   const { json } = accept.value
-  return json || isValuePath ? accept : refused(refusals.acceptJson)
+  return json || mayBeText ? accept : refused(refusals.acceptJson)
 }
 
 /** The tenant whose data the request is about. */
@@ -182,7 +216,8 @@ export function readScope(request: Request): Result<{ readonly tenant: string; r
 /** The body of an operation that takes JSON only. */
 export function jsonPayload(request: Request, body: Uint8Array): Result<Payload> {
   if (request.contentType !== 'application/json') return refused(refusals.contentType(request.contentType))
-  return parseJson(body)
+  const { call } = request
+  return call ? call.timed(() => parseJson(body)) : parseJson(body)
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for

@@ -1,6 +1,7 @@
 // The table of contents: every path and method that is served, and who serves it. The order of methods is that of the `Allow` header
 // (entities.md §1.7).
 
+import type { AdminHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
 import type { BatchHandlers } from './batch.js'
 import type { EntityHandlers } from './entities.js'
@@ -16,7 +17,11 @@ type WithBody = (request: Request, reply: Reply, body: Uint8Array) => void
 
 /** Methods of one path. Those in `read` look at no body. */
 export interface Route {
+  /** Its path in the table below. */
+  readonly template: string
   readonly allow: string
+  /** How refusals are told that its operations do not decide: some administration paths have forms of their own (operations.md §3, §5.1). */
+  readonly refusals: 'usual' | 'short' | 'silent405'
   readonly read: ReadonlyMap<string, Plain>
   readonly write: ReadonlyMap<string, WithBody>
 }
@@ -26,8 +31,11 @@ type Served = readonly [method: string, serve: Plain | WithBody]
 /** Methods whose handlers take the body; all others are answered without one. */
 const methodsWithBody = new Set(['POST', 'PUT', 'PATCH'])
 
-function route(...served: Served[]): Route {
+type Entry = Omit<Route, 'template'>
+
+function route(...served: Served[]): Entry {
   return {
+    refusals: 'usual',
     allow: served.map(([method]) => method).join(', '),
     read: new Map(served.filter((one): one is readonly [string, Plain] => !methodsWithBody.has(one[0]))),
     write: new Map(served.filter(one => methodsWithBody.has(one[0]))),
@@ -45,8 +53,9 @@ export function routesOf(
   subscriptions: SubscriptionHandlers,
   registrations: RegistrationHandlers,
   service: ServiceHandlers,
+  admin: AdminHandlers,
 ): Router {
-  return router({
+  const table: Readonly<Record<string, Entry>> = {
     '/v2': route(['GET', service.entryPoint]),
     '/v2/entities': route(
       ['POST', (request: Request, reply: Reply, body: Uint8Array) => entities.create(request, reply, body)],
@@ -114,15 +123,52 @@ export function routesOf(
     '/version': route(['GET', (request: Request, reply: Reply) => service.version(request, reply)]),
     '/health/live': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
     '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),
-  })
+    '/metrics': route(['GET', (_request: Request, reply: Reply) => admin.metrics(reply)]),
+    '/statistics': silent(
+      ['GET', (request: Request, reply: Reply) => admin.statistics(request, reply, verbsOf(table))],
+      ['DELETE', (_request: Request, reply: Reply) => admin.resetStatistics(reply)],
+    ),
+    '/cache/statistics': silent(
+      ['GET', (_request: Request, reply: Reply) => admin.cacheStatistics(reply)],
+      ['DELETE', (_request: Request, reply: Reply) => admin.resetCacheStatistics(reply)],
+    ),
+    '/admin/log': {
+      ...route(
+        ['GET', (_request: Request, reply: Reply) => admin.log(reply)],
+        ['PUT', (request: Request, reply: Reply) => admin.changeLog(request, reply)],
+      ),
+      refusals: 'short',
+    },
+    '/log/trace': silent(
+      ['GET', (_request: Request, reply: Reply) => admin.traces(reply)],
+      ['DELETE', (_request: Request, reply: Reply) => admin.clearTraces(reply)],
+    ),
+    '/log/trace/{levels}': silent(
+      ['PUT', (request: Request, reply: Reply) => admin.setTraces(request, reply)],
+      ['DELETE', (request: Request, reply: Reply) => admin.removeTraces(request, reply)],
+    ),
+    '/admin/sem': route(['GET', (_request: Request, reply: Reply) => admin.semaphores(reply)]),
+    '/admin/metrics': route(
+      ['GET', (request: Request, reply: Reply) => admin.serviceMetrics(request, reply)],
+      ['DELETE', (_request: Request, reply: Reply) => admin.resetServiceMetrics(reply)],
+    ),
+  }
+  return router(table)
 }
 
-function router(table: Readonly<Record<string, Route>>): Router {
+/** As `route`, but a wrong verb is told by headers alone. */
+const silent = (...served: Served[]): Entry => ({ ...route(...served), refusals: 'silent405' })
+
+/** The verbs of each path. */
+const verbsOf = (table: Readonly<Record<string, Entry>>): (readonly [string, readonly string[]])[] =>
+  Object.entries(table).map(([path, { read, write }]) => [path, [...read.keys(), ...write.keys()]])
+
+function router(table: Readonly<Record<string, Entry>>): Router {
   const byLength = new Map<number, { readonly pattern: readonly string[]; readonly route: Route }[]>()
-  for (const [path, served] of Object.entries(table)) {
-    const pattern = path.slice(1).split('/')
+  for (const [template, served] of Object.entries(table)) {
+    const pattern = template.slice(1).split('/')
     const same = byLength.get(pattern.length) ?? []
-    byLength.set(pattern.length, [...same, { pattern, route: served }])
+    byLength.set(pattern.length, [...same, { pattern, route: { ...served, template } }])
   }
   return components => byLength.get(components.length)?.find(({ pattern }) => matches(pattern, components))?.route
 }

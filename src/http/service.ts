@@ -51,7 +51,8 @@ export class ServiceHandlers {
 
   readonly entryPoint = (_request: Request, reply: Reply): void => reply.json(entryPoint)
 
-  version(_request: Request, reply: Reply): void {
+  /** What tools expect; with `options=libVersions` our own version and libraries as well (operations.md §4.1). */
+  version({ parameters: { options } }: Request, reply: Reply): void {
     const { version, libraries, machine, runtime } = this.facts
     const libversions = Object.fromEntries(
       Object.entries(libraryRoles).map(([key, role]) => [key, libraries[role] ?? 'none']),
@@ -68,7 +69,8 @@ export class ServiceHandlers {
       doc: '/v2',
       libversions,
     }
-    reply.json(JSON.stringify({ orion, orrery: { version, runtime, libraries } }))
+    const orrery = { version, runtime, libraries }
+    reply.json(JSON.stringify(options.has('libVersions') ? { orion, orrery } : { orion }))
   }
 
   /** The process answers. */

@@ -15,6 +15,7 @@ import { decodeImage } from '../image.js'
 import type { Found, KnownSubscription } from '../messages.js'
 import type { Clock } from '../ports.js'
 import { renderDeliveries } from './deliveries.js'
+import { noteLegacyFormat } from './deprecations.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
 
@@ -43,8 +44,9 @@ export class SubscriptionHandlers {
     const path = watchedPath(request.paths)
     if (!path.ok) return reply.refuse(path.refusal)
     this.subscriptions.create({ ...wanted.value, tenant: tenant.value, servicePath: path.value }, result => {
-      if (result.ok) reply.created(`/v2/subscriptions/${result.value}`, false)
-      else reply.refuse(result.refusal)
+      if (!result.ok) return reply.refuse(result.refusal)
+      noteLegacyFormat(wanted.value, 'creation', result.value, reply.call)
+      reply.created(`/v2/subscriptions/${result.value}`, false)
     })
   }
 
@@ -58,6 +60,8 @@ export class SubscriptionHandlers {
       if (!result.ok) return reply.refuse(result.refusal)
       const { subscriptions, total } = result.value
       const nowMs = this.clock.wallMs()
+      for (const { subscription } of subscriptions)
+        noteLegacyFormat(subscription, 'retrieval', subscription.id, reply.call)
       const items = subscriptions.map(({ subscription, progress }) => renderSubscription(subscription, progress, nowMs))
       reply.json(`[${items.join(',')}]`, options.has('count') ? total : undefined)
     })
@@ -71,6 +75,7 @@ export class SubscriptionHandlers {
     this.subscriptions.retrieve(tenant, id, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { subscription, progress } = result.value
+      noteLegacyFormat(subscription, 'retrieval', id, reply.call)
       reply.json(renderSubscription(subscription, progress, this.clock.wallMs()))
     })
   }

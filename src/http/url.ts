@@ -46,8 +46,9 @@ const optionWords = new Set([
   'skipInitialNotification',
   'dateCreated',
   'dateModified',
-  // Ours: retrieval of a subscription.
+  // Ours: retrieval of a subscription, of the version.
   'explain',
+  'libVersions',
 ])
 
 const noOptions: ReadonlySet<string> = new Set()

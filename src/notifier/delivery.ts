@@ -57,8 +57,8 @@ export interface Delivery {
 
 /** How one try ended, as a sender tells it. */
 export type SendResult =
-  /** The receiver has it; `code` is that of the HTTP answer, which may be any. */
-  | { readonly kind: 'answered'; readonly code: number | undefined }
+  /** The receiver has it; `code` is that of the HTTP answer, which may be any, and `bytes` those of its body as it announces them. */
+  | { readonly kind: 'answered'; readonly code: number | undefined; readonly bytes?: number }
   | { readonly kind: 'failed'; readonly reason: string }
   /** Will fail whenever it is tried: the fault is in the message. */
   | { readonly kind: 'unsendable'; readonly reason: string }

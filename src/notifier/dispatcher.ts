@@ -13,7 +13,7 @@
 import { notificationOf } from '../domain/notification.js'
 import type { MqttNotification, NotificationMessage, NotificationOptions, Occasion } from '../domain/occasion.js'
 import type { NamedText, Subscription } from '../domain/subscription.js'
-import type { Clock, DeliveryOutcome, Despatch, Due, Logger } from '../ports.js'
+import type { Clock, DeliveryOutcome, Despatch, Due, Logger, SendWatch } from '../ports.js'
 import type { Delivery, Message, MqttMessage } from './delivery.js'
 import { Fifo } from './fifo.js'
 import { Notifier, type NotifierOptions, type NotifierStats } from './notifier.js'
@@ -41,6 +41,8 @@ export interface DispatcherPorts {
   /** A number from 0 up to but without 1, for the spread of retries. */
   readonly fraction: () => number
   readonly logger: Logger
+  /** Told of each try; undefined: nobody is. */
+  readonly watch?: SendWatch | undefined
 }
 
 export class Dispatcher implements Despatch {
@@ -48,6 +50,7 @@ export class Dispatcher implements Despatch {
   private readonly logger: Logger
   private readonly options: NotificationOptions
   private readonly notifier: Notifier
+  private readonly watch: SendWatch | undefined
   private readonly taken = new Fifo<Due>()
   private readonly lines = new Map<string, Line>()
   /** Lanes that may have room for those who stand in line. */
@@ -55,15 +58,21 @@ export class Dispatcher implements Despatch {
   private isScheduled = false
   private isStopped = false
 
-  constructor({ clock, fraction, logger }: DispatcherPorts, options: NotificationOptions, sending: NotifierOptions) {
+  constructor(
+    { clock, fraction, logger, watch }: DispatcherPorts,
+    options: NotificationOptions,
+    sending: NotifierOptions,
+  ) {
     this.clock = clock
     this.logger = logger
     this.options = options
+    this.watch = watch
     this.notifier = new Notifier(
       {
         clock,
         fraction,
         logger,
+        watch,
         onOutcome: (delivery, outcome) => this.onOutcome(delivery as DueDelivery, outcome),
         onRoom: lane => this.onRoom(lane),
       },
@@ -143,6 +152,13 @@ export class Dispatcher implements Despatch {
   }
 
   private messageOf(due: Due, occasion: Occasion): Message | undefined {
+    const { id, notification } = occasion.subscription
+    if (notification.attrsFormat === 'legacy')
+      this.watch?.onDeprecated(
+        'ngsiv1NotifFormat',
+        `notification legacy format at notification sending (subId: ${id})`,
+        contextOf(occasion),
+      )
     const made = notificationOf(occasion, this.options)
     if (made.kind !== 'notSent') return messageFrom(made)
     this.logger[made.level](made.text, contextOf(occasion))
@@ -262,4 +278,9 @@ function mqttMessage({ url, topic, payload, qos, retain, login }: MqttNotificati
   return { transport: 'mqtt', url, topic, payload: Buffer.from(payload), qos, retain, user, password }
 }
 
-const contextOf = ({ correlator, tenant, path }: Occasion) => ({ correlator, tenant, path })
+/** Each notification is a transaction of its own (operations.md §6.1). */
+const contextOf = ({ correlator, number, tenant, path }: Occasion) => ({
+  correlator: `${correlator}; cbnotif=${number}`,
+  tenant,
+  path,
+})

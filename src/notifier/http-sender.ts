@@ -103,6 +103,7 @@ export class HttpSender {
     connection.sending = sending
     connection.code = undefined
     connection.location = undefined
+    connection.bytes = undefined
     connection.answerBytes = 0
     connection.isStarting = true
     connection.client.dispatch(
@@ -206,6 +207,8 @@ class Connection implements Dispatcher.DispatchHandler {
   code: number | undefined
   /** Where a redirect points. */
   location: string | undefined
+  /** What the answer says that its body has, if that is anything. */
+  bytes: number | undefined
   answerBytes = 0
   /** That came over the present socket. */
   answers = 0
@@ -248,6 +251,7 @@ class Connection implements Dispatcher.DispatchHandler {
     // Below that more will follow.
     if (code >= 200) this.code = code
     if (redirecting.has(code)) this.location = headers.location
+    this.bytes = Number(headers['content-length']) || undefined
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -257,7 +261,12 @@ class Connection implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.answers++
-    this.end({ kind: 'answered', code: this.code })
+    this.end(this.answered)
+  }
+
+  private get answered(): SendResult {
+    const { code, bytes } = this
+    return bytes === undefined ? { kind: 'answered', code } : { kind: 'answered', code, bytes }
   }
 
   onRequestUpgrade(_controller: Dispatcher.DispatchController, code: number, _headers: object, socket: Duplex): void {
@@ -295,11 +304,12 @@ class Connection implements Dispatcher.DispatchHandler {
 
   /** Waits no longer, and closes the connection: an answer if its status is known, else a failure. */
   giveUp(reason: string): void {
-    const { sending, code } = this
+    const { sending } = this
     if (!sending) return
+    const result: SendResult = this.code === undefined ? { kind: 'failed', reason } : this.answered
     this.sending = undefined
     this.owner.drop(this)
-    aside(() => sending.onEnd(code === undefined ? { kind: 'failed', reason } : { kind: 'answered', code }))
+    aside(() => sending.onEnd(result))
   }
 
   /** Also while it is connecting, which undici would let go on. */

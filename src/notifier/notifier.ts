@@ -10,7 +10,7 @@
 //
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
-import type { Clock, DeliveryOutcome, Logger } from '../ports.js'
+import type { Clock, DeliveryOutcome, Logger, SendWatch } from '../ports.js'
 import { openSockets, reasons, type TlsOptions } from '../sockets/sockets.js'
 import { type Address, addressOf } from './address.js'
 import { type Delivery, type Message, type MqttMessage, messageBytes, type SendResult } from './delivery.js'
@@ -48,6 +48,8 @@ export interface NotifierPorts {
   readonly logger: Logger
   /** What became of one try. Never called from inside `offer`. */
   readonly onOutcome: (delivery: Delivery, outcome: DeliveryOutcome) => void
+  /** Told of each try; undefined: nobody is. */
+  readonly watch?: SendWatch | undefined
   /** The lane of this name has room again (`laneOf`); undefined: receivers that were refused without having one. */
   readonly onRoom: (lane: string | undefined) => void
 }
@@ -168,7 +170,7 @@ export class Notifier {
     const address = addressOf(message)
     const end = address ? this.endAtOnce(delivery, address) : { kind: 'dropped' as const, why: malformed(message) }
     if (end || !address) {
-      this.ports.clock.endOfTick(() => this.whileRunning(() => this.endHere(delivery, end!)))
+      this.ports.clock.endOfTick(() => this.whileRunning(() => this.endHere(delivery, end!, address)))
       return 'taken'
     }
     return this.lanes.offer(delivery, address, messageBytes(message)) === 'taken' ? 'taken' : this.refuse(delivery)
@@ -205,8 +207,9 @@ export class Notifier {
     return this.options.simulated ? { kind: 'simulated' } : undefined
   }
 
-  private endHere(delivery: Delivery, outcome: DeliveryOutcome): void {
+  private endHere(delivery: Delivery, outcome: DeliveryOutcome, address: Address | undefined): void {
     if (outcome.kind === 'simulated') this.counters.simulated++
+    if (outcome.kind === 'dead') this.tellOfTry(delivery, address, address?.path ?? '', 0, outcome.reason)
     if (outcome.kind === 'dropped') {
       this.counters.dropped++
       const { logger } = this.ports
@@ -255,7 +258,33 @@ export class Notifier {
     else if (isHttp) this.counters.sentError++
     else if (result.kind !== 'answered') this.counters.mqttFailed++
     this.logEnd(job, result)
+    const { delivery, lane, path } = job
+    if (result.kind === 'answered') this.tellOfTry(delivery, lane.address, path, result.bytes ?? 0, undefined)
+    else this.tellOfTry(delivery, lane.address, path, 0, result.reason)
     this.lanes.onEnd(job, result)
+  }
+
+  // [hot] Once per try.
+  private tellOfTry(
+    { message, tenant, context }: Delivery,
+    address: Address | undefined,
+    path: string,
+    responseBytes: number,
+    failure: string | undefined,
+  ): void {
+    const { watch } = this.ports
+    if (!watch) return
+    const isHttp = message.transport === 'http'
+    const receiver = address ? `${address.host}:${address.port}` : message.url
+    watch.onEnded({
+      what: isHttp ? 'notification' : 'mqttNotification',
+      tenant,
+      path: context.path ?? '',
+      receiver: isHttp ? receiver + path : receiver,
+      requestBytes: (isHttp ? message.body?.length : message.payload.length) ?? 0,
+      responseBytes,
+      failure,
+    })
   }
 
   private settled(delivery: Delivery, outcome: DeliveryOutcome): void {

@@ -7,6 +7,7 @@
 // On one node this is also the log: a record is appended by being part of the batch, and RocksDB's own WAL is where it is kept.
 
 import type { Entity } from '../domain/entity.js'
+import { emptyHistogram, observe } from '../domain/histogram.js'
 import { decodeImage } from '../image.js'
 import type { Batch, Clock, Store } from '../ports.js'
 import { apply, type RowSink } from './apply.js'
@@ -52,6 +53,9 @@ interface Followed {
   readonly after: Entity | undefined
 }
 
+/** Bounds for the times of commits, in seconds: from a write to memory to a disk that struggles. */
+const commitBoundsS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
+
 /** One batch being filled, or on its way. */
 interface Filling {
   readonly batch: Batch
@@ -93,6 +97,8 @@ const emptyFilling = (store: Store): Filling => ({
 
 export class GroupCommit implements RecordLog {
   durable = 0
+  /** Seconds from handing a batch to the store until it was written (the call itself), and from then until it was durable. */
+  readonly times = { write: emptyHistogram(commitBoundsS), sync: emptyHistogram(commitBoundsS), lastMs: 0 }
   private readonly store: Store
   private readonly clock: Clock
   private readonly directory: Directory
@@ -224,7 +230,21 @@ export class GroupCommit implements RecordLog {
     this.ridersWait = false
     this.ridersOverdue = false
     filling.batch.put(this.stamp, encodeNumber(this.lastStamp()))
-    this.store.commit(filling.batch, error => this.onCommitted(filling, error))
+    const startedMs = this.clock.monoMs()
+    let writtenMs = startedMs
+    this.store.commit(filling.batch, error => {
+      this.noteTimes(startedMs, writtenMs)
+      this.onCommitted(filling, error)
+    })
+    writtenMs = this.clock.monoMs()
+  }
+
+  private noteTimes(startedMs: number, writtenMs: number): void {
+    const { times } = this
+    const endedMs = this.clock.monoMs()
+    observe(times.write, (writtenMs - startedMs) / 1000)
+    observe(times.sync, (endedMs - writtenMs) / 1000)
+    times.lastMs = endedMs - startedMs
   }
 
   private onCommitted(flown: Filling, error: Error | undefined): void {

@@ -58,6 +58,8 @@ export class Directory {
   private staged = new Map<string, Map<string, Map<string, number>>>()
   /** Whether the batch flushed last took away the last entity of a path and type: until it is durable, what is gone may come back. */
   emptied = false
+  /** How many more there are than at the start, staged ones included. */
+  difference = 0
 
   constructor(store: Store, rows = entityCounts) {
     this.store = store
@@ -68,6 +70,7 @@ export class Directory {
   count(tenant: string, path: string, type: string, difference: 1 | -1): void {
     const types = nested(nested(this.staged, tenant), path)
     types.set(type, (types.get(type) ?? 0) + difference)
+    this.difference += difference
   }
 
   /** Adds the counts that have changed to the batch that is about to be written. */

@@ -6,7 +6,16 @@
 import assert from 'node:assert/strict'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import type { ShardMap } from '../domain/scope.js'
-import type { BatchRequest, ShardReply, ShardRequest, Shards, WriteReply, WriteRequest } from '../messages.js'
+import type {
+  AdminOrder,
+  AdminTold,
+  BatchRequest,
+  ShardReply,
+  ShardRequest,
+  Shards,
+  WriteReply,
+  WriteRequest,
+} from '../messages.js'
 import type { Clock, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
@@ -19,6 +28,7 @@ import { ProviderBook } from './documents/provider-book.js'
 import { RegistrationHome } from './documents/registration-home.js'
 import type { Sharing } from './documents/sharing.js'
 import { SubscriptionHome } from './documents/subscription-home.js'
+import { EntityCount } from './entity-count.js'
 import { ExpiryMark } from './expiry.js'
 import { Heads } from './heads.js'
 import { decodeNumber, stampKey } from './layout.js'
@@ -80,6 +90,8 @@ export interface ShardParts {
   readonly onRetry?: ((message: Buffer) => void) | undefined
   /** Which of several owners this is; undefined: the only one. */
   readonly part?: WorkerPart | undefined
+  /** Carries out what is asked of the process as a whole. */
+  readonly obey?: ((order: AdminOrder) => AdminTold[AdminOrder['what']]) | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
   readonly onFailure: (failure: Error) => void
   /** Stands between turns and the log. */
@@ -101,9 +113,12 @@ interface Homes {
 
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
+  private readonly store: Store
   private readonly shardMap: ShardMap
   private readonly actors: Actors
-  private readonly commit: GroupCommit
+  private readonly obey: ShardParts['obey']
+  /** For whoever tells how long commits take. */
+  readonly commit: GroupCommit
   private readonly lookup: Lookup
   private readonly lists: Lists
   private readonly types: Types
@@ -122,6 +137,8 @@ export class LocalShards implements Shards {
   readonly deliveries: Deliveries
   /** For whoever lets it learn what the store holds. */
   readonly presence = new Presence()
+  /** For whoever tells how many entities there are. */
+  readonly entityCount: EntityCount
   /** For whoever removes what falls due. */
   readonly expiryMark = new ExpiryMark()
 
@@ -166,7 +183,10 @@ export class LocalShards implements Shards {
     this.providers = new ProviderBook(registrations)
     this.shardMap = shardMap
     this.actors = actors
+    this.obey = parts.obey
     this.commit = commit
+    this.store = store
+    this.entityCount = new EntityCount(directory)
     this.lookup = lookup
     this.types = new Types(commit, directory, attributes)
     this.lists = new Lists(sources, queries)
@@ -183,6 +203,7 @@ export class LocalShards implements Shards {
   async load(): Promise<void> {
     this.homes = await this.openHomes()
     await this.deliveries.load()
+    this.entityCount.begin(this.store)
   }
 
   /** Brings changes of subscriptions and registrations to other owners; undefined while there are none, or nothing is loaded. */
@@ -191,6 +212,10 @@ export class LocalShards implements Shards {
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
+    if (request.kind === 'admin') {
+      assert(this.obey, 'there is somebody who carries out orders')
+      return onReply({ kind: 'admin', told: this.obey(request.order) })
+    }
     const { failed } = this.commit
     if (failed) return onReply({ kind: 'failed', reason: failed.message })
     switch (request.kind) {
@@ -303,7 +328,8 @@ export class LocalShards implements Shards {
   }
 
   /** Resolves when everything taken so far is durable, or is known not to be. */
-  drain(): Promise<void> {
-    return this.commit.drain()
+  async drain(): Promise<void> {
+    await this.entityCount.stop()
+    await this.commit.drain()
   }
 }

@@ -1,19 +1,24 @@
-// The log as operators read it: one line per event, fields separated by ` | ` (operations.md §6.1).
+// The log: which lines are written, and where to. Standard output always, and a file if there is one.
 //
-// The line is ours and not JSON, which pino cannot write without making JSON first: so pino provides the destination
-// (log-output.ts), and the levels and the text are here. What comes from a client cannot break a line or forge a field:
-// control characters are escaped everywhere, and the bar in every field but the message, which is the last.
+// A line is made once for each form that is wanted (log-line.ts). pino provides the destination (log-output.ts).
 //
-// Not here: what to log when (the callers), and the alarms of §6.4.
+// A transaction has its number from the first line that it writes: those that write none are not numbered.
+//
+// Not here: what to log when (the callers), and alarms (alarms.ts).
 
-import type { LogContext, Logger, LogLevel } from '../ports.js'
-import { openLogOutput } from './log-output.js'
-
-/** Bytes of a line; a longer one is replaced by a short text. */
-export const lineBytesMax = 32768
+import type { LogContext, Logger, LogLevel, LogSettings } from '../ports.js'
+import { field, type LogEvent, type LogFormat, renderLine } from './log-line.js'
+import { type LogOutput, openLogOutput } from './log-output.js'
 
 export interface LoggerOptions {
-  readonly level: LogLevel
+  /** Looked at for each line: whoever changes them changes the log. */
+  readonly settings: LogSettings
+  /** `pipe` by default. */
+  readonly format?: 'pipe' | 'json' | undefined
+  /** Standard output gets short lines (`-logForHumans`). */
+  readonly forHumans?: boolean
+  /** A file that gets every line as well. */
+  readonly file?: LogOutput | undefined
   /** Takes lines, without their newline; by default they go to standard output. */
   readonly write?: (line: string) => void
   /** Milliseconds since 1970. */
@@ -26,42 +31,73 @@ export interface AreaLogger extends Logger {
   area(name: string): AreaLogger
 }
 
-/** Opens the log. Lines on standard output are written asynchronously, a fatal one at once. */
-export function openLogger({ level, write, wallMs = Date.now }: LoggerOptions): AreaLogger {
+/** Opens the log. Lines are written asynchronously, a fatal one at once. */
+export function openLogger(options: LoggerOptions): AreaLogger {
+  const { settings, format = 'pipe', forHumans = false, file, write, wallMs = Date.now } = options
   const output = write ? { write, flush: () => {} } : openLogOutput()
-  return new PipeLogger({ level, output, wallMs }, 'main')
+  const sinks: Sink[] = [{ output, format: forHumans ? 'short' : format }]
+  if (file) sinks.push({ output: file, format })
+  return new SharedLogger({ settings, sinks, wallMs, transactions: new Transactions(wallMs()) }, 'main')
 }
 
 const severity = { NONE: 0, FATAL: 1, ERROR: 2, WARN: 3, INFO: 4, DEBUG: 5 } as const satisfies Record<LogLevel, number>
 
-/** What the loggers of all areas have in common. */
-interface Shared {
-  level: LogLevel
-  readonly output: { write(line: string): void; flush(): void }
-  readonly wallMs: () => number
+interface Sink {
+  readonly output: LogOutput
+  readonly format: LogFormat
 }
 
-class PipeLogger implements AreaLogger {
+/** What the loggers of all areas have in common. */
+interface Shared {
+  readonly settings: LogSettings
+  readonly sinks: readonly Sink[]
+  readonly wallMs: () => number
+  readonly transactions: Transactions
+}
+
+/** Numbers of transactions: `<start s>-<start ms>-<counter>` (operations.md §6.1). */
+class Transactions {
+  private readonly start: string
+  private count = 0
+  private readonly known = new WeakMap<LogContext, string>()
+
+  constructor(startMs: number) {
+    this.start = `${Math.floor(startMs / 1000)}-${String(Math.floor(startMs) % 1000).padStart(3, '0')}`
+  }
+
+  /** That of a context: the lines of one transaction have one. */
+  of(context: LogContext): string {
+    let number = this.known.get(context)
+    if (number === undefined) {
+      this.count = (this.count + 1) % 2 ** 31
+      number = `${this.start}-${String(this.count).padStart(11, '0')}`
+      this.known.set(context, number)
+    }
+    return number
+  }
+}
+
+class SharedLogger implements AreaLogger {
   constructor(
     private readonly shared: Shared,
     private readonly op: string,
   ) {}
 
   get level(): LogLevel {
-    return this.shared.level
+    return this.shared.settings.level
   }
 
   set level(level: LogLevel) {
-    this.shared.level = level
+    this.shared.settings.level = level
   }
 
   area(name: string): AreaLogger {
-    return new PipeLogger(this.shared, field(name, 'main'))
+    return new SharedLogger(this.shared, field(name, 'main'))
   }
 
   fatal(message: string, context?: LogContext): void {
     this.#log('FATAL', message, context)
-    this.shared.output.flush()
+    for (const { output } of this.shared.sinks) output.flush()
   }
 
   error(message: string, context?: LogContext): void {
@@ -80,38 +116,18 @@ class PipeLogger implements AreaLogger {
     this.#log('DEBUG', message, context)
   }
 
+  summary(message: string): void {
+    this.#write('SUMMARY', message, undefined)
+  }
+
   #log(level: LogLevel, message: string, context: LogContext | undefined): void {
-    const { output, wallMs } = this.shared
-    if (severity[level] > severity[this.shared.level]) return
-    const line = renderLine(wallMs(), level, this.op, message, context)
-    output.write(isTooLong(line) ? 'LINE TOO LONG' : line)
+    if (severity[level] <= severity[this.shared.settings.level]) this.#write(level, message, context)
+  }
+
+  #write(level: LogEvent['level'], message: string, context: LogContext | undefined): void {
+    const { sinks, wallMs, settings, transactions } = this.shared
+    const transaction = context ? transactions.of(context) : ''
+    const event: LogEvent = { ms: wallMs(), level, op: this.op, message, context, transaction }
+    for (const { output, format } of sinks) output.write(renderLine(event, format, settings.lineBytesMax))
   }
 }
-
-function renderLine(ms: number, level: LogLevel, op: string, message: string, context: LogContext | undefined): string {
-  const time = new Date(ms).toISOString()
-  const origin = context
-    ? `corr=${field(context.correlator, 'N/A')} | trans=N/A | from=${field(context.from, 'N/A')}` +
-      ` | srv=${field(context.tenant, '<none>')} | subsrv=${field(context.path, '<none>')}`
-    : 'corr=N/A | trans=N/A | from=N/A | srv=N/A | subsrv=N/A'
-  return `time=${time} | lvl=${level} | ${origin} | comp=Orrery | op=${op} | msg=${printable(message)}`
-}
-
-const field = (value: string | undefined, otherwise: string): string =>
-  value ? printable(value).replaceAll('|', '\\u007c') : otherwise
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
-
-const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
-
-function printable(value: string): string {
-  if (!unprintable.test(value)) return value
-  return value.replace(
-    new RegExp(unprintable, 'g'),
-    found => escapes[found] ?? `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-}
-
-/** A character of a string is at most three bytes, so most lines need no count. */
-const isTooLong = (line: string): boolean => line.length * 3 > lineBytesMax && Buffer.byteLength(line) > lineBytesMax

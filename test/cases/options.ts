@@ -69,7 +69,8 @@ export const valueCases: readonly OptionCase[] = [
     ['NONE', 'FATAL', 'ERROR', 'INFO', 'debug'],
     ['Debug', 'WARNING', 'TRACE', '3'],
   ),
-  path('logDir', 'LOG_DIR', '/tmp'),
+  path('logDir', 'LOG_DIR'),
+  words('logFormat', 'LOG_FORMAT', 'pipe', ['json', 'pipe'], ['JSON', 'text']),
   number('logLineMaxSize', 'LOG_LINE_MAX_SIZE', 32768, 100),
   number('logInfoPayloadMaxSize', 'LOG_INFO_PAYLOAD_MAX_SIZE', 5120, 0),
   number('logSummary', 'LOG_SUMMARY_PERIOD', 0, 0, 2678400),
@@ -90,7 +91,8 @@ export const valueCases: readonly OptionCase[] = [
   path('notifCaFile', 'NOTIF_CA_FILE'),
   words('fwdPathless', 'FWD_PATHLESS', 'plain', ['plain', 'slash', 'v2'], ['', 'v1', 'PLAIN', '/']),
   words('notifDelivery', 'NOTIF_DELIVERY', 'atLeastOnce', ['bestEffort'], ['exactlyOnce', 'besteffort']),
-  words('durability', 'DURABILITY', 'sync', ['os'], ['SYNC', 'none']),
+  words('compat', 'COMPAT', undefined, ['fiware'], ['Fiware', 'orion']),
+  words('durability', 'DURABILITY', undefined, ['sync', 'os'], ['SYNC', 'none']),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),
   number('workers', 'WORKERS', 1, 1, 64),
   number('viewMemory', 'VIEW_MEMORY', 256, 0, 1048576),
@@ -146,7 +148,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
 
 /** Options that are taken and never have an effect: one warning each. */
 export const ignoredNames: readonly string[] = [
-  ...['connectionMemory', 'reqPoolSize', 'db', 'dbURI', 'dbpwd', 'dbPoolSize', 'writeConcern', 'dbhost', 'rplSet'],
+  ...['connectionMemory', 'reqPoolSize', 'db', 'dbURI', 'dbpwd', 'dbPoolSize', 'dbhost', 'rplSet'],
   ...['dbTimeout', 'dbuser', 'dbAuthMech', 'dbAuthDb', 'dbSSL', 'dbDisableRetryWrites', 'reqMutexPolicy'],
   ...['strictNgsiv1Ids', 'ngsiv1Autocast'],
 ]

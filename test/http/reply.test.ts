@@ -3,7 +3,8 @@
 import t from 'tap'
 import { type Refusal, type RefusalKind, refusals } from '../../src/domain/refusal.js'
 import type { Exchange } from '../../src/http/front.js'
-import { Reply, type Vocabulary } from '../../src/http/reply.js'
+import { Reply } from '../../src/http/reply.js'
+import type { Vocabulary } from '../../src/http/vocabulary.js'
 
 interface Written {
   readonly status: number
@@ -79,7 +80,7 @@ t.test('a text that echoes what the client sent is escaped', async t => {
 })
 
 t.test('a wrong method is told the right ones', async t => {
-  t.equal(written(reply => reply.refuse(refusals.method, 'GET, PUT')).headers.Allow, 'GET, PUT')
+  t.equal(written(reply => reply.refuseMethod('GET, PUT', false)).headers.Allow, 'GET, PUT')
 })
 
 t.test('only who can come again is told when', async t => {

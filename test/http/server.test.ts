@@ -750,10 +750,15 @@ function service(t: Test, node: LocalNode): void {
     const libraries = 'boost libcurl libmosquitto libmicrohttpd openssl rapidjson mongoc bson'.split(' ')
     t.strictSame(Object.keys(libversions), libraries)
     for (const value of [...Object.values(texts), ...Object.values(libversions)]) t.type(value, 'string')
-    t.equal(Object.keys(json as object)[0], 'orion')
+    t.same(Object.keys(json as object), ['orion'])
     t.equal(orion.version, '3.12.0')
     t.match(orion.uptime, /^\d+ d, \d+ h, \d+ m, \d+ s$/)
     t.match(orion.git_hash, /^([0-9a-f]{40}|nogitversion)$/)
+  })
+
+  t.test('the version tells of ourselves when it is asked to', async t => {
+    const { json } = await node.ask('GET /version?options=libVersions')
+    t.match(json, { orion: { version: '3.12.0' }, orrery: { version: /^\d/, runtime: /^node / } })
   })
 
   t.test('a node that runs is live and ready', async t => {

@@ -5,6 +5,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { AdminOperations } from '../../src/broker/admin.js'
 import { AttributeOperations } from '../../src/broker/attributes.js'
 import { BatchOperations } from '../../src/broker/batch.js'
 import { Entities } from '../../src/broker/entities.js'
@@ -14,6 +15,7 @@ import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
 import { TypeOperations } from '../../src/broker/types.js'
 import { HybridClock, systemChance, systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
+import { AdminHandlers } from '../../src/http/admin.js'
 import { AttributeHandlers } from '../../src/http/attributes.js'
 import { BatchHandlers } from '../../src/http/batch.js'
 import { EntityHandlers } from '../../src/http/entities.js'
@@ -33,6 +35,7 @@ import {
   type HttpServer,
   httpServers,
   LocalNode,
+  logForTests,
   readAnswer,
   startLocalNode,
 } from '../support/local-node.js'
@@ -109,6 +112,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     ),
     new RegistrationHandlers(new RegistrationOperations(client, new HybridClock(systemClock), systemChance)),
     new ServiceHandlers(facts, systemClock, () => true),
+    new AdminHandlers(new AdminOperations(local), { log: logForTests, hasServiceMetrics: false }),
   )
   const bodyBytesMax = 1_048_576
   const handler = new Server(routes, { bodyBytesMax, tenants: true }, systemChance, logger)

@@ -88,6 +88,7 @@ function start(t: Test, { clock = systemClock, ...more }: Partial<NotifierOption
     warn: line('WARN'),
     info: line('INFO'),
     debug: line('DEBUG'),
+    summary: line('SUMMARY'),
   }
   const dispatcher = new Dispatcher({ clock, fraction: () => 0.5, logger }, options, { ...byDefault, ...more })
   t.teardown(() => dispatcher.stop(0))

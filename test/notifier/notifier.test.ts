@@ -42,6 +42,7 @@ function start(t: Test, { clock = systemClock, level = 'WARN', ...options }: Set
     warn: line('WARN'),
     info: line('INFO'),
     debug: line('DEBUG'),
+    summary: line('SUMMARY'),
   }
   const notifier = new Notifier(
     {

@@ -67,7 +67,15 @@ class Node {
 
   constructor() {
     const note = (message: string) => this.logged.push(message)
-    const logger: Logger = { level: 'DEBUG', fatal: note, error: note, warn: note, info: note, debug: note }
+    const logger: Logger = {
+      level: 'DEBUG',
+      fatal: note,
+      error: note,
+      warn: note,
+      info: note,
+      debug: note,
+      summary: note,
+    }
     this.expiry = new Expiry(this.store, this.shards, this.clock, logger, intervalMs, this.local.expiryMark)
   }
 

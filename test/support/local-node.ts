@@ -7,6 +7,7 @@
 
 import { systemChance, systemClock } from '../../src/clock.js'
 import type { Config } from '../../src/config.js'
+import { noTraces } from '../../src/domain/trace-levels.js'
 import { type RunningNode, type Surroundings, startNode } from '../../src/node.js'
 import type { Logger } from '../../src/ports.js'
 import { Wire } from '../http/wire.js'
@@ -24,6 +25,10 @@ export interface LocalNodeOptions {
   readonly queries?: Partial<Config['queries']>
   readonly notifications?: Partial<Config['notifications']>
   readonly forwarding?: Partial<Config['forwarding']>
+  readonly cors?: Config['cors']
+  readonly vocabulary?: Config['vocabulary']
+  readonly statistics?: Partial<Config['statistics']>
+  readonly logging?: Partial<Config['logging']>
   readonly surroundings?: Partial<Surroundings>
   /** An empty one is made when absent. */
   readonly directory?: string
@@ -81,7 +86,10 @@ export function errorsOnly(): { readonly logger: Logger; readonly errors: string
     errors.push(message)
   }
   const forget = (): void => {}
-  return { errors, logger: { level: 'ERROR', fatal: keep, error: keep, warn: forget, info: forget, debug: forget } }
+  return {
+    errors,
+    logger: { level: 'ERROR', fatal: keep, error: keep, warn: forget, info: forget, debug: forget, summary: forget },
+  }
 }
 
 const notificationsForTests: Config['notifications'] = {
@@ -94,8 +102,15 @@ const notificationsForTests: Config['notifications'] = {
   messageBytesMax: 8_388_608,
   simulated: false,
   disableCustomNotifications: false,
-  loggedBytesMax: 0,
   tls: { insecure: false, caFile: undefined },
+}
+
+export const logForTests: Config['log'] = {
+  level: 'ERROR',
+  infoPayloadBytesMax: 5120,
+  lineBytesMax: 32_768,
+  deprecate: false,
+  traces: noTraces,
 }
 
 /** Starts a node that ends with the test. A failure of its store fails the test. */
@@ -124,6 +139,8 @@ export async function startLocalNode(
       idleTimeoutS: 0,
       bodyBytesMax: 1_048_576,
     },
+    cors: options.cors,
+    vocabulary: options.vocabulary,
     workers,
     tenants,
     store: { directory: options.directory ?? tempDir(t), durability: 'os' },
@@ -131,7 +148,24 @@ export async function startLocalNode(
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
     notifications: { ...notificationsForTests, ...notifications },
     forwarding: { requestsMax: 1_000, pathless: 'plain', ...forwarding },
-    logLevel: 'ERROR',
+    log: logForTests,
+    logging: {
+      format: 'pipe',
+      forHumans: false,
+      file: undefined,
+      summaryS: 0,
+      relogAlarms: false,
+      pidFile: undefined,
+      ...options.logging,
+    },
+    statistics: {
+      counters: false,
+      semWait: false,
+      timing: false,
+      notifQueue: false,
+      byService: true,
+      ...options.statistics,
+    },
   }
   const { logger, errors } = errorsOnly()
   const node: RunningNode = await startNode(config, {

@@ -2,13 +2,24 @@
 
 import { execFile } from 'node:child_process'
 import t from 'tap'
-import type { LogLevel } from '../../src/ports.js'
-import { type AreaLogger, lineBytesMax, openLogger } from '../../src/telemetry/logger.js'
+import { noTraces } from '../../src/domain/trace-levels.js'
+import type { LogLevel, LogSettings } from '../../src/ports.js'
+import { type AreaLogger, openLogger } from '../../src/telemetry/logger.js'
 
 const wallMs = () => Date.UTC(2026, 1, 3, 10, 15, 30, 123)
 
+const lineBytesMax = 2048
+
+const settingsAt = (level: LogLevel): LogSettings => ({
+  level,
+  infoPayloadBytesMax: 0,
+  lineBytesMax,
+  deprecate: false,
+  traces: noTraces,
+})
+
 function logTo(lines: string[], level: LogLevel = 'DEBUG'): AreaLogger {
-  return openLogger({ level, write: line => lines.push(line), wallMs })
+  return openLogger({ settings: settingsAt(level), write: line => lines.push(line), wallMs })
 }
 
 const messages = (lines: readonly string[]): string[] => lines.map(line => line.replace(/^.* \| msg=/, ''))
@@ -22,10 +33,58 @@ t.test('a line outside of requests has N/A for what a request would say', async 
   ])
 })
 
+t.test('a line as JSON has the same fields, without those that say nothing', async t => {
+  const lines: string[] = []
+  const log = openLogger({ settings: settingsAt('INFO'), format: 'json', write: line => lines.push(line), wallMs })
+  log.info('a "quoted"\nline')
+  log.warn('x', { correlator: 'c-1', from: '10.0.0.1', tenant: '', path: '/a' })
+  log.warn('y'.repeat(lineBytesMax))
+  const [plain, full, long] = lines.map(line => JSON.parse(line))
+  const time = '2026-02-03T10:15:30.123Z'
+  t.same(plain, { time, lvl: 'INFO', comp: 'Orrery', op: 'main', msg: 'a "quoted"\nline' })
+  t.match(full, { corr: 'c-1', trans: /^\d+-\d{3}-00000000001$/, from: '10.0.0.1', srv: undefined, subsrv: '/a' })
+  t.same(long, { ...plain, lvl: 'WARN', msg: 'LINE TOO LONG' })
+  t.equal(lines.join('').includes('\n'), false)
+})
+
+t.test('a line for human eyes is short', async t => {
+  const lines: string[] = []
+  openLogger({ settings: settingsAt('INFO'), forHumans: true, write: line => lines.push(line), wallMs })
+    .area('storage')
+    .info('opened\n')
+  t.same(lines, ['INFO@2026-02-03T10:15:30.123Z  storage: opened\\n'])
+})
+
+t.test('a file gets the full line even when standard output is for human eyes', async t => {
+  const [lines, filed]: [string[], string[]] = [[], []]
+  const file = { write: (line: string) => void filed.push(line), flush: () => {} }
+  openLogger({ settings: settingsAt('INFO'), forHumans: true, file, write: line => lines.push(line), wallMs }).info('x')
+  t.match(filed, [/^time=.* \| msg=x$/])
+  t.match(lines, [/^INFO@/])
+})
+
+t.test('a summary is written whatever the level', async t => {
+  const lines: string[] = []
+  logTo(lines, 'NONE').summary('Transactions: 1')
+  t.match(lines, [/ \| lvl=SUMMARY \| .* \| msg=Transactions: 1$/])
+})
+
+t.test('lines of one transaction have one number, and each transaction its own', async t => {
+  const lines: string[] = []
+  const log = logTo(lines)
+  const [one, other] = [{ correlator: 'a' }, { correlator: 'b' }]
+  for (const context of [one, other, one]) log.info('', context)
+  const numbers = lines.map(line => / trans=(\S+) /.exec(line)?.[1])
+  t.same(numbers, ['1770113730-123-00000000001', '1770113730-123-00000000002', '1770113730-123-00000000001'])
+})
+
 t.test('a line of a request carries its context', async t => {
   const lines: string[] = []
   logTo(lines).warn('x', { correlator: 'c-1', from: '10.0.0.1', tenant: 'smart', path: '/a/#' })
-  t.match(lines[0], 'lvl=WARN | corr=c-1 | trans=N/A | from=10.0.0.1 | srv=smart | subsrv=/a/# | comp=Orrery')
+  t.match(
+    lines[0],
+    'lvl=WARN | corr=c-1 | trans=1770113730-123-00000000001 | from=10.0.0.1 | srv=smart | subsrv=/a/# | comp=Orrery',
+  )
 })
 
 t.test('headers that a request has not are <none>', async t => {
@@ -88,7 +147,7 @@ t.test('a line of the highest length is written, one byte more is not', async t 
 /** Runs a script with a logger on standard output; gives what it wrote. */
 function outputOf(script: string): Promise<string[]> {
   const face = new URL('../../src/telemetry/logger.js', import.meta.url)
-  const source = `import { openLogger } from '${face}'; const log = openLogger({ level: 'INFO' }); ${script}`
+  const source = `import { openLogger } from '${face}'; const log = openLogger({ settings: ${JSON.stringify(settingsAt('INFO'))} }); ${script}`
   return new Promise(resolve => {
     execFile(process.execPath, ['--input-type=module', '-e', source], (_error, stdout) => {
       resolve(messages(stdout.trimEnd().split('\n')))

@@ -180,6 +180,8 @@ export class Documents<T extends Document, P> implements Shelf {
   private readonly tenants = new Map<string, TenantDocuments<T, P>>()
   private readonly makers: ((tenant: string) => Follower<T>)[] = []
   private count = 0
+  /** Since the start; what was there then is not counted. */
+  readonly changes = { inserts: 0, updates: 0, removes: 0 }
   stagedIn = 0
   /** Told of each document that is forgotten. */
   onRemoved: (tenant: string, id: string) => void = () => {}
@@ -254,7 +256,8 @@ export class Documents<T extends Document, P> implements Shelf {
 
   /** Takes in a document, new or changed, with the text it is stored as. */
   put(document: T, revision: number, text: string): void {
-    this.hold(document)
+    if (this.hold(document)) this.changes.inserts++
+    else this.changes.updates++
     const { tenant, id } = document
     this.stagedIn = this.commit.write(this.keyOf(tenant, id), encodeDocumentRow(revision, text))
   }
@@ -263,6 +266,7 @@ export class Documents<T extends Document, P> implements Shelf {
     const held = this.tenants.get(tenant)
     if (held?.delete(id)) {
       this.count--
+      this.changes.removes++
       this.onRemoved(tenant, id)
       if (held.size === 0) this.tenants.delete(tenant)
     }
@@ -278,7 +282,8 @@ export class Documents<T extends Document, P> implements Shelf {
     for (const held of this.tenants.values()) yield* held.all()
   }
 
-  private hold(document: T): void {
+  /** Whether it is a new one. */
+  private hold(document: T): boolean {
     const { tenant } = document
     let held = this.tenants.get(tenant)
     if (!held) {
@@ -288,7 +293,9 @@ export class Documents<T extends Document, P> implements Shelf {
       )
       this.tenants.set(tenant, held)
     }
-    if (held.set(document)) this.count++
+    const isNew = held.set(document)
+    if (isNew) this.count++
+    return isNew
   }
 
   private keyOf(tenant: string, id: string): Buffer {

@@ -170,6 +170,11 @@ export class Deliveries {
     }
   }
 
+  /** Dead letters that are kept. */
+  get letterCount(): number {
+    return this.letters.size
+  }
+
   /** Answers what is asked of an owner, when the letters that there are now are durable. */
   onAsk(request: DeliveryRequest, onReply: OnReply): void {
     const { tenant, id } = request

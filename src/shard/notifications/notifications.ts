@@ -43,7 +43,7 @@ export class Notifications {
     try {
       await outbox.load((row, firing) => {
         for (const entry of firing.entries) {
-          const owed = this.owed(firing, entry, row)
+          const owed = this.owing(firing, entry, row)
           // Rows are read faster than messages are made of them.
           owed.let()
           this.hand(owed)
@@ -102,14 +102,14 @@ export class Notifications {
   private release(firing: Firing, row: OutboxRow | undefined): void {
     const { atHand } = this.parts
     for (const entry of firing.entries) {
-      const owed = this.owed(firing, entry, row)
+      const owed = this.owing(firing, entry, row)
       if (this.behind || atHand.bytes > atHandBytesMax) owed.let()
       if (this.behind) this.behind.push(owed)
       else this.hand(owed)
     }
   }
 
-  private owed(firing: Firing, entry: FiredEntry, row: OutboxRow | undefined): Owed {
+  private owing(firing: Firing, entry: FiredEntry, row: OutboxRow | undefined): Owed {
     return new Owed(this.parts, firing, entry, row)
   }
 
@@ -132,7 +132,7 @@ export class Notifications {
     commit.afterCommit(carriedBy, failure => {
       if (failure) return
       for (const entry of firing.entries) {
-        const owed = this.owed(firing, entry, row)
+        const owed = this.owing(firing, entry, row)
         // It has been claimed before.
         if (!this.behind) this.despatch?.take(owed)
         else {
@@ -152,6 +152,12 @@ export class Notifications {
     clock.after(dropsToldMs, () => {
       this.isDropToldLately = false
     })
+  }
+
+  /** Changes whose notifications are owed, and the bytes of their rows. */
+  get owed(): { readonly rows: number; readonly bytes: number } {
+    const { rows, bytes } = this.parts.outbox
+    return { rows, bytes }
   }
 
   /** Notifications lost because the outbox was full. */

@@ -1,0 +1,35 @@
+// A histogram: how many observed values were at most so much, and their sum. It has a fixed number of bounds, whatever is observed.
+//
+// Bounds ascend; a value goes to the first bound that is not below it, or behind all of them. Counts are not cumulative.
+
+export interface Histogram {
+  readonly bounds: readonly number[]
+  /** One more than there are bounds. */
+  readonly counts: number[]
+  sum: number
+}
+
+/** Nothing observed yet. */
+export const emptyHistogram = (bounds: readonly number[]): Histogram => ({
+  bounds,
+  counts: new Array<number>(bounds.length + 1).fill(0),
+  sum: 0,
+})
+
+// [hot] Once per request: small values are frequent, and found first.
+export function observe(histogram: Histogram, value: number): void {
+  const { bounds, counts } = histogram
+  let at = 0
+  while (at < bounds.length && value > bounds[at]!) at++
+  counts[at]!++
+  histogram.sum += value
+}
+
+/** Two histograms with the same bounds as one. */
+export const joinHistograms = (one: Histogram, other: Histogram): Histogram => ({
+  bounds: one.bounds,
+  counts: one.counts.map((count, at) => count + other.counts[at]!),
+  sum: one.sum + other.sum,
+})
+
+export const countOf = ({ counts }: Histogram): number => counts.reduce((sum, count) => sum + count, 0)

@@ -1,0 +1,161 @@
+// The statistics of a process: what `GET /statistics` tells, how parts of several processes become one, and its JSON (operations.md §4).
+//
+// Times are seconds. `mongo...` are the names of the reference, which dashboards know: what is meant is the store, whatever it is.
+// Requests never wait for a lock here, so all times of `semWait` are 0.
+//
+// Not here: who counts (telemetry).
+
+/** Counts by route and verb. */
+export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>
+
+export interface StatisticsCounters {
+  readonly jsonRequests: number
+  readonly textRequests: number
+  readonly noPayloadRequests: number
+  readonly requests: RequestCounts
+  readonly missedVerb: number
+  readonly invalidRequests: number
+  readonly notificationsSent: number
+  readonly deprecatedFeatures: Readonly<Record<DeprecatedFeature, number>>
+}
+
+export const deprecatedFeatures = ['ngsiv1Requests', 'ngsiv1Forwarding', 'ngsiv1NotifFormat', 'geoFormat'] as const
+export type DeprecatedFeature = (typeof deprecatedFeatures)[number]
+
+export interface Timing {
+  readonly jsonV2Parse: number
+  readonly mongoWriteWait: number
+  readonly total: number
+}
+
+export interface QueueStatistics {
+  readonly in: number
+  readonly out: number
+  readonly reject: number
+  readonly sentOk: number
+  readonly sentError: number
+  readonly timeInQueue: number
+  readonly size: number
+}
+
+/** What one process tells; a block that was not asked for at start is undefined. */
+export interface Statistics {
+  readonly uptimeS: number
+  /** Since the start or the last reset. */
+  readonly intervalS: number
+  readonly counters?: StatisticsCounters | undefined
+  readonly hasSemWait: boolean
+  readonly timing?: { readonly accumulated: Timing; readonly last: Timing } | undefined
+  readonly notifQueue?: QueueStatistics | undefined
+  readonly simulatedNotifications: number
+}
+
+/** What several processes tell, as if it were one: the first one's last times, and the sums of what is counted. */
+export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
+  parts.reduce((one, other) => ({
+    uptimeS: Math.max(one.uptimeS, other.uptimeS),
+    intervalS: Math.max(one.intervalS, other.intervalS),
+    counters: one.counters && other.counters && added(one.counters, other.counters),
+    hasSemWait: one.hasSemWait,
+    timing: one.timing &&
+      other.timing && { accumulated: added(one.timing.accumulated, other.timing.accumulated), last: one.timing.last },
+    notifQueue: one.notifQueue && other.notifQueue && added(one.notifQueue, other.notifQueue),
+    simulatedNotifications: one.simulatedNotifications + other.simulatedNotifications,
+  }))
+
+type Tree = { readonly [name: string]: number | Tree }
+
+/** Two trees of numbers as one: what stands at the same place is added. */
+function added<T extends object>(one: T, other: T): T {
+  const sum = { ...one } as Record<string, unknown>
+  for (const [name, value] of Object.entries(other) as [string, number | Tree][]) {
+    const known = sum[name]
+    if (typeof value === 'number') sum[name] = ((known as number | undefined) ?? 0) + value
+    else sum[name] = known === undefined ? value : added(known as Tree, value)
+  }
+  return sum as T
+}
+
+const waits = ['request', 'dbConnectionPool', 'transaction', 'subCache', 'connectionContext', 'timeStat', 'metrics']
+
+/**
+ * The JSON of `GET /statistics`. Counters that are zero are left out unless `isFull` (`options=fullCounters`); then `routes` are all there are,
+ * each with its verbs.
+ */
+export function renderStatistics(
+  { uptimeS, intervalS, counters, hasSemWait, timing, notifQueue, simulatedNotifications }: Statistics,
+  isFull: boolean,
+  routes: Iterable<readonly [route: string, verbs: readonly string[]]>,
+): string {
+  return JSON.stringify({
+    ...(counters && { counters: isFull ? withAll(counters, routes) : withoutZeros(allCounters(counters)) }),
+    ...(hasSemWait && { semWait: Object.fromEntries(waits.map(name => [name, 0])) }),
+    ...(timing && { timing: renderTiming(timing) }),
+    ...(notifQueue && { notifQueue: renderQueue(notifQueue) }),
+    uptime_in_secs: uptimeS,
+    measuring_interval_in_secs: intervalS,
+    ...((isFull || simulatedNotifications > 0) && { simulatedNotifications }),
+  })
+}
+
+const allCounters = (counters: StatisticsCounters) => {
+  const { jsonRequests, textRequests, noPayloadRequests, requests, missedVerb, invalidRequests } = counters
+  return {
+    jsonRequests,
+    textRequests,
+    noPayloadRequests,
+    requests,
+    requestsLegacy: {},
+    missedVerb,
+    registrationUpdateErrors: 0,
+    discoveryErrors: 0,
+    notificationsSent: counters.notificationsSent,
+    invalidRequests,
+    deprecatedFeatures: counters.deprecatedFeatures,
+  }
+}
+
+function withAll(counters: StatisticsCounters, routes: Iterable<readonly [string, readonly string[]]>): object {
+  const zeros = [...routes].map(([route, verbs]) => [route, Object.fromEntries(verbs.map(verb => [verb, 0]))] as const)
+  const requests = added(Object.fromEntries(zeros), counters.requests as Tree)
+  return { ...allCounters(counters), requests }
+}
+
+/** Empty objects are left out as well, but for the whole. */
+function withoutZeros(tree: object): object {
+  const kept = Object.entries(tree)
+    .map(([name, value]) => [name, typeof value === 'object' ? withoutZeros(value) : value] as const)
+    .filter(([, value]) => (typeof value === 'object' ? Object.keys(value).length > 0 : value !== 0))
+  return Object.fromEntries(kept)
+}
+
+/** Empty before the first request that was measured (§4.2). */
+const renderTiming = ({ accumulated, last }: NonNullable<Statistics['timing']>): object =>
+  withoutZeros({ accumulated, last })
+
+function renderQueue({ size, ...counts }: QueueStatistics): object {
+  const { timeInQueue, out } = counts
+  return { ...counts, avgTimeInQueue: out === 0 ? 0 : timeInQueue / out, size }
+}
+
+export interface CacheStatistics {
+  /** Of subscriptions, joined; or the words that there are too many. */
+  readonly ids: string
+  readonly refresh: number
+  readonly inserts: number
+  readonly removes: number
+  readonly updates: number
+  readonly items: number
+}
+
+const idsLengthMax = 1024
+
+/** The ids of subscriptions as §4.5 lists them. Looks at no more of them than fit. */
+export function listedIds(ids: Iterable<string>): string {
+  let list = ''
+  for (const id of ids) {
+    list = list === '' ? id : `${list}, ${id}`
+    if (list.length > idsLengthMax) return 'too many subscriptions'
+  }
+  return list
+}

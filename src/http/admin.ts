@@ -1,0 +1,196 @@
+// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant (operations.md §3 to §7).
+//
+// With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and authenticate
+// nobody: expose them to operators only.
+//
+// Not here: who counts (telemetry).
+
+import type { AdminOperations } from '../broker/admin.js'
+import { expositionType, type Family, joinFamilies, renderExposition } from '../domain/exposition.js'
+import { refusals } from '../domain/refusal.js'
+import { renderServiceMetrics } from '../domain/service-metrics.js'
+import { joinStatistics, renderStatistics } from '../domain/statistics.js'
+import {
+  noTraces,
+  parseTraceLevels,
+  renderTraceLevels,
+  type TraceLevels,
+  withoutTraceLevels,
+} from '../domain/trace-levels.js'
+import type { LogChange } from '../messages.js'
+import type { LogLevel, LogSettings } from '../ports.js'
+import type { Reply } from './reply.js'
+import type { Request } from './request.js'
+
+export interface AdminSettings {
+  /** How this process logs; the others do alike. */
+  readonly log: Readonly<LogSettings>
+  /** Whether metrics by tenant are kept (`-disableMetrics`). */
+  readonly hasServiceMetrics: boolean
+}
+
+/** The names of `GET /admin/sem` (base.md, Administration interface). Nobody waits for any of them: there are no locks. */
+const semaphores = [
+  'dbConnectionPool',
+  'dbConnection',
+  'request',
+  'subCache',
+  'transaction',
+  'timeStat',
+  'logMsg',
+  'alarmMgr',
+  'mqttMgr',
+  'metrics',
+  'connectionContext',
+  'connectionEndpoints',
+]
+
+const semaphoresText = JSON.stringify(Object.fromEntries(semaphores.map(name => [name, { status: 'free' }])))
+
+const resetText = JSON.stringify({ message: 'All statistics counter reset' })
+
+/** What `level` may be, in lower case (operations.md §5.1). */
+const levels: Readonly<Record<string, LogLevel>> = {
+  none: 'NONE',
+  fatal: 'FATAL',
+  error: 'ERROR',
+  warning: 'WARN',
+  warn: 'WARN',
+  info: 'INFO',
+  debug: 'DEBUG',
+}
+
+export class AdminHandlers {
+  private readonly operations: AdminOperations
+  private readonly settings: AdminSettings
+
+  constructor(operations: AdminOperations, settings: AdminSettings) {
+    this.operations = operations
+    this.settings = settings
+  }
+
+  /** `routes`: all there are, for `options=fullCounters`. */
+  statistics(
+    { parameters: { options } }: Request,
+    reply: Reply,
+    routes: Iterable<readonly [route: string, verbs: readonly string[]]>,
+  ): void {
+    this.operations.all({ what: 'statistics', isReset: false }, parts => {
+      reply.json(renderStatistics(joinStatistics(parts), options.has('fullCounters'), routes))
+    })
+  }
+
+  resetStatistics(reply: Reply): void {
+    this.operations.all({ what: 'statistics', isReset: true }, () => reply.json(resetText))
+  }
+
+  cacheStatistics(reply: Reply): void {
+    this.operations.first({ what: 'cache', isReset: false }, told => {
+      if (told) reply.json(JSON.stringify(told))
+      else reply.refuse(refusals.unanswered('it is being started again'))
+    })
+  }
+
+  resetCacheStatistics(reply: Reply): void {
+    this.operations.all({ what: 'cache', isReset: true }, () => reply.json(resetText))
+  }
+
+  log(reply: Reply): void {
+    const { level, infoPayloadBytesMax, lineBytesMax, deprecate } = this.settings.log
+    const shown = { level, infoPayloadMaxSize: infoPayloadBytesMax, lineMaxSize: lineBytesMax, deprecate }
+    reply.json(JSON.stringify(shown))
+  }
+
+  /** Parameters are applied in the order of §5.1, up to the first that is wrong. */
+  changeLog({ parameters: { values } }: Request, reply: Reply): void {
+    const change: { -readonly [K in keyof LogChange]: LogChange[K] } = {}
+    let refusal = ['level', 'infoPayloadMaxSize', 'lineMaxSize', 'deprecate'].some(name => values.has(name))
+      ? undefined
+      : refusals.logConfigMissing
+    const size = (name: string): number | undefined => {
+      const text = values.get(name)
+      if (text === undefined || refusal) return undefined
+      const bytes = /^\d{1,15}$/.test(text) ? Number(text) : 0
+      if (bytes === 0) refusal = refusals.logSize(name)
+      return bytes || undefined
+    }
+    const lineBytesMax = size('lineMaxSize')
+    if (lineBytesMax !== undefined) change.lineBytesMax = lineBytesMax
+    const infoPayloadBytesMax = size('infoPayloadMaxSize')
+    if (infoPayloadBytesMax !== undefined) change.infoPayloadBytesMax = infoPayloadBytesMax
+    const deprecate = values.get('deprecate')
+    if (deprecate !== undefined && !refusal) change.deprecate = deprecate.toLowerCase() === 'true'
+    const word = values.get('level')?.toLowerCase()
+    const level = word !== undefined && Object.hasOwn(levels, word) ? levels[word] : undefined
+    if (!refusal && level) change.level = level
+    if (word !== undefined && !level) refusal ??= refusals.logLevel
+    this.operations.all({ what: 'log', change }, () => {
+      if (refusal) reply.refuseInShort(refusal, refusal.description)
+      else reply.taken()
+    })
+  }
+
+  traces(reply: Reply): void {
+    reply.json(tracesText('tracelevels', renderTraceLevels(this.settings.log.traces) || 'empty'))
+  }
+
+  setTraces(request: Request, reply: Reply): void {
+    this.changeTraces(request, reply, 'tracelevels', levels => levels)
+  }
+
+  removeTraces(request: Request, reply: Reply): void {
+    this.changeTraces(request, reply, 'tracelevels_removed', levels =>
+      withoutTraceLevels(this.settings.log.traces, levels),
+    )
+  }
+
+  clearTraces(reply: Reply): void {
+    this.tellTraces(noTraces, reply, tracesText('tracelevels', 'all trace levels off'))
+  }
+
+  private changeTraces(
+    { components }: Request,
+    reply: Reply,
+    key: string,
+    change: (levels: TraceLevels) => TraceLevels,
+  ): void {
+    const text = components[2] as string
+    const levels = parseTraceLevels(text)
+    if (levels) this.tellTraces(change(levels), reply, tracesText(key, text))
+    else reply.refuse(refusals.traceLevels)
+  }
+
+  private tellTraces(levels: TraceLevels, reply: Reply, text: string): void {
+    this.operations.all({ what: 'log', change: { traces: [...levels] } }, () => reply.json(text))
+  }
+
+  readonly semaphores = (reply: Reply): void => reply.json(semaphoresText)
+
+  serviceMetrics({ parameters: { values } }: Request, reply: Reply): void {
+    if (!this.settings.hasServiceMetrics) return reply.refuse(refusals.metricsOff)
+    const isReset = values.get('reset') === 'true'
+    this.operations.all({ what: 'services', isReset }, parts => reply.json(renderServiceMetrics(parts.flat())))
+  }
+
+  /** `GET /metrics`, for Prometheus: all processes as one. */
+  metrics(reply: Reply): void {
+    this.operations.all({ what: 'metrics' }, parts => {
+      reply.text(renderExposition([...joinFamilies(parts), workersFamily(parts.length)]), expositionType)
+    })
+  }
+
+  resetServiceMetrics(reply: Reply): void {
+    if (!this.settings.hasServiceMetrics) return reply.refuse(refusals.metricsOff)
+    this.operations.all({ what: 'services', isReset: true }, () => reply.done())
+  }
+}
+
+const workersFamily = (value: number): Family => ({
+  name: 'orrery_workers',
+  type: 'gauge',
+  help: 'Processes that have answered for these metrics.',
+  join: 'sum',
+  samples: [{ labels: {}, value }],
+})
+
+const tracesText = (key: string, text: string): string => JSON.stringify({ [key]: text })

@@ -1,0 +1,3 @@
+// The names of the vendor headers: ours, or those of clients that come from elsewhere. Both are understood in every request.
+
+export type Vocabulary = 'Ctx' | 'Fiware'

@@ -1,0 +1,156 @@
+// The metrics of a process: every name that `GET /metrics` knows (README, "Metrics"), and where its value comes from.
+//
+// Values are read when somebody asks, from who keeps them anyway. Nothing here grows.
+
+import { readdirSync } from 'node:fs'
+import type { Family, Labels } from '../domain/exposition.js'
+import type { Histogram } from '../domain/histogram.js'
+import type { LoopDelay } from './loop-delay.js'
+import type { RequestTallies } from './request-tallies.js'
+
+/** What the notifier tells. */
+export interface NotifierNumbers {
+  readonly queue: { readonly size: number }
+  readonly httpSent: number
+  readonly mqttSent: number
+  readonly simulated: number
+  readonly delivered: number
+  readonly failed: number
+  readonly retried: number
+  readonly dead: number
+  readonly dropped: number
+  readonly heldBack: number
+  readonly sending: number
+  readonly retrying: number
+  readonly lanes: number
+  readonly httpConnections: number
+  readonly mqttConnections: number
+}
+
+/** What the shards tell. */
+export interface ShardNumbers {
+  /** That this process owns. */
+  readonly shards: number
+  /** undefined: still being counted. */
+  readonly entities: number | undefined
+  /** Of all tenants, which every process knows. */
+  readonly subscriptions: number
+  readonly outboxRows: number
+  readonly outboxBytes: number
+  /** Notifications that found no room in the outbox. */
+  readonly outboxDropped: number
+  readonly deadLetters: number
+  readonly commits: { readonly write: Histogram; readonly sync: Histogram }
+}
+
+export interface Sources {
+  readonly requests: RequestTallies
+  readonly notifier: () => NotifierNumbers
+  readonly shards: () => ShardNumbers
+  readonly loop: LoopDelay
+  readonly version: string
+}
+
+/** All metrics of this process. */
+export function familiesOf({ requests, notifier, shards, loop, version }: Sources): readonly Family[] {
+  return [
+    one('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
+    ...requests.families(),
+    ...ofNotifier(notifier()),
+    ...ofShards(shards()),
+    histogram('orrery_event_loop_delay_seconds', 'By how much timers are late.', loop.seconds, 'apart'),
+    ...ofProcess(),
+  ]
+}
+
+function ofNotifier(numbers: NotifierNumbers): readonly Family[] {
+  const count = (name: string, help: string, value: number): Family =>
+    one(`orrery_notifications_${name}_total`, 'counter', help, value)
+  const now = (name: string, help: string, value: number): Family =>
+    one(`orrery_notification_${name}`, 'gauge', help, value)
+  const byTransport = (http: number, mqtt: number): Family['samples'] => [
+    { labels: { transport: 'http' }, value: http },
+    { labels: { transport: 'mqtt' }, value: mqtt },
+  ]
+  return [
+    {
+      ...count('sent', 'Messages that went out, further tries included.', 0),
+      samples: byTransport(numbers.httpSent, numbers.mqttSent),
+    },
+    count('delivered', 'Notifications that ended well.', numbers.delivered),
+    count('failed', 'Tries that failed and will be followed by another one.', numbers.failed),
+    count('retried', 'Tries after the first one.', numbers.retried),
+    count('dead', 'Notifications given up; they are kept as dead letters.', numbers.dead),
+    count('dropped', 'Notifications lost: no room, or nothing that could be sent.', numbers.dropped),
+    count('held_back', 'Tries failed at once, because the receiver does not answer.', numbers.heldBack),
+    count('simulated', 'Notifications not sent on purpose.', numbers.simulated),
+    now('queue_length', 'First tries that wait in memory.', numbers.queue.size),
+    now('retry_queue_length', 'Failed notifications that wait in memory for another try.', numbers.retrying),
+    now('sending', 'Tries under way.', numbers.sending),
+    now('lanes', 'Receivers known.', numbers.lanes),
+    {
+      ...now('connections', 'Connections to receivers.', 0),
+      samples: byTransport(numbers.httpConnections, numbers.mqttConnections),
+    },
+  ]
+}
+
+function ofShards(numbers: ShardNumbers): readonly Family[] {
+  const { entities, commits } = numbers
+  const count = one('orrery_entities', 'gauge', 'Entities stored.', entities ?? 0)
+  return [
+    one('orrery_shards', 'gauge', 'Shards that are served.', numbers.shards),
+    entities === undefined ? { ...count, samples: [] } : count,
+    one('orrery_subscriptions', 'gauge', 'Subscriptions, of all tenants.', numbers.subscriptions, 'max'),
+    one('orrery_outbox_rows', 'gauge', 'Changes that owe notifications, in the store.', numbers.outboxRows),
+    one('orrery_outbox_bytes', 'gauge', 'Bytes of these.', numbers.outboxBytes),
+    one('orrery_outbox_dropped_total', 'counter', 'Notifications the outbox had no room for.', numbers.outboxDropped),
+    one('orrery_dead_letters', 'gauge', 'Notifications given up and kept.', numbers.deadLetters),
+    histogram('orrery_commit_write_seconds', 'Time of the write of a commit, on the main thread.', commits.write),
+    histogram('orrery_commit_sync_seconds', 'Time from then until it was durable.', commits.sync),
+  ]
+}
+
+function ofProcess(): readonly Family[] {
+  const { user, system } = process.cpuUsage()
+  const { rss, heapUsed, heapTotal, external } = process.memoryUsage()
+  const startedS = performance.timeOrigin / 1000
+  const gauge = (name: string, help: string, value: number): Family => one(name, 'gauge', help, value, 'apart')
+  return [
+    one('process_cpu_seconds_total', 'counter', 'Processor time.', (user + system) / 1e6, 'apart'),
+    one('process_cpu_user_seconds_total', 'counter', 'Processor time outside the kernel.', user / 1e6, 'apart'),
+    one('process_cpu_system_seconds_total', 'counter', 'Processor time in the kernel.', system / 1e6, 'apart'),
+    gauge('process_start_time_seconds', 'When the process began, since 1970.', startedS),
+    gauge('process_resident_memory_bytes', 'Memory of the process.', rss),
+    gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.', heapUsed),
+    gauge('nodejs_heap_size_total_bytes', 'Memory set apart for these.', heapTotal),
+    gauge('nodejs_external_memory_bytes', 'Memory of buffers.', external),
+    { ...gauge('process_open_fds', 'Open files and sockets.', 0), samples: openFiles() },
+  ]
+}
+
+/** Nothing where the system does not tell. */
+function openFiles(): Family['samples'] {
+  try {
+    return [{ labels: {}, value: readdirSync('/proc/self/fd').length }]
+  } catch {
+    return []
+  }
+}
+
+const one = (
+  name: string,
+  type: 'counter' | 'gauge',
+  help: string,
+  value: number,
+  join: Family['join'] = 'sum',
+  labels: Labels = {},
+): Family => ({ name, type, help, join, samples: [{ labels, value }] })
+
+const histogram = (name: string, help: string, value: Histogram, join: Family['join'] = 'sum'): Family => ({
+  name,
+  type: 'histogram',
+  help,
+  join,
+  samples: [{ labels: {}, value }],
+})

@@ -1,0 +1,39 @@
+// The file of `-pidpath`: the number of this process, for scripts that want to signal it (operations.md §1.5, §2).
+//
+// A file of a process that has ended is overwritten; one of a process that runs stops the start.
+
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+
+/** Writes the file, and removes it when the process exits. Throws a sentence for the operator when it cannot. */
+export function writePidFile(path: string): void {
+  const before = readPid(path)
+  if (before !== undefined && before !== process.pid && isRunning(before))
+    throw new Error(`the process of the pid file ${path} is running: ${before}`)
+  try {
+    writeFileSync(path, `${process.pid}\n`)
+  } catch (cause) {
+    throw new Error(`cannot write the pid file ${path}: ${(cause as Error).message}`, { cause })
+  }
+  process.once('exit', () => {
+    if (readPid(path) === process.pid) rmSync(path, { force: true })
+  })
+}
+
+function readPid(path: string): number | undefined {
+  try {
+    const pid = Number(readFileSync(path, 'utf8').trim())
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** One that may not be signalled runs, too. */
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

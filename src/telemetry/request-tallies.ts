@@ -1,0 +1,78 @@
+// Counts requests by method, route, status and time, for `GET /metrics`.
+//
+// Routes are ours and few. A method or a path that nobody has made up but the client is counted as `other`, so that the number of series
+// does not depend on clients.
+
+import type { Family } from '../domain/exposition.js'
+import { emptyHistogram, type Histogram, observe } from '../domain/histogram.js'
+import type { AnsweredRequest } from '../ports.js'
+
+const boundsS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+const methods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])
+
+/** Above all statuses that are answered. */
+const statusesMax = 600
+
+interface Tally {
+  readonly route: string
+  readonly method: string
+  /** How many, by status. */
+  readonly statuses: Float64Array
+  readonly seconds: Histogram
+}
+
+export class RequestTallies {
+  private readonly tallies = new Map<string, Map<string, Tally>>()
+  /** Most requests are like the one before. */
+  private last: Tally | undefined
+
+  // [hot] Once per request.
+  onAnswered({ method, route, status, durationMs }: AnsweredRequest): void {
+    const { last } = this
+    const tally = last && last.route === route && last.method === method ? last : this.tallyOf(route, method)
+    this.last = tally
+    tally.statuses[status]!++
+    observe(tally.seconds, durationMs / 1000)
+  }
+
+  private tallyOf(route: string, method: string): Tally {
+    if (!methods.has(method) && method !== 'other') return this.tallyOf(route, 'other')
+    let ofRoute = this.tallies.get(route)
+    if (!ofRoute) {
+      ofRoute = new Map()
+      this.tallies.set(route, ofRoute)
+    }
+    let tally = ofRoute.get(method)
+    if (!tally) {
+      tally = { route, method, statuses: new Float64Array(statusesMax), seconds: emptyHistogram(boundsS) }
+      ofRoute.set(method, tally)
+    }
+    return tally
+  }
+
+  families(): readonly Family[] {
+    const all = [...this.tallies.values()].flatMap(ofRoute => [...ofRoute.values()])
+    const labelsOf = ({ method, route }: Tally) => ({ method, route: route || 'other' })
+    return [
+      {
+        name: 'orrery_http_requests_total',
+        type: 'counter',
+        help: 'Requests answered, by method, route and status.',
+        join: 'sum',
+        samples: all.flatMap(tally =>
+          [...tally.statuses.entries()]
+            .filter(([, value]) => value > 0)
+            .map(([status, value]) => ({ labels: { ...labelsOf(tally), status: String(status) }, value })),
+        ),
+      },
+      {
+        name: 'orrery_http_request_duration_seconds',
+        type: 'histogram',
+        help: 'Time from the head of a request to its answer.',
+        join: 'sum',
+        samples: all.map(tally => ({ labels: labelsOf(tally), value: tally.seconds })),
+      },
+    ]
+  }
+}

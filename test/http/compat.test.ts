@@ -1,0 +1,31 @@
+// `-compat fiware`: what is sent speaks the other vocabulary, what comes is understood in both.
+
+import t from 'tap'
+import { httpReceiver } from '../notifier/receivers.js'
+import { startLocalNode } from '../support/local-node.js'
+
+for (const [vocabulary, ours, others] of [
+  ['Fiware', 'Fiware', 'Ctx'],
+  [undefined, 'Ctx', 'Fiware'],
+] as const)
+  t.test(`notifications speak ${ours} when the vocabulary is ${vocabulary ?? 'not fixed'}`, async t => {
+    const node = await startLocalNode(t, { vocabulary })
+    let onRequest: (headers: readonly string[]) => void = () => {}
+    const came = new Promise<readonly string[]>(resolve => {
+      onRequest = resolve
+    })
+    const receiver = await httpReceiver(t, (request, response) => {
+      response.writeHead(204).end()
+      onRequest(request.headers)
+    })
+    const body = { subject: { entities: [{ idPattern: '.*' }] }, notification: { http: { url: receiver.url } } }
+    await node.json('POST /v2/subscriptions', body, ['Ctx-Service: acme'])
+    await node.json('POST /v2/entities', { id: 'R1', a: { value: 1 } }, ['Fiware-Service: acme'])
+    const names = (await came).filter((_, at) => at % 2 === 0)
+    for (const name of ['Service', 'ServicePath', 'Correlator', 'Notification-Id'])
+      t.ok(names.includes(`${ours}-${name}`), `${ours}-${name}`)
+    t.same(
+      names.filter(name => name.startsWith(`${others}-`)),
+      [],
+    )
+  })

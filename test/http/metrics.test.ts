@@ -1,0 +1,85 @@
+// GET /metrics over whole nodes: every documented name is there and parses, numbers move as they should, and workers are one.
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { httpReceiver } from '../notifier/receivers.js'
+import { type Exposition, parseExposition } from '../support/exposition-parser.js'
+import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
+import { startLocalWorkers } from '../support/local-workers.js'
+import { root } from '../support/project.js'
+
+async function read(node: LocalNode, headers: readonly string[] = []): Promise<Exposition> {
+  const { status, headers: told, text } = await node.ask('GET /metrics', headers)
+  if (status !== 200 || told['content-type'] !== 'text/plain; version=0.0.4; charset=utf-8') throw new Error(text)
+  return parseExposition(text)
+}
+
+/** Reads again and again until `holds`; a test that waits in vain runs into its own time. */
+async function eventually(node: LocalNode, holds: (metrics: Exposition) => boolean): Promise<Exposition> {
+  for (;;) {
+    const metrics = await read(node)
+    if (holds(metrics)) return metrics
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}
+
+const room = (id: string) => ({ id, type: 'Room', temp: { value: 1 } })
+
+for (const server of httpServers)
+  t.test(`requests, entities, commits and notifications are told of, over ${server}`, async t => {
+    const node = await startLocalNode(t, { server })
+    const receiver = await httpReceiver(t)
+    await node.json('POST /v2/subscriptions', {
+      subject: { entities: [{ idPattern: '.*' }] },
+      notification: { http: { url: receiver.url } },
+    })
+    await node.json('POST /v2/entities', room('R1'))
+    await node.ask('GET /v2/entities/nobody')
+    await node.ask('GET /v2/entities/R1', ['Ctx-ServicePath: bad'])
+    const { value } = await eventually(node, metrics => metrics.value('orrery_notifications_delivered_total') === 1)
+    const requests = (labels: Record<string, string>) => value('orrery_http_requests_total', labels)
+    t.equal(requests({ method: 'POST', route: '/v2/entities', status: '201' }), 1)
+    t.equal(requests({ method: 'GET', route: '/v2/entities/{id}', status: '404' }), 1)
+    t.equal(requests({ method: 'GET', route: '/v2/entities/{id}', status: '400' }), 1, 'a head that was refused')
+    t.equal(value('orrery_notifications_sent_total', { transport: 'http' }), 1)
+    t.equal(value('orrery_entities'), 1)
+    t.equal(value('orrery_subscriptions'), 1)
+    t.equal(value('orrery_shards'), 256)
+    t.equal(value('orrery_workers'), 1)
+    t.equal(value('orrery_outbox_rows'), 0)
+    t.ok(value('orrery_commit_sync_seconds_count') >= 2)
+    t.ok(value('process_resident_memory_bytes') > 1e6)
+  })
+
+t.test('the names in the README are those that are told, and no others', async t => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8')
+  const section = /### Metrics\n([\s\S]*?)\n##/.exec(readme)?.[1] ?? ''
+  const documented = new Set([...section.matchAll(/`((?:orrery|process|nodejs)_[a-z_]+)`/g)].map(([, name]) => name!))
+  const node = await startLocalNode(t)
+  // The first look is a request of its own, and entities are counted soon.
+  await read(node)
+  const { families } = await eventually(node, metrics => metrics.families.has('orrery_entities'))
+  t.same([...documented].sort(), [...families.keys()].sort())
+})
+
+t.test('Prometheus says what it takes, and gets it', async t => {
+  const node = await startLocalNode(t)
+  const accept = 'Accept: application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2'
+  t.ok((await read(node, [accept])).families.size > 0)
+  t.ok((await read(node, ['Accept: text/plain'])).families.size > 0)
+})
+
+t.test('whichever worker is asked tells of all', async t => {
+  const nodes = await startLocalWorkers(t, 2)
+  for (const [index, node] of nodes.entries())
+    for (let n = 0; n < 5; n++) await node.json('POST /v2/entities', room(`W${index}-${n}`))
+  for (const node of nodes) {
+    const { value } = await eventually(node, metrics => metrics.families.has('orrery_entities'))
+    t.equal(value('orrery_http_requests_total', { method: 'POST', route: '/v2/entities', status: '201' }), 10)
+    t.equal(value('orrery_entities'), 10)
+    t.equal(value('orrery_shards'), 256)
+    t.equal(value('orrery_workers'), 2)
+    t.ok(value('process_resident_memory_bytes', { worker: '1' }) > 1e6)
+  }
+})
