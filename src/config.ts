@@ -247,7 +247,7 @@ function configOf(values: Values): Config {
       disableCustomNotifications: values.disableCustomNotifications,
       tls: Object.freeze({ insecure: values.insecureNotif, caFile: values.notifCaFile }),
     }),
-    forwarding: Object.freeze({ requestsMax: values.cprForwardLimit, pathless: values.fwdPathless }),
+    forwarding: Object.freeze({ requestsMax: values.cprForwardLimit, pathless: pathlessOf(values) }),
     log: Object.freeze({
       level: values.logLevel,
       infoPayloadBytesMax: values.logInfoPayloadMaxSize,
@@ -279,6 +279,10 @@ function configOf(values: Values): Config {
 /** `-writeConcern 0` asks not to wait for the disk; who names a durability means that (operations.md §1.5). */
 const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
   durability ?? (writeConcern === 0 ? 'os' : 'sync')
+
+/** Agents that came with Orion answer below `//`, where it asks them. */
+const pathlessOf = ({ fwdPathless, compat }: Values): Config['forwarding']['pathless'] =>
+  fwdPathless ?? (compat === 'fiware' ? 'slash' : 'plain')
 
 const msPerMinute = 60_000
 

@@ -164,6 +164,11 @@ t.test('every option with an effect arrives in the configuration', async t => {
   t.equal(config(['-ipv4']).http.family, 'ipv4')
 })
 
+t.test('-compat fiware asks agents where Orion does, unless it is said otherwise', async t => {
+  t.equal(config(['-compat', 'fiware']).forwarding.pathless, 'slash')
+  t.equal(config(['-compat', 'fiware', '-fwdPathless', 'v2']).forwarding.pathless, 'v2')
+})
+
 t.test('-writeConcern 0 is taken as -durability os, unless a durability is named', async t => {
   t.equal(config(['-writeConcern', '0']).store.durability, 'os')
   t.equal(config(['-writeConcern', '1']).store.durability, 'sync')

@@ -74,7 +74,7 @@ const network = {
     word('fiware'),
     undefined,
     'now',
-    'fiware: all that is sent carries Fiware-* headers instead of Ctx-*. Both are always understood.',
+    'fiware: all that is sent carries Fiware-* headers instead of Ctx-*, and -fwdPathless is slash. Both headers are always understood.',
   ),
   disableNgsiv1: option('DISABLE_NGSIV1', flag, false, 'granted', 'There is no NGSIv1 here.'),
   connectionMemory: option('CONN_MEMORY', whole(0, 1024, 'KB'), 64, 'ignored', 'buffers grow and shrink as needed'),
@@ -174,9 +174,9 @@ const notifications = {
   fwdPathless: option(
     'FWD_PATHLESS',
     word('plain', 'slash', 'v2'),
-    'plain',
+    undefined,
     'now',
-    'Where a provider is asked whose URL has no path: plain at /op/query, slash at //op/query, v2 at /v2/op/query.',
+    'Where a provider is asked whose URL has no path: plain at /op/query, slash at //op/query, v2 at /v2/op/query. Without it plain, or slash with -compat fiware.',
   ),
   insecureNotif: option(
     'INSECURE_NOTIF',

@@ -89,7 +89,7 @@ export const valueCases: readonly OptionCase[] = [
   words('reqMutexPolicy', 'MUTEX_POLICY', 'all', ['none', 'read', 'write'], ['ALL', 'some']),
   path('dataDir', 'DATA_DIR', './data'),
   path('notifCaFile', 'NOTIF_CA_FILE'),
-  words('fwdPathless', 'FWD_PATHLESS', 'plain', ['plain', 'slash', 'v2'], ['', 'v1', 'PLAIN', '/']),
+  words('fwdPathless', 'FWD_PATHLESS', undefined, ['plain', 'slash', 'v2'], ['', 'v1', 'PLAIN', '/']),
   words('notifDelivery', 'NOTIF_DELIVERY', 'atLeastOnce', ['bestEffort'], ['exactlyOnce', 'besteffort']),
   words('compat', 'COMPAT', undefined, ['fiware'], ['Fiware', 'orion']),
   words('durability', 'DURABILITY', undefined, ['sync', 'os'], ['SYNC', 'none']),
