@@ -11,7 +11,7 @@ import { main, root } from '../support/project.js'
 import { type Deviation, faultsOf, type Outcome, type Passing } from './verdict.js'
 
 /** The cases that are run when nothing else is said: the groups this project claims to implement. */
-export const defaultGroups = 'entities,subscriptions,operations'
+export const defaultGroups = 'entities,subscriptions,registrations,operations'
 
 const folder = resolve(root, process.env.CONFORMANCE_DIR ?? '../shared/conformance')
 const passingFile = join(root, 'test/conformance/passing.json')
