@@ -7,7 +7,7 @@ import { isDateType, type WantedAttribute } from '../src/domain/entity.js'
 import type { Json } from '../src/domain/json.js'
 import { operatorOf } from '../src/domain/operators.js'
 import { emptyTally } from '../src/domain/service-metrics.js'
-import { noProgress } from '../src/domain/subscription.js'
+import { type Expression, noProgress } from '../src/domain/subscription.js'
 import { encodeSubscription } from '../src/domain/subscription-json.js'
 import type { ListKeys, ShardReply, ShardRequest, WriteReply, WriteRequest } from '../src/messages.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../src/wire.js'
@@ -319,6 +319,11 @@ function present(value: unknown): unknown {
   if (ArrayBuffer.isView(value)) return value
   if (Array.isArray(value)) return value.map(present)
   if (typeof value !== 'object' || value === null) return value
+  // An expression that was stored is compiled when it is asked for.
+  if ('source' in value && 'geo' in value) {
+    const { source, q, mq, geo } = value as Expression
+    return [source, q, mq, geo].map(present)
+  }
   const members = Object.entries(value).filter(([, member]) => member !== undefined)
   return Object.fromEntries(members.map(([name, member]) => [name, present(member)]))
 }

@@ -182,47 +182,82 @@ const renderNamedTexts = (named: readonly NamedText[]): string | undefined =>
   named.length === 0 ? undefined : object(named.map(([name, value]): Member => [name, text(value)]))
 
 /** Of the stored form; a new one is needed when an older text would be misread. */
-const version = 1
+const version = 2
 
-interface Stored extends Omit<Subscription, 'condition'> {
-  readonly version: number
-  readonly condition: Omit<Condition, 'expression'> & { readonly expression: ExpressionSource }
-}
+/** What only one subscription has; condition and notification stand apart, since many are alike but for what they watch. */
+type StoredHead = Omit<Subscription, 'condition' | 'notification'> & { readonly version: number }
+type StoredCondition = Omit<Condition, 'expression'> & { readonly expression: ExpressionSource }
 
-/** The text under which a subscription is stored, and sent to other processes. It holds the password. */
+/** The text under which a subscription is stored, and sent to other processes: head, condition and notification, a line each. It holds the password. */
 export function encodeSubscription(subscription: Subscription): string {
-  const { condition } = subscription
-  const stored: Stored = {
-    version,
-    ...subscription,
-    condition: { ...condition, expression: condition.expression.source },
-  }
-  return JSON.stringify(stored)
+  const { condition, notification, ...head } = subscription
+  const stored: StoredCondition = { ...condition, expression: condition.expression.source }
+  return [{ version, ...head }, stored, notification].map(part => JSON.stringify(part)).join('\n')
 }
 
-// [hot] For each subscription at start. Field by field: spreading what was parsed took as long as parsing it.
+/** Parts remembered at a time, of some 500 bytes each. */
+const sharedPartsMax = 10_000
+
+/**
+ * Reads many texts that `encodeSubscription` wrote. Conditions and notifications with the same text are one object, which spares most of the
+ * time and half of the memory where a hundred thousand devices are watched in the same way.
+ */
+export class SubscriptionReader {
+  private readonly conditions = new Shared(readCondition)
+  private readonly notifications = new Shared((text): NotificationSettings => JSON.parse(text))
+
+  // [hot] For each subscription at start. Field by field: spreading what was parsed took as long as parsing it.
+  read(stored: string): Subscription {
+    const first = stored.indexOf('\n')
+    const second = stored.indexOf('\n', first + 1)
+    const head = JSON.parse(first < 0 ? stored : stored.slice(0, first)) as StoredHead
+    checkVersion('subscription', head.version, version)
+    return {
+      id: head.id,
+      tenant: head.tenant,
+      servicePath: head.servicePath,
+      description: head.description,
+      status: head.status,
+      statusRevision: head.statusRevision,
+      expiresMs: head.expiresMs,
+      throttlingSeconds: head.throttlingSeconds,
+      entities: head.entities,
+      condition: this.conditions.of(stored.slice(first + 1, second)),
+      notification: this.notifications.of(stored.slice(second + 1)),
+    }
+  }
+}
+
+/** What texts mean, each looked into once as long as there are not too many. */
+class Shared<T> {
+  private readonly known = new Map<string, T>()
+  private readonly make: (text: string) => T
+
+  constructor(make: (text: string) => T) {
+    this.make = make
+  }
+
+  of(text: string): T {
+    let found = this.known.get(text)
+    if (found === undefined) {
+      found = this.make(text)
+      if (this.known.size >= sharedPartsMax) this.known.clear()
+      this.known.set(text, found)
+    }
+    return found
+  }
+}
+
 /** The subscription of a text that `encodeSubscription` wrote. */
-export function decodeSubscription(stored: string): Subscription {
-  const found = JSON.parse(stored) as Stored
-  checkVersion('subscription', found.version)
-  const { attrs, expression, alterationTypes, notifyOnMetadataChange } = found.condition
+export const decodeSubscription = (stored: string): Subscription => new SubscriptionReader().read(stored)
+
+function readCondition(text: string): Condition {
+  const { attrs, expression, alterationTypes, notifyOnMetadataChange } = JSON.parse(text) as StoredCondition
   return {
-    id: found.id,
-    tenant: found.tenant,
-    servicePath: found.servicePath,
-    description: found.description,
-    status: found.status,
-    statusRevision: found.statusRevision,
-    expiresMs: found.expiresMs,
-    throttlingSeconds: found.throttlingSeconds,
-    entities: found.entities,
-    condition: {
-      attrs,
-      expression: isEmpty(expression) ? noExpression : recompiled(expression),
-      alterationTypes,
-      notifyOnMetadataChange,
-    },
-    notification: found.notification,
+    attrs,
+    expression: isEmpty(expression) ? noExpression : new StoredExpression(expression),
+    alterationTypes,
+    notifyOnMetadataChange,
   }
 }
 
@@ -236,23 +271,29 @@ function isEmpty(source: ExpressionSource): boolean {
 type Compiled = Omit<Expression, 'source'>
 
 /** Compiled when it is first asked for: a filter takes as long as all the rest of a subscription, and few of many may ever be tried. */
-function recompiled(source: ExpressionSource): Expression {
-  let found: Compiled | undefined
-  const compiled = (): Compiled => {
-    found ??= compile(source)
-    return found
+class StoredExpression implements Expression {
+  readonly source: ExpressionSource
+  private found: Compiled | undefined
+
+  constructor(source: ExpressionSource) {
+    this.source = source
   }
-  return {
-    source,
-    get q() {
-      return compiled().q
-    },
-    get mq() {
-      return compiled().mq
-    },
-    get geo() {
-      return compiled().geo
-    },
+
+  get q(): Compiled['q'] {
+    return this.compiled.q
+  }
+
+  get mq(): Compiled['mq'] {
+    return this.compiled.mq
+  }
+
+  get geo(): Compiled['geo'] {
+    return this.compiled.geo
+  }
+
+  private get compiled(): Compiled {
+    this.found ??= compile(this.source)
+    return this.found
   }
 }
 
@@ -269,16 +310,20 @@ function trusted<T>(result: Result<T>): T {
   throw new Error(`a stored expression is not valid: ${result.refusal.description}`)
 }
 
-function checkVersion(what: string, found: number): void {
-  if (found !== version) throw new Error(`a stored ${what} has version ${found}, this release reads ${version}`)
+function checkVersion(what: string, found: number, read: number): void {
+  if (found !== read) throw new Error(`a stored ${what} has version ${found}, this release reads ${read}`)
 }
 
+/** Of the stored form of a progress. */
+const progressVersion = 1
+
 /** The text under which one process stores its part of a progress. */
-export const encodeProgress = (progress: SubscriptionProgress): string => JSON.stringify({ version, ...progress })
+export const encodeProgress = (progress: SubscriptionProgress): string =>
+  JSON.stringify({ version: progressVersion, ...progress })
 
 /** The progress of a text that `encodeProgress` wrote. */
 export function decodeProgress(stored: string): SubscriptionProgress {
   const { version: found, ...progress } = JSON.parse(stored) as SubscriptionProgress & { readonly version: number }
-  checkVersion('progress', found)
+  checkVersion('progress', found, progressVersion)
   return { ...noProgress, ...progress }
 }

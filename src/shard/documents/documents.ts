@@ -36,6 +36,8 @@ export interface Form<T extends Document, P> {
   /** Never empty. */
   encode(document: T): string
   decode(text: string): T
+  /** What decodes many texts, one after the other. */
+  decoder(): (text: string) => T
   /** Of a document of which nothing has become yet. */
   readonly noProgress: P
 }
@@ -217,6 +219,7 @@ export class Documents<T extends Document, P> implements Shelf {
 
   async load(onRow: (row: LoadedRow) => void): Promise<void> {
     const { form } = this
+    const decode = form.decoder()
     const cursor = this.store.cursor(allDocuments(form.kind))
     try {
       let reading = cursor.next(rowsPerRead)
@@ -230,7 +233,7 @@ export class Documents<T extends Document, P> implements Shelf {
         for (const { key, value } of rows) {
           const { revision, text } = decodeDocumentRow(value)
           if (text === '') onRow({ ...parseDocumentKey(key), kind: form.kind, revision, text: undefined })
-          else onRow(this.recall(form.decode(text), revision))
+          else onRow(this.recall(decode(text), revision))
         }
       }
     } finally {

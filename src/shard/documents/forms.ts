@@ -3,7 +3,7 @@
 import type { Registration } from '../../domain/registration.js'
 import { decodeRegistration, encodeRegistration } from '../../domain/registration-json.js'
 import { noProgress, type Subscription, type SubscriptionProgress } from '../../domain/subscription.js'
-import { decodeSubscription, encodeSubscription } from '../../domain/subscription-json.js'
+import { decodeSubscription, encodeSubscription, SubscriptionReader } from '../../domain/subscription-json.js'
 import type { Documents, Form } from './documents.js'
 
 /** With what became of its notifications. */
@@ -11,6 +11,10 @@ export const subscriptionForm: Form<Subscription, SubscriptionProgress> = {
   kind: 'subscription',
   encode: encodeSubscription,
   decode: decodeSubscription,
+  decoder() {
+    const reader = new SubscriptionReader()
+    return text => reader.read(text)
+  },
   noProgress,
 }
 
@@ -19,6 +23,7 @@ export const registrationForm: Form<Registration, undefined> = {
   kind: 'registration',
   encode: encodeRegistration,
   decode: decodeRegistration,
+  decoder: () => decodeRegistration,
   noProgress: undefined,
 }
 

@@ -4,6 +4,7 @@
 // A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait for anything here
 // but the commit that it waits for anyway.
 
+import type { Subscription, Transport } from '../../domain/subscription.js'
 import type { ShardReply, Shards, SubscriptionRequest } from '../../messages.js'
 import type { Despatch } from '../../ports.js'
 import { decodeFiring, type FiredEntry, type Firing } from './firing.js'
@@ -15,15 +16,14 @@ import type { Done } from './triggers.js'
 /** Bytes of `atHand`: beyond, what is to be made is read from its row. Raising it saves reads while changes come faster than messages are made. */
 const atHandBytesMax = 32 * 1024 * 1024
 
-/** Kinds of transports that there are. */
-const transports = 4
-
 /** How often at most it is told that notifications were dropped. */
 const dropsToldMs = 1_000
 
 export class Notifications {
   private readonly parts: NotificationParts
   private despatch: Despatch | undefined
+  /** Of each transport the first subscription, until messages are handed over. */
+  private readonly first = new Map<Transport['kind'], Subscription>()
   /** What was fired before all rows of an earlier process were read; it comes behind them. */
   private behind: Owed[] | undefined = []
   private dropped = 0
@@ -31,7 +31,7 @@ export class Notifications {
 
   constructor(parts: NotificationParts) {
     this.parts = parts
-    parts.subscriptions.follow(() => ({ add: subscription => this.despatch?.expect(subscription), remove: () => {} }))
+    parts.subscriptions.follow(() => ({ add: subscription => this.expect(subscription), remove: () => {} }))
   }
 
   /** Begins to hand notifications over, first what was owed when the process began. Resolves when all of that has been read. */
@@ -39,7 +39,8 @@ export class Notifications {
     const { outbox, claims } = this.parts
     this.despatch = despatch
     claims.begin(shards)
-    this.expectAll(despatch)
+    for (const subscription of this.first.values()) despatch.expect(subscription)
+    this.first.clear()
     try {
       await outbox.load((row, firing) => {
         for (const entry of firing.entries) {
@@ -57,16 +58,12 @@ export class Notifications {
     }
   }
 
-  /** Of each transport one subscription is told of: connections to all receivers would be too many. */
-  private expectAll(despatch: Despatch): void {
-    const told = new Set<string>()
-    for (const subscription of this.parts.subscriptions.all()) {
-      const { kind } = subscription.notification.transport
-      if (told.has(kind)) continue
-      told.add(kind)
-      despatch.expect(subscription)
-      if (told.size === transports) return
-    }
+  /** Of what is there at start, one subscription of each transport is told of: connections to all receivers would be too many. */
+  private expect(subscription: Subscription): void {
+    const { despatch, first } = this
+    if (despatch) return despatch.expect(subscription)
+    const { kind } = subscription.notification.transport
+    if (!first.has(kind)) first.set(kind, subscription)
   }
 
   /** Nothing is handed over any more. */
