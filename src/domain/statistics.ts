@@ -5,8 +5,7 @@
 //
 // Not here: who counts (telemetry).
 
-/** Counts by route and verb. */
-export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>
+import { countedAs, type RequestCounts, shownLegacyRoutes, shownRoutes } from './counted-routes.js'
 
 export interface StatisticsCounters {
   readonly jsonRequests: number
@@ -78,17 +77,13 @@ function added<T extends object>(one: T, other: T): T {
 
 const waits = ['request', 'dbConnectionPool', 'transaction', 'subCache', 'connectionContext', 'timeStat', 'metrics']
 
-/**
- * The JSON of `GET /statistics`. Counters that are zero are left out unless `isFull` (`options=fullCounters`); then `routes` are all there are,
- * each with its verbs.
- */
+/** The JSON of `GET /statistics`. Counters that are zero are left out unless `isFull` (`options=fullCounters`). */
 export function renderStatistics(
   { uptimeS, intervalS, counters, hasSemWait, timing, notifQueue, simulatedNotifications }: Statistics,
   isFull: boolean,
-  routes: Iterable<readonly [route: string, verbs: readonly string[]]>,
 ): string {
   return JSON.stringify({
-    ...(counters && { counters: isFull ? withAll(counters, routes) : withoutZeros(allCounters(counters)) }),
+    ...(counters && { counters: isFull ? withAll(counters) : withoutZeros(allCounters(counters)) }),
     ...(hasSemWait && { semWait: Object.fromEntries(waits.map(name => [name, 0])) }),
     ...(timing && { timing: renderTiming(timing) }),
     ...(notifQueue && { notifQueue: renderQueue(notifQueue) }),
@@ -104,7 +99,7 @@ const allCounters = (counters: StatisticsCounters) => {
     jsonRequests,
     textRequests,
     noPayloadRequests,
-    requests,
+    requests: renamed(requests),
     requestsLegacy: {},
     missedVerb,
     registrationUpdateErrors: 0,
@@ -115,10 +110,13 @@ const allCounters = (counters: StatisticsCounters) => {
   }
 }
 
-function withAll(counters: StatisticsCounters, routes: Iterable<readonly [string, readonly string[]]>): object {
-  const zeros = [...routes].map(([route, verbs]) => [route, Object.fromEntries(verbs.map(verb => [verb, 0]))] as const)
-  const requests = added(Object.fromEntries(zeros), counters.requests as Tree)
-  return { ...allCounters(counters), requests }
+/** As they are told. */
+const renamed = (requests: RequestCounts): RequestCounts =>
+  Object.entries(requests).reduce<RequestCounts>((sum, [route, verbs]) => added(sum, { [countedAs(route)]: verbs }), {})
+
+function withAll(counters: StatisticsCounters): object {
+  const all = allCounters(counters)
+  return { ...all, requests: added(shownRoutes, all.requests), requestsLegacy: shownLegacyRoutes }
 }
 
 /** Empty objects are left out as well, but for the whole. */

@@ -69,14 +69,9 @@ export class AdminHandlers {
     this.settings = settings
   }
 
-  /** `routes`: all there are, for `options=fullCounters`. */
-  statistics(
-    { parameters: { options } }: Request,
-    reply: Reply,
-    routes: Iterable<readonly [route: string, verbs: readonly string[]]>,
-  ): void {
+  statistics({ parameters: { options } }: Request, reply: Reply): void {
     this.operations.all({ what: 'statistics', isReset: false }, parts => {
-      reply.json(renderStatistics(joinStatistics(parts), options.has('fullCounters'), routes))
+      reply.json(renderStatistics(joinStatistics(parts), options.has('fullCounters')))
     })
   }
 

@@ -3,6 +3,7 @@
 // [hot] `noteOldLocations` looks at one character of each attribute's type.
 
 import type { WantedAttribute } from '../domain/entity.js'
+import type { Registration } from '../domain/registration.js'
 import type { Subscription } from '../domain/subscription.js'
 import type { Call } from './call.js'
 
@@ -29,4 +30,15 @@ export function noteLegacyFormat(
 ): void {
   if (notification.attrsFormat === 'legacy')
     call?.deprecated('ngsiv1NotifFormat', `notification legacy format at subscription ${when} (subId: ${id})`)
+}
+
+/** Notes a registration whose provider speaks the interface's first version; `when` says what is done with it. */
+export function noteLegacyForwarding(
+  { provider }: Pick<Registration, 'provider'>,
+  when: 'creation' | 'retrieval',
+  id: string,
+  call: Call | undefined,
+): void {
+  if (provider.legacyForwarding)
+    call?.deprecated('ngsiv1Forwarding', `NGSIv1 forwarding at registration ${when} (regId: ${id})`)
 }

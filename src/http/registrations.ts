@@ -5,6 +5,7 @@
 import type { RegistrationOperations } from '../broker/registrations.js'
 import { renderRegistration } from '../domain/registration-json.js'
 import { checkRegistrationPatch, parseRegistration, type RegistrationHead } from '../domain/registration-parser.js'
+import { noteLegacyForwarding } from './deprecations.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, tenantOf, writeScope } from './request.js'
 
@@ -27,8 +28,9 @@ export class RegistrationHandlers {
     if (!scope.ok) return reply.refuse(scope.refusal)
     const { tenant, path } = scope.value
     this.registrations.create({ ...wanted.value, tenant, servicePath: path }, result => {
-      if (result.ok) reply.created(`/v2/registrations/${result.value}`, false)
-      else reply.refuse(result.refusal)
+      if (!result.ok) return reply.refuse(result.refusal)
+      noteLegacyForwarding(wanted.value, 'creation', result.value, reply.call)
+      reply.created(`/v2/registrations/${result.value}`, false)
     })
   }
 
@@ -41,6 +43,7 @@ export class RegistrationHandlers {
     this.registrations.list({ tenant: tenant.value, servicePath, offset, limit }, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { registrations, total } = result.value
+      for (const one of registrations) noteLegacyForwarding(one, 'retrieval', one.id, reply.call)
       reply.json(`[${registrations.map(renderRegistration).join(',')}]`, options.has('count') ? total : undefined)
     })
   }
@@ -49,8 +52,9 @@ export class RegistrationHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     this.registrations.retrieve(tenant.value, request.components[2] as string, result => {
-      if (result.ok) reply.json(renderRegistration(result.value))
-      else reply.refuse(result.refusal)
+      if (!result.ok) return reply.refuse(result.refusal)
+      noteLegacyForwarding(result.value, 'retrieval', result.value.id, reply.call)
+      reply.json(renderRegistration(result.value))
     })
   }
 

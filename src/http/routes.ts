@@ -125,7 +125,7 @@ export function routesOf(
     '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),
     '/metrics': route(['GET', (_request: Request, reply: Reply) => admin.metrics(reply)]),
     '/statistics': silent(
-      ['GET', (request: Request, reply: Reply) => admin.statistics(request, reply, verbsOf(table))],
+      ['GET', (request: Request, reply: Reply) => admin.statistics(request, reply)],
       ['DELETE', (_request: Request, reply: Reply) => admin.resetStatistics(reply)],
     ),
     '/cache/statistics': silent(
@@ -158,10 +158,6 @@ export function routesOf(
 
 /** As `route`, but a wrong verb is told by headers alone. */
 const silent = (...served: Served[]): Entry => ({ ...route(...served), refusals: 'silent405' })
-
-/** The verbs of each path. */
-const verbsOf = (table: Readonly<Record<string, Entry>>): (readonly [string, readonly string[]])[] =>
-  Object.entries(table).map(([path, { read, write }]) => [path, [...read.keys(), ...write.keys()]])
 
 function router(table: Readonly<Record<string, Entry>>): Router {
   const byLength = new Map<number, { readonly pattern: readonly string[]; readonly route: Route }[]>()

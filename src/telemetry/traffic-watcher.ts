@@ -80,11 +80,13 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
     services?.onAnswered(request)
     statistics.onAnswered(request)
     summary.transactions++
-    if (this.isTold) this.tell(request)
     const { refusal } = request
-    if (refusal && badInput.has(refusal.kind))
-      alarms.raise('BadInput', request.from(), refusal.description, contextOf(request))
-    else if (alarms.isActive('BadInput')) alarms.release('BadInput', request.from(), contextOf(request))
+    const isBad = refusal && badInput.has(refusal.kind)
+    if (!this.isTold && !isBad && !alarms.isActive('BadInput')) return
+    const context = contextOf(request)
+    if (this.isTold) this.tell(request, context)
+    if (isBad) alarms.raise('BadInput', request.from(), refusal.description, context)
+    else alarms.release('BadInput', request.from(), context)
   }
 
   onParsed(ms: number): void {
@@ -106,12 +108,11 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
     if (this.parts.log.deprecate) this.parts.logger.warn(`Deprecated usage of ${usage}`, context)
   }
 
-  private tell(request: AnsweredRequest): void {
+  private tell(request: AnsweredRequest, context: LogContext): void {
     const { logger, log } = this.parts
     const { method, url, status, requestBytes, payload } = request
     const hasBody = payload && requestBytes > 0 && method !== 'GET' && method !== 'DELETE'
     const body = hasBody ? `, request ${this.shownPayload(request, payload)}` : ''
-    const context = contextOf(request)
     logger.info(`Request received: ${method} ${url}${body}, response code: ${status}`, context)
     if (log.level !== 'DEBUG' || !log.traces.has(traced.request)) return
     const { durationMs, responseBytes, route } = request
