@@ -95,173 +95,188 @@ interface More {
   readonly device?: object
 }
 
+const batch = { actionType: 'update', entities: [{ id: 'Lamp1', type: 'Lamp', ...switchTo('on') }] }
+
 /** How a client gives a command. Where the entity is not here yet, it has to say of which type it is. */
-const commands: readonly (readonly [method: string, path: string, body: object | string])[] = [
-  ['PUT', '/v2/entities/Lamp1/attrs/switch?type=Lamp', switchTo('on').switch],
-  ['PUT', '/v2/entities/Lamp1/attrs/switch/value?type=Lamp', 'on'],
-  ['PATCH', '/v2/entities/Lamp1/attrs?type=Lamp', switchTo('on')],
-  ['POST', '/v2/op/update', { actionType: 'update', entities: [{ id: 'Lamp1', type: 'Lamp', ...switchTo('on') }] }],
+const commands: readonly (readonly [
+  known: 'has measured' | 'is unknown',
+  method: string,
+  path: string,
+  body: unknown,
+])[] = [
+  ['has measured', 'PUT', '/v2/entities/Lamp1/attrs/switch', switchTo('on').switch],
+  ['has measured', 'PUT', '/v2/entities/Lamp1/attrs/switch/value', 'on'],
+  ['has measured', 'PATCH', '/v2/entities/Lamp1/attrs', switchTo('on')],
+  ['has measured', 'POST', '/v2/op/update', batch],
+  ['is unknown', 'PATCH', '/v2/entities/Lamp1/attrs?type=Lamp', switchTo('on')],
+  ['is unknown', 'POST', '/v2/op/update', batch],
 ]
 
-for (const [at, args] of [
-  ['//op', []],
-  ['/v2/op', ['-fwdPathless', 'v2']],
-] as const)
-  t.test(`an agent that is asked at ${at}`, { skip: lacking }, async t => {
-    const broker = await startBroker(t, { args: ['-multiservice', '-compat', 'fiware', ...args] })
-    const agent = await startIotAgent(t, broker.baseUrl)
-    const lampOf = (t: Test, more?: More) => provision(t, agent, broker.baseUrl, more)
+t.test('agents and their broker', { skip: lacking }, async t => {
+  const args = ['-multiservice', '-compat', 'fiware']
+  const broker = await startBroker(t, { args })
+  const agent = await startIotAgent(t, broker.baseUrl)
+  const lampOf = (t: Test, more?: More) => provision(t, agent, broker.baseUrl, more)
 
-    await t.test('a device is registered for its lazy attributes and commands', async t => {
-      const lamp = await lampOf(t)
-      t.match(await lamp.get('/v2/registrations'), [
+  await t.test('a device is registered for its lazy attributes and commands', async t => {
+    const lamp = await lampOf(t)
+    t.match(await lamp.get('/v2/registrations'), [
+      {
+        dataProvided: { entities: [{ id: 'Lamp1', type: 'Lamp' }], attrs: ['power', 'switch'] },
+        provider: { http: { url: agent.url }, supportedForwardingMode: 'all' },
+      },
+    ])
+    t.match(await lamp.ask('GET', '/v2/registrations', undefined, { subservice: '/' }), { text: '[]' })
+  })
+
+  await t.test('a measure becomes an attribute, with the time and what never changes', async t => {
+    const lamp = await lampOf(t, { device: { timestamp: true } })
+    await lamp.does({ kind: 'measure', attributes: [level(3)] })
+    const TimeInstant = { TimeInstant: now }
+    t.match(await lamp.get('/v2/entities/Lamp1?options=skipForwarding'), {
+      level: { type: 'Number', value: 3, metadata: TimeInstant },
+      maker: { type: 'Text', value: 'acme', metadata: TimeInstant },
+      TimeInstant: now,
+    })
+  })
+
+  await t.test('several measures arrive in order, those of other entities too', async t => {
+    const far = { object_id: 'h', name: 'humidity', type: 'Number', entity_name: 'Park1', entity_type: 'Park' }
+    const lamp = await lampOf(t, { group: { attributes: [...attributes, far] } })
+    const humid = { name: 'h', type: 'Number', value: 40 }
+    await lamp.does({ kind: 'measure', attributes: [[level(3), humid], [level(4)]] })
+    t.match(await lamp.get('/v2/entities?options=keyValues,skipForwarding'), [
+      { id: 'Lamp1', level: 4 },
+      { id: 'Park1', type: 'Park', humidity: 40 },
+    ])
+  })
+
+  await t.test('the agent reads what is stored', async t => {
+    const lamp = await lampOf(t)
+    await lamp.does({ kind: 'measure', attributes: [level(3)] })
+    t.match(await lamp.does({ kind: 'read', names: ['level'] }), { level: { type: 'Number', value: 3 } })
+    t.strictSame(await lamp.does({ kind: 'read', names: ['nothing'] }), {})
+  })
+
+  await t.test('a command for another tenant or path reaches nobody', async t => {
+    const lamp = await lampOf(t)
+    for (const scope of [{ service: 'village' }, { subservice: '/park' }])
+      t.match(await lamp.ask('POST', '/v2/op/update', batch, scope), { status: 404, json: { error: 'NotFound' } })
+    t.equal((await lamp.told('command')).length, 0)
+  })
+
+  await t.test('a device that learns another command is registered anew', async t => {
+    const lamp = await lampOf(t)
+    await lamp.does({ kind: 'measure', attributes: [level(3)] })
+    const dim = { object_id: 'd', name: 'dim', type: 'command' }
+    const path = `/iot/devices/d1?apikey=${lamp.group.apikey}`
+    t.match(await agent.north('PUT', path, lamp.group, { commands: [...lamps.commands, dim] }), { status: 204 })
+    const registrations = (await lamp.get('/v2/registrations')) as readonly object[]
+    t.match(registrations, [{ dataProvided: { attrs: /dim/ } }])
+    t.equal(registrations.length, 1)
+    t.match(await lamp.ask('PUT', '/v2/entities/Lamp1/attrs/dim', { type: 'command', value: 5 }), { status: 204 })
+    t.match(await lamp.told('command'), [{ attributes: [{ name: 'dim', value: 5 }] }])
+  })
+
+  for (const [said, more] of [
+    ['its group', { group: { cmdMode: 'notification' } }],
+    ['the device', { device: { cmdMode: 'notification' } }],
+  ] as const)
+    await t.test(`a command by notification, as ${said} wants it`, async t => {
+      const lamp = await lampOf(t, more)
+      t.match(await lamp.ask('GET', '/v2/registrations'), { text: '[]' })
+      t.match(await lamp.get('/v2/subscriptions'), [
         {
-          dataProvided: { entities: [{ id: 'Lamp1', type: 'Lamp' }], attrs: ['power', 'switch'] },
-          provider: { http: { url: agent.url }, supportedForwardingMode: 'all' },
+          status: 'active',
+          subject: { entities: [{ id: 'Lamp1', type: 'Lamp' }], condition: { attrs: ['switch'] } },
+          notification: { http: { url: `${agent.url}/notify` }, attrs: ['switch'], onlyChangedAttrs: true },
         },
       ])
-      t.match(await lamp.ask('GET', '/v2/registrations', undefined, { subservice: '/' }), { text: '[]' })
-    })
+      t.match(await lamp.get('/v2/entities/Lamp1'), switchTo(null))
 
-    await t.test('a measure becomes an attribute, with the time and what never changes', async t => {
-      const lamp = await lampOf(t, { device: { timestamp: true } })
-      await lamp.does({ kind: 'measure', attributes: [level(3)] })
-      const TimeInstant = { TimeInstant: now }
-      t.match(await lamp.get('/v2/entities/Lamp1?options=skipForwarding'), {
-        level: { type: 'Number', value: 3, metadata: TimeInstant },
-        maker: { type: 'Text', value: 'acme', metadata: TimeInstant },
-        TimeInstant: now,
-      })
-    })
-
-    await t.test('several measures arrive in order, those of other entities too', async t => {
-      const far = { object_id: 'h', name: 'humidity', type: 'Number', entity_name: 'Park1', entity_type: 'Park' }
-      const lamp = await lampOf(t, { group: { attributes: [...attributes, far] } })
-      const humid = { name: 'h', type: 'Number', value: 40 }
-      await lamp.does({ kind: 'measure', attributes: [[level(3), humid], [level(4)]] })
-      t.match(await lamp.get('/v2/entities?options=keyValues,skipForwarding'), [
-        { id: 'Lamp1', level: 4 },
-        { id: 'Park1', type: 'Park', humidity: 40 },
-      ])
-    })
-
-    await t.test('the agent reads what is stored', async t => {
-      const lamp = await lampOf(t)
-      await lamp.does({ kind: 'measure', attributes: [level(3)] })
-      t.match(await lamp.does({ kind: 'read', names: ['level'] }), { level: { type: 'Number', value: 3 } })
-      t.strictSame(await lamp.does({ kind: 'read', names: ['nothing'] }), {})
-    })
-
-    await t.test('a lazy attribute is read from the agent, alone, with the entity and in lists', async t => {
-      const lamp = await lampOf(t)
-      await lamp.does({ kind: 'measure', attributes: [level(3)] })
-      const whole = { id: 'Lamp1', type: 'Lamp', level: 3, power: 17 }
-      t.match(await lamp.ask('GET', '/v2/entities/Lamp1/attrs/power/value'), { text: '17' })
+      t.match(await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs', switchTo('on')), { status: 204 })
       const { service } = lamp.group
-      const asked = { kind: 'query', id: 'Lamp1', type: 'Lamp', service, subservice, names: ['power'] }
-      t.strictSame(await lamp.told('query'), [asked])
-      t.match(await lamp.get('/v2/entities/Lamp1?options=keyValues'), whole)
-      t.match(await lamp.get('/v2/entities?type=Lamp&options=keyValues'), [whole])
-      const query = { entities: [{ id: 'Lamp1', type: 'Lamp' }], attrs: ['power'] }
-      t.match((await lamp.ask('POST', '/v2/op/query', query)).json, [{ power: { type: 'Number', value: 17 } }])
-      t.equal((await lamp.told('query')).length, 4)
-      await lamp.get('/v2/entities/Lamp1?options=skipForwarding')
-      t.equal((await lamp.told('query')).length, 4)
+      t.match(await lamp.hears('on'), { id: 'Lamp1', type: 'Lamp', service, subservice, attributes: switched })
+      const stored = '/v2/entities/Lamp1?options=keyValues'
+      t.match(await lamp.get(stored), { switch: 'on', switch_status: 'PENDING', switch_info: undefined })
+      await lamp.does({ kind: 'report', command: 'switch', result: 'is on' })
+      t.match(await lamp.get(stored), { switch: 'on', switch_status: 'OK', switch_info: 'is on' })
+
+      // Neither status nor result tells the agent anything: the next it hears is the next command. What it may have heard before
+      // the first is the entity's creation, unless that was before it knew the device.
+      await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs', switchTo('off'))
+      await lamp.hears('off')
+      const values = (await lamp.told('notification')).map(({ attributes }) => attributes.map(({ value }) => value))
+      t.strictSame(values.slice(-2), [['on'], ['off']])
+      t.ok(values.slice(0, -2).every(([value]) => value === null))
     })
 
-    await t.test('a lazy attribute is written to the agent', async t => {
-      const lamp = await lampOf(t)
-      const power = { type: 'Number', value: 20 }
-      t.match(await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs?type=Lamp', { power }), { status: 204 })
-      const { service } = lamp.group
-      t.match(await lamp.told('update'), [
-        { id: 'Lamp1', service, subservice, attributes: [{ name: 'power', ...power }] },
-      ])
-      t.equal((await lamp.told('command')).length, 0)
-      t.equal((await lamp.ask('GET', '/v2/entities/Lamp1?options=skipForwarding')).status, 404)
-    })
-
-    for (const [method, path, body] of commands)
-      for (const known of [true, false])
-        await t.test(`a command by ${method} ${path} to a lamp that has ${known ? '' : 'not '}measured`, async t => {
-          const lamp = await lampOf(t)
-          if (known) await lamp.does({ kind: 'measure', attributes: [level(3)] })
-          t.match(await lamp.ask(method, path, body), { status: 204 })
-          const { service } = lamp.group
-          t.match(await lamp.told('command'), [
-            { id: 'Lamp1', type: 'Lamp', service, subservice, attributes: [{ value: 'on' }] },
-          ])
-          // The agent has said so while the client was waiting.
-          const stored = '/v2/entities/Lamp1?options=skipForwarding'
-          const pending = { switch: undefined, switch_status: { type: 'commandStatus', value: 'PENDING' } }
-          t.match(await lamp.get(stored), pending)
-          await lamp.does({ kind: 'report', command: 'switch', result: 'is on' })
-          const info = { type: 'commandResult', value: 'is on' }
-          t.match(await lamp.get(stored), { switch_status: { value: 'OK' }, switch_info: info })
-        })
-
-    await t.test('a command for another tenant or path reaches nobody', async t => {
-      const lamp = await lampOf(t)
-      const [method, path, body] = commands[0]!
-      for (const scope of [{ service: 'village' }, { subservice: '/park' }])
-        t.match(await lamp.ask(method, path, body, scope), { status: 404, json: { error: 'NotFound' } })
-      t.equal((await lamp.told('command')).length, 0)
-    })
-
-    await t.test('a device that learns another command is registered anew', async t => {
-      const lamp = await lampOf(t)
-      await lamp.does({ kind: 'measure', attributes: [level(3)] })
-      const dim = { object_id: 'd', name: 'dim', type: 'command' }
+  for (const cmdMode of ['legacy', 'notification'])
+    await t.test(`a device that is removed leaves nothing behind, in ${cmdMode} mode`, async t => {
+      const lamp = await lampOf(t, { group: { cmdMode } })
       const path = `/iot/devices/d1?apikey=${lamp.group.apikey}`
-      t.match(await agent.north('PUT', path, lamp.group, { commands: [...lamps.commands, dim] }), { status: 204 })
-      const registrations = (await lamp.get('/v2/registrations')) as readonly object[]
-      t.match(registrations, [{ dataProvided: { attrs: /dim/ } }])
-      t.equal(registrations.length, 1)
-      t.match(await lamp.ask('PUT', '/v2/entities/Lamp1/attrs/dim', { type: 'command', value: 5 }), { status: 204 })
-      t.match(await lamp.told('command'), [{ attributes: [{ name: 'dim', value: 5 }] }])
+      t.match(await agent.north('DELETE', path, lamp.group), { status: 204 })
+      t.match(await lamp.ask('GET', '/v2/registrations'), { text: '[]' })
+      t.match(await lamp.ask('GET', '/v2/subscriptions'), { text: '[]' })
+      await t.rejects(lamp.does({ kind: 'measure', attributes: [level(3)] }), { message: /DEVICE_NOT_FOUND/ })
+      t.match(await agent.north('GET', path, lamp.group), { status: 404 })
     })
 
-    for (const [said, more] of [
-      ['its group', { group: { cmdMode: 'notification' } }],
-      ['the device', { device: { cmdMode: 'notification' } }],
-    ] as const)
-      await t.test(`a command by notification, as ${said} wants it`, async t => {
-        const lamp = await lampOf(t, more)
-        t.match(await lamp.ask('GET', '/v2/registrations'), { text: '[]' })
-        t.match(await lamp.get('/v2/subscriptions'), [
-          {
-            status: 'active',
-            subject: { entities: [{ id: 'Lamp1', type: 'Lamp' }], condition: { attrs: ['switch'] } },
-            notification: { http: { url: `${agent.url}/notify` }, attrs: ['switch'], onlyChangedAttrs: true },
-          },
-        ])
-        t.match(await lamp.get('/v2/entities/Lamp1'), switchTo(null))
+  await t.test('an agent that is asked at //op', t => forwards(t, lampOf))
 
-        t.match(await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs', switchTo('on')), { status: 204 })
-        const { service } = lamp.group
-        t.match(await lamp.hears('on'), { id: 'Lamp1', type: 'Lamp', service, subservice, attributes: switched })
-        const stored = '/v2/entities/Lamp1?options=keyValues'
-        t.match(await lamp.get(stored), { switch: 'on', switch_status: 'PENDING', switch_info: undefined })
-        await lamp.does({ kind: 'report', command: 'switch', result: 'is on' })
-        t.match(await lamp.get(stored), { switch: 'on', switch_status: 'OK', switch_info: 'is on' })
-
-        // Neither status nor result tells the agent anything: the next it hears is the next command. What it may have heard before
-        // the first is the entity's creation, unless that was before it knew the device.
-        await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs', switchTo('off'))
-        await lamp.hears('off')
-        const values = (await lamp.told('notification')).map(({ attributes }) => attributes.map(({ value }) => value))
-        t.strictSame(values.slice(-2), [['on'], ['off']])
-        t.ok(values.slice(0, -2).every(([value]) => value === null))
-      })
-
-    for (const cmdMode of ['legacy', 'notification'])
-      await t.test(`a device that is removed leaves nothing behind, in ${cmdMode} mode`, async t => {
-        const lamp = await lampOf(t, { group: { cmdMode } })
-        const path = `/iot/devices/d1?apikey=${lamp.group.apikey}`
-        t.match(await agent.north('DELETE', path, lamp.group), { status: 204 })
-        t.match(await lamp.ask('GET', '/v2/registrations'), { text: '[]' })
-        t.match(await lamp.ask('GET', '/v2/subscriptions'), { text: '[]' })
-        await t.rejects(lamp.does({ kind: 'measure', attributes: [level(3)] }), { message: /DEVICE_NOT_FOUND/ })
-        t.match(await agent.north('GET', path, lamp.group), { status: 404 })
-      })
+  await t.test('an agent that is asked at /v2/op', async t => {
+    const other = await startBroker(t, { args: [...args, '-fwdPathless', 'v2'] })
+    // A group may belong to another broker than its agent's own.
+    await forwards(t, t => provision(t, agent, other.baseUrl, { group: { cbHost: other.baseUrl } }))
   })
+})
+
+/** What the broker passes on to the agent. */
+async function forwards(t: Test, lampOf: (t: Test) => Promise<Lamp>): Promise<void> {
+  await t.test('a lazy attribute is read from the agent, alone, with the entity and in lists', async t => {
+    const lamp = await lampOf(t)
+    await lamp.does({ kind: 'measure', attributes: [level(3)] })
+    const whole = { id: 'Lamp1', type: 'Lamp', level: 3, power: 17 }
+    t.match(await lamp.ask('GET', '/v2/entities/Lamp1/attrs/power/value'), { text: '17' })
+    const { service } = lamp.group
+    const asked = { kind: 'query', id: 'Lamp1', type: 'Lamp', service, subservice, names: ['power'] }
+    t.strictSame(await lamp.told('query'), [asked])
+    t.match(await lamp.get('/v2/entities/Lamp1?options=keyValues'), whole)
+    t.match(await lamp.get('/v2/entities?type=Lamp&options=keyValues'), [whole])
+    const query = { entities: [{ id: 'Lamp1', type: 'Lamp' }], attrs: ['power'] }
+    t.match((await lamp.ask('POST', '/v2/op/query', query)).json, [{ power: { type: 'Number', value: 17 } }])
+    t.equal((await lamp.told('query')).length, 4)
+    await lamp.get('/v2/entities/Lamp1?options=skipForwarding')
+    t.equal((await lamp.told('query')).length, 4)
+  })
+
+  await t.test('a lazy attribute is written to the agent', async t => {
+    const lamp = await lampOf(t)
+    const power = { type: 'Number', value: 20 }
+    t.match(await lamp.ask('PATCH', '/v2/entities/Lamp1/attrs?type=Lamp', { power }), { status: 204 })
+    const { service } = lamp.group
+    t.match(await lamp.told('update'), [
+      { id: 'Lamp1', service, subservice, attributes: [{ name: 'power', ...power }] },
+    ])
+    t.equal((await lamp.told('command')).length, 0)
+    t.equal((await lamp.ask('GET', '/v2/entities/Lamp1?options=skipForwarding')).status, 404)
+  })
+
+  for (const [known, method, path, body] of commands)
+    await t.test(`a command by ${method} ${path} to a lamp that ${known}`, async t => {
+      const lamp = await lampOf(t)
+      if (known === 'has measured') await lamp.does({ kind: 'measure', attributes: [level(3)] })
+      t.match(await lamp.ask(method, path, body), { status: 204 })
+      const { service } = lamp.group
+      const called = await lamp.told('command')
+      t.match(called, [
+        { id: 'Lamp1', type: 'Lamp', service, subservice, attributes: [{ name: 'switch', value: 'on' }] },
+      ])
+      t.equal(called.length, 1)
+      // The agent has said so while the client was waiting.
+      const stored = '/v2/entities/Lamp1?options=skipForwarding,keyValues'
+      t.match(await lamp.get(stored), { switch: undefined, switch_status: 'PENDING', switch_info: undefined })
+      await lamp.does({ kind: 'report', command: 'switch', result: 'is on' })
+      t.match(await lamp.get(stored), { switch_status: 'OK', switch_info: 'is on' })
+    })
+}

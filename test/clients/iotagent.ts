@@ -3,10 +3,10 @@
 //
 // What the library was called for is kept in order. It comes over another way than the broker's answers: `told` waits until nothing is on it.
 
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { freePort } from '../support/broker-process.js'
+import { freePort, plainly } from '../support/broker-process.js'
 import { type Answer, HttpClient } from '../support/http-client.js'
 
 export interface Attribute {
@@ -96,7 +96,8 @@ export class IotAgent {
 export async function startIotAgent(t: Test, brokerUrl: string): Promise<IotAgent> {
   const port = await freePort()
   const program = fileURLToPath(new URL('agent-main.js', import.meta.url))
-  const child = fork(program, [String(port), brokerUrl], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], execArgv: [] })
+  const command = plainly([process.execPath, program, String(port), brokerUrl])
+  const child = spawn(...command, { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   let complaints = ''
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     complaints += text
