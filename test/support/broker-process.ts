@@ -8,7 +8,7 @@
 // Waiting here is always for an event (a line, a connection, an exit) with a bound; the pauses between two attempts to connect
 // are the only timers.
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -120,6 +120,15 @@ export class BrokerProcess {
   }
 }
 
+/**
+ * How to run a command without tap inside: it loads itself into every Node process by NODE_OPTIONS, which it puts into whatever environment
+ * `spawn` is given, and costs a second of processor time in each. `env` becomes the command: the process id stays.
+ */
+export const plainly = (words: readonly string[]): readonly [command: string, words: readonly string[]] => [
+  'env',
+  ['-u', 'NODE_OPTIONS', ...words],
+]
+
 /** Starts the built program and waits until it can be used. */
 export async function startBroker(t: Teardown, options: BrokerOptions = {}): Promise<BrokerProcess> {
   const broker = await spawnBroker(t, options)
@@ -132,8 +141,8 @@ export async function spawnBroker(t: Teardown, options: BrokerOptions = {}): Pro
   const port = options.port ?? (await freePort())
   const dataDir = options.dataDir ?? tempDir(t)
   const program = [process.execPath, options.main ?? main, '-port', String(port), '-dataDir', dataDir]
-  const [command = process.execPath, ...words] = [...(options.wrapper ?? []), ...program, ...(options.args ?? [])]
-  const child = spawn(command, words, {
+  const words = [...(options.wrapper ?? []), ...program, ...(options.args ?? [])]
+  const child = spawn(...plainly(words), {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
     env: { ...process.env, ...options.env },
@@ -145,7 +154,8 @@ export async function spawnBroker(t: Teardown, options: BrokerOptions = {}): Pro
 
 /** Runs the program with `args` alone until it ends. */
 export async function runToEnd(t: Teardown, args: readonly string[], waitMs = 20_000): Promise<Exit> {
-  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const options: SpawnOptions = { stdio: ['ignore', 'pipe', 'pipe'], detached: true }
+  const child = spawn(...plainly([process.execPath, main, ...args]), options)
   const broker = new BrokerProcess(child, 0, '')
   t.teardown(() => broker.kill('SIGKILL'))
   return broker.exitWithin(waitMs)
