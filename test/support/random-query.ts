@@ -292,12 +292,16 @@ function wordLike(
   ])()
 }
 
+/** Later ones have no text. */
+const instantMsMax = 8.64e15 - 86_400_000
+
 /** The value as a word; undefined when the language has none for it. */
 function wordOf(random: Random, value: Json, isDate: boolean): Word | undefined {
   switch (typeof value) {
     case 'number': {
       const ms = Math.round(value * 1000)
-      if (isDate && ms / 1000 === value && chance(random, 0.8)) return { quoted: false, text: dateText(random, ms) }
+      const isInstant = isDate && ms / 1000 === value && Math.abs(ms) < instantMsMax
+      if (isInstant && chance(random, 0.8)) return { quoted: false, text: dateText(random, ms) }
       return { quoted: false, text: String(value) }
     }
     case 'string': {

@@ -238,7 +238,9 @@ function equals({ shape, words }: Statement, value: Json): boolean {
 function inOrder({ orderBy, geo }: Query, found: readonly Entity[]): { ordered: Entity[]; isOrdered: boolean } {
   if (!orderBy) return { ordered: [...found], isOrdered: true }
   const [first] = orderBy
-  if (orderBy.length === 1 && first?.name === 'geo:distance' && !first.descending && geo?.relation === 'near')
+  // What stands twice counts once.
+  const isSole = orderBy.every(key => key.name === first?.name && key.descending === first.descending)
+  if (isSole && first?.name === 'geo:distance' && !first.descending && geo?.relation === 'near')
     return byDistance(geo, found)
   let isOrdered = true
   const rows = found.map(entity => ({ entity, values: orderBy.map(key => sortValue(key, entity)) }))
