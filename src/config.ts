@@ -146,11 +146,14 @@ export function readConfig(argv: readonly string[], env: Readonly<Record<string,
 
 /** Options that have an effect, each with its value; with `hasSource`, also where that comes from. Those without a value are left out. */
 function settings(values: Values, given: ReadonlyMap<OptionName, Given>, hasSource: boolean): string[] {
+  // Those that follow from others when nobody has named them.
+  const all: Values = { ...values, durability: durabilityOf(values), fwdPathless: pathlessOf(values) }
   return optionNames
-    .filter(name => options[name].standing === 'now' && values[name] !== undefined && values[name] !== '')
+    .filter(name => options[name].standing === 'now' && all[name] !== undefined && all[name] !== '')
     .map(name => {
-      const shown = options[name].secret ? mask : String(values[name])
-      const source = given.get(name)?.where ?? 'default'
+      const shown = options[name].secret ? mask : String(all[name])
+      const follows = values[name] === undefined ? 'follows from others' : 'default'
+      const source = given.get(name)?.where ?? follows
       return hasSource ? `-${name} ${shown}   (${source})` : `-${name} ${shown}`
     })
 }

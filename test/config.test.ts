@@ -194,6 +194,12 @@ t.test('config check prints what has an effect, with its source, and warns', asy
   t.notMatch(lines.join(), 'hunter2')
 })
 
+t.test('config check prints values that follow from other options', async t => {
+  const reading = readConfig(['config', 'check', '-compat', 'fiware', '-writeConcern', '0'], {})
+  t.match(reading, { kind: 'print', text: /^-durability os {3}\(follows from others\)$/m })
+  t.match(reading, { text: /^-fwdPathless slash {3}\(follows from others\)$/m })
+})
+
 t.test('config check tells what is wrong, without the usage', async t => {
   t.same(readConfig(['config', 'check', '-port', '0'], {}), {
     kind: 'refuse',
