@@ -31,7 +31,7 @@ export async function follow(
   }
   const answer = await from.json('POST /v2/subscriptions', body, headers)
   if (answer.status !== 201) throw new Error(answer.text)
-  return answer.headers['location']!.split('/').at(-1)!
+  return answer.headers.location!.split('/').at(-1)!
 }
 
 export interface Traffic {
@@ -48,7 +48,7 @@ export async function trafficOf(node: LocalNode): Promise<Traffic> {
   const { samples } = parseExposition((await node.ask('GET /metrics')).text)
   const sum = (name: string, route?: string): number =>
     samples
-      .filter(sample => sample.name === name && (route === undefined || sample.labels['route'] === route))
+      .filter(sample => sample.name === name && (route === undefined || sample.labels.route === route))
       .reduce((total, { value }) => total + value, 0)
   return {
     owed: sum('orrery_outbox_rows'),
