@@ -84,9 +84,9 @@ export class BatchOperations {
   }
 
   /** `POST /v2/op/notify`: the sender is not told of what the rules refuse, but of what was not, or perhaps not, made durable. */
-  notify(scope: Scope, items: readonly BatchItem[], origin: Origin, onResult: OnResult<undefined>): void {
+  notify(scope: Scope, batch: Batch, origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
-    this.write({ action: 'append', items }, scope, options, origin, answered => {
+    this.write(batch, scope, options, origin, answered => {
       onResult(resultOf(answered, refusalOfNotification))
     })
   }

@@ -8,6 +8,7 @@ import { checkIdentifier } from './identifier.js'
 import { isArray, isObject, type Json, type JsonObject } from './json.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
 import type { SelectionSource, SelectorSource } from './selection.js'
+import { isAlterationType } from './subscription.js'
 import { entityLabel } from './update.js'
 
 export type BatchAction = 'append' | 'appendStrict' | 'update' | 'delete' | 'replace'
@@ -59,9 +60,14 @@ export function parseBatchUpdate(payload: Payload, keyValues: boolean): Result<B
   return items.ok ? accepted({ action, items: items.value }) : items
 }
 
-/** The payload of `POST /v2/op/notify`: entities to be appended, of type Thing when they name none (entities.md §17.4). */
-export function parseNotification(payload: Payload, format: string): Result<readonly BatchItem[]> {
+/**
+ * The payload of `POST /v2/op/notify`: entities to be appended, of type Thing when they name none (entities.md §17.4); or to be deleted, when
+ * `alteration` says so (ours, `notification.propagateDeletes`). Of what is to be deleted only the identity counts. `format` and
+ * `alteration` are headers, '' when absent.
+ */
+export function parseNotification(payload: Payload, format: string, alteration = ''): Result<Batch> {
   if (format !== '' && format !== 'normalized') return refused(refuseFormat(format))
+  if (alteration !== '' && !isAlterationType(alteration)) return refused(refusals.notifiedAlteration)
   const json = topLevel(payload, ['subscriptionId', 'data'])
   if (!json.ok) return json
   const { subscriptionId, data } = json.value
@@ -71,9 +77,14 @@ export function parseNotification(payload: Payload, format: string): Result<read
   if (!isArray(data)) return refused(refusals.notifiedDataNotArray)
   const duplicate = duplicatesWithin(payload, 'data', false)
   if (duplicate) return refused(duplicate)
-  const items = parseItems(data, refusals.notifiedItemNotObject, payload.deep, false, false)
+  const isDeletion = alteration === 'entityDelete'
+  const items = parseItems(data, refusals.notifiedItemNotObject, payload.deep, false, isDeletion)
   if (!items.ok) return items
-  return accepted(items.value.map(item => ({ ...item, type: item.type ?? defaultEntityType })))
+  return accepted({
+    action: isDeletion ? 'delete' : 'append',
+    // To name attributes would be to delete these, not the entity.
+    items: items.value.map(item => ({ ...item, type: item.type ?? defaultEntityType, names: [] })),
+  })
 }
 
 const refuseFormat = (format: string): Refusal =>

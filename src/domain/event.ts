@@ -81,16 +81,16 @@ function namesOf(
 /**
  * Whether the event is of a kind that the condition asks for, and concerns one of its attributes (subscriptions.md §6.2, §6.4): all that a
  * condition demands of the change itself. Every change passes under `entityUpdate` that passes under `entityChange`; so the deletion
- * of an attribute by a replacement that does not name it does (§16 item 11).
+ * of an attribute by a replacement that does not name it does (§16 item 11). `propagatesDeletes`: deletions of entities pass in any case.
  */
-export function concerns(event: Event, condition: Condition): boolean {
+export function concerns(event: Event, condition: Condition, propagatesDeletes = false): boolean {
   const { attrs } = condition
   const types = alterationTypesOf(condition)
   switch (event.class) {
     case 'create':
       return types.includes('entityCreate') && hits(attrs, event.named)
     case 'delete':
-      return types.includes('entityDelete')
+      return propagatesDeletes || types.includes('entityDelete')
     default: {
       const anyUpdate = types.includes('entityUpdate')
       if (anyUpdate && hits(attrs, event.named)) return true

@@ -11,7 +11,14 @@ import { locationOf, matchesGeo } from './geo.js'
 import { isArray, isObject } from './json.js'
 import { matchesStatement, type Query, Several, type Statement, targetOf } from './query.js'
 import { coversPath } from './scope.js'
-import { alterationTypesOf, type SubjectEntity, type Subscription, type SubscriptionProgress } from './subscription.js'
+import {
+  type AlterationType,
+  alterationTypesOf,
+  type SubjectEntity,
+  type Subscription,
+  type SubscriptionProgress,
+  watchesDeletions,
+} from './subscription.js'
 import { isExpired, isThrottled, storedStatus } from './subscription-status.js'
 import { changedAttrs, isAboutEvent, isElement } from './triggering.js'
 
@@ -70,8 +77,15 @@ export function explain(
   return { fires: !hindrance, reason: (hindrance ?? attrs).text, conditions }
 }
 
-function explainTypes({ condition }: Subscription): ExplainedCondition {
-  const types = alterationTypesOf(condition)
+/** Those of the condition, and deletions when they are propagated. */
+function typesOf(subscription: Subscription): readonly AlterationType[] {
+  const types = alterationTypesOf(subscription.condition)
+  const isMore = watchesDeletions(subscription) && !types.includes('entityDelete')
+  return isMore ? [...types, 'entityDelete'] : types
+}
+
+function explainTypes(subscription: Subscription): ExplainedCondition {
+  const types = typesOf(subscription)
   const holds = types.some(type => type !== 'entityCreate')
   const text = `waits for ${types.join(', ')}`
   return { condition: 'alterationTypes', holds, text: holds ? text : `${text}: the entity is there already` }
@@ -82,9 +96,10 @@ function explainPath({ servicePath }: Subscription, path: string): ExplainedCond
   return { condition: 'servicePath', holds, text: `${path} is ${holds ? '' : 'not '}within ${servicePath}` }
 }
 
-function explainAttrs({ condition }: Subscription, { attributes }: Entity): ExplainedCondition {
+function explainAttrs(subscription: Subscription, { attributes }: Entity): ExplainedCondition {
+  const { condition } = subscription
   const { attrs } = condition
-  const types = alterationTypesOf(condition)
+  const types = typesOf(subscription)
   const waitsForUpdates = types.includes('entityChange') || types.includes('entityUpdate')
   if (!waitsForUpdates && types.includes('entityDelete'))
     return { condition: 'attrs', holds: true, text: 'a deletion counts, whatever the attributes' }

@@ -29,7 +29,7 @@ import { PrefixTree } from './prefix-tree.js'
 import { matchesQuery, type Query } from './query.js'
 import { guardsOf } from './query-index.js'
 import { coveringPaths, coversPath } from './scope.js'
-import { alterationTypesOf, type Subscription } from './subscription.js'
+import { alterationTypesOf, type Subscription, watchesDeletions } from './subscription.js'
 
 export class Matcher {
   private readonly watchers = new Map<string, Watcher>()
@@ -106,12 +106,12 @@ export class Matcher {
     }
   }
 
-  private indexesFor({ condition }: Subscription): readonly Index[] {
-    const types = alterationTypesOf(condition)
+  private indexesFor(subscription: Subscription): readonly Index[] {
+    const types = alterationTypesOf(subscription.condition)
     const creations = types.includes('entityCreate')
     const updates = types.includes('entityUpdate') || types.includes('entityChange')
     const indexes = creations && updates ? [this.both] : creations ? [this.creations] : updates ? [this.updates] : []
-    return types.includes('entityDelete') ? [...indexes, this.deletions] : indexes
+    return watchesDeletions(subscription) ? [...indexes, this.deletions] : indexes
   }
 
   private internQuery({ condition: { expression } }: Subscription): InternedQuery | undefined {
@@ -171,7 +171,7 @@ class Search implements Probe {
     const { entity, path } = this.event
     if (type !== undefined && type !== entity.type) return
     if (!coversPath(subscription.servicePath, path)) return
-    if (!concerns(this.event, subscription.condition)) return
+    if (!concerns(this.event, subscription.condition, subscription.notification.propagateDeletes)) return
     if (query && !this.holds(query)) return
     if (typePattern && !this.matchesType(typePattern)) return
     if (idPattern && !this.matchesId(idPattern)) return

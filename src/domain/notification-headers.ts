@@ -35,9 +35,14 @@ export function standardHeaders(occasion: Occasion, options: NotificationOptions
   if (type !== undefined) headers.push(['Content-Type', type])
   headers.push([`${vocabulary}-Correlator`, `${occasion.correlator}; cbnotif=${occasion.number}`])
   headers.push([`${vocabulary}-Notification-Id`, occasion.notificationId])
+  if (isPropagatedDelete(occasion)) headers.push([`${vocabulary}-Alteration`, 'entityDelete'])
   if (format !== 'legacy') headers.push(['Ngsiv2-AttrsFormat', format])
   return headers
 }
+
+/** Whether a broker that mirrors the entities shall delete this one (`notification.propagateDeletes`, ours; batch.ts reads the header). */
+const isPropagatedDelete = ({ alteration, subscription }: Occasion): boolean =>
+  alteration === 'entityDelete' && subscription.notification.propagateDeletes === true
 
 /**
  * Standard headers with those of a subscription (§9.4): one of the same name takes its place, or with an empty value removes it; the others
@@ -67,7 +72,7 @@ export function withCustomHeaders(
 /** Of ASCII alone: the sign for kelvin shall not become a letter k. */
 const lowerCase = (name: string): string => name.replace(/[A-Z]+/g, letters => letters.toLowerCase())
 
-const ownHeader = /^(?:ctx|fiware)-(service|servicepath|correlator|notification-id)$/
+const ownHeader = /^(?:ctx|fiware)-(service|servicepath|correlator|notification-id|alteration)$/
 
 /** Our own headers are meant whichever way they are called. */
 function inVocabulary(name: string, vocabulary: NotificationOptions['vocabulary']): string {

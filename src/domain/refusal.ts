@@ -323,6 +323,9 @@ export const refusals = {
   notifiedFormatUnsupported: (format: string): Refusal =>
     bad(`attribute render format /${format}/ not supported for notifications`),
   notifiedFormat: bad('invalid render format for notifications'),
+  notifiedAlteration: bad(
+    'invalid alteration type for notifications, accepted values: entityCreate, entityChange, entityUpdate, entityDelete',
+  ),
 
   // §17.1 and subscriptions.md §3: fields of payloads, called as each text calls them
   fieldMissing: (name: string): Refusal => bad(`${name} is missing`),

@@ -101,6 +101,8 @@ function renderNotification(settings: NotificationSettings, progress: Subscripti
     ['maxFailsLimit', positive(maxFailsLimit)],
     ['failsCounter', positive(progress.failsCounter)],
     ['covered', String(settings.covered)],
+    // Ours: who does not know it does not see it.
+    ['propagateDeletes', settings.propagateDeletes && 'true'],
   ])
 }
 

@@ -14,15 +14,16 @@ import { checkDescription, parseNames, refuseDuplicateKeys } from './payload-fie
 import { parseQuery, type Query } from './query-parser.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
 import { parseSubjectEntities } from './subject-entities.js'
-import type {
-  AlterationType,
-  AttrsFormat,
-  Condition,
-  Expression,
-  NotificationSettings,
-  SubjectEntity,
-  Subscription,
-  SubscriptionStatus,
+import {
+  type AlterationType,
+  type AttrsFormat,
+  type Condition,
+  type Expression,
+  isAlterationType,
+  type NotificationSettings,
+  type SubjectEntity,
+  type Subscription,
+  type SubscriptionStatus,
 } from './subscription.js'
 import { parseTransport } from './transport-parser.js'
 
@@ -211,7 +212,7 @@ function parseCondition(json: Json | undefined): Result<Condition | undefined> {
   if (!expression.ok) return expression
   const types = parseNames(json, 'alterationTypes')
   if (!types.ok) return types
-  const unknown = types.value.find(name => !alterationTypes.has(name))
+  const unknown = types.value.find(name => !isAlterationType(name))
   if (unknown !== undefined) return refused(refusals.alterationType(unknown))
   const flag = parseFlag(json, 'notifyOnMetadataChange')
   if (!flag.ok) return flag
@@ -222,13 +223,6 @@ function parseCondition(json: Json | undefined): Result<Condition | undefined> {
     notifyOnMetadataChange: flag.value ?? true,
   })
 }
-
-const alterationTypes: ReadonlySet<string> = new Set<AlterationType>([
-  'entityCreate',
-  'entityChange',
-  'entityUpdate',
-  'entityDelete',
-])
 
 function parseFlag(parent: JsonObject, field: string): Result<boolean | undefined> {
   const flag = parent[field]
@@ -284,6 +278,8 @@ function parseNotification(json: Json | undefined, deep: boolean): Result<Notifi
   if (!attrsFormat.ok) return attrsFormat
   const maxFailsLimit = parseFailsLimit(json.maxFailsLimit)
   if (!maxFailsLimit.ok) return maxFailsLimit
+  const propagateDeletes = parseFlag(json, 'propagateDeletes')
+  if (!propagateDeletes.ok) return propagateDeletes
   return accepted({
     transport: transport.value,
     attrs: attrs.value,
@@ -293,6 +289,7 @@ function parseNotification(json: Json | undefined, deep: boolean): Result<Notifi
     metadata: metadata.value,
     attrsFormat: attrsFormat.value,
     maxFailsLimit: maxFailsLimit.value,
+    ...(propagateDeletes.value && { propagateDeletes: true }),
   })
 }
 

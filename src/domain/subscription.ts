@@ -52,7 +52,13 @@ export interface SubjectEntity {
 }
 
 /** Kinds of change, in the words of clients (§6.2). */
-export type AlterationType = 'entityCreate' | 'entityChange' | 'entityUpdate' | 'entityDelete'
+const alterationTypes = ['entityCreate', 'entityChange', 'entityUpdate', 'entityDelete'] as const
+
+export type AlterationType = (typeof alterationTypes)[number]
+
+/** Whether a word is one of them. */
+export const isAlterationType = (word: string): word is AlterationType =>
+  (alterationTypes as readonly string[]).includes(word)
 
 /** When a watched entity's change matters (§1.2). */
 export interface Condition {
@@ -104,6 +110,8 @@ export interface NotificationSettings {
   readonly attrsFormat: AttrsFormat
   /** Failures in a row that are borne: one more switches off (§5.4). At least 1; undefined: any number. */
   readonly maxFailsLimit: number | undefined
+  /** Tell of deletions whatever the alteration types, and mark them, so that a broker that mirrors the entities deletes them, too. */
+  readonly propagateDeletes?: true | undefined
 }
 
 export type Transport = HttpTransport | HttpCustomTransport | MqttTransport | MqttCustomTransport
@@ -220,6 +228,10 @@ const defaultAlterationTypes: readonly AlterationType[] = ['entityCreate', 'enti
 /** The alteration types that matter, the default set when none is named (subscriptions.md §6.2). */
 export const alterationTypesOf = ({ alterationTypes }: Condition): readonly AlterationType[] =>
   alterationTypes.length === 0 ? defaultAlterationTypes : alterationTypes
+
+/** Whether deletions matter: the condition asks for them (subscriptions.md §6.2), or they are propagated. */
+export const watchesDeletions = ({ condition, notification }: Subscription): boolean =>
+  condition.alterationTypes.includes('entityDelete') || notification.propagateDeletes === true
 
 const everywhere = '/#'
 

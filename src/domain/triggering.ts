@@ -17,11 +17,11 @@ import { isExpired, isThrottled, storedStatus } from './subscription-status.js'
 
 /** Whether the event is one that the subscription watches: by kind, path, attributes, id, type and `q` (subscriptions.md §6.1 step 2). */
 export function matches(subscription: Subscription, event: Event): boolean {
-  const { condition, entities, servicePath, status } = subscription
+  const { condition, entities, notification, servicePath, status } = subscription
   return (
     status !== 'inactive' &&
     coversPath(servicePath, event.path) &&
-    concerns(event, condition) &&
+    concerns(event, condition, notification.propagateDeletes) &&
     entities.some(element => isElement(element, event.entity)) &&
     (condition.expression.q === undefined || matchesQuery(condition.expression.q, event.entity, event.path))
   )
@@ -52,7 +52,7 @@ export function firing(
   const { q, mq, geo } = condition.expression
   if (storedStatus(subscription, progress) === 'inactive') return 'status'
   if (isExpired(subscription, nowMs)) return 'expires'
-  if (notification.onlyChangedAttrs && changedAttrs(notification, event).length === 0) return 'onlyChangedAttrs'
+  if (notification.onlyChangedAttrs && saysNothing(notification, event)) return 'onlyChangedAttrs'
   if (isThrottled(subscription, progress, nowMs)) return 'throttling'
   if (q && !matchesQuery(q, event.entity, event.path)) return 'q'
   if (mq && !matchesMetadata(mq, event)) return 'mq'
@@ -60,6 +60,10 @@ export function firing(
   const location = locate(event.entity)
   return location && matchesGeo(geo, location) ? 'fires' : 'geo'
 }
+
+/** Whether nothing is left to be sent with `onlyChangedAttrs`. A deletion that is propagated says enough with id and type. */
+const saysNothing = (notification: NotificationSettings, event: Event): boolean =>
+  !(notification.propagateDeletes && event.class === 'delete') && changedAttrs(notification, event).length === 0
 
 /** Builtins that `onlyChangedAttrs` keeps although no request names them (subscriptions.md §7.3). */
 const keptBuiltins: readonly string[] = ['alterationType', 'dateCreated', 'dateModified']

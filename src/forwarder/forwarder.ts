@@ -42,6 +42,8 @@ interface Job {
   readonly sent: Sent
   readonly isRepeatable: boolean
   readonly onAnswer: OnAnswer
+  /** When it is too late to begin it. */
+  readonly beginByMs: number
   takeBack: () => void
   /** undefined: it waits. */
   connection: Connection | undefined
@@ -98,6 +100,7 @@ export class Forwarder implements Providers {
       sent,
       isRepeatable,
       onAnswer,
+      beginByMs: this.clock.monoMs() + this.options.timeoutMs * (1 - this.limits.timeLeftShareMin),
       takeBack: () => {},
       connection: undefined,
       isUnproven: false,
@@ -129,10 +132,11 @@ export class Forwarder implements Providers {
   /** Starts what may be started. */
   private pump(): void {
     if (!this.library) return this.load()
+    const nowMs = this.clock.monoMs()
     for (const lane of this.waitingLanes) {
       for (const job of lane.waiting) {
         if (!this.mayStart(lane)) break
-        this.start(job)
+        if (nowMs <= job.beginByMs) this.start(job)
       }
       if (lane.waiting.size === 0) this.waitingLanes.delete(lane)
       if (this.sends >= this.limits.sendsMax) return

@@ -12,6 +12,8 @@ export interface ForwarderLimits {
   readonly sendsMax: number
   /** How many of them may go to providers that do not answer. */
   readonly unprovenSendsMax: number
+  /** Share of its time that a request must have left to be begun: where many wait in vain, each would cost a connection for a moment. */
+  readonly timeLeftShareMin: number
   /** Requests that wait for one provider; further ones fail at once. Each costs its body. */
   readonly laneQueueMax: number
   /** Requests that wait for all of them. */
@@ -27,6 +29,7 @@ export const limitsByDefault: ForwarderLimits = {
   laneUnprovenSendsMax: 4,
   sendsMax: 512,
   unprovenSendsMax: 384,
+  timeLeftShareMin: 0.1,
   laneQueueMax: 1_000,
   queueMax: 10_000,
   lanesMax: 1_000,

@@ -62,11 +62,11 @@ export class BatchHandlers {
   notify(request: Request, reply: Reply, body: Uint8Array): void {
     const payload = jsonPayload(request, body)
     if (!payload.ok) return reply.refuse(payload.refusal)
-    const items = parseNotification(payload.value, request.notificationFormat)
-    if (!items.ok) return reply.refuse(items.refusal)
+    const batch = parseNotification(payload.value, request.notificationFormat, request.notifiedAlteration)
+    if (!batch.ok) return reply.refuse(batch.refusal)
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
-    this.batch.notify(scope.value, items.value, originOf(request, reply), result => {
+    this.batch.notify(scope.value, batch.value, originOf(request, reply), result => {
       if (result.ok) reply.taken()
       else reply.refuse(result.refusal)
     })

@@ -100,6 +100,8 @@ export interface Request {
   readonly tenantHeader: string
   /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
   readonly notificationFormat: string
+  /** Of a notification: what has happened to its entities (`Ctx-Alteration`, ours); '' when it does not say. */
+  readonly notifiedAlteration: string
   /** Of a write, and of a read that may be forwarded: `X-Auth-Token`; '' when absent. */
   readonly authToken: string
   /** Empty when the header was absent. */
@@ -143,6 +145,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     hasBody,
     tenantHeader: vendor.tenant,
     notificationFormat: method === 'GET' ? '' : exchange.header('ngsiv2-attrsformat'),
+    notifiedAlteration: isNotification(components.value) ? vendorHeader(exchange, 'alteration') : '',
     authToken: method !== 'GET' || mayForward ? exchange.header('x-auth-token') : '',
     paths: paths.value,
     tenants: settings.tenants,
@@ -157,6 +160,12 @@ function needsNoBody(method: string, components: readonly string[]): boolean {
   if (first === 'log' || (first === 'admin' && second === 'log')) return true
   return method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
 }
+
+const isNotification = ([, , operation]: readonly string[]): boolean => operation === 'notify'
+
+/** A vendor header that few requests are asked for. */
+const vendorHeader = (exchange: Exchange, name: string): string =>
+  exchange.header(`ctx-${name}`) || exchange.header(`fiware-${name}`)
 
 function readPaths(header: string, method: string): Result<readonly string[]> {
   if (header === '') return accepted([])

@@ -27,7 +27,7 @@ const origin = { correlatorRoot: '' }
 /** What op/notify answers when the shard gives this reply. */
 function notified(reply: WriteReply): Refusal | undefined | 'nothing' {
   let answer: Refusal | undefined | 'nothing' = 'nothing'
-  batchesTo(reply).notify(scope, [item('E')], origin, result => {
+  batchesTo(reply).notify(scope, { action: 'append', items: [item('E')] }, origin, result => {
     answer = result.ok ? undefined : result.refusal
   })
   return answer

@@ -196,6 +196,8 @@ export const notificationFields: readonly Refused[] = [
   ['maxFailsLimit with a fraction', '"maxFailsLimit":0.5', 'maxFailsLimit is not an int'],
   ['maxFailsLimit is zero', '"maxFailsLimit":0', 'maxFailsLimit must be greater than zero'],
   ['maxFailsLimit is negative', '"maxFailsLimit":-1', 'maxFailsLimit must be greater than zero'],
+  ['propagateDeletes is a string', '"propagateDeletes":"true"', 'propagateDeletes is not a bool'],
+  ['propagateDeletes is null', '"propagateDeletes":null', 'propagateDeletes is not a bool'],
 ]
 
 /** URLs that are no URLs (§1.7). */

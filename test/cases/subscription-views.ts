@@ -132,6 +132,16 @@ export const shownTransports: readonly Shown[] = [
 export const shownSettings: readonly Shown[] = [
   ['nothing', '', '"attrs":[],"onlyChangedAttrs":false,"attrsFormat":"normalized",T,"covered":false'],
   [
+    'deletions that are propagated',
+    '"propagateDeletes":true',
+    '"attrs":[],"onlyChangedAttrs":false,"attrsFormat":"normalized",T,"covered":false,"propagateDeletes":true',
+  ],
+  [
+    'deletions that are not',
+    '"propagateDeletes":false',
+    '"attrs":[],"onlyChangedAttrs":false,"attrsFormat":"normalized",T,"covered":false',
+  ],
+  [
     'all fields',
     '"covered":true,"maxFailsLimit":3,"metadata":["m","*"],"attrsFormat":"simplifiedKeyValues","onlyChangedAttrs":true,"attrs":["B","*","A","dateCreated"]',
     '"attrs":["B","*","A","dateCreated"],"onlyChangedAttrs":true,"attrsFormat":"simplifiedKeyValues",T,"metadata":["m","*"],"maxFailsLimit":3,"covered":true',

@@ -257,11 +257,37 @@ t.test('wrong notifications are refused', async t => {
 
 t.test('a notification is normalized, or says so', async t => {
   const given = payload({ subscriptionId: 's', data: [{ id: 'E' }, one] })
-  for (const format of ['', 'normalized']) t.match(accepted(parseNotification(given, format)), [{ type: 'Thing' }, one])
+  for (const format of ['', 'normalized'])
+    t.match(accepted(parseNotification(given, format)), { action: 'append', items: [{ type: 'Thing' }, one] })
   for (const format of ['keyValues', 'uniqueValues', 'custom'])
     t.equal(no(parseNotification(given, format)), formatRefused(format))
   for (const format of ['values', 'simplifiedNormalized', 'NORMALIZED', 'legacy'])
     t.equal(no(parseNotification(given, format)), 'invalid render format for notifications', format)
+})
+
+t.test('a notification of a deletion is about identities, whatever else it carries', async t => {
+  const given = payload({ subscriptionId: 's', data: [{ id: 'E' }, { ...one, a: { value: '<' }, b: 1 }] })
+  t.strictSame(accepted(parseNotification(given, 'normalized', 'entityDelete')), {
+    action: 'delete',
+    items: [
+      { id: 'E', type: 'Thing', attributes: new Map(), names: [] },
+      { id: one.id, type: one.type, attributes: new Map(), names: [] },
+    ],
+  })
+  const nameless = payload({ subscriptionId: 's', data: [{ type: 'T' }] })
+  t.equal(no(parseNotification(nameless, '', 'entityDelete')), no(parseNotification(nameless, '')))
+})
+
+t.test('a notification of any other alteration is to be appended, and a word that is none is refused', async t => {
+  const given = payload({ subscriptionId: 's', data: [one] })
+  for (const alteration of ['', 'entityCreate', 'entityUpdate', 'entityChange'])
+    t.match(accepted(parseNotification(given, '', alteration)), { action: 'append', items: [one] }, alteration)
+  for (const alteration of ['delete', 'entitydelete', 'entityDelete, entityDelete', 'toString'])
+    t.equal(
+      no(parseNotification(given, '', alteration)),
+      'invalid alteration type for notifications, accepted values: entityCreate, entityChange, entityUpdate, entityDelete',
+      alteration,
+    )
 })
 
 const missing = (kind: 'Unprocessable' | 'PartialUpdate', label: string, ...attributes: string[]) =>

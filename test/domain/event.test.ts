@@ -144,6 +144,13 @@ t.test('the deletion of an entity concerns whoever asks for deletions, whatever 
   t.ok(concerns(eventAfter(room('{}'), 'DELETE'), condition('c', 'entityDelete')))
 })
 
+t.test('the deletion of an entity concerns whoever has deletions propagated, whatever else he asks for', async t => {
+  const deletion = eventAfter(room('{}'), 'DELETE')
+  for (const types of ['', 'entityCreate', 'entityUpdate entityChange'])
+    t.ok(concerns(deletion, condition('c', types), true), types)
+  t.notOk(concerns(eventAfter(room(stored), 'PATCH', '{"a":5}'), condition('c'), true), 'and no change')
+})
+
 t.test('an update without change of an attribute that nobody named concerns nobody', async t => {
   const update = eventAfter(room(stored), 'PATCH', '{"a":{"value":1}}')
   t.notOk(concerns(update, condition('b', 'entityUpdate')))

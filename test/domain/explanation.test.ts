@@ -47,6 +47,11 @@ const cases: readonly (readonly [Subscription, Partial<SubscriptionProgress>, li
     {},
     'no  alterationTypes: waits for entityCreate: the entity is there already',
   ],
+  [
+    wish('{"alterationTypes":["entityCreate"]}', '', ',"propagateDeletes":true'),
+    {},
+    'yes alterationTypes: waits for entityCreate, entityDelete',
+  ],
   [wish('{"alterationTypes":["entityDelete"]}'), {}, 'yes attrs: a deletion counts, whatever the attributes'],
   [wish('{"alterationTypes":["entityUpdate"]}'), {}, 'yes attrs: any attribute has to be named by a request'],
   [

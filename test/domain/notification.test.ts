@@ -49,6 +49,33 @@ t.test('the legacy format is not told', async t => {
   t.notOk(headersOf({}, { attrsFormat: 'legacy', httpCustom: { url: sink } }).some(line => line.startsWith('Ngsiv2')))
 })
 
+/** A deletion, and what its headers say of it. */
+const markOf = (notification = {}, changes: Partial<NotificationOptions> = {}) =>
+  headersOf({ alteration: 'entityDelete' }, notification, changes).filter(line => /^[a-z]*-alteration:/i.test(line))
+
+t.test('a deletion that is propagated is marked, and nothing else is', async t => {
+  const propagateDeletes = true
+  t.strictSame(markOf({ propagateDeletes }), ['Ctx-Alteration: entityDelete'])
+  t.strictSame(markOf({ propagateDeletes }, { vocabulary: 'Fiware' }), ['Fiware-Alteration: entityDelete'])
+  t.strictSame(markOf(), [])
+  t.strictSame(markOf({ propagateDeletes: false }), [])
+  for (const alteration of ['entityCreate', 'entityChange', 'entityUpdate'] as const)
+    t.notOk(
+      headersOf({ alteration }, { propagateDeletes }).some(line => line.includes('Alteration')),
+      alteration,
+    )
+})
+
+t.test('the mark is a header like others to a custom notification, and to MQTT it is a macro', async t => {
+  const custom = (headers: object) => ({ httpCustom: { url: sink, headers, payload: 'x' }, propagateDeletes: true })
+  t.strictSame(markOf(custom({ 'X-Zone': 'a' })), ['Ctx-Alteration: entityDelete'])
+  t.strictSame(markOf(custom({ 'fiware-alteration': 'gone' })), ['Ctx-Alteration: gone'])
+  t.strictSame(markOf(custom({ 'ctx-alteration': '' })), [])
+  const topic = { url: 'mqtt://broker.example', topic: 't/${alterationType}', payload: '${id} ${alterationType}' }
+  const message = sent({ mqttCustom: topic, propagateDeletes: true }, { alteration: 'entityDelete' })
+  t.match(message, { topic: 't/entityDelete', payload: 'R1 entityDelete' })
+})
+
 t.test('a correlator that has suffixes gets another one', async t => {
   const lines = headersOf({ correlator: '0f0e; cbnotif=1', number: 2 })
   t.ok(lines.includes('Ctx-Correlator: 0f0e; cbnotif=1; cbnotif=2'))

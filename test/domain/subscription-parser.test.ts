@@ -187,6 +187,16 @@ t.test('a PATCH with flags changes them', async t => {
   t.match(afterPatch(subscription(full), off).notification, { onlyChangedAttrs: false, covered: false })
 })
 
+t.test('a PATCH of the notification propagates deletions only if it says so', async t => {
+  const before = subscription(besideHttp('"propagateDeletes":true'))
+  t.equal(before.notification.propagateDeletes, true)
+  t.equal(afterPatch(before, '{"throttling":5}').notification.propagateDeletes, true)
+  for (const notification of [N, '{"http":{"url":"http://h"},"propagateDeletes":false}'])
+    t.notOk('propagateDeletes' in afterPatch(before, `{"notification":${notification}}`).notification)
+  const off = subscription(besideHttp('"attrs":["A"]'))
+  t.equal(afterPatch(off, besideHttp('"propagateDeletes":true')).notification.propagateDeletes, true)
+})
+
 t.test('a PATCH has a list of exceptions follow a list of attributes and the other way round', async t => {
   const withAttrs = subscription(besideHttp('"attrs":["A"]'))
   const withExceptions = afterPatch(withAttrs, besideHttp('"exceptAttrs":["B"]'))

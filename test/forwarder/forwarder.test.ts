@@ -265,6 +265,35 @@ t.test('who waits is counted within the deadline, and who finds no room fails at
   t.equal(shown(await next), 'Timeout was reached', 'and there is room again')
 })
 
+t.test('who has waited for nearly all of its time is not begun any more, and is told when that is over', async t => {
+  const { provider } = await patient(t)
+  const clock = new FakeClock()
+  const forwarder = started(t, { clock, timeoutMs: 1_000, few: { laneUnprovenSendsMax: 1, timeLeftShareMin: 0.1 } })
+  await ask(forwarder, (await httpReceiver(t)).url)
+  const ended: string[] = []
+  const asked = (name: string): void =>
+    void ask(forwarder, provider.url, { body: name }).then(answer => ended.push(`${name}: ${shown(answer)}`))
+  asked('first')
+  clock.advance(50)
+  asked('late')
+  await until(() => provider.received.length === 1)
+  clock.advance(150)
+  asked('in time')
+  clock.advance(800)
+  await until(() => provider.received.length === 2)
+  t.strictSame(
+    provider.received.map(({ body }) => body),
+    ['first', 'in time'],
+  )
+  t.strictSame(ended, ['first: Timeout was reached'])
+  clock.advance(50)
+  await until(() => ended.length === 2)
+  t.equal(ended[1], 'late: Timeout was reached')
+  clock.advance(150)
+  await until(() => ended.length === 3)
+  t.equal(ended[2], 'in time: Timeout was reached')
+})
+
 t.test('providers that were asked long ago are forgotten, with their connections', async t => {
   const providers = await Promise.all([1, 2, 3, 4].map(() => httpReceiver(t)))
   const forwarder = started(t, { few: { lanesMax: 2 } })

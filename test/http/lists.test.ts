@@ -446,3 +446,29 @@ t.test('op/notify appends what it carries', async t => {
   t.equal((await notify([{ id: 'P' }], 'Ctx-ServicePath: /p')).status, 200)
   t.equal(await tenant.ids('', ['Ctx-ServicePath: /p']), 'P')
 })
+
+t.test('op/notify deletes what was deleted where the notification comes from', async t => {
+  const tenant = newTenant()
+  const notify = (data: readonly unknown[], ...headers: string[]) =>
+    tenant.ask('POST /v2/op/notify', { subscriptionId: 'unknown', data }, headers)
+  for (const path of ['/', '/p']) await notify([{ id: 'E', type: 'T' }, { id: 'F' }], `Ctx-ServicePath: ${path}`)
+  const gone = [{ id: 'E', type: 'T', a: { type: 'Number', value: 1, metadata: {} } }, { id: 'F' }, { id: 'X' }]
+  t.match(await notify(gone, 'Ctx-Alteration: entityDelete', 'Ctx-ServicePath: /p'), { status: 200, text: '' })
+  t.equal(await tenant.ids('', ['Ctx-ServicePath: /p']), '', 'also when one of them is unknown')
+  t.equal(await tenant.ids('', ['Ctx-ServicePath: /']), 'E F', 'in one path only')
+  t.equal((await notify([{ id: 'E', type: 'U' }], 'Fiware-Alteration: entityDelete')).status, 200)
+  t.equal(await tenant.ids(''), 'E F', 'of one type only')
+  const both = ['Fiware-Alteration: entityDelete', 'Ctx-Alteration: entityChange']
+  t.equal((await notify([{ id: 'G' }], ...both)).status, 200)
+  t.equal(await tenant.ids(''), 'E F G', 'of two vocabularies ours counts')
+  t.match(await notify([{ id: 'E', type: 'T' }], 'Ctx-Alteration: gone'), {
+    status: 400,
+    json: {
+      error: 'BadRequest',
+      description:
+        'invalid alteration type for notifications, accepted values: entityCreate, entityChange, entityUpdate, entityDelete',
+    },
+  })
+  t.equal((await notify([{ id: 'E', type: 'T' }], 'Fiware-Alteration: entityDelete')).status, 200)
+  t.equal(await tenant.ids(''), 'F G')
+})

@@ -128,6 +128,7 @@ function notification(random: Random): Json {
     metadata: sometimes(random, 0.5, () => someNames(random)),
     attrsFormat: sometimes(random, 0.5, () => random.pick(formats)),
     maxFailsLimit: sometimes(random, 0.5, () => random.between(1, 9)),
+    propagateDeletes: flag(random),
   })
 }
 

@@ -92,6 +92,7 @@ export function nextSubscription(
     alterationTypes: chance(random, 0.5) ? [] : shuffled(random, alterationTypes).slice(0, random.between(1, 4)),
     notifyOnMetadataChange: chance(random, 0.7),
     onlyChangedAttrs: chance(random, 0.3),
+    propagateDeletes: chance(random, 0.2),
     ...lists,
     ...(q && { q }),
     ...(mq && { mq }),
@@ -143,12 +144,13 @@ export function bodyOf(subscription: Subscription): string {
   }
   const isGiven = q || mq || geo
   const condition = { attrs, alterationTypes, notifyOnMetadataChange, ...(isGiven && { expression }) }
-  const { onlyChangedAttrs, status, expiresMs, throttlingSeconds } = subscription
+  const { onlyChangedAttrs, propagateDeletes, status, expiresMs, throttlingSeconds } = subscription
   return JSON.stringify({
     subject: { entities: elements, condition },
     notification: {
       http: { url: 'http://localhost:1/' },
       onlyChangedAttrs,
+      propagateDeletes,
       ...(exceptAttrs.length > 0 ? { exceptAttrs } : { attrs: sentAttrs }),
     },
     status,

@@ -29,6 +29,8 @@ export interface Subscription {
   readonly sentAttrs: readonly string[]
   readonly exceptAttrs: readonly string[]
   readonly onlyChangedAttrs: boolean
+  /** Ours: deletions count, whatever the alteration types and whatever is sent. */
+  readonly propagateDeletes?: boolean
 }
 
 export type AlterationType = 'entityCreate' | 'entityChange' | 'entityUpdate' | 'entityDelete'
@@ -133,7 +135,7 @@ function passesAttributes(subscription: Subscription, { class: kind, r, v, m }: 
   const hits = (names: ReadonlySet<string>) =>
     names.size > 0 && (attrs.length === 0 || attrs.some(one => names.has(one)))
   if (kind === 'create') return types.includes('entityCreate') && hits(v)
-  if (kind === 'delete') return types.includes('entityDelete')
+  if (kind === 'delete') return types.includes('entityDelete') || subscription.propagateDeletes === true
   const isChanged = hits(v) || (notifyOnMetadataChange && hits(m))
   if (types.includes('entityUpdate') && (hits(r) || isChanged)) return true
   return types.includes('entityChange') && isChanged
@@ -161,11 +163,12 @@ export function verdictOn(
   lastNotificationMs: number | undefined,
   nowMs: number,
 ): string | undefined {
-  const { expiresMs, onlyChangedAttrs, throttlingSeconds, q, mq, geo } = subscription
+  const { expiresMs, onlyChangedAttrs, propagateDeletes, throttlingSeconds, q, mq, geo } = subscription
+  const isPropagated = propagateDeletes && happening.class === 'delete'
   const { entity } = happening
   if (subscription.status === 'inactive') return 'status'
   if (expiresMs !== undefined && expiresMs < nowMs) return 'expires'
-  if (onlyChangedAttrs && sentNames(subscription, happening).length === 0) return 'onlyChangedAttrs'
+  if (onlyChangedAttrs && !isPropagated && sentNames(subscription, happening).length === 0) return 'onlyChangedAttrs'
   if (lastNotificationMs !== undefined && nowMs - lastNotificationMs < throttlingSeconds * 1000) return 'throttling'
   if (!fits({ q }, entity)) return 'q'
   if (!fits({ mq }, withEventMetadata(happening))) return 'mq'

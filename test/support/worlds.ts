@@ -88,7 +88,7 @@ export class World {
         this.batches.update({ tenant, path: step.path }, step.batch, options, origin, result => tell(result))
         break
       case 'notify':
-        this.batches.notify({ tenant, path: step.path }, step.batch.items, origin, result => tell(result))
+        this.batches.notify({ tenant, path: step.path }, step.batch, origin, result => tell(result))
         break
       case 'list':
         this.entities.list(step.request, result =>
