@@ -8,7 +8,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type buildConnector, Client, type Dispatcher } from 'undici'
+import { Client, type Dispatcher } from 'undici'
+import { connectorTo } from '../sockets/connector.js'
 import type { Endpoint, OpenSocket } from '../sockets/sockets.js'
 
 /** An idle connection is closed after this time, or when the provider has said that it will close it, up to the second one. */
@@ -47,18 +48,10 @@ export class Connection implements Dispatcher.DispatchHandler {
   /** `onClosed`: told when it closes while nothing is sent. */
   constructor(endpoint: Endpoint, openSocket: OpenSocket, answerBytesMax: number, onClosed: () => void) {
     this.answerBytesMax = answerBytesMax
-    const connect: buildConnector.connector = (_options, callback) => {
-      const socket = openSocket(endpoint)
+    const connect = connectorTo(endpoint, openSocket, socket => {
       this.socket = socket
       this.answers = 0
-      // As a cause: undici would try some of them again for ever.
-      const onError = (cause: Error): void => callback(new Error('not connected', { cause }), null)
-      socket.once('error', onError)
-      socket.once(endpoint.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
-        socket.off('error', onError)
-        callback(null, socket)
-      })
-    }
+    })
     this.client = new Client('http://provider', {
       connect,
       headersTimeout: 0,

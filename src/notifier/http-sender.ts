@@ -16,8 +16,9 @@ import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type buildConnector, Client, type Dispatcher } from 'undici'
+import { Client, type Dispatcher } from 'undici'
 import type { Clock } from '../ports.js'
+import { connectorTo } from '../sockets/connector.js'
 import { isLost, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
 import { type Address, addressOf } from './address.js'
 import type { HttpMessage, SendResult } from './delivery.js'
@@ -221,18 +222,10 @@ class Connection implements Dispatcher.DispatchHandler {
     private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
     private readonly owner: HttpSender,
   ) {
-    const connect: buildConnector.connector = (_options, callback) => {
-      const socket = openSocket(address)
+    const connect = connectorTo(address, openSocket, socket => {
       this.socket = socket
       this.answers = 0
-      // As a cause: undici would try some of them again for ever.
-      const onError = (cause: Error): void => callback(new Error('not connected', { cause }), null)
-      socket.once('error', onError)
-      socket.once(address.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
-        socket.off('error', onError)
-        callback(null, socket)
-      })
-    }
+    })
     this.client = new Client('http://receiver', {
       connect,
       headersTimeout: 0,

@@ -51,7 +51,11 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
   { package: '@grpc/grpc-js', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
   { package: '@grpc/proto-loader', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
-  { package: 'undici', files: /^src\/(notifier|forwarder)\//, said: 'src/notifier/ and src/forwarder/' },
+  {
+    package: 'undici',
+    files: /^src\/(notifier|forwarder|sockets)\//,
+    said: 'src/notifier/, src/forwarder/ and src/sockets/',
+  },
   { package: 'mqtt', files: /^src\/notifier\//, said: 'src/notifier/' },
   { package: 'pino', files: /^src\/telemetry\//, said: 'src/telemetry/' },
 ]
