@@ -12,7 +12,7 @@ import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js
 import { renderRegistration } from '../domain/registration-json.js'
 import { storedStatus } from '../domain/subscription-status.js'
 import { parseJson } from '../http/body.js'
-import { type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
+import { type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
 import { subscriptionJson } from './document-lines.js'
 import { type Item, type MovedEntity, MoveError, type Placed, type Sink } from './moved.js'
 
@@ -58,6 +58,11 @@ export class BrokerSink implements Sink {
 
   private async putEntities(group: readonly Sendable[]): Promise<Placed[]> {
     const there = await this.present(group)
+    if (typeof there === 'string') {
+      if (group.length === 1) return [{ fault: there }]
+      const half = group.length >> 1
+      return [...(await this.putEntities(group.slice(0, half))), ...(await this.putEntities(group.slice(half)))]
+    }
     const isThere = ({ entity: { id, type } }: MovedEntity): boolean => there.has(JSON.stringify([id, type]))
     const placed = new Map<Sendable, Placed>()
     const fresh: Sendable[] = []
@@ -75,13 +80,15 @@ export class BrokerSink implements Sink {
     return group.map(item => placed.get(item) as Placed)
   }
 
-  /** Which of them the broker has, by id and type. */
-  private async present(group: readonly Sendable[]): Promise<Set<string>> {
+  /** Which of them the broker has, by id and type; or why it does not say. */
+  private async present(group: readonly Sendable[]): Promise<Set<string> | string> {
     const entities = group.map(({ entity: { id, type } }) => ({ id, type }))
     const body = { entities, attrs: ['dateCreated'] }
     const what = `whether ${group.length} entities are there`
     const request = requestOf(group[0]!, `/op/query?limit=${entitiesMax}&options=skipForwarding`, body, what)
-    const payload = parseJson((await this.client.expect(request, 200)).body)
+    const answer = await this.client.ask(request)
+    if (answer.status !== 200) return refusedBy(this.name, answer)
+    const payload = parseJson(answer.body)
     const list = payload.ok && isArray(payload.value.value) ? payload.value.value.filter(isObject) : undefined
     if (!list) throw new MoveError(`${this.name}, ${what}: the answer is no list`)
     return new Set(list.map(({ id, type }) => JSON.stringify([id, type])))
@@ -101,7 +108,7 @@ export class BrokerSink implements Sink {
     if (answer.status === 204) {
       for (const item of items) placed.set(item, { outcome: actionType === 'append' ? 'written' : 'replaced' })
     } else if (items.length === 1) {
-      placed.set(first, { fault: `${this.name} answered ${answer.status}: ${reasonIn(answer)}` })
+      placed.set(first, { fault: refusedBy(this.name, answer) })
     } else {
       const half = items.length >> 1
       await this.update(actionType, items.slice(0, half), placed)
@@ -123,9 +130,12 @@ export class BrokerSink implements Sink {
       what: `${item.kind} ${id}`,
     })
     if (answer.status === 201) return { outcome: 'written' }
-    return { fault: `${this.name} answered ${answer.status}: ${reasonIn(answer)}` }
+    return { fault: refusedBy(this.name, answer) }
   }
 }
+
+const refusedBy = (name: string, answer: BrokerAnswer): string =>
+  `${name} answered ${answer.status}: ${reasonIn(answer)}`
 
 function documentJson(item: Exclude<Item, MovedEntity>): JsonObject {
   if (item.kind === 'registration') return JSON.parse(renderRegistration(item.registration))

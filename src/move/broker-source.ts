@@ -42,6 +42,8 @@ interface Position {
   /** Which of the scopes, or of the tenants. */
   readonly scope: number
   readonly offset: number
+  /** When the last entity was created, as the broker told it; '' when none did. */
+  readonly created: string
   /** Paths seen, by tenant. */
   readonly seen: { readonly [tenant: string]: readonly string[] }
 }
@@ -49,6 +51,12 @@ interface Position {
 interface Scope {
   readonly tenant: string
   readonly path: string
+}
+
+/** Without a path all are listed. */
+interface Listed {
+  readonly tenant: string
+  readonly path: string | undefined
 }
 
 export class BrokerSource implements Source {
@@ -61,6 +69,7 @@ export class BrokerSource implements Source {
   private readonly scopes: readonly Scope[]
   private limit = pageLimitMax
   private seen = new Map<string, Set<string>>()
+  private created = ''
 
   private constructor(client: BrokerClient, options: BrokerSourceOptions) {
     this.name = client.name
@@ -95,6 +104,7 @@ export class BrokerSource implements Source {
   async *pages(from: Json | undefined, nowMs: number): AsyncIterable<Page> {
     this.nowMs = nowMs
     const begin = from as unknown as Position | undefined
+    this.created = begin?.created ?? ''
     this.seen = new Map(Object.entries(begin?.seen ?? {}).map(([tenant, paths]) => [tenant, new Set(paths)]))
     for (const [index, step] of steps.entries()) {
       const beginStep = begin ? steps.indexOf(begin.step) : 0
@@ -111,7 +121,13 @@ export class BrokerSource implements Source {
         for await (const { found, next } of pages)
           yield {
             found,
-            after: { step, scope, offset: next, seen: this.seenJson() } satisfies Position as unknown as Json,
+            after: {
+              step,
+              scope,
+              offset: next,
+              created: this.created,
+              seen: this.seenJson(),
+            } satisfies Position as unknown as Json,
           }
       }
     }
@@ -141,8 +157,9 @@ export class BrokerSource implements Source {
   private entity(json: Json, scope: Scope, plain: ReadonlySet<string>, number: number): Found {
     const where = `entity ${number + 1} of ${nameOf(scope)}`
     if (!isObject(json)) return { where, item: undefined, fault: 'it is not an object' }
-    const told = entityLine(json, scope, plain)
+    const told = entityLine(json, scope, plain, this.created)
     if (typeof told === 'string') return { where, item: undefined, fault: told }
+    if (typeof told.dateCreated === 'string') this.created = told.dateCreated
     const item = readObject(told, true, this.nowMs)
     if (!item.ok) return { where, item: undefined, fault: item.refusal.description }
     if (item.value.kind === 'entity') this.see(item.value.tenant, item.value.path)
@@ -205,7 +222,7 @@ export class BrokerSource implements Source {
   ): AsyncIterable<{ found: Found[]; next: number }> {
     const paths = await this.pathsOf(step, tenant)
     for (let offset = from; ; ) {
-      const list = await this.list(step, { tenant, path: '/#' }, offset, '')
+      const list = await this.list(step, { tenant, path: undefined }, offset, '')
       if (list.length === 0) return
       const found = list.map((json, index) => this.document(step, tenant, json, paths, offset + index))
       offset += list.length
@@ -244,7 +261,7 @@ export class BrokerSource implements Source {
   }
 
   /** A page of a list; a smaller one when it would be too large. */
-  private async list(step: Step, scope: Scope, offset: number, parameters: string): Promise<readonly Json[]> {
+  private async list(step: Step, scope: Listed, offset: number, parameters: string): Promise<readonly Json[]> {
     for (;;) {
       const what = `${step} from ${offset + 1} on of ${nameOf(scope)}`
       const path = `/${step}?limit=${this.limit}&offset=${offset}${parameters}`
@@ -275,7 +292,7 @@ const defaultPath = { registrations: '/', subscriptions: '/#' } as const
 const builtins = ['dateCreated', 'dateModified', 'servicePath'] as const
 const entityParameters = `&attrs=*,${builtins.join()},dateExpires&metadata=*,dateCreated,dateModified`
 
-const nameOf = ({ tenant, path }: Scope): string => `tenant "${tenant}"${path === '/#' ? '' : `, path ${path}`}`
+const nameOf = ({ tenant, path = '/#' }: Listed): string => `tenant "${tenant}"${path === '/#' ? '' : `, path ${path}`}`
 
 /** What tells entities of a tenant apart. */
 const labelOf = ({ id, type, servicePath }: JsonObject): string =>
@@ -290,11 +307,19 @@ function candidates(step: Exclude<Step, 'entities'>, seen: readonly string[]): s
   return step === 'registrations' ? bare : [...bare, ...bare.filter(path => path !== '/').map(path => `${path}/#`)]
 }
 
-/** The line that an entity would have in an export, or why there is none. `scope`: where it was asked for. */
-export function entityLine(json: JsonObject, scope: Scope, plain: ReadonlySet<string>): JsonObject | string {
+/**
+ * The line that an entity would have in an export, or why there is none. `scope`: where it was asked for. What hides its time of creation
+ * leaves its place in the order: it is as old as the one before it.
+ */
+export function entityLine(
+  json: JsonObject,
+  scope: Scope,
+  plain: ReadonlySet<string>,
+  createdBefore: string,
+): JsonObject | string {
   const shown: [string, Json][] = []
   const told = new Map<string, Json>()
-  const times: [string, Json][] = []
+  const times: [string, readonly [string, string]][] = []
   let expires: Json | undefined
   for (const [name, attribute] of Object.entries(json)) {
     if (name === 'id' || name === 'type') {
@@ -318,18 +343,25 @@ export function entityLine(json: JsonObject, scope: Scope, plain: ReadonlySet<st
     ['entity', Object.fromEntries(shown)],
     ['tenant', scope.tenant],
     ['servicePath', servicePath],
-    ['dateCreated', told.get('dateCreated')],
-    ['dateModified', told.get('dateModified')],
+    ['dateCreated', told.get('dateCreated') ?? (createdBefore || undefined)],
+    ['dateModified', told.get('dateModified') ?? latest(times)],
     ['times', Object.fromEntries(times)],
     ['expires', expires],
   ]
   return Object.fromEntries(line.filter((member): member is [string, Json] => member[1] !== undefined))
 }
 
+/** The latest change of an attribute: they are written alike, so they sort as they are. */
+const latest = (times: readonly (readonly [string, readonly [string, string]])[]): string | undefined =>
+  times
+    .map(([, [, modified]]) => modified)
+    .sort()
+    .at(-1)
+
 const builtinSet: ReadonlySet<string> = new Set(builtins)
 
 /** An attribute without the builtin metadata that tells its times, and these; undefined: it has none. */
-function withoutTimes(attribute: Json): { readonly own: Json; readonly pair: Json | undefined } {
+function withoutTimes(attribute: Json): { readonly own: Json; readonly pair: readonly [string, string] | undefined } {
   if (!isObject(attribute) || !isObject(attribute.metadata)) return { own: attribute, pair: undefined }
   const { dateCreated, dateModified, ...metadata } = attribute.metadata
   const created = timeOf(dateCreated)
