@@ -35,8 +35,6 @@ export type MoveReading =
   | { readonly kind: 'print'; readonly text: string }
   | { readonly kind: 'refuse'; readonly lines: readonly string[] }
 
-export const isVerb = (word: string | undefined): word is Verb => word === 'export' || word === 'import'
-
 const text = { type: 'string' } as const
 const several = { type: 'string', multiple: true } as const
 const flag = { type: 'boolean' } as const
@@ -55,7 +53,7 @@ const common = {
   help: flag,
 } as const
 
-export const usage: Readonly<Record<Verb, string>> = {
+const usage: Readonly<Record<Verb, string>> = {
   export: [
     'Usage: orrery export [-dataDir <path> | -from <url>] [-to <file, or - for standard output>]',
     '                     [-tenant <name>]... [-path <path>]... [-token <token>] [-skipBad] [-state <file>]',

@@ -41,12 +41,12 @@ export interface BrokerAnswer {
   readonly total: number | undefined
 }
 
-export const retriesMax = 3
+const retriesMax = 3
 const retryPauseMsDefault = 1_000
 /** Of one request, its answer included: a page may take long where the offset is deep. */
 const requestMsMax = 120_000
 /** An answer that is larger is asked for again in smaller pages. */
-export const answerBytesMax = 64 * 1024 * 1024
+const answerBytesMax = 64 * 1024 * 1024
 
 /** The answer has more than `answerBytesMax`. */
 export class AnswerTooLarge extends Error {}
@@ -59,7 +59,7 @@ export class BrokerClient {
 
   constructor(url: string, options: BrokerOptions) {
     this.url = new URL(url)
-    this.name = this.url.origin
+    this.name = this.url.href.replace(/\/+$/, '')
     this.options = options
   }
 

@@ -40,9 +40,6 @@ export interface MoveOptions {
 /** What became of the items, by kind. */
 export type Tally = Record<ItemKind, Record<Outcome | 'bad', number>>
 
-/** Told when the signal came: the work can go on. */
-export class Interrupted extends MoveError {}
-
 const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0 } as const
 
 /** Moves everything; rejects with a MoveError when the operator has something to set right. What was moved before that stays. */
@@ -107,7 +104,7 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
 }
 
 function assertRuns(signal: AbortSignal): void {
-  if (signal.aborted) throw new Interrupted('stopped: the same command goes on from here')
+  if (signal.aborted) throw new MoveError('stopped: the same command goes on from here')
 }
 
 /** What is placed at a time: documents in as small parts as the sink wants. */
