@@ -4,7 +4,7 @@
 // servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
 // promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
 //
-// Not here: the single measurements (generator, queries, workers, notifications, forwarding, million, pause), the machine's facts (machine) and how numbers are printed
+// Not here: the single measurements (generator, queries, workers, notifications, forwarding, million, move, pause), the machine's facts (machine) and how numbers are printed
 // (report). README.md says how to read the output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
@@ -16,6 +16,7 @@ import { drive, generatorName } from './generator.js'
 import { loadStock } from './loader.js'
 import { cpuSeconds, generatorFacts, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
 import { million, type Start } from './million.js'
+import { moving, type Step } from './move.js'
 import { notifications } from './notifications.js'
 import { type Pauses, pauses } from './pause.js'
 import { queries } from './queries.js'
@@ -52,7 +53,7 @@ const measurements: readonly Measurement[] = [
   // Last, for it makes the store grow.
   { name: 'create', workload: creates, yardstick: 'create', needed: 0.5 },
 ]
-const needed = { residentMb: 700, startMs: 1000, pauseMs: 20 }
+const needed = { moveSeconds: 180, moveMb: 400, residentMb: 700, startMs: 1000, pauseMs: 20 }
 const connections = 64
 const targetTenant = 'bench'
 // What other programs may use while a rate is measured, in cores.
@@ -79,6 +80,7 @@ const names = [
   'notifications',
   'forwarding',
   'million',
+  'move',
 ]
 const only = options.only?.split(',') ?? names
 for (const name of only) if (!names.includes(name)) throw new Error(`--only knows ${names.join(', ')}; not ${name}`)
@@ -148,6 +150,10 @@ async function inTurn(folder: string): Promise<void> {
   if (only.includes('million') && (orrery || options.only !== undefined)) {
     pinSelf('anywhere')
     await runMillion(orrery ?? yardstick, folder)
+  }
+  if (only.includes('move') && orrery) {
+    pinSelf('anywhere')
+    await runMove(orrery, folder)
   }
 }
 
@@ -313,6 +319,24 @@ async function runMillion(subject: Subject, folder: string): Promise<void> {
     memory('resident after a start', result.afterRestart),
     starting('start after SIGTERM', result.clean),
     starting('start after kill -9', result.killed),
+  ])
+}
+
+async function runMove(subject: Subject, folder: string): Promise<void> {
+  const count = options.quick ? 20_000 : 1_000_000
+  const result = await moving({ subject, folder, count, say: progress })
+  const step = (name: string, { seconds, peakBytes }: Step): Finding[] => {
+    const megabytes = peakBytes / 1024 / 1024
+    return [
+      atMost(name, `${seconds.toFixed(1)} s`, seconds, needed.moveSeconds, 's'),
+      atMost(`  memory`, `${megabytes.toFixed(0)} MB`, megabytes, needed.moveMb, 'MB'),
+    ]
+  }
+  judge(`${thousands(count)} entities moved`, [
+    ...step('import of a file', result.imported),
+    ...step('export', result.exported),
+    ...step('import of it, 2 workers', result.importedAgain),
+    { name: 'the second export is the first', found: String(result.isSame), needed: 'true', isShort: !result.isSame },
   ])
 }
 

@@ -8,6 +8,8 @@
 //  38  type, correlator root, then per attribute (the hidden one last) created and modified as u48 ms and, as u32, where its
 //      part of the JSON ends; then the hidden attribute as [JSON], then the entity as normalized JSON
 //
+// A `dateExpires` of a date type that stands in the entity's JSON is a plain one (entity.ts).
+//
 // So a plain read needs no parsing, what indexes and expiry need stands at fixed places, one attribute can be read without the others,
 // and a change of one attribute copies the bytes of the others.
 
@@ -23,7 +25,7 @@ import {
 } from './domain/entity.js'
 import type { Json } from './domain/json.js'
 import { JsonWriter } from './domain/json-writer.js'
-import { writeStoredAttribute, writeStoredIdentity, writeStoredMember } from './domain/representation.js'
+import { isHidden, writeStoredAttribute, writeStoredIdentity, writeStoredMember } from './domain/representation.js'
 import { expiresMs } from './domain/update.js'
 
 const version = 1
@@ -146,7 +148,7 @@ function writeU32(value: number, at: number): void {
 
 function hiddenAttribute(entity: Entity): Attribute | undefined {
   const attribute = entity.attributes.get(expiryAttribute)
-  return attribute && isDateType(attribute.type) ? attribute : undefined
+  return attribute && isHidden(expiryAttribute, attribute) ? attribute : undefined
 }
 
 /** The entity's normalized JSON, `dateExpires` of a transient entity left out. Shares memory with the image. */
@@ -205,7 +207,9 @@ export function decodeImage(image: Buffer): Entity {
   let at = recordsAtOf(image)
   for (const name of Object.keys(json)) {
     if (name === 'id' || name === 'type') continue
-    attributes.set(name, attributeOf(json[name] as StoredAttribute, image, at))
+    const attribute = attributeOf(json[name] as StoredAttribute, image, at)
+    const isPlain = name === expiryAttribute && isDateType(attribute.type)
+    attributes.set(name, isPlain ? { ...attribute, isPlain } : attribute)
     at += recordBytes
   }
   assert.equal(attributes.size, image.readUInt32BE(26), 'an image whose attributes do not match their records')

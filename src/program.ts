@@ -23,6 +23,12 @@ export type Seams = Pick<Surroundings, 'between' | 'betweenRecords'>
 
 /** Runs the program of this process, from its command line to its exit. */
 export async function runProgram(seams: Seams = {}): Promise<void> {
+  const [verb, ...rest] = process.argv.slice(2)
+  if (verb === 'export' || verb === 'import') {
+    const { runMove } = await import('./move/command.js')
+    process.exitCode = await runMove(verb, rest, process.env, divideForMove)
+    return
+  }
   const reading = readConfig(process.argv.slice(2), process.env)
   switch (reading.kind) {
     case 'print':
@@ -116,8 +122,8 @@ interface Running {
 
 /** Divides what is stored among the workers, where it is divided otherwise. A signal stops it: then it rejects, and the next start goes on. */
 async function divide(
-  { store: { directory }, workers }: Config,
-  logger: Logger,
+  { store: { directory }, workers }: { readonly store: Pick<Config['store'], 'directory'>; readonly workers: number },
+  logger: Pick<Logger, 'info' | 'warn'>,
   stopped: AbortController,
 ): Promise<void> {
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -135,6 +141,18 @@ async function divide(
   } finally {
     progress.end()
     for (const signal of signals) process.off(signal, onSignal)
+  }
+}
+
+/** The same for an import, which tells all on standard error. */
+async function divideForMove(directory: string, workers: number): Promise<void> {
+  const tell = (line: string): boolean => process.stderr.write(`${line}\n`)
+  const stopped = new AbortController()
+  try {
+    await divide({ store: { directory }, workers }, { info: tell, warn: tell }, stopped)
+  } catch (error) {
+    if (stopped.signal.aborted) process.exit(1)
+    throw error
   }
 }
 

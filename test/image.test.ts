@@ -190,6 +190,22 @@ t.test('an entity comes out of its image as it went in, a hidden dateExpires las
   )
 })
 
+t.test('a plain dateExpires stays plain in an image, shows in its JSON, and ends nothing', async t => {
+  const date = { type: 'DateTime', value: '2015-01-01T00:00:00.000Z', metadata: new Map(), createdMs: 1, modifiedMs: 2 }
+  const attributes = new Map<string, Attribute>([['dateExpires', { ...date, isPlain: true }]])
+  const entity = { id: 'E', type: 'T', attributes, created: 1, modifiedMs: 1 }
+  const image = encodeImage(entity, '')
+  t.strictSame(decodeImage(image), entity)
+  t.equal(imageExpiresMs(image), undefined)
+  t.equal(imageJson(image).toString(), renderEntity(entity, '/', fullView))
+  t.match(imageJson(image).toString(), 'dateExpires')
+  t.ok(isAnswer(image))
+  const next = { ...entity, attributes: new Map<string, Attribute>([['dateExpires', date]]) }
+  const updated = encodeImage(next, '', { entity, image })
+  t.equal(imageExpiresMs(updated), Date.UTC(2015, 0))
+  t.notMatch(imageJson(updated).toString(), 'dateExpires')
+})
+
 t.test('the JSON of an image is the normalized entity without dateExpires', async () => {
   fc.assert(
     fc.property(entities, entity => {

@@ -21,6 +21,8 @@ export function longUsage(): string {
   const lines = [
     'Usage: orrery [option ...]',
     '       orrery config check [option ...]   what these options come to, without starting',
+    '       orrery export [option ...]         writes what a data directory or a running broker has; -help tells more',
+    '       orrery import [option ...]         brings that in again, or what a running broker has',
     '',
     'Write an option as -name value, --name value or --name=value. The command line wins over the environment,',
     `where ${prefix}NAME wins over ${alias}NAME, and a flag is TRUE, true, FALSE or false.`,

@@ -29,6 +29,11 @@ export interface Attribute {
   readonly metadata: MetadataMap
   readonly createdMs: number
   readonly modifiedMs: number
+  /**
+   * Of a `dateExpires` with a date type: it came from where that name meant nothing, and is an attribute like any other until it is updated
+   * (base.md "Builtin attributes"). No request makes one.
+   */
+  readonly isPlain?: true | undefined
 }
 
 /** An entity as it is stored. Immutable. */

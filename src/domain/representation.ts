@@ -80,7 +80,7 @@ export function writeStoredAttribute(attribute: Attribute, writer: JsonWriter): 
 
 /** `dateExpires` of a transient entity is shown only when it is asked for (entities.md §6.3, §16). */
 export const isHidden = (name: string, attribute: Attribute): boolean =>
-  name === expiryAttribute && isDateType(attribute.type)
+  name === expiryAttribute && isDateType(attribute.type) && !attribute.isPlain
 
 /** An entity of a list or of `GET /v2/entities/{id}`. */
 export function renderEntity(entity: Entity, path: string, view: View): string {

@@ -217,7 +217,8 @@ export function deleteEntity(before: Entity): Outcome {
 /** When the entity is to be removed, milliseconds since 1970; undefined for a regular one (entities.md §16). */
 export function expiresMs(entity: Entity): number | undefined {
   const attribute = entity.attributes.get(expiryAttribute)
-  if (!attribute || !isDateType(attribute.type) || typeof attribute.value !== 'string') return undefined
+  if (!attribute || attribute.isPlain || !isDateType(attribute.type)) return undefined
+  if (typeof attribute.value !== 'string') return undefined
   return Date.parse(attribute.value)
 }
 
@@ -299,7 +300,8 @@ class Draft {
       !equal(stored.value, value.value)
     const metadataChanged = !equalMetadata(stored.metadata, metadata)
     this.alterations.push({ name, action: 'update', named: true, valueChanged, metadataChanged })
-    if (!valueChanged && !metadataChanged) return undefined
+    // One that was plain means something else from now on, even with the same value.
+    if (!valueChanged && !metadataChanged && !stored.isPlain) return undefined
     this.attributes.set(name, {
       type: wanted.type,
       value: value.value,

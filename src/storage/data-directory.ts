@@ -12,7 +12,17 @@
 //
 // Not here: where the stores lie (store-folders), their own files and their locks (open-store).
 
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 /** What an operator has to set right about a data directory. The message is a sentence for them. */
@@ -68,6 +78,9 @@ export function openDataDirectory(path: string, wanted: WantedDirectory, id: () 
   assertWorkers(path, shards, workers)
   return write({ path, shards, spread, workers, id: id() })
 }
+
+/** Whether somebody has made a data directory of it. */
+export const isDataDirectory = (path: string): boolean => existsSync(join(path, fileName))
 
 /** Refuses more workers than there are shards: the others would have nothing to do. */
 export function assertWorkers(path: string, shards: number, workers: number): void {

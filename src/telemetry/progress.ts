@@ -22,22 +22,25 @@ export interface ProgressOptions {
   readonly logger: Pick<Logger, 'info'>
   /** Standard error when absent. */
   readonly terminal?: Terminal
+  /** How often a line is logged. */
+  readonly logIntervalMs?: number
 }
 
 export interface Progress {
-  show(done: number, total: number): void
+  /** `total`: undefined when nobody knows. */
+  show(done: number, total: number | undefined): void
   /** Leaves the last state standing. */
   end(): void
 }
 
 const drawIntervalMs = 100
-const logIntervalMs = 5000
+const logIntervalMsDefault = 5000
 const barLength = 24
 const columnsDefault = 80
 
 /** Shows nothing until the first `show`, from which on the rate is measured: what was done before belongs to earlier work. */
 export function openProgress(options: ProgressOptions): Progress {
-  const { title, clock, logger, terminal = process.stderr } = options
+  const { title, clock, logger, terminal = process.stderr, logIntervalMs = logIntervalMsDefault } = options
   const isDrawn = terminal.isTTY === true
   const intervalMs = isDrawn ? drawIntervalMs : logIntervalMs
   let first: Moment | undefined
@@ -48,7 +51,8 @@ export function openProgress(options: ProgressOptions): Progress {
     if (!first || !last || toldMs === last.atMs) return
     toldMs = last.atMs
     if (isDrawn) {
-      const line = `${title}  ${bar(shareOf(last))}  ${facts(first, last, options.unit).join('  ')}`
+      const drawn = last.total === undefined ? '' : `  ${bar(shareOf(last.done, last.total))}`
+      const line = `${title}${drawn}  ${facts(first, last, options.unit).join('  ')}`
       // A line that is as wide as the terminal would be two, and stay.
       terminal.write(`\r\u001b[K${line.slice(0, (terminal.columns || columnsDefault) - 1)}`)
     } else logger.info(`${title}: ${facts(first, last, options.unit).join(', ')}`)
@@ -70,11 +74,11 @@ export function openProgress(options: ProgressOptions): Progress {
 
 interface Moment {
   readonly done: number
-  readonly total: number
+  readonly total: number | undefined
   readonly atMs: number
 }
 
-const shareOf = ({ done, total }: Moment): number => (total > 0 ? Math.min(done / total, 1) : 1)
+const shareOf = (done: number, total: number): number => (total > 0 ? Math.min(done / total, 1) : 1)
 
 function bar(share: number): string {
   const full = Math.floor(share * barLength)
@@ -83,11 +87,14 @@ function bar(share: number): string {
 
 function facts(first: Moment, last: Moment, unit: string): string[] {
   const { done, total } = last
-  const told = [`${Math.floor(shareOf(last) * 100)} %`, `${grouped(done)} of ${grouped(total)} ${unit}`]
+  const told =
+    total === undefined
+      ? [`${grouped(done)} ${unit}`]
+      : [`${Math.floor(shareOf(done, total) * 100)} %`, `${grouped(done)} of ${grouped(total)} ${unit}`]
   const seconds = (last.atMs - first.atMs) / 1000
   const perSecond = seconds > 0 ? (done - first.done) / seconds : 0
   if (perSecond <= 0) return told
-  const left = Math.max(total - done, 0) / perSecond
+  const left = Math.max((total ?? done) - done, 0) / perSecond
   return [...told, `${grouped(Math.round(perSecond))}/s`, ...(left > 0 ? [`${duration(left)} left`] : [])]
 }
 

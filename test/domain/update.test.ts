@@ -406,3 +406,22 @@ t.test('names of the language are ordinary names of attributes and metadata', as
   const patched = send(appended.change!.after!, 'PUT __proto__/value', '{"__proto__":5}')
   t.equal(JSON.stringify(patched.change!.after!.attributes.get('__proto__')!.value), '{"__proto__":5}')
 })
+
+t.test(
+  'a plain dateExpires is one until it is updated, even with the same value (base.md "Builtin attributes")',
+  async t => {
+    const value = '2099-01-01T00:00:00.000Z'
+    const before = room(`{"a":{"value":1},"dateExpires":{"type":"DateTime","value":"${value}"}}`)
+    const attributes = new Map(before.attributes)
+    attributes.set('dateExpires', { ...before.attributes.get('dateExpires')!, isPlain: true })
+    const plain: Entity = { ...before, attributes }
+    t.equal(expiresMs(before), Date.parse(value))
+    t.equal(expiresMs(plain), undefined)
+    const wanted = { type: 'DateTime', value, operator: undefined, metadata: undefined }
+    const options = { overrideMetadata: false, forcedUpdate: false }
+    const other = updateAttribute(plain, 'a', { ...wanted, type: 'Number', value: 2 }, options, updatedMs)
+    t.equal(expiresMs(other.change!.after!), undefined, 'an update of another attribute leaves it')
+    const own = updateAttribute(plain, 'dateExpires', wanted, options, updatedMs)
+    t.equal(expiresMs(own.change!.after!), Date.parse(value))
+  },
+)

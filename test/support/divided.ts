@@ -25,7 +25,13 @@ export const placement = { shards: 16, spread: 4 }
 export const directoryAt = (path: string): DataDirectory => openDataDirectory(path, placement, () => 'an-id')
 
 /** A new directory for one worker, with so many turns of creation and some of others. */
-export async function populated(path: string, random: Random, turns: number, kind?: StoreKind): Promise<DataDirectory> {
+export async function populated(
+  path: string,
+  random: Random,
+  turns: number,
+  kind?: StoreKind,
+  words: Words = anyWords,
+): Promise<DataDirectory> {
   const fresh = directoryAt(path)
   const directory = kind ? recordStore(fresh, kind) : fresh
   const [store] = (await openAll(directory)) as [Store]
@@ -34,7 +40,7 @@ export async function populated(path: string, random: Random, turns: number, kin
     const shards = localShards(store, shardMap, systemClock)
     const settled: Promise<ShardReply>[] = []
     for (let turn = 0; turn < turns; turn++) {
-      const request = turnOf(random, turn)
+      const request = turnOf(random, turn, words)
       const { tenant, path, id } = request.target
       settled.push(new Promise(resolve => shards.ask(shardMap.shardOf(tenant, path, id), request, resolve)))
       if (turn % 500 === 0) await turnOfTheLoop()
@@ -49,13 +55,28 @@ export async function populated(path: string, random: Random, turns: number, kin
 
 const tenants = ['', 'city', 'a_b'] as const
 const paths = ['/', '/', '/a', '/a/b', '/ab'] as const
-const types = ['Room', 'Hall', 'x.y', '会议室'] as const
-const stems = ['urn:room:', 'é', '😀', 'a\u0001b', 'constructor', '(|)'] as const
+
+/** What ids begin with, and types. */
+export interface Words {
+  readonly stems: readonly [string, ...string[]]
+  readonly types: readonly [string, ...string[]]
+}
+
+/** Rows of any words can be copied. */
+const anyWords: Words = {
+  types: ['Room', 'Hall', 'x.y', '会议室'],
+  stems: ['urn:room:', 'é', '😀', 'a\u0001b', 'constructor', '(|)'],
+}
+/** Those that a request could bring, and a few more that are plain. */
+export const plainWords: Words = {
+  types: ['Room', 'Hall', 'x.y', '\\"'],
+  stems: ['urn:room:', 'a\u0001b', 'constructor', '__proto__', '(|)', '\\'],
+}
 const names = ['temp', 'name', '__proto__', 'größe', 'a:b'] as const
 const origin = { correlatorRoot: 'root' }
 const options = { overrideMetadata: false, forcedUpdate: false }
 
-function turnOf(random: Random, turn: number): WriteRequest {
+function turnOf(random: Random, turn: number, { stems, types }: Words): WriteRequest {
   const id = `${random.pick(stems)}${random.between(0, turn)}`
   const type = random.pick(types)
   const target = { tenant: random.pick(tenants), path: random.pick(paths), id, type }

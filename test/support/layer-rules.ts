@@ -24,6 +24,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   storage: ['domain', 'ports', 'messages', 'image'],
   telemetry: ['domain', 'ports', 'messages', 'image'],
   http: ['domain', 'ports', 'messages', 'image', 'broker'],
+  // parseJson of http/body.js is how JSON from outside is read; it knows nothing of HTTP.
+  move: ['domain', 'ports', 'messages', 'image', 'shard', 'storage', 'sockets', 'telemetry', 'config', 'clock', 'http'],
   config: ['domain', 'ports'],
   clock: ['domain', 'ports'],
   collector: [],
@@ -53,8 +55,8 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   { package: '@grpc/proto-loader', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
   {
     package: 'undici',
-    files: /^src\/(notifier|forwarder|sockets)\//,
-    said: 'src/notifier/, src/forwarder/ and src/sockets/',
+    files: /^src\/(notifier|forwarder|sockets|move)\//,
+    said: 'src/notifier/, src/forwarder/, src/sockets/ and src/move/',
   },
   { package: 'mqtt', files: /^src\/notifier\//, said: 'src/notifier/' },
   { package: 'pino', files: /^src\/telemetry\//, said: 'src/telemetry/' },

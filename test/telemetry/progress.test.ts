@@ -103,3 +103,11 @@ t.test('more than was expected is still all of it', async t => {
   progress.show(5, 0)
   t.strictSame(logged, ['Copying: 100 %, 5 of 0 rows'])
 })
+
+t.test('where nobody knows how much there is, no bar and no share is told', async t => {
+  const { progress, clock, drawn } = shown({ isTTY: true, columns: 200 })
+  progress.show(0, undefined)
+  clock.advance(2000)
+  progress.show(2500, undefined)
+  t.equal(drawn.at(-1), '\r\u001b[KCopying  2,500 rows  1,250/s')
+})

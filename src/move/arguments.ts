@@ -1,0 +1,176 @@
+// What follows `orrery export` and `orrery import` on the command line.
+//
+// Names are written as those of the start options are, -name or --name. Those that mean the same there have the same kinds, and their
+// environment variables.
+
+import { parseArgs } from 'node:util'
+import { envPrefixes, options } from '../config/options.js'
+import { parseServicePaths, parseTenant } from '../domain/scope.js'
+
+export type Verb = 'export' | 'import'
+
+export interface MoveOrder {
+  readonly verb: Verb
+  readonly from: Place
+  readonly to: Place
+  readonly tenants: readonly string[]
+  /** undefined: all. */
+  readonly paths: readonly string[] | undefined
+  readonly token: string | undefined
+  readonly overwrites: boolean
+  readonly skipsBad: boolean
+  /** Of a new data directory; of another one when it is given. undefined: 1, or what it is. */
+  readonly workers: number | undefined
+  readonly state: string | undefined
+  readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
+}
+
+export type Place =
+  | { readonly kind: 'directory'; readonly path: string }
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'broker'; readonly url: string }
+
+export type MoveReading =
+  | { readonly kind: 'run'; readonly order: MoveOrder }
+  | { readonly kind: 'print'; readonly text: string }
+  | { readonly kind: 'refuse'; readonly lines: readonly string[] }
+
+const text = { type: 'string' } as const
+const several = { type: 'string', multiple: true } as const
+const flag = { type: 'boolean' } as const
+const known = {
+  export: { dataDir: text, from: text, to: text },
+  import: { dataDir: text, from: text, to: text, file: text, workers: text, overwrite: flag },
+} as const
+const common = {
+  tenant: several,
+  path: several,
+  token: text,
+  state: text,
+  skipBad: flag,
+  insecureNotif: flag,
+  notifCaFile: text,
+  help: flag,
+} as const
+
+const usage: Readonly<Record<Verb, string>> = {
+  export: [
+    'Usage: orrery export [-dataDir <path> | -from <url>] [-to <file, or - for standard output>]',
+    '                     [-tenant <name>]... [-path <path>]... [-token <token>] [-skipBad] [-state <file>]',
+    'Writes all entities, registrations and subscriptions of a data directory that no broker uses, or of a running broker.',
+  ].join('\n'),
+  import: [
+    'Usage: orrery import [-file <file, or - for standard input> | -from <url>] [-dataDir <path> | -to <url>]',
+    '                     [-tenant <name>]... [-path <path>]... [-token <token>] [-overwrite] [-skipBad]',
+    '                     [-workers <n>] [-state <file>]',
+    'Brings an export, or what a running broker has, into a data directory that no broker uses, or to a running broker.',
+  ].join('\n'),
+}
+
+/** Reads what follows the verb. */
+export function readArguments(
+  verb: Verb,
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): MoveReading {
+  let values: ReturnType<typeof parse>
+  try {
+    values = parse(verb, argv)
+  } catch (error) {
+    return { kind: 'refuse', lines: [(error as Error).message, '', usage[verb]] }
+  }
+  if (values.help) return { kind: 'print', text: usage[verb] }
+  const faults: string[] = []
+  const order = orderOf(verb, values, env, faults)
+  return faults.length > 0 ? { kind: 'refuse', lines: [...faults, '', usage[verb]] } : { kind: 'run', order }
+}
+
+interface Given {
+  readonly [name: string]: string | boolean | string[] | undefined
+}
+
+function parse(verb: Verb, argv: readonly string[]): Given {
+  // One dash begins a name here, and `-` alone is a value.
+  const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
+  return parseArgs({ args, options: { ...known[verb], ...common }, strict: true, allowPositionals: false })
+    .values as Given
+}
+
+function orderOf(
+  verb: Verb,
+  given: Given,
+  env: Readonly<Record<string, string | undefined>>,
+  faults: string[],
+): MoveOrder {
+  const wordOf = (name: 'dataDir' | 'notifCaFile' | 'workers' | 'insecureNotif'): string | undefined => {
+    const variable = envPrefixes.map(prefix => prefix + options[name].env).find(key => env[key])
+    const word = given[name] ?? (variable && env[variable])
+    return word === true ? 'true' : (word as string | undefined)
+  }
+  const read = <T>(
+    name: 'dataDir' | 'workers' | 'insecureNotif',
+    kind: { readonly form: string; read(text: string): T | undefined },
+  ) => {
+    const word = wordOf(name)
+    const value = word === undefined ? undefined : kind.read(word)
+    if (word !== undefined && value === undefined) faults.push(`-${name}: ${JSON.stringify(word)} is not ${kind.form}`)
+    return value
+  }
+  const directory: Place = {
+    kind: 'directory',
+    path: read('dataDir', options.dataDir.kind) ?? options.dataDir.byDefault,
+  }
+  const textOf = (name: string): string | undefined => given[name] as string | undefined
+  const broker = (name: 'from' | 'to'): Place | undefined => {
+    const url = textOf(name)
+    if (url === undefined || (verb === 'export' && name === 'to')) return undefined
+    if (!isHttp(url)) faults.push(`-${name}: ${JSON.stringify(url)} is not a URL with http or https`)
+    return { kind: 'broker', url }
+  }
+  const source = broker('from')
+  const target = broker('to')
+  if (source && textOf('file') !== undefined) faults.push('-file: excludes -from')
+  if (verb === 'export' && source && given.dataDir !== undefined) faults.push('-dataDir: excludes -from')
+  if (verb === 'import' && target && given.dataDir !== undefined) faults.push('-dataDir: excludes -to')
+  const isExport = verb === 'export'
+  return {
+    verb,
+    from: source ?? (isExport ? directory : { kind: 'file', path: textOf('file') ?? '-' }),
+    to: isExport ? { kind: 'file', path: textOf('to') ?? '-' } : (target ?? directory),
+    tenants: tenantsOf((given.tenant ?? []) as string[], faults),
+    paths: pathsOf(given.path as string[] | undefined, faults),
+    token: textOf('token'),
+    overwrites: given.overwrite === true,
+    skipsBad: given.skipBad === true,
+    workers: isExport ? undefined : read('workers', options.workers.kind),
+    state: textOf('state'),
+    tls: { insecure: read('insecureNotif', options.insecureNotif.kind) ?? false, caFile: wordOf('notifCaFile') },
+  }
+}
+
+function isHttp(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, search, hash, username } = new URL(text)
+  return /^https?:$/.test(protocol) && search === '' && hash === '' && username === ''
+}
+
+/** The default one when none is named. */
+function tenantsOf(names: readonly string[], faults: string[]): string[] {
+  const tenants = names.map(name => {
+    const tenant = parseTenant(name)
+    if (!tenant.ok) faults.push(`-tenant: ${tenant.refusal.description}`)
+    return tenant.ok ? tenant.value : ''
+  })
+  return tenants.length === 0 ? [''] : [...new Set(tenants)]
+}
+
+function pathsOf(names: readonly string[] | undefined, faults: string[]): string[] | undefined {
+  return names?.map(name => {
+    const paths = parseServicePaths(name)
+    const [path, ...others] = paths.ok ? paths.value : []
+    if (!paths.ok) faults.push(`-path: ${paths.refusal.description}`)
+    else if (path === undefined || others.length > 0 || path.endsWith('#'))
+      faults.push(`-path: ${JSON.stringify(name)} is not one path`)
+    return path ?? '/'
+  })
+}

@@ -1,0 +1,157 @@
+// Asks a running broker over HTTP, one request at a time, and again when it did not answer well.
+//
+// Headers go out in both vocabularies, ours and that of other brokers: each takes the one it knows. What fails for a reason that may pass
+// (no answer, 408, 429, 5xx) is tried again three times, with growing pauses; a request that must not arrive twice only if it has
+// certainly not been taken.
+//
+// undici does the work, loaded when the first broker is asked.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Client as UndiciClient } from 'undici'
+import { isObject } from '../domain/json.js'
+import { parseJson } from '../http/body.js'
+import { connectorTo } from '../sockets/connector.js'
+import { type Endpoint, type OpenSocket, reasonOf } from '../sockets/sockets.js'
+import { MoveError } from './moved.js'
+
+export interface BrokerOptions {
+  /** Sent as `X-Auth-Token` and as a bearer token; never shown. */
+  readonly token: string | undefined
+  readonly openSocket: OpenSocket
+  /** Before the first try that follows a failed one; then twice as long, and so on. */
+  readonly retryPauseMs?: number
+}
+
+export interface BrokerRequest {
+  readonly method: 'GET' | 'POST'
+  /** Behind `/v2`. */
+  readonly path: string
+  readonly tenant: string
+  readonly servicePath: string | undefined
+  readonly body?: unknown
+  /** Whether it may arrive twice. */
+  readonly isRepeatable: boolean
+  /** For sentences: `page 3 of the entities of tenant "a"`. */
+  readonly what: string
+}
+
+export interface BrokerAnswer {
+  readonly status: number
+  readonly body: Buffer
+  /** `*-Total-Count`; undefined: there is none. */
+  readonly total: number | undefined
+}
+
+const retriesMax = 3
+const retryPauseMsDefault = 1_000
+/** Of one request, its answer included: a page may take long where the offset is deep. */
+const requestMsMax = 120_000
+/** An answer that is larger is asked for again in smaller pages. */
+const answerBytesMax = 64 * 1024 * 1024
+
+/** The answer has more than `answerBytesMax`. */
+export class AnswerTooLarge extends Error {}
+
+export class BrokerClient {
+  readonly name: string
+  private readonly url: URL
+  private readonly options: BrokerOptions
+  private client: UndiciClient | undefined
+
+  constructor(url: string, options: BrokerOptions) {
+    this.url = new URL(url)
+    this.name = this.url.href.replace(/\/+$/, '')
+    this.options = options
+  }
+
+  /** The answer, whatever its status; rejects with a MoveError when there was none, or none better than a failure. */
+  async ask(request: BrokerRequest): Promise<BrokerAnswer> {
+    const { retryPauseMs = retryPauseMsDefault } = this.options
+    for (let tries = 0; ; tries++) {
+      const told = await this.once(request)
+      const isFailure = typeof told === 'string'
+      if (!isFailure && !mayPass(told.status)) return told
+      const why = isFailure ? told : `answered ${told.status}`
+      const isAgain = request.isRepeatable || (!isFailure && wasNotTaken(told.status))
+      if (tries >= retriesMax || !isAgain) throw new MoveError(`${this.name}, ${request.what}: ${why}`)
+      await pause(retryPauseMs * 2 ** tries)
+    }
+  }
+
+  /** The answer, which must be of this kind; anything else rejects, in the words of the broker. */
+  async expect(request: BrokerRequest, status: number): Promise<BrokerAnswer> {
+    const answer = await this.ask(request)
+    if (answer.status === status) return answer
+    throw new MoveError(`${this.name}, ${request.what}: answered ${answer.status}: ${reasonIn(answer)}`)
+  }
+
+  private async once(request: BrokerRequest): Promise<BrokerAnswer | string> {
+    const { Client } = await import('undici')
+    this.client ??= new Client(this.url.origin, {
+      connect: connectorTo(endpointOf(this.url), this.options.openSocket, () => {}),
+      headersTimeout: requestMsMax,
+      bodyTimeout: requestMsMax,
+    })
+    try {
+      const answer = await this.client.request({
+        method: request.method,
+        path: `${this.url.pathname.replace(/\/+$/, '')}/v2${request.path}`,
+        headers: headersOf(request, this.options.token),
+        body: request.body === undefined ? null : JSON.stringify(request.body),
+        signal: AbortSignal.timeout(requestMsMax),
+      })
+      const chunks: Buffer[] = []
+      let bytes = 0
+      for await (const chunk of answer.body as AsyncIterable<Buffer>) {
+        bytes += chunk.length
+        if (bytes > answerBytesMax) throw new AnswerTooLarge()
+        chunks.push(chunk)
+      }
+      const total = answer.headers['ctx-total-count'] ?? answer.headers['fiware-total-count']
+      return {
+        status: answer.statusCode,
+        body: Buffer.concat(chunks),
+        total: typeof total === 'string' && /^\d{1,15}$/.test(total) ? Number(total) : undefined,
+      }
+    } catch (error) {
+      if (error instanceof AnswerTooLarge) throw error
+      return reasonOf(error as Error)
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.client?.destroy()
+  }
+}
+
+const mayPass = (status: number): boolean => status === 408 || status === 429 || status >= 500
+const wasNotTaken = (status: number): boolean => status === 429 || status === 503
+
+function headersOf({ tenant, servicePath, body }: BrokerRequest, token: string | undefined): Record<string, string> {
+  return {
+    accept: 'application/json',
+    ...(tenant !== '' && { 'Ctx-Service': tenant, 'Fiware-Service': tenant }),
+    ...(servicePath !== undefined && { 'Ctx-ServicePath': servicePath, 'Fiware-ServicePath': servicePath }),
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...(token !== undefined && { 'X-Auth-Token': token, Authorization: `Bearer ${token}` }),
+  }
+}
+
+const reasonLengthMax = 300
+
+/** What a broker says of a refusal. */
+export function reasonIn({ body }: BrokerAnswer): string {
+  const payload = parseJson(body)
+  const json = payload.ok ? payload.value.value : null
+  const said = isObject(json) && typeof json.description === 'string' ? json.description : body.toString()
+  return said.slice(0, reasonLengthMax)
+}
+
+function endpointOf({ protocol, hostname, port }: URL): Endpoint {
+  const isTls = protocol === 'https:'
+  return {
+    protocol: isTls ? 'https:' : 'http:',
+    host: hostname,
+    port: port === '' ? (isTls ? 443 : 80) : Number(port),
+  }
+}

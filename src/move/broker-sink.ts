@@ -1,0 +1,195 @@
+// Brings items to a running broker by the public interface.
+//
+// Entities of one tenant and path that come in a row are one `op/update`; those that are there already are asked for first, and stay unless
+// they are to be replaced. Subscriptions and registrations are POSTed one by one. What the interface cannot carry is lost: times, correlators,
+// ids and counters of subscriptions and registrations; who works says so once.
+//
+// A batch that the broker refuses is halved until the entity is found that it is about. A request whose outcome is unknown is sent again
+// when it may arrive twice; after a kill, what arrived before counts as being there.
+
+import { isDateType } from '../domain/entity.js'
+import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
+import { renderRegistration } from '../domain/registration-json.js'
+import { storedStatus } from '../domain/subscription-status.js'
+import { parseJson } from '../http/body.js'
+import { type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
+import { subscriptionJson } from './document-lines.js'
+import { type Item, type MovedEntity, MoveError, type Placed, type Sink } from './moved.js'
+
+/** Bodies stay below what brokers take unless they are told otherwise: 1 MB. One entity may exceed it. */
+const bodyBytesMax = 900 * 1024
+/** As many as a query can ask for. */
+const entitiesMax = 1000
+
+export class BrokerSink implements Sink {
+  readonly name: string
+  readonly documentsMax = 1
+  private readonly client: BrokerClient
+  private readonly overwrites: boolean
+
+  constructor(client: BrokerClient, overwrites: boolean) {
+    this.name = client.name
+    this.client = client
+    this.overwrites = overwrites
+  }
+
+  async put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]> {
+    const placed: Placed[] = []
+    for (const group of groupsOf(items)) {
+      const [first] = group
+      const told =
+        first?.kind === 'entity' ? await this.putEntities(group as Sendable[]) : [await this.putDocument(first as Item)]
+      const bad = told.findIndex(one => 'fault' in one)
+      placed.push(...(stops && bad >= 0 ? told.slice(0, bad + 1) : told))
+      if (stops && bad >= 0) break
+    }
+    return placed
+  }
+
+  position(): Json {
+    return null
+  }
+
+  async finish(): Promise<void> {}
+
+  close(): Promise<void> {
+    return this.client.close()
+  }
+
+  private async putEntities(group: readonly Sendable[]): Promise<Placed[]> {
+    const there = await this.present(group)
+    if (typeof there === 'string') {
+      if (group.length === 1) return [{ fault: there }]
+      const half = group.length >> 1
+      return [...(await this.putEntities(group.slice(0, half))), ...(await this.putEntities(group.slice(half)))]
+    }
+    const isThere = ({ entity: { id, type } }: MovedEntity): boolean => there.has(JSON.stringify([id, type]))
+    const placed = new Map<Sendable, Placed>()
+    const fresh: Sendable[] = []
+    const known: Sendable[] = []
+    for (const item of group) {
+      const plain = item.entity.attributes.get('dateExpires')
+      if (plain?.isPlain && isDateType(plain.type))
+        placed.set(item, { fault: `${item.entity.id} has a plain attribute dateExpires, which would end it` })
+      else if (!isThere(item)) fresh.push(item)
+      else if (this.overwrites) known.push(item)
+      else placed.set(item, { outcome: 'kept' })
+    }
+    await this.update('append', fresh, placed)
+    await this.update('replace', known, placed)
+    return group.map(item => placed.get(item) as Placed)
+  }
+
+  /** Which of them the broker has, by id and type; or why it does not say. */
+  private async present(group: readonly Sendable[]): Promise<Set<string> | string> {
+    const entities = group.map(({ entity: { id, type } }) => ({ id, type }))
+    const body = { entities, attrs: ['dateCreated'] }
+    const what = `whether ${group.length} entities are there`
+    const request = requestOf(group[0]!, `/op/query?limit=${entitiesMax}&options=skipForwarding`, body, what)
+    const answer = await this.client.ask(request)
+    if (answer.status !== 200) return refusedBy(this.name, answer)
+    const payload = parseJson(answer.body)
+    const list = payload.ok && isArray(payload.value.value) ? payload.value.value.filter(isObject) : undefined
+    if (!list) throw new MoveError(`${this.name}, ${what}: the answer is no list`)
+    return new Set(list.map(({ id, type }) => JSON.stringify([id, type])))
+  }
+
+  private async update(
+    actionType: 'append' | 'replace',
+    items: readonly Sendable[],
+    placed: Map<Sendable, Placed>,
+  ): Promise<void> {
+    const [first] = items
+    if (!first) return
+    const body = { actionType, entities: items.map(({ json }) => json) }
+    const answer = await this.client.ask(
+      requestOf(first, '/op/update', body, `${actionType} of ${items.length} entities`),
+    )
+    if (answer.status === 204) {
+      for (const item of items) placed.set(item, { outcome: actionType === 'append' ? 'written' : 'replaced' })
+    } else if (items.length === 1) {
+      placed.set(first, { fault: refusedBy(this.name, answer) })
+    } else {
+      const half = items.length >> 1
+      await this.update(actionType, items.slice(0, half), placed)
+      await this.update(actionType, items.slice(half), placed)
+    }
+  }
+
+  private async putDocument(item: Item): Promise<Placed> {
+    if (item.kind === 'entity') throw new Error('an entity is no document')
+    const { tenant, servicePath, id } = item.kind === 'subscription' ? item.subscription : item.registration
+    const { id: _, ...body } = documentJson(item)
+    const answer = await this.client.ask({
+      method: 'POST',
+      path: `/${item.kind}s`,
+      tenant,
+      servicePath,
+      body,
+      isRepeatable: false,
+      what: `${item.kind} ${id}`,
+    })
+    if (answer.status === 201) return { outcome: 'written' }
+    return { fault: refusedBy(this.name, answer) }
+  }
+}
+
+const refusedBy = (name: string, answer: BrokerAnswer): string =>
+  `${name} answered ${answer.status}: ${reasonIn(answer)}`
+
+function documentJson(item: Exclude<Item, MovedEntity>): JsonObject {
+  if (item.kind === 'registration') return JSON.parse(renderRegistration(item.registration))
+  // One that was switched off would fire again.
+  return { ...subscriptionJson(item.subscription), status: storedStatus(item.subscription, item.progress) }
+}
+
+/** An entity with the JSON that is sent. */
+type Sendable = MovedEntity & { readonly json: JsonObject }
+
+function requestOf({ tenant, path }: MovedEntity, to: string, body: unknown, what: string): BrokerRequest {
+  return {
+    method: 'POST',
+    path: to,
+    tenant,
+    servicePath: path,
+    body,
+    isRepeatable: true,
+    what: `${what} of tenant "${tenant}", path ${path}`,
+  }
+}
+
+/** What can go together: entities of one scope up to the limits of a request, no two of one id and type; documents alone. */
+function* groupsOf(items: readonly Item[]): Iterable<(Item | Sendable)[]> {
+  let group: (Item | Sendable)[] = []
+  let names = new Set<string>()
+  let bytes = 0
+  let scope = ''
+  for (const item of items) {
+    const isEntity = item.kind === 'entity'
+    const one = isEntity ? { ...item, json: entityJson(item) } : item
+    const size = isEntity ? Buffer.byteLength(JSON.stringify((one as Sendable).json)) : 0
+    const itsScope = isEntity ? `${item.tenant} ${item.path}` : ''
+    const name = isEntity ? JSON.stringify([item.entity.id, item.entity.type]) : ''
+    const fits =
+      isEntity && itsScope === scope && group.length < entitiesMax && bytes + size <= bodyBytesMax && !names.has(name)
+    if (group.length > 0 && !fits) {
+      yield group
+      group = []
+      names = new Set()
+      bytes = 0
+    }
+    group.push(one)
+    names.add(name)
+    bytes += size
+    scope = itsScope
+  }
+  if (group.length > 0) yield group
+}
+
+function entityJson({ entity: { id, type, attributes } }: MovedEntity): JsonObject {
+  const members = [...attributes].map(([name, { type, value, metadata }]): [string, Json] => {
+    const elements = Object.fromEntries([...metadata].map(([key, element]) => [key, { ...element }]))
+    return [name, { type, value, metadata: elements }]
+  })
+  return Object.fromEntries([['id', id], ['type', type], ...members])
+}

@@ -1,0 +1,376 @@
+// Reads a running broker of any make by the public interface: entities of all tenants, then registrations, then subscriptions.
+//
+// What comes is what the interface shows, in the order of creation: numbers with nine decimals, of a Feature its geometry, no correlators, no
+// passwords. Times come as builtin attributes and builtin metadata, the service path as a builtin attribute. An attribute of the user's that has
+// the name of a builtin one stands in its place; it tells itself by having times of its own.
+//
+// Whether a `dateExpires` ends its entity is asked: a filter knows the one that does, and only a plain one shows without being named.
+//
+// The list of subscriptions does not tell their paths. So it is asked for each path that was seen, with and without all below it; what is
+// left watches everything. Registrations likewise.
+//
+// Pages are cut by number: what is created or deleted meanwhile may come twice or not at all, so let nobody write while this is going on.
+
+import { parseDateTime } from '../domain/date-time.js'
+import { isDateType } from '../domain/entity.js'
+import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
+import { parseJson } from '../http/body.js'
+import { AnswerTooLarge, type BrokerClient, type BrokerRequest } from './broker-client.js'
+import { isPasswordMasked } from './document-lines.js'
+import { readObject } from './lines.js'
+import { type Found, MoveError, type Page, type Source } from './moved.js'
+
+/** The most that the interface gives at a time. */
+const pageLimitMax = 1000
+
+/** Paths that are asked for one by one, of each tenant. Documents of others are taken for those of all paths; the log tells. */
+const pathsMax = 1000
+
+export interface BrokerSourceOptions {
+  /** '' is the default one. */
+  readonly tenants: readonly string[]
+  /** Whose entities are read; undefined: all, where the broker tells the path of each. */
+  readonly paths: readonly string[] | undefined
+  readonly warn: (line: string) => void
+}
+
+const steps = ['entities', 'registrations', 'subscriptions'] as const
+type Step = (typeof steps)[number]
+
+interface Position {
+  readonly step: Step
+  /** Which of the scopes, or of the tenants. */
+  readonly scope: number
+  readonly offset: number
+  /** When the last entity was created, as the broker told it; '' when none did. */
+  readonly created: string
+  /** Paths seen, by tenant. */
+  readonly seen: { readonly [tenant: string]: readonly string[] }
+}
+
+interface Scope {
+  readonly tenant: string
+  readonly path: string
+}
+
+/** Without a path all are listed. */
+interface Listed {
+  readonly tenant: string
+  readonly path: string | undefined
+}
+
+export class BrokerSource implements Source {
+  readonly name: string
+  readonly identity: JsonObject
+  total: number | undefined
+  private nowMs = 0
+  private readonly client: BrokerClient
+  private readonly options: BrokerSourceOptions
+  private readonly scopes: readonly Scope[]
+  private limit = pageLimitMax
+  private seen = new Map<string, Set<string>>()
+  private created = ''
+
+  private constructor(client: BrokerClient, options: BrokerSourceOptions) {
+    this.name = client.name
+    this.client = client
+    this.options = options
+    const { tenants, paths = ['/#'] } = options
+    this.identity = { broker: client.name, tenants, paths }
+    this.scopes = tenants.flatMap(tenant => paths.map(path => ({ tenant, path })))
+  }
+
+  /** Asks how much there is. */
+  static async open(client: BrokerClient, options: BrokerSourceOptions): Promise<BrokerSource> {
+    const source = new BrokerSource(client, options)
+    let total = 0
+    for (const scope of source.scopes) {
+      const path = '/entities?limit=1&options=count&attrs=id'
+      const what = `the number of entities of ${nameOf(scope)}`
+      const request = {
+        method: 'GET',
+        path,
+        tenant: scope.tenant,
+        servicePath: scope.path,
+        isRepeatable: true,
+        what,
+      } as const
+      total += (await client.expect(request, 200)).total ?? 0
+    }
+    source.total = total
+    return source
+  }
+
+  async *pages(from: Json | undefined, nowMs: number): AsyncIterable<Page> {
+    this.nowMs = nowMs
+    const begin = from as unknown as Position | undefined
+    this.created = begin?.created ?? ''
+    this.seen = new Map(Object.entries(begin?.seen ?? {}).map(([tenant, paths]) => [tenant, new Set(paths)]))
+    for (const [index, step] of steps.entries()) {
+      const beginStep = begin ? steps.indexOf(begin.step) : 0
+      if (index < beginStep) continue
+      const isFirst = index === beginStep
+      const firstScope = isFirst ? (begin?.scope ?? 0) : 0
+      const places = step === 'entities' ? this.scopes : this.options.tenants.map(tenant => ({ tenant, path: '/#' }))
+      for (let scope = firstScope; scope < places.length; scope++) {
+        const offset = isFirst && scope === firstScope ? (begin?.offset ?? 0) : 0
+        const pages =
+          step === 'entities'
+            ? this.entities(places[scope]!, offset)
+            : this.documents(step, places[scope]!.tenant, offset)
+        for await (const { found, next } of pages)
+          yield {
+            found,
+            after: {
+              step,
+              scope,
+              offset: next,
+              created: this.created,
+              seen: this.seenJson(),
+            } satisfies Position as unknown as Json,
+          }
+      }
+    }
+  }
+
+  close(): Promise<void> {
+    return this.client.close()
+  }
+
+  private seenJson(): Position['seen'] {
+    return Object.fromEntries([...this.seen].map(([tenant, paths]) => [tenant, [...paths]]))
+  }
+
+  // Entities
+
+  private async *entities(scope: Scope, from: number): AsyncIterable<{ found: Found[]; next: number }> {
+    for (let offset = from; ; ) {
+      const list = await this.list('entities', scope, offset, entityParameters)
+      if (list.length === 0) return
+      const plain = await this.plainDates(scope, list)
+      const found = list.map((json, index) => this.entity(json, scope, plain, offset + index))
+      offset += list.length
+      yield { found, next: offset }
+    }
+  }
+
+  private entity(json: Json, scope: Scope, plain: ReadonlySet<string>, number: number): Found {
+    const where = `entity ${number + 1} of ${nameOf(scope)}`
+    if (!isObject(json)) return { where, item: undefined, fault: 'it is not an object' }
+    const told = entityLine(json, scope, plain, this.created)
+    if (typeof told === 'string') return { where, item: undefined, fault: told }
+    if (typeof told.dateCreated === 'string') this.created = told.dateCreated
+    const item = readObject(told, true, this.nowMs)
+    if (!item.ok) return { where, item: undefined, fault: item.refusal.description }
+    if (item.value.kind === 'entity') this.see(item.value.tenant, item.value.path)
+    return { where, item: item.value, fault: '' }
+  }
+
+  private see(tenant: string, path: string): void {
+    let paths = this.seen.get(tenant)
+    if (!paths) {
+      paths = new Set()
+      this.seen.set(tenant, paths)
+    }
+    if (paths.has(path)) return
+    if (paths.size === pathsMax)
+      this.options.warn(
+        `tenant "${tenant}" has more than ${pathsMax} service paths: which of them subscriptions and registrations belong to is asked for so many only`,
+      )
+    // One more than are used, so that it is told once.
+    if (paths.size <= pathsMax) paths.add(path)
+  }
+
+  /** Those of a page, by `pathOf` and `labelOf`, whose `dateExpires` is an attribute like any other. */
+  private async plainDates(scope: Scope, list: readonly Json[]): Promise<Set<string>> {
+    const dated = list
+      .filter(isObject)
+      .filter(json => isObject(json.dateExpires) && isDateType(String(json.dateExpires.type)))
+    if (dated.length === 0) return new Set()
+    const entities = dated.map(({ id, type }) => ({ id, type }))
+    const transient = await this.query(scope, { entities, expression: { q: 'dateExpires' }, attrs: ['servicePath'] })
+    const shown = await this.query(scope, { entities, attrs: ['*', 'servicePath'] })
+    // A broker that cannot answer knows no builtin one, or is not to be relied on: an entity that stays is the lesser evil.
+    if (!transient || !shown) return new Set(dated.map(labelOf))
+    const expiring = new Set(transient.map(labelOf))
+    for (const json of shown) if ('dateExpires' in json) expiring.delete(labelOf(json))
+    return new Set(dated.map(labelOf).filter(label => !expiring.has(label)))
+  }
+
+  /** undefined: it cannot be asked for. */
+  private async query(scope: Scope, body: object): Promise<JsonObject[] | undefined> {
+    const what = `which entities of ${nameOf(scope)} expire`
+    const answer = await this.client.ask({
+      method: 'POST',
+      path: `/op/query?limit=${pageLimitMax}`,
+      tenant: scope.tenant,
+      servicePath: scope.path,
+      body,
+      isRepeatable: true,
+      what,
+    })
+    const payload = answer.status === 200 ? parseJson(answer.body) : undefined
+    return payload?.ok && isArray(payload.value.value) ? payload.value.value.filter(isObject) : undefined
+  }
+
+  // Subscriptions and registrations
+
+  private async *documents(
+    step: Exclude<Step, 'entities'>,
+    tenant: string,
+    from: number,
+  ): AsyncIterable<{ found: Found[]; next: number }> {
+    const paths = await this.pathsOf(step, tenant)
+    for (let offset = from; ; ) {
+      const list = await this.list(step, { tenant, path: undefined }, offset, '')
+      if (list.length === 0) return
+      const found = list.map((json, index) => this.document(step, tenant, json, paths, offset + index))
+      offset += list.length
+      yield { found, next: offset }
+    }
+  }
+
+  private document(
+    step: Exclude<Step, 'entities'>,
+    tenant: string,
+    json: Json,
+    paths: ReadonlyMap<string, string>,
+    number: number,
+  ): Found {
+    const where = `${singular[step]} ${number + 1} of tenant "${tenant}"`
+    if (!isObject(json)) return { where, item: undefined, fault: 'it is not an object' }
+    const servicePath = paths.get(String(json.id)) ?? defaultPath[step]
+    const item = readObject({ [singular[step]]: json, tenant, servicePath }, true, this.nowMs)
+    if (!item.ok) return { where, item: undefined, fault: item.refusal.description }
+    if (item.value.kind === 'subscription' && isPasswordMasked(item.value.subscription))
+      this.options.warn(`subscription ${item.value.subscription.id}: its MQTT password is not told, set it anew`)
+    return { where, item: item.value, fault: '' }
+  }
+
+  /** The paths of documents by their ids, as far as they can be found out. */
+  private async pathsOf(step: Exclude<Step, 'entities'>, tenant: string): Promise<Map<string, string>> {
+    const found = new Map<string, string>()
+    for (const path of candidates(step, [...(this.seen.get(tenant) ?? [])].slice(0, pathsMax)))
+      for (let offset = 0; ; ) {
+        const list = await this.list(step, { tenant, path }, offset, '')
+        for (const json of list) if (isObject(json)) found.set(String(json.id), path)
+        if (list.length < this.limit) break
+        offset += list.length
+      }
+    return found
+  }
+
+  /** A page of a list; a smaller one when it would be too large. */
+  private async list(step: Step, scope: Listed, offset: number, parameters: string): Promise<readonly Json[]> {
+    for (;;) {
+      const what = `${step} from ${offset + 1} on of ${nameOf(scope)}`
+      const path = `/${step}?limit=${this.limit}&offset=${offset}${parameters}`
+      const request: BrokerRequest = {
+        method: 'GET',
+        path,
+        tenant: scope.tenant,
+        servicePath: scope.path,
+        isRepeatable: true,
+        what,
+      }
+      try {
+        const payload = parseJson((await this.client.expect(request, 200)).body)
+        if (payload.ok && isArray(payload.value.value)) return payload.value.value
+        throw new MoveError(`${this.name}, ${what}: the answer is no list`)
+      } catch (error) {
+        if (!(error instanceof AnswerTooLarge)) throw error
+        if (this.limit === 1) throw new MoveError(`${this.name}, ${what}: the answer is too large`)
+        this.limit = Math.ceil(this.limit / 2)
+      }
+    }
+  }
+}
+
+const singular = { registrations: 'registration', subscriptions: 'subscription' } as const
+const defaultPath = { registrations: '/', subscriptions: '/#' } as const
+
+const builtins = ['dateCreated', 'dateModified', 'servicePath'] as const
+const entityParameters = `&attrs=*,${builtins.join()},dateExpires&metadata=*,dateCreated,dateModified`
+
+const nameOf = ({ tenant, path = '/#' }: Listed): string => `tenant "${tenant}"${path === '/#' ? '' : `, path ${path}`}`
+
+/** What tells entities of a tenant apart. */
+const labelOf = ({ id, type, servicePath }: JsonObject): string =>
+  JSON.stringify([id, type, isObject(servicePath) ? servicePath.value : null])
+
+/** Paths that a document may have, of those whose entities were seen and those above them. `/#` is what is left. */
+function candidates(step: Exclude<Step, 'entities'>, seen: readonly string[]): string[] {
+  const paths = new Set<string>(['/'])
+  for (const path of seen)
+    for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) paths.add(path.slice(0, end))
+  const bare = [...paths]
+  return step === 'registrations' ? bare : [...bare, ...bare.filter(path => path !== '/').map(path => `${path}/#`)]
+}
+
+/**
+ * The line that an entity would have in an export, or why there is none. `scope`: where it was asked for. What hides its time of creation
+ * leaves its place in the order: it is as old as the one before it.
+ */
+export function entityLine(
+  json: JsonObject,
+  scope: Scope,
+  plain: ReadonlySet<string>,
+  createdBefore: string,
+): JsonObject | string {
+  const shown: [string, Json][] = []
+  const told = new Map<string, Json>()
+  const times: [string, readonly [string, string]][] = []
+  let expires: Json | undefined
+  for (const [name, attribute] of Object.entries(json)) {
+    if (name === 'id' || name === 'type') {
+      shown.push([name, attribute])
+      continue
+    }
+    const { own, pair } = withoutTimes(attribute)
+    if (builtinSet.has(name) && !pair && isObject(own)) {
+      told.set(name, own.value ?? null)
+      continue
+    }
+    const isExpiry = name === 'dateExpires' && isObject(own) && isDateType(String(own.type))
+    if (isExpiry && !plain.has(labelOf(json))) expires = own
+    else shown.push([name, own])
+    if (pair) times.push([name, pair])
+  }
+  const servicePath = told.get('servicePath') ?? (scope.path.endsWith('#') ? undefined : scope.path)
+  if (servicePath === undefined)
+    return `the broker does not tell the service path of ${JSON.stringify(json.id)}: name the paths one by one with -path`
+  const line: [string, Json | undefined][] = [
+    ['entity', Object.fromEntries(shown)],
+    ['tenant', scope.tenant],
+    ['servicePath', servicePath],
+    ['dateCreated', told.get('dateCreated') ?? (createdBefore || undefined)],
+    ['dateModified', told.get('dateModified') ?? latest(times)],
+    ['times', Object.fromEntries(times)],
+    ['expires', expires],
+  ]
+  return Object.fromEntries(line.filter((member): member is [string, Json] => member[1] !== undefined))
+}
+
+/** The latest change of an attribute: they are written alike, so they sort as they are. */
+const latest = (times: readonly (readonly [string, readonly [string, string]])[]): string | undefined =>
+  times
+    .map(([, [, modified]]) => modified)
+    .sort()
+    .at(-1)
+
+const builtinSet: ReadonlySet<string> = new Set(builtins)
+
+/** An attribute without the builtin metadata that tells its times, and these; undefined: it has none. */
+function withoutTimes(attribute: Json): { readonly own: Json; readonly pair: readonly [string, string] | undefined } {
+  if (!isObject(attribute) || !isObject(attribute.metadata)) return { own: attribute, pair: undefined }
+  const { dateCreated, dateModified, ...metadata } = attribute.metadata
+  const created = timeOf(dateCreated)
+  const modified = timeOf(dateModified)
+  if (created === undefined || modified === undefined) return { own: attribute, pair: undefined }
+  return { own: { ...attribute, metadata }, pair: [created, modified] }
+}
+
+function timeOf(element: Json | undefined): string | undefined {
+  if (!isObject(element) || element.type !== 'DateTime' || typeof element.value !== 'string') return undefined
+  return parseDateTime(element.value) === undefined ? undefined : element.value
+}

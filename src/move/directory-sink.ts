@@ -1,0 +1,344 @@
+// Writes into the stores of a data directory: the rows that a broker would have written had it made these entities and documents.
+//
+// Records go through the same group commit as those of turns, which also keeps the indexes, the counts and the stamp (shard/commit.ts); what
+// is put at once is one batch of each store. Of several stores one may have its batch and another not, when the process dies between them: then
+// the same items come again, and what is there exactly so is left alone.
+//
+// Two entities of a type and path must not have the same stamp in one shard, where one row of the type index tells of it. So a stamp that is
+// taken moves on by one, which is far less than a millisecond.
+//
+// Every store has all documents, in the order of their revisions (shard/documents/sharing.ts); what became of notifications is known to the
+// home alone.
+//
+// Not here: what can be wrong with an item by itself (entity-line.ts).
+
+import { HybridClock } from '../clock.js'
+import { type Attribute, type Entity, expiryAttribute } from '../domain/entity.js'
+import type { Json, JsonObject } from '../domain/json.js'
+import {
+  entityRowBytesMax,
+  registrationBytesMax,
+  registrationsMax,
+  subscriptionBytesMax,
+  subscriptionsMax,
+} from '../domain/limits.js'
+import { type Refusal, refusals } from '../domain/refusal.js'
+import { workerOf } from '../domain/scope.js'
+import { stampMs, stampOf } from '../domain/stamp.js'
+import { noProgress, type SubscriptionProgress } from '../domain/subscription.js'
+import { encodeImage } from '../image.js'
+import type { DocumentKind } from '../messages.js'
+import type { Clock, Store } from '../ports.js'
+import { Actor, Variant } from '../shard/actor.js'
+import { GroupCommit } from '../shard/commit.js'
+import { attributeCounts, Directory } from '../shard/directory.js'
+import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
+import {
+  allDocuments,
+  type DocumentKey,
+  decodeDocumentRow,
+  decodeRow,
+  documentKey,
+  encodeDocumentRow,
+  entityKey,
+  progressKey,
+  typeKey,
+} from '../shard/layout.js'
+import { encodeProgress } from '../shard/notifications/progress-book.js'
+import type { AttributeDifference } from '../shard/record.js'
+import { lastStamp } from '../shard/shards.js'
+import type { OpenDirectory } from './directory.js'
+import {
+  type Item,
+  type MovedEntity,
+  type MovedRegistration,
+  type MovedSubscription,
+  MoveError,
+  type Outcome,
+  type Placed,
+  type Sink,
+} from './moved.js'
+
+/** A creation may be so far ahead of this machine's clock: stamps given later have to be above it, and would tell a wrong time. */
+const aheadMsMax = 10_000
+
+export interface DirectorySinkOptions {
+  readonly clock: Clock
+  readonly overwrites: boolean
+  /** Told once: something that is not as it was. */
+  readonly warn: (line: string) => void
+}
+
+/** The store of a worker, with what it takes to write to it. */
+interface Part {
+  readonly store: Store
+  readonly commit: GroupCommit
+}
+
+/** What is on its way into the stores, and not yet durable. */
+interface Staged {
+  readonly actors: Map<string, Actor>
+  /** Keys of the type index, each with the id that it is for. */
+  readonly standings: Map<string, string>
+  readonly documents: Map<string, string>
+}
+
+export class DirectorySink implements Sink {
+  readonly name: string
+  readonly documentsMax = Number.POSITIVE_INFINITY
+  private readonly open: OpenDirectory
+  private readonly options: DirectorySinkOptions
+  private readonly parts: readonly Part[]
+  private readonly stamps: HybridClock
+  /** The last entity without a stamp of its own: its millisecond, and the stamp that it was given. */
+  private runMs = 0
+  private runStamp = 0
+  private isAheadTold = false
+  /** How many there are, once somebody has asked. */
+  private readonly documentCounts = new Map<DocumentKind, number>()
+
+  /** `from` is a position of the same work; undefined: it begins. */
+  constructor(open: OpenDirectory, options: DirectorySinkOptions, from: Json | undefined) {
+    const { stores, directory } = open
+    this.name = `data directory ${directory.path}`
+    this.open = open
+    this.options = options
+    this.stamps = new HybridClock(options.clock, Math.max(...stores.map(lastStamp)))
+    // A failure is told by whoever waits for the commit.
+    const onFailure = (): void => {}
+    this.parts = stores.map(store => {
+      const counts = [new Directory(store), new Directory(store, attributeCounts)] as const
+      const commit = new GroupCommit(store, options.clock, ...counts, () => this.stamps.last, onFailure)
+      return { store, commit }
+    })
+    if (!from) return
+    const { runMs, runStamp } = from as JsonObject
+    this.runMs = Number(runMs)
+    this.runStamp = Number(runStamp)
+  }
+
+  async put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]> {
+    for (const kind of ['subscription', 'registration'] as const)
+      if (!this.documentCounts.has(kind) && items.some(item => item.kind === kind))
+        this.documentCounts.set(kind, await this.count(kind))
+    // From here on nothing may wait: what is staged in one tick is one batch.
+    const staged: Staged = { actors: this.load(items), standings: new Map(), documents: new Map() }
+    const placed: Placed[] = []
+    for (const item of items) {
+      const told = this.place(item, staged)
+      const isRefused = typeof told !== 'string'
+      if (isRefused && stops) {
+        placed.push({ fault: told.description })
+        break
+      }
+      placed.push(isRefused ? { fault: told.description } : { outcome: told })
+    }
+    for (const { commit } of this.parts) {
+      await commit.drain()
+      const { failed } = commit
+      if (failed) throw new MoveError(`${this.name} cannot be written: ${failed.message}`, { cause: failed })
+    }
+    return placed
+  }
+
+  position(): Json {
+    return { runMs: this.runMs, runStamp: this.runStamp }
+  }
+
+  async finish(): Promise<void> {}
+
+  close(): Promise<void> {
+    return this.open.close()
+  }
+
+  private place(item: Item, staged: Staged): Outcome | Refusal {
+    switch (item.kind) {
+      case 'entity':
+        return this.placeEntity(item, staged)
+      case 'subscription':
+        return this.placeSubscription(item, staged)
+      case 'registration':
+        return this.placeRegistration(item, staged)
+    }
+  }
+
+  // Entities
+
+  /** What the stores have under the ids of all entities, by key. */
+  private load(items: readonly Item[]): Map<string, Actor> {
+    const { shardMap } = this.open
+    const actors = new Map<string, Actor>()
+    const wanted: { readonly key: Buffer; readonly place: Actor['place'] }[][] = this.parts.map(() => [])
+    for (const item of items) {
+      if (item.kind !== 'entity') continue
+      const { tenant, path, entity } = item
+      const shard = shardMap.shardOf(tenant, path, entity.id)
+      const place = { shard, tenant, path, id: entity.id }
+      wanted[this.workerOf(shard)]!.push({ key: entityKey(shard, tenant, path, entity.id), place })
+    }
+    for (const [worker, keys] of wanted.entries()) {
+      const rows = this.parts[worker]!.store.getMany(keys.map(({ key }) => key))
+      for (const [index, { key, place }] of keys.entries()) {
+        const row = rows[index]
+        const variants = row ? decodeRow(row).map(image => new Variant(image)) : []
+        actors.set(nameOf(place), new Actor(key, place, 0, variants))
+      }
+    }
+    return actors
+  }
+
+  private workerOf(shard: number): number {
+    return workerOf(shard, this.parts.length)
+  }
+
+  private placeEntity(item: MovedEntity, { actors, standings }: Staged): Outcome | Refusal {
+    const { tenant, path, root } = item
+    const { id, type } = item.entity
+    const shard = this.open.shardMap.shardOf(tenant, path, id)
+    const actor = actors.get(nameOf({ tenant, path, id })) as Actor
+    const { store, commit } = this.parts[this.workerOf(shard)]!
+    const isTaken = (created: number): boolean => {
+      const key = typeKey(tenant, path, type, created, shard)
+      const holder = standings.get(key.toString('latin1')) ?? store.get(key)?.toString()
+      return holder !== undefined && holder !== id
+    }
+    let created = this.stampFor(item)
+    while (isTaken(created)) created++
+    const after: Entity = { ...item.entity, created }
+    const image = encodeImage(after, root)
+    const before = actor.variant(type)
+    if (before && !this.options.overwrites) return before.image.equals(image) ? 'same' : 'kept'
+    const next = new Variant(image, after)
+    const row = actor.rowWith(type, next) as Buffer
+    if (row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
+    this.stamps.observe(created)
+    standings.set(typeKey(tenant, path, type, created, shard).toString('latin1'), id)
+    const place = { shard, tenant, path, id, type }
+    const attributes = differences(before?.entity, after)
+    const known = before?.known
+    actor.put(type, next)
+    if (known && known.created !== created) {
+      // Indexes know it by its creation: for them it is another one.
+      commit.append({ ...place, before: known, attributes: [], image: undefined }, actor.key, row, undefined)
+      commit.append({ ...place, before: undefined, attributes, image }, actor.key, row, after)
+    } else commit.append({ ...place, before: known, attributes, image }, actor.key, row, after)
+    return before ? 'replaced' : 'written'
+  }
+
+  /** The stamp of an entity's creation. Those that tell only the millisecond get the order in which they come. */
+  private stampFor({ entity: { created }, isStamped }: MovedEntity): number {
+    const nowMs = this.options.clock.wallMs()
+    if (created > stampOf(nowMs + aheadMsMax)) {
+      if (!this.isAheadTold) this.options.warn('some were created later than now, and get the time of the import')
+      this.isAheadTold = true
+      return this.inRun(nowMs)
+    }
+    return isStamped ? created : this.inRun(stampMs(created))
+  }
+
+  private inRun(ms: number): number {
+    // More of one millisecond than there are stamps for run ahead of it, as a clock's do: they keep their order, and who is later may be among them.
+    if (ms === this.runMs) this.runStamp++
+    else this.runStamp = ms > this.runMs ? Math.max(stampOf(ms), this.runStamp + 1) : stampOf(ms)
+    this.runMs = ms
+    return this.runStamp
+  }
+
+  // Documents
+
+  private placeSubscription({ subscription, progress }: MovedSubscription, staged: Staged): Outcome | Refusal {
+    const text = subscriptionForm.encode(subscription)
+    const bytes = Buffer.byteLength(text)
+    if (bytes > subscriptionBytesMax) return refusals.subscriptionTooLarge(bytes, subscriptionBytesMax)
+    const key = this.documentOf(subscription)
+    const outcome = this.placeDocument('subscription', key, text, staged, subscriptionsMax)
+    if (outcome === 'written' || outcome === 'replaced') this.writeProgress(key, progress)
+    return outcome ?? refusals.subscriptionsTooMany(subscriptionsMax)
+  }
+
+  private placeRegistration({ registration }: MovedRegistration, staged: Staged): Outcome | Refusal {
+    const text = registrationForm.encode(registration)
+    const bytes = Buffer.byteLength(text)
+    if (bytes > registrationBytesMax) return refusals.registrationTooLarge(bytes, registrationBytesMax)
+    const key = this.documentOf(registration)
+    const outcome = this.placeDocument('registration', key, text, staged, registrationsMax)
+    return outcome ?? refusals.registrationsTooMany(registrationsMax)
+  }
+
+  private documentOf({ tenant, id }: { readonly tenant: string; readonly id: string }): DocumentKey {
+    return { home: this.open.shardMap.homeOf(tenant), tenant, id }
+  }
+
+  /** undefined: there is no room. */
+  private placeDocument(
+    kind: DocumentKind,
+    place: DocumentKey,
+    text: string,
+    { documents }: Staged,
+    countMax: number,
+  ): Outcome | undefined {
+    const { overwrites } = this.options
+    const key = documentKey(kind, place)
+    const name = key.toString('latin1')
+    const texts = this.parts.map(({ store }) => documents.get(name) ?? textIn(store, key))
+    // The home's word counts. What only some of the others have was on its way when the work was interrupted.
+    const known = texts[this.workerOf(place.home)]
+    if (!overwrites && known !== undefined && known !== text) return 'kept'
+    if (!overwrites && texts.every(one => one === text)) return 'same'
+    const count = this.documentCounts.get(kind) as number
+    if (known === undefined && count >= countMax) return undefined
+    if (known === undefined) this.documentCounts.set(kind, count + 1)
+    const row = encodeDocumentRow(this.stamps.next(), text)
+    for (const { commit } of this.parts) commit.write(key, row)
+    documents.set(name, text)
+    if (known === undefined) return 'written'
+    return overwrites ? 'replaced' : 'same'
+  }
+
+  private async count(kind: DocumentKind): Promise<number> {
+    let count = 0
+    const cursor = this.parts[0]!.store.cursor(allDocuments(kind), 'keys')
+    try {
+      for (let rows = await cursor.next(1000); rows.length > 0; rows = await cursor.next(1000)) count += rows.length
+    } finally {
+      await cursor.close()
+    }
+    return count
+  }
+
+  private writeProgress(place: DocumentKey, progress: SubscriptionProgress): void {
+    const key = progressKey(place)
+    const row = isNone(progress) ? undefined : encodeProgress(progress)
+    for (const [worker, { commit }] of this.parts.entries())
+      commit.write(key, worker === this.workerOf(place.home) ? row : undefined)
+  }
+}
+
+const nameOf = ({
+  tenant,
+  path,
+  id,
+}: {
+  readonly tenant: string
+  readonly path: string
+  readonly id: string
+}): string => `${tenant}\0${path}\0${id}`
+
+const isNone = (progress: SubscriptionProgress): boolean => JSON.stringify(progress) === JSON.stringify(noProgress)
+
+/** undefined: there is none, or its row tells of its removal. */
+function textIn(store: Store, key: Buffer): string | undefined {
+  const row = store.get(key)
+  return (row && decodeDocumentRow(row).text) || undefined
+}
+
+/** Which attributes, by name and type, the counts have to learn of. `dateExpires` is never counted (entities.md §18.1). */
+function differences(before: Entity | undefined, after: Entity): AttributeDifference[] {
+  const found: AttributeDifference[] = []
+  const add = (name: string, attribute: Attribute, other: Attribute | undefined, difference: 1 | -1): void => {
+    if (name !== expiryAttribute && attribute.type !== other?.type) found.push([name, attribute.type, difference])
+  }
+  for (const [name, attribute] of before?.attributes ?? []) add(name, attribute, after.attributes.get(name), -1)
+  for (const [name, attribute] of after.attributes) add(name, attribute, before?.attributes.get(name), 1)
+  return found
+}

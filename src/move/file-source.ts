@@ -1,0 +1,149 @@
+// Reads an export: a file, or standard input.
+//
+// Of a file the end is looked at first: one that was cut is refused before anything is taken from it. Standard input tells it at the end.
+// A position is that behind a line; standard input is read again up to there.
+
+import { type FileHandle, open } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { JsonObject } from '../domain/json.js'
+import { checkFirstLine, type ItemCounts, lineBytesMax, parseLastLine, readLine } from './lines.js'
+import { type Found, MoveError, type Page, type Source } from './moved.js'
+
+/** A page ends with the line that reaches one of these. More is more memory, and more to do again after a kill. */
+const pageLinesMax = 1000
+const pageBytesMax = 1024 * 1024
+
+const chunkBytes = 1024 * 1024
+/** More than the last line has. */
+const tailBytes = 4096
+const newline = 0x0a
+
+interface Position {
+  readonly offset: number
+  readonly line: number
+}
+
+/** Opens an export; `-` is standard input. A file is known by its name, size and time. */
+export async function openFileSource(path: string): Promise<Source> {
+  if (path === '-') return sourceOf('standard input', { stdin: true }, undefined, process.stdin)
+  let file: FileHandle
+  try {
+    file = await open(path, 'r')
+  } catch (error) {
+    throw new MoveError(`file ${path} cannot be read: ${(error as Error).message}`, { cause: error })
+  }
+  try {
+    const { size, mtimeMs } = await file.stat()
+    const tail = Buffer.alloc(Math.min(size, tailBytes))
+    await file.read(tail, 0, tail.length, size - tail.length)
+    const counts = lastOf(tail)
+    if (!counts) throw new MoveError(`file ${path} has no last line: it was cut, or is no export`)
+    return sourceOf(`file ${path}`, { file: resolve(path), size, mtimeMs }, counts, file)
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+function lastOf(tail: Buffer): ItemCounts | undefined {
+  let end = tail.length
+  while (end > 0 && tail[end - 1]! <= 0x20) end--
+  return parseLastLine(tail.subarray(tail.lastIndexOf(newline, Math.max(end - 1, 0)) + 1, end))
+}
+
+function sourceOf(
+  name: string,
+  identity: JsonObject,
+  counts: ItemCounts | undefined,
+  input: FileHandle | NodeJS.ReadableStream,
+): Source {
+  return {
+    name,
+    identity,
+    total: counts?.entity,
+    pages: (from, nowMs) => pagesOf(name, input, from as unknown as Position | undefined, nowMs),
+    close: async () => {
+      if ('fd' in input && 'stat' in input) await input.close()
+    },
+  }
+}
+
+async function* pagesOf(
+  name: string,
+  input: FileHandle | NodeJS.ReadableStream,
+  from: Position | undefined,
+  nowMs: number,
+): AsyncIterable<Page> {
+  const lines = linesOf(name, input)
+  let found: Found[] = []
+  let bytes = 0
+  let last: ItemCounts | undefined
+  let number = 0
+  let offset = 0
+  // A file can begin anywhere, a stream at its beginning only.
+  if (from && isFile(input)) {
+    offset = from.offset
+    number = from.line
+  }
+  for await (const line of lines(offset)) {
+    number++
+    offset += line.length + 1
+    if (number === 1) {
+      const fault = checkFirstLine(line)
+      if (fault) throw new MoveError(`${name} ${fault}`)
+      continue
+    }
+    if ((from && number <= from.line) || line.length === 0) continue
+    if (last) throw new MoveError(`${name}: line ${number} stands behind the last one`)
+    last = parseLastLine(line)
+    if (last) continue
+    const item = readLine(line, nowMs)
+    const where = `line ${number}`
+    found.push(
+      item.ok ? { where, item: item.value, fault: '' } : { where, item: undefined, fault: item.refusal.description },
+    )
+    bytes += line.length
+    if (found.length < pageLinesMax && bytes < pageBytesMax) continue
+    yield { found, after: { offset, line: number } }
+    found = []
+    bytes = 0
+  }
+  if (found.length > 0) yield { found, after: { offset, line: number } }
+  if (number === 0) throw new MoveError(`${name} is empty`)
+  if (!last) throw new MoveError(`${name} ends without its last line: it was cut`)
+}
+
+const isFile = (input: FileHandle | NodeJS.ReadableStream): input is FileHandle => 'fd' in input && 'stat' in input
+
+/** Lines from an offset on, without their ends; what stands behind the last end is a line as well. */
+function linesOf(name: string, input: FileHandle | NodeJS.ReadableStream) {
+  return async function* (offset: number): AsyncIterable<Buffer> {
+    let rest: Buffer[] = []
+    let restBytes = 0
+    for await (const chunk of isFile(input) ? chunksOf(input, offset) : (input as AsyncIterable<Buffer>)) {
+      let begin = 0
+      for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, begin)) {
+        const part = chunk.subarray(begin, end)
+        yield restBytes === 0 ? part : Buffer.concat([...rest, part])
+        rest = []
+        restBytes = 0
+        begin = end + 1
+      }
+      if (begin === chunk.length) continue
+      rest.push(chunk.subarray(begin))
+      restBytes += chunk.length - begin
+      if (restBytes > lineBytesMax) throw new MoveError(`${name} has a line of more than ${lineBytesMax} bytes`)
+    }
+    if (restBytes > 0) yield Buffer.concat(rest)
+  }
+}
+
+async function* chunksOf(file: FileHandle, from: number): AsyncIterable<Buffer> {
+  for (let at = from; ; ) {
+    const chunk = Buffer.allocUnsafe(chunkBytes)
+    const { bytesRead } = await file.read(chunk, 0, chunkBytes, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield chunk.subarray(0, bytesRead)
+  }
+}

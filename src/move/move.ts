@@ -1,0 +1,142 @@
+// Moves items from a source to a sink, page by page, and writes down how far it got.
+//
+// Each page is placed and durable before the next one is read, and then the state is saved. After a kill the page that was under way
+// comes again: what is there exactly as it comes, was placed before the kill. What is wrong with an item ends the work in front of it, or is
+// told and passed over.
+//
+// Not here: who the two are (command.ts).
+
+import type { JsonObject } from '../domain/json.js'
+import {
+  type Found,
+  type Item,
+  type ItemKind,
+  itemKinds,
+  MoveError,
+  type Outcome,
+  type Sink,
+  type Source,
+} from './moved.js'
+import type { Progress, StateFile } from './state-file.js'
+
+export interface MoveOptions {
+  /** Passes over what is wrong. */
+  readonly skipsBad: boolean
+  readonly state: StateFile | undefined
+  /** What makes this work the same as another time. */
+  readonly job: JsonObject
+  /** Now. Work that is gone on with keeps the time at which it began. */
+  readonly nowMs: number
+  /** What an earlier try has written down. */
+  readonly earlier: Progress | undefined
+  /** Told after each batch how many entities have been looked at. */
+  readonly onProgress: (entities: number) => void
+  /** Told of an item that is passed over. */
+  readonly onBad: (where: string, fault: string) => void
+  /** Stops between two batches. */
+  readonly signal: AbortSignal
+}
+
+/** What became of the items, by kind. */
+export type Tally = Record<ItemKind, Record<Outcome | 'bad', number>>
+
+const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0 } as const
+
+/** Moves everything; rejects with a MoveError when the operator has something to set right. What was moved before that stays. */
+export async function move(source: Source, sink: Sink, options: MoveOptions): Promise<Tally> {
+  const { earlier, signal } = options
+  const begunMs = earlier?.begunMs ?? options.nowMs
+  const tally = tallyOf(earlier)
+  let from = earlier?.from
+  /** Items of the page that were placed before the work was interrupted. */
+  let done = earlier?.done ?? 0
+  let isInDoubt = earlier !== undefined
+  // What is there exactly as it comes is ours in the first batch after a kill.
+  const count = (kind: ItemKind, outcome: Outcome): void => {
+    tally[kind][isInDoubt && outcome === 'same' ? 'written' : outcome]++
+  }
+  save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+  for await (const { found, after } of source.pages(from, begunMs)) {
+    for (const run of runsOf(found.slice(done), sink.documentsMax)) {
+      assertRuns(signal)
+      const bad = run.find(({ item }) => !item)
+      const taken = options.skipsBad
+        ? run.filter(({ item }) => item)
+        : run.slice(0, bad ? run.indexOf(bad) : run.length)
+      const placed = await sink.put(
+        taken.map(({ item }) => item as Item),
+        !options.skipsBad,
+      )
+      for (const [index, told] of placed.entries()) {
+        const { item, where } = taken[index] as Found
+        const { kind } = item as Item
+        if ('outcome' in told) count(kind, told.outcome)
+        else if (options.skipsBad) {
+          tally[kind].bad++
+          options.onBad(where, told.fault)
+        } else {
+          save(options, { begunMs, from, done: done + index, sink: sink.position(), counts: tally })
+          throw new MoveError(`${source.name}, ${where}: ${told.fault}`)
+        }
+      }
+      if (bad && !options.skipsBad) {
+        save(options, { begunMs, from, done: done + taken.length, sink: sink.position(), counts: tally })
+        throw new MoveError(`${source.name}, ${bad.where}: ${bad.fault}`)
+      }
+      for (const { item, where, fault } of run)
+        if (!item) {
+          // Of what kind it was meant to be nobody can say.
+          tally.entity.bad++
+          options.onBad(where, fault)
+        }
+      isInDoubt = false
+      done += run.length
+      if (done < found.length) save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+      options.onProgress(sum(tally.entity))
+    }
+    from = after
+    done = 0
+    save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+  }
+  await sink.finish(takenOf(tally))
+  options.state?.remove()
+  return tally
+}
+
+function assertRuns(signal: AbortSignal): void {
+  if (signal.aborted) throw new MoveError('stopped: the same command goes on from here')
+}
+
+/** What is placed at a time: documents in as small parts as the sink wants. */
+function* runsOf(found: readonly Found[], documentsMax: number): Iterable<readonly Found[]> {
+  let run: Found[] = []
+  let documents = 0
+  for (const one of found) {
+    const isDocument = one.item !== undefined && one.item.kind !== 'entity'
+    if (isDocument && documents >= documentsMax) {
+      yield run
+      run = []
+      documents = 0
+    }
+    run.push(one)
+    if (isDocument) documents++
+  }
+  if (run.length > 0) yield run
+}
+
+function save({ state, job }: MoveOptions, progress: Progress): void {
+  state?.save(job, progress)
+}
+
+function tallyOf(earlier: Progress | undefined): Tally {
+  const found = Object.fromEntries(itemKinds.map(kind => [kind, { ...none, ...earlier?.counts[kind] }]))
+  return found as Tally
+}
+
+/** How many a sink has taken. */
+function takenOf(tally: Tally): Record<ItemKind, number> {
+  const counts = itemKinds.map(kind => [kind, tally[kind].written + tally[kind].replaced] as const)
+  return Object.fromEntries(counts) as Record<ItemKind, number>
+}
+
+const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((a, b) => a + b, 0)

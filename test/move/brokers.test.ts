@@ -1,0 +1,422 @@
+// Running brokers as sources and as targets: our own, and one that is made to be difficult.
+
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/clock.js'
+import { placementDefault } from '../../src/domain/scope.js'
+import { BrokerClient } from '../../src/move/broker-client.js'
+import { BrokerSink } from '../../src/move/broker-sink.js'
+import { BrokerSource } from '../../src/move/broker-source.js'
+import { openStores } from '../../src/move/directory.js'
+import { DirectorySink } from '../../src/move/directory-sink.js'
+import { openFileSink } from '../../src/move/file-sink.js'
+import { openFileSource } from '../../src/move/file-source.js'
+import type { Page } from '../../src/move/moved.js'
+import { openSockets } from '../../src/sockets/sockets.js'
+import { openDataDirectory } from '../../src/storage/data-directory.js'
+import { tempDir } from '../support/broker-process.js'
+import { wrongIn } from '../support/divided.js'
+import { type LocalNode, startLocalNode } from '../support/local-node.js'
+import { type Moved, type MoveWishes, moveAll } from '../support/moving.js'
+
+t.setTimeout(120_000)
+
+const openSocket = openSockets({ insecure: false, caFile: undefined })
+const clientOf = (port: number, token?: string): BrokerClient =>
+  new BrokerClient(`http://127.0.0.1:${port}`, { token, openSocket, retryPauseMs: 1 })
+
+interface Wishes extends MoveWishes {
+  readonly tenants?: readonly string[]
+  readonly paths?: readonly string[]
+  readonly token?: string
+  readonly told?: string[]
+}
+
+function sourceOf(port: number, { tenants = [''], paths, token, told = [] }: Wishes = {}): Promise<BrokerSource> {
+  return BrokerSource.open(clientOf(port, token), { tenants, paths, warn: line => told.push(line) })
+}
+
+/** Imports from a broker into a new data directory; gives its path. */
+async function taken(t: Test, port: number, wishes: Wishes = {}): Promise<{ path: string; moved: Moved }> {
+  const path = tempDir(t)
+  const directory = openDataDirectory(path, { ...placementDefault, workers: 1 }, () => 'an-id')
+  const moved = await moveAll(
+    await sourceOf(port, wishes),
+    async from =>
+      new DirectorySink(
+        await openStores(directory, 'os', () => {}),
+        { clock: systemClock, overwrites: false, warn: () => {} },
+        from,
+      ),
+    wishes,
+  )
+  return { path, moved }
+}
+
+const scoped = (tenant: string, path = ''): string[] => [
+  ...(tenant === '' ? [] : [`Ctx-Service: ${tenant}`]),
+  ...(path === '' ? [] : [`Ctx-ServicePath: ${path}`]),
+]
+
+const point = (x: number, y: number) => ({ type: 'geo:json', value: { type: 'Point', coordinates: [x, y] } })
+
+/** A node with some of everything. */
+async function furnished(t: Test): Promise<LocalNode> {
+  const node = await startLocalNode(t, { forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
+  const post = async (path: string, body: object, headers: string[]): Promise<void> => {
+    const { status, text } = await node.json(`POST /v2/${path}`, body, headers)
+    if (status !== 201) throw new Error(`${status} ${text}`)
+  }
+  for (let n = 0; n < 60; n++)
+    await post(
+      'entities',
+      {
+        id: `E${(n * 37) % 60}`,
+        type: n % 3 === 0 ? 'Hall' : 'Room',
+        temp: { type: 'Number', value: n * 1.5, metadata: { acc: { type: 'Number', value: n } } },
+        name: { type: 'Text', value: `n${n}` },
+        loc: point(n % 10, 1),
+        ...(n % 7 === 0 && {
+          dateExpires: { type: 'DateTime', value: `2999-01-01T00:00:00.${String(n).padStart(3, '0')}Z` },
+        }),
+        ...(n === 5 && { dateCreated: { type: 'Text', value: 'mine' } }),
+      },
+      scoped(n % 2 === 0 ? '' : 'city', ['/', '/a', '/a/b'][n % 3]),
+    )
+  await node.json('PATCH /v2/entities/E0/attrs', { temp: { type: 'Number', value: 99 } }, scoped('', '/'))
+  for (const [n, path] of ['', '/a', '/a/#', '/#', '/a/b'].entries())
+    await post(
+      'subscriptions',
+      {
+        description: `of ${path}`,
+        subject: { entities: [{ idPattern: '.*' }], condition: { attrs: ['none'], expression: { q: `temp>${n}` } } },
+        notification: { http: { url: 'http://127.0.0.1:9' }, attrs: ['temp'] },
+        throttling: n,
+      },
+      scoped('city', path),
+    )
+  await post(
+    'subscriptions',
+    {
+      description: 'mqtt',
+      subject: { entities: [{ id: 'E1' }] },
+      notification: { mqtt: { url: 'mqtt://h', topic: 't', user: 'u', passwd: 'p' } },
+    },
+    [],
+  )
+  for (const path of ['/', '/a/b'])
+    await post(
+      'registrations',
+      {
+        description: `of ${path}`,
+        dataProvided: { entities: [{ id: 'far', type: 'Room' }], attrs: ['x'] },
+        provider: { http: { url: 'http://127.0.0.1:9/x' } },
+      },
+      scoped('', path),
+    )
+  return node
+}
+
+const asks: readonly (readonly [line: string, ...headers: string[]])[] = ['', 'city'].flatMap(tenant => [
+  ['GET /v2/entities?limit=1000&options=count', ...scoped(tenant)],
+  ['GET /v2/entities?limit=1000&attrs=*,dateExpires,servicePath', ...scoped(tenant)],
+  ['GET /v2/entities?limit=7&offset=3&orderBy=!temp', ...scoped(tenant, '/a/#')],
+  ['GET /v2/entities?q=temp>20;name~=n1&limit=1000', ...scoped(tenant)],
+  ['GET /v2/entities?q=dateExpires&options=keyValues', ...scoped(tenant)],
+  ['GET /v2/entities?georel=near;maxDistance:300000&geometry=point&coords=1,3&options=keyValues', ...scoped(tenant)],
+  ['GET /v2/types?options=count', ...scoped(tenant)],
+])
+const timedAsks = ['', 'city'].flatMap(tenant => [
+  [
+    'GET /v2/entities?limit=1000&attrs=*,dateCreated,dateModified&metadata=*,dateCreated,dateModified',
+    ...scoped(tenant),
+  ],
+  ['GET /v2/subscriptions?options=count', ...scoped(tenant)],
+  ['GET /v2/subscriptions?options=count', ...scoped(tenant, '/a/#')],
+  ['GET /v2/registrations?options=count', ...scoped(tenant)],
+  ['GET /v2/registrations?options=count', ...scoped(tenant, '/a/b')],
+]) as [string, ...string[]][]
+
+async function answersOf(node: LocalNode, lines: readonly (readonly [string, ...string[]])[]) {
+  const answers: unknown[] = []
+  for (const [line, ...headers] of lines) {
+    const { status, json, headers: answered } = await node.ask(line, headers)
+    answers.push({ line, status, json, total: answered['ctx-total-count'] ?? answered['fiware-total-count'] })
+  }
+  return answers
+}
+
+t.test('a data directory that was filled over HTTP answers as its source did', async t => {
+  const node = await furnished(t)
+  const told: string[] = []
+  const { path, moved } = await taken(t, node.port, { tenants: ['', 'city'], told })
+  t.match(moved.tally, { entity: { written: 60 }, subscription: { written: 6 }, registration: { written: 2 } })
+  t.match(told, [/MQTT password is not told/])
+  t.strictSame(await wrongIn(path), [])
+  const copy = await startLocalNode(t, { directory: path, forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
+  t.strictSame(await answersOf(copy, asks), await answersOf(node, asks))
+  t.strictSame(await answersOf(copy, timedAsks), await answersOf(node, timedAsks))
+})
+
+t.test('an export over HTTP and the import of its file are no different', async t => {
+  const node = await furnished(t)
+  const file = join(tempDir(t), 'out.ndjson')
+  await moveAll(await sourceOf(node.port, { tenants: ['', 'city'] }), from => openFileSink(file, 'a test', from))
+  const path = tempDir(t)
+  const directory = openDataDirectory(path, { ...placementDefault, workers: 1 }, () => 'an-id')
+  await moveAll(
+    await openFileSource(file),
+    async from =>
+      new DirectorySink(
+        await openStores(directory, 'os', () => {}),
+        { clock: systemClock, overwrites: false, warn: () => {} },
+        from,
+      ),
+  )
+  const copy = await startLocalNode(t, { directory: path, forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
+  t.strictSame(await answersOf(copy, asks), await answersOf(node, asks))
+  t.strictSame(await answersOf(copy, timedAsks), await answersOf(node, timedAsks))
+})
+
+t.test('a running broker that was filled answers as the source did, but for times', async t => {
+  const node = await furnished(t)
+  const target = await startLocalNode(t, { forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
+  const source = await sourceOf(node.port, { tenants: ['', 'city'] })
+  const { tally } = await moveAll(source, async () => new BrokerSink(clientOf(target.port), false))
+  t.match(tally, { entity: { written: 60 }, subscription: { written: 6 }, registration: { written: 2 } })
+  t.strictSame(await answersOf(target, asks), await answersOf(node, asks))
+  const { json } = await target.ask('GET /v2/subscriptions', scoped('city', '/a/#'))
+  t.match(json, [{ description: 'of /a/#', throttling: 2 }])
+})
+
+t.test('what a running broker has stays, or is replaced as a whole', async t => {
+  const node = await startLocalNode(t)
+  const target = await startLocalNode(t)
+  const made = (value: number, name: string) => ({
+    id: 'E',
+    type: 'T',
+    [name]: { type: 'Number', value, metadata: {} },
+  })
+  await node.json('POST /v2/entities', made(1, 'a'))
+  await target.json('POST /v2/entities', made(2, 'b'))
+  const kept = await moveAll(await sourceOf(node.port), async () => new BrokerSink(clientOf(target.port), false))
+  t.match(kept.tally.entity, { written: 0, kept: 1 })
+  t.strictSame((await target.ask('GET /v2/entities/E')).json, made(2, 'b'))
+  const replaced = await moveAll(await sourceOf(node.port), async () => new BrokerSink(clientOf(target.port), true))
+  t.match(replaced.tally.entity, { written: 0, replaced: 1 })
+  t.strictSame((await target.ask('GET /v2/entities/E')).json, made(1, 'a'))
+})
+
+t.test('an entity that a broker refuses is found in its batch', async t => {
+  const target = await startLocalNode(t)
+  const source = await furnished(t)
+  const all: Page[] = []
+  const from = await sourceOf(source.port)
+  for await (const page of from.pages(undefined, 0)) all.push(page)
+  await from.close()
+  const items = all[0]!.found.map(({ item }) => item!)
+  const bad = {
+    ...items[7]!,
+    entity: { ...(items[7] as { entity: object }).entity, id: 'not legal' },
+  } as (typeof items)[number]
+  const sink = new BrokerSink(clientOf(target.port), false)
+  const placed = await sink.put([...items.slice(0, 7), bad, ...items.slice(8)], false)
+  await sink.close()
+  t.match(placed[7], { fault: /answered 400: / })
+  t.equal(placed.filter(one => 'outcome' in one && one.outcome === 'written').length, items.length - 1)
+})
+
+// A broker that is made to be difficult
+
+type Answer = readonly [status: number, body: unknown, headers?: Record<string, string>]
+
+async function fake(t: Test, answer: (request: IncomingMessage, body: string) => Answer | 'cut'): Promise<number> {
+  const server = createServer((request, response) => {
+    let body = ''
+    request.setEncoding('utf8').on('data', (text: string) => {
+      body += text
+    })
+    request.on('end', () => {
+      const told = answer(request, body)
+      if (told === 'cut') return request.socket.destroy()
+      const [status, json, headers] = told
+      response.writeHead(status, { 'content-type': 'application/json', ...headers })
+      response.end(JSON.stringify(json))
+    })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  return (server.address() as AddressInfo).port
+}
+
+const offsetIn = (url = ''): number => Number(new URL(url, 'http://h').searchParams.get('offset'))
+
+const text = (value: unknown, type = 'Text') => ({ type, value, metadata: {} })
+const builtins = (path: string) => ({
+  servicePath: text(path),
+  dateCreated: text('2020-01-01T00:00:00.000Z', 'DateTime'),
+  dateModified: text('2021-01-01T00:00:00.000Z', 'DateTime'),
+})
+
+/** Answers as a broker with these entities and nothing else; with those whose `dateExpires` ends them. */
+const brokerOf =
+  (entities: readonly { readonly id: string }[], expiring: readonly string[] = []) =>
+  ({ url, method }: IncomingMessage, body: string): Answer => {
+    if (method === 'POST') {
+      const asked = JSON.parse(body)
+      const ids = asked.entities.map(({ id }: { id: string }) => id)
+      const found = entities.filter(({ id }) => ids.includes(id) && (!asked.expression || expiring.includes(id)))
+      // It hides them by their name alone.
+      return [
+        200,
+        found.map(entity => Object.fromEntries(Object.entries(entity).filter(([name]) => name !== 'dateExpires'))),
+      ]
+    }
+    const isList = url?.startsWith('/v2/entities')
+    const list = isList && offsetIn(url) === 0 ? entities : []
+    return [200, list, { 'Fiware-Total-Count': String(isList ? entities.length : 0) }]
+  }
+
+t.test('a broker with other header names is understood, and told the tenant and the token in both', async t => {
+  const seen: IncomingMessage['headers'][] = []
+  const entities = [{ id: 'E', type: 'T', a: text(1, 'Number'), ...builtins('/x') }]
+  const port = await fake(t, (request, body) => {
+    seen.push(request.headers)
+    return brokerOf(entities)(request, body)
+  })
+  const source = await sourceOf(port, { tenants: ['city'], token: 'secret' })
+  t.equal(source.total, 1)
+  const pages: Page[] = []
+  for await (const page of source.pages(undefined, 0)) pages.push(page)
+  await source.close()
+  t.match(pages, [
+    {
+      found: [
+        {
+          item: {
+            tenant: 'city',
+            path: '/x',
+            entity: { id: 'E', modifiedMs: Date.UTC(2021, 0), attributes: new Map([['a', { value: 1 }]]) },
+          },
+        },
+      ],
+    },
+  ])
+  t.match(seen[0], {
+    'fiware-service': 'city',
+    'ctx-service': 'city',
+    'fiware-servicepath': '/#',
+    'ctx-servicepath': '/#',
+    'x-auth-token': 'secret',
+    authorization: 'Bearer secret',
+  })
+})
+
+t.test('a dateExpires that does not end its entity there does not end it here', async t => {
+  const date = text('2015-01-01T00:00:00.000Z', 'DateTime')
+  const entities = ['plain', 'transient'].map(id => ({ id, type: 'T', dateExpires: date, ...builtins('/') }))
+  const port = await fake(t, brokerOf(entities, ['transient']))
+  const { path } = await taken(t, port)
+  const node = await startLocalNode(t, { directory: path, expiryIntervalMs: 10 })
+  const left = async () => (await node.ask('GET /v2/entities?options=keyValues')).json as { id: string }[]
+  let entitiesLeft = await left()
+  while (entitiesLeft.length > 1) entitiesLeft = await left()
+  t.strictSame(entitiesLeft, [{ id: 'plain', type: 'T', dateExpires: '2015-01-01T00:00:00.000Z' }])
+  const { status } = await node.json('PUT /v2/entities/plain/attrs/dateExpires', {
+    type: 'DateTime',
+    value: date.value,
+  })
+  t.equal(status, 204)
+  while (entitiesLeft.length > 0) entitiesLeft = await left()
+  t.pass('its first update has made it one that ends the entity')
+})
+
+t.test('a broker that does not tell service paths has to be asked for each of them', async t => {
+  const entities = [{ id: 'E', type: 'T' }]
+  const port = await fake(t, brokerOf(entities))
+  const { moved } = await taken(t, port, { skipsBad: true })
+  t.match(moved.bad, [
+    /^entity 1 of tenant "": the broker does not tell the service path of "E": name the paths one by one with -path$/,
+  ])
+  const named = await taken(t, port, { paths: ['/x'] })
+  t.match(named.moved.tally.entity, { written: 1, bad: 0 })
+})
+
+t.test('a failure that passes is tried again, three times, and then told with its page', async t => {
+  let requests = 0
+  const flaky = (failuresPerRequest: number) => {
+    const failures = new Map<string, number>()
+    return (request: IncomingMessage, body: string): Answer | 'cut' => {
+      requests++
+      const key = `${request.url} ${body}`
+      const count = failures.get(key) ?? 0
+      failures.set(key, count + 1)
+      if (count < failuresPerRequest) return count === 0 ? 'cut' : [count === 1 ? 503 : 500, {}]
+      return brokerOf([{ id: 'E', type: 'T', ...builtins('/') } as never])(request, body)
+    }
+  }
+  const { moved } = await taken(t, await fake(t, flaky(3)))
+  t.match(moved.tally.entity, { written: 1 })
+  requests = 0
+  const port = await fake(t, flaky(4))
+  await t.rejects(sourceOf(port), {
+    name: 'MoveError',
+    message: `http://127.0.0.1:${port}, the number of entities of tenant "": answered 500`,
+  })
+  t.equal(requests, 4)
+})
+
+t.test('what a broker refuses is told at once, in its words', async t => {
+  const port = await fake(t, ({ url }, body) =>
+    url?.includes('offset=')
+      ? [400, { error: 'BadRequest', description: 'no such thing' }]
+      : brokerOf([])({ url } as IncomingMessage, body),
+  )
+  const source = await sourceOf(port)
+  const read = async () => {
+    for await (const _ of source.pages(undefined, 0)) t.fail('there is no page')
+  }
+  await t.rejects(read(), {
+    message: `http://127.0.0.1:${port}, entities from 1 on of tenant "": answered 400: no such thing`,
+  })
+  await source.close()
+})
+
+t.test('an answer that is too large is asked for again in smaller pages', async t => {
+  const large = 'x'.repeat(30_000_000)
+  const limits: number[] = []
+  const port = await fake(t, ({ url = '', method }) => {
+    const parameters = new URL(url, 'http://h').searchParams
+    if (method !== 'GET' || !url.startsWith('/v2/entities') || !parameters.has('offset')) return [200, []]
+    const limit = Number(parameters.get('limit'))
+    const offset = offsetIn(url)
+    limits.push(limit)
+    const count = Math.max(Math.min(limit, 4 - offset), 0)
+    return [
+      200,
+      Array.from({ length: count }, (_, n) => ({ id: `E${offset + n}`, type: 'T', a: text(large), ...builtins('/') })),
+    ]
+  })
+  const source = await sourceOf(port)
+  const ids: string[] = []
+  for await (const { found } of source.pages(undefined, 0))
+    for (const { item } of found) if (item?.kind === 'entity') ids.push(item.entity.id)
+  await source.close()
+  t.strictSame(ids, ['E0', 'E1', 'E2', 'E3'])
+  t.ok(limits.includes(2) && limits[0] === 1000, `${limits}`)
+})
+
+t.test('reading a broker goes on from any page', async t => {
+  const node = await furnished(t)
+  const source = await sourceOf(node.port, { tenants: ['', 'city'] })
+  const all: Page[] = []
+  for await (const page of source.pages(undefined, 0)) all.push(page)
+  for (const [index, { after }] of all.entries()) {
+    const rest: Page[] = []
+    for await (const page of source.pages(JSON.parse(JSON.stringify(after)), 0)) rest.push(page)
+    t.strictSame(rest, all.slice(index + 1), `after page ${index + 1} of ${all.length}`)
+  }
+  await source.close()
+})
