@@ -4,13 +4,14 @@
 // servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
 // promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
 //
-// Not here: the single measurements (generator, queries, workers, notifications, million, pause), the machine's facts (machine) and how numbers are printed
+// Not here: the single measurements (generator, queries, workers, notifications, forwarding, million, pause), the machine's facts (machine) and how numbers are printed
 // (report). README.md says how to read the output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { forwarding } from './forwarding.js'
 import { drive, generatorName } from './generator.js'
 import { loadStock } from './loader.js'
 import { cpuSeconds, generatorFacts, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
@@ -70,7 +71,15 @@ const { values: options } = parseArgs({
   },
 })
 
-const names = [...measurements.map(({ name }) => name), 'pause', 'queries', 'workers', 'notifications', 'million']
+const names = [
+  ...measurements.map(({ name }) => name),
+  'pause',
+  'queries',
+  'workers',
+  'notifications',
+  'forwarding',
+  'million',
+]
 const only = options.only?.split(',') ?? names
 for (const name of only) if (!names.includes(name)) throw new Error(`--only knows ${names.join(', ')}; not ${name}`)
 const chosen = measurements.filter(({ name }) => only.includes(name))
@@ -135,6 +144,7 @@ async function inTurn(folder: string): Promise<void> {
   if (only.includes('queries') && orrery) await runQueries(orrery, folder)
   if (only.includes('workers') && orrery) await runWorkers(orrery, folder)
   if (only.includes('notifications') && orrery) await runNotifications(orrery, folder)
+  if (only.includes('forwarding') && orrery) await runForwarding(orrery, folder)
   if (only.includes('million') && (orrery || options.only !== undefined)) {
     pinSelf('anywhere')
     await runMillion(orrery ?? yardstick, folder)
@@ -272,6 +282,13 @@ async function runNotifications(subject: Subject, folder: string): Promise<void>
   judge(
     `Notifications of ${subject.name}, medians`,
     await notifications({ subject, folder, seconds, rounds, warmUpSeconds, connections, others, deadSeconds }),
+  )
+}
+
+async function runForwarding(subject: Subject, folder: string): Promise<void> {
+  judge(
+    `Forwarding of ${subject.name}, medians`,
+    await forwarding({ subject, folder, seconds, rounds, warmUpSeconds, connections }),
   )
 }
 
