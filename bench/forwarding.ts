@@ -11,7 +11,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from './connection.js'
 import { drive } from './generator.js'
 import { load, loadStock } from './loader.js'
-import { atMost, type Finding, median, progress, thousands, told } from './report.js'
+import { cpuSeconds } from './machine.js'
+import { atMost, type Finding, median, progress, rate, thousands, told } from './report.js'
 import { type Subject, start } from './servers.js'
 import { reads, stockSize, type Template, upserts, wire } from './workloads.js'
 
@@ -48,15 +49,18 @@ export async function forwarding(options: ForwardingOptions): Promise<Finding[]>
   await drive({ ...driven, seconds: warmUpSeconds })
 
   const p99 = { alone: [] as number[], beside: [] as number[] }
+  const perCpuSecond = { alone: [] as number[], beside: [] as number[] }
   let toldOfNone = 0
   for (let round = 1; round <= rounds; round++)
     for (const kind of round % 2 === 1 ? (['alone', 'beside'] as const) : (['beside', 'alone'] as const)) {
       const asking = kind === 'beside' ? await askAgainAndAgain(server.url, connections) : undefined
+      const cpuBefore = cpuSeconds(server.pid)
       const { latencyMs, requests, seconds: took } = await drive({ ...driven, seconds })
       toldOfNone += asking?.end() ?? 0
       p99[kind].push(latencyMs.p99)
+      perCpuSecond[kind].push(requests / (cpuSeconds(server.pid) - cpuBefore))
       progress(
-        `round ${round}, reads ${kind}: ${thousands(requests / took)}/s, ` +
+        `round ${round}, reads ${kind}: ${thousands(requests / took)}/s, ${thousands(perCpuSecond[kind].at(-1)!)} per CPU second, ` +
           `p50 ${latencyMs.p50.toFixed(2)} ms, p99 ${latencyMs.p99.toFixed(2)} ms`,
       )
     }
@@ -74,6 +78,7 @@ export async function forwarding(options: ForwardingOptions): Promise<Finding[]>
       needed.besideSilentTimes,
       'times',
     ),
+    told('reads per CPU second, beside and alone', `${rate(perCpuSecond.beside)}, ${rate(perCpuSecond.alone)}`),
     told('of those, told that there is none', thousands(toldOfNone)),
   ]
 }
