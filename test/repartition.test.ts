@@ -16,7 +16,7 @@ import { entityKey } from '../src/shard/layout.js'
 import { type DataDirectory, recordStore } from '../src/storage/data-directory.js'
 import { rocksMissing } from '../src/storage/rocks-missing.js'
 import { commit } from './storage/store-contract.js'
-import { tempDir } from './support/broker-process.js'
+import { plainly, tempDir } from './support/broker-process.js'
 import { contentsOf, directoryAt, openAll, placement, populated, wrongIn } from './support/divided.js'
 import { entityOf } from './support/entities.js'
 import { Random } from './support/random.js'
@@ -214,7 +214,9 @@ t.test('kill -9 at any moment, again and again, costs nothing but time', { skip:
 
 /** Starts the work in a process and kills it after some batches, or when some file has appeared or changed. 0: it was faster. */
 async function killed(path: string, workers: number): Promise<0 | 1> {
-  const child = spawn(process.execPath, [script, path, String(workers)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(...plainly([process.execPath, script, path, String(workers)]), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const exited = once(child, 'exit')
   const watches = random.fraction() < 0.4
   let left = watches ? random.between(1, 16) : random.pick([random.between(1, 10), random.between(1, 200)])

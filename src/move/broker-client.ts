@@ -20,6 +20,8 @@ export interface BrokerOptions {
   readonly openSocket: OpenSocket
   /** Before the first try that follows a failed one; then twice as long, and so on. */
   readonly retryPauseMs?: number
+  /** Bytes of an answer that are taken. */
+  readonly answerBytesMax?: number
 }
 
 export interface BrokerRequest {
@@ -47,7 +49,7 @@ const retryPauseMsDefault = 1_000
 /** Of one request, its answer included: a page may take long where the offset is deep. */
 const requestMsMax = 120_000
 /** An answer that is larger is asked for again in smaller pages. */
-const answerBytesMax = 64 * 1024 * 1024
+const answerBytesMaxDefault = 64 * 1024 * 1024
 
 /** The answer has more than `answerBytesMax`. */
 export class AnswerTooLarge extends Error {}
@@ -104,7 +106,7 @@ export class BrokerClient {
       let bytes = 0
       for await (const chunk of answer.body as AsyncIterable<Buffer>) {
         bytes += chunk.length
-        if (bytes > answerBytesMax) throw new AnswerTooLarge()
+        if (bytes > (this.options.answerBytesMax ?? answerBytesMaxDefault)) throw new AnswerTooLarge()
         chunks.push(chunk)
       }
       const total = answer.headers['ctx-total-count'] ?? answer.headers['fiware-total-count']

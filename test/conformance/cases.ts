@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { plainly } from '../support/broker-process.js'
 import { main, root } from '../support/project.js'
 import { type Deviation, faultsOf, type Outcome, type Passing } from './verdict.js'
 
@@ -30,7 +31,8 @@ export async function run(options: readonly string[], out: 'inherit' | 'ignore')
   const report = join(temporary, 'report.json')
   const command = `'${process.execPath}' '${main}' -port {port} -dataDir {data} {args}`
   const fixed = ['--cmd', command, '--vectors', join(folder, 'vectors'), '--report', report]
-  const child = spawn(process.execPath, [join(folder, 'run.mjs'), ...fixed, ...options], {
+  // The brokers that the runner starts inherit its environment.
+  const child = spawn(...plainly([process.execPath, join(folder, 'run.mjs'), ...fixed, ...options]), {
     stdio: ['ignore', out, 'inherit'],
   })
   const stop = () => child.kill('SIGTERM')

@@ -68,7 +68,10 @@ const registrationLine = (n: number) => ({
 /** The lines of a file between its first and its last one. */
 const linesOf = (text: string): string[] => text.trimEnd().split('\n').slice(1, -1)
 
-for (let round = 0; round < 3; round++)
+/** MOVE_ROUNDS sets how many; `npm run soak` wants more. */
+const rounds = Number(process.env.MOVE_ROUNDS ?? 1)
+
+for (let round = 0; round < rounds; round++)
   t.test(`an export imported again is the same export, between any numbers of workers (${round + 1})`, async t => {
     const folder = tempDir(t)
     const path = tempDir(t)

@@ -15,6 +15,7 @@ import {
 } from '../../src/storage/data-directory.js'
 import { openStore, type StorePart, settleStore } from '../../src/storage/open-store.js'
 import { rocksMissing } from '../../src/storage/rocks-missing.js'
+import { plainly } from '../support/broker-process.js'
 
 const opened = (path: string): DataDirectory => openDataDirectory(path, { shards: 4, spread: 2 }, () => 'some-id')
 
@@ -137,7 +138,7 @@ for (const store of ['rocksdb', 'level'] as const) {
       await openStore(directory, { durability: 'os', logger: console, store: '${store}' })
       console.log('open')
       setInterval(() => undefined, 60_000)`
-    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    const child = spawn(...plainly([process.execPath, '--input-type=module', '-e', script]), {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     t.equal((await createInterface(child.stdout)[Symbol.asyncIterator]().next()).value, 'open')

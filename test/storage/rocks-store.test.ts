@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { rocksMissing } from '../../src/storage/rocks-missing.js'
 import { openRocksStore } from '../../src/storage/rocks-store.js'
+import { plainly } from '../support/broker-process.js'
 import { commit, rowsOf, storeContract, temporaryDirectory } from './store-contract.js'
 
 const module = new URL('../../src/storage/rocks-store.js', import.meta.url)
@@ -60,7 +61,7 @@ function rocksTests(t: Test): void {
     batch.put(Buffer.from('a'), Buffer.alloc(1024))
     store.commit(batch, () => undefined)
     process.exit(7)`
-    const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit' })
+    const child = spawn(...plainly([process.execPath, '--input-type=module', '-e', script]), { stdio: 'inherit' })
     t.same(await once(child, 'exit'), [7, null])
   })
 }

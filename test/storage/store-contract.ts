@@ -13,6 +13,7 @@ import { createInterface } from 'node:readline'
 import fc from 'fast-check'
 import type { Test } from 'tap'
 import type { Batch, Durability, Range, Row, Store } from '../../src/ports.js'
+import { plainly } from '../support/broker-process.js'
 
 export interface StoreUnderTest {
   /** Opens the store of a directory; a store without files ignores it. */
@@ -464,5 +465,7 @@ function openedElsewhere(onDisk: NonNullable<StoreUnderTest['onDisk']>, director
     batch.put(Buffer.from('a'), Buffer.from('1'))
     store.commit(batch, error => console.log(error ? String(error) : 'committed'))
     setInterval(() => undefined, 60_000)`
-  return spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  return spawn(...plainly([process.execPath, '--input-type=module', '-e', script]), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
 }
