@@ -55,7 +55,7 @@ export function renderExposition(families: readonly Family[]): string {
     if (samples.length === 0) continue
     lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
     for (const { labels, value } of samples)
-      if (typeof value === 'number') lines.push(`${name}${renderLabels(labels)} ${value}`)
+      if (typeof value === 'number') lines.push(`${name}${renderLabels(labels)} ${renderNumber(value)}`)
       else lines.push(...renderHistogram(name, labels, value))
   }
   return `${lines.join('\n')}\n`
@@ -72,9 +72,14 @@ function renderHistogram(name: string, labels: Labels, histogram: Histogram): st
   return [
     ...buckets,
     `${name}_bucket${renderLabels({ ...labels, le: '+Inf' })} ${count}`,
-    `${name}_sum${renderLabels(labels)} ${sum}`,
+    `${name}_sum${renderLabels(labels)} ${renderNumber(sum)}`,
     `${name}_count${renderLabels(labels)} ${count}`,
   ]
+}
+
+const renderNumber = (value: number): string => {
+  if (Number.isFinite(value) || Number.isNaN(value)) return String(value)
+  return value > 0 ? '+Inf' : '-Inf'
 }
 
 function renderLabels(labels: Labels): string {
