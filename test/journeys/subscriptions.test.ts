@@ -6,6 +6,7 @@
 
 import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
+import { decodeSubscription } from '../../src/domain/subscription-json.js'
 import { allDocuments, decodeDocumentRow, parseDocumentKey } from '../../src/shard/layout.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { openStore } from '../../src/storage/open-store.js'
@@ -304,7 +305,7 @@ async function storedIn(dataDir: string): Promise<Map<string, string>[]> {
 
 /** The description in a row's text; undefined when there is no subscription. */
 const descriptionIn = (text: string | undefined): string | undefined =>
-  text ? (JSON.parse(text) as { readonly description: string }).description : undefined
+  text ? decodeSubscription(text).description : undefined
 
 /** Several connections create, patch and delete until the broker is killed; then all stores, and all that is shown, are looked at. */
 async function crashes(t: Test, workers: number, kills: number): Promise<void> {
