@@ -183,7 +183,7 @@ function renderPatch({ id, type, attributes }: EntityPatch): string {
 const renderNamedTexts = (named: readonly NamedText[]): string | undefined =>
   named.length === 0 ? undefined : object(named.map(([name, value]): Member => [name, text(value)]))
 
-/** Of the stored form; a new one is needed when an older text would be misread. */
+/** Of the stored form; a new one is needed when an older text would be misread. The first one is still read. */
 const version = 2
 
 /** What only one subscription has; condition and notification stand apart, since many are alike but for what they watch. */
@@ -205,30 +205,45 @@ const sharedPartsMax = 10_000
  * time and half of the memory where a hundred thousand devices are watched in the same way.
  */
 export class SubscriptionReader {
-  private readonly conditions = new Shared(readCondition)
+  private readonly conditions = new Shared((text): Condition => conditionOf(JSON.parse(text)))
   private readonly notifications = new Shared((text): NotificationSettings => JSON.parse(text))
 
-  // [hot] For each subscription at start. Field by field: spreading what was parsed took as long as parsing it.
+  // [hot] For each subscription at start.
   read(stored: string): Subscription {
     const first = stored.indexOf('\n')
+    if (first < 0) return readFirstVersion(stored)
     const second = stored.indexOf('\n', first + 1)
-    const head = JSON.parse(first < 0 ? stored : stored.slice(0, first)) as StoredHead
+    const head = JSON.parse(stored.slice(0, first)) as StoredHead
     checkVersion('subscription', head.version, version)
-    return {
-      id: head.id,
-      tenant: head.tenant,
-      servicePath: head.servicePath,
-      description: head.description,
-      status: head.status,
-      statusRevision: head.statusRevision,
-      expiresMs: head.expiresMs,
-      throttlingSeconds: head.throttlingSeconds,
-      entities: head.entities,
-      condition: this.conditions.of(stored.slice(first + 1, second)),
-      notification: this.notifications.of(stored.slice(second + 1)),
-    }
+    const condition = this.conditions.of(stored.slice(first + 1, second))
+    return subscriptionOf(head, condition, this.notifications.of(stored.slice(second + 1)))
   }
 }
+
+/** The form before: all in one object. */
+function readFirstVersion(stored: string): Subscription {
+  const found = JSON.parse(stored) as StoredHead & {
+    readonly condition: StoredCondition
+    readonly notification: NotificationSettings
+  }
+  if (found.version !== 1) checkVersion('subscription', found.version, version)
+  return subscriptionOf(found, conditionOf(found.condition), found.notification)
+}
+
+// Field by field: spreading what was parsed took as long as parsing it.
+const subscriptionOf = (head: StoredHead, condition: Condition, notification: NotificationSettings): Subscription => ({
+  id: head.id,
+  tenant: head.tenant,
+  servicePath: head.servicePath,
+  description: head.description,
+  status: head.status,
+  statusRevision: head.statusRevision,
+  expiresMs: head.expiresMs,
+  throttlingSeconds: head.throttlingSeconds,
+  entities: head.entities,
+  condition,
+  notification,
+})
 
 /** What texts mean, each looked into once as long as there are not too many. */
 class Shared<T> {
@@ -253,15 +268,12 @@ class Shared<T> {
 /** The subscription of a text that `encodeSubscription` wrote. */
 export const decodeSubscription = (stored: string): Subscription => new SubscriptionReader().read(stored)
 
-function readCondition(text: string): Condition {
-  const { attrs, expression, alterationTypes, notifyOnMetadataChange } = JSON.parse(text) as StoredCondition
-  return {
-    attrs,
-    expression: isEmpty(expression) ? noExpression : new StoredExpression(expression),
-    alterationTypes,
-    notifyOnMetadataChange,
-  }
-}
+const conditionOf = ({ attrs, expression, alterationTypes, notifyOnMetadataChange }: StoredCondition): Condition => ({
+  attrs,
+  expression: isEmpty(expression) ? noExpression : new StoredExpression(expression),
+  alterationTypes,
+  notifyOnMetadataChange,
+})
 
 const noExpression: Expression = { source: {}, q: undefined, mq: undefined, geo: undefined }
 

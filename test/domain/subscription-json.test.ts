@@ -178,6 +178,16 @@ t.test('the stored form keeps the password and where the subscription belongs', 
   t.match(notification.transport, { login: { user: 'u', passwd: 'secret' } })
 })
 
+t.test('the stored form of earlier releases is read', async t => {
+  const wanted = subscription(`{${subject},"notification":{${http}}}`)
+  const [head, condition, notification] = encodeSubscription(wanted)
+    .split('\n')
+    .map(line => JSON.parse(line))
+  const earlier = JSON.stringify({ ...head, version: 1, condition, notification })
+  t.equal(encodeSubscription(decodeSubscription(earlier)), encodeSubscription(wanted))
+  t.throws(() => decodeSubscription('{"version":3}'), /has version 3/)
+})
+
 t.test('what is alike in subscriptions that are read one after the other is there once', async t => {
   const reader = new SubscriptionReader()
   const [one, another, third] = ['a', 'a', 'b'].map(attribute => {
@@ -196,8 +206,8 @@ t.test('a progress is stored without loss', async t => {
 t.test('a stored form of another version is not read', async t => {
   const stored = encodeSubscription(subscription(`{${subject},"notification":{${http}}}`))
   t.throws(
-    () => decodeSubscription(stored.replace('"version":2', '"version":1')),
-    /has version 1, this release reads 2/,
+    () => decodeSubscription(stored.replace('"version":2', '"version":3')),
+    /has version 3, this release reads 2/,
   )
   t.throws(() => decodeProgress('{"version":2}'), /has version 2/)
 })
