@@ -2,7 +2,7 @@
 //
 // What they send is not checked against the filters of the query, and nothing of it is kept. Whatever they do, what is here is answered.
 
-import { ForwardedQuery, type Placed } from '../domain/forwarded-query.js'
+import { ForwardedQuery, mayBeProvided, type Placed } from '../domain/forwarded-query.js'
 import { pageLimitDefault } from '../domain/limits.js'
 import type { ProviderIndex } from '../domain/provider-index.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
@@ -26,36 +26,32 @@ export class ForwardedReads {
     this.forwarding = forwarding
   }
 
-  /** What takes the local page of a list and adds what providers have; undefined: none are registered. */
+  /** What takes the local page of a list and adds what providers have; undefined: none are registered for it. */
   list(request: ListRequest, elsewhere: Elsewhere, onResult: OnResult<ShownPage>): OnResult<Listed> | undefined {
     const index = this.forwarding.of(request.tenant)
-    return (
-      index &&
-      (local => {
-        if (!local.ok) return onResult(local)
-        const { entities, total } = local.value
-        this.extend(index, request, elsewhere, entities, total, page => onResult(accepted(page)))
-      })
-    )
+    if (!index || !mayBeProvided(index, request.selection)) return undefined
+    return local => {
+      if (!local.ok) return onResult(local)
+      const { entities, total } = local.value
+      this.extend(index, request, elsewhere, entities, total, page => onResult(accepted(page)))
+    }
   }
 
-  /** What takes an entity that is here, or that it is not, and adds what providers have of it; undefined: none are registered. */
+  /** What takes an entity that is here, or that it is not, and adds what providers have of it; undefined: none are registered for it. */
   retrieve(target: ReadTarget, elsewhere: Elsewhere, onResult: OnResult<Shown>): OnResult<Found> | undefined {
     const index = this.forwarding.of(target.tenant)
-    return (
-      index &&
-      (local => {
-        if (!local.ok && local.refusal.description !== refusals.entityNotFound.description) return onResult(local)
-        const found = local.ok ? [local.value] : []
-        const type = local.ok ? imageType(local.value.image) : target.type
-        const selection = selectionOf(target.id, type)
-        const query = { selection, paths: target.paths, limit: pageLimitDefault, offset: 0 }
-        this.extend(index, query, elsewhere, found, found.length, ({ entities: [only, another] }) => {
-          if (!only) return onResult(local)
-          onResult(another ? refused(refusals.entityAmbiguous) : accepted(only))
-        })
+    if (!index?.mayProvide(target.id)) return undefined
+    return local => {
+      if (!local.ok && local.refusal.description !== refusals.entityNotFound.description) return onResult(local)
+      const found = local.ok ? [local.value] : []
+      const type = local.ok ? imageType(local.value.image) : target.type
+      const selection = selectionOf(target.id, type)
+      const query = { selection, paths: target.paths, limit: pageLimitDefault, offset: 0 }
+      this.extend(index, query, elsewhere, found, found.length, ({ entities: [only, another] }) => {
+        if (!only) return onResult(local)
+        onResult(another ? refused(refusals.entityAmbiguous) : accepted(only))
       })
-    )
+    }
   }
 
   private extend(

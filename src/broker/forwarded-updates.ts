@@ -84,7 +84,7 @@ export class ForwardedUpdates {
     onSplit: (split: { readonly local: Attributes; readonly undone: Undone | undefined }) => void,
   ): void {
     const whole = { local: attributes, undone: undefined }
-    if (!mayBeProvided(index, target.id)) return onSplit(whole)
+    if (!index.mayProvide(target.id)) return onSplit(whole)
     this.stored(target, result => {
       if (!result.ok || result.value.length > 1) return onSplit(whole)
       const entity = result.value[0] && decodeImage(result.value[0].image)
@@ -146,7 +146,7 @@ export class ForwardedUpdates {
     }
     for (const [at, one] of undone.entries()) {
       const { id, type } = one
-      if (type !== undefined || !mayBeProvided(index, id)) continue
+      if (type !== undefined || !index.mayProvide(id)) continue
       missing++
       this.stored({ tenant, path, id, type }, result => {
         const [only, another] = result.ok ? result.value : []
@@ -156,12 +156,6 @@ export class ForwardedUpdates {
     }
     arrive()
   }
-}
-
-/** Whether anybody may provide an id, of whatever type. */
-function mayBeProvided(index: ProviderIndex, id: string): boolean {
-  for (const _ of index.ofId(id, undefined)) return true
-  return false
 }
 
 /** What a refusal says is not here, of what was wanted; undefined: it was refused for another reason. */

@@ -230,6 +230,14 @@ type Selector = Selection['unnamed'][number]
 
 const everything: Selector = { idPattern: undefined, types: undefined, typePattern: undefined }
 
+/** Whether anybody is registered for anything that a selection may mean: if not, there is nothing to plan. */
+export function mayBeProvided(index: ProviderIndex, { source, named, unnamed }: Selection): boolean {
+  for (const id of named.keys()) if (index.mayProvide(id)) return true
+  for (const { types } of source.selectors.length === 0 ? [everything] : unnamed)
+    for (const _ of index.ofTypes(types)) return true
+  return false
+}
+
 /** Registrations that fit what a query is about, each with what it would be asked for. */
 function* hits(index: ProviderIndex, selection: Selection, page: Page): Iterable<Hit> {
   const { source, named, unnamed } = selection

@@ -56,6 +56,12 @@ export class ProviderIndex {
         for (const key of [entityId, type]) if (lists.get(key)?.length === 0) lists.delete(key)
   }
 
+  // [hot] Once per request that names an id, in a tenant with registrations.
+  /** Whether anybody may provide an id, of whatever type. */
+  mayProvide(id: string): boolean {
+    return this.byId.has(id) || this.everyIdByType.size > 0
+  }
+
   /** Those that may provide an id of these types (undefined: of any), each once, in the order of registration. */
   *ofId(id: string, types: ReadonlySet<string> | undefined): Iterable<Provided> {
     const named = this.byId.get(id) ?? []

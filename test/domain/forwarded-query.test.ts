@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Entity } from '../../src/domain/entity.js'
-import { ForwardedQuery, type Placed, type QueryRequest } from '../../src/domain/forwarded-query.js'
+import { ForwardedQuery, mayBeProvided, type Placed, type QueryRequest } from '../../src/domain/forwarded-query.js'
 import { ProviderIndex } from '../../src/domain/provider-index.js'
 import type { Registration } from '../../src/domain/registration.js'
 import type { SelectorSource } from '../../src/domain/selection.js'
@@ -325,4 +325,29 @@ t.test('whatever providers answer: what is here stays, each entity is there once
     }),
     { numRuns: 300 },
   )
+})
+
+t.test('where nobody may provide anything, nobody is asked', async t => {
+  const entities = [{ id: 'E', type: 'T' }, { id: 'F' }, { idPattern: '.*' as const, type: 'U' }]
+  const selectors: readonly SelectorSource[] = [
+    { ids: ['E'] },
+    { ids: ['F'], types: ['T'] },
+    { ids: ['G'], types: ['U'] },
+    { ids: ['G'], types: ['T'] },
+    { idPattern: '.*', types: ['T'] },
+    { idPattern: '.*', types: ['V'] },
+    { types: ['U'] },
+  ]
+  const seen = { yes: 0, no: 0 }
+  for (const one of [undefined, ...selectors])
+    for (const subset of [[], [0], [1], [2], [0, 1], [0, 1, 2]]) {
+      const index = indexOf(...subset.map(at => provided(at + 1, [entities[at]!], [], `http://h${at}`)))
+      const given = { selectors: one ? [one] : [] }
+      const may = mayBeProvided(index, selectionOf(given))
+      const asked = run(queryOf(index, given), () => undefined)
+      if (!may) t.strictSame(asked, [], `${JSON.stringify(one)} of ${subset}`)
+      seen[asked.length > 0 ? 'yes' : 'no']++
+      if (asked.length > 0) t.ok(may)
+    }
+  t.ok(seen.yes > 5 && seen.no > 5, JSON.stringify(seen))
 })

@@ -43,6 +43,8 @@ t.test('it finds what a walk over all registrations finds, in the same order', a
       assert.deepEqual(told(index.ofTypes(wanted)).sort(), told(provided.filter(one => fits(one.entity.type))).sort())
       const ofId = provided.filter(({ entity }) => (entity.id === undefined ? fits(entity.type) : entity.id === id))
       assert.deepEqual(told(index.ofId(id, wanted)).sort(), told(ofId).sort())
+      const isProvided = provided.some(({ entity }) => entity.id === undefined || entity.id === id)
+      assert.equal(index.mayProvide(id), isProvided)
       for (const found of [index.ofTypes(wanted), index.ofId(id, wanted)]) {
         const ids = [...found].map(({ registration }) => registration.id)
         assert.deepEqual(ids, [...ids].sort())
