@@ -1,20 +1,29 @@
 // What may be asked of a shard and what it may answer: closed unions.
 //
 // Who asks has parsed and validated; who answers trusts and decides. Whoever asks cannot tell whether the shard is in this process, in a
-// sibling or on another machine. Their bytes: wire.ts.
+// sibling or on another machine. Their bytes: wire.ts. Here are those about entities, and the unions of all; the others stand in messages/.
 
-import type { Payload, WantedAttribute, WantedEntity } from './domain/entity.js'
-import type { Family } from './domain/exposition.js'
+import type { WantedAttribute, WantedEntity } from './domain/entity.js'
 import type { Json } from './domain/json.js'
 import type { OrderKey } from './domain/order.js'
 import type { Refusal } from './domain/refusal.js'
 import type { Registration } from './domain/registration.js'
 import type { Selection } from './domain/selection.js'
-import type { ServiceTally } from './domain/service-metrics.js'
-import type { CacheStatistics, Statistics } from './domain/statistics.js'
-import type { Subscription, SubscriptionProgress } from './domain/subscription.js'
+import type { SubscriptionProgress } from './domain/subscription.js'
 import type { UpdateOptions } from './domain/update.js'
-import type { LogSettings } from './ports.js'
+import type { AdminOrder, AdminRequest, AdminTold } from './messages/admin.js'
+import type { DeliveryReport, DeliveryRequest } from './messages/deliveries.js'
+import type {
+  KnownSubscription,
+  LearnRequest,
+  ProgressRequest,
+  RegistrationRequest,
+  SubscriptionRequest,
+} from './messages/documents.js'
+
+export type * from './messages/admin.js'
+export type * from './messages/deliveries.js'
+export type * from './messages/documents.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
 export interface Target {
@@ -187,197 +196,6 @@ export interface AnnounceRequest {
   readonly path: string
 }
 
-// Subscriptions and registrations. Those of a tenant are decided about in one place, its home: the owner of the shard `ShardMap.homeOf`. All
-// other owners keep copies, and a change is done when all of them have it.
-
-/** What is kept by all owners alike. */
-export type DocumentKind = 'subscription' | 'registration'
-
-/** Asked of the home. The subscription has its id. */
-export interface CreateSubscriptionRequest {
-  readonly kind: 'createSubscription'
-  readonly subscription: Subscription
-}
-
-/** A PATCH, asked of the home. The payload has passed `checkPatch`. */
-export interface ChangeSubscriptionRequest {
-  readonly kind: 'changeSubscription'
-  readonly tenant: string
-  readonly id: string
-  /** What it watches from now on. */
-  readonly servicePath: string
-  readonly payload: Payload
-}
-
-/** Asked of the home. */
-export interface RemoveSubscriptionRequest {
-  readonly kind: 'removeSubscription'
-  readonly tenant: string
-  readonly id: string
-}
-
-/** One subscription or none, asked of the home. */
-export interface FindSubscriptionRequest {
-  readonly kind: 'findSubscription'
-  readonly tenant: string
-  readonly id: string
-}
-
-/** A page of a tenant's subscriptions in the order of their ids, asked of the home. */
-export interface ListSubscriptionsRequest {
-  readonly kind: 'listSubscriptions'
-  readonly tenant: string
-  /** Only those that watch exactly this; undefined: all. */
-  readonly servicePath: string | undefined
-  readonly offset: number
-  readonly limit: number
-}
-
-/** What the owner of the asked shard knows of these subscriptions' notifications. */
-export interface ProgressRequest {
-  readonly kind: 'progress'
-  readonly tenant: string
-  readonly ids: readonly string[]
-}
-
-/** What became of a subscription's notifications of late, as far as the owner of the asked shard has sent them. */
-export interface DeliveriesRequest {
-  readonly kind: 'deliveries'
-  readonly tenant: string
-  readonly id: string
-  /** Of each of the two lists. */
-  readonly limit: number
-}
-
-/** To send again what the owner of the asked shard has given up for a subscription. */
-export interface RetryDeliveriesRequest {
-  readonly kind: 'retryDeliveries'
-  readonly tenant: string
-  readonly id: string
-}
-
-/**
- * What one home has to tell: all its changes behind `after` up to `upTo`, in order. Numbers are those of the home, and only grow. Who does not
- * have everything up to `after` learns nothing, and says what it has.
- */
-export interface LearnRequest {
-  readonly kind: 'learn'
-  /** The owner that tells. */
-  readonly home: number
-  readonly after: number
-  readonly upTo: number
-  readonly changes: readonly DocumentChange[]
-  /** Whether there is nothing more to tell for now. */
-  readonly isAll: boolean
-  /** Everything that was learned of this home is void: it has lost what it told. `after` is 0 then. */
-  readonly isAnew: boolean
-}
-
-/** What became of a document. */
-export interface DocumentChange {
-  /** Of all changes of one home, above those before. */
-  readonly revision: number
-  readonly kind: DocumentKind
-  readonly tenant: string
-  readonly id: string
-  /** As it then was (`encodeSubscription`, `encodeRegistration`); undefined: it was removed. */
-  readonly text: string | undefined
-}
-
-/** Asked of the home. The registration has its id. */
-export interface CreateRegistrationRequest {
-  readonly kind: 'createRegistration'
-  readonly registration: Registration
-}
-
-/** A PATCH, asked of the home. The payload has passed `checkRegistrationPatch`. */
-export interface ChangeRegistrationRequest {
-  readonly kind: 'changeRegistration'
-  readonly tenant: string
-  readonly id: string
-  readonly payload: Payload
-}
-
-/** Asked of the home. */
-export interface RemoveRegistrationRequest {
-  readonly kind: 'removeRegistration'
-  readonly tenant: string
-  readonly id: string
-}
-
-/** One registration or none, asked of the home. */
-export interface FindRegistrationRequest {
-  readonly kind: 'findRegistration'
-  readonly tenant: string
-  readonly id: string
-}
-
-/** A page of a tenant's registrations in the order of their ids, asked of the home. */
-export interface ListRegistrationsRequest {
-  readonly kind: 'listRegistrations'
-  readonly tenant: string
-  /** Only those with exactly this; undefined: all. */
-  readonly servicePath: string | undefined
-  readonly offset: number
-  readonly limit: number
-}
-
-/**
- * May this notification be sent? Asked of the home about a subscription that is decided about there (`isGuarded`). To be asked again when no
- * reply came: the same notification gets the same answer.
- */
-export interface ClaimRequest {
-  readonly kind: 'claim'
-  readonly tenant: string
-  readonly id: string
-  readonly notification: string
-}
-
-/** What became of a notification of such a subscription, told to its home. */
-export interface NewsRequest {
-  readonly kind: 'news'
-  readonly tenant: string
-  readonly id: string
-  readonly news: ProgressNews
-}
-
-/** An answer of a receiver, or that there was none. */
-export type ProgressNews =
-  | { readonly kind: 'success'; readonly code?: number | undefined }
-  | { readonly kind: 'failure'; readonly reason: string }
-
-/** Something about a whole process, asked of any shard of its owner: what it has counted, how it logs (operations.md §4, §5, §7). */
-export interface AdminRequest {
-  readonly kind: 'admin'
-  readonly order: AdminOrder
-}
-
-export type AdminOrder =
-  | { readonly what: 'metrics' }
-  /** `isReset`: begins to count anew, in the same step. */
-  | { readonly what: 'statistics' | 'cache' | 'services'; readonly isReset: boolean }
-  | { readonly what: 'log'; readonly change: LogChange }
-
-/** What is to be changed of how the process logs; undefined: stays. */
-export type LogChange = Partial<Omit<LogSettings, 'traces'>> & { readonly traces?: readonly number[] }
-
-/** What a process tells, by what it was asked for. */
-export interface AdminTold {
-  readonly metrics: readonly Family[]
-  readonly statistics: Statistics
-  readonly cache: CacheStatistics
-  readonly services: readonly ServiceTally[]
-  readonly log: null
-}
-
-export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | RemoveSubscriptionRequest
-export type SubscriptionRead = FindSubscriptionRequest | ListSubscriptionsRequest
-export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | ClaimRequest | NewsRequest
-export type RegistrationWrite = CreateRegistrationRequest | ChangeRegistrationRequest | RemoveRegistrationRequest
-export type RegistrationRead = FindRegistrationRequest | ListRegistrationsRequest
-export type RegistrationRequest = RegistrationWrite | RegistrationRead
-export type DeliveryRequest = DeliveriesRequest | RetryDeliveriesRequest
-
 export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest | ProgressRequest
 export type ShardRequest =
   | WriteRequest
@@ -402,44 +220,6 @@ export interface TypeSummary {
   readonly count: number
   /** Name and type of each attribute that any of them has; in no order, pairs may stand twice. */
   readonly attributes: readonly (readonly [name: string, type: string])[]
-}
-
-/** A subscription, and what became of its notifications as far as it is known. */
-export interface KnownSubscription {
-  readonly subscription: Subscription
-  readonly progress: SubscriptionProgress
-}
-
-/** How one try to deliver a notification ended. */
-export interface DeliveryRecord {
-  /** When, milliseconds since 1970. */
-  readonly atMs: number
-  /** The entity that it was about. */
-  readonly id: string
-  readonly type: string
-  readonly path: string
-  /** By which the receiver knows a notification that comes again. */
-  readonly notificationId: string
-  /** Which try it was, from 1. */
-  readonly attempt: number
-  /**
-   * `failed`: another try follows. `dead`: none does, and a dead letter is kept. `dropped`: it could not be sent, or there was no room.
-   * `simulated`: nothing was sent, on purpose.
-   */
-  readonly outcome: 'delivered' | 'failed' | 'dead' | 'dropped' | 'simulated'
-  /** The status of the HTTP answer; undefined: there was none, or it was no HTTP. */
-  readonly code?: number | undefined
-  /** Why it was not delivered; '' when it was. */
-  readonly reason: string
-}
-
-/** What became of a subscription's notifications. Both lists begin with the latest. */
-export interface DeliveryReport {
-  readonly deliveries: readonly DeliveryRecord[]
-  /** The last try of each notification that was given up. */
-  readonly deadLetters: readonly DeliveryRecord[]
-  /** How many were given up and are kept, listed or not. */
-  readonly deadCount: number
 }
 
 /** An entity as it was found: its path, and its image (image.ts). */

@@ -1,0 +1,161 @@
+// What is asked about subscriptions and registrations, and what owners tell each other of them.
+//
+// Those of a tenant are decided about in one place, its home: the owner of the shard `ShardMap.homeOf`. All other owners keep copies, and a
+// change is done when all of them have it.
+
+import type { Payload } from '../domain/entity.js'
+import type { Registration } from '../domain/registration.js'
+import type { Subscription, SubscriptionProgress } from '../domain/subscription.js'
+
+/** What is kept by all owners alike. */
+export type DocumentKind = 'subscription' | 'registration'
+
+/** Asked of the home. The subscription has its id. */
+export interface CreateSubscriptionRequest {
+  readonly kind: 'createSubscription'
+  readonly subscription: Subscription
+}
+
+/** A PATCH, asked of the home. The payload has passed `checkPatch`. */
+export interface ChangeSubscriptionRequest {
+  readonly kind: 'changeSubscription'
+  readonly tenant: string
+  readonly id: string
+  /** What it watches from now on. */
+  readonly servicePath: string
+  readonly payload: Payload
+}
+
+/** Asked of the home. */
+export interface RemoveSubscriptionRequest {
+  readonly kind: 'removeSubscription'
+  readonly tenant: string
+  readonly id: string
+}
+
+/** One subscription or none, asked of the home. */
+export interface FindSubscriptionRequest {
+  readonly kind: 'findSubscription'
+  readonly tenant: string
+  readonly id: string
+}
+
+/** A page of a tenant's subscriptions in the order of their ids, asked of the home. */
+export interface ListSubscriptionsRequest {
+  readonly kind: 'listSubscriptions'
+  readonly tenant: string
+  /** Only those that watch exactly this; undefined: all. */
+  readonly servicePath: string | undefined
+  readonly offset: number
+  readonly limit: number
+}
+
+/** What the owner of the asked shard knows of these subscriptions' notifications. */
+export interface ProgressRequest {
+  readonly kind: 'progress'
+  readonly tenant: string
+  readonly ids: readonly string[]
+}
+
+/**
+ * What one home has to tell: all its changes behind `after` up to `upTo`, in order. Numbers are those of the home, and only grow. Who does not
+ * have everything up to `after` learns nothing, and says what it has.
+ */
+export interface LearnRequest {
+  readonly kind: 'learn'
+  /** The owner that tells. */
+  readonly home: number
+  readonly after: number
+  readonly upTo: number
+  readonly changes: readonly DocumentChange[]
+  /** Whether there is nothing more to tell for now. */
+  readonly isAll: boolean
+  /** Everything that was learned of this home is void: it has lost what it told. `after` is 0 then. */
+  readonly isAnew: boolean
+}
+
+/** What became of a document. */
+export interface DocumentChange {
+  /** Of all changes of one home, above those before. */
+  readonly revision: number
+  readonly kind: DocumentKind
+  readonly tenant: string
+  readonly id: string
+  /** As it then was (`encodeSubscription`, `encodeRegistration`); undefined: it was removed. */
+  readonly text: string | undefined
+}
+
+/** Asked of the home. The registration has its id. */
+export interface CreateRegistrationRequest {
+  readonly kind: 'createRegistration'
+  readonly registration: Registration
+}
+
+/** A PATCH, asked of the home. The payload has passed `checkRegistrationPatch`. */
+export interface ChangeRegistrationRequest {
+  readonly kind: 'changeRegistration'
+  readonly tenant: string
+  readonly id: string
+  readonly payload: Payload
+}
+
+/** Asked of the home. */
+export interface RemoveRegistrationRequest {
+  readonly kind: 'removeRegistration'
+  readonly tenant: string
+  readonly id: string
+}
+
+/** One registration or none, asked of the home. */
+export interface FindRegistrationRequest {
+  readonly kind: 'findRegistration'
+  readonly tenant: string
+  readonly id: string
+}
+
+/** A page of a tenant's registrations in the order of their ids, asked of the home. */
+export interface ListRegistrationsRequest {
+  readonly kind: 'listRegistrations'
+  readonly tenant: string
+  /** Only those with exactly this; undefined: all. */
+  readonly servicePath: string | undefined
+  readonly offset: number
+  readonly limit: number
+}
+
+/**
+ * May this notification be sent? Asked of the home about a subscription that is decided about there (`isGuarded`). To be asked again when no
+ * reply came: the same notification gets the same answer.
+ */
+export interface ClaimRequest {
+  readonly kind: 'claim'
+  readonly tenant: string
+  readonly id: string
+  readonly notification: string
+}
+
+/** What became of a notification of such a subscription, told to its home. */
+export interface NewsRequest {
+  readonly kind: 'news'
+  readonly tenant: string
+  readonly id: string
+  readonly news: ProgressNews
+}
+
+/** An answer of a receiver, or that there was none. */
+export type ProgressNews =
+  | { readonly kind: 'success'; readonly code?: number | undefined }
+  | { readonly kind: 'failure'; readonly reason: string }
+
+export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | RemoveSubscriptionRequest
+export type SubscriptionRead = FindSubscriptionRequest | ListSubscriptionsRequest
+export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | ClaimRequest | NewsRequest
+export type RegistrationWrite = CreateRegistrationRequest | ChangeRegistrationRequest | RemoveRegistrationRequest
+export type RegistrationRead = FindRegistrationRequest | ListRegistrationsRequest
+export type RegistrationRequest = RegistrationWrite | RegistrationRead
+
+/** A subscription, and what became of its notifications as far as it is known. */
+export interface KnownSubscription {
+  readonly subscription: Subscription
+  readonly progress: SubscriptionProgress
+}
