@@ -6,6 +6,7 @@
 import { AdminOperations } from './broker/admin.js'
 import { AttributeOperations } from './broker/attributes.js'
 import { BatchOperations } from './broker/batch.js'
+import { documentIds } from './broker/document-ids.js'
 import { Entities } from './broker/entities.js'
 import { ForwardedReads } from './broker/forwarded-reads.js'
 import { ForwardedUpdates } from './broker/forwarded-updates.js'
@@ -202,13 +203,14 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   })
   const updates = new ForwardedUpdates(client, forwarding)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding), updates })
+  const ids = documentIds(moments ?? stamps, chance)
   const routes = routesOf(
     new EntityHandlers(entities),
     new AttributeHandlers(entities, new AttributeOperations(client, updates)),
     new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
     new TypeHandlers(new TypeOperations(client)),
-    new SubscriptionHandlers(new SubscriptionOperations(client, moments ?? stamps, chance), entities, clock),
-    new RegistrationHandlers(new RegistrationOperations(client, moments ?? stamps, chance)),
+    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock),
+    new RegistrationHandlers(new RegistrationOperations(client, ids)),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
     new AdminHandlers(new AdminOperations(shards), { log, hasServiceMetrics: config.statistics.byService }),
   )

@@ -4,27 +4,23 @@
 
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Registration } from '../domain/registration.js'
-import { subscriptionIdOf } from '../domain/subscription.js'
 import type { ChangeRegistrationRequest, ListRegistrationsRequest } from '../messages.js'
-import type { Chance, Stamps } from '../ports.js'
+import type { DocumentIds } from './document-ids.js'
 import type { OnResult } from './replies.js'
 import type { RegistrationPage, ShardClient } from './shard-client.js'
 
 export class RegistrationOperations {
   private readonly shards: ShardClient
-  private readonly stamps: Pick<Stamps, 'next'>
-  private readonly chance: Pick<Chance, 'uuid'>
+  private readonly ids: DocumentIds
 
-  /** `stamps` and `chance` make ids, in the order of creation. */
-  constructor(shards: ShardClient, stamps: Pick<Stamps, 'next'>, chance: Pick<Chance, 'uuid'>) {
+  constructor(shards: ShardClient, ids: DocumentIds) {
     this.shards = shards
-    this.stamps = stamps
-    this.chance = chance
+    this.ids = ids
   }
 
   /** `POST /v2/registrations`: gives the id. */
   create(wanted: Omit<Registration, 'id'>, onResult: OnResult<string>): void {
-    const id = subscriptionIdOf(this.stamps.next(), this.chance.uuid().slice(-12))
+    const id = this.ids.next()
     const registration = { ...wanted, id }
     this.shards.changeRegistration(wanted.tenant, { kind: 'createRegistration', registration }, result =>
       onResult(result.ok ? accepted(id) : result),

@@ -4,32 +4,29 @@
 // to every owner in part: whoever is shown a subscription is shown all of it.
 
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
-import { type Subscription, subscriptionIdOf } from '../domain/subscription.js'
+import type { Subscription } from '../domain/subscription.js'
 import type {
   ChangeSubscriptionRequest,
   DeliveryReport,
   KnownSubscription,
   ListSubscriptionsRequest,
 } from '../messages.js'
-import type { Chance, Stamps } from '../ports.js'
+import type { DocumentIds } from './document-ids.js'
 import type { OnResult } from './replies.js'
 import type { KnownPage, ShardClient } from './shard-client.js'
 
 export class SubscriptionOperations {
   private readonly shards: ShardClient
-  private readonly stamps: Pick<Stamps, 'next'>
-  private readonly chance: Pick<Chance, 'uuid'>
+  private readonly ids: DocumentIds
 
-  /** `stamps` and `chance` make ids, in the order of creation. */
-  constructor(shards: ShardClient, stamps: Pick<Stamps, 'next'>, chance: Pick<Chance, 'uuid'>) {
+  constructor(shards: ShardClient, ids: DocumentIds) {
     this.shards = shards
-    this.stamps = stamps
-    this.chance = chance
+    this.ids = ids
   }
 
   /** `POST /v2/subscriptions`: gives the id. */
   create(wanted: Omit<Subscription, 'id'>, onResult: OnResult<string>): void {
-    const id = subscriptionIdOf(this.stamps.next(), this.chance.uuid().slice(-12))
+    const id = this.ids.next()
     const subscription = { ...wanted, id }
     this.shards.changeSubscription(wanted.tenant, { kind: 'createSubscription', subscription }, result =>
       onResult(result.ok ? accepted(id) : result),

@@ -7,11 +7,11 @@
 // Not here: JSON of clients to a subscription (subscription-parser.ts), the way back and the stored form (subscription-json.ts), which
 // change touches which subscription, what a notification says.
 
+import { documentIdLength } from './document-id.js'
 import type { GeoQuery, GivenGeoQuery } from './geo-query.js'
 import type { Json } from './json.js'
 import type { Query } from './query-parser.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
-import { stampMs, stampsPerMs } from './stamp.js'
 
 /** What can be stored as status (subscriptions.md §5.1); `expired` is only shown. */
 export type SubscriptionStatus = 'active' | 'inactive' | 'oneshot'
@@ -240,27 +240,10 @@ export function watchedPath(paths: readonly string[]): Result<string> {
   return paths.length > 1 ? refused(refusals.subscriptionPaths) : accepted(paths[0] ?? everywhere)
 }
 
-const idLength = 24
 const idSyntax = /^[0-9A-Fa-f]*$/
 
 /** Why a text cannot be the id of a subscription; undefined when it can (subscriptions.md §2.4: only retrieval tells). */
 export function checkSubscriptionId(text: string): Refusal | undefined {
-  if (text.length !== idLength) return refusals.subscriptionIdLength(idLength)
+  if (text.length !== documentIdLength) return refusals.subscriptionIdLength(documentIdLength)
   return idSyntax.test(text) ? undefined : refusals.subscriptionIdCharacters
-}
-
-const secondMs = 1000
-const secondDigits = 8
-/** Room for every stamp within a second. */
-const momentDigits = 6
-const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
-
-/**
- * The id of a subscription that is made at a stamp: its second, its place within that, and ten hexadecimal digits of chance, the first of
- * `random`, by which ids differ that several processes make at once. Grows with the stamp (subscriptions.md §2.5).
- */
-export function subscriptionIdOf(stamp: number, random: string): string {
-  const second = Math.floor(stampMs(stamp) / secondMs)
-  const moment = stamp - second * secondMs * stampsPerMs
-  return `${hex(second, secondDigits)}${hex(moment, momentDigits)}${random.slice(0, idLength - secondDigits - momentDigits)}`
 }

@@ -2,6 +2,7 @@
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
+import { documentIds } from '../../src/broker/document-ids.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
 import { HybridClock } from '../../src/clock.js'
@@ -41,7 +42,10 @@ async function setting() {
   await settled(shards.open())
   let drawn = 0
   const chance = { uuid: () => `00000000-0000-4000-8000-${String(drawn++).padStart(12, '0')}` }
-  const operations = new SubscriptionOperations(new ShardClient(shards, shardMap), new HybridClock(clock), chance)
+  const operations = new SubscriptionOperations(
+    new ShardClient(shards, shardMap),
+    documentIds(new HybridClock(clock), chance),
+  )
   const told = <T>(ask: (onResult: (result: Result<T>) => void) => void): Promise<Result<T>> =>
     settled(new Promise<Result<T>>(resolve => ask(resolve)))
   const created = async (): Promise<string> => {

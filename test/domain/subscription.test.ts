@@ -1,10 +1,7 @@
 // The small rules of subscriptions: the path they watch, their ids, what they listen to when they do not say.
 
-import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
-import { stampOf } from '../../src/domain/stamp.js'
-import { alterationTypesOf, checkSubscriptionId, subscriptionIdOf, watchedPath } from '../../src/domain/subscription.js'
+import { alterationTypesOf, checkSubscriptionId, watchedPath } from '../../src/domain/subscription.js'
 import { subscription } from '../support/subscriptions.js'
 
 t.test('a subscription watches the path of its request, or everything', async t => {
@@ -33,29 +30,4 @@ t.test('creation and change matter when no alteration type is named', async t =>
   t.strictSame(types('"attrs":[]'), ['entityCreate', 'entityChange'])
   t.strictSame(types('"alterationTypes":[]'), ['entityCreate', 'entityChange'])
   t.strictSame(types('"alterationTypes":["entityDelete"]'), ['entityDelete'])
-})
-
-const random = 'f00dfacecafe'
-
-t.test('an id tells its second and can be the id of a subscription', async t => {
-  const id = subscriptionIdOf(stampOf(Date.UTC(2026, 0, 1)), random)
-  t.equal(checkSubscriptionId(id), undefined)
-  t.equal(Number.parseInt(id.slice(0, 8), 16) * 1000, Date.UTC(2026, 0, 1))
-  t.equal(id, id.toLowerCase())
-})
-
-t.test('ids grow with their stamps, whatever chance adds', async () => {
-  const stamps = fc.integer({ min: 0, max: stampOf(Date.UTC(2105, 0, 1)) })
-  const digits = fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: 10, maxLength: 12 })
-  fc.assert(
-    fc.property(stamps, fc.integer({ min: 1, max: 10_000_000 }), digits, digits, (stamp, later, one, other) => {
-      const [before, after] = [subscriptionIdOf(stamp, one), subscriptionIdOf(stamp + later, other)]
-      assert.ok(before < after)
-      assert.equal(before.length, 24)
-    }),
-  )
-})
-
-t.test('ids of one stamp differ by chance', async t => {
-  t.not(subscriptionIdOf(4711, random), subscriptionIdOf(4711, 'f00dfacecaff'.split('').reverse().join('')))
 })

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { AdminOperations } from '../../src/broker/admin.js'
 import { AttributeOperations } from '../../src/broker/attributes.js'
 import { BatchOperations } from '../../src/broker/batch.js'
+import { documentIds } from '../../src/broker/document-ids.js'
 import { Entities } from '../../src/broker/entities.js'
 import { RegistrationOperations } from '../../src/broker/registrations.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
@@ -99,18 +100,15 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
   const local = localShards(store, shardMap, systemClock, { onFailure: error => t.fail(error.message) })
   const client = new ShardClient(local, shardMap)
   const entities = new Entities(client)
+  const ids = documentIds(new HybridClock(systemClock), systemChance)
   const facts = { version: '0', runtime: '', machine: '', libraries: {} }
   const routes = routesOf(
     new EntityHandlers(entities),
     new AttributeHandlers(entities, new AttributeOperations(client)),
     new BatchHandlers(entities, new BatchOperations(client, systemClock)),
     new TypeHandlers(new TypeOperations(client)),
-    new SubscriptionHandlers(
-      new SubscriptionOperations(client, new HybridClock(systemClock), systemChance),
-      entities,
-      systemClock,
-    ),
-    new RegistrationHandlers(new RegistrationOperations(client, new HybridClock(systemClock), systemChance)),
+    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock),
+    new RegistrationHandlers(new RegistrationOperations(client, ids)),
     new ServiceHandlers(facts, systemClock, () => true),
     new AdminHandlers(new AdminOperations(local), { log: logForTests, hasServiceMetrics: false }),
   )
