@@ -1,20 +1,16 @@
 // A connection to a provider: one request at a time, and its answer as a whole.
 //
 // It is an undici `Client` of its own, so that it can be given up at once while it is still connecting, and so that it is known whether it has
-// served before. undici believes that all providers are http://provider: connecting, TLS and the `Host` header are ours.
+// served before. Connecting, TLS and the `Host` header are ours (sockets/client.ts).
 //
 // Not here: how many there are, deadlines (forwarder.ts).
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { Client, type Dispatcher } from 'undici'
-import { connectorTo } from '../sockets/connector.js'
+import type { Client, Dispatcher } from 'undici'
+import { openClient } from '../sockets/client.js'
 import type { Endpoint, OpenSocket } from '../sockets/sockets.js'
-
-/** An idle connection is closed after this time, or when the provider has said that it will close it, up to the second one. */
-const idleMs = 4_000
-const idleMsMax = 60_000
 
 export interface Sent {
   readonly path: string
@@ -48,16 +44,9 @@ export class Connection implements Dispatcher.DispatchHandler {
   /** `onClosed`: told when it closes while nothing is sent. */
   constructor(endpoint: Endpoint, openSocket: OpenSocket, answerBytesMax: number, onClosed: () => void) {
     this.answerBytesMax = answerBytesMax
-    const connect = connectorTo(endpoint, openSocket, socket => {
+    this.client = openClient(endpoint, openSocket, socket => {
       this.socket = socket
       this.answers = 0
-    })
-    this.client = new Client('http://provider', {
-      connect,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      keepAliveTimeout: idleMs,
-      keepAliveMaxTimeout: idleMsMax,
     })
     this.client.on('disconnect', () => {
       if (!this.onEnd) onClosed()

@@ -3,8 +3,7 @@
 // A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all receivers, the
 // longest idle one gives way to a new one, and it is known whether a connection has served before. If it has, and is lost before a
 // byte of an answer, the message goes out once more on a fresh one, for the receiver has most likely closed an idle connection at that
-// moment. undici believes that all receivers are http://receiver: connecting, TLS and the `Host` header are ours, so that nothing is
-// lost in its view of a URL.
+// moment. Connecting, TLS and the `Host` header are ours (sockets/client.ts), so that nothing is lost in undici's view of a URL.
 //
 // Once the status is known it is an answer, whatever happens to the rest (subscriptions.md §8.6). The body is read and thrown away, so
 // that the connection can be used again, up to a bound. Redirects are followed with the same verb and body (subscriptions.md §8.4), but never
@@ -16,9 +15,9 @@ import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { Client, type Dispatcher } from 'undici'
+import type { Client, Dispatcher } from 'undici'
 import type { Clock } from '../ports.js'
-import { connectorTo } from '../sockets/connector.js'
+import { openClient } from '../sockets/client.js'
 import { isLost, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
 import { type Address, addressOf } from './address.js'
 import type { HttpMessage, SendResult } from './delivery.js'
@@ -28,10 +27,6 @@ const answerBytesMax = 1024 * 1024
 
 /** Redirects followed for one message. */
 const redirectsMax = 10
-
-/** An idle connection is closed after this time, or when the receiver has said that it will close it, up to the second one. */
-const idleMs = 4_000
-const idleMsMax = 60_000
 
 export interface HttpSenderOptions {
   /** Time of one try when the message says nothing (`-httpTimeout`). */
@@ -222,16 +217,9 @@ class Connection implements Dispatcher.DispatchHandler {
     private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
     private readonly owner: HttpSender,
   ) {
-    const connect = connectorTo(address, openSocket, socket => {
+    this.client = openClient(address, openSocket, socket => {
       this.socket = socket
       this.answers = 0
-    })
-    this.client = new Client('http://receiver', {
-      connect,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      keepAliveTimeout: idleMs,
-      keepAliveMaxTimeout: idleMsMax,
     })
     this.client.on('disconnect', () => {
       if (!this.sending) owner.drop(this)
