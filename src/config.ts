@@ -207,6 +207,8 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
     const { standing, help } = options[name]
     if (standing === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
     if ((name === 'key' || name === 'cert') && !values.https) lines.push(`${where} is ignored: there is no -https`)
+    if (name === 'reqTimeout' && values.reqTimeout > 0 && values.httpServer !== 'node')
+      lines.push(`${where} is heeded by -httpServer node only: uws closes idle connections after about 10 s`)
   }
   return lines
 }

@@ -289,7 +289,8 @@ t.test('each ignored option yields one warning, and no other option does', async
   for (const name of optionNames) {
     const { kind, env } = options[name]
     const value = valueCases.find(one => one.name === name)?.good.at(-1)
-    if (conditionalCases.some(one => one.name === name) || ['https', 'key', 'cert'].includes(name)) continue
+    if (conditionalCases.some(one => one.name === name) || ['https', 'key', 'cert', 'reqTimeout'].includes(name))
+      continue
     const argv = kind.placeholder === '' ? [`-${name}`] : [`-${name}`, value ?? '']
     const warned = ignoredNames.includes(name)
     t.match(run(argv).warnings, warned ? [new RegExp(`^-${name} is ignored: `)] : [], name)
@@ -301,6 +302,13 @@ t.test('each ignored option yields one warning, and no other option does', async
 
 t.test('an ignored flag that is off yields no warning', async t => {
   t.same(run([], { CTX_NGSIV1_AUTOCAST: 'FALSE' }).warnings, [])
+})
+
+t.test('an idle timeout is warned of where it is not heeded', async t => {
+  const line = '-reqTimeout is heeded by -httpServer node only: uws closes idle connections after about 10 s'
+  t.same(run(['-reqTimeout', '3']).warnings, [line])
+  t.same(run(['-reqTimeout', '3', '-httpServer', 'node']).warnings, [])
+  t.same(run(['-reqTimeout', '0']).warnings, [])
 })
 
 t.test('a key without https is warned of', async t => {
