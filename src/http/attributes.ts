@@ -53,7 +53,7 @@ export class AttributeHandlers {
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
-    noteOldLocations(new Map([[name, attribute.value]]), reply.call)
+    noteOldLocations([[name, attribute.value]], reply.call)
     const origin = originOf(request, reply)
     const onResult = told(reply)
     this.attributes.update(target.value, name, attribute.value, options, origin, onResult, outwardOf(request, reply))

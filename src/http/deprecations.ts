@@ -11,7 +11,10 @@ const letterG = 0x67
 const oldLocation = /^geo:(point|line|box|polygon)$/
 
 /** Notes locations in the forms before GeoJSON. */
-export function noteOldLocations(attributes: ReadonlyMap<string, WantedAttribute>, call: Call | undefined): void {
+export function noteOldLocations(
+  attributes: Iterable<readonly [name: string, attribute: WantedAttribute]>,
+  call: Call | undefined,
+): void {
   if (!call) return
   for (const [name, { type }] of attributes)
     if (type.charCodeAt(0) === letterG && oldLocation.test(type))
