@@ -32,18 +32,16 @@ import type { Clock, Store } from '../ports.js'
 import { Actor, Variant } from '../shard/actor.js'
 import { GroupCommit } from '../shard/commit.js'
 import { attributeCounts, Directory } from '../shard/directory.js'
-import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
 import {
   allDocuments,
   type DocumentKey,
   decodeDocumentRow,
-  decodeRow,
   documentKey,
   encodeDocumentRow,
-  entityKey,
   progressKey,
-  typeKey,
-} from '../shard/layout.js'
+} from '../shard/document-layout.js'
+import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
+import { decodeRow, entityKey, typeKey } from '../shard/layout.js'
 import { encodeProgress } from '../shard/notifications/progress-book.js'
 import type { AttributeDifference } from '../shard/record.js'
 import { lastStamp } from '../shard/shards.js'

@@ -11,17 +11,10 @@ import type { SubscriptionProgress } from '../domain/subscription.js'
 import { mergeProgress } from '../domain/subscription-status.js'
 import { decodeImage, imageRoot } from '../image.js'
 import type { Cursor, Range, Row } from '../ports.js'
+import { decodeDocumentRow, homeRange, parseDocumentKey, progressKey } from '../shard/document-layout.js'
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
 import { Heap } from '../shard/heap.js'
-import {
-  decodeDocumentRow,
-  decodeRow,
-  homeRange,
-  parseDocumentKey,
-  parseEntityKey,
-  progressKey,
-  shardRange,
-} from '../shard/layout.js'
+import { decodeRow, parseEntityKey, shardRange } from '../shard/layout.js'
 import { decodeProgress } from '../shard/notifications/progress-book.js'
 import { lastStamp } from '../shard/shards.js'
 import { countEntities } from '../shard/transfer.js'

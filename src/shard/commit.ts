@@ -12,7 +12,8 @@ import { decodeImage } from '../image.js'
 import type { Batch, Clock, Store } from '../ports.js'
 import { apply, type RowSink } from './apply.js'
 import type { Directory } from './directory.js'
-import { encodeNumber, stampKey } from './layout.js'
+import { encodeNumber } from './keys.js'
+import { stampKey } from './layout.js'
 import type { ShardRecord } from './record.js'
 
 /** Where records go to become durable. */

@@ -6,14 +6,13 @@
 // path and type whose count fell to zero leaves.
 
 import type { Batch, Range, Store } from '../ports.js'
+import { decodeNumber, encodeNumber } from './keys.js'
 import {
   attributeCountKey,
   attributeCountRange,
   type DirectoryKey,
-  decodeNumber,
   directoryKey,
   directoryRange,
-  encodeNumber,
   parseAttributeCountKey,
   parseDirectoryKey,
 } from './layout.js'

@@ -5,7 +5,8 @@
 
 import type { StoreReader } from '../ports.js'
 import type { Directory } from './directory.js'
-import { allDirectories, decodeNumber } from './layout.js'
+import { decodeNumber } from './keys.js'
+import { allDirectories } from './layout.js'
 
 const rowsPerRead = 1000
 

@@ -15,138 +15,16 @@
 //
 // Only primary rows and dead letters, which cannot be made from anything else, begin with the shard of their entity: they are what moves
 // between nodes, the rest is found again from them. Subscriptions and registrations begin with the home shard of their tenant: every store
-// has a row of each, and that of the shard's owner is the one that counts. Texts end in a zero byte, and the bytes 0 and 1 inside a text are
-// escaped, so keys sort as their parts do and no tenant, path or id can reach into another's range. Numbers are big-endian; times are doubles
-// shifted to be positive, whose bytes sort as they do.
+// has a row of each, and that of the shard's owner is the one that counts.
+//
+// Not here: S, R and P (document-layout.ts), O and L (notification-layout.ts), how a key is written (keys.ts).
 
 import assert from 'node:assert/strict'
-import type { DocumentKind } from '../messages.js'
 import type { Range } from '../ports.js'
+import { KeyReader, prefix, under, writer } from './keys.js'
 import { nested } from './nested.js'
 
 export const layoutVersion = 1
-
-/** The first byte of every kind of row. A new kind has to say where its rows go when stores are divided anew (transfer.ts). */
-export const prefix = {
-  entity: 0x45,
-  type: 0x54,
-  id: 0x49,
-  expiry: 0x58,
-  directory: 0x44,
-  attribute: 0x41,
-  registration: 0x52,
-  subscription: 0x53,
-  progress: 0x50,
-  outbox: 0x4f,
-  letter: 0x4c,
-  meta: 0x4d,
-} as const
-
-/** Longer than any key: 11 path levels, an id, a type and a tenant, all escaped, and the numbers. */
-const keyBytesMax = 8192
-const scratch = Buffer.allocUnsafe(keyBytesMax)
-
-/** Puts a key together in a buffer of its own, which the next key overwrites. */
-class KeyWriter {
-  private at = 0
-
-  begin(first: number): this {
-    scratch[0] = first
-    this.at = 1
-    return this
-  }
-
-  // [hot] Some ten times per create: byte by byte is quicker than a call into the runtime.
-  text(value: string): this {
-    const { at } = this
-    const { length } = value
-    for (let i = 0; i < length; i++) {
-      const code = value.charCodeAt(i)
-      if (code < 0x20 || code > 0x7e) return this.escaped(value)
-      scratch[at + i] = code
-    }
-    return this.end(at + length)
-  }
-
-  private escaped(value: string): this {
-    let { at } = this
-    for (const byte of Buffer.from(value)) {
-      if (byte > 1) {
-        scratch[at++] = byte
-      } else {
-        scratch[at++] = 1
-        scratch[at++] = byte + 1
-      }
-    }
-    return this.end(at)
-  }
-
-  private end(at: number): this {
-    scratch[at] = 0
-    this.at = at + 1
-    return this
-  }
-
-  u16(value: number): this {
-    this.at = scratch.writeUInt16BE(value, this.at)
-    return this
-  }
-
-  positive(value: number): this {
-    this.at = scratch.writeDoubleBE(value, this.at)
-    return this
-  }
-
-  key(): Buffer {
-    assert(this.at < keyBytesMax, 'a key longer than its limits allow')
-    return Buffer.from(scratch.subarray(0, this.at))
-  }
-}
-
-const writer = new KeyWriter()
-
-/** Takes a key apart again. */
-class KeyReader {
-  private at = 1
-  private readonly key: Buffer
-
-  constructor(key: Buffer) {
-    this.key = key
-  }
-
-  text(): string {
-    const end = this.key.indexOf(0, this.at)
-    assert(end >= 0, 'a key whose text has no end')
-    const bytes = this.key.subarray(this.at, end)
-    this.at = end + 1
-    if (!bytes.includes(1)) return bytes.toString()
-    const plain: number[] = []
-    for (let i = 0; i < bytes.length; i++) plain.push(bytes[i] === 1 ? bytes[++i]! - 1 : bytes[i]!)
-    return Buffer.from(plain).toString()
-  }
-
-  u16(): number {
-    this.at += 2
-    return this.key.readUInt16BE(this.at - 2)
-  }
-
-  positive(): number {
-    this.at += 8
-    return this.key.readDoubleBE(this.at - 8)
-  }
-}
-
-/** Dates may lie before 1970; shifted by this many milliseconds they are positive. */
-const expiryShiftMs = 1e15
-
-/** The range of all keys that begin with the given one. */
-export function under(start: Buffer): Range {
-  const end = Buffer.from(start)
-  let last = end.length - 1
-  while (end[last] === 0xff) last--
-  end[last]!++
-  return { gte: start, lt: end.subarray(0, last + 1) }
-}
 
 // Primary rows
 
@@ -208,6 +86,9 @@ export function decodeRow(row: Buffer): Buffer[] {
 }
 
 // Indexes
+
+/** Dates may lie before 1970; shifted by this many milliseconds they are positive. */
+const expiryShiftMs = 1e15
 
 export const typeKey = (tenant: string, path: string, type: string, created: number, shard: number): Buffer =>
   writer.begin(prefix.type).text(tenant).text(path).text(type).positive(created).u16(shard).key()
@@ -301,108 +182,6 @@ export function parseExpiryKey(key: Buffer): ExpiryKey {
 export const allIndexes = (): readonly Range[] =>
   [prefix.type, prefix.id, prefix.expiry, prefix.directory, prefix.attribute].map(first => under(Buffer.from([first])))
 
-// Documents
-
-export interface DocumentKey {
-  /** The home shard of the tenant. */
-  readonly home: number
-  readonly tenant: string
-  readonly id: string
-}
-
-export const documentKey = (kind: DocumentKind, { home, tenant, id }: DocumentKey): Buffer =>
-  writer.begin(prefix[kind]).u16(home).text(tenant).text(id).key()
-
-/** What the key of a document says, or that of what became of it. */
-export function parseDocumentKey(key: Buffer): DocumentKey {
-  const reader = new KeyReader(key)
-  return { home: reader.u16(), tenant: reader.text(), id: reader.text() }
-}
-
-/** The documents of a kind of all tenants whose home is a shard. */
-export const homeRange = (kind: DocumentKind, home: number): Range => under(writer.begin(prefix[kind]).u16(home).key())
-
-export const allDocuments = (kind: DocumentKind): Range => under(Buffer.from([prefix[kind]]))
-
-const revisionBytes = 8
-
-/** The row of a document: its revision and its text (`Form.encode`); without a text it was removed, and others are yet to be told. */
-export const encodeDocumentRow = (revision: number, text: string): Buffer =>
-  Buffer.concat([encodeNumber(revision), Buffer.from(text)])
-
-export function decodeDocumentRow(row: Buffer): { readonly revision: number; readonly text: string } {
-  return { revision: decodeNumber(row), text: row.toString('utf8', revisionBytes) }
-}
-
-export const progressKey = ({ home, tenant, id }: DocumentKey): Buffer =>
-  writer.begin(prefix.progress).u16(home).text(tenant).text(id).key()
-
-/** The progress of all subscriptions whose home is a shard. */
-export const progressRange = (home: number): Range => under(writer.begin(prefix.progress).u16(home).key())
-
-export const allProgress = (): Range => under(Buffer.from([prefix.progress]))
-
-// Outbox
-
-export interface OutboxKey {
-  readonly shard: number
-  /** Of the turn: no other one of the shard has it. */
-  readonly stamp: number
-}
-
-export const outboxKey = ({ shard, stamp }: OutboxKey): Buffer =>
-  writer.begin(prefix.outbox).u16(shard).positive(stamp).key()
-
-export function parseOutboxKey(key: Buffer): OutboxKey {
-  const reader = new KeyReader(key)
-  return { shard: reader.u16(), stamp: reader.positive() }
-}
-
-/** What one shard owes. */
-export const outboxRange = (shard: number): Range => under(writer.begin(prefix.outbox).u16(shard).key())
-
-export const allOutbox = (): Range => under(Buffer.from([prefix.outbox]))
-// Dead letters
-
-export interface LetterKey {
-  /** The shard of the entity that it is about. */
-  readonly shard: number
-  readonly tenant: string
-  readonly subscription: string
-  /** When it was given up; no two of one owner have the same. */
-  readonly stamp: number
-}
-
-export const letterKey = ({ shard, tenant, subscription, stamp }: LetterKey): Buffer =>
-  writer.begin(prefix.letter).u16(shard).text(tenant).text(subscription).positive(stamp).key()
-
-export function parseLetterKey(key: Buffer): LetterKey {
-  const reader = new KeyReader(key)
-  return { shard: reader.u16(), tenant: reader.text(), subscription: reader.text(), stamp: reader.positive() }
-}
-
-/** The dead letters of one shard. */
-export const letterRange = (shard: number): Range => under(writer.begin(prefix.letter).u16(shard).key())
-
-export const allLetters = (): Range => under(Buffer.from([prefix.letter]))
-
-/** The row of a dead letter: u32 length of the head, what is told of it (JSON), and what it takes to send it again. */
-export function encodeLetterRow(head: string, message: Buffer): Buffer {
-  const text = Buffer.from(head)
-  const length = Buffer.allocUnsafe(4)
-  length.writeUInt32BE(text.length)
-  return Buffer.concat([length, text, message])
-}
-
-/** The parts of such a row; `message` shares its memory. */
-export function decodeLetterRow(row: Buffer): { readonly head: string; readonly message: Buffer } {
-  const end = 4 + row.readUInt32BE(0)
-  return { head: row.toString('utf8', 4, end), message: row.subarray(end) }
-}
-
-/** The shard that a key begins with: that of an entity, or of a dead letter. */
-export const shardOfKey = (key: Buffer): number => new KeyReader(key).u16()
-
 // Directory and notes
 
 export const directoryKey = (tenant: string, path: string, type: string): Buffer =>
@@ -457,15 +236,6 @@ export function parseAttributeCountKey(key: Buffer): DirectoryKey {
   const [tenant, path] = [reader.text(), reader.text()]
   return { tenant, path, type: attributeOfType(reader.text(), reader.text(), reader.text()) }
 }
-
-/** A number as the value of a row. */
-export function encodeNumber(value: number): Buffer {
-  const bytes = Buffer.allocUnsafe(8)
-  bytes.writeDoubleBE(value)
-  return bytes
-}
-
-export const decodeNumber = (bytes: Buffer): number => bytes.readDoubleBE(0)
 
 /** The last stamp of the node's hybrid clock that is on disk: a restart goes on from there. */
 export const stampKey = (): Buffer => writer.begin(prefix.meta).text('stamp').key()

@@ -13,13 +13,12 @@ import { expiryAttribute } from '../domain/entity.js'
 import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Range, Row, Store } from '../ports.js'
 import { attributeCounts, type CountRows, entityCounts } from './directory.js'
+import { decodeNumber, encodeNumber } from './keys.js'
 import {
   allEntities,
   allIndexes,
   attributeOfType,
-  decodeNumber,
   decodeRow,
-  encodeNumber,
   expiryKey,
   idKey,
   nothing,

@@ -21,21 +21,10 @@ import assert from 'node:assert/strict'
 import { mergeProgress } from '../domain/subscription-status.js'
 import type { Batch, Range, Row, Store, StoreReader } from '../ports.js'
 import { attributeCounts, Directory } from './directory.js'
-import {
-  allDirectories,
-  copiedKey,
-  decodeNumber,
-  encodeNumber,
-  homeRange,
-  letterRange,
-  outboxRange,
-  prefix,
-  progressRange,
-  shardOfKey,
-  shardRange,
-  stampKey,
-  under,
-} from './layout.js'
+import { homeRange, progressRange } from './document-layout.js'
+import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
+import { allDirectories, copiedKey, shardRange, stampKey } from './layout.js'
+import { letterRange, outboxRange } from './notification-layout.js'
 import { decodeProgress, encodeProgress } from './notifications/progress-book.js'
 import { indexRow } from './rebuild.js'
 

@@ -5,7 +5,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Cursor, Store } from '../../src/ports.js'
 import { Directory } from '../../src/shard/directory.js'
-import { decodeNumber, directoryKey, directoryRange } from '../../src/shard/layout.js'
+import { decodeNumber } from '../../src/shard/keys.js'
+import { directoryKey, directoryRange } from '../../src/shard/layout.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 
 /** Writes the staged counts as a commit does. */

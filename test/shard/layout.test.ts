@@ -5,40 +5,41 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Range } from '../../src/ports.js'
 import {
+  decodeDocumentRow,
+  documentKey,
+  encodeDocumentRow,
+  homeRange,
+  parseDocumentKey,
+} from '../../src/shard/document-layout.js'
+import { decodeNumber, encodeNumber, shardOfKey, under } from '../../src/shard/keys.js'
+import {
   allEntities,
   allIndexes,
-  decodeDocumentRow,
-  decodeLetterRow,
-  decodeNumber,
   decodeRow,
   directoryKey,
   directoryRange,
-  documentKey,
-  encodeDocumentRow,
-  encodeLetterRow,
-  encodeNumber,
   encodeRow,
   entityKey,
   expiryKey,
   expiryRange,
-  homeRange,
   idKey,
   idRange,
-  letterKey,
-  letterRange,
   parseDirectoryKey,
-  parseDocumentKey,
   parseEntityKey,
   parseExpiryKey,
   parseIdKey,
-  parseLetterKey,
   parseTypeKey,
-  shardOfKey,
   stampKey,
   typeKey,
   typeRange,
-  under,
 } from '../../src/shard/layout.js'
+import {
+  decodeLetterRow,
+  encodeLetterRow,
+  letterKey,
+  letterRange,
+  parseLetterKey,
+} from '../../src/shard/notification-layout.js'
 
 /** Any text, and often one near another: beginnings of it, with the bytes 0, 1 and 2, or beyond ASCII. */
 const texts = fc.oneof(

@@ -7,25 +7,23 @@ import { encodeImage } from '../../src/image.js'
 import type { Row, Store } from '../../src/ports.js'
 import {
   allDocuments,
-  allEntities,
-  allLetters,
-  allOutbox,
   allProgress,
-  copiedKey,
   documentKey,
   encodeDocumentRow,
+  parseDocumentKey,
+  progressKey,
+} from '../../src/shard/document-layout.js'
+import { encodeNumber } from '../../src/shard/keys.js'
+import { allEntities, copiedKey, entityKey, parseEntityKey, stampKey } from '../../src/shard/layout.js'
+import {
+  allLetters,
+  allOutbox,
   encodeLetterRow,
-  encodeNumber,
-  entityKey,
   letterKey,
   outboxKey,
-  parseDocumentKey,
-  parseEntityKey,
   parseLetterKey,
   parseOutboxKey,
-  progressKey,
-  stampKey,
-} from '../../src/shard/layout.js'
+} from '../../src/shard/notification-layout.js'
 import { decodeProgress, encodeProgress } from '../../src/shard/notifications/progress-book.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { lastStamp } from '../../src/shard/shards.js'

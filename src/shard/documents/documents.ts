@@ -18,7 +18,7 @@ import {
   documentKey,
   encodeDocumentRow,
   parseDocumentKey,
-} from '../layout.js'
+} from '../document-layout.js'
 
 const rowsPerRead = 1000
 

@@ -20,8 +20,8 @@ import type { DeliveriesRequest, DeliveryRecord, DeliveryReport, DeliveryRequest
 import type { Clock, Logger, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
 import type { Subscriptions } from '../documents/forms.js'
-import { allLetters, decodeLetterRow, encodeLetterRow, letterKey, parseLetterKey } from '../layout.js'
 import { nested } from '../nested.js'
+import { allLetters, decodeLetterRow, encodeLetterRow, letterKey, parseLetterKey } from '../notification-layout.js'
 
 type OnReply = (reply: ShardReply) => void
 

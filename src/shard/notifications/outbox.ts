@@ -11,7 +11,7 @@
 
 import type { Batch, Row, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit.js'
-import { allOutbox, outboxKey, parseOutboxKey } from '../layout.js'
+import { allOutbox, outboxKey, parseOutboxKey } from '../notification-layout.js'
 import { decodeFiring, encodeFiring, type FiredEntry, type Firing } from './firing.js'
 
 export interface OutboxLimits {

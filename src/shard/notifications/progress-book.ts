@@ -13,8 +13,8 @@ import { recordFailure, recordSent, recordSuccess } from '../../domain/subscript
 import type { ProgressNews } from '../../messages.js'
 import type { Batch, Clock, Logger, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit.js'
+import { allProgress, parseDocumentKey, progressKey } from '../document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
-import { allProgress, parseDocumentKey, progressKey } from '../layout.js'
 
 const rowsPerRead = 1000
 

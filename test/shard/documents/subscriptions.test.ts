@@ -7,7 +7,7 @@ import { noProgress, type Subscription } from '../../../src/domain/subscription.
 import { encodeSubscription } from '../../../src/domain/subscription-json.js'
 import type { ShardReply, SubscriptionRequest } from '../../../src/messages.js'
 import type { Store } from '../../../src/ports.js'
-import { allDocuments } from '../../../src/shard/layout.js'
+import { allDocuments } from '../../../src/shard/document-layout.js'
 import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
 import { shardLimitsDefault } from '../../../src/shard/shards.js'
 import { MemoryStore } from '../../../src/storage/memory-store.js'

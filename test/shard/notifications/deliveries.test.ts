@@ -14,7 +14,7 @@ import type {
   SubscriptionRequest,
 } from '../../../src/messages.js'
 import type { Store } from '../../../src/ports.js'
-import { allLetters, decodeLetterRow, letterKey, parseLetterKey } from '../../../src/shard/layout.js'
+import { allLetters, decodeLetterRow, letterKey, parseLetterKey } from '../../../src/shard/notification-layout.js'
 import { deliveryLimitsDefault } from '../../../src/shard/notifications/deliveries.js'
 import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
 import { openDataDirectory } from '../../../src/storage/data-directory.js'

@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { ShardReply } from '../../../src/messages.js'
 import type { Due } from '../../../src/ports.js'
-import { allLetters, allOutbox } from '../../../src/shard/layout.js'
+import { allLetters, allOutbox } from '../../../src/shard/notification-layout.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import {
   create,

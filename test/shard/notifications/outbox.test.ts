@@ -3,7 +3,9 @@
 
 import t, { type Test } from 'tap'
 import type { Cursor, Due, Range, Store } from '../../../src/ports.js'
-import { allEntities, parseOutboxKey, prefix } from '../../../src/shard/layout.js'
+import { prefix } from '../../../src/shard/keys.js'
+import { allEntities } from '../../../src/shard/layout.js'
+import { parseOutboxKey } from '../../../src/shard/notification-layout.js'
 import { shardLimitsDefault } from '../../../src/shard/shards.js'
 import { openDataDirectory } from '../../../src/storage/data-directory.js'
 import { openStore } from '../../../src/storage/open-store.js'

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { noProgress } from '../../../src/domain/subscription.js'
 import type { DeliveryOutcome, Due, Row } from '../../../src/ports.js'
-import { allProgress, parseDocumentKey, progressKey } from '../../../src/shard/layout.js'
+import { allProgress, parseDocumentKey, progressKey } from '../../../src/shard/document-layout.js'
 import { decodeProgress, encodeProgress } from '../../../src/shard/notifications/progress-book.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { HoldingStore } from '../../support/changes.js'
