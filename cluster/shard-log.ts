@@ -1,0 +1,105 @@
+// The replicated log as the cluster needs it: for each shard a sequence of records, and the takeovers that say who may append to it.
+//
+// A takeover makes its owner the only one that may append, whoever could before; its epoch is higher than that of every earlier one.
+// Records are numbered from 1 without gaps by who appends them. A driver promises, for each shard:
+//
+//   order       takeovers and appends happen one after the other, and what is read follows that order
+//   fence       an append happens only while the latest takeover is the one that it names, in one step with looking at it
+//   durability  what has been said to have happened survives what the engine promises to survive
+//
+// An outcome `unknown` means just that: it may have happened, and may still happen later. Who is told so finds out with `retake`, which
+// makes everything that is still on its way void, and then reads.
+//
+// Callbacks are called exactly once, never before the call that they belong to has returned.
+//
+// Not here: what is in a record (log-record.ts), who takes over when (ownership.ts). Drivers: etcd-log.ts, and in tests simulated-log.ts.
+
+/** The latest takeover of a shard. */
+export interface Takeover {
+  /** Higher than that of every earlier one of the shard. */
+  readonly epoch: number
+  /** The name of the node that has taken over, and a word of its own that tells its lives apart. */
+  readonly owner: string
+}
+
+/** A record as it is kept. */
+export interface LogRecord {
+  readonly sequence: number
+  readonly bytes: Buffer
+}
+
+/** One record for one shard. */
+export interface Append {
+  readonly shard: number
+  /** Of the takeover in whose name it is appended. */
+  readonly epoch: number
+  readonly sequence: number
+  readonly bytes: Buffer
+}
+
+export interface Unknown {
+  readonly kind: 'unknown'
+  readonly reason: string
+}
+
+export type TakeoverOutcome =
+  /** `before`: the one that it has replaced. */
+  { readonly kind: 'taken'; readonly epoch: number; readonly before: Takeover | undefined } | Unknown
+
+/** `superseded`: the latest takeover was another one, and nothing has happened. */
+export type RetakeOutcome =
+  | { readonly kind: 'taken'; readonly epoch: number }
+  | { readonly kind: 'superseded' }
+  | Unknown
+
+export type AppendOutcome =
+  | { readonly kind: 'appended' }
+  /** Nothing has happened, since these shards have a later takeover. */
+  | { readonly kind: 'superseded'; readonly shards: readonly number[] }
+  | Unknown
+
+/** Part of a shard's log, and what stood with it at one moment, which is not before the question. */
+export interface Reading {
+  readonly kind: 'read'
+  /** In order, without gaps, from the first one that was asked for; or from the first that is kept, if that is later. */
+  readonly records: readonly LogRecord[]
+  /** The number of the last record that the log had; 0: none ever. */
+  readonly last: number
+  readonly takeover: Takeover | undefined
+}
+
+export type ReadOutcome = Reading | Unknown
+
+/** The latest takeovers of all shards at one moment, which is not before the question. */
+export type TakeoversOutcome = { readonly kind: 'read'; readonly takeovers: ReadonlyMap<number, Takeover> } | Unknown
+
+/** Told what happens to logs, in the order in which it happens to each of them. */
+export interface LogFollower {
+  onRecord(shard: number, record: LogRecord): void
+  onTakeover(shard: number, takeover: Takeover): void
+  /** Something may have been missed: whoever needs all of it reads. What comes from now on is told again, without asking anew. */
+  onGap(reason: string): void
+}
+
+export interface ShardLog {
+  /** Takes a shard over, whoever has it. */
+  takeOver(shard: number, owner: string, onDone: (outcome: TakeoverOutcome) => void): void
+  /**
+   * Takes a shard over for `owner`, if its latest takeover has this epoch: to make void what may be under way in its name, or to hand
+   * it to somebody else.
+   */
+  retake(shard: number, epoch: number, owner: string, onDone: (outcome: RetakeOutcome) => void): void
+  /** Appends all of them in one step, or none. One for a shard, at least one; `appendsMax` and `appendBytesMax` at most. */
+  append(appends: readonly Append[], onDone: (outcome: AppendOutcome) => void): void
+  readonly appendsMax: number
+  readonly appendBytesMax: number
+  /** The records of a shard behind a number, as many as have about `bytesMax`; one at least, if there is any. */
+  read(shard: number, after: number, bytesMax: number, onDone: (outcome: ReadOutcome) => void): void
+  takeovers(onDone: (outcome: TakeoversOutcome) => void): void
+  /** Begins to tell of all takeovers and of the records of those shards that are `wanted` when they come. One follower at a time. */
+  follow(wanted: (shard: number) => boolean, follower: LogFollower): void
+  /** Lets go of records up to a number; the last one stays in any case. Whether that succeeds is not told. */
+  trim(shard: number, upTo: number): void
+  /** Nothing is told any more but the outcomes of what was asked. */
+  close(): Promise<void>
+}
