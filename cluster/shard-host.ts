@@ -1,0 +1,66 @@
+// Who keeps shards, as the cluster sees it: a store that follows logs, and turns that append to them. It knows what is in a record; the cluster
+// knows where the record stands.
+//
+// Shards 0 to V-1 hold entities. Shard V, the register, holds what all nodes need: each of them follows it (subscriptions, registrations,
+// service paths).
+//
+// A shard is in one of two states at its host. Following: records are applied to the store as they come, and nobody asks. Active: asks are let
+// in by whoever routes them, turns append through `Replication`, and nothing is applied but what was appended here. The cluster moves it between
+// them: `activate`, `seal`.
+
+/** How far a shard's log has been followed: which record was the last, and the chain up to it. */
+export interface Position {
+  /** 0: nothing yet. */
+  readonly sequence: number
+  /** Of the last record. */
+  readonly epoch: number
+  /** Of all records up to the last one (log-record.ts). */
+  readonly hash: Buffer
+}
+
+export interface ShardHost {
+  /** How far the store has a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
+  position(shard: number): Position | undefined
+  /**
+   * Applies the payloads of records to the store of a shard that is following, in order and all or none, with the position they lead to.
+   * One call at a time for each shard. An error ends the node.
+   */
+  apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: (failure?: Error) => void): void
+  /** Everything that the shard's log has is applied, and this node alone appends from now on: gets ready for asks. */
+  activate(shard: number, onDone: (failure?: Error) => void): void
+  /** Lets no more turns happen in the shard, and calls back when those that did are appended and applied: it is following again then. */
+  seal(shard: number, onDone: (failure?: Error) => void): void
+  /** Some rows of the shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end. */
+  snapshot(
+    shard: number,
+    after: Buffer | undefined,
+    bytesMax: number,
+    onDone: (page: SnapshotPage | Error) => void,
+  ): void
+  /** Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until `apply` gives one. */
+  install(shard: number, rows: Buffer, isFirst: boolean, onDone: (failure?: Error) => void): void
+  /** Deletes all that the store has of a shard that is following. */
+  drop(shard: number, onDone: (failure?: Error) => void): void
+  /** Calls back when all that was applied before survives a loss of power. */
+  sync(onDone: (failure?: Error) => void): void
+}
+
+export interface SnapshotPage {
+  readonly rows: Buffer
+  readonly next: Buffer | undefined
+}
+
+/** What turns have decided for one shard since the last append, as bytes that `apply` takes. */
+export interface Part {
+  readonly shard: number
+  readonly payload: Buffer
+}
+
+/** Where an active host's turns become durable. */
+export interface Replication {
+  /**
+   * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of each, or with why nobody
+   * knows, or why this node may not append any more: then the node has to end. The next call only after that.
+   */
+  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
+}
