@@ -123,6 +123,10 @@ export class Process {
     })
   }
 
+  get isStopped(): boolean {
+    return this.stopped
+  }
+
   stop(): void {
     this.stopped = true
   }

@@ -1,0 +1,245 @@
+// Appending: what turns of this node have decided, to the logs of the shards that it owns.
+//
+// One append is under way at a time. What does not fit into one goes in several, one after the other, and the host hears of the end of all. A
+// failed append says for sure what happened, or its outcome is unknown: then every shard in it is retaken, which makes void what may still be on
+// its way, and its log is read; only then it is known whether it is to be appended again. Nothing is guessed, and nothing stands there twice.
+//
+// A takeover of our own that came late (its answer was lost) is ours: the append is made in its name then. Anybody else's ends this node's
+// right to append, and since turns have decided what is not durable now and never will be, the node has to end.
+
+import assert from 'node:assert/strict'
+import { encodeRecord, positionOf, recordOverheadBytes, type Stretch } from './log-record.js'
+import type { ClusterClock } from './ports.js'
+import type { Replica } from './replica.js'
+import type { ReplicationOptions } from './replication-options.js'
+import type { Part, Position, Replication } from './shard-host.js'
+import type { Append, ShardLog } from './shard-log.js'
+
+/** A shard that this node owns, as who appends to it sees it. */
+export interface OwnedShard {
+  readonly replica: Replica
+  /** Of the takeover in whose name this node appends. */
+  epoch: number
+  /** The owner was certain to be it at this moment, on this node's clock. */
+  confirm(askedMs: number): void
+}
+
+export interface AppenderParts {
+  readonly log: ShardLog
+  readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
+  readonly options: Pick<ReplicationOptions, 'retryMs' | 'pageBytesMax'>
+  /** What this node calls itself in takeovers. */
+  readonly self: string
+  /** undefined: this node does not own it. */
+  readonly owned: (shard: number) => OwnedShard | undefined
+}
+
+/** A piece of a payload that one record can hold. */
+interface Piece {
+  readonly shard: number
+  readonly payload: Buffer
+  readonly stretch: Stretch
+}
+
+/** A piece on its way. */
+interface Sent {
+  readonly piece: Piece
+  readonly append: Append
+  readonly position: Position
+}
+
+type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+
+export class Appender implements Replication {
+  private readonly parts: AppenderParts
+  /** What is still to be appended of the parts that were handed over. */
+  private pieces: Piece[] = []
+  private positions = new Map<number, Position>()
+  private onDone: OnAppended | undefined
+  private isClosed = false
+
+  constructor(parts: AppenderParts) {
+    this.parts = parts
+  }
+
+  append(parts: readonly Part[], onDone: OnAppended): void {
+    assert(!this.onDone && parts.length > 0, 'one append at a time, of something')
+    this.onDone = onDone
+    this.positions = new Map()
+    const payloadMax = this.parts.log.appendBytesMax - recordOverheadBytes
+    this.pieces = parts.flatMap(({ shard, payload }) => piecesOf(shard, payload, payloadMax))
+    this.send()
+  }
+
+  /** Nothing is sent any more, and nobody is told. */
+  close(): void {
+    this.isClosed = true
+  }
+
+  private send(): void {
+    if (this.isClosed) return
+    if (this.pieces.length === 0) return this.end(this.positions)
+    const sent = this.load()
+    if (!sent) return this.end(new Error('a shard is not owned by this node any more'))
+    const askedMs = this.parts.clock.monoMs()
+    const appends = sent.map(({ append }) => append)
+    this.parts.log.append(appends, outcome => {
+      if (this.isClosed) return
+      if (outcome.kind === 'appended') this.onAppended(sent, askedMs)
+      else if (outcome.kind === 'superseded') this.adopt(outcome.shards)
+      else this.clear(sent)
+    })
+  }
+
+  /** As much as fits into one append, of each shard the first that is left. */
+  private load(): Sent[] | undefined {
+    const { appendsMax, appendBytesMax } = this.parts.log
+    const sent: Sent[] = []
+    const shards = new Set<number>()
+    let bytes = 0
+    for (const piece of this.pieces) {
+      if (shards.has(piece.shard)) continue
+      const owned = this.parts.owned(piece.shard)
+      if (!owned) return undefined
+      const size = piece.payload.length + recordOverheadBytes
+      if (sent.length >= appendsMax || bytes + size > appendBytesMax) break
+      bytes += size
+      shards.add(piece.shard)
+      sent.push(sending(piece, owned))
+    }
+    return sent
+  }
+
+  private onAppended(sent: readonly Sent[], askedMs: number): void {
+    const pieces = new Set(sent.map(({ piece }) => piece))
+    this.pieces = this.pieces.filter(piece => !pieces.has(piece))
+    for (const { append, position } of sent) {
+      const owned = this.parts.owned(append.shard)
+      if (!owned) return this.end(new Error(`shard ${append.shard} was let go of in the middle of an append`))
+      owned.replica.advance(position)
+      owned.confirm(askedMs)
+      this.positions.set(append.shard, position)
+    }
+    this.send()
+  }
+
+  /** Nothing has happened since there are later takeovers: goes on if they are this node's own. */
+  private adopt(shards: readonly number[]): void {
+    const { log, self, owned } = this.parts
+    log.takeovers(outcome => {
+      if (this.isClosed) return
+      if (outcome.kind === 'unknown') return this.later(() => this.adopt(shards))
+      for (const shard of shards) {
+        const takeover = outcome.takeovers.get(shard)
+        const holding = owned(shard)
+        if (takeover?.owner !== self || !holding)
+          return this.end(new Error(`shard ${shard} was taken over by ${takeover?.owner ?? 'nobody'}`))
+        holding.epoch = takeover.epoch
+      }
+      this.send()
+    })
+  }
+
+  /** Nobody knows what has happened: makes sure that nothing more will, and then looks. */
+  private clear(sent: readonly Sent[]): void {
+    let missing = sent.length
+    const lost: number[] = []
+    let isUnknown = false
+    for (const { append } of sent)
+      this.parts.log.retake(append.shard, append.epoch, this.parts.self, outcome => {
+        if (outcome.kind === 'superseded') lost.push(append.shard)
+        else if (outcome.kind === 'unknown') isUnknown = true
+        else this.parts.owned(append.shard)!.epoch = outcome.epoch
+        if (--missing > 0 || this.isClosed) return
+        if (isUnknown || lost.length > 0) this.clearAgain(sent)
+        else this.look(sent)
+      })
+  }
+
+  /** Some retakes came too late or nobody knows: theirs may be ones of our own. */
+  private clearAgain(sent: readonly Sent[]): void {
+    this.later(() => {
+      const { log, self, owned } = this.parts
+      log.takeovers(outcome => {
+        if (this.isClosed) return
+        if (outcome.kind === 'unknown') return this.clearAgain(sent)
+        for (const { append } of sent) {
+          const takeover = outcome.takeovers.get(append.shard)
+          const holding = owned(append.shard)
+          if (takeover?.owner !== self || !holding)
+            return this.end(
+              new Error(
+                `shard ${append.shard} was taken over by ${takeover?.owner ?? 'nobody'}, after an append without an answer`,
+              ),
+            )
+          holding.epoch = takeover.epoch
+        }
+        // Whoever still has the epoch of the append can still be appended to.
+        if (sent.some(({ append }) => owned(append.shard)!.epoch === append.epoch)) this.clear(this.renewed(sent))
+        else this.look(sent)
+      })
+    })
+  }
+
+  private renewed(sent: readonly Sent[]): readonly Sent[] {
+    return sent.map(one => ({
+      ...one,
+      append: { ...one.append, epoch: this.parts.owned(one.append.shard)!.epoch },
+    }))
+  }
+
+  /** Looks whether an append has happened that cannot happen any more. All of it has, or nothing: one of its shards tells. */
+  private look(sent: readonly Sent[]): void {
+    const { log, clock, options } = this.parts
+    const [{ append, position }] = sent as [Sent]
+    const askedMs = clock.monoMs()
+    log.read(append.shard, position.sequence - 1, options.pageBytesMax, outcome => {
+      if (this.isClosed) return
+      if (outcome.kind === 'unknown') return this.later(() => this.look(sent))
+      const [there] = outcome.records
+      if (!there) return this.send()
+      if (!there.bytes.equals(append.bytes))
+        return this.end(
+          new Error(`shard ${append.shard} has another record ${position.sequence} than the one appended here`),
+        )
+      this.onAppended(sent, askedMs)
+    })
+  }
+
+  private later(run: () => void): void {
+    const { clock, options } = this.parts
+    clock.after(options.retryMs, () => {
+      if (!this.isClosed) run()
+    })
+  }
+
+  private end(outcome: ReadonlyMap<number, Position> | Error): void {
+    const { onDone } = this
+    this.onDone = undefined
+    this.pieces = []
+    onDone?.(outcome)
+  }
+}
+
+function sending(piece: Piece, { epoch, replica }: OwnedShard): Sent {
+  const bytes = encodeRecord(piece.shard, epoch, replica.end, piece.payload, piece.stretch)
+  const sequence = replica.end.sequence + 1
+  return {
+    piece,
+    append: { shard: piece.shard, epoch, sequence, bytes },
+    position: positionOf(bytes, { epoch, sequence }),
+  }
+}
+
+function piecesOf(shard: number, payload: Buffer, payloadMax: number): Piece[] {
+  const pieces: Piece[] = []
+  for (let at = 0; at === 0 || at < payload.length; at += payloadMax) {
+    const end = at + payloadMax
+    pieces.push({
+      shard,
+      payload: payload.subarray(at, end),
+      stretch: { goesOn: end < payload.length, wentBefore: at > 0 },
+    })
+  }
+  return pieces
+}

@@ -1,0 +1,37 @@
+// What a node ought to do about a shard, from what it knows: one pure function.
+//
+// The first of those that ought to keep a shard takes it over when it is orphaned; if it does not, being gone or without a whole copy, the next
+// one does some time later, and so on. From an owner that lives the shard is asked for, which is a move without a gap.
+
+import type { Phase } from './holding.js'
+import type { ReplicaState } from './replica.js'
+import type { ReplicationOptions } from './replication-options.js'
+
+export interface Situation {
+  /** Its place among those that ought to keep the shard, 0 for the owner; -1: it is none of them. */
+  readonly rank: number
+  readonly phase: Phase
+  readonly replica: ReplicaState
+  /** Whose the latest takeover is. `gone`: it had an owner, who does not live any more, or none ever. */
+  readonly owner: 'self' | 'other' | 'gone'
+  /** How long nobody has owned it, as far as this node knows. */
+  readonly orphanedMs: number
+  /** How long it has not been one of those that ought to keep the shard. */
+  readonly strandedMs: number
+  /** Whether its copy is near the end of the log. */
+  readonly isClose: boolean
+  readonly options: Pick<ReplicationOptions, 'claimStepMs' | 'dropAfterMs'>
+}
+
+/** `adopt`: the shard is ours, and we have to get ready. `ask`: its owner is to hand it over. `fetch`: a snapshot is needed. */
+export type Duty = 'nothing' | 'claim' | 'adopt' | 'ask' | 'fetch' | 'drop'
+
+export function dutyOf(situation: Situation): Duty {
+  const { rank, phase, replica, owner, orphanedMs, strandedMs, isClose, options } = situation
+  if (phase !== 'following' || replica === 'stopped' || replica === 'closed') return 'nothing'
+  if (replica === 'incomplete') return rank >= 0 ? 'fetch' : 'nothing'
+  if (owner === 'self') return 'adopt'
+  if (rank < 0) return owner === 'other' && strandedMs >= options.dropAfterMs ? 'drop' : 'nothing'
+  if (owner === 'gone') return orphanedMs >= rank * options.claimStepMs ? 'claim' : 'nothing'
+  return rank === 0 && isClose ? 'ask' : 'nothing'
+}

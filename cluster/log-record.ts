@@ -1,0 +1,91 @@
+// One record of a shard's log, as bytes, and the chain that all records of a shard make.
+//
+//   u8 version | u8 flags | u16 shard | u64 epoch | u64 sequence | 16 bytes hash before | payload
+//
+// Each record carries the hash of the chain up to the one before, and its own hash covers that: who has followed up to a position knows that a
+// record belongs right behind it, and that both have seen the same. A payload that is too long for one record goes on in the next ones;
+// together they are one step. Where such a sequence breaks off because its owner was superseded, it is void: what comes next begins anew.
+//
+// Not here: what a payload says (the host's), where records are kept (shard-log.ts).
+
+import { hash } from 'node:crypto'
+import type { Position } from './shard-host.js'
+
+const version = 1
+/** The payload goes on in the next record; it began in the one before. */
+const flag = { goesOn: 1, wentBefore: 2 } as const
+const headBytes = 36
+export const hashBytes = 16
+
+/** What a record brings besides its payload. */
+export const recordOverheadBytes = headBytes
+
+export interface DecodedRecord {
+  readonly shard: number
+  readonly epoch: number
+  readonly sequence: number
+  /** The hash of the chain up to the record before. */
+  readonly before: Buffer
+  readonly stretch: Stretch
+  /** Shares the memory of the record. */
+  readonly payload: Buffer
+}
+
+/** Which part of a payload a record holds. */
+export interface Stretch {
+  /** Whether it goes on in the next record. */
+  readonly goesOn: boolean
+  /** Whether it began in the record before. */
+  readonly wentBefore: boolean
+}
+
+/** Where every log begins. */
+export const beginning: Position = { sequence: 0, epoch: 0, hash: Buffer.alloc(hashBytes) }
+
+/** The record that stands right behind a position. */
+export function encodeRecord(
+  shard: number,
+  epoch: number,
+  { sequence, hash: before }: Position,
+  payload: Buffer,
+  { goesOn, wentBefore }: Stretch,
+): Buffer {
+  const bytes = Buffer.allocUnsafe(headBytes + payload.length)
+  bytes[0] = version
+  bytes[1] = (goesOn ? flag.goesOn : 0) | (wentBefore ? flag.wentBefore : 0)
+  bytes.writeUInt16BE(shard, 2)
+  bytes.writeBigUInt64BE(BigInt(epoch), 4)
+  bytes.writeBigUInt64BE(BigInt(sequence + 1), 12)
+  before.copy(bytes, 20)
+  payload.copy(bytes, headBytes)
+  return bytes
+}
+
+/** undefined: these bytes are no record of a version that is known here. */
+export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
+  if (bytes.length < headBytes || bytes[0] !== version) return undefined
+  const flags = bytes[1] as number
+  return {
+    shard: bytes.readUInt16BE(2),
+    epoch: Number(bytes.readBigUInt64BE(4)),
+    sequence: Number(bytes.readBigUInt64BE(12)),
+    before: bytes.subarray(20, headBytes),
+    stretch: { goesOn: (flags & flag.goesOn) !== 0, wentBefore: (flags & flag.wentBefore) !== 0 },
+    payload: bytes.subarray(headBytes),
+  }
+}
+
+/** The position of a record: the chain up to it. */
+export function positionOf(bytes: Buffer, { epoch, sequence }: Pick<DecodedRecord, 'epoch' | 'sequence'>): Position {
+  return { sequence, epoch, hash: hash('sha256', bytes, 'buffer').subarray(0, hashBytes) }
+}
+
+/** Why a record does not stand right behind a position, in words; undefined: it does. */
+export function misfit(shard: number, at: Position, record: DecodedRecord): string | undefined {
+  if (record.shard !== shard) return `record ${record.sequence} is of shard ${record.shard}`
+  if (record.sequence !== at.sequence + 1) return `record ${record.sequence} follows record ${at.sequence}`
+  if (record.epoch < at.epoch) return `record ${record.sequence} has epoch ${record.epoch} after ${at.epoch}`
+  if (!record.before.equals(at.hash))
+    return `record ${record.sequence} was appended to another past than the one known here`
+  return undefined
+}

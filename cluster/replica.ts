@@ -1,0 +1,293 @@
+// A copy of one shard that follows its log: takes records in, makes sure that each belongs behind the one before, and has the host apply them.
+//
+//   log --told or read--> tail (taken in) --pending--> host --> applied
+//
+// What is told may begin anywhere and miss something; what does not fit behind the tail is read. A record that stands at the right place and has
+// another past than ours, a log that has become shorter, a version that nobody here knows: the copy stops and says so, for whatever it
+// did then would be a guess. Where the log no longer reaches back to our tail, the copy is `incomplete`, and a snapshot is needed.
+//
+// While this node owns the shard its own appends move the copy (`advance`), and what is told is old news.
+//
+// Not here: who owns the shard (ownership.ts), where a snapshot comes from (snapshot-fetch.ts).
+
+import assert from 'node:assert/strict'
+import { beginning, decodeRecord, misfit, positionOf } from './log-record.js'
+import type { ClusterClock } from './ports.js'
+import type { ReplicationOptions } from './replication-options.js'
+import type { Position, ShardHost } from './shard-host.js'
+import type { LogRecord, ShardLog, Takeover } from './shard-log.js'
+
+/** What a copy needs. */
+export interface ReplicaParts {
+  readonly log: Pick<ShardLog, 'read'>
+  readonly host: Pick<ShardHost, 'apply'>
+  readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
+  readonly options: Pick<ReplicationOptions, 'pageBytesMax' | 'pendingBytesMax' | 'retryMs'>
+  /** It cannot go on, ever: told once, with the reason in words. */
+  readonly onStopped: (shard: number, reason: string) => void
+  /** The host could not apply. */
+  readonly onFailure: (failure: Error) => void
+}
+
+/** What is certain of a copy that had everything that the log had at a moment. */
+export interface CaughtUp {
+  /** The latest takeover at that moment. */
+  readonly takeover: Takeover | undefined
+  /** When it was asked for, which is not after that moment, on this node's clock. */
+  readonly askedMs: number
+}
+
+type OnCaughtUp = (caughtUp: CaughtUp | undefined) => void
+
+/** One step of the host: the payload of a record, or of several that belong together. */
+interface Step {
+  readonly payload: Buffer
+  readonly position: Position
+}
+
+interface Waiter {
+  readonly sequence: number
+  readonly run: () => void
+}
+
+/** What a copy is at the moment. `incomplete`: it needs a snapshot. `owned`: its node appends. */
+export type ReplicaState = 'following' | 'owned' | 'incomplete' | 'stopped' | 'closed'
+
+export class Replica {
+  readonly shard: number
+  private readonly parts: ReplicaParts
+  private is: ReplicaState
+  private tail: Position
+  private done: Position
+  /** Payloads of records that go on in the next one. */
+  private begun: Buffer[] = []
+  /** Steps that wait for the host, and up to where it is applying some. */
+  private pending: Step[] = []
+  private pendingBytes = 0
+  private applying: Position | undefined
+  /** Who waits for what is being read; undefined: nothing is. */
+  private reading: OnCaughtUp[] | undefined
+  /** Whether records were told of that were not taken. */
+  private hasMissed = false
+  private hasBeenCurrent = false
+  private waiters: Waiter[] = []
+
+  /** `position`: up to where the host has applied the shard's log; undefined: it has nothing that could be gone on from. */
+  constructor(shard: number, position: Position | undefined, parts: ReplicaParts) {
+    this.shard = shard
+    this.parts = parts
+    this.tail = position ?? beginning
+    this.done = this.tail
+    this.is = position ? 'following' : 'incomplete'
+  }
+
+  get state(): ReplicaState {
+    return this.is
+  }
+
+  /** Everything up to here is applied. */
+  get applied(): Position {
+    return this.done
+  }
+
+  /** The last record that is known. */
+  get end(): Position {
+    return this.tail
+  }
+
+  /** Whether the host is at work for it. */
+  get isBusy(): boolean {
+    return this.applying !== undefined || this.pending.length > 0
+  }
+
+  /** A record that the log tells of. */
+  onRecord(record: LogRecord): void {
+    if (this.is !== 'following' || record.sequence <= this.tail.sequence) return
+    if (this.reading || this.pendingBytes > this.parts.options.pendingBytesMax) this.hasMissed = true
+    else if (record.sequence > this.tail.sequence + 1) this.read()
+    else this.take(record)
+  }
+
+  /** The log is known to have a record of this number. */
+  expect(sequence: number): void {
+    if (sequence > this.tail.sequence && !this.reading) this.read()
+  }
+
+  /** Whether it is near the end of the log, as far as that is known. */
+  isWithin(records: number): boolean {
+    return this.hasBeenCurrent && this.tail.sequence - this.done.sequence <= records
+  }
+
+  /** Something may have been missed: reads what there is. */
+  read(): void {
+    if (this.is !== 'following') return
+    if (this.reading) {
+      this.hasMissed = true
+      return
+    }
+    this.catchUp(caughtUp => {
+      if (!caughtUp) this.readLater()
+    })
+  }
+
+  /**
+   * Reads until everything is there that the log had when the last reading was asked for, and calls back when that is applied. `undefined`: it
+   * could not be read, or does not reach back to here.
+   */
+  catchUp(onDone: OnCaughtUp): void {
+    if (this.is !== 'following') return onDone(undefined)
+    if (this.reading) {
+      // What is under way was asked for before.
+      this.hasMissed = true
+      this.reading.push(onDone)
+    } else {
+      this.reading = [onDone]
+      this.readPage()
+    }
+  }
+
+  private readPage(): void {
+    const { log, clock, options } = this.parts
+    const askedMs = clock.monoMs()
+    this.hasMissed = false
+    log.read(this.shard, this.tail.sequence, options.pageBytesMax, outcome => {
+      if (this.is !== 'following' || outcome.kind === 'unknown') return this.endReading(undefined)
+      const { records, last, takeover } = outcome
+      const before = this.tail.sequence
+      if (last < before) this.stop(`its log ends with record ${last}, and record ${before} is known here`)
+      for (const record of records) if (record.sequence > before) this.takeNext(record)
+      if (this.is !== 'following') return this.endReading(undefined)
+      const isAll = this.tail.sequence >= last && !this.hasMissed
+      if (!isAll && this.tail.sequence < last && this.tail.sequence === before) return this.endReading(undefined)
+      this.afterApplied(this.lastStep, () => {
+        if (this.is !== 'following') this.endReading(undefined)
+        else if (isAll) {
+          this.hasBeenCurrent = true
+          this.endReading({ takeover, askedMs })
+        } else this.readPage()
+      })
+    })
+  }
+
+  private takeNext(record: LogRecord): void {
+    if (this.is !== 'following') return
+    if (record.sequence > this.tail.sequence + 1) this.is = 'incomplete'
+    else this.take(record)
+  }
+
+  private endReading(caughtUp: CaughtUp | undefined): void {
+    const waiting = this.reading ?? []
+    this.reading = undefined
+    for (const tell of waiting) tell(caughtUp)
+    if (this.hasMissed) this.read()
+  }
+
+  private readLater(): void {
+    const { clock, options } = this.parts
+    clock.after(options.retryMs, () => this.read())
+  }
+
+  private take({ bytes }: LogRecord): void {
+    const record = decodeRecord(bytes)
+    const problem = record ? misfit(this.shard, this.tail, record) : 'a record is of an unknown version'
+    if (!record || problem !== undefined) return this.stop(problem ?? '')
+    const { goesOn, wentBefore } = record.stretch
+    if (wentBefore && this.begun.length === 0) return this.stop(`record ${record.sequence} goes on with nothing`)
+    // Who was superseded in the middle of a step has not made it.
+    if (!wentBefore) this.begun = []
+    this.begun.push(record.payload)
+    this.tail = positionOf(bytes, record)
+    if (goesOn) return
+    const payload = this.begun.length === 1 ? record.payload : Buffer.concat(this.begun)
+    this.begun = []
+    this.pending.push({ payload, position: this.tail })
+    this.pendingBytes += payload.length
+    this.apply()
+  }
+
+  private apply(): void {
+    const steps = this.pending
+    const last = steps.at(-1)
+    if (this.applying || !last) return
+    this.pending = []
+    this.pendingBytes = 0
+    this.applying = last.position
+    const payloads = steps.map(({ payload }) => payload)
+    this.parts.host.apply(this.shard, payloads, last.position, failure => {
+      this.applying = undefined
+      if (this.is === 'closed') return
+      if (failure) return this.parts.onFailure(failure)
+      this.reach(last.position)
+      this.apply()
+      if (this.hasMissed && !this.reading) this.read()
+    })
+  }
+
+  /** The number of the last record that ends a step. */
+  private get lastStep(): number {
+    return (this.pending.at(-1)?.position ?? this.applying ?? this.done).sequence
+  }
+
+  /** Calls back when the record of this number is applied: perhaps at once, perhaps never. */
+  afterApplied(sequence: number, run: () => void): void {
+    if (sequence <= this.done.sequence) run()
+    else this.waiters.push({ sequence, run })
+  }
+
+  private reach(position: Position): void {
+    this.done = position
+    const due = this.waiters.filter(({ sequence }) => sequence <= position.sequence)
+    if (due.length === 0) return
+    this.waiters = this.waiters.filter(({ sequence }) => sequence > position.sequence)
+    for (const { run } of due) run()
+  }
+
+  private stop(reason: string): void {
+    if (this.is === 'stopped') return
+    this.is = 'stopped'
+    this.parts.onStopped(this.shard, reason)
+  }
+
+  /** This node owns the shard from now on. To be called in the turn in which it was caught up. */
+  own(): void {
+    assert(this.is === 'following' && !this.isBusy, 'an owner has applied everything')
+    this.begun = []
+    this.is = 'owned'
+  }
+
+  /** This owner's next record is durable. */
+  advance(position: Position): void {
+    assert(this.is === 'owned' && position.sequence === this.tail.sequence + 1, 'an owner appends one after the other')
+    this.tail = position
+  }
+
+  /** The host has written what this owner has appended up to here. */
+  noteWritten(position: Position): void {
+    this.reach(position)
+  }
+
+  /** This node owns it no more: everything that it has appended is written. */
+  disown(): void {
+    if (this.is !== 'owned') return
+    this.is = 'following'
+    this.reach(this.tail)
+    this.read()
+  }
+
+  /** A snapshot was put in that has everything up to a position, at least. */
+  restart(position: Position): void {
+    assert(this.is === 'incomplete' && !this.isBusy, 'a snapshot is for who has nothing')
+    this.tail = position
+    this.done = position
+    this.begun = []
+    this.is = 'following'
+    this.read()
+  }
+
+  /** Nothing is read or applied any more. */
+  close(): void {
+    this.is = 'closed'
+    this.waiters = []
+    this.pending = []
+  }
+}

@@ -1,0 +1,352 @@
+// All shards of one node: which of them it follows and owns, what it asks the other nodes about them, and who they are asked of.
+//
+// It is told which nodes there are (gossip), which is a hint, and what the logs say, which is the truth; now and then it looks at every shard
+// and does what is its duty (duties.ts). Everything runs on events and a clock that are handed in, so that many nodes can be simulated in one
+// process (test/cluster/replication-simulation.test.ts).
+//
+// The register, the shard behind the last one, is followed by all. Who answers for any shard has everything that the register's log had when
+// its lease was last confirmed; so when a change of the register is known to every node that says so, and the leases of all others are
+// over, no owner decides anything without it (`barrier`).
+
+import { Appender } from './appender.js'
+import { Caretaker } from './caretaker.js'
+import { Holding } from './holding.js'
+import { nameOf, nobody, ownerText } from './owner.js'
+import {
+  type AskPeer,
+  decodePeerMessage,
+  encodePeerMessage,
+  type PeerReply,
+  type PeerRequest,
+  replyOf,
+  textOf,
+} from './peer-messages.js'
+import { place, placeOne } from './placement.js'
+import type { ClusterClock } from './ports.js'
+import { Replica } from './replica.js'
+import type { ReplicationOptions } from './replication-options.js'
+import type { Part, Position, Replication, ShardHost } from './shard-host.js'
+import type { ShardLog, Takeover } from './shard-log.js'
+import { Trimming } from './trimming.js'
+
+/** A node as gossip tells of it. */
+export interface ViewMember {
+  readonly name: string
+  /** A word of its own for each life of its process. */
+  readonly life: string
+  readonly domain: string
+  /** Whether it is to be given shards. */
+  readonly isJoined: boolean
+}
+
+export interface ReplicatorParts {
+  readonly name: string
+  readonly life: string
+  /** V: shards of entities. The register is the one with this number. */
+  readonly shards: number
+  readonly log: ShardLog
+  readonly host: ShardHost
+  readonly clock: ClusterClock
+  readonly options: ReplicationOptions
+  /** Asks another node; undefined: no answer came, or never will. */
+  readonly ask: AskPeer
+  /** Something has changed about who owns what. */
+  readonly onChange: () => void
+  /** A copy cannot go on (replica.ts): for people. */
+  readonly onStopped: (shard: number, reason: string) => void
+  /** This node may hold what never happened, or its host has failed: it must end, and can begin anew. */
+  readonly onFailure: (failure: Error) => void
+}
+
+/** How long a node has for having applied something. */
+const reachMs = 1_000
+
+export class Replicator implements Replication {
+  private readonly parts: ReplicatorParts
+  private readonly self: string
+  private readonly holdings: Holding[]
+  private readonly appender: Appender
+  private readonly caretaker: Caretaker
+  private readonly trimming: Trimming
+  private view: readonly ViewMember[] = []
+  private placement: readonly (readonly string[])[] = []
+  /** The latest takeovers of all shards that this node has heard of. */
+  private readonly table = new Map<number, Takeover>()
+  private hasRegister = false
+  private isClosed = false
+
+  constructor(parts: ReplicatorParts) {
+    const { name, life, shards, host, log, clock, options, ask, onFailure } = parts
+    this.parts = parts
+    this.self = ownerText(name, life)
+    this.holdings = Array.from({ length: shards + 1 }, (_, shard) => this.hold(shard, host.position(shard)))
+    this.appender = new Appender({ log, clock, options, self: this.self, owned: shard => this.owned(shard) })
+    this.caretaker = new Caretaker({
+      self: this.self,
+      log,
+      host,
+      clock,
+      options,
+      ask,
+      onFailure,
+      holdings: this.holdings,
+      renew: shard => this.hold(shard, undefined),
+      onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
+    })
+    this.trimming = new Trimming({
+      name,
+      log,
+      host,
+      clock,
+      options,
+      ask,
+      onFailure,
+      holdings: this.holdings,
+      keepers: shard => this.placement[shard] ?? [],
+      others: () => this.others(),
+    })
+  }
+
+  /** The shard that all nodes follow. */
+  get register(): number {
+    return this.parts.shards
+  }
+
+  /** Begins to follow the logs and to do what is to be done. */
+  start(): void {
+    const { log, clock, options } = this.parts
+    log.follow(shard => this.holdings[shard]?.replica.state === 'following', {
+      onRecord: (shard, record) => this.holdings[shard]?.replica.onRecord(record),
+      onTakeover: (shard, takeover) => this.noteTakeover(shard, takeover),
+      onGap: () => this.readAll(),
+    })
+    this.readAll()
+    const renewing = (): void => {
+      if (this.isClosed) return
+      this.renew()
+      clock.after(options.renewMs, renewing)
+    }
+    renewing()
+    this.caretaker.start()
+    this.trimming.start()
+  }
+
+  /** Which nodes there are, this one among them. */
+  setView(view: readonly ViewMember[]): void {
+    const { shards, options } = this.parts
+    this.view = view
+    const joined = view.filter(({ isJoined }) => isJoined)
+    const [first] = placeOne(shards, joined, 1)
+    // All nodes keep the register.
+    const others = view.map(({ name }) => name).filter(name => name !== first)
+    this.placement = [...place(shards, joined, options.replicas), first === undefined ? [] : [first, ...others]]
+    this.caretaker.setView(view, this.placement)
+  }
+
+  // [hot] Once per request.
+  /** Whether this node answers for a shard at this moment. */
+  serves(shard: number): boolean {
+    return this.holdings[shard]!.serves(this.parts.clock.monoMs())
+  }
+
+  /** The node that owns a shard, as far as is known. */
+  ownerOf(shard: number): string | undefined {
+    const owner = this.table.get(shard)?.owner
+    return owner === undefined || owner === nobody ? undefined : nameOf(owner)
+  }
+
+  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void {
+    this.appender.append(parts, onDone)
+  }
+
+  /** The host has written what was appended. */
+  noteWritten(positions: ReadonlyMap<number, Position>): void {
+    for (const [shard, position] of positions) this.holdings[shard]!.replica.noteWritten(position)
+  }
+
+  /** Whether everything is known that the register had a moment ago: from then on this node may be given shards. */
+  get knowsRegister(): boolean {
+    return this.hasRegister
+  }
+
+  /**
+   * Calls back when no node decides anything any more without having applied this record of a shard that all follow: every other node has
+   * said so, or its lease is over.
+   */
+  barrier(shard: number, sequence: number, onDone: () => void): void {
+    const { clock, options, ask } = this.parts
+    const request = encodePeerMessage({ kind: 'reached', shard, sequence })
+    const nodes = this.others()
+    let missing = nodes.length
+    let isLacking = false
+    const startedMs = clock.monoMs()
+    const end = (): void => {
+      if (!isLacking) return onDone()
+      const overMs = options.leaseMs * (1 + options.leaseMargin)
+      clock.after(Math.max(0, startedMs + overMs - clock.monoMs()), onDone)
+    }
+    if (missing === 0) return end()
+    for (const node of nodes)
+      ask(node, request, reachMs, reply => {
+        if (replyOf(reply)?.kind !== 'done') isLacking = true
+        if (--missing === 0) end()
+      })
+  }
+
+  /** What another node asks. */
+  onAsk(given: Buffer, onReply: (reply: Buffer) => void): void {
+    const asked = decodePeerMessage<PeerRequest>(given)
+    const answer = (reply: PeerReply, bytes?: Buffer): void => onReply(encodePeerMessage(reply, bytes))
+    if (!asked || this.isClosed) return answer({ kind: 'refused', reason: 'this is no request' })
+    const { message } = asked
+    if (message.kind === 'standing') {
+      this.trimming.note(message.name, message.flushed)
+      return answer({ kind: 'done' })
+    }
+    const holding = this.holdings[message.shard]
+    if (!holding) return answer({ kind: 'refused', reason: `there is no shard ${message.shard}` })
+    switch (message.kind) {
+      case 'handOver':
+        return this.onHandOver(holding, message.to, answer)
+      case 'reached':
+        holding.replica.expect(message.sequence)
+        return holding.replica.afterApplied(message.sequence, () => answer({ kind: 'done' }))
+      case 'snapshot':
+        return this.onSnapshot(holding, message.after, answer)
+    }
+  }
+
+  private onHandOver(holding: Holding, to: string, answer: (reply: PeerReply) => void): void {
+    const node = nameOf(to)
+    if (this.placement[holding.shard]?.[0] !== node)
+      return answer({ kind: 'refused', reason: `${node} is not the one to own shard ${holding.shard}, as known here` })
+    holding.handOver(to, epoch =>
+      answer(epoch === undefined ? { kind: 'refused', reason: 'it is not owned here' } : { kind: 'handedOver', epoch }),
+    )
+  }
+
+  private onSnapshot(
+    { shard, replica }: Holding,
+    after: string,
+    answer: (reply: PeerReply, bytes?: Buffer) => void,
+  ): void {
+    const { host, options } = this.parts
+    if (replica.state !== 'following' && replica.state !== 'owned')
+      return answer({ kind: 'refused', reason: 'there is no whole copy here' })
+    const position = textOf(replica.applied)
+    const place = after === '' ? undefined : Buffer.from(after, 'base64')
+    host.snapshot(shard, place, options.pageBytesMax, page => {
+      if (page instanceof Error) answer({ kind: 'refused', reason: page.message })
+      else answer({ kind: 'page', position, next: page.next?.toString('base64') }, page.rows)
+    })
+  }
+
+  /** Whether this node ought to have a copy of a shard, as owner or standby. */
+  keeps(shard: number): boolean {
+    return this.placement[shard]?.includes(this.parts.name) ?? false
+  }
+
+  /** What is known of each shard here, for people. */
+  *standings(): Iterable<Holding> {
+    yield* this.holdings
+  }
+
+  /** How many shards this node owns, the register counted. */
+  get ownedCount(): number {
+    return this.holdings.filter(({ phase }) => phase !== 'following').length
+  }
+
+  /** Nothing is done any more. */
+  close(): void {
+    this.isClosed = true
+    this.appender.close()
+    this.caretaker.close()
+    this.trimming.close()
+    for (const holding of this.holdings) holding.close()
+  }
+
+  private hold(shard: number, position: Position | undefined): Holding {
+    const { log, host, clock, options, onStopped, onFailure } = this.parts
+    const replica = new Replica(shard, position, { log, host, clock, options, onStopped, onFailure })
+    return new Holding(replica, {
+      log,
+      host,
+      clock,
+      options,
+      self: this.self,
+      onChange: () => this.caretaker.lookSoon(),
+      onFailure,
+    })
+  }
+
+  private owned(shard: number): Holding | undefined {
+    const holding = this.holdings[shard]
+    return holding && (holding.phase === 'active' || holding.phase === 'sealing') && holding.replica.state === 'owned'
+      ? holding
+      : undefined
+  }
+
+  /** Other nodes that may own something, now or soon. */
+  private others(): string[] {
+    const { name } = this.parts
+    const names = new Set(this.view.map(member => member.name))
+    for (const { owner } of this.table.values()) if (owner !== nobody) names.add(nameOf(owner))
+    names.delete(name)
+    return [...names]
+  }
+
+  private noteTakeover(shard: number, takeover: Takeover): void {
+    const known = this.table.get(shard)
+    if (known && known.epoch >= takeover.epoch) return
+    this.table.set(shard, takeover)
+    this.holdings[shard]?.onTakeover(takeover)
+    this.parts.onChange()
+  }
+
+  /** Reads what may have been missed. */
+  private readAll(): void {
+    const { log, clock, options } = this.parts
+    log.takeovers(outcome => {
+      if (this.isClosed) return
+      if (outcome.kind === 'unknown') return void clock.after(options.retryMs, () => this.readAll())
+      this.noteTakeovers(outcome.takeovers)
+      for (const { replica } of this.holdings) replica.read()
+    })
+  }
+
+  private noteTakeovers(takeovers: ReadonlyMap<number, Takeover>): void {
+    for (const [shard, takeover] of takeovers) this.noteTakeover(shard, takeover)
+    this.caretaker.knowsTakeovers()
+  }
+
+  /** Makes certain that nothing of the register is missing, and that what this node owns is its own: then it may go on answering. */
+  private renew(): void {
+    const { replica } = this.holdings[this.register]!
+    if (replica.state === 'owned') return this.confirm(this.parts.clock.monoMs())
+    replica.catchUp(caughtUp => {
+      if (this.isClosed || !caughtUp) return
+      this.hasRegister = true
+      this.confirm(caughtUp.askedMs)
+    })
+  }
+
+  /** `registerMs`: when everything of the register was asked for that is applied now. */
+  private confirm(registerMs: number): void {
+    const { log, clock } = this.parts
+    const askedMs = Math.min(registerMs, clock.monoMs())
+    log.takeovers(outcome => {
+      if (this.isClosed || outcome.kind === 'unknown') return
+      const { takeovers } = outcome
+      this.noteTakeovers(takeovers)
+      const register = this.holdings[this.register]!
+      // Who owns the register knows all of it, as long as it does.
+      if (register.replica.state === 'owned') {
+        if (takeovers.get(this.register)?.epoch !== register.epoch) return
+        this.hasRegister = true
+      }
+      for (const holding of this.holdings)
+        if (holding.phase === 'active' && takeovers.get(holding.shard)?.epoch === holding.epoch)
+          holding.confirm(askedMs)
+    })
+  }
+}

@@ -1,0 +1,303 @@
+// A cluster in one process: nodes that replicate counters (simulated-host.ts) over an engine (simulated-engine.ts), clients that raise and read them
+// anywhere, and all that can go wrong between.
+//
+// Who is alive is told to each node by a detector that is late and sometimes wrong. What clients were told is kept for replication-checker.ts.
+
+import { ownerText } from '../../cluster/owner.js'
+import { completeReplicationOptions, type ReplicationOptions } from '../../cluster/replication-options.js'
+import { Replicator, type ViewMember } from '../../cluster/replicator.js'
+import type { ShardLog } from '../../cluster/shard-log.js'
+import type { Random } from '../support/random.js'
+import { Engine } from './simulated-engine.js'
+import { type Counter, CountingHost, Disk } from './simulated-host.js'
+import { type Process, World } from './simulated-world.js'
+
+export const shards = 4
+const entitiesPerShard = 4
+
+/** What a client asked, and what it was told. */
+export interface Operation {
+  readonly id: string
+  readonly kind: 'raise' | 'read'
+  readonly shard: number
+  readonly entity: string
+  readonly askedMs: number
+  /** `refused`: it certainly had no effect. Without an answer nobody knows. */
+  outcome: 'done' | 'refused' | undefined
+  answeredMs: number
+  counter: Counter | undefined
+}
+
+/** What of a node may be switched off, to see that it matters. */
+export interface NodeRules {
+  /** Reads are answered under a lease only. */
+  leases: boolean
+  /** Stands between a node and its log. */
+  log: (log: ShardLog, owner: string) => ShardLog
+  /** Stands between a node and its clock. */
+  after: (delayMs: number, options: ReplicationOptions) => number
+  /** Flushes are flushes. */
+  flushes: boolean
+}
+
+export const allRules: NodeRules = { leases: true, log: log => log, after: delayMs => delayMs, flushes: true }
+
+const options = completeReplicationOptions({
+  replicas: 2,
+  recordsKept: 5,
+  trimMs: 700,
+  pageBytesMax: 500,
+  pendingBytesMax: 2000,
+  dropAfterMs: 3000,
+  lagMax: 10,
+})
+
+interface Life {
+  readonly process: Process
+  readonly life: string
+  readonly host: CountingHost
+  readonly replicator: Replicator
+  isJoined: boolean
+}
+
+/** One node, from life to life. */
+class Node {
+  readonly name: string
+  disk = new Disk()
+  now: Life | undefined
+  /** Names of nodes that it takes for dead although they are not. */
+  readonly wronged = new Set<string>()
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+export class SimulatedCluster {
+  readonly world: World
+  readonly engine: Engine
+  readonly nodes: readonly Node[]
+  readonly operations: Operation[] = []
+  readonly stopped: string[] = []
+  /** Pairs of nodes that do not hear each other. */
+  readonly cuts = new Set<string>()
+  /** How likely a message between nodes is lost, and a living node is taken for dead. */
+  readonly faults = { lost: 0, mistaken: 0 }
+  private readonly rules: NodeRules
+  private readonly random: Random
+  private lives = 0
+  private asked = 0
+
+  constructor(random: Random, size: number, rules: NodeRules = allRules) {
+    this.random = random
+    this.rules = rules
+    this.world = new World(random)
+    this.engine = new Engine(this.world)
+    this.nodes = Array.from({ length: size }, (_, index) => new Node(`n${index}`))
+    for (const node of this.nodes) this.start(node)
+  }
+
+  start(node: Node): void {
+    const { rules, world } = this
+    const process = world.process(node.name)
+    const life = `life${this.lives++}`
+    const owner = ownerText(node.name, life)
+    const host = new CountingHost(node.disk, run => process.at(world.nowMs, run))
+    if (!rules.flushes) host.sync = onDone => process.at(world.nowMs, onDone)
+    const clock = {
+      ...process.clock,
+      after: (delayMs: number, run: () => void) => process.clock.after(rules.after(delayMs, options), run),
+    }
+    const log = rules.log(this.engine.logOf(process), owner)
+    const end = (): void => {
+      if (node.now?.process !== process) return
+      this.kill(node, false)
+      world.at(world.nowMs + 500, () => {
+        if (!node.now) this.start(node)
+      })
+    }
+    const replicator = new Replicator({
+      name: node.name,
+      life,
+      shards,
+      log,
+      host,
+      clock,
+      options,
+      ask: (target, request, waitMs, onReply) => this.carry(node, target, request, waitMs, onReply),
+      onChange: () => {},
+      onStopped: (shard, reason) => this.stopped.push(`${owner}: shard ${shard}: ${reason}`),
+      onFailure: end,
+    })
+    host.begin(replicator, end)
+    node.now = { process, life, host, replicator, isJoined: false }
+    const detecting = (): void => {
+      if (node.now?.process !== process) return
+      replicator.setView(this.viewOf(node))
+      if (replicator.knowsRegister || this.nodes.every(other => !other.now?.isJoined)) node.now.isJoined = true
+      process.clock.after(100 + random(this.random, 300), detecting)
+    }
+    detecting()
+    replicator.start()
+  }
+
+  /** Ends a node; a loss of power takes what was not flushed. */
+  kill(node: Node, isPowerLost: boolean): void {
+    node.now?.process.kill()
+    node.now?.replicator.close()
+    node.now = undefined
+    if (isPowerLost) node.disk.losePower()
+  }
+
+  private viewOf(node: Node): ViewMember[] {
+    return this.nodes.flatMap(({ name, now }) => {
+      if (!now) return []
+      const isSelf = name === node.name
+      const isHeard = !this.cuts.has(pair(name, node.name)) && !now.process.isStopped && !node.wronged.has(name)
+      if (!isSelf && (!isHeard || this.world.chance(this.faults.mistaken))) return []
+      return [{ name, life: now.life, domain: '', isJoined: now.isJoined }]
+    })
+  }
+
+  /** A message between two nodes, and its answer. */
+  private carry(
+    from: Node,
+    to: string,
+    request: Buffer,
+    waitMs: number,
+    onReply: (reply: Buffer | undefined) => void,
+  ): void {
+    const process = from.now!.process
+    let isOver = false
+    const end = (reply: Buffer | undefined): void => {
+      if (isOver) return
+      isOver = true
+      onReply(reply)
+    }
+    process.clock.after(waitMs, () => end(undefined))
+    this.deliver(from.name, to, life =>
+      life.replicator.onAsk(request, reply =>
+        this.deliver(to, from.name, back => {
+          if (back.process === process) end(reply)
+        }),
+      ),
+    )
+  }
+
+  private deliver(from: string, to: string, run: (life: Life) => void): void {
+    const { world } = this
+    if (world.chance(this.faults.lost)) return
+    world.at(world.nowMs + world.delayMs(), () => {
+      const life = this.nodes.find(({ name }) => name === to)?.now
+      if (!life || this.cuts.has(pair(from, to))) return
+      life.process.at(world.nowMs, () => run(life))
+    })
+  }
+
+  // Clients
+
+  /** A client asks any node, which asks the owner if it knows one. */
+  operate(): void {
+    const shard = this.random.between(0, shards)
+    const entity = `e${this.random.between(1, entitiesPerShard)}`
+    const operation: Operation = {
+      id: `op${this.asked++}`,
+      kind: this.random.fraction() < 0.6 ? 'raise' : 'read',
+      shard,
+      entity,
+      askedMs: this.world.nowMs,
+      outcome: undefined,
+      answeredMs: Number.POSITIVE_INFINITY,
+      counter: undefined,
+    }
+    this.operations.push(operation)
+    const at = this.random.pick(this.nodes as [Node, ...Node[]])
+    const owner = at.now?.replicator.ownerOf(shard)
+    if (owner === undefined || !at.now) return this.answer(operation, 'refused', undefined)
+    if (owner === at.name) this.perform(at.now, operation)
+    else this.deliver(at.name, owner, life => this.perform(life, operation))
+  }
+
+  private perform(life: Life, operation: Operation): void {
+    const { host, replicator } = life
+    const { shard, entity, id, kind } = operation
+    const serves = this.rules.leases ? replicator.serves(shard) : host.isActive(shard)
+    if (!serves || !host.isActive(shard)) return this.answer(operation, 'refused', undefined)
+    const onReply = (counter: Counter | undefined): void => {
+      // Some answers get lost.
+      if (!this.world.chance(this.faults.lost)) this.answer(operation, 'done', counter)
+    }
+    if (kind === 'raise') host.raise(shard, entity, id, onReply)
+    else host.read(shard, entity, onReply)
+  }
+
+  private answer(operation: Operation, outcome: 'done' | 'refused', counter: Counter | undefined): void {
+    operation.outcome = outcome
+    operation.answeredMs = this.world.nowMs
+    operation.counter = counter
+  }
+
+  // Misfortune
+
+  /** Something happens. */
+  disturb(): void {
+    const { random, world, engine } = this
+    const node = random.pick(this.nodes as [Node, ...Node[]])
+    const other = random.pick(this.nodes as [Node, ...Node[]])
+    const forMs = random.between(200, 6000)
+    const soon = (run: () => void): void => world.at(world.nowMs + forMs, run)
+    switch (random.between(0, 8)) {
+      case 0:
+      case 1: {
+        this.kill(node, random.fraction() < 0.5)
+        return soon(() => {
+          if (!node.now) this.start(node)
+        })
+      }
+      case 2:
+      case 3: {
+        const process = node.now?.process
+        process?.stop()
+        return soon(() => process?.goOn())
+      }
+      case 4:
+        this.cuts.add(pair(node.name, other.name))
+        return soon(() => this.cuts.delete(pair(node.name, other.name)))
+      case 5:
+        engine.cutOff.add(node.name)
+        return soon(() => engine.cutOff.delete(node.name))
+      case 6:
+        engine.isAway = true
+        return soon(() => {
+          engine.isAway = false
+        })
+      case 7:
+        node.wronged.add(other.name)
+        return soon(() => node.wronged.delete(other.name))
+      case 8: {
+        // It is drained, and comes back.
+        const { now } = node
+        if (now) now.isJoined = false
+        return
+      }
+    }
+  }
+
+  /** Everything works again. */
+  heal(): void {
+    this.cuts.clear()
+    this.engine.cutOff.clear()
+    this.engine.isAway = false
+    Object.assign(this.engine.faults, { lost: 0, late: 0 })
+    Object.assign(this.faults, { lost: 0, mistaken: 0 })
+    for (const node of this.nodes) {
+      node.wronged.clear()
+      node.now?.process.goOn()
+      if (!node.now) this.start(node)
+    }
+  }
+}
+
+const pair = (a: string, b: string): string => (a < b ? `${a} ${b}` : `${b} ${a}`)
+
+const random = (source: Random, most: number): number => source.between(0, most)

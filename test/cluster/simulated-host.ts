@@ -1,0 +1,240 @@
+// A host of shards that keeps counters: entities of a shard are numbers that clients raise and read. Its store is a map that outlives the process,
+// all of it after a kill, and what was flushed after a loss of power.
+//
+// Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append under way, and replies
+// when that is durable and written. What it keeps of an entity is its value and who raised it last, so that a log tells everything.
+
+import type { Part, Position, Replication, ShardHost, SnapshotPage } from '../../cluster/shard-host.js'
+
+/** An entity as it is kept. */
+export interface Counter {
+  readonly value: number
+  /** The operation that made it so. */
+  readonly by: string
+}
+
+interface Kept {
+  rows: Map<string, Counter>
+  position: Position | undefined
+}
+
+/** What is on a node's disk. */
+export class Disk {
+  private written = new Map<number, Kept>()
+  private flushed = new Map<number, Kept>()
+
+  of(shard: number): Kept {
+    let kept = this.written.get(shard)
+    if (!kept) {
+      kept = { rows: new Map(), position: undefined }
+      this.written.set(shard, kept)
+    }
+    return kept
+  }
+
+  flush(): void {
+    this.flushed = copyOf(this.written)
+  }
+
+  losePower(): void {
+    this.written = copyOf(this.flushed)
+  }
+}
+
+const copyOf = (all: ReadonlyMap<number, Kept>): Map<number, Kept> =>
+  new Map([...all].map(([shard, { rows, position }]) => [shard, { rows: new Map(rows), position }]))
+
+type Row = readonly [entity: string, counter: Counter]
+
+export const encodeRows = (rows: readonly Row[]): Buffer => Buffer.from(JSON.stringify(rows))
+export const decodeRows = (bytes: Buffer): readonly Row[] => JSON.parse(bytes.toString())
+
+/** Rows of one page. */
+const pageRows = 3
+
+interface Waiter {
+  readonly shard: number
+  readonly run: () => void
+}
+
+/** Nothing happens before the call has returned. */
+type Later = (run: () => void) => void
+
+export class CountingHost implements ShardHost {
+  private readonly disk: Disk
+  private readonly later: Later
+  private replication: (Replication & { noteWritten(positions: ReadonlyMap<number, Position>): void }) | undefined
+  /** Counters that are not written yet. */
+  private readonly staged = new Map<number, Map<string, Counter>>()
+  private filling = new Map<number, Row[]>()
+  private waiting: Waiter[] = []
+  private flying: Waiter[] = []
+  private isFlying = false
+  private flyingShards: ReadonlySet<number> = new Set()
+  private readonly active = new Set<number>()
+  private readonly sealing = new Map<number, (failure?: Error) => void>()
+  private onFailure: (failure: Error) => void = () => {}
+  failed: Error | undefined
+
+  constructor(disk: Disk, later: Later) {
+    this.disk = disk
+    this.later = later
+  }
+
+  begin(
+    replication: Replication & { noteWritten(positions: ReadonlyMap<number, Position>): void },
+    onFailure: (failure: Error) => void,
+  ): void {
+    this.replication = replication
+    this.onFailure = onFailure
+  }
+
+  // What clients ask
+
+  isActive(shard: number): boolean {
+    return this.active.has(shard) && !this.sealing.has(shard) && this.failed === undefined
+  }
+
+  /** Raises a counter; replies with its value when that is durable, and never if that is not known. */
+  raise(shard: number, entity: string, by: string, onReply: (counter: Counter) => void): void {
+    const counter = { value: (this.look(shard, entity)?.value ?? 0) + 1, by }
+    nested(this.staged, shard).set(entity, counter)
+    const rows = this.filling.get(shard) ?? []
+    rows.push([entity, counter])
+    this.filling.set(shard, rows)
+    this.waiting.push({ shard, run: () => onReply(counter) })
+    this.later(() => this.flush())
+  }
+
+  /** Reads a counter as turns have left it; replies when that is durable. */
+  read(shard: number, entity: string, onReply: (counter: Counter | undefined) => void): void {
+    const counter = this.look(shard, entity)
+    if (!this.staged.get(shard)?.has(entity)) return onReply(counter)
+    this.waiting.push({ shard, run: () => onReply(counter) })
+    this.later(() => this.flush())
+  }
+
+  private look(shard: number, entity: string): Counter | undefined {
+    return this.staged.get(shard)?.get(entity) ?? this.disk.of(shard).rows.get(entity)
+  }
+
+  private flush(): void {
+    this.endSeals()
+    if (this.isFlying || this.failed) return
+    if (this.filling.size === 0) {
+      for (const { run } of this.waiting.splice(0)) run()
+      return
+    }
+    const filling = this.filling
+    this.filling = new Map()
+    this.flying = this.waiting.splice(0)
+    this.isFlying = true
+    this.flyingShards = new Set(filling.keys())
+    const parts: Part[] = [...filling].map(([shard, rows]) => ({ shard, payload: encodeRows(rows) }))
+    this.replication!.append(parts, outcome => {
+      if (outcome instanceof Error) return this.fail(outcome)
+      this.isFlying = false
+      for (const [shard, rows] of filling) {
+        const kept = this.disk.of(shard)
+        for (const [entity, counter] of rows) {
+          kept.rows.set(entity, counter)
+          const staged = this.staged.get(shard)
+          if (staged?.get(entity) === counter) staged.delete(entity)
+        }
+        kept.position = outcome.get(shard)
+      }
+      this.replication!.noteWritten(outcome)
+      for (const { run } of this.flying.splice(0)) run()
+      this.flush()
+    })
+  }
+
+  private fail(failure: Error): void {
+    this.failed = failure
+    this.onFailure(failure)
+  }
+
+  private endSeals(): void {
+    for (const [shard, onDone] of this.sealing) {
+      if (this.filling.has(shard) || (this.isFlying && this.flyingShards.has(shard))) continue
+      this.sealing.delete(shard)
+      this.active.delete(shard)
+      this.staged.delete(shard)
+      onDone()
+    }
+  }
+
+  // What the cluster asks
+
+  position(shard: number): Position | undefined {
+    return this.disk.of(shard).position
+  }
+
+  apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: (failure?: Error) => void): void {
+    this.later(() => {
+      const kept = this.disk.of(shard)
+      for (const payload of payloads)
+        for (const [entity, counter] of decodeRows(payload)) kept.rows.set(entity, counter)
+      kept.position = position
+      onDone()
+    })
+  }
+
+  activate(shard: number, onDone: (failure?: Error) => void): void {
+    this.later(() => {
+      this.active.add(shard)
+      onDone()
+    })
+  }
+
+  seal(shard: number, onDone: (failure?: Error) => void): void {
+    this.sealing.set(shard, onDone)
+    this.later(() => this.flush())
+  }
+
+  snapshot(shard: number, after: Buffer | undefined, _bytesMax: number, onDone: (page: SnapshotPage) => void): void {
+    this.later(() => {
+      const from = after?.toString()
+      const rows = [...this.disk.of(shard).rows].filter(([entity]) => from === undefined || entity > from)
+      const page = rows.sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, pageRows)
+      const last = page.at(-1)?.[0]
+      onDone({
+        rows: encodeRows(page),
+        next: last !== undefined && rows.length > page.length ? Buffer.from(last) : undefined,
+      })
+    })
+  }
+
+  install(shard: number, rows: Buffer, isFirst: boolean, onDone: (failure?: Error) => void): void {
+    this.later(() => {
+      const kept = this.disk.of(shard)
+      if (isFirst) kept.rows.clear()
+      kept.position = undefined
+      for (const [entity, counter] of decodeRows(rows)) kept.rows.set(entity, counter)
+      onDone()
+    })
+  }
+
+  drop(shard: number, onDone: (failure?: Error) => void): void {
+    this.later(() => {
+      const kept = this.disk.of(shard)
+      kept.rows.clear()
+      kept.position = undefined
+      onDone()
+    })
+  }
+
+  sync(onDone: (failure?: Error) => void): void {
+    this.disk.flush()
+    this.later(onDone)
+  }
+}
+
+function nested(all: Map<number, Map<string, Counter>>, shard: number): Map<string, Counter> {
+  let some = all.get(shard)
+  if (!some) {
+    some = new Map()
+    all.set(shard, some)
+  }
+  return some
+}
