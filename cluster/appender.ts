@@ -1,11 +1,11 @@
 // Appending: what turns of this node have decided, to the logs of the shards that it owns.
 //
-// One append is under way at a time. What does not fit into one goes in several, one after the other, and the host hears of the end of all. A
-// failed append says for sure what happened, or its outcome is unknown: then every shard in it is retaken, which makes void what may still be on
-// its way, and its log is read; only then it is known whether it is to be appended again. Nothing is guessed, and nothing stands there twice.
+// One append is under way at a time. What does not fit into one goes in several, one after the other, and the host hears of the end of all. An
+// append whose outcome is unknown is made again as it was, byte for byte: where it has happened already it is told to have, and once somebody
+// has taken over it cannot happen any more. Nothing is guessed, and nothing stands there twice.
 //
-// A takeover of our own that came late (its answer was lost) is ours: the append is made in its name then. Anybody else's ends this node's
-// right to append, and since turns have decided what is not durable now and never will be, the node has to end.
+// A takeover of our own that came late (its answer was lost) is ours: what has not been appended before it is appended in its name. Anybody
+// else's ends this node's right to append, and since turns have decided what is not durable now and never will be, the node has to end.
 
 import assert from 'node:assert/strict'
 import { encodeRecord, positionOf, recordOverheadBytes, type Stretch } from './log-record.js'
@@ -20,13 +20,11 @@ export interface OwnedShard {
   readonly replica: Replica
   /** Of the takeover in whose name this node appends. */
   epoch: number
-  /** The owner was certain to be it at this moment, on this node's clock. */
-  confirm(askedMs: number): void
 }
 
 export interface AppenderParts {
   readonly log: ShardLog
-  readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
+  readonly clock: Pick<ClusterClock, 'after'>
   readonly options: Pick<ReplicationOptions, 'retryMs' | 'pageBytesMax'>
   /** What this node calls itself in takeovers. */
   readonly self: string
@@ -81,13 +79,16 @@ export class Appender implements Replication {
     if (this.pieces.length === 0) return this.end(this.positions)
     const sent = this.load()
     if (!sent) return this.end(new Error('a shard is not owned by this node any more'))
-    const askedMs = this.parts.clock.monoMs()
+    this.make(sent)
+  }
+
+  private make(sent: readonly Sent[]): void {
     const appends = sent.map(({ append }) => append)
     this.parts.log.append(appends, outcome => {
       if (this.isClosed) return
-      if (outcome.kind === 'appended') this.onAppended(sent, askedMs)
-      else if (outcome.kind === 'superseded') this.adopt(outcome.shards)
-      else this.clear(sent)
+      if (outcome.kind === 'appended') this.onAppended(sent)
+      else if (outcome.kind === 'superseded') this.findOut(sent)
+      else this.later(() => this.make(sent))
     })
   }
 
@@ -110,99 +111,46 @@ export class Appender implements Replication {
     return sent
   }
 
-  private onAppended(sent: readonly Sent[], askedMs: number): void {
+  private onAppended(sent: readonly Sent[]): void {
     const pieces = new Set(sent.map(({ piece }) => piece))
     this.pieces = this.pieces.filter(piece => !pieces.has(piece))
     for (const { append, position } of sent) {
       const owned = this.parts.owned(append.shard)
       if (!owned) return this.end(new Error(`shard ${append.shard} was let go of in the middle of an append`))
       owned.replica.advance(position)
-      owned.confirm(askedMs)
       this.positions.set(append.shard, position)
     }
     this.send()
   }
 
-  /** Nothing has happened since there are later takeovers: goes on if they are this node's own. */
-  private adopt(shards: readonly number[]): void {
+  /** There are later takeovers, so that it has happened before them or never will. Goes on if they are this node's own. */
+  private findOut(sent: readonly Sent[]): void {
     const { log, self, owned } = this.parts
     log.takeovers(outcome => {
       if (this.isClosed) return
-      if (outcome.kind === 'unknown') return this.later(() => this.adopt(shards))
-      for (const shard of shards) {
-        const takeover = outcome.takeovers.get(shard)
-        const holding = owned(shard)
+      if (outcome.kind === 'unknown') return this.later(() => this.findOut(sent))
+      for (const { append } of sent) {
+        const takeover = outcome.takeovers.get(append.shard)
+        const holding = owned(append.shard)
         if (takeover?.owner !== self || !holding)
-          return this.end(new Error(`shard ${shard} was taken over by ${takeover?.owner ?? 'nobody'}`))
+          return this.end(new Error(`shard ${append.shard} was taken over by ${takeover?.owner ?? 'nobody'}`))
         holding.epoch = takeover.epoch
       }
-      this.send()
+      this.look(sent)
     })
   }
 
-  /** Nobody knows what has happened: makes sure that nothing more will, and then looks. */
-  private clear(sent: readonly Sent[]): void {
-    let missing = sent.length
-    const lost: number[] = []
-    let isUnknown = false
-    for (const { append } of sent)
-      this.parts.log.retake(append.shard, append.epoch, this.parts.self, outcome => {
-        if (outcome.kind === 'superseded') lost.push(append.shard)
-        else if (outcome.kind === 'unknown') isUnknown = true
-        else this.parts.owned(append.shard)!.epoch = outcome.epoch
-        if (--missing > 0 || this.isClosed) return
-        if (isUnknown || lost.length > 0) this.clearAgain(sent)
-        else this.look(sent)
-      })
-  }
-
-  /** Some retakes came too late or nobody knows: theirs may be ones of our own. */
-  private clearAgain(sent: readonly Sent[]): void {
-    this.later(() => {
-      const { log, self, owned } = this.parts
-      log.takeovers(outcome => {
-        if (this.isClosed) return
-        if (outcome.kind === 'unknown') return this.clearAgain(sent)
-        for (const { append } of sent) {
-          const takeover = outcome.takeovers.get(append.shard)
-          const holding = owned(append.shard)
-          if (takeover?.owner !== self || !holding)
-            return this.end(
-              new Error(
-                `shard ${append.shard} was taken over by ${takeover?.owner ?? 'nobody'}, after an append without an answer`,
-              ),
-            )
-          holding.epoch = takeover.epoch
-        }
-        // Whoever still has the epoch of the append can still be appended to.
-        if (sent.some(({ append }) => owned(append.shard)!.epoch === append.epoch)) this.clear(this.renewed(sent))
-        else this.look(sent)
-      })
-    })
-  }
-
-  private renewed(sent: readonly Sent[]): readonly Sent[] {
-    return sent.map(one => ({
-      ...one,
-      append: { ...one.append, epoch: this.parts.owned(one.append.shard)!.epoch },
-    }))
-  }
-
-  /** Looks whether an append has happened that cannot happen any more. All of it has, or nothing: one of its shards tells. */
+  /** All of an append has happened, or nothing: one of its shards tells. */
   private look(sent: readonly Sent[]): void {
-    const { log, clock, options } = this.parts
+    const { log, options } = this.parts
     const [{ append, position }] = sent as [Sent]
-    const askedMs = clock.monoMs()
     log.read(append.shard, position.sequence - 1, options.pageBytesMax, outcome => {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') return this.later(() => this.look(sent))
       const [there] = outcome.records
       if (!there) return this.send()
-      if (!there.bytes.equals(append.bytes))
-        return this.end(
-          new Error(`shard ${append.shard} has another record ${position.sequence} than the one appended here`),
-        )
-      this.onAppended(sent, askedMs)
+      if (there.bytes.equals(append.bytes)) return this.onAppended(sent)
+      this.end(new Error(`shard ${append.shard} has another record ${position.sequence} than the one appended here`))
     })
   }
 

@@ -103,10 +103,12 @@ export class Caretaker {
   private dutyFor(holding: Holding, nowMs: number): Duty {
     const { shard, replica, phase } = holding
     const { options } = this.parts
-    const rank = this.placement[shard]?.indexOf(this.name) ?? -1
+    const keepers = this.placement[shard] ?? []
+    const rank = keepers.indexOf(this.name)
     const owner = this.ownerSort(holding)
     return dutyOf({
       rank,
+      keepers: keepers.length,
       phase,
       replica: replica.state,
       owner,
@@ -129,6 +131,8 @@ export class Caretaker {
         return holding.claim()
       case 'adopt':
         return holding.adopt(holding.latest!)
+      case 'release':
+        return holding.letGo(holding.latest!)
       case 'ask':
         return this.askFor(holding)
       case 'fetch':

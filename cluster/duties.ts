@@ -1,7 +1,7 @@
 // What a node ought to do about a shard, from what it knows: one pure function.
 //
 // The first of those that ought to keep a shard takes it over when it is orphaned; if it does not, being gone or without a whole copy, the next
-// one does some time later, and so on. From an owner that lives the shard is asked for, which is a move without a gap.
+// one does some time later, and so on; last of all whoever has a whole copy from earlier. From an owner that lives the shard is asked for, which is a move without a gap.
 
 import type { Phase } from './holding.js'
 import type { ReplicaState } from './replica.js'
@@ -10,6 +10,8 @@ import type { ReplicationOptions } from './replication-options.js'
 export interface Situation {
   /** Its place among those that ought to keep the shard, 0 for the owner; -1: it is none of them. */
   readonly rank: number
+  /** How many ought to. */
+  readonly keepers: number
   readonly phase: Phase
   readonly replica: ReplicaState
   /** Whose the latest takeover is. `gone`: it had an owner, who does not live any more, or none ever. */
@@ -23,15 +25,21 @@ export interface Situation {
   readonly options: Pick<ReplicationOptions, 'claimStepMs' | 'dropAfterMs'>
 }
 
-/** `adopt`: the shard is ours, and we have to get ready. `ask`: its owner is to hand it over. `fetch`: a snapshot is needed. */
-export type Duty = 'nothing' | 'claim' | 'adopt' | 'ask' | 'fetch' | 'drop'
+/**
+ * `adopt`: the shard is ours, and we have to get ready. `release`: it is ours, and we cannot. `ask`: its owner is to hand it over. `fetch`: a
+ * snapshot is needed.
+ */
+export type Duty = 'nothing' | 'claim' | 'adopt' | 'release' | 'ask' | 'fetch' | 'drop'
 
 export function dutyOf(situation: Situation): Duty {
-  const { rank, phase, replica, owner, orphanedMs, strandedMs, isClose, options } = situation
-  if (phase !== 'following' || replica === 'stopped' || replica === 'closed') return 'nothing'
+  const { rank, keepers, phase, replica, owner, orphanedMs, strandedMs, isClose, options } = situation
+  if (phase !== 'following' || replica === 'closed') return 'nothing'
+  if (owner === 'self' && replica !== 'following') return 'release'
+  if (replica === 'stopped') return 'nothing'
   if (replica === 'incomplete') return rank >= 0 ? 'fetch' : 'nothing'
   if (owner === 'self') return 'adopt'
-  if (rank < 0) return owner === 'other' && strandedMs >= options.dropAfterMs ? 'drop' : 'nothing'
-  if (owner === 'gone') return orphanedMs >= rank * options.claimStepMs ? 'claim' : 'nothing'
+  const line = rank < 0 ? keepers : rank
+  if (owner === 'gone') return orphanedMs >= line * options.claimStepMs ? 'claim' : 'nothing'
+  if (rank < 0) return strandedMs >= options.dropAfterMs ? 'drop' : 'nothing'
   return rank === 0 && isClose ? 'ask' : 'nothing'
 }

@@ -9,7 +9,7 @@
 // has sealed it first. A node is active only after a reading of the log, asked for after the wait, that has its own takeover as the latest.
 //
 // The lease: an active node answers as long as it was certain `leaseMs` ago that the latest takeover is its own. Appends need none: they happen
-// only while it is.
+// only while it is, and do not lengthen it, since they say nothing of the register (replicator.ts).
 //
 // Not here: when to claim or hand over (duties.ts), appending (appender.ts).
 
@@ -71,6 +71,7 @@ export class Holding implements OwnedShard {
     return this.is === 'active' && nowMs < this.leaseUntilMs
   }
 
+  /** The latest takeover was certain to be ours at a moment not before this one, on this node's clock. */
   confirm(askedMs: number): void {
     this.leaseUntilMs = Math.max(this.leaseUntilMs, askedMs + this.parts.options.leaseMs)
   }
@@ -104,6 +105,13 @@ export class Holding implements OwnedShard {
   /** There is a takeover of our own that nobody here has made in this phase: it was handed over, or is a claim without an answer. */
   adopt({ epoch }: Takeover): void {
     this.begin(epoch, this.hasStrayClaims)
+  }
+
+  /** There is a takeover of our own, and no copy that could be gone on from: somebody else is to have the shard. */
+  letGo({ epoch }: Takeover): void {
+    this.epoch = epoch
+    this.enter('sealing')
+    this.release(nobody, () => {})
   }
 
   private begin(epoch: number, mustWait: boolean): void {

@@ -73,6 +73,8 @@ export class Replicator implements Replication {
   /** The latest takeovers of all shards that this node has heard of. */
   private readonly table = new Map<number, Takeover>()
   private hasRegister = false
+  /** Until when what is known of the register is enough to decide anything. */
+  private registerUntilMs = Number.NEGATIVE_INFINITY
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
@@ -146,7 +148,8 @@ export class Replicator implements Replication {
   // [hot] Once per request.
   /** Whether this node answers for a shard at this moment. */
   serves(shard: number): boolean {
-    return this.holdings[shard]!.serves(this.parts.clock.monoMs())
+    const nowMs = this.parts.clock.monoMs()
+    return nowMs < this.registerUntilMs && this.holdings[shard]!.serves(nowMs)
   }
 
   /** The node that owns a shard, as far as is known. */
@@ -332,7 +335,7 @@ export class Replicator implements Replication {
 
   /** `registerMs`: when everything of the register was asked for that is applied now. */
   private confirm(registerMs: number): void {
-    const { log, clock } = this.parts
+    const { log, clock, options } = this.parts
     const askedMs = Math.min(registerMs, clock.monoMs())
     log.takeovers(outcome => {
       if (this.isClosed || outcome.kind === 'unknown') return
@@ -344,6 +347,7 @@ export class Replicator implements Replication {
         if (takeovers.get(this.register)?.epoch !== register.epoch) return
         this.hasRegister = true
       }
+      this.registerUntilMs = Math.max(this.registerUntilMs, askedMs + options.leaseMs)
       for (const holding of this.holdings)
         if (holding.phase === 'active' && takeovers.get(holding.shard)?.epoch === holding.epoch)
           holding.confirm(askedMs)

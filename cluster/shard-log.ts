@@ -7,8 +7,8 @@
 //   fence       an append happens only while the latest takeover is the one that it names, in one step with looking at it
 //   durability  what has been said to have happened survives what the engine promises to survive
 //
-// An outcome `unknown` means just that: it may have happened, and may still happen later. Who is told so finds out with `retake`, which
-// makes everything that is still on its way void, and then reads.
+// An outcome `unknown` means just that: it may have happened, and may still happen later. Of an append who is told so finds out by making it
+// again as it was; of a takeover by looking at the latest one.
 //
 // Callbacks are called exactly once, never before the call that they belong to has returned. Bytes that are handed over, in either
 // direction, are not changed afterwards; they may be part of a larger buffer.
@@ -92,11 +92,13 @@ export interface ShardLog {
   /** Takes a shard over, whoever has it. */
   takeOver(shard: number, owner: string, onDone: (outcome: TakeoverOutcome) => void): void
   /**
-   * Takes a shard over for `owner`, if its latest takeover has this epoch: to make void what may be under way in its name, or to hand
-   * it to somebody else.
+   * Takes a shard over for `owner`, if its latest takeover has this epoch: to hand it to somebody else.
    */
   retake(shard: number, epoch: number, owner: string, onDone: (outcome: RetakeOutcome) => void): void
-  /** Appends all of them in one step, or none. One for a shard, at least one; `appendsMax` and `appendBytesMax` at most. */
+  /**
+   * Appends all of them in one step, or none. One for a shard, at least one; `appendsMax` and `appendBytesMax` at most. The same append made
+   * again, with the same bytes and while its takeovers are the latest, happens once, and is told to have happened each time.
+   */
   append(appends: readonly Append[], onDone: (outcome: AppendOutcome) => void): void
   readonly appendsMax: number
   readonly appendBytesMax: number

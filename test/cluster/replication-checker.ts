@@ -5,6 +5,7 @@
 //   what was acknowledged stands in it once, with the value that was told; what was refused does not; the rest at most once
 //   what was acknowledged before another operation was asked for stands before it
 //   a read tells a state of the history, and none older than anything that was acknowledged or read before it was asked for
+//   who answers for any shard has what was acknowledged of the register
 //
 // A superseded owner that had answered once would break one of these.
 
@@ -66,7 +67,7 @@ function checkCounter(
     places.set(by, index + 1)
   }
   /** The oldest state that an operation may have seen or made: by the time from which on that is so. */
-  const bounds: { readonly fromMs: number; readonly place: number }[] = []
+  const bounds: { readonly fromMs: number; readonly place: number; readonly isRaise: boolean }[] = []
   const answered = operations.filter(({ outcome }) => outcome === 'done').sort((a, b) => a.answeredMs - b.answeredMs)
   for (const { id, outcome, kind } of operations)
     if (kind === 'raise' && outcome === 'refused' && places.has(id))
@@ -76,12 +77,14 @@ function checkCounter(
     if (place === undefined) wrong.push(`${name}: ${id} (${kind}) tells of ${counter?.by}, which is not in the log`)
     else {
       if (counter && counter.value !== place) wrong.push(`${name}: ${id} was told ${counter.value}, and it is ${place}`)
-      bounds.push({ fromMs: answeredMs, place })
+      // What is observed somewhere may be ahead of what the owner has told anybody.
+      if (kind !== 'observe') bounds.push({ fromMs: answeredMs, place, isRaise: kind === 'raise' })
     }
   }
   for (const { id, kind, counter, askedMs } of answered) {
     const place = (kind === 'raise' ? places.get(id) : placeOf(counter, places)) ?? Number.POSITIVE_INFINITY
-    const bound = Math.max(0, ...bounds.filter(({ fromMs }) => fromMs < askedMs).map(one => one.place))
+    const earlier = bounds.filter(({ fromMs, isRaise }) => fromMs < askedMs && (isRaise || kind !== 'observe'))
+    const bound = Math.max(0, ...earlier.map(one => one.place))
     // A raise stands behind everything before it, a read shows it or what came later.
     if (kind === 'raise' ? place <= bound : place < bound)
       wrong.push(`${name}: ${id} (${kind}) is at ${place}, and ${bound} was known before it was asked for`)

@@ -8,7 +8,7 @@ import { completeReplicationOptions, type ReplicationOptions } from '../../clust
 import { Replicator, type ViewMember } from '../../cluster/replicator.js'
 import type { ShardLog } from '../../cluster/shard-log.js'
 import type { Random } from '../support/random.js'
-import { Engine } from './simulated-engine.js'
+import { Engine, type EngineRules } from './simulated-engine.js'
 import { type Counter, CountingHost, Disk } from './simulated-host.js'
 import { type Process, World } from './simulated-world.js'
 
@@ -18,7 +18,8 @@ const entitiesPerShard = 4
 /** What a client asked, and what it was told. */
 export interface Operation {
   readonly id: string
-  readonly kind: 'raise' | 'read'
+  /** `observe`: reads the register wherever any shard is answered for. */
+  readonly kind: 'raise' | 'read' | 'observe'
   readonly shard: number
   readonly entity: string
   readonly askedMs: number
@@ -38,9 +39,22 @@ export interface NodeRules {
   after: (delayMs: number, options: ReplicationOptions) => number
   /** Flushes are flushes. */
   flushes: boolean
+  /** What is sealed is done with. */
+  seals: boolean
+  /** Changes of the register are told of when no owner decides without them. */
+  barriers: boolean
+  readonly engine: EngineRules
 }
 
-export const allRules: NodeRules = { leases: true, log: log => log, after: delayMs => delayMs, flushes: true }
+export const allRules: NodeRules = {
+  leases: true,
+  log: log => log,
+  after: delayMs => delayMs,
+  flushes: true,
+  seals: true,
+  barriers: true,
+  engine: { fences: true, trimsWithCare: true },
+}
 
 const options = completeReplicationOptions({
   replicas: 2,
@@ -92,7 +106,7 @@ export class SimulatedCluster {
     this.random = random
     this.rules = rules
     this.world = new World(random)
-    this.engine = new Engine(this.world)
+    this.engine = new Engine(this.world, rules.engine)
     this.nodes = Array.from({ length: size }, (_, index) => new Node(`n${index}`))
     for (const node of this.nodes) this.start(node)
   }
@@ -104,6 +118,7 @@ export class SimulatedCluster {
     const owner = ownerText(node.name, life)
     const host = new CountingHost(node.disk, run => process.at(world.nowMs, run))
     if (!rules.flushes) host.sync = onDone => process.at(world.nowMs, onDone)
+    if (!rules.seals) host.seal = (_shard, onDone) => process.at(world.nowMs, onDone)
     const clock = {
       ...process.clock,
       after: (delayMs: number, run: () => void) => process.clock.after(rules.after(delayMs, options), run),
@@ -202,7 +217,8 @@ export class SimulatedCluster {
     const entity = `e${this.random.between(1, entitiesPerShard)}`
     const operation: Operation = {
       id: `op${this.asked++}`,
-      kind: this.random.fraction() < 0.6 ? 'raise' : 'read',
+      kind:
+        this.random.fraction() < 0.6 ? 'raise' : shard === shards && this.random.fraction() < 0.7 ? 'observe' : 'read',
       shard,
       entity,
       askedMs: this.world.nowMs,
@@ -212,6 +228,7 @@ export class SimulatedCluster {
     }
     this.operations.push(operation)
     const at = this.random.pick(this.nodes as [Node, ...Node[]])
+    if (operation.kind === 'observe') return this.observe(at, operation)
     const owner = at.now?.replicator.ownerOf(shard)
     if (owner === undefined || !at.now) return this.answer(operation, 'refused', undefined)
     if (owner === at.name) this.perform(at.now, operation)
@@ -227,8 +244,21 @@ export class SimulatedCluster {
       // Some answers get lost.
       if (!this.world.chance(this.faults.lost)) this.answer(operation, 'done', counter)
     }
-    if (kind === 'raise') host.raise(shard, entity, id, onReply)
+    const onRaised = (counter: Counter, sequence: number): void => {
+      if (shard !== shards || !this.rules.barriers) onReply(counter)
+      else replicator.barrier(shard, sequence, () => onReply(counter))
+    }
+    if (kind === 'raise') host.raise(shard, entity, id, onRaised)
     else host.read(shard, entity, onReply)
+  }
+
+  /** What a node that answers for any shard knows of the register. */
+  private observe({ now }: Node, operation: Operation): void {
+    const serves = (shard: number): boolean => now?.replicator.serves(shard) ?? false
+    const isOwner = Array.from({ length: shards }, (_, shard) => shard).some(serves)
+    if (!now || now.process.isStopped || !isOwner || now.host.failed)
+      return this.answer(operation, 'refused', undefined)
+    this.answer(operation, 'done', now.host.peek(operation.shard, operation.entity))
   }
 
   private answer(operation: Operation, outcome: 'done' | 'refused', counter: Counter | undefined): void {
@@ -246,7 +276,7 @@ export class SimulatedCluster {
     const other = random.pick(this.nodes as [Node, ...Node[]])
     const forMs = random.between(200, 6000)
     const soon = (run: () => void): void => world.at(world.nowMs + forMs, run)
-    switch (random.between(0, 8)) {
+    switch (random.between(0, 9)) {
       case 0:
       case 1: {
         this.kill(node, random.fraction() < 0.5)
@@ -274,7 +304,10 @@ export class SimulatedCluster {
       case 7:
         node.wronged.add(other.name)
         return soon(() => node.wronged.delete(other.name))
-      case 8: {
+      case 8:
+        engine.deaf.add(node.name)
+        return soon(() => engine.deaf.delete(node.name))
+      case 9: {
         // It is drained, and comes back.
         const { now } = node
         if (now) now.isJoined = false
@@ -287,6 +320,7 @@ export class SimulatedCluster {
   heal(): void {
     this.cuts.clear()
     this.engine.cutOff.clear()
+    this.engine.deaf.clear()
     this.engine.isAway = false
     Object.assign(this.engine.faults, { lost: 0, late: 0 })
     Object.assign(this.faults, { lost: 0, mistaken: 0 })

@@ -21,9 +21,9 @@ const deadlineMs = 2000
 /** Rules of the engine that may be switched off. */
 export interface EngineRules {
   /** An append looks at the latest takeover. */
-  fences: boolean
+  readonly fences: boolean
   /** What is trimmed is what was asked for, and not more. */
-  trimsWithCare: boolean
+  readonly trimsWithCare: boolean
 }
 
 interface ShardState {
@@ -33,7 +33,7 @@ interface ShardState {
 }
 
 export class Engine {
-  readonly rules: EngineRules = { fences: true, trimsWithCare: true }
+  private readonly rules: EngineRules
   /** Likelihoods. */
   readonly faults = { lost: 0, late: 0 }
   private readonly world: World
@@ -41,12 +41,14 @@ export class Engine {
   private readonly followers = new Map<EngineLog, LogFollower>()
   private revision = 0
   private readonly names = new Map<string, Buffer>()
-  /** Processes that cannot reach it. */
+  /** Processes that cannot reach it, and those that are told nothing without noticing. */
   readonly cutOff = new Set<string>()
+  readonly deaf = new Set<string>()
   isAway = false
 
-  constructor(world: World) {
+  constructor(world: World, rules: EngineRules) {
     this.world = world
+    this.rules = rules
   }
 
   /** The log as one process sees it. */
@@ -86,6 +88,9 @@ export class Engine {
   append(appends: readonly Append[]): readonly number[] {
     const superseded = appends.filter(({ shard, epoch }) => this.state(shard).takeover?.epoch !== epoch)
     if (this.rules.fences && superseded.length > 0) return superseded.map(({ shard }) => shard)
+    const isThere = ({ shard, sequence, bytes }: Append): boolean =>
+      this.state(shard).records[sequence - 1]?.bytes.equals(bytes) ?? false
+    if (appends.every(isThere)) return []
     const taken = appends.filter(({ shard, sequence }) => this.state(shard).records.length !== sequence - 1)
     if (taken.length > 0) return taken.map(({ shard }) => shard)
     this.revision++
@@ -213,7 +218,8 @@ class EngineLog implements ShardLog {
     const { world } = process
     if (this.isClosed) return
     this.toldMs = Math.max(this.toldMs, world.nowMs + world.delayMs())
-    const isLost = !engine.isReachable(process) || world.chance(engine.faults.lost / 20)
+    const isDeaf = engine.deaf.has(process.name)
+    const isLost = isDeaf || !engine.isReachable(process) || world.chance(engine.faults.lost / 20)
     if (isLost) {
       this.hasGap = true
       world.at(world.nowMs + 300, () => this.mend(follower))
@@ -228,7 +234,8 @@ class EngineLog implements ShardLog {
     const { engine, process } = this
     const { world } = process
     if (!this.hasGap || this.isClosed) return
-    if (!engine.isReachable(process)) return world.at(world.nowMs + 300, () => this.mend(follower))
+    if (!engine.isReachable(process) || engine.deaf.has(process.name))
+      return world.at(world.nowMs + 300, () => this.mend(follower))
     this.hasGap = false
     this.toldMs = Math.max(this.toldMs, world.nowMs + world.delayMs())
     process.at(this.toldMs, () => {

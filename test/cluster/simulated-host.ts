@@ -96,14 +96,19 @@ export class CountingHost implements ShardHost {
   }
 
   /** Raises a counter; replies with its value when that is durable, and never if that is not known. */
-  raise(shard: number, entity: string, by: string, onReply: (counter: Counter) => void): void {
+  raise(shard: number, entity: string, by: string, onReply: (counter: Counter, sequence: number) => void): void {
     const counter = { value: (this.look(shard, entity)?.value ?? 0) + 1, by }
     nested(this.staged, shard).set(entity, counter)
     const rows = this.filling.get(shard) ?? []
     rows.push([entity, counter])
     this.filling.set(shard, rows)
-    this.waiting.push({ shard, run: () => onReply(counter) })
+    this.waiting.push({ shard, run: () => onReply(counter, this.disk.of(shard).position!.sequence) })
     this.later(() => this.flush())
+  }
+
+  /** What this node's copy has, whoever owns the shard. */
+  peek(shard: number, entity: string): Counter | undefined {
+    return this.disk.of(shard).rows.get(entity)
   }
 
   /** Reads a counter as turns have left it; replies when that is durable. */

@@ -1,0 +1,76 @@
+// The rules of replication, each switched off: a simulation that does not notice would prove nothing.
+
+import type { ShardLog, Takeover } from '../../cluster/shard-log.js'
+import { allRules, type NodeRules } from './simulated-cluster.js'
+
+/** A log that does most as the given one does. */
+const but = (log: ShardLog, change: Partial<ShardLog>): ShardLog => ({
+  takeOver: (shard, owner, onDone) => log.takeOver(shard, owner, onDone),
+  retake: (shard, epoch, owner, onDone) => log.retake(shard, epoch, owner, onDone),
+  append: (appends, onDone) => log.append(appends, onDone),
+  read: (shard, after, bytesMax, onDone) => log.read(shard, after, bytesMax, onDone),
+  takeovers: onDone => log.takeovers(onDone),
+  follow: (wanted, follower) => log.follow(wanted, follower),
+  trim: (shard, upTo) => log.trim(shard, upTo),
+  createOnce: (name, value, onDone) => log.createOnce(name, value, onDone),
+  close: () => log.close(),
+  appendsMax: log.appendsMax,
+  appendBytesMax: log.appendBytesMax,
+  ...change,
+})
+
+/** Each with the rule that it breaks. */
+export const controls: Readonly<Record<string, NodeRules>> = {
+  'an append is compared with the latest takeover in one step': {
+    ...allRules,
+    engine: { ...allRules.engine, fences: false },
+  },
+  'reads are answered under a lease': { ...allRules, leases: false },
+  'a newcomer waits until the lease of the one before is over': {
+    ...allRules,
+    after: (delayMs, { leaseMs, leaseMargin }) => (delayMs === leaseMs * (1 + leaseMargin) ? 0 : delayMs),
+  },
+  'a node becomes active only if the latest takeover is still its own': {
+    ...allRules,
+    log: (log, owner) => {
+      const own = new Map<number, Takeover>()
+      return but(log, {
+        takeOver: (shard, name, onDone) =>
+          log.takeOver(shard, name, outcome => {
+            if (outcome.kind === 'taken') own.set(shard, { epoch: outcome.epoch, owner })
+            onDone(outcome)
+          }),
+        read: (shard, after, bytesMax, onDone) =>
+          log.read(shard, after, bytesMax, outcome =>
+            onDone(outcome.kind === 'read' ? { ...outcome, takeover: own.get(shard) ?? outcome.takeover } : outcome),
+          ),
+      })
+    },
+  },
+  'an append without an answer is not taken for done': {
+    ...allRules,
+    log: log =>
+      but(log, {
+        append: (appends, onDone) =>
+          log.append(appends, outcome => onDone(outcome.kind === 'unknown' ? { kind: 'appended' } : outcome)),
+      }),
+  },
+  'a shard is handed over when nothing of it is under way any more': { ...allRules, seals: false },
+  'a write is acknowledged when it is appended, and every one before it': {
+    ...allRules,
+    log: log =>
+      but(log, { append: (appends, onDone) => log.read(appends[0]!.shard, 0, 1, () => early(log, appends, onDone)) }),
+  },
+  'what is trimmed is on the disks of those that keep it': { ...allRules, flushes: false },
+  'no more is trimmed than that': { ...allRules, engine: { ...allRules.engine, trimsWithCare: false } },
+  'a change of the register is told of when no owner decides without it': { ...allRules, barriers: false },
+}
+
+function early(
+  log: ShardLog,
+  appends: Parameters<ShardLog['append']>[0],
+  onDone: Parameters<ShardLog['append']>[1],
+): void {
+  log.append(appends, () => {})
+  onDone({ kind: 'appended' })
+}
