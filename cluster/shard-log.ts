@@ -10,7 +10,8 @@
 // An outcome `unknown` means just that: it may have happened, and may still happen later. Who is told so finds out with `retake`, which
 // makes everything that is still on its way void, and then reads.
 //
-// Callbacks are called exactly once, never before the call that they belong to has returned.
+// Callbacks are called exactly once, never before the call that they belong to has returned. Bytes that are handed over, in either
+// direction, are not changed afterwards; they may be part of a larger buffer.
 //
 // Not here: what is in a record (log-record.ts), who takes over when (ownership.ts). Drivers: etcd-log.ts, and in tests simulated-log.ts.
 
@@ -73,11 +74,17 @@ export type ReadOutcome = Reading | Unknown
 /** The latest takeovers of all shards at one moment, which is not before the question. */
 export type TakeoversOutcome = { readonly kind: 'read'; readonly takeovers: ReadonlyMap<number, Takeover> } | Unknown
 
+/** `stands`: what the name has had since it was first given a value. */
+export type StandingOutcome = { readonly kind: 'stands'; readonly value: Buffer } | Unknown
+
 /** Told what happens to logs, in the order in which it happens to each of them. */
 export interface LogFollower {
   onRecord(shard: number, record: LogRecord): void
   onTakeover(shard: number, takeover: Takeover): void
-  /** Something may have been missed: whoever needs all of it reads. What comes from now on is told again, without asking anew. */
+  /**
+   * Something may have been missed: whoever needs all of it reads. What comes from now on is told again, without asking anew. Called
+   * when the telling begins, too, since nothing before that was told. A reading may then have what is told a moment later.
+   */
   onGap(reason: string): void
 }
 
@@ -100,6 +107,8 @@ export interface ShardLog {
   follow(wanted: (shard: number) => boolean, follower: LogFollower): void
   /** Lets go of records up to a number; the last one stays in any case. Whether that succeeds is not told. */
   trim(shard: number, upTo: number): void
+  /** Gives a name of the whole cluster its value, unless it has one, and tells the one that stands, for good. */
+  createOnce(name: string, value: Buffer, onDone: (outcome: StandingOutcome) => void): void
   /** Nothing is told any more but the outcomes of what was asked. */
   close(): Promise<void>
 }
