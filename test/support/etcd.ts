@@ -1,6 +1,7 @@
 // A real etcd for tests, of one member or three, on ports of its own: Debian's `etcd-server`.
 //
-// Members can be killed, stopped (SIGSTOP), and started again on what they had on disk. All end with the test, whatever state they are in.
+// Members can be killed, stopped (SIGSTOP), and started again on what they had on disk. All end with the test, or with the
+// process that runs it, whatever state they are in.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -115,6 +116,9 @@ export class EtcdMemberProcess {
   /** Starts it, again if need be, on what it has on disk. */
   start(): void {
     this.child = spawn(...plainly(this.command), { stdio: ['ignore', 'pipe', 'pipe'] })
+    const { child } = this
+    alive.add(child)
+    child.once('exit', () => alive.delete(child))
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.on('data', (text: Buffer) => {
         this.printed = (this.printed + text.toString()).slice(-printedLengthMax)
@@ -164,3 +168,12 @@ export class EtcdMemberProcess {
     this.child.kill('SIGCONT')
   }
 }
+
+/** When the test process ends before its tests do, as by tap's own deadline, no member stays behind. */
+const alive = new Set<ChildProcess>()
+function killAll(): void {
+  for (const child of alive) child.kill('SIGKILL')
+}
+process.on('exit', killAll)
+process.prependOnceListener('SIGTERM', killAll)
+process.prependOnceListener('SIGINT', killAll)
