@@ -53,6 +53,7 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
   { package: '@grpc/grpc-js', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
   { package: '@grpc/proto-loader', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
+  { package: 'etcd3', files: /^cluster\/etcd-[^/]+\.ts$/, said: 'cluster/etcd-*.ts' },
   {
     package: 'undici',
     files: /^src\/(notifier|forwarder|sockets|move)\//,

@@ -1,0 +1,211 @@
+// What is asked of etcd, and what its answers mean: values in, values out.
+//
+// Everything that depends on something else compares it in the same transaction: etcd carries out a transaction in one step, or
+// not at all, so that one which arrives late finds out by itself that its time is over. Whatever reads is linearizable.
+//
+// A log that is not as the port promises (a gap, another record in a place that was taken) is never repaired or read around: the
+// outcome is `unknown`, and its reason says that an invariant is broken.
+//
+// Not here: who carries requests, and for how long (etcd-calls.ts).
+
+import assert from 'node:assert/strict'
+import type {
+  ICompare,
+  IDeleteRangeRequest,
+  IKeyValue,
+  IPutRequest,
+  IPutResponse,
+  IRangeRequest,
+  IRangeResponse,
+  IRequestOp,
+  ITxnRequest,
+  ITxnResponse,
+} from 'etcd3'
+import { type EtcdKeys, shardsMax } from './etcd-keys.js'
+import type {
+  Append,
+  AppendOutcome,
+  LogRecord,
+  ReadOutcome,
+  RetakeOutcome,
+  StandingOutcome,
+  Takeover,
+  TakeoverOutcome,
+  TakeoversOutcome,
+  Unknown,
+} from './shard-log.js'
+
+/** Appends in a transaction: each compares two things, and etcd allows 128 comparisons. */
+export const appendsMax = 64
+
+/** Bytes of the records of a transaction: etcd takes requests of 1.5 MiB. */
+export const appendBytesMax = 1024 * 1024
+
+/** Records that one reading asks for at most: with the largest ones it has so many times `appendBytesMax`, which etcd must hold in memory. */
+export const readRecordsMax = 64
+
+/** Bytes of an owner's name. */
+const ownerBytesMax = 256
+
+/** Bytes of a value under a name. */
+const metaBytesMax = 64 * 1024
+
+/** Records that one request deletes at most: etcd does nothing else meanwhile. */
+const trimRecordsMax = 1000
+
+export function takeOverRequest(keys: EtcdKeys, shard: number, owner: string): IPutRequest {
+  return { key: keys.owner(shard), value: ownerBytes(owner), prev_kv: true }
+}
+
+export function takeOverOutcome({ header, prev_kv: before }: IPutResponse): TakeoverOutcome {
+  return { kind: 'taken', epoch: Number(header.revision), before: before ? takeoverOf(before) : undefined }
+}
+
+export function retakeRequest(keys: EtcdKeys, shard: number, epoch: number, owner: string): ITxnRequest {
+  const key = keys.owner(shard)
+  return {
+    compare: [{ target: 'Mod', result: 'Equal', key, mod_revision: epoch }],
+    success: [{ request_put: { key, value: ownerBytes(owner) } }],
+  }
+}
+
+export function retakeOutcome({ succeeded, header }: ITxnResponse): RetakeOutcome {
+  return succeeded ? { kind: 'taken', epoch: Number(header.revision) } : { kind: 'superseded' }
+}
+
+/** Appends if each epoch is the latest and nothing stands at a record's place or behind it; else tells what stands there. */
+export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnRequest {
+  const compare: ICompare[] = []
+  const success: IRequestOp[] = []
+  const failure: IRequestOp[] = []
+  for (const { shard, epoch, sequence, bytes } of appends) {
+    const owner = keys.owner(shard)
+    const key = keys.record(shard, sequence)
+    compare.push({ target: 'Mod', result: 'Equal', key: owner, mod_revision: epoch })
+    // Of the whole rest of the log: a place that was trimmed is empty, too, but never all behind it.
+    const rest = keys.recordsFrom(shard, sequence)
+    compare.push({ target: 'Create', result: 'Equal', ...rest, create_revision: 0 })
+    success.push({ request_put: { key, value: bytes } })
+    failure.push({ request_range: { key: owner, keys_only: true } }, { request_range: { key } })
+  }
+  return { compare, success, failure }
+}
+
+export function appendOutcome(appends: readonly Append[], { succeeded, responses }: ITxnResponse): AppendOutcome {
+  if (succeeded) return { kind: 'appended' }
+  const stands = (index: number): IKeyValue | undefined => responses[index]?.response_range.kvs[0]
+  const superseded = appends.filter(({ epoch }, n) => Number(stands(2 * n)?.mod_revision ?? 0) !== epoch)
+  if (superseded.length > 0) return { kind: 'superseded', shards: superseded.map(({ shard }) => shard) }
+  // All of it may stand there already: then somebody has asked for it before.
+  const wrong = appends.find(({ bytes }, n) => !stands(2 * n + 1)?.value.equals(bytes))
+  return wrong ? broken(wrong.shard, `its record ${wrong.sequence} is another one already`) : { kind: 'appended' }
+}
+
+/** Records behind a number, the shard's owner, and the first record with the count of all, from which follows the last one. */
+export function readRequest(keys: EtcdKeys, shard: number, after: number, limit: number): ITxnRequest {
+  return {
+    success: [
+      { request_range: { ...keys.recordsFrom(shard, after + 1), limit } },
+      { request_range: { key: keys.owner(shard) } },
+      { request_range: firstRecordRequest(keys, shard) },
+    ],
+  }
+}
+
+/** The reading, cut off where it has enough bytes. */
+export function readOutcome(keys: EtcdKeys, shard: number, bytesMax: number, answer: ITxnResponse): ReadOutcome {
+  const [found, owner, first] = answer.responses.map(({ response_range: range }) => range)
+  assert(found && owner && first, 'etcd answers every question of a transaction')
+  const [, last] = extentOf(keys, first)
+  const records: LogRecord[] = []
+  let bytes = 0
+  for (const { key, value } of found.kvs) {
+    const sequence = sequenceOf(keys, key)
+    const before = records.at(-1)
+    if (before && sequence !== before.sequence + 1) {
+      return broken(shard, `record ${before.sequence} is followed by ${sequence}`)
+    }
+    if (sequence > last) return broken(shard, `it has record ${sequence}, and not all between that and its first`)
+    if (records.length > 0 && bytes + value.length > bytesMax) break
+    bytes += value.length
+    records.push({ sequence, bytes: value })
+  }
+  const [taken] = owner.kvs
+  return { kind: 'read', records, last, takeover: taken ? takeoverOf(taken) : undefined }
+}
+
+export function takeoversRequest(keys: EtcdKeys): IRangeRequest {
+  return { ...keys.owners, limit: shardsMax }
+}
+
+export function takeoversOutcome(keys: EtcdKeys, { kvs }: IRangeResponse): TakeoversOutcome {
+  const takeovers = new Map<number, Takeover>()
+  for (const kv of kvs) {
+    const place = keys.placeOf(kv.key)
+    if (place?.kind === 'owner') takeovers.set(place.shard, takeoverOf(kv))
+  }
+  return { kind: 'read', takeovers }
+}
+
+/** The first record that is kept, without its bytes, and the count of all. To ask for the last instead would make etcd read them all. */
+export function firstRecordRequest(keys: EtcdKeys, shard: number): IRangeRequest {
+  return { ...keys.log(shard), limit: 1, keys_only: true }
+}
+
+/** The next part of what is to be let go of; undefined: nothing is left to do. */
+export function trimRequest(
+  keys: EtcdKeys,
+  shard: number,
+  upTo: number,
+  found: IRangeResponse,
+): IDeleteRangeRequest | undefined {
+  const [first, last] = extentOf(keys, found)
+  const end = Math.min(upTo, last - 1)
+  if (end < first) return undefined
+  return keys.recordsBetween(shard, first, Math.min(end, first + trimRecordsMax - 1))
+}
+
+export function createOnceRequest(keys: EtcdKeys, name: string, value: Buffer): ITxnRequest {
+  assert(value.length <= metaBytesMax, `the value of ${name} is too long`)
+  const key = keys.meta(name)
+  return {
+    compare: [{ target: 'Create', result: 'Equal', key, create_revision: 0 }],
+    success: [{ request_put: { key, value } }],
+    failure: [{ request_range: { key } }],
+  }
+}
+
+export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnResponse): StandingOutcome {
+  if (succeeded) return { kind: 'stands', value }
+  const stands = responses[0]?.response_range.kvs[0]
+  assert(stands, 'what keeps a name from being created is there')
+  return { kind: 'stands', value: stands.value }
+}
+
+/** What a takeover is, of the key that holds it. */
+export function takeoverOf({ mod_revision: revision, value }: IKeyValue): Takeover {
+  return { epoch: Number(revision), owner: value.toString() }
+}
+
+/** Numbers of the first record that is kept and of the last; both 0 when there has been none. Between them there is no gap. */
+function extentOf(keys: EtcdKeys, { kvs: [first], count }: IRangeResponse): readonly [number, number] {
+  if (!first) return [0, 0]
+  const sequence = sequenceOf(keys, first.key)
+  return [sequence, sequence + Number(count) - 1]
+}
+
+function sequenceOf(keys: EtcdKeys, key: Buffer): number {
+  const place = keys.placeOf(key)
+  assert(place?.kind === 'record', 'a range of a log has records')
+  return place.sequence
+}
+
+function ownerBytes(owner: string): Buffer {
+  const bytes = Buffer.from(owner)
+  assert(bytes.length <= ownerBytesMax, `not the name of an owner: '${owner}'`)
+  return bytes
+}
+
+function broken(shard: number, what: string): Unknown {
+  return { kind: 'unknown', reason: `BROKEN INVARIANT: the log of shard ${shard} is damaged, ${what}` }
+}

@@ -1,0 +1,179 @@
+// A real etcd for tests, of one member or three, on ports of its own: Debian's `etcd-server`.
+//
+// Members can be killed, stopped (SIGSTOP), and started again on what they had on disk. All end with the test, or with the
+// process that runs it, whatever state they are in.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { Etcd3 } from 'etcd3'
+import type { EtcdAddress } from '../../cluster/etcd-options.js'
+import { freePort, plainly, type Teardown, tempDir } from './broker-process.js'
+import { root } from './project.js'
+
+/** How long etcd may take to start and to find a leader. */
+const startMsMax = 20_000
+
+/** Characters kept of what a member prints. */
+const printedLengthMax = 2000
+
+/** Why tests with etcd are skipped; false: it is there, or could be installed. */
+export function noEtcd(): string | false {
+  try {
+    execFileSync(join(root, 'test/support/need-debian.sh'), ['etcd=etcd-server'], { stdio: 'ignore' })
+    return false
+  } catch {
+    return 'etcd is not installed and could not be (test/support/need-debian.sh etcd=etcd-server says why)'
+  }
+}
+
+export interface EtcdSetting {
+  readonly members?: 1 | 3
+  /** Further arguments of each member. */
+  readonly args?: readonly string[]
+  /** Clients talk TLS, and are known by certificates of this authority. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string }
+}
+
+/** Starts an etcd and waits until it answers. */
+export async function startEtcd(t: Teardown, { members = 1, args = [], tls }: EtcdSetting = {}): Promise<Etcd> {
+  const addresses: Addresses[] = []
+  for (let n = 0; n < members; n++) addresses.push({ name: `m${n}`, client: await freePort(), peer: await freePort() })
+  const cluster = addresses.map(({ name, peer }) => `${name}=http://127.0.0.1:${peer}`).join(',')
+  const started = addresses.map(one => new EtcdMemberProcess(t, one, cluster, args, tls))
+  const etcd = new Etcd(started, tls !== undefined)
+  await Promise.all(started.map(member => member.untilHealthy()))
+  return etcd
+}
+
+interface Addresses {
+  readonly name: string
+  readonly client: number
+  readonly peer: number
+}
+
+export class Etcd {
+  readonly members: readonly EtcdMemberProcess[]
+  private readonly secure: boolean
+
+  constructor(members: readonly EtcdMemberProcess[], secure: boolean) {
+    this.members = members
+    this.secure = secure
+  }
+
+  /** All members, or those given. */
+  address(members: readonly { readonly address: string }[] = this.members): EtcdAddress {
+    return { members: members.map(({ address }) => address), secure: this.secure, user: undefined, password: undefined }
+  }
+
+  /** The member that leads. */
+  async leader(): Promise<EtcdMemberProcess> {
+    for (const member of this.members) {
+      if (!member.running) continue
+      const client = new Etcd3({ hosts: `http://${member.address}` })
+      const { header, leader } = await client.maintenance.status()
+      client.close()
+      if (header.member_id === leader) return member
+    }
+    throw new Error('no member leads')
+  }
+}
+
+export class EtcdMemberProcess {
+  readonly address: string
+  private readonly command: readonly string[]
+  private child!: ChildProcess
+  private printed = ''
+  private healthy: (() => void)[] = []
+
+  constructor(
+    t: Teardown,
+    { name, client, peer }: Addresses,
+    cluster: string,
+    args: readonly string[],
+    tls: EtcdSetting['tls'],
+  ) {
+    const scheme = tls ? 'https' : 'http'
+    this.address = `127.0.0.1:${client}`
+    const options = {
+      name,
+      'data-dir': join(tempDir(t), 'etcd'),
+      'listen-client-urls': `${scheme}://${this.address}`,
+      'advertise-client-urls': `${scheme}://${this.address}`,
+      'listen-peer-urls': `http://127.0.0.1:${peer}`,
+      'initial-advertise-peer-urls': `http://127.0.0.1:${peer}`,
+      'initial-cluster': cluster,
+      'initial-cluster-token': cluster,
+      logger: 'zap',
+      ...(tls && { 'cert-file': tls.certFile, 'key-file': tls.keyFile }),
+    }
+    this.command = ['etcd', ...Object.entries(options).map(([key, value]) => `--${key}=${value}`), ...args]
+    // First, since the last thing that a test has made goes first: the directory after the process.
+    t.teardown(() => this.kill())
+    this.start()
+  }
+
+  /** Starts it, again if need be, on what it has on disk. */
+  start(): void {
+    this.child = spawn(...plainly(this.command), { stdio: ['ignore', 'pipe', 'pipe'] })
+    const { child } = this
+    alive.add(child)
+    child.once('exit', () => alive.delete(child))
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.on('data', (text: Buffer) => {
+        this.printed = (this.printed + text.toString()).slice(-printedLengthMax)
+        if (/serving client traffic/.test(this.printed)) {
+          for (const ready of this.healthy.splice(0)) ready()
+        }
+      })
+    }
+  }
+
+  get running(): boolean {
+    return this.child.exitCode === null && this.child.signalCode === null
+  }
+
+  /** Resolves when it says that it serves clients: it has a leader then. */
+  async untilHealthy(): Promise<void> {
+    let late: NodeJS.Timeout | undefined
+    await new Promise<void>((resolve, reject) => {
+      late = setTimeout(() => reject(new Error(`etcd does not start\n${this.printed}`)), startMsMax)
+      this.child.once('error', reject)
+      this.child.once('exit', code => reject(new Error(`etcd has ended with ${code}\n${this.printed}`)))
+      this.healthy.push(resolve)
+    }).finally(() => clearTimeout(late))
+  }
+
+  /** As `kill -9`; resolves when it has ended. */
+  async kill(): Promise<void> {
+    if (!this.running) return
+    const ended = once(this.child, 'exit')
+    this.child.kill('SIGKILL')
+    await ended
+  }
+
+  /** Starts it once more and waits until it serves. */
+  async restart(): Promise<void> {
+    this.printed = ''
+    this.start()
+    await this.untilHealthy()
+  }
+
+  /** Stops it from running without ending it. */
+  stop(): void {
+    this.child.kill('SIGSTOP')
+  }
+
+  goOn(): void {
+    this.child.kill('SIGCONT')
+  }
+}
+
+/** When the test process ends before its tests do, as by tap's own deadline, no member stays behind. */
+const alive = new Set<ChildProcess>()
+function killAll(): void {
+  for (const child of alive) child.kill('SIGKILL')
+}
+process.on('exit', killAll)
+process.prependOnceListener('SIGTERM', killAll)
+process.prependOnceListener('SIGINT', killAll)
