@@ -43,6 +43,8 @@ export class Holding implements OwnedShard {
   private is: Phase = 'following'
   private takeover: Takeover | undefined
   private leaseUntilMs = Number.NEGATIVE_INFINITY
+  /** A moment after the takeover, on this node's clock. */
+  private takenMs = Number.POSITIVE_INFINITY
   /** A claim of this life has had no answer: a takeover of our own may come at any time, without anybody having sealed. */
   private hasStrayClaims = false
   private isClosed = false
@@ -66,9 +68,12 @@ export class Holding implements OwnedShard {
   }
 
   // [hot] Once per request.
-  /** Whether asks may be answered at this moment, by this node's clock. */
-  serves(nowMs: number): boolean {
-    return this.is === 'active' && nowMs < this.leaseUntilMs
+  /**
+   * Whether asks may be answered at this moment, by this node's clock. `registerMs`: when everything of the register was asked for that is applied.
+   * Before the shard was taken over nobody waited for this node to know what the register says (`Replicator.barrier`).
+   */
+  serves(nowMs: number, registerMs: number): boolean {
+    return this.is === 'active' && nowMs < this.leaseUntilMs && registerMs >= this.takenMs
   }
 
   /** The latest takeover was certain to be ours at a moment not before this one, on this node's clock. */
@@ -117,6 +122,7 @@ export class Holding implements OwnedShard {
   private begin(epoch: number, mustWait: boolean): void {
     const { options, clock } = this.parts
     this.epoch = epoch
+    this.takenMs = clock.monoMs()
     this.enter('waiting')
     const waitMs = mustWait ? options.leaseMs * (1 + options.leaseMargin) : 0
     clock.after(waitMs, () => this.finish())

@@ -5,8 +5,8 @@
 // process (test/cluster/replication-simulation.test.ts).
 //
 // The register, the shard behind the last one, is followed by all. Who answers for any shard has everything that the register's log had when
-// its lease was last confirmed; so when a change of the register is known to every node that says so, and the leases of all others are
-// over, no owner decides anything without it (`barrier`).
+// its lease was last confirmed, and not before it took the shard over. So when a change of the register is known to every owner that says so,
+// and the leases of all others are over, no owner decides anything without it (`barrier`): whoever is none yet will have it.
 
 import { Appender } from './appender.js'
 import { Caretaker } from './caretaker.js'
@@ -58,6 +58,9 @@ export interface ReplicatorParts {
   readonly onFailure: (failure: Error) => void
 }
 
+/** What is to be waited for until a lease is over that somebody else has. */
+const wholeLeaseMs = ({ leaseMs, leaseMargin }: ReplicationOptions): number => leaseMs * (1 + leaseMargin)
+
 /** How long a node has for having applied something. */
 const reachMs = 1_000
 
@@ -72,9 +75,12 @@ export class Replicator implements Replication {
   private placement: readonly (readonly string[])[] = []
   /** The latest takeovers of all shards that this node has heard of. */
   private readonly table = new Map<number, Takeover>()
+  /** Until when those that owned a shard and do not any more may still answer, and some that nobody has told of here. */
+  private readonly formerUntil = new Map<string, number>()
+  private blindUntilMs = Number.POSITIVE_INFINITY
   private hasRegister = false
-  /** Until when what is known of the register is enough to decide anything. */
-  private registerUntilMs = Number.NEGATIVE_INFINITY
+  /** When everything of the register was asked for that is applied. */
+  private registerMs = Number.NEGATIVE_INFINITY
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
@@ -105,7 +111,7 @@ export class Replicator implements Replication {
       onFailure,
       holdings: this.holdings,
       keepers: shard => this.placement[shard] ?? [],
-      others: () => this.others(),
+      others: () => this.others(clock.monoMs()),
     })
   }
 
@@ -149,7 +155,8 @@ export class Replicator implements Replication {
   /** Whether this node answers for a shard at this moment. */
   serves(shard: number): boolean {
     const nowMs = this.parts.clock.monoMs()
-    return nowMs < this.registerUntilMs && this.holdings[shard]!.serves(nowMs)
+    const { registerMs } = this
+    return nowMs < registerMs + this.parts.options.leaseMs && this.holdings[shard]!.serves(nowMs, registerMs)
   }
 
   /** The node that owns a shard, as far as is known. */
@@ -177,23 +184,32 @@ export class Replicator implements Replication {
    * said so, or its lease is over.
    */
   barrier(shard: number, sequence: number, onDone: () => void): void {
-    const { clock, options, ask } = this.parts
-    const request = encodePeerMessage({ kind: 'reached', shard, sequence })
-    const nodes = this.others()
-    let missing = nodes.length
-    let isLacking = false
-    const startedMs = clock.monoMs()
-    const end = (): void => {
-      if (!isLacking) return onDone()
-      const overMs = options.leaseMs * (1 + options.leaseMargin)
-      clock.after(Math.max(0, startedMs + overMs - clock.monoMs()), onDone)
-    }
-    if (missing === 0) return end()
-    for (const node of nodes)
-      ask(node, request, reachMs, reply => {
-        if (replyOf(reply)?.kind !== 'done') isLacking = true
-        if (--missing === 0) end()
-      })
+    const { log, clock, options, ask } = this.parts
+    log.takeovers(outcome => {
+      const startedMs = clock.monoMs()
+      // Who may have owned something unseen may answer under a lease as well.
+      let isLacking = startedMs < this.blindUntilMs || outcome.kind === 'unknown' || this.hasNews(outcome.takeovers)
+      if (outcome.kind === 'read') this.noteTakeovers(outcome.takeovers)
+      const end = (): void => {
+        if (!isLacking) return onDone()
+        clock.after(Math.max(0, startedMs + wholeLeaseMs(options) - clock.monoMs()), onDone)
+      }
+      const nodes = this.others(startedMs)
+      let missing = nodes.length
+      if (missing === 0) return end()
+      const request = encodePeerMessage({ kind: 'reached', shard, sequence })
+      for (const node of nodes)
+        ask(node, request, reachMs, reply => {
+          if (replyOf(reply)?.kind !== 'done') isLacking = true
+          if (--missing === 0) end()
+        })
+    })
+  }
+
+  /** Whether a reading has takeovers that nobody has told of yet. */
+  private hasNews(takeovers: ReadonlyMap<number, Takeover>): boolean {
+    for (const [shard, { epoch }] of takeovers) if (epoch > (this.table.get(shard)?.epoch ?? 0)) return true
+    return false
   }
 
   /** What another node asks. */
@@ -277,7 +293,10 @@ export class Replicator implements Replication {
       clock,
       options,
       self: this.self,
-      onChange: () => this.caretaker.lookSoon(),
+      onChange: () => {
+        if (this.holdings[shard]?.phase === 'waiting') this.renew()
+        this.caretaker.lookSoon()
+      },
       onFailure,
     })
   }
@@ -289,18 +308,24 @@ export class Replicator implements Replication {
       : undefined
   }
 
-  /** Other nodes that may own something, now or soon. */
-  private others(): string[] {
+  /** Other nodes that may own something, now or soon, or may believe to. */
+  private others(nowMs: number): string[] {
     const { name } = this.parts
     const names = new Set(this.view.map(member => member.name))
-    for (const { owner } of this.table.values()) if (owner !== nobody) names.add(nameOf(owner))
+    for (const { owner } of this.table.values()) names.add(nameOf(owner))
+    for (const [owner, untilMs] of this.formerUntil)
+      if (untilMs > nowMs) names.add(nameOf(owner))
+      else this.formerUntil.delete(owner)
     names.delete(name)
+    names.delete(nobody)
     return [...names]
   }
 
   private noteTakeover(shard: number, takeover: Takeover): void {
     const known = this.table.get(shard)
     if (known && known.epoch >= takeover.epoch) return
+    const { clock, options } = this.parts
+    if (known) this.formerUntil.set(known.owner, clock.monoMs() + wholeLeaseMs(options))
     this.table.set(shard, takeover)
     this.holdings[shard]?.onTakeover(takeover)
     this.parts.onChange()
@@ -313,6 +338,7 @@ export class Replicator implements Replication {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') return void clock.after(options.retryMs, () => this.readAll())
       this.noteTakeovers(outcome.takeovers)
+      this.blindUntilMs = clock.monoMs() + wholeLeaseMs(options)
       for (const { replica } of this.holdings) replica.read()
     })
   }
@@ -335,7 +361,7 @@ export class Replicator implements Replication {
 
   /** `registerMs`: when everything of the register was asked for that is applied now. */
   private confirm(registerMs: number): void {
-    const { log, clock, options } = this.parts
+    const { log, clock } = this.parts
     const askedMs = Math.min(registerMs, clock.monoMs())
     log.takeovers(outcome => {
       if (this.isClosed || outcome.kind === 'unknown') return
@@ -347,7 +373,7 @@ export class Replicator implements Replication {
         if (takeovers.get(this.register)?.epoch !== register.epoch) return
         this.hasRegister = true
       }
-      this.registerUntilMs = Math.max(this.registerUntilMs, askedMs + options.leaseMs)
+      this.registerMs = Math.max(this.registerMs, askedMs)
       for (const holding of this.holdings)
         if (holding.phase === 'active' && takeovers.get(holding.shard)?.epoch === holding.epoch)
           holding.confirm(askedMs)

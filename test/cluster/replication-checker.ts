@@ -10,6 +10,7 @@
 // A superseded owner that had answered once would break one of these.
 
 import { decodeRecord } from '../../cluster/log-record.js'
+import type { LogRecord } from '../../cluster/shard-log.js'
 import { type Operation, type SimulatedCluster, shards } from './simulated-cluster.js'
 import { type Counter, decodeRows } from './simulated-host.js'
 
@@ -30,11 +31,15 @@ export function check(cluster: SimulatedCluster): readonly string[] {
   return wrong
 }
 
+/** All records of a shard that there ever were, in order. */
+const recordsOf = ({ engine }: SimulatedCluster, shard: number): readonly LogRecord[] =>
+  engine.events.flatMap(event => (event.kind === 'record' && event.shard === shard ? event.record : []))
+
 /** All states of each counter of a shard, in order. */
 function historiesOf(cluster: SimulatedCluster, shard: number): Map<string, Counter[]> {
   const histories = new Map<string, Counter[]>()
   let begun: Buffer[] = []
-  for (const { bytes } of cluster.engine.history(shard)) {
+  for (const { bytes } of recordsOf(cluster, shard)) {
     const { payload, stretch } = decodeRecord(bytes)!
     if (!stretch.wentBefore) begun = []
     begun.push(payload)
@@ -50,7 +55,7 @@ function historiesOf(cluster: SimulatedCluster, shard: number): Map<string, Coun
 
 /** The number of the last record that ends a step; behind it there is at most what broke off. */
 function endOf(cluster: SimulatedCluster, shard: number): number {
-  const records = cluster.engine.history(shard)
+  const records = recordsOf(cluster, shard)
   return records.findLast(({ bytes }) => !decodeRecord(bytes)!.stretch.goesOn)?.sequence ?? 0
 }
 

@@ -1,30 +1,11 @@
 // The rules of replication, each switched off: a simulation that does not notice would prove nothing.
 
 import type { ShardLog, Takeover } from '../../cluster/shard-log.js'
-import { allRules, type NodeRules } from './simulated-cluster.js'
-
-/** A log that does most as the given one does. */
-const but = (log: ShardLog, change: Partial<ShardLog>): ShardLog => ({
-  takeOver: (shard, owner, onDone) => log.takeOver(shard, owner, onDone),
-  retake: (shard, epoch, owner, onDone) => log.retake(shard, epoch, owner, onDone),
-  append: (appends, onDone) => log.append(appends, onDone),
-  read: (shard, after, bytesMax, onDone) => log.read(shard, after, bytesMax, onDone),
-  takeovers: onDone => log.takeovers(onDone),
-  follow: (wanted, follower) => log.follow(wanted, follower),
-  trim: (shard, upTo) => log.trim(shard, upTo),
-  createOnce: (name, value, onDone) => log.createOnce(name, value, onDone),
-  close: () => log.close(),
-  appendsMax: log.appendsMax,
-  appendBytesMax: log.appendBytesMax,
-  ...change,
-})
+import { allRules, but, type NodeRules } from './simulated-cluster.js'
 
 /** Each with the rule that it breaks. */
 export const controls: Readonly<Record<string, NodeRules>> = {
-  'an append is compared with the latest takeover in one step': {
-    ...allRules,
-    engine: { ...allRules.engine, fences: false },
-  },
+  'an append is compared with the latest takeover in one step': { ...allRules, fenced: false },
   'reads are answered under a lease': { ...allRules, leases: false },
   'a newcomer waits until the lease of the one before is over': {
     ...allRules,
@@ -62,7 +43,10 @@ export const controls: Readonly<Record<string, NodeRules>> = {
       but(log, { append: (appends, onDone) => log.read(appends[0]!.shard, 0, 1, () => early(log, appends, onDone)) }),
   },
   'what is trimmed is on the disks of those that keep it': { ...allRules, flushes: false },
-  'no more is trimmed than that': { ...allRules, engine: { ...allRules.engine, trimsWithCare: false } },
+  'no more is trimmed than that': {
+    ...allRules,
+    log: log => but(log, { trim: shard => log.trim(shard, Number.POSITIVE_INFINITY) }),
+  },
   'a change of the register is told of when no owner decides without it': { ...allRules, barriers: false },
 }
 

@@ -27,8 +27,10 @@ async function live(seed: number, rules: NodeRules): Promise<Told> {
   const { world } = cluster
   await world.run(random.between(0, 4000))
   Object.assign(cluster.engine.faults, {
-    lost: random.pick([0, 0.02, 0.1]),
+    lost: random.pick([0, 0.01, 0.05]),
+    answerLost: random.pick([0, 0.01, 0.05]),
     late: random.pick([0, 0.02]),
+    followLost: random.pick([0, 0.005]),
   })
   Object.assign(cluster.faults, { lost: random.pick([0, 0.02, 0.1]), mistaken: random.pick([0, 0, 0.05]) })
   const endMs = world.nowMs + 20_000

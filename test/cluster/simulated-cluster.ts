@@ -1,15 +1,16 @@
-// A cluster in one process: nodes that replicate counters (simulated-host.ts) over an engine (simulated-engine.ts), clients that raise and read them
+// A cluster in one process: nodes that replicate counters (simulated-host.ts) over an engine (simulated-log.ts), clients that raise and read them
 // anywhere, and all that can go wrong between.
 //
 // Who is alive is told to each node by a detector that is late and sometimes wrong. What clients were told is kept for replication-checker.ts.
 
 import { ownerText } from '../../cluster/owner.js'
+import type { ClusterClock } from '../../cluster/ports.js'
 import { completeReplicationOptions, type ReplicationOptions } from '../../cluster/replication-options.js'
 import { Replicator, type ViewMember } from '../../cluster/replicator.js'
 import type { ShardLog } from '../../cluster/shard-log.js'
 import type { Random } from '../support/random.js'
-import { Engine, type EngineRules } from './simulated-engine.js'
 import { type Counter, CountingHost, Disk } from './simulated-host.js'
+import { SimulatedEngine, type SimulatedLog } from './simulated-log.js'
 import { type Process, World } from './simulated-world.js'
 
 export const shards = 4
@@ -43,7 +44,8 @@ export interface NodeRules {
   seals: boolean
   /** Changes of the register are told of when no owner decides without them. */
   barriers: boolean
-  readonly engine: EngineRules
+  /** An append looks at the latest takeover. */
+  fenced: boolean
 }
 
 export const allRules: NodeRules = {
@@ -53,7 +55,7 @@ export const allRules: NodeRules = {
   flushes: true,
   seals: true,
   barriers: true,
-  engine: { fences: true, trimsWithCare: true },
+  fenced: true,
 }
 
 const options = completeReplicationOptions({
@@ -71,6 +73,7 @@ interface Life {
   readonly life: string
   readonly host: CountingHost
   readonly replicator: Replicator
+  readonly connection: SimulatedLog
   isJoined: boolean
 }
 
@@ -89,7 +92,7 @@ class Node {
 
 export class SimulatedCluster {
   readonly world: World
-  readonly engine: Engine
+  readonly engine: SimulatedEngine
   readonly nodes: readonly Node[]
   readonly operations: Operation[] = []
   readonly stopped: string[] = []
@@ -106,7 +109,20 @@ export class SimulatedCluster {
     this.random = random
     this.rules = rules
     this.world = new World(random)
-    this.engine = new Engine(this.world, rules.engine)
+    const { world } = this
+    const clock: ClusterClock = {
+      monoMs: () => world.nowMs,
+      after: (delayMs, run) => {
+        let isWanted = true
+        world.at(world.nowMs + delayMs, () => isWanted && run())
+        return () => {
+          isWanted = false
+        }
+      },
+      endOfTick: run => world.at(world.nowMs, run),
+    }
+    this.engine = new SimulatedEngine(clock, random, { lateMsMax: 6000 })
+    this.engine.fenced = rules.fenced
     this.nodes = Array.from({ length: size }, (_, index) => new Node(`n${index}`))
     for (const node of this.nodes) this.start(node)
   }
@@ -123,7 +139,8 @@ export class SimulatedCluster {
       ...process.clock,
       after: (delayMs: number, run: () => void) => process.clock.after(rules.after(delayMs, options), run),
     }
-    const log = rules.log(this.engine.logOf(process), owner)
+    const connection = this.engine.connect(process.clock)
+    const log = rules.log(but(connection, { appendsMax: 3, appendBytesMax: 600 }), owner)
     const end = (): void => {
       if (node.now?.process !== process) return
       this.kill(node, false)
@@ -145,7 +162,7 @@ export class SimulatedCluster {
       onFailure: end,
     })
     host.begin(replicator, end)
-    node.now = { process, life, host, replicator, isJoined: false }
+    node.now = { process, life, host, replicator, connection, isJoined: false }
     const detecting = (): void => {
       if (node.now?.process !== process) return
       replicator.setView(this.viewOf(node))
@@ -160,6 +177,7 @@ export class SimulatedCluster {
   kill(node: Node, isPowerLost: boolean): void {
     node.now?.process.kill()
     node.now?.replicator.close()
+    void node.now?.connection.close()
     node.now = undefined
     if (isPowerLost) node.disk.losePower()
   }
@@ -276,7 +294,7 @@ export class SimulatedCluster {
     const other = random.pick(this.nodes as [Node, ...Node[]])
     const forMs = random.between(200, 6000)
     const soon = (run: () => void): void => world.at(world.nowMs + forMs, run)
-    switch (random.between(0, 9)) {
+    switch (random.between(0, 10)) {
       case 0:
       case 1: {
         this.kill(node, random.fraction() < 0.5)
@@ -294,20 +312,25 @@ export class SimulatedCluster {
         this.cuts.add(pair(node.name, other.name))
         return soon(() => this.cuts.delete(pair(node.name, other.name)))
       case 5:
-        engine.cutOff.add(node.name)
-        return soon(() => engine.cutOff.delete(node.name))
+        return this.hinder(node, 'cut', forMs)
       case 6:
-        engine.isAway = true
-        return soon(() => {
-          engine.isAway = false
-        })
+        engine.goAway()
+        return soon(() => engine.comeBack())
       case 7:
         node.wronged.add(other.name)
         return soon(() => node.wronged.delete(other.name))
       case 8:
-        engine.deaf.add(node.name)
-        return soon(() => engine.deaf.delete(node.name))
+        return this.hinder(node, 'mute', forMs)
       case 9: {
+        // It is alone with its clients.
+        this.hinder(node, 'cut', forMs)
+        const pairs = this.nodes.map(({ name }) => pair(node.name, name))
+        for (const one of pairs) this.cuts.add(one)
+        return soon(() => {
+          for (const one of pairs) this.cuts.delete(one)
+        })
+      }
+      case 10: {
         // It is drained, and comes back.
         const { now } = node
         if (now) now.isJoined = false
@@ -316,21 +339,45 @@ export class SimulatedCluster {
     }
   }
 
+  /** Something is wrong with a node's way to the engine. */
+  private hinder({ now }: Node, fault: SimulatedLog['fault'], forMs: number): void {
+    if (!now) return
+    now.connection.fault = fault
+    this.world.at(this.world.nowMs + forMs, () => {
+      now.connection.fault = 'none'
+    })
+  }
+
   /** Everything works again. */
   heal(): void {
     this.cuts.clear()
-    this.engine.cutOff.clear()
-    this.engine.deaf.clear()
-    this.engine.isAway = false
-    Object.assign(this.engine.faults, { lost: 0, late: 0 })
+    this.engine.comeBack()
+    Object.assign(this.engine.faults, { lost: 0, answerLost: 0, late: 0, followLost: 0 })
     Object.assign(this.faults, { lost: 0, mistaken: 0 })
     for (const node of this.nodes) {
       node.wronged.clear()
       node.now?.process.goOn()
+      if (node.now) node.now.connection.fault = 'none'
       if (!node.now) this.start(node)
     }
   }
 }
+
+/** A log that does most as the given one does. */
+export const but = (log: ShardLog, change: Partial<ShardLog>): ShardLog => ({
+  takeOver: (shard, owner, onDone) => log.takeOver(shard, owner, onDone),
+  retake: (shard, epoch, owner, onDone) => log.retake(shard, epoch, owner, onDone),
+  append: (appends, onDone) => log.append(appends, onDone),
+  read: (shard, after, bytesMax, onDone) => log.read(shard, after, bytesMax, onDone),
+  takeovers: onDone => log.takeovers(onDone),
+  follow: (wanted, follower) => log.follow(wanted, follower),
+  trim: (shard, upTo) => log.trim(shard, upTo),
+  createOnce: (name, value, onDone) => log.createOnce(name, value, onDone),
+  close: () => log.close(),
+  appendsMax: log.appendsMax,
+  appendBytesMax: log.appendBytesMax,
+  ...change,
+})
 
 const pair = (a: string, b: string): string => (a < b ? `${a} ${b}` : `${b} ${a}`)
 

@@ -216,8 +216,11 @@ export class SimulatedEngine {
 export class SimulatedLog implements ShardLog {
   readonly appendsMax = appendsMax
   readonly appendBytesMax = appendBytesMax
-  /** `hold`: what is asked waits on the way; `deafen`: it happens, and is not answered; `cut`: nothing passes, in neither direction. */
-  fault: 'none' | 'hold' | 'deafen' | 'cut' = 'none'
+  /**
+   * `hold`: what is asked waits on the way; `deafen`: it happens, and is not answered; `cut`: nothing passes, in neither direction; `mute`: what is
+   * asked is answered, and nothing else is told.
+   */
+  fault: 'none' | 'hold' | 'deafen' | 'cut' | 'mute' = 'none'
   private readonly engine: SimulatedEngine
   private readonly clock: ClusterClock
   private readonly engineClock: ClusterClock
@@ -309,11 +312,15 @@ export class SimulatedLog implements ShardLog {
   onEvent(event: LogEvent): void {
     const { follower, engine } = this
     if (!follower || !this.following) return
-    const blocked = engine.away || this.fault === 'cut' || this.told.length >= followedMax
+    const blocked = engine.away || this.isUntold || this.told.length >= followedMax
     if (blocked || engine.chance(engine.faults.followLost)) return this.loseFollower('the connection is lost')
     const { wanted, listener } = follower
     if (event.kind === 'takeover') this.tell(() => listener.onTakeover(event.shard, event.takeover))
     else this.tell(() => wanted(event.shard) && listener.onRecord(event.shard, event.record))
+  }
+
+  private get isUntold(): boolean {
+    return this.fault === 'cut' || this.fault === 'mute'
   }
 
   /** What is not told by now is never told; there is a gap when the connection stands again. */
@@ -327,7 +334,7 @@ export class SimulatedLog implements ShardLog {
   private followSoon(reason: string): void {
     this.engineClock.after(this.random.fraction() * refollowMsMax, () => {
       if (this.closed || !this.follower) return
-      if (this.engine.away || this.fault === 'cut') return this.followSoon(reason)
+      if (this.engine.away || this.isUntold) return this.followSoon(reason)
       this.following = true
       const { listener } = this.follower
       this.tell(() => listener.onGap(reason))
@@ -363,7 +370,7 @@ export class SimulatedLog implements ShardLog {
     const arrive = (): void => {
       if (engine.away) return
       const outcome = happen()
-      if (isDeaf || this.fault !== 'none') return
+      if (isDeaf || (this.fault !== 'none' && this.fault !== 'mute')) return
       clock.after(this.delayMs(), () => finish(outcome))
     }
     if (this.fault === 'hold') {
