@@ -23,7 +23,7 @@ export interface Asks {
    * Asks another node. `onOutcome` is called exactly once; at once, before this returns, when the ask cannot
    * even wait. What takes its time may wait longer than `askDeadlineMs`: `waitMs`, one of a few, none shorter.
    */
-  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number): void
+  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
   /** Whether the link to a node is up and was heard of lately. */
   reachable(node: string): boolean
   /** Calls back when a link comes up or goes down; the reason is for people. */
@@ -66,9 +66,9 @@ export async function openAsks(
   }
   return {
     address: listening.address,
-    ask: (node, shard, request, onOutcome, waitMs) => {
+    ask: (node, shard, request, onOutcome, waitMs, view) => {
       const neighbour = neighbours.get(node)
-      if (neighbour) neighbour.link.ask(shard, request, onOutcome, waitMs)
+      if (neighbour) neighbour.link.ask(shard, request, onOutcome, waitMs, view)
       else onOutcome({ kind: 'unavailable', reason: `there is no node ${node}` })
     },
     reachable: node => neighbours.get(node)?.link.reachable ?? false,

@@ -39,6 +39,8 @@ export interface Ask {
   readonly deadlineMs: number
   readonly shard: number
   readonly request: Uint8Array
+  /** The asker's view of who owns the shard, as a number that its host understands; 0: none. */
+  readonly view: number
 }
 
 export const answerKinds = { reply: 0, busy: 1, expired: 2, tooLarge: 3, noRoom: 4 } as const
@@ -76,7 +78,13 @@ const tags = {
     answer: tag(6, 'bytes'),
   },
   hello: { version: tag(1, 'varint'), name: tag(2, 'bytes'), incarnation: tag(3, 'bytes'), to: tag(4, 'bytes') },
-  ask: { number: tag(1, 'varint'), deadlineMs: tag(2, 'double'), shard: tag(3, 'varint'), request: tag(4, 'bytes') },
+  ask: {
+    number: tag(1, 'varint'),
+    deadlineMs: tag(2, 'double'),
+    shard: tag(3, 'varint'),
+    request: tag(4, 'bytes'),
+    view: tag(5, 'double'),
+  },
   answer: {
     number: tag(1, 'varint'),
     kind: tag(2, 'varint'),
@@ -111,11 +119,13 @@ function putAsk(bytes: Buffer, begin: number, ask: Ask): number {
   at = putVarint(bytes, at, tags.ask.number, ask.number)
   at = putDouble(bytes, at, tags.ask.deadlineMs, ask.deadlineMs)
   at = putVarint(bytes, at, tags.ask.shard, ask.shard)
+  if (ask.view !== 0) at = putDouble(bytes, at, tags.ask.view, ask.view)
   return putBytes(bytes, at, tags.ask.request, ask.request)
 }
 
-function askLength({ number, shard, request }: Ask): number {
-  return 1 + varintLength(number) + doubleLength + 1 + varintLength(shard) + nestedLength(request.length)
+function askLength({ number, shard, request, view }: Ask): number {
+  const head = 1 + varintLength(number) + doubleLength + 1 + varintLength(shard)
+  return head + (view === 0 ? 0 : doubleLength) + nestedLength(request.length)
 }
 
 function putAnswer(bytes: Buffer, begin: number, answer: Answer): number {
@@ -176,16 +186,18 @@ function readAsk(reader: Reader): Ask {
   let deadlineMs = 0
   let shard = 0
   let request: Buffer = nothing
+  let view = 0
   while (reader.at < reader.end) {
     const fieldTag = reader.varint()
     if (fieldTag === tags.ask.number) number = reader.varint()
     else if (fieldTag === tags.ask.deadlineMs) deadlineMs = reader.double()
     else if (fieldTag === tags.ask.shard) shard = reader.varint()
     else if (fieldTag === tags.ask.request) request = reader.bytes()
+    else if (fieldTag === tags.ask.view) view = reader.double()
     else reader.skip(fieldTag)
   }
   reader.leave(outer)
-  return { number, deadlineMs, shard, request }
+  return { number, deadlineMs, shard, request, view }
 }
 
 function readAnswer(reader: Reader): ReadAnswer {

@@ -48,6 +48,7 @@ interface Waiting {
   /** Empty once it is sent. */
   request: Uint8Array
   readonly requestBytes: number
+  readonly view: number
   readonly deadlineMs: number
   /** Those that wait as long as this one, in the order in which they fall due. */
   readonly queue: Set<Waiting>
@@ -137,7 +138,7 @@ export class Link {
 
   // [hot] Once per ask: no timer, no promise; one object, and an entry in a map and two sets.
   /** Asks the other node. `onOutcome` is called exactly once, at once when the ask cannot even wait. */
-  ask(shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs = this.options.askDeadlineMs): void {
+  ask(shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs = this.options.askDeadlineMs, view = 0): void {
     const refusal = this.refusal(request.length)
     if (refusal !== undefined) return onOutcome({ kind: 'unavailable', reason: refusal })
     const queue = this.queueOf(waitMs)
@@ -146,6 +147,7 @@ export class Link {
       shard,
       request,
       requestBytes: request.length,
+      view,
       deadlineMs: this.surroundings.nowMs() + waitMs,
       queue,
       sent: false,
@@ -296,7 +298,7 @@ export class Link {
     return taken
   }
 
-  private onAsk(session: Session, { number, deadlineMs, shard, request }: Ask): void {
+  private onAsk(session: Session, { number, deadlineMs, shard, request, view }: Ask): void {
     if (number <= session.numberRead) return
     session.numberRead = number
     const { inFlightMax, inFlightBytesMax } = this.options
@@ -308,15 +310,15 @@ export class Link {
       answers.refuse(number, busy ? answerKinds.busy : answerKinds.expired)
       return this.flushLater()
     }
-    this.begin(number, shard, request)
+    this.begin(number, shard, request, view)
   }
 
-  private begin(number: number, shard: number, request: Uint8Array): void {
+  private begin(number: number, shard: number, request: Uint8Array, view: number): void {
     const { life } = this
     let replied = false
     this.running++
     this.runningBytes += request.length
-    this.surroundings.host.onAsk(shard, request, reply => {
+    const onReply = (reply: Uint8Array): void => {
       assert(!replied, 'a host replies once')
       replied = true
       this.running--
@@ -324,7 +326,8 @@ export class Link {
       if (life !== this.life) return
       this.answers.reply(number, reply)
       this.flushLater()
-    })
+    }
+    this.surroundings.host.onAsk(shard, request, onReply, view)
   }
 
   private onAnswer(session: Session, answer: ReadAnswer): void {

@@ -76,7 +76,7 @@ class Scene {
     const asks = numbers.map(one => {
       const given = typeof one === 'number' ? { number: one } : one
       const request = Buffer.from(`ask ${given.number}`)
-      return { number: 0, shard: 7, deadlineMs: this.peerMs + 2000, request, ...given }
+      return { number: 0, shard: 7, deadlineMs: this.peerMs + 2000, request, view: 0, ...given }
     })
     this.hear({ asks })
   }
