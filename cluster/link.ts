@@ -91,7 +91,6 @@ const refusalOutcomes: ReadonlyMap<AnswerKind, Outcome> = new Map<AnswerKind, Ou
 const neverSent: Outcome = { kind: 'unavailable', reason: 'it could not be sent in time' }
 const noAnswer: Outcome = { kind: 'unknown', reason: 'no answer came in time' }
 const restarted: Outcome = { kind: 'unknown', reason: 'the node has restarted' }
-const closedWhileSent: Outcome = { kind: 'unknown', reason: 'this node is closing' }
 
 export class Link {
   private readonly node: string
@@ -113,7 +112,8 @@ export class Link {
   private waitingBytes = 0
   /** Those of `waiting` that have not been sent. */
   private readonly unsent = new Set<Waiting>()
-  private lastNumber = 0
+  /** Of the last ask. */
+  private number: number
   /** Asks of the other node that the host has not replied to. */
   private running = 0
   private runningBytes = 0
@@ -121,14 +121,23 @@ export class Link {
   private flushDue = false
   private wakeDueMs: number
 
-  /** `node` is the other node's name. */
-  constructor(node: string, options: AskOptions, surroundings: Surroundings) {
+  /**
+   * `node` is the other node's name; `numbered`: what `lastNumber` was of the links that this process had before, since the other node may
+   * still have answers for them.
+   */
+  constructor(node: string, options: AskOptions, surroundings: Surroundings, numbered = 0) {
     this.node = node
     this.options = options
     this.surroundings = surroundings
+    this.number = numbered
     this.answers = new Answers(options.answersBytesMax)
     this.downSinceMs = surroundings.nowMs()
     this.wakeDueMs = this.downSinceMs
+  }
+
+  /** The highest number that an ask has had. */
+  get lastNumber(): number {
+    return this.number
   }
 
   /** Whether a stream is open and was heard of lately. */
@@ -143,7 +152,7 @@ export class Link {
     if (refusal !== undefined) return onOutcome({ kind: 'unavailable', reason: refusal })
     const queue = this.queueOf(waitMs)
     const one: Waiting = {
-      number: ++this.lastNumber,
+      number: ++this.number,
       shard,
       request,
       requestBytes: request.length,
@@ -258,14 +267,14 @@ export class Link {
   }
 
   /** Ends every ask; answers that are due still leave, as far as the stream takes them. */
-  close(): void {
-    this.downReason = 'this node is closing'
-    this.goDown(this.downReason)
+  close(reason: string): void {
+    this.downReason = reason
+    this.goDown(reason)
     this.flush()
     this.session = undefined
     this.life++
     this.answers.clear()
-    for (const one of this.waiting.values()) this.settle(one, closedWhileSent)
+    for (const one of this.waiting.values()) this.settle(one, { kind: 'unknown', reason })
   }
 
   /** Why an ask cannot even wait; undefined when it can. */

@@ -498,7 +498,7 @@ t.test('closing ends every ask and sends what can still be sent', async t => {
   scene.ask('also sent')
   scene.clock.tick()
   scene.ask('held')
-  scene.link.close()
+  scene.link.close('this node is closing')
   t.strictSame(scene.kinds, ['unavailable', 'unknown', 'unknown'])
   t.match(scene.wire.sent[0], { answers: [{ number: 1 }] })
   scene.ask()
