@@ -14,7 +14,7 @@ import assert from 'node:assert/strict'
 import { decodeFrame, encodeFrame, type Hello, nameLengthMax, type ReadFrame } from './frames.js'
 import { Link } from './link.js'
 import { type AskOptions, completeOptions, protocolVersion, redialMs } from './options.js'
-import type { AskHost, ClusterClock, OnOutcome, Peer, Stream, StreamListener, Transport } from './ports.js'
+import type { AskHost, ClusterClock, OnCall, OnOutcome, Peer, Stream, StreamListener, Transport } from './ports.js'
 
 /** Streams that have not said who they are; with more, new ones are sent away. */
 const strangersMax = 64
@@ -54,6 +54,7 @@ export async function openAsks(
   host: AskHost,
   clock: ClusterClock,
   options: Partial<AskOptions>,
+  onCall?: OnCall,
 ): Promise<Asks> {
   for (const name of [self.name, incarnation]) assertName(name)
   const party: Party = { transport, self, incarnation, host, clock, options: completeOptions(options) }
@@ -73,7 +74,7 @@ export async function openAsks(
   }
   for (const peer of peers) add(peer)
   const reception = new Reception(party, neighbours)
-  const listening = await transport.listen(self.address, stream => reception.welcome(stream))
+  const listening = await transport.listen(self.address, { onStream: stream => reception.welcome(stream), onCall })
   for (const neighbour of neighbours.values()) neighbour.start()
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => {
@@ -202,7 +203,7 @@ class Neighbour {
     this.stream = undefined
     stream?.close('it has moved')
     this.link.detach('it has moved')
-    this.dial()
+    if (!this.closed) this.dial()
   }
 
   /** Ends the link; answers that are due still leave. */
