@@ -5,13 +5,16 @@
 // A stream that is lost is dialed again, later and later. A newer stream of a node replaces the older one: the older may be dead
 // without anybody having said so.
 //
-// Not here: everything about asks (link.ts).
+// Nodes come and go (`meet`, `part`) as somebody else decides. One that has parted and is met again may be the same process, with answers
+// for the link of before: therefore the numbers of asks go on from link to link.
+//
+// Not here: everything about asks (link.ts); who is a member, and how many there may be.
 
 import assert from 'node:assert/strict'
 import { decodeFrame, encodeFrame, type Hello, nameLengthMax, type ReadFrame } from './frames.js'
 import { Link } from './link.js'
 import { type AskOptions, completeOptions, protocolVersion, redialMs } from './options.js'
-import type { AskHost, ClusterClock, OnOutcome, Peer, Stream, StreamListener, Transport } from './ports.js'
+import type { AskHost, ClusterClock, OnCall, OnOutcome, Peer, Stream, StreamListener, Transport } from './ports.js'
 
 /** Streams that have not said who they are; with more, new ones are sent away. */
 const strangersMax = 64
@@ -21,11 +24,19 @@ export interface Asks {
   readonly address: string
   /**
    * Asks another node. `onOutcome` is called exactly once; at once, before this returns, when the ask cannot
-   * even wait. What takes its time may wait longer than `askDeadlineMs`: `waitMs`, one of a few, none shorter.
+   * even wait. What takes its time may wait longer than `askDeadlineMs`: `waitMs`, one of a few, none shorter. `view`: in which epoch the
+   * other node is believed to own the shard, for its host; 0: no opinion.
    */
-  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number): void
+  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
   /** Whether the link to a node is up and was heard of lately. */
   reachable(node: string): boolean
+  /**
+   * Talks with a node from now on. One that is known already keeps its link and its asks; under another address it is dialed there. Names
+   * have 1 to `nameLengthMax` bytes and are not our own.
+   */
+  meet(peer: Peer): void
+  /** Ends the link to a node: asks not sent yet are 'unavailable', the others 'unknown', at once. It is told the reason. */
+  part(node: string, reason: string): void
   /** Calls back when a link comes up or goes down; the reason is for people. */
   onChange(listener: ChangeListener): void
   /** Ends every ask that waits ('unavailable' if it was not sent), closes all streams and frees the address. */
@@ -43,35 +54,55 @@ export async function openAsks(
   host: AskHost,
   clock: ClusterClock,
   options: Partial<AskOptions>,
+  onCall?: OnCall,
 ): Promise<Asks> {
-  const names = [self, ...peers].map(({ name }) => name)
-  assert(new Set(names).size === names.length, 'two nodes have one name')
-  for (const name of [...names, incarnation]) {
-    assert(name !== '' && Buffer.byteLength(name) <= nameLengthMax, `not a name: '${name}'`)
-  }
+  for (const name of [self.name, incarnation]) assertName(name)
   const party: Party = { transport, self, incarnation, host, clock, options: completeOptions(options) }
   const listeners: ChangeListener[] = []
   const onChange: ChangeListener = (node, up, reason) => {
     for (const listener of listeners) listener(node, up, reason)
   }
-  const neighbours = new Map(peers.map(peer => [peer.name, new Neighbour(party, peer, onChange)]))
+  const neighbours = new Map<string, Neighbour>()
+  /** The highest number of an ask to nodes that have parted. */
+  let numbered = 0
+  const add = (peer: Peer): Neighbour => {
+    assertName(peer.name)
+    assert(peer.name !== self.name && !neighbours.has(peer.name), 'two nodes have one name')
+    const neighbour = new Neighbour(party, peer, onChange, numbered)
+    neighbours.set(peer.name, neighbour)
+    return neighbour
+  }
+  for (const peer of peers) add(peer)
   const reception = new Reception(party, neighbours)
-  const listening = await transport.listen(self.address, stream => reception.welcome(stream))
+  const listening = await transport.listen(self.address, { onStream: stream => reception.welcome(stream), onCall })
   for (const neighbour of neighbours.values()) neighbour.start()
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => {
-    for (const neighbour of neighbours.values()) neighbour.close()
+    for (const neighbour of neighbours.values()) neighbour.close('this node is closing')
     reception.close()
     return listening.close()
   }
   return {
     address: listening.address,
-    ask: (node, shard, request, onOutcome, waitMs) => {
+    ask: (node, shard, request, onOutcome, waitMs, view) => {
       const neighbour = neighbours.get(node)
-      if (neighbour) neighbour.link.ask(shard, request, onOutcome, waitMs)
+      if (neighbour) neighbour.link.ask(shard, request, onOutcome, waitMs, view)
       else onOutcome({ kind: 'unavailable', reason: `there is no node ${node}` })
     },
     reachable: node => neighbours.get(node)?.link.reachable ?? false,
+    meet: peer => {
+      if (closing) return
+      const known = neighbours.get(peer.name)
+      if (known) known.moveTo(peer.address)
+      else add(peer).start()
+    },
+    part: (node, reason) => {
+      const neighbour = neighbours.get(node)
+      if (!neighbour) return
+      neighbours.delete(node)
+      numbered = Math.max(numbered, neighbour.link.lastNumber)
+      neighbour.part(reason)
+    },
     onChange: listener => {
       listeners.push(listener)
     },
@@ -80,6 +111,10 @@ export async function openAsks(
       return closing
     },
   }
+}
+
+function assertName(name: string): void {
+  assert(name !== '' && Buffer.byteLength(name) <= nameLengthMax, `not a name: '${name}'`)
 }
 
 /** What all parts of one node share. */
@@ -103,7 +138,7 @@ const helloTo = ({ self, incarnation }: Party, to: string): Hello => ({
 class Neighbour {
   readonly link: Link
   private readonly party: Party
-  private readonly peer: Peer
+  private peer: Peer
   /** The one stream there is: dialed and not greeted yet, or the link's. */
   private stream: Stream | undefined
   private failures = 0
@@ -111,16 +146,17 @@ class Neighbour {
   private stopDialing = (): void => {}
   private closed = false
 
-  constructor(party: Party, peer: Peer, onChange: ChangeListener) {
+  constructor(party: Party, peer: Peer, onChange: ChangeListener, numbered: number) {
     this.party = party
     this.peer = peer
     const { clock, host, options } = party
-    this.link = new Link(peer.name, options, {
+    const surroundings = {
       host,
       nowMs: () => clock.monoMs(),
       flushSoon: () => clock.endOfTick(this.flush),
-      onChange: (up, reason) => onChange(peer.name, up, reason),
-    })
+      onChange: (up: boolean, reason: string) => onChange(peer.name, up, reason),
+    }
+    this.link = new Link(peer.name, options, surroundings, numbered)
   }
 
   private readonly flush = (): void => this.link.flush()
@@ -156,13 +192,39 @@ class Neighbour {
     return !this.dials
   }
 
-  close(): void {
+  /** Is found elsewhere from now on. Its asks wait: if it is still the same process they may be answered from there. */
+  moveTo(address: string): void {
+    if (address === this.peer.address) return
+    this.peer = { name: this.peer.name, address }
+    if (!this.dials) return
+    this.stopDialing()
+    this.failures = 0
+    const { stream } = this
+    this.stream = undefined
+    stream?.close('it has moved')
+    this.link.detach('it has moved')
+    if (!this.closed) this.dial()
+  }
+
+  /** Ends the link; answers that are due still leave. */
+  close(reason: string): void {
+    this.end(reason)?.close()
+  }
+
+  /** Ends the link, and tells the other node why. */
+  part(reason: string): void {
+    this.end(reason)?.close(reason)
+  }
+
+  /** Gives the stream that is left. */
+  private end(reason: string): Stream | undefined {
     this.closed = true
     this.stopWaking()
     this.stopDialing()
-    this.link.close()
-    this.stream?.close()
+    this.link.close(reason)
+    const { stream } = this
     this.stream = undefined
+    return stream
   }
 
   private dial(): void {

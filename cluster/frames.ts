@@ -1,11 +1,22 @@
 // Frames and their bytes, as proto/asks.proto says: written and read by hand.
 //
-// Reading trusts nothing: what is cut off, too long, not finite or nested wrongly is no frame. Requests and replies that are read are
-// parts of the message they came in, not copies. Fields that are not known are skipped.
+// Requests and replies that are read are parts of the message they came in, not copies.
 //
-// Not here: what frames mean (link.ts), how they travel (grpc-transport.ts).
+// Not here: what frames mean (link.ts), how they travel (grpc-transport.ts), how a field is written (protobuf.ts).
 
 import { answersPerFrameMax, asksPerFrameMax } from './options.js'
+import {
+  decode,
+  doubleLength,
+  NoMessage,
+  nestedLength,
+  putBytes,
+  putDouble,
+  putVarint,
+  type Reader,
+  tag,
+  varintLength,
+} from './protobuf.js'
 
 export interface Frame {
   readonly sentMs: number
@@ -28,6 +39,8 @@ export interface Ask {
   readonly deadlineMs: number
   readonly shard: number
   readonly request: Uint8Array
+  /** The asker's view of who owns the shard, as a number that its host understands; 0: none. */
+  readonly view: number
 }
 
 export const answerKinds = { reply: 0, busy: 1, expired: 2, tooLarge: 3, noRoom: 4 } as const
@@ -55,10 +68,6 @@ export interface ReadFrame extends Frame {
 /** Characters of a name or an incarnation. */
 export const nameLengthMax = 256
 
-const wireTypes = { varint: 0, double: 1, bytes: 2, float: 5 } as const
-
-const tag = (field: number, type: keyof typeof wireTypes): number => (field << 3) | wireTypes[type]
-
 const tags = {
   frame: {
     sentMs: tag(1, 'double'),
@@ -69,7 +78,13 @@ const tags = {
     answer: tag(6, 'bytes'),
   },
   hello: { version: tag(1, 'varint'), name: tag(2, 'bytes'), incarnation: tag(3, 'bytes'), to: tag(4, 'bytes') },
-  ask: { number: tag(1, 'varint'), deadlineMs: tag(2, 'double'), shard: tag(3, 'varint'), request: tag(4, 'bytes') },
+  ask: {
+    number: tag(1, 'varint'),
+    deadlineMs: tag(2, 'double'),
+    shard: tag(3, 'varint'),
+    request: tag(4, 'bytes'),
+    view: tag(5, 'double'),
+  },
   answer: {
     number: tag(1, 'varint'),
     kind: tag(2, 'varint'),
@@ -79,7 +94,6 @@ const tags = {
   },
 } as const
 
-const doubleLength = 9
 const nothing = Buffer.alloc(0)
 
 // [hot] A few fields for every ask; two passes, so that the message is allocated once, at its size.
@@ -105,11 +119,13 @@ function putAsk(bytes: Buffer, begin: number, ask: Ask): number {
   at = putVarint(bytes, at, tags.ask.number, ask.number)
   at = putDouble(bytes, at, tags.ask.deadlineMs, ask.deadlineMs)
   at = putVarint(bytes, at, tags.ask.shard, ask.shard)
+  if (ask.view !== 0) at = putDouble(bytes, at, tags.ask.view, ask.view)
   return putBytes(bytes, at, tags.ask.request, ask.request)
 }
 
-function askLength({ number, shard, request }: Ask): number {
-  return 1 + varintLength(number) + doubleLength + 1 + varintLength(shard) + nestedLength(request.length)
+function askLength({ number, shard, request, view }: Ask): number {
+  const head = 1 + varintLength(number) + doubleLength + 1 + varintLength(shard)
+  return head + (view === 0 ? 0 : doubleLength) + nestedLength(request.length)
 }
 
 function putAnswer(bytes: Buffer, begin: number, answer: Answer): number {
@@ -138,52 +154,10 @@ function encodeHello(hello: Hello): Buffer {
   return bytes.subarray(0, putBytes(bytes, at, tags.hello.to, to!))
 }
 
-/** A field of so many bytes with its tag and its length. */
-function nestedLength(length: number): number {
-  return 1 + varintLength(length) + length
-}
-
-function varintLength(value: number): number {
-  let length = 1
-  for (let limit = 128; value >= limit; limit *= 128) length++
-  return length
-}
-
-function putVarint(bytes: Buffer, begin: number, fieldTag: number, value: number): number {
-  let at = begin
-  bytes[at++] = fieldTag
-  let left = value
-  while (left >= 0x80) {
-    bytes[at++] = (left % 0x80) | 0x80
-    left = Math.floor(left / 0x80)
-  }
-  bytes[at++] = left
-  return at
-}
-
-function putDouble(bytes: Buffer, at: number, fieldTag: number, value: number): number {
-  bytes[at] = fieldTag
-  return bytes.writeDoubleLE(value, at + 1)
-}
-
-function putBytes(bytes: Buffer, begin: number, fieldTag: number, value: Uint8Array): number {
-  const at = putVarint(bytes, begin, fieldTag, value.length)
-  bytes.set(value, at)
-  return at + value.length
-}
-
 /** The frame that has these bytes; undefined when they are none. */
 export function decodeFrame(bytes: Buffer): ReadFrame | undefined {
-  try {
-    return readFrame(new Reader(bytes))
-  } catch (error) {
-    if (error instanceof NoFrame) return undefined
-    throw error
-  }
+  return decode(bytes, readFrame)
 }
-
-/** Unwinds the reader; never leaves this file. */
-class NoFrame extends Error {}
 
 function readFrame(reader: Reader): ReadFrame {
   let sentMs = 0
@@ -202,7 +176,7 @@ function readFrame(reader: Reader): ReadFrame {
     else if (fieldTag === tags.frame.hello) hello = readHello(reader)
     else reader.skip(fieldTag)
   }
-  if (asks.length > asksPerFrameMax || answers.length > answersPerFrameMax) throw new NoFrame()
+  if (asks.length > asksPerFrameMax || answers.length > answersPerFrameMax) throw new NoMessage()
   return { sentMs, echoMs, ping, hello, asks, answers }
 }
 
@@ -212,16 +186,18 @@ function readAsk(reader: Reader): Ask {
   let deadlineMs = 0
   let shard = 0
   let request: Buffer = nothing
+  let view = 0
   while (reader.at < reader.end) {
     const fieldTag = reader.varint()
     if (fieldTag === tags.ask.number) number = reader.varint()
     else if (fieldTag === tags.ask.deadlineMs) deadlineMs = reader.double()
     else if (fieldTag === tags.ask.shard) shard = reader.varint()
     else if (fieldTag === tags.ask.request) request = reader.bytes()
+    else if (fieldTag === tags.ask.view) view = reader.double()
     else reader.skip(fieldTag)
   }
   reader.leave(outer)
-  return { number, deadlineMs, shard, request }
+  return { number, deadlineMs, shard, request, view }
 }
 
 function readAnswer(reader: Reader): ReadAnswer {
@@ -241,7 +217,7 @@ function readAnswer(reader: Reader): ReadAnswer {
     else reader.skip(fieldTag)
   }
   reader.leave(outer)
-  if (kind > answerKinds.noRoom) throw new NoFrame()
+  if (kind > answerKinds.noRoom) throw new NoMessage()
   return { number, kind: kind as AnswerKind, reply, offset, total }
 }
 
@@ -254,89 +230,11 @@ function readHello(reader: Reader): Hello {
   while (reader.at < reader.end) {
     const fieldTag = reader.varint()
     if (fieldTag === tags.hello.version) version = reader.varint()
-    else if (fieldTag === tags.hello.name) name = reader.text()
-    else if (fieldTag === tags.hello.incarnation) incarnation = reader.text()
-    else if (fieldTag === tags.hello.to) to = reader.text()
+    else if (fieldTag === tags.hello.name) name = reader.text(nameLengthMax)
+    else if (fieldTag === tags.hello.incarnation) incarnation = reader.text(nameLengthMax)
+    else if (fieldTag === tags.hello.to) to = reader.text(nameLengthMax)
     else reader.skip(fieldTag)
   }
   reader.leave(outer)
   return { version, name, incarnation, to }
-}
-
-/** A place in a message, and the end of what may be read: of the message, or of the field that was entered. */
-class Reader {
-  at = 0
-  end: number
-  private readonly message: Buffer
-
-  constructor(message: Buffer) {
-    this.message = message
-    this.end = message.length
-  }
-
-  varint(): number {
-    let value = 0
-    let unit = 1
-    for (;;) {
-      if (this.at >= this.end) throw new NoFrame()
-      const byte = this.message[this.at++]!
-      value += (byte & 0x7f) * unit
-      if (byte < 0x80) break
-      unit *= 0x80
-      if (unit > 2 ** 49) throw new NoFrame()
-    }
-    if (value > Number.MAX_SAFE_INTEGER) throw new NoFrame()
-    return value
-  }
-
-  double(): number {
-    const value = this.message.readDoubleLE(this.take(8))
-    if (!Number.isFinite(value)) throw new NoFrame()
-    return value
-  }
-
-  bytes(): Buffer {
-    const length = this.varint()
-    const begin = this.take(length)
-    return this.message.subarray(begin, begin + length)
-  }
-
-  text(): string {
-    const bytes = this.bytes()
-    if (bytes.length > nameLengthMax) throw new NoFrame()
-    return bytes.toString()
-  }
-
-  /** Passes over a field that is not known. */
-  skip(fieldTag: number): void {
-    const type = fieldTag % 8
-    if (fieldTag < 8) throw new NoFrame()
-    if (type === wireTypes.varint) this.varint()
-    else if (type === wireTypes.double) this.take(8)
-    else if (type === wireTypes.bytes) this.bytes()
-    else if (type === wireTypes.float) this.take(4)
-    else throw new NoFrame()
-  }
-
-  /** Goes into a nested message; gives what `leave` wants back. */
-  enter(): number {
-    const length = this.varint()
-    const begin = this.take(length)
-    const outer = this.end
-    this.at = begin
-    this.end = begin + length
-    return outer
-  }
-
-  leave(outer: number): void {
-    this.end = outer
-  }
-
-  /** Goes on by so many bytes; gives where they begin. */
-  private take(length: number): number {
-    const begin = this.at
-    if (length > this.end - begin) throw new NoFrame()
-    this.at = begin + length
-    return begin
-  }
 }

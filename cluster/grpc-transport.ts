@@ -1,16 +1,16 @@
-// Streams over gRPC, on unix sockets and TCP: the only file that knows the library.
+// Streams and calls over gRPC, on unix sockets and TCP, plain or with TLS.
 //
-// Every dialed stream has a connection of its own and none of the library's habits: no retries, since it would write asks a second time; no
-// redials of its own, no proxies, no names from the service config. A message is a frame's bytes; nothing is coded here.
+// Every dialed stream has a connection of its own. A message is a frame's bytes; nothing is coded here. How much a stream takes is counted in bytes, since
+// the library counts messages, from bytes to megabytes each. Whoever has been let in at the address may do both, streams and calls.
 //
-// How much a stream takes is counted in bytes here, since the library counts messages, from bytes to megabytes each.
+// Listening sockets are our own, and the library is handed what comes in: so they can be counted, and taken away when we close. Nobody listens
+// where other machines can connect without TLS, unless somebody has said in words that it is meant.
+//
+// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts).
 
-import type { Socket } from 'node:net'
+import { createServer, type Server as Listener, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
 import {
-  ChannelCredentials,
-  type ChannelOptions,
-  Client,
-  credentials,
   logVerbosity,
   Server,
   ServerCredentials,
@@ -19,18 +19,19 @@ import {
   setLogVerbosity,
   status,
 } from '@grpc/grpc-js'
-import { messageBytesMax } from './options.js'
-import type { Listening, Stream, StreamListener, Transport } from './ports.js'
+import { hostPort, isAddress, isLocal } from './address.js'
+import { Calls, callService, callTaker } from './grpc-calls.js'
+import { bufferBytesMax, Channel, channelOptions, closeMs } from './grpc-channel.js'
+import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
+import { callIdleMs, callsPerConnectionMax, messageBytesMax } from './options.js'
+import type { Guests, Listening, Stream, StreamListener, Transport } from './ports.js'
 import { clearSocket, protectSocket, socketPath } from './unix-socket.js'
-
-/** Bytes that a stream may hold before it asks to wait: enough to keep the wire busy, little enough that what waits can still be taken back. */
-const bufferBytesMax = 1024 * 1024
-
-/** How long streams and connections may take to end in peace. */
-const closeMs = 500
 
 /** Characters of a reason that goes to the other side. */
 const reasonLengthMax = 200
+
+/** Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and one for its calls. */
+const connectionsMax = 4096
 
 const same = (message: Buffer): Buffer => message
 
@@ -49,59 +50,102 @@ const service = {
   },
 } satisfies ServiceDefinition
 
-const options: ChannelOptions = {
-  'grpc.max_receive_message_length': messageBytesMax,
-  'grpc.max_send_message_length': messageBytesMax,
-  'grpc.enable_retries': 0,
-  'grpc.enable_channelz': 0,
-  'grpc.enable_http_proxy': 0,
-  'grpc.service_config_disable_resolution': 1,
-  'grpc.use_local_subchannel_pool': 1,
-  'grpc.max_concurrent_streams': 1,
-  'grpc-node.flow_control_window': bufferBytesMax,
-}
+const options = channelOptions(messageBytesMax)
 
-/** Connections that do not answer, or carry nothing, are no burden for long. */
-const serverOptions: ChannelOptions = {
+/** Connections that do not answer, or carry nothing for longer than their other side would keep them, are no burden for long. */
+const serverOptions = {
   ...options,
+  'grpc.max_concurrent_streams': callsPerConnectionMax,
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 10_000,
-  'grpc.max_connection_idle_ms': 10_000,
+  'grpc.max_connection_idle_ms': callIdleMs + 10_000,
 }
 
-export const grpcTransport: Transport = { listen, dial }
+export interface TransportOptions {
+  /** For TLS with everybody; absent: plain. */
+  readonly tls?: Certificates | undefined
+  /** Lets `listen` without TLS where other machines can connect: for networks that are protected otherwise. */
+  readonly plaintext?: boolean
+}
 
-async function listen(address: string, onStream: (stream: Stream) => StreamListener): Promise<Listening> {
+export interface GrpcTransport extends Transport {
+  /** Ends all calls, and lets go of connections that are kept for them. Streams and listeners are their owners'. */
+  close(): void
+}
+
+/** Streams and calls over gRPC. Fails with a sentence for the operator when certificates are given and are of no use. */
+export function grpcTransport({ tls, plaintext = false }: TransportOptions = {}): GrpcTransport {
   // What goes wrong is told as the reason of a stream's end, or thrown; standard error is not ours.
   setLogVerbosity(logVerbosity.NONE)
-  const path = socketPath(address)
-  if (path !== undefined) await clearSocket(path)
-  const server = new Server(serverOptions)
-  server.addService(service, { converse: (call: ServerDuplexStream<Buffer, Buffer>) => serve(call, onStream) })
-  const port = await bind(server, address)
-  if (path !== undefined) protectSocket(path)
+  const identity = tls && readCertificates(tls)
+  const calls = new Calls(identity)
   return {
-    address: path === undefined ? `${address.slice(0, address.lastIndexOf(':'))}:${port}` : address,
-    close: () => shutDown(server),
+    listen: async (address, guests) => {
+      if (!identity && !plaintext && !isLocal(address)) throw new Error(unprotected(address))
+      return listen(address, identity, guests)
+    },
+    dial: (address, listener) => dial(address, identity, listener),
+    call: (address, message, waitMs, onReply) => calls.call(address, message, waitMs, onReply),
+    close: () => calls.close(),
   }
 }
 
-function bind(server: Server, address: string): Promise<number> {
+const unprotected = (address: string): string =>
+  `without TLS everybody who can connect to ${address} could join the cluster: give -clusterCert, -clusterKey and -clusterCa, or -clusterInsecure if the network is protected otherwise`
+
+async function listen(address: string, identity: Identity | undefined, guests: Guests): Promise<Listening> {
+  const path = socketPath(address)
+  const place = path === undefined ? hostPort(address) : { path }
+  if (!place) throw new Error(`cannot listen on ${address}: it is neither host:port nor unix:/path`)
+  if (path !== undefined) await clearSocket(path)
+  const server = new Server(serverOptions)
+  server.addService(service, { converse: (call: ServerDuplexStream<Buffer, Buffer>) => serve(call, guests.onStream) })
+  server.addService(callService, { exchange: callTaker(guests.onCall) })
+  const entrance = server.createConnectionInjector(ServerCredentials.createInsecure())
+  const listener = identity ? createTlsServer({ ...identity.server, noDelay: true }) : createServer({ noDelay: true })
+  listener.maxConnections = connectionsMax
+  const sockets = new Set<Socket>()
+  const hold = (socket: Socket): void => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.once('close', () => sockets.delete(socket))
+  }
+  listener.on('connection', hold)
+  if (identity) listener.on('secureConnection', hold)
+  listener.on(identity ? 'secureConnection' : 'connection', socket => entrance.injectConnection(socket))
+  // Who does not get through is told by TLS itself.
+  listener.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
+  await begin(listener, address, place)
+  if (path !== undefined) protectSocket(path)
+  return { address: boundTo(listener, address), close: () => shutDown(server, listener, sockets) }
+}
+
+function begin(listener: Listener, address: string, place: object): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {
-      if (error) reject(new Error(`cannot listen on ${address}: ${error.message}`, { cause: error }))
-      else resolve(port)
-    })
+    listener.once('error', error =>
+      reject(new Error(`cannot listen on ${address}: ${error.message}`, { cause: error })),
+    )
+    listener.listen({ ...place, exclusive: true }, resolve)
   })
 }
 
-function shutDown(server: Server): Promise<void> {
+/** The address with the port that it has become. */
+function boundTo(listener: Listener, address: string): string {
+  const bound = listener.address()
+  if (bound === null || typeof bound === 'string') return address
+  return `${address.slice(0, address.lastIndexOf(':'))}:${bound.port}`
+}
+
+function shutDown(server: Server, listener: Listener, sockets: ReadonlySet<Socket>): Promise<void> {
   return new Promise(resolve => {
-    const impatient = setTimeout(() => server.forceShutdown(), closeMs)
-    server.tryShutdown(() => {
+    const impatient = setTimeout(() => {
+      for (const socket of sockets) socket.destroy()
+    }, closeMs)
+    listener.close(() => {
       clearTimeout(impatient)
       resolve()
     })
+    server.tryShutdown(() => {})
   })
 }
 
@@ -131,16 +175,14 @@ function serve(call: ServerDuplexStream<Buffer, Buffer>, onStream: (stream: Stre
   call.on('error', (error: Error) => finish(error.message))
 }
 
-function dial(address: string, listener: StreamListener): Stream {
-  setLogVerbosity(logVerbosity.NONE)
-  const plain = new PlainCredentials()
-  const client = new Client(address, plain, options)
-  const call = client.makeBidiStreamRequest(converse, same, same)
+function dial(address: string, identity: Identity | undefined, listener: StreamListener): Stream {
+  if (!isAddress(address)) return nowhere(address, listener)
+  const channel = new Channel(address, identity, options)
+  const call = channel.client.makeBidiStreamRequest(converse, same, same)
   const state = { over: false }
   const letGo = (): void => {
     state.over = true
-    client.close()
-    setTimeout(() => plain.letGo(), closeMs).unref()
+    channel.close()
   }
   const finish = (reason: string): void => {
     if (state.over) return
@@ -150,7 +192,9 @@ function dial(address: string, listener: StreamListener): Stream {
   call.on('data', (message: Buffer) => {
     if (!state.over) listener.onMessage(message)
   })
-  call.on('error', (error: Error & { readonly details?: string }) => finish(error.details ?? error.message))
+  call.on('error', (error: Error & { readonly details?: string }) =>
+    finish(channel.explain(error.details ?? error.message)),
+  )
   call.on('status', () => finish('it has ended the conversation'))
   return {
     send: sender(call, state, () => listener.onDrain()),
@@ -162,39 +206,10 @@ function dial(address: string, listener: StreamListener): Stream {
   }
 }
 
-/**
- * Credentials that protect nothing, and keep the socket. The library ends a socket in peace only, and waits for the other side: with a
- * process that is stopped, every redial would leave one behind.
- */
-class PlainCredentials extends ChannelCredentials {
-  private socket: Socket | undefined
-  private gone = false
-  private readonly insecure = credentials.createInsecure()
-
-  letGo(): void {
-    this.gone = true
-    this.socket?.destroy()
-  }
-
-  override _isSecure(): boolean {
-    return false
-  }
-
-  override _equals(other: ChannelCredentials): boolean {
-    return other === this
-  }
-
-  override _createSecureConnector(...given: Parameters<ChannelCredentials['_createSecureConnector']>) {
-    const connector = this.insecure._createSecureConnector(...given)
-    return {
-      ...connector,
-      connect: (socket: Socket) => {
-        this.socket = socket
-        if (this.gone) socket.destroy()
-        return connector.connect(socket)
-      },
-    }
-  }
+/** A stream to what is no address. */
+function nowhere(address: string, listener: StreamListener): Stream {
+  const told = setImmediate(() => listener.onClosed(`not an address: ${JSON.stringify(address.slice(0, 100))}`))
+  return { send: () => true, close: () => clearImmediate(told) }
 }
 
 /** The `send` of a stream: counts the bytes that it holds. */

@@ -1,11 +1,13 @@
 // The public face of the cluster library: asks between nodes. What is promised stands in README.md.
 
 import { type Asks, openAsks } from './asks.js'
-import { grpcTransport } from './grpc-transport.js'
+import { grpcTransport, type TransportOptions } from './grpc-transport.js'
 import type { AskOptions } from './options.js'
 import type { AskHost, ClusterClock, Peer } from './ports.js'
 
 export type { Asks, ChangeListener } from './asks.js'
+export type { Certificates } from './grpc-tls.js'
+export type { TransportOptions } from './grpc-transport.js'
 export { type AskOptions, askOptionsDefault } from './options.js'
 export type { AskHost, ClusterClock, OnOutcome, Outcome, Peer } from './ports.js'
 
@@ -20,6 +22,7 @@ export async function startAsks(
   host: AskHost,
   clock: ClusterClock,
   options: Partial<AskOptions> = {},
+  transport: TransportOptions = {},
 ): Promise<Asks> {
-  return openAsks(grpcTransport, self, incarnation, peers, host, clock, options)
+  return openAsks(grpcTransport(transport), self, incarnation, peers, host, clock, options)
 }

@@ -48,6 +48,7 @@ interface Waiting {
   /** Empty once it is sent. */
   request: Uint8Array
   readonly requestBytes: number
+  readonly view: number
   readonly deadlineMs: number
   /** Those that wait as long as this one, in the order in which they fall due. */
   readonly queue: Set<Waiting>
@@ -90,7 +91,6 @@ const refusalOutcomes: ReadonlyMap<AnswerKind, Outcome> = new Map<AnswerKind, Ou
 const neverSent: Outcome = { kind: 'unavailable', reason: 'it could not be sent in time' }
 const noAnswer: Outcome = { kind: 'unknown', reason: 'no answer came in time' }
 const restarted: Outcome = { kind: 'unknown', reason: 'the node has restarted' }
-const closedWhileSent: Outcome = { kind: 'unknown', reason: 'this node is closing' }
 
 export class Link {
   private readonly node: string
@@ -112,7 +112,8 @@ export class Link {
   private waitingBytes = 0
   /** Those of `waiting` that have not been sent. */
   private readonly unsent = new Set<Waiting>()
-  private lastNumber = 0
+  /** Of the last ask. */
+  private number: number
   /** Asks of the other node that the host has not replied to. */
   private running = 0
   private runningBytes = 0
@@ -120,14 +121,23 @@ export class Link {
   private flushDue = false
   private wakeDueMs: number
 
-  /** `node` is the other node's name. */
-  constructor(node: string, options: AskOptions, surroundings: Surroundings) {
+  /**
+   * `node` is the other node's name; `numbered`: what `lastNumber` was of the links that this process had before, since the other node may
+   * still have answers for them.
+   */
+  constructor(node: string, options: AskOptions, surroundings: Surroundings, numbered = 0) {
     this.node = node
     this.options = options
     this.surroundings = surroundings
+    this.number = numbered
     this.answers = new Answers(options.answersBytesMax)
     this.downSinceMs = surroundings.nowMs()
     this.wakeDueMs = this.downSinceMs
+  }
+
+  /** The highest number that an ask has had. */
+  get lastNumber(): number {
+    return this.number
   }
 
   /** Whether a stream is open and was heard of lately. */
@@ -137,15 +147,16 @@ export class Link {
 
   // [hot] Once per ask: no timer, no promise; one object, and an entry in a map and two sets.
   /** Asks the other node. `onOutcome` is called exactly once, at once when the ask cannot even wait. */
-  ask(shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs = this.options.askDeadlineMs): void {
+  ask(shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs = this.options.askDeadlineMs, view = 0): void {
     const refusal = this.refusal(request.length)
     if (refusal !== undefined) return onOutcome({ kind: 'unavailable', reason: refusal })
     const queue = this.queueOf(waitMs)
     const one: Waiting = {
-      number: ++this.lastNumber,
+      number: ++this.number,
       shard,
       request,
       requestBytes: request.length,
+      view,
       deadlineMs: this.surroundings.nowMs() + waitMs,
       queue,
       sent: false,
@@ -256,14 +267,14 @@ export class Link {
   }
 
   /** Ends every ask; answers that are due still leave, as far as the stream takes them. */
-  close(): void {
-    this.downReason = 'this node is closing'
-    this.goDown(this.downReason)
+  close(reason: string): void {
+    this.downReason = reason
+    this.goDown(reason)
     this.flush()
     this.session = undefined
     this.life++
     this.answers.clear()
-    for (const one of this.waiting.values()) this.settle(one, closedWhileSent)
+    for (const one of this.waiting.values()) this.settle(one, { kind: 'unknown', reason })
   }
 
   /** Why an ask cannot even wait; undefined when it can. */
@@ -296,7 +307,7 @@ export class Link {
     return taken
   }
 
-  private onAsk(session: Session, { number, deadlineMs, shard, request }: Ask): void {
+  private onAsk(session: Session, { number, deadlineMs, shard, request, view }: Ask): void {
     if (number <= session.numberRead) return
     session.numberRead = number
     const { inFlightMax, inFlightBytesMax } = this.options
@@ -308,15 +319,15 @@ export class Link {
       answers.refuse(number, busy ? answerKinds.busy : answerKinds.expired)
       return this.flushLater()
     }
-    this.begin(number, shard, request)
+    this.begin(number, shard, request, view)
   }
 
-  private begin(number: number, shard: number, request: Uint8Array): void {
+  private begin(number: number, shard: number, request: Uint8Array, view: number): void {
     const { life } = this
     let replied = false
     this.running++
     this.runningBytes += request.length
-    this.surroundings.host.onAsk(shard, request, reply => {
+    const onReply = (reply: Uint8Array): void => {
       assert(!replied, 'a host replies once')
       replied = true
       this.running--
@@ -324,7 +335,8 @@ export class Link {
       if (life !== this.life) return
       this.answers.reply(number, reply)
       this.flushLater()
-    })
+    }
+    this.surroundings.host.onAsk(shard, request, onReply, view)
   }
 
   private onAnswer(session: Session, answer: ReadAnswer): void {

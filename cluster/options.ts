@@ -25,6 +25,24 @@ export const replyBytesMax = 64 * mib
 /** Bytes of a message on the wire: a frame with asks up to the limit and one of the largest after them, and as many answers. */
 export const messageBytesMax = requestBytesMax + 4 * frameBytesMax + 64 * 1024
 
+/** Bytes of a call's message, and of its reply: gossip, no more. */
+export const callBytesMax = 64 * 1024
+
+/** Calls under way here, of others or of our own: many times what gossip among hundreds of nodes needs. Each costs up to `callBytesMax`. */
+export const callsMax = 1024
+
+/** Calls under way on one connection; further ones to the same address are refused, or wait in the other process's library. */
+export const callsPerConnectionMax = 32
+
+/** Connections that are kept for calls, one for each address; for another one the longest unused goes. Each costs a socket on both sides. */
+export const callConnectionsMax = 256
+
+/** A connection that no call has used for so long is closed. */
+export const callIdleMs = 60_000
+
+/** How long a call of another process may stay here without a reply. Callers wait for a few seconds. */
+export const callServedMsMax = 10_000
+
 export interface AskOptions {
   /** How long a node waits for another one's reply. Keep it below the client's own timeout. */
   readonly askDeadlineMs: number

@@ -11,8 +11,11 @@ export interface Peer {
 
 /** Where asks of other nodes end up. */
 export interface AskHost {
-  /** Takes an ask's request and replies exactly once, now or later. Both buffers may be parts of larger ones. Must not throw. */
-  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void): void
+  /**
+   * Takes an ask's request and replies exactly once, now or later. Both buffers may be parts of larger ones. Must not throw. `view`: in
+   * which epoch the asker believes that this node owns the shard; 0: it has not said.
+   */
+  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number): void
 }
 
 /** Time. `monoMs` must go on while the process is stopped: the promise of deadlines rests on it (README.md). */
@@ -55,12 +58,30 @@ export interface StreamListener {
   onClosed(reason: string): void
 }
 
-/** How streams come about. */
+/** Takes a message of another process and replies once, or never: then the caller's time runs out. Must not throw. */
+export type OnCall = (message: Buffer, onReply: (reply: Uint8Array) => void) => void
+
+/** Told the reply, or (undefined) why there is none. */
+export type OnCallReply = (reply: Buffer | undefined, reason: string) => void
+
+/** What becomes of those who come. */
+export interface Guests {
+  onStream(stream: Stream): StreamListener
+  /** Absent: calls are turned away. */
+  readonly onCall?: OnCall | undefined
+}
+
+/** How streams and calls come about. */
 export interface Transport {
-  /** Takes in streams at an address. Fails with a sentence for the operator when the address cannot be had. */
-  listen(address: string, onStream: (stream: Stream) => StreamListener): Promise<Listening>
+  /** Takes in streams and calls at an address. Fails with a sentence for the operator when the address cannot be had. */
+  listen(address: string, guests: Guests): Promise<Listening>
   /** Opens a stream; messages may be sent at once. Where nobody listens, `onClosed` tells. */
   dial(address: string, listener: StreamListener): Stream
+  /**
+   * Sends one short message (`callBytesMax`) and waits up to `waitMs` for the reply. Calls back once, after this has returned. Without a
+   * reply nobody knows whether the message has arrived; it is never sent again. No order.
+   */
+  call(address: string, message: Uint8Array, waitMs: number, onReply: OnCallReply): void
 }
 
 export interface Listening {

@@ -165,7 +165,7 @@ async function received(t: Test, first: Buffer | undefined, options = {}): Promi
   const peers = ['a', 'c'].map(name => ({ name, address: unused }))
   const b = await startNode(t, { name: 'b', address: unused }, peers, echo, options)
   return new Promise(resolve => {
-    const stream = grpcTransport.dial(b.address, {
+    const stream = grpcTransport().dial(b.address, {
       onMessage: message => {
         resolve(`hello from ${decodeFrame(message)?.hello?.name}`)
         stream.close('enough')
@@ -203,11 +203,11 @@ t.test('who says nothing is sent away in time', async t => {
 t.test('a newer stream of a node takes the place of the older one', async t => {
   const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }])
   const first = new Promise<string>(resolve => {
-    const stream = grpcTransport.dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve })
+    const stream = grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve })
     stream.send(greeting({ incarnation: 'first' }))
   })
   await untilLink(b, 'a')
-  const second = grpcTransport.dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: () => {} })
+  const second = grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: () => {} })
   second.send(greeting({ incarnation: 'second' }))
   t.equal(await first, 'there is a newer stream')
   second.close('enough')
@@ -218,7 +218,7 @@ t.test('of many who say nothing the last ones are sent away at once', async t =>
   const strangers = new Set<Stream>()
   const reason = await new Promise<string>(resolve => {
     for (let left = 65; left > 0; left--) {
-      strangers.add(grpcTransport.dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve }))
+      strangers.add(grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve }))
     }
   })
   t.equal(reason, 'too many strangers')
@@ -235,6 +235,134 @@ t.test('a node that is sent away says why to who wants to ask', async t => {
     outcome = await ask(a, 'b', 0, '')
   }
   t.match(outcome, { kind: 'unavailable', reason: 'node b cannot be reached: this node does not expect you' })
+})
+
+t.test('a node that is met later can be asked, and so can we', async t => {
+  const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
+  const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [])
+  b.meet({ name: 'a', address: a.address })
+  a.meet({ name: 'b', address: b.address })
+  await Promise.all([untilLink(a, 'b'), untilLink(b, 'a')])
+  t.strictSame(await ask(a, 'b', 0, 'to b'), reply('to b'))
+  t.strictSame(await ask(b, 'a', 0, 'to a'), reply('to a'))
+})
+
+t.test('asks to a node that parts end at once: unknown if they were sent, else unavailable', async t => {
+  for (const parts of ['a', 'b'] as const) {
+    const silent: AskHost = { onAsk: () => {} }
+    const both = await pair(t, addresses.TCP, { a: silent, b: silent })
+    const other = parts === 'a' ? 'b' : 'a'
+    const sent = ask(both[parts], other, 0, 'sent')
+    await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+    const held = ask(both[parts], other, 0, 'held')
+    both[parts].part(other, 'it is gone')
+    t.equal(both[parts].reachable(other), false)
+    t.match(await sent, { kind: 'unknown', reason: 'it is gone' })
+    t.match(await held, { kind: 'unavailable', reason: `node ${other} cannot be reached: it is gone` })
+    t.match(await ask(both[parts], other, 0, ''), { kind: 'unavailable', reason: `there is no node ${other}` })
+  }
+})
+
+t.test('a node that has parted is told why, is not expected any more, and can be met again', async t => {
+  const { a, b } = await pair(t, addresses.TCP)
+  const told = new Promise<string>(resolve => a.onChange((_node, _up, reason) => resolve(reason)))
+  b.part('a', 'you are taken for gone')
+  t.equal(await told, 'you are taken for gone')
+  let outcome = await ask(a, 'b', 0, '')
+  while (!('reason' in outcome) || !outcome.reason.includes('does not expect')) {
+    await new Promise(resolve => setTimeout(resolve, 5))
+    outcome = await ask(a, 'b', 0, '')
+  }
+  b.meet({ name: 'a', address: a.address })
+  await Promise.all([untilLink(a, 'b'), untilLink(b, 'a')])
+  t.strictSame(await ask(a, 'b', 0, 'again'), reply('again'))
+})
+
+t.test('a late answer to an ask of before a node has parted is for nobody when it is met again', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = {
+    onAsk: (shard, request, onReply) => (shard === 1 ? replies.push(() => onReply(request)) : onReply(request)),
+  }
+  const { a, b } = await pair(t, addresses.TCP, { b: host })
+  const old = ask(a, 'b', 1, 'old')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  const down = untilLink(b, 'a', false)
+  a.part('b', 'it seems gone')
+  t.match(await old, { kind: 'unknown' })
+  await down
+  replies[0]!()
+  a.meet({ name: 'b', address: b.address })
+  await Promise.all([untilLink(a, 'b'), untilLink(b, 'a')])
+  t.strictSame(await ask(a, 'b', 0, 'new'), reply('new'))
+})
+
+t.test('meeting a node that is known changes nothing', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
+  const { a, b } = await pair(t, addresses.TCP, { b: host })
+  const changes: string[] = []
+  a.onChange((node, up, reason) => changes.push(`${node} is ${up}: ${reason}`))
+  const outcome = ask(a, 'b', 0, 'still here')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  a.meet({ name: 'b', address: b.address })
+  replies[0]!()
+  t.strictSame(await outcome, reply('still here'))
+  t.strictSame(changes, [])
+})
+
+t.test('a node that has moved is found at its new address, and an ask that was under way has an outcome', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
+  const { a, b } = await pair(t, addresses.TCP, { b: host })
+  const open = ask(a, 'b', 0, 'open')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  const elsewhere = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: a.address }])
+  t.not(elsewhere.address, b.address)
+  a.meet({ name: 'b', address: elsewhere.address })
+  await untilLink(elsewhere, 'a')
+  t.match(await open, { kind: 'unknown', reason: 'the node has restarted' })
+  t.strictSame(await ask(a, 'b', 0, 'there'), reply('there'))
+})
+
+t.test('the same process at another address answers what it was asked before', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
+  const { a, b } = await pair(t, addresses.TCP, { b: host })
+  const wire = await Wire.to(t, b.address)
+  const outcome = ask(a, 'b', 0, 'patience')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  a.meet({ name: 'b', address: wire.address })
+  await untilLink(a, 'b')
+  replies[0]!()
+  t.strictSame(await outcome, reply('patience'))
+  t.equal(wire.dialed, 1)
+})
+
+t.test('a node at what is no address is unavailable, and said to be', async t => {
+  const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
+  for (const [n, address] of ['here', 'host:99999', 'dns:///x', 'unix:y', `${'x'.repeat(400)}:1`].entries()) {
+    a.meet({ name: `b${n}`, address })
+    let outcome = await ask(a, `b${n}`, 0, '')
+    while ('reason' in outcome && /no connection yet/.test(outcome.reason)) {
+      await new Promise(resolve => setTimeout(resolve, 5))
+      outcome = await ask(a, `b${n}`, 0, '')
+    }
+    t.match(outcome, { kind: 'unavailable', reason: /not an address/ }, address.slice(0, 20))
+  }
+})
+
+t.test('a host hears the view that it was asked in, and 0 when the asker has none', async t => {
+  const views: number[] = []
+  const host: AskHost = {
+    onAsk: (_shard, request, onReply, view) => {
+      views.push(view)
+      onReply(request)
+    },
+  }
+  const { a } = await pair(t, addresses.TCP, { b: host })
+  await new Promise(resolve => a.ask('b', 0, Buffer.alloc(1), resolve, undefined, 2 ** 53 - 1))
+  await ask(a, 'b', 0, '')
+  t.strictSame(views, [2 ** 53 - 1, 0])
 })
 
 t.test('a node that nobody knows is unavailable', async t => {

@@ -25,6 +25,7 @@ const ask: fc.Arbitrary<Ask> = record({
   deadlineMs: ms,
   shard: fc.nat(2 ** 32 - 1),
   request: bytes,
+  view: fc.oneof(fc.constant(0), fc.maxSafeNat()),
 })
 const answer: fc.Arbitrary<Answer> = fc.oneof(
   record({
@@ -74,7 +75,7 @@ const small: Frame = {
   echoMs: 3.25,
   ping: true,
   hello: { version: 1, name: 'a', incarnation: 'i', to: 'b' },
-  asks: [{ number: 300, deadlineMs: 2012.5, shard: 200, request: Buffer.from('request') }],
+  asks: [{ number: 300, deadlineMs: 2012.5, shard: 200, request: Buffer.from('request'), view: 7 }],
   answers: [
     { number: 299, kind: 0, reply: Buffer.from('reply'), offset: 0, total: 0 },
     { number: 298, kind: 2, reply: Buffer.alloc(0), offset: 0, total: 0 },
@@ -130,7 +131,8 @@ t.test('mutilated bytes never throw, and what is read of them lies within them',
       (sum, one) => sum + one.length,
       0,
     )
-    const finite = [read.sentMs, read.echoMs ?? 0, ...read.asks.map(one => one.deadlineMs)].every(Number.isFinite)
+    const numbers = [read.sentMs, read.echoMs ?? 0, ...read.asks.flatMap(one => [one.deadlineMs, one.view])]
+    const finite = numbers.every(Number.isFinite)
     if (length > bytes.length || !finite) t.fail(bytes.toString('hex'))
   }
   t.pass('none did')

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { type Ask, decodeFrame, encodeFrame, type Frame, type ReadFrame } from '../../cluster/frames.js'
-import { Link } from '../../cluster/link.js'
+import { Link, type Surroundings } from '../../cluster/link.js'
 import { type AskOptions, completeOptions, frameBytesMax, requestBytesMax } from '../../cluster/options.js'
 import type { Outcome, Stream } from '../../cluster/ports.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -36,25 +36,26 @@ class Scene {
   readonly changes: string[] = []
   readonly outcomes: Outcome[] = []
   /** Requests that the host has begun, and how to reply. */
-  readonly begun: { shard: number; text: string; reply: (reply: Uint8Array) => void }[] = []
+  readonly begun: { shard: number; text: string; view: number; reply: (reply: Uint8Array) => void }[] = []
   /** What the host does besides. */
   onBegin = (): void => {}
   wire = new Wire()
   /** What was sent at once when the other node had greeted. */
   greeted: ReadFrame[] = []
 
-  constructor(options: Partial<AskOptions> = {}) {
-    this.link = new Link('b', completeOptions(options), {
+  constructor(options: Partial<AskOptions> = {}, numbered = 0) {
+    const surroundings: Surroundings = {
       host: {
-        onAsk: (shard, request, reply) => {
-          this.begun.push({ shard, text: Buffer.from(request).toString(), reply })
+        onAsk: (shard, request, reply, view) => {
+          this.begun.push({ shard, text: Buffer.from(request).toString(), view, reply })
           this.onBegin()
         },
       },
       nowMs: () => this.clock.monoMs(),
       flushSoon: () => this.clock.endOfTick(() => this.link.flush()),
       onChange: (up, reason) => this.changes.push(`${up ? 'up' : 'down'}: ${reason}`),
-    })
+    }
+    this.link = new Link('b', completeOptions(options), surroundings, numbered)
   }
 
   /** The other node greets over a new stream, and knows our clock. */
@@ -76,7 +77,7 @@ class Scene {
     const asks = numbers.map(one => {
       const given = typeof one === 'number' ? { number: one } : one
       const request = Buffer.from(`ask ${given.number}`)
-      return { number: 0, shard: 7, deadlineMs: this.peerMs + 2000, request, ...given }
+      return { number: 0, shard: 7, deadlineMs: this.peerMs + 2000, request, view: 0, ...given }
     })
     this.hear({ asks })
   }
@@ -149,6 +150,30 @@ t.test('a reply reaches who asked', async t => {
     { kind: 'reply', reply: Buffer.from('to two') },
     { kind: 'reply', reply: Buffer.from('to one') },
   ])
+})
+
+t.test('an ask carries its view, and the host hears the view of the other', async t => {
+  const scene = new Scene().connect()
+  scene.link.ask(1, Buffer.alloc(1), () => {}, 2000, 41)
+  scene.ask()
+  scene.clock.tick()
+  t.strictSame(
+    scene.wire.sent[0]!.asks.map(({ view }) => view),
+    [41, 0],
+  )
+  scene.hearAsks({ number: 1, view: 42 }, 2)
+  t.strictSame(
+    scene.begun.map(({ view }) => view),
+    [42, 0],
+  )
+})
+
+t.test('a link goes on counting where the one before it has stopped', async t => {
+  const scene = new Scene({}, 500).connect()
+  scene.ask()
+  scene.clock.tick()
+  t.equal(scene.wire.sent[0]!.asks[0]!.number, 501)
+  t.equal(scene.link.lastNumber, 501)
 })
 
 t.test('an answer that comes twice, or too late, is for nobody', async t => {
@@ -498,7 +523,7 @@ t.test('closing ends every ask and sends what can still be sent', async t => {
   scene.ask('also sent')
   scene.clock.tick()
   scene.ask('held')
-  scene.link.close()
+  scene.link.close('this node is closing')
   t.strictSame(scene.kinds, ['unavailable', 'unknown', 'unknown'])
   t.match(scene.wire.sent[0], { answers: [{ number: 1 }] })
   scene.ask()

@@ -3,7 +3,7 @@
 // Its parent gives it a `Setting`, and hears what it does: 'listening' with its address, 'up' when it can ask its parent, and for every
 // ask that it begins, its words. An ask's shard says what is to become of it (`wishes`).
 
-import type { AskOptions } from '../../cluster/index.js'
+import type { AskOptions, TransportOptions } from '../../cluster/index.js'
 import { startAsks } from '../../cluster/index.js'
 import { systemClock } from '../../src/clock.js'
 
@@ -12,6 +12,7 @@ export interface Setting {
   readonly parent: { readonly name: string; readonly address: string }
   readonly incarnation: string
   readonly options?: Partial<AskOptions>
+  readonly transport?: TransportOptions
 }
 
 export type Said = { readonly listening: string } | { readonly up: boolean } | { readonly begun: string }
@@ -24,7 +25,7 @@ export const longReplyBytes = 30_000_000
 
 if (process.send) process.once('message', setting => void serve(setting as Setting))
 
-async function serve({ self, parent, incarnation, options }: Setting): Promise<void> {
+async function serve({ self, parent, incarnation, options, transport }: Setting): Promise<void> {
   const say = (said: Said): void => {
     process.send!(said)
   }
@@ -35,7 +36,7 @@ async function serve({ self, parent, incarnation, options }: Setting): Promise<v
       else if (shard === wishes.long) onReply(Buffer.alloc(longReplyBytes, request))
     },
   }
-  const asks = await startAsks(self, incarnation, [parent], host, systemClock, options)
+  const asks = await startAsks(self, incarnation, [parent], host, systemClock, options, transport)
   asks.onChange((_node, up) => say({ up }))
   say({ listening: asks.address })
   process.once('disconnect', () => process.exit())

@@ -2,13 +2,21 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createServer, connect as dial, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { type AskHost, type AskOptions, type Asks, type Outcome, type Peer, startAsks } from '../../cluster/index.js'
+import {
+  type AskHost,
+  type AskOptions,
+  type Asks,
+  type Outcome,
+  type Peer,
+  startAsks,
+  type TransportOptions,
+} from '../../cluster/index.js'
 import { systemClock } from '../../src/clock.js'
 import type { Said, Setting } from './node-main.js'
 
@@ -40,8 +48,9 @@ export async function startNode(
   peers: readonly Peer[],
   host: AskHost = echo,
   options: Partial<AskOptions> = {},
+  transport: TransportOptions = {},
 ): Promise<Asks> {
-  const asks = await startAsks(self, `life ${process.pid}/${lives++}`, peers, host, systemClock, options)
+  const asks = await startAsks(self, `life ${process.pid}/${lives++}`, peers, host, systemClock, options, transport)
   t.teardown(() => asks.close())
   return asks
 }
@@ -110,9 +119,16 @@ export class NodeProcess {
   }
 }
 
+/** Open files of this process: sockets, most of them. */
+export function openFiles(): number {
+  return readdirSync('/proc/self/fd').length
+}
+
 /** A wire between two nodes that the test can cut, or clog in one direction. */
 export class Wire {
   readonly address: string
+  /** Connections that were made over it. */
+  dialed = 0
   private readonly pairs: Set<readonly [dialed: Socket, listening: Socket]>
 
   private constructor(address: string, pairs: Set<readonly [Socket, Socket]>) {
@@ -124,6 +140,7 @@ export class Wire {
   static async to(t: Test, target: string): Promise<Wire> {
     const pairs = new Set<readonly [Socket, Socket]>()
     const server = createServer(near => {
+      wire.dialed++
       const far = dial(Number(target.split(':')[1]), '127.0.0.1')
       const pair = [near, far] as const
       pairs.add(pair)
@@ -144,7 +161,19 @@ export class Wire {
     })
     const address = server.address()
     const port = typeof address === 'object' ? address?.port : undefined
-    return new Wire(`127.0.0.1:${port}`, pairs)
+    const wire = new Wire(`127.0.0.1:${port}`, pairs)
+    return wire
+  }
+
+  /** Resolves when no connection is left. */
+  untilEmpty(): Promise<void> {
+    return inTime('the end of all connections', resolve => {
+      const look = (): void => {
+        if (this.pairs.size === 0) resolve(undefined)
+        else setTimeout(look, 5)
+      }
+      look()
+    })
   }
 
   cut(): void {
@@ -167,7 +196,7 @@ export class Wire {
   }
 }
 
-function inTime<T>(what: string, begin: (resolve: (value: T) => void) => void): Promise<T> {
+export function inTime<T>(what: string, begin: (resolve: (value: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`waited too long for: ${what}`)), waitMsMax)
     begin(value => {

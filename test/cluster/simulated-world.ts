@@ -5,7 +5,7 @@
 // and messages, waits and comes all at once when it goes on. It can be killed. The network delivers in order unless it is told to
 // lose, repeat or overtake messages; a stream can break on both sides or, half-open, on one.
 
-import type { ClusterClock, Stream, StreamListener, Transport } from '../../cluster/ports.js'
+import type { ClusterClock, Guests, OnCallReply, Stream, StreamListener, Transport } from '../../cluster/ports.js'
 import { Heap } from '../../src/shard/heap.js'
 import type { Random } from '../support/random.js'
 
@@ -29,7 +29,7 @@ export class World {
   nowMs = 0
   readonly faults: Faults = { lost: 0, repeated: 0, overtaken: 0 }
   readonly random: Random
-  readonly listeners = new Map<string, { process: Process; onStream: (stream: Stream) => StreamListener }>()
+  readonly listeners = new Map<string, { process: Process; guests: Guests }>()
   /** Open streams, the end that dialed. */
   readonly streams = new Set<End>()
   private readonly events = new Heap<Event>((a, b) => a.atMs - b.atMs || a.order - b.order)
@@ -101,8 +101,8 @@ export class Process {
       endOfTick: run => this.at(world.nowMs, run),
     }
     this.transport = {
-      listen: async (address, onStream) => {
-        world.listeners.set(address, { process: this, onStream })
+      listen: async (address, guests) => {
+        world.listeners.set(address, { process: this, guests })
         return {
           address,
           close: async () => {
@@ -111,6 +111,7 @@ export class Process {
         }
       },
       dial: (address, listener) => connect(this, address, listener),
+      call: (address, message, waitMs, onReply) => exchange(this, address, Buffer.from(message), waitMs, onReply),
     }
   }
 
@@ -166,9 +167,29 @@ function connect(from: Process, address: string, listener: StreamListener): Stre
   far.arrivedMs = atMs
   world.streams.add(near)
   target.process.at(atMs, () => {
-    far.listener = target.onStream(far)
+    far.listener = target.guests.onStream(far)
   })
   return near
+}
+
+/** A call: its message and the reply arrive once each, or not at all. */
+function exchange(from: Process, address: string, message: Buffer, waitMs: number, onReply: OnCallReply): void {
+  const { world } = from
+  let isOver = false
+  const end: OnCallReply = (reply, reason) => {
+    if (isOver) return
+    isOver = true
+    onReply(reply, reason)
+  }
+  const travel = (to: Process, arrive: () => void): void => {
+    if (!world.chance(world.faults.lost)) to.at(world.nowMs + world.delayMs(), arrive)
+  }
+  from.clock.after(waitMs, () => end(undefined, 'no reply in time'))
+  const target = world.listeners.get(address)
+  if (!target?.process.alive) return travel(from, () => end(undefined, `nobody listens at ${address}`))
+  travel(target.process, () =>
+    target.guests.onCall?.(message, reply => travel(from, () => end(Buffer.from(reply), ''))),
+  )
 }
 
 /** One side of a stream. */

@@ -1,4 +1,5 @@
-// What a link promises (cluster/README.md), on a network and among processes that do their worst, under many seeds.
+// What links and calls promise (cluster/README.md, cluster/ports.ts), on a network and among processes that do their worst, under many seeds:
+// processes are stopped and killed, come back under the same address or another one, and are taken for gone and met again.
 //
 // SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
 
@@ -23,7 +24,12 @@ const options = {
 /** How much later than its deadline an ask may end, in a process that runs: a turn of its timer, on a clock of its own. */
 const lateMsMax = 5
 
-const peers: readonly Peer[] = ['a', 'b', 'c'].map(name => ({ name, address: `unix:/${name}` }))
+const names = ['a', 'b', 'c'] as const
+
+type Name = (typeof names)[number]
+
+/** How long a call may take. */
+const callMs = 150
 
 interface Asked {
   readonly asker: Process
@@ -31,6 +37,14 @@ interface Asked {
   readonly deadlineMs: number
   begun: number
   readonly outcomes: Outcome['kind'][]
+}
+
+interface Called {
+  readonly caller: Process
+  readonly calledMs: number
+  readonly deadlineMs: number
+  arrived: number
+  ended: number
 }
 
 interface Node {
@@ -42,11 +56,14 @@ interface Node {
 class Story {
   readonly wrong: string[] = []
   readonly asked: Asked[] = []
-  readonly counts = { reply: 0, unavailable: 0, unknown: 0 }
+  readonly called: Called[] = []
+  readonly counts = { reply: 0, unavailable: 0, unknown: 0, answered: 0, unanswered: 0, parted: 0, moved: 0 }
   readonly world: World
   /** Hosts reply at once. */
   peace = false
   private readonly nodes = new Map<string, Node>()
+  /** Where each node is now, or will be next. */
+  private readonly addresses = new Map<string, string>(names.map(name => [name, `unix:/${name}`]))
   private lives = 0
 
   constructor(random: Random) {
@@ -54,23 +71,53 @@ class Story {
   }
 
   /** Begins the (next) life of a node. */
-  async start(name: string): Promise<void> {
+  async start(name: Name): Promise<void> {
     const process = this.world.process(name)
-    const self = peers.find(peer => peer.name === name)!
-    const others = peers.filter(peer => peer.name !== name)
+    const others = names.filter(other => other !== name).map(other => this.peer(other))
     const host = {
-      onAsk: (shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void) => {
-        this.onBegun(process, shard, request, onReply)
+      onAsk: (shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number) => {
+        this.onBegun(process, shard, request, onReply, view)
       },
+    }
+    const onCall = (message: Buffer, onReply: (reply: Uint8Array) => void): void => {
+      const one = this.called[message.readUInt32LE()]!
+      if (++one.arrived > 1) this.wrong.push(`a call arrived ${one.arrived} times`)
+      if (this.world.chance(0.9)) onReply(message)
     }
     const chance = () => this.world.random.fraction()
     const given = { ...options, chance }
-    const asks = await openAsks(process.transport, self, `life ${this.lives++}`, others, host, process.clock, given)
+    const life = `life ${this.lives++}`
+    const asks = await openAsks(process.transport, this.peer(name), life, others, host, process.clock, given, onCall)
     this.nodes.set(name, { process, asks })
   }
 
   node(name: string): Node {
     return this.nodes.get(name)!
+  }
+
+  /** A node hears where another one is; of itself it hears nothing. */
+  tell(name: Name, of: Name): void {
+    if (name !== of) this.node(name).asks.meet(this.peer(of))
+  }
+
+  call(from: Name, to: Name): void {
+    const { process: caller } = this.node(from)
+    const deadlineMs = caller.clock.monoMs() + callMs
+    const one: Called = { caller, calledMs: this.world.nowMs, deadlineMs, arrived: 0, ended: 0 }
+    const message = Buffer.alloc(4)
+    message.writeUInt32LE(this.called.push(one) - 1)
+    caller.transport.call(this.peer(to).address, message, callMs, reply => {
+      if (++one.ended > 1) this.wrong.push(`a call ended ${one.ended} times`)
+      if (reply && (one.arrived === 0 || !reply.equals(message))) this.wrong.push('a call has the reply of another')
+      if (reply) this.counts.answered++
+      else this.counts.unanswered++
+      const lateMs = caller.clock.monoMs() - one.deadlineMs
+      if (lateMs > lateMsMax && caller.resumedMs < one.calledMs) this.wrong.push(`a call ended ${lateMs} ms late`)
+    })
+  }
+
+  private peer(name: Name): Peer {
+    return { name, address: this.addresses.get(name)! }
   }
 
   ask(from: string, to: string): Asked {
@@ -86,16 +133,23 @@ class Story {
     const number = this.asked.push(one) - 1
     const request = Buffer.alloc(this.world.chance(0.02) ? 50_000 : 8)
     request.writeUInt32LE(number)
-    asks.ask(to, number % 256, request, outcome => this.onOutcome(number, one, outcome))
+    asks.ask(to, number % 256, request, outcome => this.onOutcome(number, one, outcome), undefined, number % 5)
     return one
   }
 
-  private onBegun(host: Process, shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void): void {
+  private onBegun(
+    host: Process,
+    shard: number,
+    request: Uint8Array,
+    onReply: (reply: Uint8Array) => void,
+    view: number,
+  ): void {
     const { random } = this.world
     const number = Buffer.from(request).readUInt32LE()
     const one = this.asked[number]!
     one.begun++
     if (shard !== number % 256) this.wrong.push(`ask ${number} came to shard ${shard}`)
+    if (view !== number % 5) this.wrong.push(`ask ${number} came with view ${view}`)
     if (one.begun > 1) this.wrong.push(`ask ${number} was begun ${one.begun} times`)
     if (one.outcomes.includes('unavailable')) this.wrong.push(`ask ${number} was begun although unavailable`)
     const lateMs = one.asker.clock.monoMs() - one.deadlineMs
@@ -127,24 +181,44 @@ class Story {
   disturb(): void {
     const { world } = this
     const { random } = world
-    const name = random.pick(['a', 'b', 'c'])
-    const { process } = this.node(name)
-    const what = random.between(0, 9)
+    const name = random.pick(names)
+    const { process, asks } = this.node(name)
+    const what = random.between(0, 12)
     if (what < 4) {
       process.stop()
       world.at(world.nowMs + random.pick([30, 150, 500, 1500]) * random.fraction(), () => process.goOn())
     } else if (what < 8) {
       const [end] = [...world.streams].slice(random.between(0, 2))
       if (end) end.cut(...random.pick<readonly End[]>([[end, end.other], [end], [end.other], []]))
+    } else if (what > 9) {
+      const other = random.pick(names.filter(one => one !== name) as [Name, Name])
+      this.counts.parted++
+      process.at(world.nowMs, () => asks.part(other, 'it is taken for gone'))
+      process.at(world.nowMs + random.pick([0, 50, 500]) * random.fraction(), () => this.tell(name, other))
     } else if (process.alive) {
       process.kill()
-      world.at(world.nowMs + random.between(0, 300), () => void this.start(name))
+      world.at(world.nowMs + random.between(0, 300), () => void this.comeBack(name))
+    }
+  }
+
+  /** A process that was killed has a next life, perhaps elsewhere, of which the others hear sooner or later. */
+  private async comeBack(name: Name): Promise<void> {
+    const { world } = this
+    if (world.chance(0.5)) {
+      this.addresses.set(name, `unix:/${name}/${this.lives}`)
+      this.counts.moved++
+    }
+    await this.start(name)
+    for (const other of names) {
+      const { process } = this.node(other)
+      process.at(world.nowMs + 300 * world.random.fraction(), () => this.tell(other, name))
     }
   }
 
   /** Whoever still waits when nothing can come any more. */
   get forgotten(): number {
-    return this.asked.filter(({ outcomes, asker }) => outcomes.length === 0 && asker.alive).length
+    const asks = this.asked.filter(({ outcomes, asker }) => outcomes.length === 0 && asker.alive)
+    return asks.length + this.called.filter(({ ended, caller }) => ended === 0 && caller.alive).length
   }
 }
 
@@ -163,7 +237,6 @@ async function simulate(seed: number): Promise<Verdict> {
   const random = new Random(seed)
   const story = new Story(random)
   const { world } = story
-  const names = ['a', 'b', 'c'] as const
   for (const name of names) await story.start(name)
   const unsteady = random.pick([0, 0.002, 0.02])
   Object.assign(world.faults, {
@@ -173,12 +246,13 @@ async function simulate(seed: number): Promise<Verdict> {
   })
   const troubleMs = 6000
   const peace = () => world.nowMs >= troubleMs
-  const load = (name: (typeof names)[number]) => {
+  const load = (name: Name) => {
     const { process } = story.node(name)
+    const another = () => random.pick(names.filter(other => other !== name) as [Name, Name])
     // Of a process that is stopped or dead nobody asks anything; who comes after it does.
     process.at(world.nowMs, () => {
-      for (let left = random.pick([1, 1, 5, 40]); left > 0; left--)
-        story.ask(name, random.pick(names.filter(other => other !== name) as [string, string]))
+      for (let left = random.pick([1, 1, 5, 40]); left > 0; left--) story.ask(name, another())
+      story.call(name, another())
     })
     if (!peace()) world.at(world.nowMs + random.fraction() * 60, () => load(name))
   }
@@ -192,7 +266,9 @@ async function simulate(seed: number): Promise<Verdict> {
   await world.run(troubleMs)
   Object.assign(world.faults, { lost: 0, repeated: 0, overtaken: 0 })
   story.peace = true
-  await world.run(4000)
+  await world.run(1000)
+  for (const name of names) for (const of of names) story.tell(name, of)
+  await world.run(3000)
   const { wrong, forgotten, counts } = story
   const last = ['ab', 'ac', 'ba', 'bc', 'ca', 'cb'].map(([from, to]) => story.ask(from!, to!))
   await world.run(1000)
@@ -210,11 +286,14 @@ t.before(async () => {
   for (const one of seeds) verdicts.push(await simulate(one))
 })
 
-t.test('no ask is begun twice, or after its deadline, or although unavailable; each ends once and in time', async t => {
-  for (const { seed, wrong } of verdicts) t.strictSame(wrong.slice(0, 5), [], `SEED=${seed}`)
-})
+t.test(
+  'no ask is begun twice, or after its deadline, or although unavailable; each ask and call ends once and in time',
+  async t => {
+    for (const { seed, wrong } of verdicts) t.strictSame(wrong.slice(0, 5), [], `SEED=${seed}`)
+  },
+)
 
-t.test('every ask of a living process has an outcome', async t => {
+t.test('every ask and call of a living process has an outcome', async t => {
   for (const { seed, forgotten } of verdicts) t.equal(forgotten, 0, `SEED=${seed}`)
 })
 
@@ -226,9 +305,10 @@ t.test('when peace has come everybody can be asked', async t => {
     )
 })
 
-t.test('the runs are worth their name: all outcomes are frequent', async t => {
-  const sum = (kind: Outcome['kind']) => verdicts.reduce((all, { counts }) => all + counts[kind], 0)
-  const counts = { reply: sum('reply'), unavailable: sum('unavailable'), unknown: sum('unknown') }
-  t.comment(JSON.stringify(counts))
-  t.ok(Math.min(counts.reply, counts.unavailable, counts.unknown) >= 20 * verdicts.length)
+t.test('the runs are worth their name: all outcomes are frequent, and nodes come and go', async t => {
+  const sum = (kind: keyof Story['counts']) => verdicts.reduce((all, { counts }) => all + counts[kind], 0)
+  const frequent = (['reply', 'unavailable', 'unknown', 'answered', 'unanswered'] as const).map(sum)
+  t.comment(`${frequent}; parted ${sum('parted')}, moved ${sum('moved')}`)
+  t.ok(Math.min(...frequent) >= 20 * verdicts.length)
+  t.ok(sum('parted') >= verdicts.length && sum('moved') >= verdicts.length / 4)
 })

@@ -1,0 +1,84 @@
+// Who may take part, when TLS is on: everybody who holds a certificate of the cluster's CA, and nobody else.
+//
+// Both sides show a certificate and verify the other's against that CA alone. The name in it is not looked at: nodes move, and their addresses say
+// nothing. So every certificate of this CA is a member, under any node's name, and may read and change everything. A CA that also signs
+// for others lets them in; one that has lost a key has to be replaced, since nothing here asks for lists of revoked ones. A certificate that says
+// what it is for (extended key usage) must allow both server and client.
+//
+// Not here: sockets (grpc-transport.ts, grpc-channel.ts).
+
+import { X509Certificate } from 'node:crypto'
+import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls'
+
+/** PEM texts: this node's certificate with what leads to the CA, its key, and the CA. */
+export interface Certificates {
+  readonly cert: string
+  readonly key: string
+  readonly ca: string
+}
+
+/** Certificates that have been read. */
+export interface Identity {
+  /** Of connections to others. */
+  readonly context: SecureContext
+  /** Of a server for others. */
+  readonly server: TlsOptions
+  /** When our own certificate ends. */
+  readonly endsMs: number
+}
+
+const minVersion = 'TLSv1.2'
+
+/** What goes over TLS, in its own words. */
+export const protocols = ['h2']
+
+/** How long another process may take to greet in TLS. */
+const handshakeMsMax = 5_000
+
+/** Reads certificates. Fails with a sentence for the operator when they are none, or do not belong together. */
+export function readCertificates({ cert, key, ca }: Certificates): Identity {
+  const material = { cert, key, ca, minVersion } as const
+  try {
+    const server = {
+      ...material,
+      requestCert: true,
+      rejectUnauthorized: true,
+      ALPNProtocols: protocols,
+      handshakeTimeout: handshakeMsMax,
+    }
+    for (const pem of [cert, ca]) new X509Certificate(pem)
+    return { context: createSecureContext(material), server, endsMs: Date.parse(new X509Certificate(cert).validTo) }
+  } catch (error) {
+    const said = (error as Error).message
+    throw new Error(`the cluster's certificate, key and CA are of no use: ${said}`, { cause: error })
+  }
+}
+
+const notOfOurs = "its certificate is not of this cluster's CA"
+const noTls = 'it does not speak TLS'
+
+const words: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
+  INVALID_PURPOSE: 'its certificate is not for servers',
+  CERT_SIGNATURE_FAILURE: notOfOurs,
+  DEPTH_ZERO_SELF_SIGNED_CERT: notOfOurs,
+  SELF_SIGNED_CERT_IN_CHAIN: notOfOurs,
+  UNABLE_TO_GET_ISSUER_CERT: notOfOurs,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: notOfOurs,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: notOfOurs,
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
+}
+
+/** What a failed greeting in TLS means, if this is one. */
+export function inWords(failure: NodeJS.ErrnoException): string | undefined {
+  return words[failure.code ?? '']
+}
+
+/** Why the other side may have closed a connection before its first word. `identity`: ours, when TLS is on. */
+export function whyClosed(identity: Identity | undefined): string {
+  if (!identity) return 'it has closed the connection before a word: perhaps it wants TLS'
+  if (identity.endsMs < Date.now()) return 'it has closed the connection: the certificate of this node has expired'
+  return 'it has closed the connection: perhaps it does not accept the certificate of this node'
+}

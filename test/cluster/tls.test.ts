@@ -1,0 +1,193 @@
+// Who is let in: with TLS those who have a certificate of the cluster's CA, streams and calls alike; without it, only this machine.
+
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
+import t, { type Test } from 'tap'
+import { grpcTransport, type TransportOptions } from '../../cluster/grpc-transport.js'
+import type { Certificates, Peer } from '../../cluster/index.js'
+import type { Guests } from '../../cluster/ports.js'
+import { Authority } from './certificates.js'
+import { ask, echo, inTime, openFiles, socketDirectory, startNode, untilLink, Wire } from './nodes.js'
+
+/** Gives back what it is sent. */
+const mirror: Guests = {
+  onStream: stream => ({ onMessage: message => stream.send(message), onDrain: () => {}, onClosed: () => {} }),
+  onCall: (message, onReply) => onReply(message),
+}
+
+async function listen(t: Test, options: TransportOptions, address = '127.0.0.1:0'): Promise<string> {
+  const listening = await grpcTransport(options).listen(address, mirror)
+  t.teardown(() => listening.close())
+  return listening.address
+}
+
+/** What comes of a stream and of a call: the word that was sent, or the reason why not. */
+function attempts(t: Test, options: TransportOptions, address: string): Promise<readonly [string, string]> {
+  const transport = grpcTransport(options)
+  t.teardown(() => transport.close())
+  const stream = inTime<string>('the end of a stream', resolve => {
+    const dialed = transport.dial(address, {
+      onMessage: message => {
+        resolve(message.toString())
+        dialed.close()
+      },
+      onDrain: () => {},
+      onClosed: resolve,
+    })
+    dialed.send(Buffer.from('word'))
+  })
+  const call = inTime<string>('the end of a call', resolve =>
+    transport.call(address, Buffer.from('word'), 10_000, (reply, reason) => resolve(reply?.toString() ?? reason)),
+  )
+  return Promise.all([stream, call])
+}
+
+t.test('members of one CA talk with each other, whatever their names and addresses', async t => {
+  const authority = new Authority(t)
+  for (const address of ['127.0.0.1:0', `unix:${join(socketDirectory(t), 's')}`]) {
+    const at = await listen(t, { tls: authority.member() }, address)
+    t.strictSame(await attempts(t, { tls: authority.member() }, at), ['word', 'word'], address)
+  }
+})
+
+t.test('nobody else is let in, and everybody is told why', async t => {
+  const [ours, theirs] = [new Authority(t), new Authority(t)]
+  const stranger = theirs.member()
+  const cases: readonly [says: string, server: Certificates | undefined, client: Certificates | undefined, RegExp][] = [
+    ['two CAs', ours.member(), stranger, /^its certificate is not of this cluster's CA$/],
+    ['a certificate of another CA', ours.member(), { ...stranger, ca: ours.ca }, /perhaps it does not accept the cert/],
+    ['a certificate that has expired', ours.member(), ours.member(-1), /the certificate of this node has expired$/],
+    ['a server whose certificate has expired', ours.member(-1), ours.member(), /^its certificate has expired$/],
+    ['plain words to TLS', ours.member(), undefined, /perhaps it wants TLS$/],
+    ['TLS to who speaks plainly', undefined, ours.member(), /^it does not speak TLS$/],
+  ]
+  for (const [says, server, client, reason] of cases) {
+    const at = await listen(t, { tls: server })
+    const beganMs = performance.now()
+    for (const told of await attempts(t, { tls: client }, at)) t.match(told, reason, says)
+    const tookMs = performance.now() - beganMs
+    t.ok(tookMs < 1000, `within the time of a greeting: ${tookMs} ms`)
+  }
+})
+
+t.test('without a certificate, or with TLS of long ago, nobody gets through', async t => {
+  const authority = new Authority(t)
+  const { cert, key, ca } = authority.member()
+  const at = await listen(t, { tls: authority.member() })
+  const cases = [
+    ['no certificate', { ca }],
+    ['TLS 1.1', { ca, cert, key, minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' }],
+  ] as const
+  for (const [says, options] of cases) {
+    const socket = connectTls({ ...options, port: Number(at.split(':')[1]), checkServerIdentity: () => undefined })
+    socket.on('secureConnect', () => socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'))
+    let heard = 0
+    socket.on('data', ({ length }) => {
+      heard += length
+    })
+    const failure = new Promise(resolve => socket.on('error', error => resolve((error as NodeJS.ErrnoException).code)))
+    t.match(await failure, /^ERR_SSL_.*(CERTIFICATE_REQUIRED|VERSION|PROTOCOL)/, says)
+    t.equal(heard, 0)
+  }
+})
+
+t.test('noise at the door changes nothing for members', async t => {
+  const authority = new Authority(t)
+  const at = await listen(t, { tls: authority.member() })
+  for (const noise of ['GET / HTTP/1.1\r\n\r\n', '\x16\x03\x01\x02\x00\x01', '\x00'.repeat(1000), '']) {
+    const socket = connect(Number(at.split(':')[1]), '127.0.0.1')
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    socket.end(noise, 'latin1')
+  }
+  t.strictSame(await attempts(t, { tls: authority.member() }, at), ['word', 'word'])
+})
+
+t.test('closing does not wait for who has connected and says nothing', async t => {
+  for (const tls of [new Authority(t).member(), undefined]) {
+    const listening = await grpcTransport({ tls }).listen('127.0.0.1:0', mirror)
+    const socket = connect(Number(listening.address.split(':')[1]), '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    const beganMs = performance.now()
+    await listening.close()
+    const tookMs = performance.now() - beganMs
+    t.ok(tookMs < 2000, `closed after ${tookMs} ms`)
+  }
+})
+
+t.test('asks go over TLS, requests of 30 MB too', async t => {
+  const authority = new Authority(t)
+  const unused = '127.0.0.1:0'
+  const start = (name: string, peer: Peer) =>
+    startNode(t, { name, address: unused }, [peer], echo, { askDeadlineMs: 20_000 }, { tls: authority.member() })
+  const b = await start('b', { name: 'a', address: unused })
+  const a = await start('a', { name: 'b', address: b.address })
+  await untilLink(a, 'b')
+  const request = Buffer.alloc(30_000_000, 'request')
+  const outcome = await ask(a, 'b', 0, request)
+  t.ok(outcome.kind === 'reply' && outcome.reply.equals(request), outcome.kind)
+})
+
+t.test('a link between two CAs stays down and says why, without hurry and without leaving sockets behind', async t => {
+  const [ours, theirs] = [{ tls: new Authority(t).member() }, { tls: new Authority(t).member() }]
+  const hasty = { pingMs: 20, silentMs: 200, abandonMs: 200, redialMsMin: 20, redialMsMax: 20 }
+  const b = await startNode(
+    t,
+    { name: 'b', address: '127.0.0.1:0' },
+    [{ name: 'a', address: '127.0.0.1:0' }],
+    echo,
+    {},
+    ours,
+  )
+  const wire = await Wire.to(t, b.address)
+  const peers = [{ name: 'b', address: wire.address }]
+  const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, peers, echo, hasty, theirs)
+  const files: number[] = []
+  while (wire.dialed < 60) {
+    const dialed = wire.dialed
+    while (wire.dialed === dialed) await new Promise(resolve => setTimeout(resolve, 2))
+    files.push(openFiles())
+  }
+  t.ok(files.at(-1)! - files[20]! < 8, `open files: ${files}`)
+  t.notOk(a.reachable('b') || b.reachable('a'))
+  const reason = "node b cannot be reached: its certificate is not of this cluster's CA"
+  t.strictSame(await ask(a, 'b', 0, ''), { kind: 'unavailable', reason })
+  const [dialed, beganMs] = [wire.dialed, performance.now()]
+  while (performance.now() - beganMs < 500) await new Promise(resolve => setTimeout(resolve, 20))
+  t.ok(wire.dialed - dialed <= 60, `${wire.dialed - dialed} dials in 500 ms, half of 20 ms apart at least`)
+})
+
+t.test('without TLS nobody listens where other machines can connect, unless told in words', async t => {
+  const { tls } = { tls: new Authority(t).member() }
+  for (const address of ['0.0.0.0:0', '[::]:0', 'some.host:0', '192.0.2.1:0', '127.0.0.1.example:0']) {
+    await t.rejects(
+      grpcTransport().listen(address, mirror),
+      /without TLS .* -clusterCert.* or -clusterInsecure/,
+      address,
+    )
+  }
+  for (const address of ['127.0.0.1:0', 'localhost:0']) t.ok(await listen(t, {}, address))
+  t.match(await listen(t, { plaintext: true }, '0.0.0.0:0'), /^0\.0\.0\.0:[1-9]/)
+  t.match(await listen(t, { tls }, '0.0.0.0:0'), /^0\.0\.0\.0:[1-9]/)
+})
+
+t.test('an address that is none is told of', async t => {
+  await t.rejects(grpcTransport({ plaintext: true }).listen('nowhere', mirror), /neither host:port nor unix:\/path/)
+})
+
+t.test('certificates that are none, or belong to another key, are told of, without the key', async t => {
+  const authority = new Authority(t)
+  const [one, other] = [authority.member(), authority.member()]
+  for (const wrong of [
+    { ...one, cert: 'x' },
+    { ...one, key: 'secret' },
+    { ...one, ca: '' },
+    { ...one, key: other.key },
+  ]) {
+    t.throws(() => grpcTransport({ tls: wrong }), /^the cluster's certificate, key and CA are of no use: (?!.*secret)/)
+  }
+})
