@@ -3,9 +3,20 @@
 // Reading trusts nothing: what is cut off, too long, not finite or nested wrongly is no frame. Requests and replies that are read are
 // parts of the message they came in, not copies. Fields that are not known are skipped.
 //
-// Not here: what frames mean (link.ts), how they travel (grpc-transport.ts).
+// Not here: how fields are written and read (protobuf.ts), what frames mean (link.ts), how they travel (grpc-transport.ts).
 
 import { answersPerFrameMax, asksPerFrameMax } from './options.js'
+import {
+  doubleLength,
+  Malformed,
+  nestedLength,
+  putBytes,
+  putDouble,
+  putVarint,
+  Reader,
+  tag,
+  varintLength,
+} from './protobuf.js'
 
 export interface Frame {
   readonly sentMs: number
@@ -52,13 +63,6 @@ export interface ReadFrame extends Frame {
   readonly answers: readonly ReadAnswer[]
 }
 
-/** Characters of a name or an incarnation. */
-export const nameLengthMax = 256
-
-const wireTypes = { varint: 0, double: 1, bytes: 2, float: 5 } as const
-
-const tag = (field: number, type: keyof typeof wireTypes): number => (field << 3) | wireTypes[type]
-
 const tags = {
   frame: {
     sentMs: tag(1, 'double'),
@@ -79,7 +83,6 @@ const tags = {
   },
 } as const
 
-const doubleLength = 9
 const nothing = Buffer.alloc(0)
 
 // [hot] A few fields for every ask; two passes, so that the message is allocated once, at its size.
@@ -138,52 +141,15 @@ function encodeHello(hello: Hello): Buffer {
   return bytes.subarray(0, putBytes(bytes, at, tags.hello.to, to!))
 }
 
-/** A field of so many bytes with its tag and its length. */
-function nestedLength(length: number): number {
-  return 1 + varintLength(length) + length
-}
-
-function varintLength(value: number): number {
-  let length = 1
-  for (let limit = 128; value >= limit; limit *= 128) length++
-  return length
-}
-
-function putVarint(bytes: Buffer, begin: number, fieldTag: number, value: number): number {
-  let at = begin
-  bytes[at++] = fieldTag
-  let left = value
-  while (left >= 0x80) {
-    bytes[at++] = (left % 0x80) | 0x80
-    left = Math.floor(left / 0x80)
-  }
-  bytes[at++] = left
-  return at
-}
-
-function putDouble(bytes: Buffer, at: number, fieldTag: number, value: number): number {
-  bytes[at] = fieldTag
-  return bytes.writeDoubleLE(value, at + 1)
-}
-
-function putBytes(bytes: Buffer, begin: number, fieldTag: number, value: Uint8Array): number {
-  const at = putVarint(bytes, begin, fieldTag, value.length)
-  bytes.set(value, at)
-  return at + value.length
-}
-
 /** The frame that has these bytes; undefined when they are none. */
 export function decodeFrame(bytes: Buffer): ReadFrame | undefined {
   try {
     return readFrame(new Reader(bytes))
   } catch (error) {
-    if (error instanceof NoFrame) return undefined
+    if (error instanceof Malformed) return undefined
     throw error
   }
 }
-
-/** Unwinds the reader; never leaves this file. */
-class NoFrame extends Error {}
 
 function readFrame(reader: Reader): ReadFrame {
   let sentMs = 0
@@ -202,7 +168,7 @@ function readFrame(reader: Reader): ReadFrame {
     else if (fieldTag === tags.frame.hello) hello = readHello(reader)
     else reader.skip(fieldTag)
   }
-  if (asks.length > asksPerFrameMax || answers.length > answersPerFrameMax) throw new NoFrame()
+  if (asks.length > asksPerFrameMax || answers.length > answersPerFrameMax) throw new Malformed()
   return { sentMs, echoMs, ping, hello, asks, answers }
 }
 
@@ -241,7 +207,7 @@ function readAnswer(reader: Reader): ReadAnswer {
     else reader.skip(fieldTag)
   }
   reader.leave(outer)
-  if (kind > answerKinds.noRoom) throw new NoFrame()
+  if (kind > answerKinds.noRoom) throw new Malformed()
   return { number, kind: kind as AnswerKind, reply, offset, total }
 }
 
@@ -261,82 +227,4 @@ function readHello(reader: Reader): Hello {
   }
   reader.leave(outer)
   return { version, name, incarnation, to }
-}
-
-/** A place in a message, and the end of what may be read: of the message, or of the field that was entered. */
-class Reader {
-  at = 0
-  end: number
-  private readonly message: Buffer
-
-  constructor(message: Buffer) {
-    this.message = message
-    this.end = message.length
-  }
-
-  varint(): number {
-    let value = 0
-    let unit = 1
-    for (;;) {
-      if (this.at >= this.end) throw new NoFrame()
-      const byte = this.message[this.at++]!
-      value += (byte & 0x7f) * unit
-      if (byte < 0x80) break
-      unit *= 0x80
-      if (unit > 2 ** 49) throw new NoFrame()
-    }
-    if (value > Number.MAX_SAFE_INTEGER) throw new NoFrame()
-    return value
-  }
-
-  double(): number {
-    const value = this.message.readDoubleLE(this.take(8))
-    if (!Number.isFinite(value)) throw new NoFrame()
-    return value
-  }
-
-  bytes(): Buffer {
-    const length = this.varint()
-    const begin = this.take(length)
-    return this.message.subarray(begin, begin + length)
-  }
-
-  text(): string {
-    const bytes = this.bytes()
-    if (bytes.length > nameLengthMax) throw new NoFrame()
-    return bytes.toString()
-  }
-
-  /** Passes over a field that is not known. */
-  skip(fieldTag: number): void {
-    const type = fieldTag % 8
-    if (fieldTag < 8) throw new NoFrame()
-    if (type === wireTypes.varint) this.varint()
-    else if (type === wireTypes.double) this.take(8)
-    else if (type === wireTypes.bytes) this.bytes()
-    else if (type === wireTypes.float) this.take(4)
-    else throw new NoFrame()
-  }
-
-  /** Goes into a nested message; gives what `leave` wants back. */
-  enter(): number {
-    const length = this.varint()
-    const begin = this.take(length)
-    const outer = this.end
-    this.at = begin
-    this.end = begin + length
-    return outer
-  }
-
-  leave(outer: number): void {
-    this.end = outer
-  }
-
-  /** Goes on by so many bytes; gives where they begin. */
-  private take(length: number): number {
-    const begin = this.at
-    if (length > this.end - begin) throw new NoFrame()
-    this.at = begin + length
-    return begin
-  }
 }
