@@ -4,7 +4,7 @@
 // servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
 // promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
 //
-// Not here: the single measurements (generator, queries, workers, notifications, forwarding, million, move, pause), the machine's facts (machine) and how numbers are printed
+// Not here: the single measurements (generator, queries, workers, notifications, forwarding, gossip, million, move, pause), the machine's facts (machine) and how numbers are printed
 // (report). README.md says how to read the output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { forwarding } from './forwarding.js'
 import { drive, generatorName } from './generator.js'
+import { gossip } from './gossip.js'
 import { loadStock } from './loader.js'
 import { cpuSeconds, generatorFacts, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
 import { million, type Start } from './million.js'
@@ -79,6 +80,7 @@ const names = [
   'workers',
   'notifications',
   'forwarding',
+  'gossip',
   'million',
   'move',
 ]
@@ -147,6 +149,7 @@ async function inTurn(folder: string): Promise<void> {
   if (only.includes('workers') && orrery) await runWorkers(orrery, folder)
   if (only.includes('notifications') && orrery) await runNotifications(orrery, folder)
   if (only.includes('forwarding') && orrery) await runForwarding(orrery, folder)
+  if (only.includes('gossip')) await runGossip()
   if (only.includes('million') && (orrery || options.only !== undefined)) {
     pinSelf('anywhere')
     await runMillion(orrery ?? yardstick, folder)
@@ -296,6 +299,13 @@ async function runForwarding(subject: Subject, folder: string): Promise<void> {
     `Forwarding of ${subject.name}, medians`,
     await forwarding({ subject, folder, seconds, rounds, warmUpSeconds, connections }),
   )
+}
+
+async function runGossip(): Promise<void> {
+  for (const size of [3, 30, 300])
+    judge(`Gossip of ${size} simulated members, beside the formulas of cluster/gossip-options.ts`, [
+      ...(await gossip(size, options.quick, progress)),
+    ])
 }
 
 async function runMillion(subject: Subject, folder: string): Promise<void> {

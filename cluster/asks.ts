@@ -11,10 +11,11 @@
 // Not here: everything about asks (link.ts); who is a member, and how many there may be.
 
 import assert from 'node:assert/strict'
-import { decodeFrame, encodeFrame, type Hello, nameLengthMax, type ReadFrame } from './frames.js'
+import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
 import { Link } from './link.js'
 import { type AskOptions, completeOptions, protocolVersion, redialMs } from './options.js'
 import type { AskHost, ClusterClock, OnCall, OnOutcome, Peer, Stream, StreamListener, Transport } from './ports.js'
+import { nameLengthMax } from './protobuf.js'
 
 /** Streams that have not said who they are; with more, new ones are sent away. */
 const strangersMax = 64

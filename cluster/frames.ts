@@ -65,9 +65,6 @@ export interface ReadFrame extends Frame {
   readonly answers: readonly ReadAnswer[]
 }
 
-/** Characters of a name or an incarnation. */
-export const nameLengthMax = 256
-
 const tags = {
   frame: {
     sentMs: tag(1, 'double'),
@@ -230,9 +227,9 @@ function readHello(reader: Reader): Hello {
   while (reader.at < reader.end) {
     const fieldTag = reader.varint()
     if (fieldTag === tags.hello.version) version = reader.varint()
-    else if (fieldTag === tags.hello.name) name = reader.text(nameLengthMax)
-    else if (fieldTag === tags.hello.incarnation) incarnation = reader.text(nameLengthMax)
-    else if (fieldTag === tags.hello.to) to = reader.text(nameLengthMax)
+    else if (fieldTag === tags.hello.name) name = reader.text()
+    else if (fieldTag === tags.hello.incarnation) incarnation = reader.text()
+    else if (fieldTag === tags.hello.to) to = reader.text()
     else reader.skip(fieldTag)
   }
   reader.leave(outer)

@@ -1,4 +1,4 @@
-// Calls over gRPC: one message there, one back, as in proto/gossip-transport.proto.
+// Calls over gRPC: one message there, one back, as in proto/calls.proto.
 //
 // For each address one connection is kept while it is used. A call is written once; what it waits for is bounded by time here, whatever the
 // other process does, and calls are bounded by number and bytes on both sides. A connection that has failed, or was silent for all the time that a call
@@ -24,7 +24,7 @@ import type { OnCall, OnCallReply } from './ports.js'
 
 const same = (message: Buffer): Buffer => message
 
-const exchange = '/orrery.cluster.Gossip/Exchange'
+const exchange = '/orrery.cluster.Calls/Exchange'
 
 /**
  * The library tells of a unary call when its message is complete; of a stream at once. The bytes are the same, and so those are counted too, and

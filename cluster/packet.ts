@@ -1,4 +1,4 @@
-// The bytes of a call's message and of its reply, as proto/gossip-transport.proto says.
+// The bytes of a call's message and of its reply, as proto/calls.proto says.
 //
 // Not here: what is in them, and how they travel (grpc-calls.ts).
 

@@ -5,6 +5,9 @@
 //
 // Not here: which fields a message has (frames.ts, grpc-calls.ts).
 
+/** Bytes of a name, an incarnation, or another short text. */
+export const nameLengthMax = 256
+
 const wireTypes = { varint: 0, double: 1, bytes: 2, float: 5 } as const
 
 /** What stands before a field. */
@@ -98,9 +101,10 @@ export class Reader {
     return this.message.subarray(begin, begin + length)
   }
 
-  text(bytesMax: number): string {
+  /** A name. */
+  text(): string {
     const bytes = this.bytes()
-    if (bytes.length > bytesMax) throw new NoMessage()
+    if (bytes.length > nameLengthMax) throw new NoMessage()
     return bytes.toString()
   }
 

@@ -17,7 +17,7 @@ import { addresses, inTime, NodeProcess, openFiles, socketDirectory, Wire } from
 
 const echo: OnCall = (message, onReply) => onReply(message)
 
-const { Exchange } = loadSync(join(root, 'proto/gossip-transport.proto'))['orrery.cluster.Gossip'] as ServiceDefinition
+const { Exchange } = loadSync(join(root, 'proto/calls.proto'))['orrery.cluster.Calls'] as ServiceDefinition
 
 /** Listens for calls until the test ends; gives where. */
 async function listen(t: Test, onCall?: OnCall, address = '127.0.0.1:0'): Promise<string> {
@@ -51,7 +51,7 @@ function call(
   })
 }
 
-t.test('packets are as proto/gossip-transport.proto says', async t => {
+t.test('packets are as proto/calls.proto says', async t => {
   t.equal(Exchange!.path, callService.exchange.path)
   t.notOk(Exchange!.requestStream || Exchange!.responseStream)
   fc.assert(

@@ -14,7 +14,7 @@ import { SimulatedEngine, type SimulatedLog } from './simulated-log.js'
 import { type Process, World } from './simulated-world.js'
 
 export const shards = 4
-const entitiesPerShard = 4
+const entitiesPerShard = 16
 
 /** What a client asked, and what it was told. */
 export interface Operation {

@@ -1,0 +1,151 @@
+// Members that gossip in a simulated world (simulated-world.ts): what one asks the other is lost, repeated, slow, or does not pass from
+// one part of the network to another, as the test says.
+//
+// Each start is another life of a name. Everything a node has been told of members is kept, with the time.
+
+import { type Gossip, type GossipTrouble, type GossipWire, startGossip } from '../../cluster/gossip.js'
+import type { GossipOptions } from '../../cluster/gossip-options.js'
+import { isHere, type Member } from '../../cluster/member.js'
+import type { Random } from '../support/random.js'
+import { type Process, World } from './simulated-world.js'
+
+export interface GossipNode {
+  readonly name: string
+  readonly address: string
+  readonly life: string
+  readonly process: Process
+  readonly gossip: Gossip
+  readonly changes: { readonly atMs: number; readonly member: Member }[]
+  readonly troubles: GossipTrouble[]
+}
+
+export interface StartSettings {
+  readonly seeds?: readonly string[]
+  readonly address?: string
+  readonly clusterId?: string
+  readonly options?: Partial<GossipOptions>
+}
+
+export class GossipWorld {
+  readonly world: World
+  /** How likely it is that a message is lost, and that a question or an answer comes twice. */
+  readonly faults = { lost: 0, repeated: 0 }
+  /** The parts of the network; undefined: there is one. */
+  partOf: ((name: string) => number) | undefined
+  /** A time that one message takes. */
+  delayMs: () => number
+  /** The latest life of each name. */
+  readonly nodes = new Map<string, GossipNode>()
+  /** What names of seeds stand for. */
+  readonly names = new Map<string, readonly string[]>()
+  private readonly listeners = new Map<string, GossipNode>()
+  private lives = 0
+
+  constructor(random: Random) {
+    this.world = new World(random)
+    this.delayMs = () => this.world.delayMs()
+  }
+
+  /** Begins the (next) life of a name. The seeds are the addresses of all others so far, unless they are given. */
+  start(name: string, settings: StartSettings = {}): GossipNode {
+    const process = this.world.process(name)
+    const address = settings.address ?? `${name}:1`
+    // In no order: nothing may depend on later lives having later words.
+    const life = `${this.world.random.between(1000, 9999)}-${this.lives++}`
+    const seeds =
+      settings.seeds ?? [...this.nodes.values()].filter(node => node.name !== name).map(node => node.address)
+    const gossip = startGossip(
+      {
+        self: { name, address, domain: '', life, isJoined: true },
+        clusterId: settings.clusterId ?? 'c',
+        seeds,
+        options: settings.options ?? {},
+      },
+      this.wire(process),
+      process.clock,
+      () => this.world.random.fraction(),
+      async seed => {
+        const addresses = this.names.get(seed) ?? (seed.includes(':') ? [seed] : undefined)
+        if (!addresses) throw new Error('no such name')
+        return addresses
+      },
+    )
+    const node: GossipNode = { name, address, life, process, gossip, changes: [], troubles: [] }
+    gossip.onChange(member => node.changes.push({ atMs: this.world.nowMs, member }))
+    gossip.onTrouble(trouble => node.troubles.push(trouble))
+    this.nodes.set(name, node)
+    this.listeners.set(address, node)
+    return node
+  }
+
+  /** Many that know each other, `settleMs` after the last has come. */
+  async startAll(
+    names: readonly string[],
+    settleMs = 5000,
+    options: Partial<GossipOptions> = {},
+  ): Promise<GossipNode[]> {
+    const nodes: GossipNode[] = []
+    for (const name of names) {
+      const first = nodes[0]
+      nodes.push(this.start(name, { seeds: first ? [first.address] : [], options }))
+      await this.world.run(50)
+    }
+    await this.world.run(settleMs)
+    return nodes
+  }
+
+  /** Ends a process without a word. */
+  kill(node: GossipNode): void {
+    node.process.alive = false
+    node.gossip.close()
+  }
+
+  get running(): GossipNode[] {
+    return [...this.nodes.values()].filter(({ process }) => process.alive)
+  }
+
+  /** Whom a node takes to be here, and what it believes of each, in the order of names. */
+  view(node: GossipNode): Member[] {
+    return node.gossip.members().filter(isHere).sort(byName)
+  }
+
+  /** What they should: each as it says of itself. */
+  truth(): Member[] {
+    return this.running.map(({ gossip }) => gossip.members()[0]!).sort(byName)
+  }
+
+  private wire(from: Process): GossipWire {
+    const { world } = this
+    return {
+      call: (address, message, deadlineMs, onReply) => {
+        let isDone = false
+        const finish = (reply: Buffer | undefined) => {
+          if (isDone) return
+          isDone = true
+          if (reply) onReply(reply)
+          else onReply(undefined, 'no answer in time')
+        }
+        from.at(world.nowMs + deadlineMs, () => finish(undefined))
+        this.carry(from.name, this.listeners.get(address)?.name, () => {
+          const to = this.listeners.get(address)!
+          to.process.at(world.nowMs, () =>
+            to.gossip.onCall(message, reply =>
+              this.carry(to.name, from.name, () => from.at(world.nowMs, () => finish(reply))),
+            ),
+          )
+        })
+      },
+    }
+  }
+
+  private carry(from: string, to: string | undefined, arrive: () => void): void {
+    const { world, faults, partOf } = this
+    if (to === undefined || (partOf && partOf(from) !== partOf(to))) return
+    if (!world.chance(faults.lost)) world.at(world.nowMs + this.delayMs(), arrive)
+    if (world.chance(faults.repeated)) world.at(world.nowMs + this.delayMs() * 5, arrive)
+  }
+}
+
+function byName(one: Member, other: Member): number {
+  return one.name < other.name ? -1 : 1
+}
