@@ -14,7 +14,7 @@ export type PeerRequest =
   /** What the asker has applied and flushed: shard and number of the record. */
   | {
       readonly kind: 'standing'
-      readonly name: string
+      readonly owner: string
       readonly flushed: readonly (readonly [shard: number, sequence: number])[]
     }
 

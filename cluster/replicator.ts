@@ -102,7 +102,7 @@ export class Replicator implements Replication {
       onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
     })
     this.trimming = new Trimming({
-      name,
+      self: this.self,
       log,
       host,
       clock,
@@ -110,7 +110,7 @@ export class Replicator implements Replication {
       ask,
       onFailure,
       holdings: this.holdings,
-      keepers: shard => this.placement[shard] ?? [],
+      keepers: shard => this.livingKeepers(shard),
       others: () => this.others(clock.monoMs()),
     })
   }
@@ -219,7 +219,7 @@ export class Replicator implements Replication {
     if (!asked || this.isClosed) return answer({ kind: 'refused', reason: 'this is no request' })
     const { message } = asked
     if (message.kind === 'standing') {
-      this.trimming.note(message.name, message.flushed)
+      this.trimming.note(message.owner, message.flushed)
       return answer({ kind: 'done' })
     }
     const holding = this.holdings[message.shard]
@@ -306,6 +306,11 @@ export class Replicator implements Replication {
     return holding && (holding.phase === 'active' || holding.phase === 'sealing') && holding.replica.state === 'owned'
       ? holding
       : undefined
+  }
+
+  private livingKeepers(shard: number): string[] {
+    const keepers = this.placement[shard] ?? []
+    return this.view.flatMap(({ name, life }) => (keepers.includes(name) ? ownerText(name, life) : []))
   }
 
   /** Other nodes that may own something, now or soon, or may believe to. */

@@ -5,6 +5,7 @@
 // (one, where `replicas` is one). Until there are two the log grows.
 
 import type { Holding } from './holding.js'
+import { nameOf } from './owner.js'
 import { type AskPeer, encodePeerMessage } from './peer-messages.js'
 import type { ClusterClock } from './ports.js'
 import type { ReplicationOptions } from './replication-options.js'
@@ -17,7 +18,8 @@ const copiesMin = 2
 const tellMs = 2_000
 
 export interface TrimmingParts {
-  readonly name: string
+  /** What this node calls itself: the next life of its process may have another disk. */
+  readonly self: string
   readonly log: Pick<ShardLog, 'trim'>
   readonly host: Pick<ShardHost, 'sync'>
   readonly clock: ClusterClock
@@ -25,7 +27,7 @@ export interface TrimmingParts {
   readonly ask: AskPeer
   readonly onFailure: (failure: Error) => void
   readonly holdings: readonly Holding[]
-  /** The nodes that ought to keep a shard. */
+  /** What those call themselves that ought to keep a shard, and live. */
   readonly keepers: (shard: number) => readonly string[]
   /** All other nodes. */
   readonly others: () => readonly string[]
@@ -35,7 +37,7 @@ type Flushed = readonly (readonly [shard: number, sequence: number])[]
 
 export class Trimming {
   private readonly parts: TrimmingParts
-  /** What each node has on its disk: by shard. */
+  /** What each node has on its disk, by shard; the names are those of `keepers`. */
   private readonly flushed = new Map<string, ReadonlyMap<number, number>>()
   private readonly trimmed = new Map<number, number>()
   private isClosed = false
@@ -58,31 +60,29 @@ export class Trimming {
   }
 
   /** What a node has told. */
-  note(node: string, flushed: Flushed): void {
-    this.flushed.set(node, new Map(flushed))
+  note(owner: string, flushed: Flushed): void {
+    for (const known of this.flushed.keys()) if (nameOf(known) === nameOf(owner)) this.flushed.delete(known)
+    this.flushed.set(owner, new Map(flushed))
   }
 
   private flush(): void {
-    const { host, holdings, name, others, ask, onFailure } = this.parts
+    const { host, holdings, self, others, ask, onFailure } = this.parts
     const applied: Flushed = holdings
       .filter(({ replica }) => replica.state === 'following' || replica.state === 'owned')
       .map(({ shard, replica }) => [shard, replica.applied.sequence])
     host.sync(failure => {
       if (this.isClosed) return
       if (failure) return onFailure(failure)
-      this.note(name, applied)
-      const request = encodePeerMessage({ kind: 'standing', name, flushed: applied })
+      this.note(self, applied)
+      const request = encodePeerMessage({ kind: 'standing', owner: self, flushed: applied })
       for (const node of others()) ask(node, request, tellMs, () => {})
       for (const { shard, phase } of holdings) if (phase === 'active') this.trim(shard)
     })
   }
 
   private trim(shard: number): void {
-    const { keepers, options, log, name, others } = this.parts
-    const present = new Set([name, ...others()])
-    const copies = keepers(shard)
-      .filter(node => present.has(node))
-      .flatMap(node => this.flushed.get(node)?.get(shard) ?? [])
+    const { keepers, options, log } = this.parts
+    const copies = keepers(shard).flatMap(owner => this.flushed.get(owner)?.get(shard) ?? [])
     if (copies.length < Math.min(copiesMin, options.replicas)) return
     const upTo = Math.min(...copies) - options.recordsKept
     const before = this.trimmed.get(shard) ?? 0
