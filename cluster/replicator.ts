@@ -145,9 +145,10 @@ export class Replicator implements Replication {
     this.view = view
     const joined = view.filter(({ isJoined }) => isJoined)
     const [first] = placeOne(shards, joined, 1)
-    // All nodes keep the register.
+    // All nodes keep the register, and where nobody has joined yet, each may be the first.
     const others = view.map(({ name }) => name).filter(name => name !== first)
-    this.placement = [...place(shards, joined, options.replicas), first === undefined ? [] : [first, ...others]]
+    const register = first === undefined ? others : [first, ...others]
+    this.placement = [...place(shards, joined, options.replicas), register]
     this.caretaker.setView(view, this.placement)
   }
 

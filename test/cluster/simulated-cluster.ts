@@ -166,7 +166,7 @@ export class SimulatedCluster {
     const detecting = (): void => {
       if (node.now?.process !== process) return
       replicator.setView(this.viewOf(node))
-      if (replicator.knowsRegister || this.nodes.every(other => !other.now?.isJoined)) node.now.isJoined = true
+      if (replicator.knowsRegister) node.now.isJoined = true
       process.clock.after(100 + random(this.random, 300), detecting)
     }
     detecting()

@@ -1,0 +1,238 @@
+// A node of a cluster: gossip, asks and replicated shards, put together.
+//
+// Gossip says who is there; whom it tells of is met for asks, and made known to the replicator. Asks of hosts and questions of replicators go over
+// the same links: the latter are marked by a view that no host gives. A node is given shards once it knows the register, and not any more
+// when it is about to go.
+//
+// Not here: who is who (gossip.ts), how asks travel (asks.ts), who owns what (replicator.ts).
+
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { hostPort } from './address.js'
+import { type Asks, openAsks } from './asks.js'
+import { type Gossip, type GossipTrouble, startGossip } from './gossip.js'
+import type { GossipOptions } from './gossip-options.js'
+import { grpcTransport, type TransportOptions } from './grpc-transport.js'
+import { isHere, type Member } from './member.js'
+import { type AskOptions, askOptionsDefault } from './options.js'
+import type { AskHost, ClusterClock, OnOutcome } from './ports.js'
+import { completeReplicationOptions, type ReplicationOptions } from './replication-options.js'
+import { Replicator } from './replicator.js'
+import type { ShardHost } from './shard-host.js'
+import type { ShardLog } from './shard-log.js'
+
+export interface ClusterSetup {
+  readonly name: string
+  /** Where to listen. */
+  readonly listen: string
+  /** Where others find this node; undefined: where it listens. */
+  readonly advertised?: string | undefined
+  readonly domain: string
+  /** Nodes to ask for the others: `host:port`, where the host may stand for several addresses. */
+  readonly seeds: readonly string[]
+  /** Tells clusters apart. */
+  readonly clusterId: string
+  /** A word that no node has had before. */
+  readonly life: string
+  /** V: shards of entities. */
+  readonly shards: number
+  readonly log: ShardLog
+  readonly clock: ClusterClock
+  readonly chance: () => number
+  readonly transport?: TransportOptions
+  readonly askOptions?: Partial<AskOptions>
+  readonly gossipOptions?: Partial<GossipOptions>
+  readonly replicationOptions?: Partial<ReplicationOptions>
+  /** Something for people. */
+  readonly onTrouble: (trouble: string) => void
+  /** This node must end: it may hold what never happened, or there is another one of its name. */
+  readonly onFailure: (failure: Error) => void
+}
+
+export interface ClusterNode {
+  /** Where it listens. */
+  readonly address: string
+  readonly replicator: Replicator
+  members(): readonly Member[]
+  /** Asks the host of another node. `view` is not below 0. */
+  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
+  /** Whether a node was heard of lately. */
+  reachable(node: string): boolean
+  /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs`. */
+  drain(waitMs: number): Promise<boolean>
+  /** Says farewell to the others, and ends everything but the log. */
+  close(): Promise<void>
+}
+
+/** The view of what replicators ask each other. */
+const peerView = -1
+
+/** Between two looks at whether a node has been drained. */
+const drainLookMs = 100
+
+/** Starts a node; who keeps its shards is also asked by others. Fails with a sentence for the operator when the address cannot be had. */
+export async function startClusterNode(setup: ClusterSetup, host: ShardHost, askHost: AskHost): Promise<ClusterNode> {
+  const { name, life, domain, clusterId, seeds, clock, chance, log, shards, onFailure, onTrouble } = setup
+  const transport = grpcTransport(setup.transport)
+  const options = completeReplicationOptions(setup.replicationOptions ?? {})
+  const replicator = new Replicator({
+    name,
+    life,
+    shards,
+    log,
+    host,
+    clock,
+    options,
+    ask: (node, request, waitMs, onReply) =>
+      asks.ask(
+        node,
+        0,
+        request,
+        outcome => onReply(outcome.kind === 'reply' ? outcome.reply : undefined),
+        waitMs > askDeadlineMs ? waitMs : undefined,
+        peerView,
+      ),
+    onChange: () => {},
+    onStopped: (shard, reason) => onTrouble(`the copy of shard ${shard} has stopped: ${reason}`),
+    onFailure,
+  })
+  const { askDeadlineMs } = { ...askOptionsDefault, ...setup.askOptions }
+  const both: AskHost = {
+    onAsk: (shard, request, onReply, view) => {
+      if (view !== peerView) return askHost.onAsk(shard, request, onReply, view)
+      replicator.onAsk(Buffer.from(request.buffer, request.byteOffset, request.byteLength), onReply)
+    },
+  }
+  let gossip: Gossip | undefined
+  const asks = await openAsks(
+    transport,
+    { name, address: setup.listen },
+    life,
+    [],
+    both,
+    clock,
+    setup.askOptions ?? {},
+    (message, onReply) => gossip?.onCall(message, onReply),
+  )
+  gossip = startGossip(
+    {
+      self: { name, address: setup.advertised ?? asks.address, domain, life, isJoined: false },
+      clusterId,
+      seeds,
+      options: setup.gossipOptions ?? {},
+    },
+    { call: (address, message, waitMs, onReply) => transport.call(address, message, waitMs, onReply) },
+    clock,
+    chance,
+    resolveSeed,
+  )
+  const node = new Node(setup, asks, gossip, replicator, () => transport.close())
+  gossip.onTrouble(trouble => {
+    if (trouble.kind === 'superseded') onFailure(new Error(trouble.reason))
+    else onTrouble(inWords(trouble))
+  })
+  node.begin()
+  return node
+}
+
+const inWords = ({ kind, reason }: GossipTrouble): string =>
+  kind === 'unresolved' ? `the address of a node cannot be found: ${reason}` : reason
+
+class Node implements ClusterNode {
+  readonly replicator: Replicator
+  private readonly setup: ClusterSetup
+  private readonly asks: Asks
+  private readonly gossip: Gossip
+  private readonly closeTransport: () => void
+  private isDraining = false
+  private isClosed = false
+
+  constructor(setup: ClusterSetup, asks: Asks, gossip: Gossip, replicator: Replicator, closeTransport: () => void) {
+    this.setup = setup
+    this.asks = asks
+    this.gossip = gossip
+    this.replicator = replicator
+    this.closeTransport = closeTransport
+  }
+
+  get address(): string {
+    return this.asks.address
+  }
+
+  begin(): void {
+    this.gossip.onChange(member => this.note(member))
+    this.update()
+    this.replicator.start()
+    this.joinWhenReady()
+  }
+
+  members(): readonly Member[] {
+    return this.gossip.members()
+  }
+
+  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view = 0): void {
+    this.asks.ask(node, shard, request, onOutcome, waitMs, view)
+  }
+
+  reachable(node: string): boolean {
+    return this.asks.reachable(node)
+  }
+
+  async drain(waitMs: number): Promise<boolean> {
+    const { clock } = this.setup
+    this.isDraining = true
+    this.gossip.setJoined(false)
+    const untilMs = clock.monoMs() + waitMs
+    // Nobody could take over.
+    const isAlone = (): boolean =>
+      !this.gossip.members().some(member => member.name !== this.setup.name && member.isJoined)
+    while (this.replicator.ownedCount > 0 && !isAlone()) {
+      if (clock.monoMs() >= untilMs) return false
+      await new Promise<void>(resolve => clock.after(drainLookMs, resolve))
+    }
+    return this.replicator.ownedCount === 0
+  }
+
+  async close(): Promise<void> {
+    if (this.isClosed) return
+    this.isClosed = true
+    this.replicator.close()
+    await this.gossip.leave()
+    this.gossip.close()
+    await this.asks.close()
+    this.closeTransport()
+  }
+
+  private note(member: Member): void {
+    const { name, address } = member
+    if (this.isClosed) return
+    if (name !== this.setup.name) {
+      if (isHere(member)) this.asks.meet({ name, address })
+      else this.asks.part(name, member.status === 'left' ? 'it has left' : 'it does not answer')
+    }
+    this.update()
+  }
+
+  private update(): void {
+    const here = this.gossip.members().filter(isHere)
+    this.replicator.setView(here.map(({ name, life, domain, isJoined }) => ({ name, life, domain, isJoined })))
+  }
+
+  /** Shards are for those who know the register. */
+  private joinWhenReady(): void {
+    const { clock, replicationOptions } = this.setup
+    if (this.isClosed || this.isDraining) return
+    if (this.replicator.knowsRegister) return this.gossip.setJoined(true)
+    clock.after(replicationOptions?.lookMs ?? drainLookMs, () => this.joinWhenReady())
+  }
+}
+
+/** The addresses that a seed stands for. */
+async function resolveSeed(seed: string): Promise<readonly string[]> {
+  if (seed.startsWith('unix:')) return [seed]
+  const { host, port } = hostPort(seed) ?? {}
+  if (host === undefined) throw new Error(`not an address: ${seed}`)
+  if (isIP(host)) return [seed]
+  const found = await lookup(host, { all: true })
+  return found.map(({ address, family }) => (family === 6 ? `[${address}]:${port}` : `${address}:${port}`))
+}

@@ -1,0 +1,182 @@
+// Three nodes as processes over a real etcd: they find each other, divide the shards, and lose nothing when one is killed, stopped or drained.
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Teardown } from '../support/broker-process.js'
+import { noEtcd, startEtcd } from '../support/etcd.js'
+import type { CountingAnswer, CountingOrder, CountingSetting } from './counting-main.js'
+import type { Counter } from './simulated-host.js'
+
+const skip = noEtcd()
+const shards = 8
+/** Longest time after which writes to all shards must be answered again. */
+const failoverMsMax = 6000
+
+/** tap's way into every child would cost each a second. */
+const { NODE_OPTIONS: _, ...withoutTap } = process.env
+
+type Ending = Extract<CountingAnswer, { readonly number: number }>
+
+class NodeProcess {
+  readonly child: ChildProcess
+  private readonly waiting = new Map<number, (answer: Ending) => void>()
+  private number = 0
+  address = ''
+
+  constructor() {
+    const main = fileURLToPath(new URL('./counting-main.js', import.meta.url))
+    this.child = fork(main, { env: withoutTap, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    this.child.on('message', (answer: CountingAnswer) => {
+      if ('number' in answer) {
+        this.waiting.get(answer.number)?.(answer)
+        this.waiting.delete(answer.number)
+      }
+    })
+    this.child.once('exit', () => {
+      for (const [number, tell] of this.waiting) tell({ kind: 'unknown', number })
+      this.waiting.clear()
+    })
+  }
+
+  async start(setting: CountingSetting): Promise<void> {
+    this.child.send({ kind: 'start', setting } satisfies CountingOrder)
+    const [answer] = (await once(this.child, 'message')) as [CountingAnswer]
+    if (answer.kind !== 'ready') throw new Error(JSON.stringify(answer))
+    this.address = answer.address
+  }
+
+  ask(order: (number: number) => CountingOrder): Promise<Ending> {
+    const number = ++this.number
+    return new Promise(resolve => {
+      this.waiting.set(number, resolve)
+      if (this.child.connected) this.child.send(order(number))
+      else resolve({ kind: 'refused', number })
+    })
+  }
+}
+
+/** Three nodes, and what was acknowledged. */
+class Scene {
+  readonly nodes: NodeProcess[] = []
+  private readonly settings: CountingSetting[]
+  private lives = 0
+  private written = 0
+  /** The highest value that was acknowledged of each shard's counter, and how many raises may have happened besides. */
+  readonly acknowledged = new Map<number, number>()
+  readonly unknown = new Map<number, number>()
+
+  constructor(t: Teardown, settings: readonly CountingSetting[]) {
+    this.settings = [...settings]
+    t.teardown(() => {
+      for (const { child } of this.nodes) child.kill('SIGKILL')
+    })
+  }
+
+  async start(index: number): Promise<void> {
+    const node = new NodeProcess()
+    this.nodes[index] = node
+    const seeds = this.nodes.flatMap(({ address }, at) => (at !== index && address !== '' ? [address] : []))
+    await node.start({ ...this.settings[index]!, life: `life${this.lives++}`, seeds })
+  }
+
+  /** Raises a shard's counter through any node, once; whether that is certain to have happened. */
+  async raise(shard: number, at: number): Promise<boolean> {
+    const by = `write${this.written++}`
+    const answer = await this.nodes[at]!.ask(number => ({ kind: 'raise', number, shard, entity: 'counter', by }))
+    if (answer.kind === 'unknown') this.unknown.set(shard, (this.unknown.get(shard) ?? 0) + 1)
+    if (answer.kind !== 'done') return false
+    const { value } = answer.counter as Counter
+    this.acknowledged.set(shard, Math.max(value, this.acknowledged.get(shard) ?? 0))
+    return true
+  }
+
+  /** Raises each counter through the given nodes until all have said yes; how long that took. */
+  async untilAnswered(nodes: readonly number[]): Promise<number> {
+    const began = performance.now()
+    await Promise.all(
+      Array.from({ length: shards }, async (_, shard) => {
+        for (let turn = shard; !(await this.raise(shard, nodes[turn % nodes.length]!)); turn++) {
+          await pause(50)
+          if (performance.now() - began > 30_000) throw new Error(`shard ${shard} is not answered for`)
+        }
+      }),
+    )
+    return performance.now() - began
+  }
+
+  /** What is wrong with the counters, as one node tells of them. */
+  async differences(at: number): Promise<string[]> {
+    const wrong: string[] = []
+    for (let shard = 0; shard < shards; shard++) {
+      const answer = await this.nodes[at]!.ask(number => ({ kind: 'read', number, shard, entity: 'counter', by: '' }))
+      const value = answer.kind === 'done' ? (answer.counter?.value ?? 0) : Number.NaN
+      const least = this.acknowledged.get(shard) ?? 0
+      const most = least + (this.unknown.get(shard) ?? 0)
+      if (!(value >= least && value <= most)) wrong.push(`shard ${shard} has ${value}, not ${least} to ${most}`)
+    }
+    return wrong
+  }
+
+  async owned(at: number): Promise<readonly number[]> {
+    const answer = await this.nodes[at]!.ask(number => ({ kind: 'status', number }))
+    return answer.kind === 'status' ? answer.owned : []
+  }
+
+  /** Resolves when each node owns something and all shards are owned. */
+  async settled(nodes: readonly number[]): Promise<void> {
+    for (let tries = 0; tries < 400; tries++) {
+      const owned = await Promise.all(nodes.map(at => this.owned(at)))
+      if (owned.every(some => some.length > 0) && owned.flat().length === shards + 1) return
+      await pause(50)
+    }
+    throw new Error('the shards are not divided')
+  }
+}
+
+t.test('three nodes find each other, divide the shards, and lose nothing', { skip }, async t => {
+  t.setTimeout(120_000)
+  const etcd = await startEtcd(t)
+  const settings = ['a', 'b', 'c'].map(name => ({
+    name,
+    life: '',
+    listen: '127.0.0.1:0',
+    seeds: [],
+    etcd: etcd.address(),
+    shards,
+    options: { recordsKept: 20, trimMs: 500 },
+  }))
+  const scene = new Scene(t, settings)
+  for (const index of [0, 1, 2]) await scene.start(index)
+  await scene.untilAnswered([0, 1, 2])
+  await scene.settled([0, 1, 2])
+  t.pass('each node owns something')
+  for (let round = 0; round < 10; round++) await scene.untilAnswered([0, 1, 2])
+  t.strictSame(await scene.differences(0), [], 'every node tells the same')
+
+  const killing = scene.nodes[1]!.child
+  killing.kill('SIGKILL')
+  await once(killing, 'exit')
+  const failoverMs = await scene.untilAnswered([0, 2])
+  t.ok(failoverMs < failoverMsMax, `writes are answered again ${failoverMs.toFixed(0)} ms after a kill`)
+  t.strictSame(await scene.differences(0), [], 'nothing is lost')
+
+  await scene.start(1)
+  await scene.settled([0, 1, 2])
+  t.pass('it comes back with nothing, and is given shards')
+  t.strictSame(await scene.differences(1), [], 'which it has fetched')
+
+  const stopped = scene.nodes[2]!.child
+  stopped.kill('SIGSTOP')
+  await scene.untilAnswered([0, 1])
+  stopped.kill('SIGCONT')
+  for (let round = 0; round < 5; round++) await scene.untilAnswered([0, 1])
+  t.strictSame(await scene.differences(0), [], 'who was stopped has done nothing that it must not')
+
+  await scene.nodes[0]!.ask(number => ({ kind: 'drain', number }))
+  const drainedMs = await scene.untilAnswered([1])
+  t.ok(drainedMs < 2000, `${drainedMs.toFixed(0)} ms after one was drained all shards are answered for`)
+  t.strictSame(await scene.differences(1), [], 'nothing is lost')
+})
