@@ -85,7 +85,7 @@ export class Replica {
     return this.is
   }
 
-  /** Everything up to here is applied. */
+  /** Everything up to here is applied, as far as this copy has done it: an owner's host writes by itself. */
   get applied(): Position {
     return this.done
   }
@@ -259,11 +259,6 @@ export class Replica {
   advance(position: Position): void {
     assert(this.is === 'owned' && position.sequence === this.tail.sequence + 1, 'an owner appends one after the other')
     this.tail = position
-  }
-
-  /** The host has written what this owner has appended up to here. */
-  noteWritten(position: Position): void {
-    this.reach(position)
   }
 
   /** This node owns it no more: everything that it has appended is written. */

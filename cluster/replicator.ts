@@ -170,11 +170,6 @@ export class Replicator implements Replication {
     this.appender.append(parts, onDone)
   }
 
-  /** The host has written what was appended. */
-  noteWritten(positions: ReadonlyMap<number, Position>): void {
-    for (const [shard, position] of positions) this.holdings[shard]!.replica.noteWritten(position)
-  }
-
   /** Whether everything is known that the register had a moment ago: from then on this node may be given shards. */
   get knowsRegister(): boolean {
     return this.hasRegister
@@ -251,9 +246,10 @@ export class Replicator implements Replication {
     answer: (reply: PeerReply, bytes?: Buffer) => void,
   ): void {
     const { host, options } = this.parts
-    if (replica.state !== 'following' && replica.state !== 'owned')
+    const written = host.position(shard)
+    if (!written || (replica.state !== 'following' && replica.state !== 'owned'))
       return answer({ kind: 'refused', reason: 'there is no whole copy here' })
-    const position = textOf(replica.applied)
+    const position = textOf(written)
     const place = after === '' ? undefined : Buffer.from(after, 'base64')
     host.snapshot(shard, place, options.pageBytesMax, page => {
       if (page instanceof Error) answer({ kind: 'refused', reason: page.message })

@@ -21,7 +21,7 @@ export interface TrimmingParts {
   /** What this node calls itself: the next life of its process may have another disk. */
   readonly self: string
   readonly log: Pick<ShardLog, 'trim'>
-  readonly host: Pick<ShardHost, 'sync'>
+  readonly host: Pick<ShardHost, 'sync' | 'position'>
   readonly clock: ClusterClock
   readonly options: ReplicationOptions
   readonly ask: AskPeer
@@ -69,7 +69,7 @@ export class Trimming {
     const { host, holdings, self, others, ask, onFailure } = this.parts
     const applied: Flushed = holdings
       .filter(({ replica }) => replica.state === 'following' || replica.state === 'owned')
-      .map(({ shard, replica }) => [shard, replica.applied.sequence])
+      .map(({ shard }) => [shard, host.position(shard)?.sequence ?? 0])
     host.sync(failure => {
       if (this.isClosed) return
       if (failure) return onFailure(failure)

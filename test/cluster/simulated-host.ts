@@ -63,7 +63,7 @@ type Later = (run: () => void) => void
 export class CountingHost implements ShardHost {
   private readonly disk: Disk
   private readonly later: Later
-  private replication: (Replication & { noteWritten(positions: ReadonlyMap<number, Position>): void }) | undefined
+  private replication: Replication | undefined
   /** Counters that are not written yet. */
   private readonly staged = new Map<number, Map<string, Counter>>()
   private filling = new Map<number, Row[]>()
@@ -81,10 +81,7 @@ export class CountingHost implements ShardHost {
     this.later = later
   }
 
-  begin(
-    replication: Replication & { noteWritten(positions: ReadonlyMap<number, Position>): void },
-    onFailure: (failure: Error) => void,
-  ): void {
+  begin(replication: Replication, onFailure: (failure: Error) => void): void {
     this.replication = replication
     this.onFailure = onFailure
   }
@@ -148,7 +145,6 @@ export class CountingHost implements ShardHost {
         }
         kept.position = outcome.get(shard)
       }
-      this.replication!.noteWritten(outcome)
       for (const { run } of this.flying.splice(0)) run()
       this.flush()
     })
