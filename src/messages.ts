@@ -248,6 +248,8 @@ export type WriteReply =
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   /** Too much is waiting here: nothing was done, try later. */
   | { readonly kind: 'busy' }
+  /** The shard is not this owner's, or not any more: nothing was done, ask whose it is. */
+  | { readonly kind: 'moved' }
   /** The outcome is unknown: the node could not make it durable, or could not read. */
   | { readonly kind: 'failed'; readonly reason: string }
 

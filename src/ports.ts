@@ -93,6 +93,12 @@ export interface SharedStore {
   readonly handle: bigint
 }
 
+/** Where rows are written to. */
+export interface RowSink {
+  put(key: Buffer, value: Buffer): void
+  del(key: Buffer): void
+}
+
 /** Changes to be made durable together, all or none. Reusable: `clear` makes it empty again. */
 export interface Batch {
   /** Copies both: the buffers stay the caller's. */
@@ -120,9 +126,41 @@ export interface Store extends StoreReader {
    * One commit at a time, and no other write while one is in flight. The batch must not be touched until `onDone`.
    */
   commit(batch: Batch, onDone: (error?: Error) => void): void
+  /**
+   * Calls back when all that was committed before survives a loss of power, whatever the store's durability; with the error if it failed, as
+   * a commit. It counts as a commit: one at a time, and no other write while it is in flight.
+   */
+  sync(onDone: (error?: Error) => void): void
   /** Waits for the commit in flight, syncs, and lets go of the files. */
   close(): Promise<void>
 }
+
+/** How far the log of a shard has been followed. */
+export interface Position {
+  /** Of the last record; 0: nothing yet. */
+  readonly sequence: number
+  readonly epoch: number
+  /** Of all records up to the last one. */
+  readonly hash: Buffer
+}
+
+/** What turns have decided for one shard, as bytes for its log. */
+export interface Part {
+  readonly shard: number
+  readonly payload: Buffer
+}
+
+/** Where what is decided here becomes durable before the store has it. */
+export interface Replication {
+  /**
+   * Appends to the logs of shards that are this node's own, one part for each. Calls back when all are durable, with the position of each; or
+   * with why nobody knows, or why this node may not append any more: then it has to end. The next call only after that.
+   */
+  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
+}
+
+/** Calls back when every owner has what the log of a shard says up to a record, or with why that is not known. */
+export type Barrier = (shard: number, sequence: number, onDone: (failure?: Error) => void) => void
 
 /** A notification that is owed to a receiver, with who owes it: it is sent until an outcome ends it. */
 export interface Due {

@@ -15,13 +15,14 @@ import { decodeRequest, encodeReply } from './wire.js'
 
 assert(parentPort, 'runs as a worker thread')
 const port = parentPort
-const { store: shared, placement } = workerData as ReaderInput
+const { store: shared, placement, owned } = workerData as ReaderInput
 
 let ending = false
 const ground: Ground = {
   store: await attachRocksStore(shared),
   shardMap: new ShardMap(placement),
   clock: systemClock,
+  ...(owned && { owned }),
   breathe: () =>
     new Promise((resolve, reject) =>
       setImmediate(() => (ending ? reject(new Error('the node is stopping')) : resolve())),
@@ -44,7 +45,7 @@ port.on('message', (call: ScanCall) => {
 async function run(call: Exclude<ScanCall, { kind: 'end' }>): Promise<ScanAnswer> {
   const { number } = call
   if (call.kind === 'build') return { kind: 'tables', number, tables: await buildTables(call.scan, ground) }
-  if (call.kind === 'head') return { kind: 'places', number, places: await readPlaces(ground.store, call.scan) }
+  if (call.kind === 'head') return { kind: 'places', number, places: await readPlaces(ground.store, call.scan, owned) }
   if (call.kind === 'keys')
     return { kind: 'keys', number, keys: await readKeys(ground.store, call.scan, ground.breathe) }
   const request = decodeRequest(asBuffer(call.request))

@@ -11,7 +11,7 @@ import { decodeRegistration, encodeRegistration } from './domain/registration-js
 import { compileSelection, type SelectionSource } from './domain/selection.js'
 import { noProgress, type SubscriptionProgress } from './domain/subscription.js'
 import { decodeSubscription, encodeSubscription } from './domain/subscription-json.js'
-import type { Attributes, ListKeys, Origin, ShardReply, ShardRequest, WriteRequest } from './messages.js'
+import type { Attributes, HandedPart, ListKeys, Origin, ShardReply, ShardRequest, WriteRequest } from './messages.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -91,6 +91,7 @@ interface WireRequest {
   readonly selection: SelectionSource
   readonly subscription: string
   readonly registration: string
+  readonly parts: readonly (Omit<HandedPart, 'progress'> & { readonly progress: Partial<SubscriptionProgress> })[]
 }
 
 const requestFromWire = (wire: WireRequest): ShardRequest =>
@@ -118,6 +119,8 @@ function fromJson(wire: WireRequest): object {
       return { subscription: decodeSubscription(wire.subscription) }
     case 'createRegistration':
       return { registration: decodeRegistration(wire.registration) }
+    case 'handIn':
+      return { parts: wire.parts.map(part => ({ ...part, progress: completed(part.progress) })) }
     default:
       return {}
   }

@@ -205,6 +205,10 @@ const requests = {
       fc.record({ kind: kind('failure'), reason: texts }),
     ),
   }),
+  handIn: fc.record({
+    kind: kind('handIn'),
+    parts: fc.array(fc.record({ tenant: texts, id: texts, progress }), { maxLength: 3 }),
+  }),
   batch: fc
     .tuple(origin, fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteRequest>>(writes)), { maxLength: 4 }))
     .map(([only, items]) => ({ kind: 'batch', items: items.map(item => ({ ...item, origin: only })) })),
@@ -255,6 +259,7 @@ const writeReplies = {
     refusal: fc.record({ kind: kind('NotFound', 'PartialUpdate', 'Unprocessable'), description: texts }),
   }),
   busy: fc.constant({ kind: 'busy' }),
+  moved: fc.constant({ kind: 'moved' }),
   failed: fc.record({ kind: kind('failed'), reason: texts }),
 } satisfies { readonly [K in WriteReply['kind']]: fc.Arbitrary<WriteReply> }
 

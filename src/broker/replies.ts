@@ -40,6 +40,8 @@ export function refusalOf(reply: ShardReply, asked: 'read' | 'write'): ReturnTyp
       return refused(reply.refusal)
     case 'busy':
       return refused(refusals.unavailable('too many requests are waiting, try again later'))
+    case 'moved':
+      return refused(refusals.unreachable('its owner is changing'))
     case 'unreachable':
       return refused(refusals.unreachable(reply.reason))
     case 'lost':

@@ -108,6 +108,9 @@ export const workerOf = (shard: number, workers: number): number => shard % work
 /** How a new data directory is spread. */
 export const placementDefault: Placement = { shards: 256, spread: 16 }
 
+/** How the data of a new cluster is spread: an engine that keeps its logs is the better the fewer there are. */
+export const placementOfCluster: Placement = { shards: 64, spread: 16 }
+
 /** Gives the shard of an entity: ( H(tenant, path) + odd(H(tenant)) * ( H(id) mod spread ) ) mod V. */
 export class ShardMap {
   readonly placement: Placement
@@ -116,9 +119,12 @@ export class ShardMap {
   private static readonly scopesMax = 100_000
   /** The scope looked at last: nearly always the next one too. */
   private last: HashedScope | undefined
+  private readonly home: number | undefined
 
-  constructor(placement: Placement) {
+  /** `home`: the shard whose owner decides about the subscriptions of all tenants; undefined: each tenant has its own. */
+  constructor(placement: Placement, home?: number) {
     this.placement = placement
+    this.home = home
   }
 
   // [hot] Once per request.
@@ -131,7 +137,7 @@ export class ShardMap {
 
   /** The shard whose owner decides about the subscriptions of a tenant. */
   homeOf(tenant: string): number {
-    return this.shardOf(tenant, '/', '')
+    return this.home ?? this.shardOf(tenant, '/', '')
   }
 
   /** Every shard in which the entities of a tenant and path may be, in no order. */

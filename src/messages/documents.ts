@@ -142,6 +142,21 @@ export interface NewsRequest {
   readonly news: ProgressNews
 }
 
+/**
+ * What an owner knows has become of notifications, told to the home of their subscriptions, which has it as its own from then on. Where owners
+ * come and go, so nothing goes with them.
+ */
+export interface HandInRequest {
+  readonly kind: 'handIn'
+  readonly parts: readonly HandedPart[]
+}
+
+export interface HandedPart {
+  readonly tenant: string
+  readonly id: string
+  readonly progress: SubscriptionProgress
+}
+
 /** An answer of a receiver, or that there was none. */
 export type ProgressNews =
   | { readonly kind: 'success'; readonly code?: number | undefined }
@@ -149,7 +164,9 @@ export type ProgressNews =
 
 export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | RemoveSubscriptionRequest
 export type SubscriptionRead = FindSubscriptionRequest | ListSubscriptionsRequest
-export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | ClaimRequest | NewsRequest
+/** What other owners tell and ask the home of subscriptions while they notify. */
+export type HomeNews = ClaimRequest | NewsRequest | HandInRequest
+export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | HomeNews
 export type RegistrationWrite = CreateRegistrationRequest | ChangeRegistrationRequest | RemoveRegistrationRequest
 export type RegistrationRead = FindRegistrationRequest | ListRegistrationsRequest
 export type RegistrationRequest = RegistrationWrite | RegistrationRead

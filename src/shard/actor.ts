@@ -7,6 +7,7 @@
 //
 // Not here: rules (domain/update), when replies leave (commit).
 
+import assert from 'node:assert/strict'
 import type { Entity } from '../domain/entity.js'
 import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Store } from '../ports.js'
@@ -163,6 +164,15 @@ export class Actors {
    */
   release(actor: Actor): void {
     if (!actor.used && this.isFree(actor)) this.drop(actor)
+  }
+
+  /** Lets go of all actors of a shard. None may have a change that is not durable. */
+  dropShard(shard: number): void {
+    for (const actor of this.ring) {
+      if (actor?.place.shard !== shard) continue
+      assert(this.isFree(actor), 'what is staged of a shard is durable before it goes')
+      this.drop(actor)
+    }
   }
 
   /** Lets go of one actor that was not used since the hand last passed, if there is one nearby that is free to go. */

@@ -1,15 +1,10 @@
 // A record's way into the store: the entity's row and every index, in the batch of the commit. Nothing else writes to a store.
 
 import { imageCreated, imageExpiresMs } from '../image.js'
-import type { Directory } from './directory.js'
+import type { RowSink } from '../ports.js'
+import type { PathCounts } from './directory.js'
 import { attributeOfType, expiryKey, idKey, nothing, typeKey } from './layout.js'
 import type { ShardRecord } from './record.js'
-
-/** Where rows are written to. */
-export interface RowSink {
-  put(key: Buffer, value: Buffer): void
-  del(key: Buffer): void
-}
 
 // [hot] Once per accepted change.
 /**
@@ -22,8 +17,8 @@ export function apply(
   row: Buffer | undefined,
   batch: RowSink,
   ordered: RowSink,
-  directory: Directory,
-  attributes: Directory,
+  directory: PathCounts,
+  attributes: PathCounts,
 ): void {
   const { shard, tenant, path, id, type, before, image } = record
   if (row) batch.put(key, row)
@@ -31,15 +26,15 @@ export function apply(
   if (!before && image) {
     ordered.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
     if (path !== '/') batch.put(idKey(tenant, id, path), nothing)
-    directory.count(tenant, path, type, 1)
+    directory.count(tenant, path, type, 1, shard)
   }
   if (before && !image) {
     ordered.del(typeKey(tenant, path, type, before.created, shard))
     if (path !== '/' && !row) batch.del(idKey(tenant, id, path))
-    directory.count(tenant, path, type, -1)
+    directory.count(tenant, path, type, -1, shard)
   }
   for (const [name, attributeType, difference] of record.attributes)
-    attributes.count(tenant, path, attributeOfType(type, name, attributeType), difference)
+    attributes.count(tenant, path, attributeOfType(type, name, attributeType), difference, shard)
   const dueBefore = before?.expiresMs
   const dueAfter = image && imageExpiresMs(image)
   if (dueBefore === dueAfter) return

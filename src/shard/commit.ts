@@ -4,17 +4,19 @@
 // memory (actor.ts), so that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is
 // unknown: whoever waits is told so, nothing is taken any more, and the node ends (`onFailure`); a restart recovers from the disk.
 //
-// On one node this is also the log: a record is appended by being part of the batch, and RocksDB's own WAL is where it is kept.
+// On one node this is also the log: a record is appended by being part of the batch, and RocksDB's own WAL is where it is kept. In a node of a
+// cluster the rows of a batch go to the logs of their shards first (replicated/replicator.ts), and count as durable when the store has them, too.
 
 import type { Entity } from '../domain/entity.js'
 import { emptyHistogram, observe } from '../domain/histogram.js'
 import { decodeImage } from '../image.js'
-import type { Batch, Clock, Store } from '../ports.js'
-import { apply, type RowSink } from './apply.js'
-import type { Directory } from './directory.js'
+import type { Batch, Clock, RowSink, Store } from '../ports.js'
+import { apply } from './apply.js'
+import type { PathCounts } from './directory.js'
 import { encodeNumber } from './keys.js'
 import { stampKey } from './layout.js'
 import type { ShardRecord } from './record.js'
+import type { Replicator, StagedParts } from './replicated/replicator.js'
 
 /** Where records go to become durable. */
 export interface RecordLog {
@@ -27,6 +29,8 @@ export interface RecordLog {
   afterCommit(commit: number, onDurable: Waiter): void
   /** The number of the last commit that is durable: what belongs to a later one is still staged. */
   readonly durable: number
+  /** Whether so much is staged that nothing more should be. */
+  readonly isFull: boolean
 }
 
 export type Waiter = (failure?: Error) => void
@@ -34,7 +38,7 @@ export type Waiter = (failure?: Error) => void
 /** Has rows to write on which no reply depends: they go along with a commit that comes anyway, or soon with one of their own. */
 export interface Rider {
   /** Puts what there is into a batch that is about to be committed. */
-  board(batch: Pick<Batch, 'put' | 'del'>): void
+  board(batch: RowSink): void
 }
 
 /** How long riders wait for a commit that comes anyway. */
@@ -61,6 +65,8 @@ const commitBoundsS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02
 interface Filling {
   readonly batch: Batch
   readonly ordered: OrderedRows
+  /** What it does to each shard; undefined where nobody else is told. */
+  readonly parts: StagedParts | undefined
   /** What followers are to be told. */
   changes: Followed[]
   waiters: Waiter[]
@@ -89,9 +95,10 @@ class OrderedRows implements RowSink {
   }
 }
 
-const emptyFilling = (store: Store): Filling => ({
+const emptyFilling = (store: Store, replicator: Replicator | undefined): Filling => ({
   batch: store.batch(),
   ordered: new OrderedRows(),
+  parts: replicator?.staging(),
   changes: [],
   waiters: [],
 })
@@ -99,14 +106,16 @@ const emptyFilling = (store: Store): Filling => ({
 export class GroupCommit implements RecordLog {
   durable = 0
   /** Seconds from handing a batch to the store until it was written (the call itself), and from then until it was durable. */
+  /** In a node of a cluster the first is what its logs take, and the second what the store takes. */
   readonly times = { write: emptyHistogram(commitBoundsS), sync: emptyHistogram(commitBoundsS), lastMs: 0 }
   private readonly store: Store
   private readonly clock: Clock
-  private readonly directory: Directory
-  private readonly attributes: Directory
+  private readonly directory: PathCounts
+  private readonly attributes: PathCounts
   private readonly lastStamp: () => number
   private readonly onFailure: (failure: Error) => void
   private readonly through: (record: ShardRecord) => ShardRecord
+  private readonly replicator: Replicator | undefined
   private readonly followers: Follower[] = []
   private readonly riders: Rider[] = []
   private ridersWait = false
@@ -117,19 +126,25 @@ export class GroupCommit implements RecordLog {
   private filling: Filling
   private flying: Filling
   private inFlight = false
+  /** The shards that the batch in flight is about, when others are told of it. */
+  private aloft: ReadonlySet<number> = new Set()
   private scheduled = false
   private failure: Error | undefined
   private readonly stamp = stampKey()
 
-  /** `through` stands between turns and the log: tests send every record through its bytes there. */
+  /**
+   * `through` stands between turns and the log: tests send every record through its bytes there. `replicator`: brings what is staged to the logs
+   * of a cluster.
+   */
   constructor(
     store: Store,
     clock: Clock,
-    directory: Directory,
-    attributes: Directory,
+    directory: PathCounts,
+    attributes: PathCounts,
     lastStamp: () => number,
     onFailure: (failure: Error) => void,
     through: (record: ShardRecord) => ShardRecord = record => record,
+    replicator?: Replicator,
   ) {
     this.store = store
     this.clock = clock
@@ -138,8 +153,9 @@ export class GroupCommit implements RecordLog {
     this.lastStamp = lastStamp
     this.onFailure = onFailure
     this.through = through
-    this.filling = emptyFilling(store)
-    this.flying = emptyFilling(store)
+    this.replicator = replicator
+    this.filling = emptyFilling(store, replicator)
+    this.flying = emptyFilling(store, replicator)
   }
 
   /** Why nothing is taken any more; undefined while all is well. */
@@ -171,9 +187,24 @@ export class GroupCommit implements RecordLog {
     this.schedule()
   }
 
+  get isFull(): boolean {
+    return this.replicator !== undefined && this.filling.parts!.isFull
+  }
+
+  /** Whether anything of a shard is staged, or on its way. */
+  holds(shard: number): boolean {
+    return this.filling.parts!.holds(shard) || (this.inFlight && this.aloft.has(shard))
+  }
+
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
     const logged = this.through(record)
-    apply(logged, key, row, this.filling.batch, this.filling.ordered, this.directory, this.attributes)
+    const { batch, ordered, parts } = this.filling
+    if (!parts) apply(logged, key, row, batch, ordered, this.directory, this.attributes)
+    else {
+      const { shard } = logged
+      const sinks = [parts.sink(shard, batch), parts.sink(shard, ordered)] as const
+      apply(logged, key, row, ...sinks, this.directory, this.attributes)
+    }
     for (const follower of this.followers)
       if (follower.wants(logged))
         this.filling.changes.push({ follower, record: logged, after: logged === record ? after : decoded(logged) })
@@ -181,10 +212,14 @@ export class GroupCommit implements RecordLog {
     return this.number
   }
 
-  /** Writes a row that is no entity's and that no index follows, or deletes it. Gives the number of the commit that carries it. */
+  /**
+   * Writes a row that is no entity's and that no index follows, or deletes it; its key begins with its kind and its shard. Gives the number of the
+   * commit that carries it.
+   */
   write(key: Buffer, row: Buffer | undefined): number {
-    if (row) this.filling.batch.put(key, row)
-    else this.filling.batch.del(key)
+    const sink = this.rowSink()
+    if (row) sink.put(key, row)
+    else sink.del(key)
     this.schedule()
     return this.number
   }
@@ -195,6 +230,11 @@ export class GroupCommit implements RecordLog {
     else this.flying.waiters.push(onDurable)
   }
 
+  private rowSink(): RowSink {
+    const { batch, parts } = this.filling
+    return parts ? parts.sinkByKey(batch) : batch
+  }
+
   /** Calls back when what has been written is also durable: at once when no commit is in flight. */
   afterFlight(onDurable: Waiter): void {
     this.afterCommit(this.inFlight ? this.number - 1 : this.durable, onDurable)
@@ -202,9 +242,14 @@ export class GroupCommit implements RecordLog {
 
   /** Resolves when everything staged so far is durable, or is known not to be. */
   drain(): Promise<void> {
+    return new Promise(resolve => this.afterAll(() => resolve()))
+  }
+
+  /** Calls back when everything staged so far is durable, what rides along included. */
+  afterAll(onDurable: Waiter): void {
     if (this.ridersWait) this.hasten()
     const last = this.filling.batch.length > 0 || this.ridersOverdue ? this.number : this.number - 1
-    return new Promise(resolve => this.afterCommit(last, () => resolve()))
+    this.afterCommit(last, onDurable)
   }
 
   /** The commit begins when the tick has taken what was ready; beginning it at once cost 8 % in smaller batches. */
@@ -219,17 +264,23 @@ export class GroupCommit implements RecordLog {
 
   private flush(): void {
     const { filling } = this
+    const sink = this.rowSink()
     if ((filling.batch.length === 0 && !this.ridersOverdue) || this.failure) return
     this.filling = this.flying
     this.flying = filling
     this.number++
     this.inFlight = true
     filling.ordered.flush(filling.batch)
-    this.directory.flush(filling.batch)
-    this.attributes.flush(filling.batch)
-    for (const rider of this.riders) rider.board(filling.batch)
+    this.directory.flush(sink)
+    this.attributes.flush(sink)
+    for (const rider of this.riders) rider.board(sink)
     this.ridersWait = false
     this.ridersOverdue = false
+    if (this.replicator) this.replicate(filling, this.replicator)
+    else this.commit(filling)
+  }
+
+  private commit(filling: Filling): void {
     filling.batch.put(this.stamp, encodeNumber(this.lastStamp()))
     const startedMs = this.clock.monoMs()
     let writtenMs = startedMs
@@ -238,6 +289,21 @@ export class GroupCommit implements RecordLog {
       this.onCommitted(filling, error)
     })
     writtenMs = this.clock.monoMs()
+  }
+
+  /** As `commit`, by way of the logs: what takes time there counts as writing. */
+  private replicate(filling: Filling, replicator: Replicator): void {
+    const startedMs = this.clock.monoMs()
+    let appendedMs = startedMs
+    const parts = filling.parts!.take(this.lastStamp())
+    this.aloft = new Set(parts.map(({ shard }) => shard))
+    const onAppended = (): void => {
+      appendedMs = this.clock.monoMs()
+    }
+    replicator.commit(filling.batch, parts, onAppended, error => {
+      this.noteTimes(startedMs, appendedMs)
+      this.onCommitted(filling, error)
+    })
   }
 
   private noteTimes(startedMs: number, writtenMs: number): void {

@@ -4,8 +4,10 @@
 // What is in memory is what is on disk: changes wait until their commit is written (`flush`), so a count never tells of something
 // that may yet be lost. A tenant's part is read when it is first needed, hence start-up does not depend on what is stored. A pair of
 // path and type whose count fell to zero leaves.
+//
+// In a node of a cluster each shard has counts of its own (replicated/owned-counts.ts).
 
-import type { Batch, Range, Store } from '../ports.js'
+import type { Range, RowSink, Store } from '../ports.js'
 import { decodeNumber, encodeNumber } from './keys.js'
 import {
   attributeCountKey,
@@ -38,6 +40,23 @@ export const attributeCounts: CountRows = {
   parse: parseAttributeCountKey,
 }
 
+/** Counts of all tenants, as turns change them and lists need them. */
+export interface PathCounts {
+  /** Notes that a staged record of a shard makes or removes one. */
+  count(tenant: string, path: string, type: string, difference: 1 | -1, shard: number): void
+  /** Adds the counts that have changed to the batch that is about to be written. */
+  flush(batch: RowSink): void
+  /** The tenant's paths with their counts, if they are in memory; else undefined, and `load` brings them. */
+  paths(tenant: string): Paths | undefined
+  /** The tenant's paths, read from the store if need be. */
+  load(tenant: string): Promise<Paths>
+  /** Whether the batch flushed last took away the last one of a path and type: until it is durable, what is gone may come back. */
+  readonly emptied: boolean
+}
+
+/** Told of each count that changes in memory. */
+export type OnCount = (tenant: string, path: string, type: string, difference: number) => void
+
 interface Tenant {
   readonly paths: Map<string, Map<string, number>>
   /** Whether all of the tenant is in memory, not only what has changed. */
@@ -48,10 +67,12 @@ interface Tenant {
 }
 
 const rowsPerRead = 1000
+const noPaths: Paths = new Map()
 
-export class Directory {
+export class Directory implements PathCounts {
   private readonly store: Store
   private readonly rows: CountRows
+  private readonly onCount: OnCount | undefined
   private readonly tenants = new Map<string, Tenant>()
   /** Differences that belong to the batch being filled, by tenant, path and type. */
   private staged = new Map<string, Map<string, Map<string, number>>>()
@@ -60,9 +81,10 @@ export class Directory {
   /** How many more there are than at the start, staged ones included. */
   difference = 0
 
-  constructor(store: Store, rows = entityCounts) {
+  constructor(store: Store, rows = entityCounts, onCount?: OnCount) {
     this.store = store
     this.rows = rows
+    this.onCount = onCount
   }
 
   /** Notes that a staged record makes or removes one. */
@@ -73,7 +95,7 @@ export class Directory {
   }
 
   /** Adds the counts that have changed to the batch that is about to be written. */
-  flush(batch: Batch): void {
+  flush(batch: RowSink): void {
     this.emptied = false
     if (this.staged.size === 0) return
     for (const [tenant, paths] of this.staged)
@@ -82,7 +104,7 @@ export class Directory {
     this.staged = new Map()
   }
 
-  private write(batch: Batch, tenant: string, path: string, type: string, difference: number): void {
+  private write(batch: RowSink, tenant: string, path: string, type: string, difference: number): void {
     const total = this.known(tenant, path, type) + difference
     const entry = this.tenant(tenant)
     entry.changed = true
@@ -91,12 +113,18 @@ export class Directory {
     if (total > 0) batch.put(key, encodeNumber(total))
     else batch.del(key)
     if (total === 0) this.emptied = true
+    this.onCount?.(tenant, path, type, difference)
   }
 
   /** The tenant's paths with their counts, if they are in memory; else undefined, and `load` brings them. */
   paths(tenant: string): Paths | undefined {
     const known = this.tenants.get(tenant)
     return known?.complete ? known.paths : undefined
+  }
+
+  /** As `paths`, but for a tenant of which nothing is remembered it gives none: right after `load`, when that has found none. */
+  loaded(tenant: string): Paths | undefined {
+    return this.tenants.has(tenant) ? this.paths(tenant) : noPaths
   }
 
   /** The tenant's paths, read from the store if need be. A tenant that has none is not remembered: anybody may ask for any name. */

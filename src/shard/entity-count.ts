@@ -3,7 +3,7 @@
 // The rows are read as they stood when reading began, before the first change: so nothing is counted twice. There are as many of them as
 // pairs of path and type, not as entities.
 
-import type { StoreReader } from '../ports.js'
+import type { Range, StoreReader } from '../ports.js'
 import type { Directory } from './directory.js'
 import { decodeNumber } from './keys.js'
 import { allDirectories } from './layout.js'
@@ -11,13 +11,16 @@ import { allDirectories } from './layout.js'
 const rowsPerRead = 1000
 
 export class EntityCount {
-  private readonly directory: Directory
+  private readonly directory: Pick<Directory, 'difference'>
+  private readonly range: Range
   private before: number | undefined
   private reading: Promise<void> | undefined
   private isStopped = false
 
-  constructor(directory: Directory) {
+  /** `range`: the rows of the directory. */
+  constructor(directory: Pick<Directory, 'difference'>, range = allDirectories()) {
     this.directory = directory
+    this.range = range
   }
 
   /** undefined: not known yet. */
@@ -27,7 +30,7 @@ export class EntityCount {
 
   /** Begins to read; to be called before any change. */
   begin(store: StoreReader): void {
-    const cursor = store.cursor(allDirectories(), 'values')
+    const cursor = store.cursor(this.range, 'values')
     const read = async (): Promise<void> => {
       let sum = 0
       try {

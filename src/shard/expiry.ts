@@ -10,6 +10,7 @@ import type { Clock, Logger, Row, Store } from '../ports.js'
 import type { Follower } from './commit.js'
 import { type ExpiryKey, expiryRange, parseExpiryKey } from './layout.js'
 import type { ShardRecord } from './record.js'
+import type { Owned } from './replicated/ownership.js'
 
 const rowsPerRead = 128
 
@@ -26,6 +27,11 @@ export class ExpiryMark implements Follower {
     if (dueMs !== undefined) this.lower(dueMs)
   }
 
+  /** Begins anew: other shards are ours from now on. */
+  reset(): void {
+    this.fromMs = Number.NEGATIVE_INFINITY
+  }
+
   lower(dueMs: number): void {
     this.fromMs = Math.min(this.fromMs, dueMs)
   }
@@ -38,16 +44,26 @@ export class Expiry {
   private readonly logger: Logger
   private readonly intervalMs: number
   private readonly mark: ExpiryMark
+  private readonly owned: Owned
   private cancel: (() => void) | undefined
   private running: Promise<void> | undefined
 
-  constructor(store: Store, shards: Shards, clock: Clock, logger: Logger, intervalMs: number, mark: ExpiryMark) {
+  constructor(
+    store: Store,
+    shards: Shards,
+    clock: Clock,
+    logger: Logger,
+    intervalMs: number,
+    mark: ExpiryMark,
+    owned?: Owned,
+  ) {
     this.store = store
     this.shards = shards
     this.clock = clock
     this.logger = logger
     this.intervalMs = intervalMs
     this.mark = mark
+    this.owned = owned
   }
 
   start(): void {
@@ -79,7 +95,10 @@ export class Expiry {
       let rows: Row[]
       do {
         rows = await cursor.next(rowsPerRead)
-        await Promise.all(rows.map(row => this.remove(parseExpiryKey(row.key), nowMs)))
+        const due = rows
+          .map(row => parseExpiryKey(row.key))
+          .filter(({ shard }) => !this.owned || this.owned[shard] === 1)
+        await Promise.all(due.map(key => this.remove(key, nowMs)))
       } while (rows.length > 0)
     } catch (error) {
       mark.lower(fromMs)

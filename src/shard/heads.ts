@@ -13,6 +13,7 @@ import type { Follower, GroupCommit } from './commit.js'
 import type { TypePosition } from './layout.js'
 import { type CountedRange, type Head, type HeadScan, type HeadSource, type Place, readPlaces } from './places.js'
 import type { ShardRecord } from './record.js'
+import type { Owned } from './replicated/ownership.js'
 import type { Scanner } from './scans.js'
 
 interface Kept {
@@ -50,11 +51,19 @@ export class Heads implements HeadSource, Follower {
   private readonly commit: Pick<GroupCommit, 'drain'>
   private readonly kept = new Map<string, Kept>()
   private readonly readings = new Map<string, Reading>()
+  private readonly owned: Owned
 
-  constructor(store: StoreReader, scanner: Pick<Scanner, 'head'>, commit: Pick<GroupCommit, 'drain'>) {
+  constructor(store: StoreReader, scanner: Pick<Scanner, 'head'>, commit: Pick<GroupCommit, 'drain'>, owned?: Owned) {
     this.store = store
     this.scanner = scanner
     this.commit = commit
+    this.owned = owned
+  }
+
+  /** Forgets all heads, those that are being read as well: other shards are ours from now on. */
+  forget(): void {
+    this.kept.clear()
+    this.readings.clear()
   }
 
   /** The head of a range, read if need be: some places, unless there are fewer. */
@@ -94,7 +103,8 @@ export class Heads implements HeadSource, Follower {
       count: headPlaces,
     }
     // What is not known here may have been removed before this node started; few entities left do not tell how many there were.
-    const isNear = known ? known.gone <= goneMax : range.count <= goneMax
+    // Nor does it tell how many there are in shards that are not ours.
+    const isNear = !this.owned && (known ? known.gone <= goneMax : range.count <= goneMax)
     const changes: Change[] = []
     // What is staged already is not followed, or only in part: it has to be there when the reading begins. A reading from the beginning
     // sees all that was told by then.
@@ -105,18 +115,21 @@ export class Heads implements HeadSource, Follower {
         return isNear ? readPlaces(this.store, scan) : this.scanner.head(scan)
       })
       .then(found => this.learn(name, known, found, changes))
-      .finally(() => this.readings.delete(name))
+      .finally(() => {
+        if (this.readings.get(name) === reading) this.readings.delete(name)
+      })
     const reading = { done, changes }
     this.readings.set(name, reading)
     return reading
   }
 
-  private learn(name: string, known: Kept | undefined, found: readonly Place[], changes: readonly Change[]): Kept {
+  private learn(name: string, known: Kept | undefined, found: readonly Place[], changes: Change[]): Kept {
     const last = found.at(-1)
     const rest = found.length < headPlaces ? undefined : last && positionOf(last)
     const kept = { places: [...(known?.places ?? []), ...found], rest, gone: 0 }
     for (const change of changes) apply(kept, change)
-    this.keep(name, kept)
+    // It may have been forgotten meanwhile.
+    if (this.readings.get(name)?.changes === changes) this.keep(name, kept)
     return kept
   }
 

@@ -2,7 +2,8 @@
 // their parts do and no tenant, path or id can reach into another's range. Numbers are big-endian; times are doubles shifted to be positive,
 // whose bytes sort as they do.
 //
-// The first byte says the kind. Not here: what stands behind it (layout.ts, document-layout.ts, notification-layout.ts).
+// The first byte says the kind. Not here: what stands behind it (layout.ts, document-layout.ts, notification-layout.ts, and of a node of a
+// cluster replicated/replicated-layout.ts).
 
 import assert from 'node:assert/strict'
 import type { Range } from '../ports.js'
@@ -21,6 +22,9 @@ export const prefix = {
   outbox: 0x4f,
   letter: 0x4c,
   meta: 0x4d,
+  path: 0x4e,
+  directoryOfShard: 0x64,
+  attributeOfShard: 0x61,
 } as const
 
 /** Longer than any key: 11 path levels, an id, a type and a tenant, all escaped, and the numbers. */

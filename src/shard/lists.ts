@@ -18,12 +18,13 @@ import type { FetchRequest, ListRequest, ShardReply } from '../messages.js'
 import type { Clock, Store } from '../ports.js'
 import type { Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
-import type { Directory, Paths } from './directory.js'
+import type { PathCounts, Paths } from './directory.js'
 import { decodeRow, entityKey } from './layout.js'
 import type { Lookup } from './lookup.js'
 import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
 import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
 import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
+import type { Owned } from './replicated/ownership.js'
 import type { Scanner } from './scans.js'
 import { layoutFor } from './views/needs.js'
 import { search } from './views/search.js'
@@ -52,7 +53,7 @@ export interface QueryLimits {
 export interface ListSources {
   readonly store: Store
   readonly commit: GroupCommit
-  readonly directory: Directory
+  readonly directory: PathCounts
   readonly shardMap: ShardMap
   readonly lookup: Lookup
   readonly actors: Actors
@@ -60,6 +61,8 @@ export interface ListSources {
   readonly views: Views
   readonly scanner: Scanner
   readonly clock: Clock
+  /** Whose entities are listed. */
+  readonly owned?: Owned
 }
 
 export class Lists {
@@ -78,6 +81,7 @@ export class Lists {
 
   /** What stands at places that a list has told of. */
   fetch({ tenant, places }: FetchRequest, onReply: OnReply): void {
+    if (!places.every(({ shard }) => this.isOurs(shard))) return onReply({ kind: 'moved' })
     this.answer(async () => {
       const located = locate(this.from.store, tenant, places)
       const images = this.images(tenant, located.filter(isThere))
@@ -120,7 +124,8 @@ export class Lists {
     for (const id of ids) {
       const few = known.size <= fewPathsMax
       const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
-      const covered = candidates.filter(path => anyCoversPath(paths, path))
+      const ours = (path: string): boolean => this.isOurs(shardMap.shardOf(tenant, path, id))
+      const covered = candidates.filter(path => anyCoversPath(paths, path) && ours(path))
       const shards = covered.map(path => shardMap.shardOf(tenant, path, id))
       const keys = covered.map((path, index) => entityKey(shards[index]!, tenant, path, id))
       for (const [index, row] of store.getMany(keys).entries())
@@ -143,10 +148,10 @@ export class Lists {
   /** The keys of the first entities, when identity decides. */
   private async keys(request: ListRequest, ranges: readonly CountedRange[], total: number): Promise<ShardReply> {
     const { tenant, limit } = request
-    const { store, heads, clock } = this.from
+    const { store, heads, clock, owned } = this.from
     if (Math.min(limit, total) > keysMax) return refuse(refusals.pageTooDeep)
     const keys = new KeyColumns()
-    const places = new Places(store, heads, clock, tenant, ranges)
+    const places = new Places(store, heads, clock, tenant, ranges, owned)
     try {
       await places.each(limit, place => keys.add(place, undefined))
     } finally {
@@ -162,8 +167,8 @@ export class Lists {
     offset: number,
     limit: number,
   ): Promise<Place[]> {
-    const { store, heads, clock } = this.from
-    const places = new Places(store, heads, clock, tenant, ranges)
+    const { store, heads, clock, owned } = this.from
+    const places = new Places(store, heads, clock, tenant, ranges, owned)
     try {
       await places.skip(offset)
       return await places.next(limit)
@@ -175,8 +180,8 @@ export class Lists {
   /** Looks into every entity that may be meant, of few. */
   private async walked(request: ListRequest, ranges: readonly CountedRange[]): Promise<ShardReply> {
     const { tenant, selection } = request
-    const { store, heads, clock } = this.from
-    const places = new Places(store, heads, clock, tenant, ranges)
+    const { store, heads, clock, owned } = this.from
+    const places = new Places(store, heads, clock, tenant, ranges, owned)
     const matches = new Matches(request)
     try {
       for (;;) {
@@ -268,6 +273,11 @@ export class Lists {
       // What is staged may yet be lost.
       return actor.stagedIn > commit.durable ? readImages(store, tenant, [place])[0] : actor.variant(type)?.image
     })
+  }
+
+  private isOurs(shard: number): boolean {
+    const { owned } = this.from
+    return !owned || owned[shard] === 1
   }
 
   private breathe(): Promise<void> {

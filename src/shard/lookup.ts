@@ -9,26 +9,38 @@ import type { FindRequest, Found, ShardReply } from '../messages.js'
 import type { Range, Row, Store } from '../ports.js'
 import type { Actor, Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
-import type { Directory, Paths } from './directory.js'
+import type { PathCounts, Paths } from './directory.js'
 import { allDirectories, idRange, parseDirectoryKey, parseIdKey } from './layout.js'
+import type { Owned } from './replicated/ownership.js'
 
 type OnReply = (reply: ShardReply) => void
 
 const rowsPerRead = 128
+const none: readonly Actor[] = []
 
 export class Lookup {
   private readonly store: Store
-  private readonly actors: Actors
+  private readonly live: Actors
   private readonly commit: GroupCommit
-  private readonly directory: Directory
+  private readonly directory: PathCounts
   private readonly shardMap: ShardMap
+  private readonly owned: Owned
 
-  constructor(store: Store, actors: Actors, commit: GroupCommit, directory: Directory, shardMap: ShardMap) {
+  /** `owned`: whose entities are found. */
+  constructor(
+    store: Store,
+    actors: Actors,
+    commit: GroupCommit,
+    directory: PathCounts,
+    shardMap: ShardMap,
+    owned?: Owned,
+  ) {
     this.store = store
-    this.actors = actors
+    this.live = actors
     this.commit = commit
     this.directory = directory
     this.shardMap = shardMap
+    this.owned = owned
   }
 
   // [hot] Once per read by id.
@@ -36,8 +48,7 @@ export class Lookup {
   find(request: FindRequest, onReply: OnReply): void {
     const { tenant, paths, id } = request
     const [only] = paths
-    if (paths.length === 1 && !only!.endsWith('#'))
-      return this.answer(request, [this.actor(tenant, only!, id)], onReply)
+    if (paths.length === 1 && !only!.endsWith('#')) return this.answer(request, this.actors(tenant, only!, id), onReply)
     const known = this.directory.paths(tenant)
     if (known) return this.findUnder(request, known, onReply)
     this.directory.load(tenant).then(
@@ -50,7 +61,7 @@ export class Lookup {
     const { tenant, paths, id } = request
     if (known.size <= fewPathsMax) {
       const actors: Actor[] = []
-      for (const path of known.keys()) if (anyCoversPath(paths, path)) actors.push(this.actor(tenant, path, id))
+      for (const path of known.keys()) if (anyCoversPath(paths, path)) actors.push(...this.actors(tenant, path, id))
       return this.answer(request, actors, onReply, this.directory.emptied)
     }
     this.indexed(tenant, id).then(
@@ -58,7 +69,7 @@ export class Lookup {
         const covered = ['/', ...indexed].filter(path => anyCoversPath(paths, path))
         this.answer(
           request,
-          covered.map(path => this.actor(tenant, path, id)),
+          covered.flatMap(path => this.actors(tenant, path, id)),
           onReply,
           true,
         )
@@ -99,8 +110,10 @@ export class Lookup {
     }
   }
 
-  private actor(tenant: string, path: string, id: string): Actor {
-    return this.actors.load(this.shardMap.shardOf(tenant, path, id), tenant, path, id)
+  /** The actor of an id under a path; none where it is not ours. */
+  private actors(tenant: string, path: string, id: string): readonly Actor[] {
+    const shard = this.shardMap.shardOf(tenant, path, id)
+    return this.owned && this.owned[shard] !== 1 ? none : [this.live.load(shard, tenant, path, id)]
   }
 
   /** `mayLack`: an actor may be missing because of a removal whose commit is in flight. */

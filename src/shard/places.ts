@@ -9,6 +9,7 @@ import type { Standing } from '../messages.js'
 import type { Clock, Cursor, StoreReader } from '../ports.js'
 import { Heap } from './heap.js'
 import { parseTypeKey, type TypePosition, typeKey, typeRange } from './layout.js'
+import type { Owned } from './replicated/ownership.js'
 
 /** The place of one entity in the order of creation, and where to find it. */
 export interface Place extends Standing {
@@ -53,9 +54,13 @@ export interface HeadSource {
 /** Index rows per step: some 0.3 ms. */
 const rowsPerStep = 128
 
-/** The first places behind a position, `count` at most; fewer only at the end. */
-export async function readPlaces(store: StoreReader, { tenant, range, after, count }: HeadScan): Promise<Place[]> {
-  const rest = new Rest(store, tenant, range, after)
+/** The first places behind a position, `count` at most; fewer only at the end. `owned`: of shards that are ours. */
+export async function readPlaces(
+  store: StoreReader,
+  { tenant, range, after, count }: HeadScan,
+  owned?: Owned,
+): Promise<Place[]> {
+  const rest = new Rest(store, tenant, range, after, owned)
   const places: Place[] = []
   try {
     while (places.length < count) {
@@ -80,7 +85,7 @@ export function locate(store: StoreReader, tenant: string, standings: readonly S
   })
 }
 
-/** The places of several paths and types, in order of creation, as they stood when each was first looked at. */
+/** The places of several paths and types, in order of creation, as they stood when each was first looked at; of shards that are ours. */
 export class Places {
   private readonly clock: Clock
   private readonly streams: readonly Stream[]
@@ -89,9 +94,16 @@ export class Places {
   /** Rows read since the event loop had its turn. */
   private sinceBreath = 0
 
-  constructor(store: StoreReader, heads: HeadSource, clock: Clock, tenant: string, ranges: readonly CountedRange[]) {
+  constructor(
+    store: StoreReader,
+    heads: HeadSource,
+    clock: Clock,
+    tenant: string,
+    ranges: readonly CountedRange[],
+    owned?: Owned,
+  ) {
     this.clock = clock
-    this.streams = ranges.map(range => new Stream(store, heads, tenant, range))
+    this.streams = ranges.map(range => new Stream(store, heads, tenant, range, owned))
   }
 
   /** The next places, `placesMax` at most; fewer only at the end. */
@@ -155,9 +167,9 @@ class Stream {
   private places: readonly Place[] = []
   private at = 0
 
-  constructor(store: StoreReader, heads: HeadSource, tenant: string, range: CountedRange) {
+  constructor(store: StoreReader, heads: HeadSource, tenant: string, range: CountedRange, owned: Owned) {
     this.openHead = () => heads.head(tenant, range)
-    this.openRest = after => new Rest(store, tenant, range, after)
+    this.openRest = after => new Rest(store, tenant, range, after, owned)
   }
 
   /** Begins; false when there is nothing. */
@@ -192,25 +204,39 @@ class Stream {
   }
 }
 
-/** What the store has of one path and type, behind a position or from the beginning. */
+/** What the store has of one path and type, behind a position or from the beginning, in shards that are ours. */
 class Rest {
   private readonly range: PlaceRange
+  private readonly owned: Owned
   private readonly open: () => Cursor
   private cursor: Cursor | undefined
 
-  constructor(store: StoreReader, tenant: string, { path, type }: PlaceRange, after: TypePosition | undefined) {
+  constructor(
+    store: StoreReader,
+    tenant: string,
+    { path, type }: PlaceRange,
+    after: TypePosition | undefined,
+    owned: Owned,
+  ) {
     this.range = { path, type }
+    this.owned = owned
     this.open = () => store.cursor(typeRange(tenant, path, type, after))
   }
 
   /** Some of the next places; none only at the end. */
   async next(placesMax: number): Promise<Place[]> {
     this.cursor ??= this.open()
-    const rows = await this.cursor.next(placesMax)
-    return rows.map(({ key, value }) => {
-      const { created, shard } = parseTypeKey(key)
-      return { created, shard, ...this.range, id: value.toString() }
-    })
+    for (;;) {
+      const rows = await this.cursor.next(placesMax)
+      const places = rows.map(({ key, value }) => {
+        const { created, shard } = parseTypeKey(key)
+        return { created, shard, ...this.range, id: value.toString() }
+      })
+      const { owned } = this
+      if (!owned || rows.length === 0) return places
+      const ours = places.filter(({ shard }) => owned[shard] === 1)
+      if (ours.length > 0) return ours
+    }
   }
 
   async close(): Promise<void> {

@@ -13,7 +13,7 @@ import { expiryAttribute } from '../domain/entity.js'
 import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Range, Row, Store } from '../ports.js'
 import { attributeCounts, type CountRows, entityCounts } from './directory.js'
-import { decodeNumber, encodeNumber } from './keys.js'
+import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
 import {
   allEntities,
   allIndexes,
@@ -30,21 +30,45 @@ import {
   parseTypeKey,
   typeKey,
 } from './layout.js'
-import { nested } from './nested.js'
+import { attributeCountsOf, entityCountsOf } from './replicated/replicated-layout.js'
 
 const rowsPerRead = 128
 
 /** Where counts go: by tenant, path, and type or attribute (directory.ts). */
 export interface Counts {
-  count(tenant: string, path: string, type: string, difference: 1): void
+  count(tenant: string, path: string, type: string, difference: 1, shard: number): void
 }
 
-/** Puts every index row that a primary row calls for, and counts what it adds to the directory. Gives the number of its entities. */
+/** Where a store keeps its counts: all in the same rows, or those of each shard in rows of their own. */
+export interface CountLayout {
+  /** Where all indexes and counts stand. */
+  readonly ranges: readonly Range[]
+  entities(shard: number): CountRows
+  attributes(shard: number): CountRows
+}
+
+const countsOfNode: CountLayout = {
+  ranges: allIndexes(),
+  entities: () => entityCounts,
+  attributes: () => attributeCounts,
+}
+
+/** As a node of a cluster keeps them: nothing may stand where others do. */
+export const countsByShard: CountLayout = {
+  ranges: [
+    ...allIndexes(),
+    ...[prefix.directoryOfShard, prefix.attributeOfShard].map(kind => under(Buffer.from([kind]))),
+  ],
+  entities: entityCountsOf,
+  attributes: attributeCountsOf,
+}
+
+/** Puts every index row that a primary row calls for, and counts what it adds to the directory, if wanted. Gives the number of its entities. */
 export function indexRow(
   { key, value }: Row,
   indexes: { put(key: Buffer, value: Buffer): void },
-  entities: Counts,
-  attributes: Counts,
+  entities?: Counts,
+  attributes?: Counts,
 ): number {
   const place = parseEntityKey(key)
   const { shard, tenant, path, id } = place
@@ -55,17 +79,19 @@ export function indexRow(
     indexes.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
     const expiresMs = imageExpiresMs(image)
     if (expiresMs !== undefined) indexes.put(expiryKey({ ...place, type, expiresMs }), nothing)
-    entities.count(tenant, path, type, 1)
+    entities?.count(tenant, path, type, 1, shard)
+    if (!attributes) continue
     for (const [name, attribute] of decodeImage(image).attributes)
-      if (name !== expiryAttribute) attributes.count(tenant, path, attributeOfType(type, name, attribute.type), 1)
+      if (name !== expiryAttribute)
+        attributes.count(tenant, path, attributeOfType(type, name, attribute.type), 1, shard)
   }
   return images.length
 }
 
 /** Every index row and directory row that the primary rows of the store call for, in no particular order. */
-export async function* rebuildIndexes(store: Store): AsyncIterable<Row> {
-  const entities = new Totals(entityCounts)
-  const attributes = new Totals(attributeCounts)
+export async function* rebuildIndexes(store: Store, counts = countsOfNode): AsyncIterable<Row> {
+  const entities = new Totals(shard => counts.entities(shard))
+  const attributes = new Totals(shard => counts.attributes(shard))
   for await (const row of rowsOf(store, allEntities())) {
     const rows: Row[] = []
     indexRow(row, { put: (key, value) => rows.push({ key, value }) }, entities, attributes)
@@ -77,27 +103,26 @@ export async function* rebuildIndexes(store: Store): AsyncIterable<Row> {
 
 /** Counts of a store as they should be. */
 class Totals implements Counts {
-  private readonly tenants = new Map<string, Map<string, Map<string, number>>>()
-  private readonly kind: CountRows
+  /** By key. */
+  private readonly totals = new Map<string, number>()
+  private readonly rowsOf: (shard: number) => CountRows
 
-  constructor(kind: CountRows) {
-    this.kind = kind
+  constructor(rowsOf: (shard: number) => CountRows) {
+    this.rowsOf = rowsOf
   }
 
-  count(tenant: string, path: string, type: string): void {
-    const types = nested(nested(this.tenants, tenant), path)
-    types.set(type, (types.get(type) ?? 0) + 1)
+  count(tenant: string, path: string, type: string, _difference: 1, shard: number): void {
+    const key = this.rowsOf(shard).key(tenant, path, type).toString('latin1')
+    this.totals.set(key, (this.totals.get(key) ?? 0) + 1)
   }
 
   *rows(): Iterable<Row> {
-    for (const [tenant, paths] of this.tenants)
-      for (const [path, types] of paths)
-        for (const [type, total] of types) yield { key: this.kind.key(tenant, path, type), value: encodeNumber(total) }
+    for (const [key, total] of this.totals) yield { key: Buffer.from(key, 'latin1'), value: encodeNumber(total) }
   }
 }
 
 /** What is wrong with the indexes and the directory: one sentence for each row that is missing, extra or different. */
-export async function compareIndexes(store: Store): Promise<readonly string[]> {
+export async function compareIndexes(store: Store, counts = countsOfNode): Promise<readonly string[]> {
   const wrong: string[] = []
   let found = 0
   const compare = (rows: readonly Row[]): void => {
@@ -111,7 +136,7 @@ export async function compareIndexes(store: Store): Promise<readonly string[]> {
     }
   }
   let some: Row[] = []
-  for await (const row of rebuildIndexes(store)) {
+  for await (const row of rebuildIndexes(store, counts)) {
     some.push(row)
     if (some.length < rowsPerRead) continue
     compare(some)
@@ -119,20 +144,20 @@ export async function compareIndexes(store: Store): Promise<readonly string[]> {
   }
   compare(some)
   // A row that two entities call for counts twice; what is wrong with them has been told by then.
-  return (await countIndexes(store)) === found ? wrong : [...wrong, ...(await extras(store))]
+  return (await countIndexes(store, counts)) === found ? wrong : [...wrong, ...(await extras(store, counts))]
 }
 
-async function countIndexes(store: Store): Promise<number> {
+async function countIndexes(store: Store, { ranges }: CountLayout): Promise<number> {
   let count = 0
-  for (const range of allIndexes()) for await (const _ of rowsOf(store, range)) count++
+  for (const range of ranges) for await (const _ of rowsOf(store, range)) count++
   return count
 }
 
-async function extras(store: Store): Promise<string[]> {
+async function extras(store: Store, counts: CountLayout): Promise<string[]> {
   const expected = new Set<string>()
-  for await (const { key } of rebuildIndexes(store)) expected.add(key.toString('latin1'))
+  for await (const { key } of rebuildIndexes(store, counts)) expected.add(key.toString('latin1'))
   const extra: string[] = []
-  for (const range of allIndexes())
+  for (const range of counts.ranges)
     for await (const { key, value } of rowsOf(store, range))
       if (!expected.has(key.toString('latin1'))) extra.push(`extra: ${sentence(key, value)}`)
   return extra
@@ -153,13 +178,9 @@ async function* rowsOf(store: Store, range: Range): AsyncIterable<Row> {
 
 // Rows in words
 
-const [typeIndex, idIndex, expiryIndex, directory, attributes] = allIndexes().map(range => range.gte[0]) as [
-  number,
-  number,
-  number,
-  number,
-  number,
-]
+const { type: typeIndex, id: idIndex, expiry: expiryIndex, directory, attribute: attributes } = prefix
+const { directoryOfShard, attributeOfShard } = prefix
+const numbered: ReadonlySet<number | undefined> = new Set([directory, attributes, directoryOfShard, attributeOfShard])
 
 /** A row for an operator: which index it belongs to, its key taken apart, and its value. */
 function sentence(key: Buffer, value: Buffer): string {
@@ -184,6 +205,11 @@ function decoded(key: Buffer): string {
     }
     case attributes:
       return `attribute counts ${JSON.stringify(parseAttributeCountKey(key))}`
+    case directoryOfShard:
+    case attributeOfShard: {
+      const rows = key[0] === directoryOfShard ? entityCountsOf : attributeCountsOf
+      return `counts ${JSON.stringify({ shard: shardOfKey(key), ...rows(0).parse(key) })}`
+    }
     default: {
       const { tenant, path, type } = parseDirectoryKey(key)
       return `directory ${JSON.stringify({ tenant, path, type })}`
@@ -192,6 +218,6 @@ function decoded(key: Buffer): string {
 }
 
 function said(key: Buffer, value: Buffer): string {
-  if ((key[0] === directory || key[0] === attributes) && value.length === 8) return String(decodeNumber(value))
+  if (numbered.has(key[0]) && value.length === 8) return String(decodeNumber(value))
   return JSON.stringify(value.toString())
 }

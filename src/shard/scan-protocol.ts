@@ -4,6 +4,7 @@ import type { Placement } from '../domain/scope.js'
 import type { SharedStore } from '../ports.js'
 import type { HeadScan, Place } from './places.js'
 import type { KeyHashes, KeyScan } from './presence.js'
+import type { Owned } from './replicated/ownership.js'
 import type { BuildScan, ListScan } from './scans.js'
 import type { TableParts } from './views/table.js'
 
@@ -11,6 +12,8 @@ import type { TableParts } from './views/table.js'
 export interface ReaderInput {
   readonly store: SharedStore
   readonly placement: Placement
+  /** Whose rows count, in memory that is shared. */
+  readonly owned: Owned
 }
 
 /** A scan, numbered by whoever asks; the request of a list goes through its bytes. `end`: finish and leave. */

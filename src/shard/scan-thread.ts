@@ -13,6 +13,7 @@ import type { SharedStore } from '../ports.js'
 import { decodeReply, encodeRequest } from '../wire.js'
 import type { HeadScan, Place } from './places.js'
 import type { KeyHashes, KeyScan } from './presence.js'
+import type { Owned } from './replicated/ownership.js'
 import { asBuffer, type ReaderInput, type ScanAnswer, type ScanCall } from './scan-protocol.js'
 import type { BuildScan, ListScan, Scanner } from './scans.js'
 import type { TableParts } from './views/table.js'
@@ -33,9 +34,9 @@ export class ThreadScanner implements Scanner {
   private closed = false
 
   /** `entry` is the file that the thread runs. */
-  constructor(entry: URL, store: SharedStore, placement: Placement) {
+  constructor(entry: URL, store: SharedStore, placement: Placement, owned?: Owned) {
     this.entry = entry
-    this.input = { store, placement }
+    this.input = { store, placement, owned }
   }
 
   async list({ request, ...scan }: ListScan): Promise<ShardReply> {

@@ -15,7 +15,8 @@ import { nested } from './nested.js'
 import { pageReply } from './pages.js'
 import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
 import { type KeyHashes, type KeyScan, readKeys } from './presence.js'
-import { type Breathe, sweep } from './sweep.js'
+import type { Owned } from './replicated/ownership.js'
+import { type Breathe, type Swept, sweep } from './sweep.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
 
 /** A list over ranges of the type index. */
@@ -52,6 +53,8 @@ export interface Ground {
   readonly shardMap: ShardMap
   readonly clock: Pick<Clock, 'monoMs'>
   readonly breathe: Breathe
+  /** Whose rows count. */
+  readonly owned?: Owned
 }
 
 /** The page of a list, and how many entities fit. */
@@ -126,11 +129,12 @@ async function visit(
     if (!isWorthIt || !isFew(range)) swept.add(range, index)
     else if (!(await walk(ground, tenant, range, index, take))) return
   }
-  const { store, shardMap, breathe } = ground
-  await sweep(store, shardMap, tenant, swept.paths, breathe, ({ shard, path, image }) => {
+  const { store, shardMap, breathe, owned } = ground
+  const taken = ({ shard, path, image }: Swept): boolean => {
     const range = swept.rangeOf(path, image)
     return range === undefined ? true : take({ shard, range, image })
-  })
+  }
+  await sweep(store, shardMap, tenant, swept.paths, breathe, taken, owned)
 }
 
 /** Tells to which range an entity belongs. [hot] For every entity of a sweep, and most are of the range of the one before. */
@@ -160,7 +164,7 @@ class Finder {
 
 /** Gives the entities of one range, in order of creation, to `take`; false when that said so. */
 async function walk(
-  { store, breathe }: Ground,
+  { store, breathe, owned }: Ground,
   tenant: string,
   { path, type }: CountedRange,
   range: number,
@@ -168,7 +172,8 @@ async function walk(
 ): Promise<boolean> {
   let after: Place | undefined
   for (;;) {
-    const places = await readPlaces(store, { tenant, range: { path, type }, after, count: placesPerStep })
+    const scan = { tenant, range: { path, type }, after, count: placesPerStep }
+    const places = await readPlaces(store, scan, owned)
     for (const { place, image } of imagesAt(store, tenant, places))
       if (!take({ shard: place.shard, range, image })) return false
     if (places.length < placesPerStep) return true
@@ -183,12 +188,12 @@ export class StepwiseScanner implements Scanner {
   private readonly running = new Set<Promise<unknown>>()
   private closed = false
 
-  constructor(store: StoreReader, shardMap: ShardMap, clock: Clock) {
+  constructor(store: StoreReader, shardMap: ShardMap, clock: Clock, owned?: Owned) {
     const breathe = (): Promise<void> =>
       new Promise((resolve, reject) =>
         clock.endOfTick(() => (this.closed ? reject(new Error('the node is stopping')) : resolve())),
       )
-    this.ground = { store, shardMap, clock, breathe }
+    this.ground = { store, shardMap, clock, breathe, ...(owned && { owned }) }
   }
 
   list(scan: ListScan): Promise<ShardReply> {
@@ -200,7 +205,7 @@ export class StepwiseScanner implements Scanner {
   }
 
   head(scan: HeadScan): Promise<readonly Place[]> {
-    return this.run(readPlaces(this.ground.store, scan))
+    return this.run(readPlaces(this.ground.store, scan, this.ground.owned))
   }
 
   keys(scan: KeyScan): Promise<KeyHashes> {

@@ -94,7 +94,7 @@ export class Shard {
 
   /** Takes one request's turn. The reply may leave when the actor's changes are durable; without an actor nothing has happened. */
   turn(request: WriteRequest): Turn {
-    if (this.waiting >= this.mailboxLengthMax) return full
+    if (this.waiting >= this.mailboxLengthMax || this.log.isFull) return full
     const { tenant, path, id } = request.target
     const actor = this.actors.load(this.index, tenant, path, id)
     const variant = choose(actor, request)

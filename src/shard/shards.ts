@@ -2,14 +2,17 @@
 //
 // Opens what they share (live actors, directory, group commit) over one store, and answers for all of them: a write takes its turn in
 // its shard, a read or list is answered for all shards of the node at once. When a commit has failed nothing is taken any more.
+//
+// In a node of a cluster the store has more shards than are asked here, and which ones these are changes (replicated/).
 
 import assert from 'node:assert/strict'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
-import type { ShardMap } from '../domain/scope.js'
+import { type ShardMap, workerOf } from '../domain/scope.js'
 import type {
   AdminOrder,
   AdminTold,
   BatchRequest,
+  FindRequest,
   ShardReply,
   ShardRequest,
   Shards,
@@ -22,7 +25,7 @@ import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
 import { Documents } from './documents/documents.js'
 import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
-import { type Company, Home } from './documents/home.js'
+import { type Company, Home, type Spreading } from './documents/home.js'
 import { openHome, type WorkerPart } from './documents/open-home.js'
 import { ProviderBook } from './documents/provider-book.js'
 import { RegistrationHome } from './documents/registration-home.js'
@@ -42,8 +45,14 @@ import { type OutboxLimits, outboxLimitsDefault } from './notifications/outbox.j
 import { type FlowControl, Pacer } from './notifications/pacer.js'
 import { Presence } from './presence.js'
 import type { ShardRecord } from './record.js'
+import { Replicated, type ReplicatedNeeds } from './replicated/open-replicated.js'
+import type { OwnedEntityCount } from './replicated/owned-entity-count.js'
+import type { Ownership } from './replicated/ownership.js'
+import { PathRegister } from './replicated/path-register.js'
+import { RegisterFollower } from './replicated/register-follower.js'
+import { ReplicatedShards } from './replicated/replicated-shards.js'
 import type { Scanner } from './scans.js'
-import { Shard } from './shard.js'
+import { Shard, type Turn } from './shard.js'
 import { Types } from './types.js'
 import { Views } from './views/views.js'
 
@@ -67,6 +76,11 @@ export const shardLimitsDefault: ShardLimits = {
   registrationsMax,
   ...outboxLimitsDefault,
 }
+
+/** What comes of a turn in a shard that is not ours. */
+const notOurs: Turn = { actor: undefined, reply: { kind: 'moved' } }
+
+const isOfOnePath = ({ paths }: FindRequest): boolean => paths.length === 1 && !paths[0]!.endsWith('#')
 
 /** What a node's shards are made of. */
 export interface ShardParts {
@@ -95,6 +109,8 @@ export interface ShardParts {
   readonly obey?: ((order: AdminOrder) => AdminTold[AdminOrder['what']]) | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
   readonly onFailure: (failure: Error) => void
+  /** What a node of a cluster is given; undefined: all shards of the store are this node's, always. */
+  readonly replicated?: ReplicatedNeeds | undefined
   /** Stands between turns and the log. */
   readonly through?: ((record: ShardRecord) => ShardRecord) | undefined
 }
@@ -114,7 +130,6 @@ interface Homes {
 
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
-  private readonly store: Store
   private readonly shardMap: ShardMap
   private readonly actors: Actors
   private readonly obey: ShardParts['obey']
@@ -139,44 +154,103 @@ export class LocalShards implements Shards {
   /** For whoever lets it learn what the store holds. */
   readonly presence = new Presence()
   /** For whoever tells how many entities there are. */
-  readonly entityCount: EntityCount
+  readonly entityCount: EntityCount | OwnedEntityCount
+  /** For whoever moves shards from node to node; undefined where nobody does. */
+  readonly replicated: ReplicatedShards | undefined
+  /** Which service paths there are in all of a cluster; undefined outside of one. */
+  readonly paths: PathRegister | undefined
+  private readonly ownership: Ownership | undefined
   /** For whoever removes what falls due. */
   readonly expiryMark = new ExpiryMark()
 
   constructor(parts: ShardParts) {
     const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through, part } = parts
-    const directory = new Directory(store)
-    const attributes = new Directory(store, attributeCounts)
-    const commit = new GroupCommit(store, clock, directory, attributes, () => stamps.last, onFailure, through)
-    const actors = new Actors(store, this.presence, limits.liveActorsMax, () => commit.durable)
+    const inside = parts.replicated && new Replicated(store, stamps, parts.replicated)
+    const owned = inside?.ownership.owned
+    const whole = new Directory(store)
+    const directory = inside?.entities ?? whole
+    const attributes = inside?.attributes ?? new Directory(store, attributeCounts)
+    const lastStamp = (): number => stamps.last
+    const commit = new GroupCommit(
+      store,
+      clock,
+      directory,
+      attributes,
+      lastStamp,
+      onFailure,
+      through,
+      inside?.replicator,
+    )
+    const { presence, expiryMark } = this
+    const actors = new Actors(store, presence, limits.liveActorsMax, () => commit.durable)
     const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
-    const heads = new Heads(store, scanner, commit)
+    const heads = new Heads(store, scanner, commit, owned)
     commit.tell(views)
     commit.tell(heads)
-    commit.tell(this.expiryMark)
-    const lookup = new Lookup(store, actors, commit, directory, shardMap)
+    commit.tell(expiryMark)
+    const lookup = new Lookup(store, actors, commit, directory, shardMap, owned)
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
     const subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
     const registrations = new Documents(registrationForm, store, commit, shardMap)
+    const isHome = (tenant: string): boolean =>
+      inside?.isHome ?? (!part || workerOf(shardMap.homeOf(tenant), part.workers) === part.worker)
     const { notifications, deliveries, book } = makeNotifications({
       ...parts,
       subscriptions,
       commit,
       isKept: parts.notifications.isKept,
+      isHome: inside || part ? isHome : undefined,
+      isOfShards: inside !== undefined,
     })
     const { flowControl } = parts.notifications
     this.pacer = flowControl && new Pacer(notifications, clock, flowControl)
-    this.openHomes = async () => {
-      const shelves = { subscription: subscriptions, registration: registrations }
-      const company = await openHome({ shelves, commit, shardMap, clock, horizon: stamps.last, part })
-      await book.load(store)
-      const home = new Home(commit, stamps, limits.mailboxLengthMax, company)
+    const shelves = { subscription: subscriptions, registration: registrations }
+    const homesOf = (company: Company | undefined, others: Spreading | undefined): Homes => {
+      const home = new Home(commit, stamps, limits.mailboxLengthMax, others)
       return {
         company,
         subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax),
         registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
       }
     }
+    if (inside) {
+      const paths = new PathRegister(inside.ownership.register, commit, onDone => inside.afterAll(onDone))
+      const follower = new RegisterFollower(store, { subscriptions, registrations, paths }, inside.ownership.register)
+      const concerned = {
+        follower,
+        commit,
+        actors,
+        presence,
+        views,
+        heads,
+        expiryMark,
+        notifications,
+        deliveries,
+        book,
+      }
+      this.entityCount = inside.entityCount
+      this.replicated = new ReplicatedShards(inside, concerned)
+      this.paths = paths
+      this.openHomes = async () => {
+        await inside.positions.load(store)
+        for (const shelf of Object.values(shelves)) await shelf.load(() => {})
+        await paths.load(store)
+        return homesOf(undefined, inside.spreading)
+      }
+    } else {
+      const entityCount = new EntityCount(whole)
+      this.entityCount = entityCount
+      this.replicated = undefined
+      this.paths = undefined
+      this.openHomes = async () => {
+        const company = await openHome({ shelves, commit, shardMap, clock, horizon: stamps.last, part })
+        await book.load(store)
+        await deliveries.load()
+        entityCount.begin(store)
+        return homesOf(company, company?.sharing)
+      }
+    }
+    this.ownership = inside?.ownership
     this.notifications = notifications
     this.deliveries = deliveries
     this.subscriptions = subscriptions
@@ -186,11 +260,9 @@ export class LocalShards implements Shards {
     this.actors = actors
     this.obey = parts.obey
     this.commit = commit
-    this.store = store
-    this.entityCount = new EntityCount(directory)
     this.lookup = lookup
     this.types = new Types(commit, directory, attributes)
-    this.lists = new Lists(sources, queries)
+    this.lists = new Lists({ ...sources, ...(owned && { owned }) }, queries)
     this.shards = Array.from(
       { length: shardMap.placement.shards },
       (_, index) => new Shard(index, actors, commit, stamps, this.notifications, limits.mailboxLengthMax),
@@ -199,12 +271,10 @@ export class LocalShards implements Shards {
 
   /**
    * Reads the subscriptions and registrations that the store has, and which dead letters: to be awaited before anything is asked about them,
-   * and before any write.
+   * before any write, and before shards come.
    */
   async load(): Promise<void> {
     this.homes = await this.openHomes()
-    await this.deliveries.load()
-    this.entityCount.begin(this.store)
   }
 
   /** Brings changes of subscriptions and registrations to other owners; undefined while there are none, or nothing is loaded. */
@@ -219,21 +289,22 @@ export class LocalShards implements Shards {
     }
     const { failed } = this.commit
     if (failed) return onReply({ kind: 'failed', reason: failed.message })
+    if (this.ownership && !this.ownership.admits(shard)) return onReply({ kind: 'moved' })
     switch (request.kind) {
       case 'find':
-        return this.lookup.find(request, onReply)
+        return this.lookup.find(request, isOfOnePath(request) ? onReply : this.ofSameShards(onReply))
       case 'types':
-        return this.types.summarize(request, onReply)
+        return this.types.summarize(request, this.ofSameShards(onReply))
       case 'list':
-        return this.lists.list(request, onReply)
+        return this.lists.list(request, this.ofSameShards(onReply))
       case 'fetch':
-        return this.lists.fetch(request, onReply)
+        return this.lists.fetch(request, this.ofSameShards(onReply))
       case 'batch':
         return this.onBatch(request, this.paced(request.items[0]!, onReply))
       case 'paths':
-        return this.lookup.paths(onReply)
+        return this.paths ? onReply({ kind: 'paths', tenants: this.paths.all }) : this.lookup.paths(onReply)
       case 'announce':
-        return onReply({ kind: 'done' })
+        return this.paths ? this.paths.onAnnounce(request, onReply) : onReply({ kind: 'done' })
       case 'createSubscription':
       case 'changeSubscription':
       case 'removeSubscription':
@@ -255,6 +326,7 @@ export class LocalShards implements Shards {
         return onReply({ kind: 'failed', reason: 'this owner is the only one' })
       case 'claim':
       case 'news':
+      case 'handIn':
         return this.notifications.onAsk(request, onReply)
       case 'deliveries':
       case 'retryDeliveries':
@@ -262,6 +334,14 @@ export class LocalShards implements Shards {
       default:
         return this.shards[shard]!.onAsk(request, this.paced(request, onReply))
     }
+  }
+
+  /** Replies if the shards that are ours have stayed the same: else some of what was found may be of others. */
+  private ofSameShards(onReply: (reply: ShardReply) => void): (reply: ShardReply) => void {
+    const { ownership } = this
+    if (!ownership) return onReply
+    const { generation } = ownership
+    return reply => onReply(generation === ownership.generation ? reply : { kind: 'moved' })
   }
 
   /** A reply that may have to wait for notifications. */
@@ -292,7 +372,7 @@ export class LocalShards implements Shards {
     let stagedIn = 0
     for (let at = 0; at < count; at++) {
       const item = items[at] as WriteRequest
-      const { actor, reply } = this.shardOf(item).turn(item)
+      const { actor, reply } = this.turn(item)
       replies[at] = reply
       if (!actor || actor.stagedIn <= this.commit.durable) continue
       this.shards[actor.place.shard]!.hold()
@@ -302,9 +382,11 @@ export class LocalShards implements Shards {
     this.replyAfter(stagedIn, held, replies, onReply)
   }
 
-  private shardOf({ target: { tenant, path, id } }: WriteRequest): Shard {
-    // An actor that lives knows it, and need not be hashed.
-    return this.shards[this.actors.shardOf(tenant, path, id) ?? this.shardMap.shardOf(tenant, path, id)]!
+  private turn(item: WriteRequest): Turn {
+    const { tenant, path, id } = item.target
+    // An actor that lives knows its shard, which need not be found again.
+    const shard = this.actors.shardOf(tenant, path, id) ?? this.shardMap.shardOf(tenant, path, id)
+    return this.ownership && !this.ownership.admits(shard) ? notOurs : this.shards[shard]!.turn(item)
   }
 
   /**

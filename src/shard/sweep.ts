@@ -6,6 +6,7 @@
 import type { ShardMap } from '../domain/scope.js'
 import type { Range, StoreReader } from '../ports.js'
 import { decodeRow, entityRange, parseEntityKey } from './layout.js'
+import type { Owned } from './replicated/ownership.js'
 
 /** Lets others have their turn; whoever sweeps waits for it between steps. */
 export type Breathe = () => Promise<void>
@@ -22,7 +23,7 @@ const rowsPerRead = 512
 /** Rows between two breaths: some 0.5 ms of looking into entities. */
 const rowsPerStep = 128
 
-/** Gives every entity under the exact paths to `take`, until that says false. */
+/** Gives every entity under the exact paths, of shards that are ours (`owned`), to `take`, until that says false. */
 export async function sweep(
   store: StoreReader,
   shardMap: ShardMap,
@@ -30,9 +31,11 @@ export async function sweep(
   paths: readonly string[],
   breathe: Breathe,
   take: (swept: Swept) => boolean,
+  owned?: Owned,
 ): Promise<void> {
   const wanted = new Set(paths)
   for (const { shard, range, path: known } of stretches(shardMap, tenant, paths)) {
+    if (owned && owned[shard] !== 1) continue
     const cursor = store.cursor(range, known === undefined ? 'both' : 'values')
     try {
       let reading = cursor.next(rowsPerRead)

@@ -31,6 +31,7 @@ import { indexRow } from './rebuild.js'
 /**
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
  * `everywhere`: to every store. `merged`: all parts of one become one, in the store of its home. `known`: one by one, as `notes` says.
+ * `none`: nodes of a cluster alone have them, and their stores are not divided anew.
  */
 const destinations = {
   entity: 'shard',
@@ -45,7 +46,10 @@ const destinations = {
   progress: 'merged',
   outbox: 'shard',
   meta: 'known',
-} as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'everywhere' | 'merged' | 'known'>
+  path: 'none',
+  directoryOfShard: 'none',
+  attributeOfShard: 'none',
+} as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'everywhere' | 'merged' | 'known' | 'none'>
 
 /** What rows that go with their shard are called. */
 const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
@@ -215,6 +219,8 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
     const kind = kinds.get(key[0] as number)
     if (kind === undefined) return `a row of a kind that this version does not know, key ${shown(key)}`
     switch (destinations[kind]) {
+      case 'none':
+        return `a row that belongs to a node of a cluster, key ${shown(key)}`
       case 'shard': {
         const shard = shardOfKey(key)
         if (!owns(shard))

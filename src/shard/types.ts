@@ -3,14 +3,14 @@
 import { anyCoversPath } from '../domain/scope.js'
 import type { ShardReply, TypeSummary, TypesRequest } from '../messages.js'
 import type { GroupCommit } from './commit.js'
-import type { Directory } from './directory.js'
+import type { PathCounts } from './directory.js'
 
 export class Types {
   private readonly commit: GroupCommit
-  private readonly entities: Directory
-  private readonly attributes: Directory
+  private readonly entities: PathCounts
+  private readonly attributes: PathCounts
 
-  constructor(commit: GroupCommit, entities: Directory, attributes: Directory) {
+  constructor(commit: GroupCommit, entities: PathCounts, attributes: PathCounts) {
     this.commit = commit
     this.entities = entities
     this.attributes = attributes

@@ -6,7 +6,8 @@
 //
 // Format 1 is that of one worker, and says nothing of workers. Format 2 names them, and while the rows are being divided
 // anew also the number there will be (`becoming`): versions that know only format 1 would open one store, find it empty or
-// change it under the copy, and are refused this way.
+// change it under the copy, and are refused this way. Format 3 is that of a node of a cluster and names it: its store has other rows, and
+// follows logs that no single node knows.
 //
 // A directory we do not recognize is refused with a sentence for the operator, never adopted and never cleaned.
 //
@@ -40,13 +41,16 @@ export interface DataDirectory {
   readonly workers: number
   /** Among how many they will be; undefined unless that is under way. Until it has ended or was given up, the stores serve nobody. */
   readonly becoming?: number
+  /** The cluster that it is a node's of; undefined: it is that of a single node. */
+  readonly cluster?: { readonly id: string }
   /** Which store made it; undefined until one has. */
   readonly store?: StoreKind
   readonly id: string
 }
 
 /** The newest format that is read, and the one that every version reads. */
-const formatMax = 2
+const formatMax = 3
+const formatOfWorkers = 2
 const formatOfOne = 1
 const fileName = 'orrery.json'
 const temporaryName = 'orrery.json.new'
@@ -59,6 +63,8 @@ export interface WantedDirectory {
   readonly shards: number
   readonly spread: number
   readonly workers?: number
+  /** Of the cluster that its node belongs to; undefined: it is a single one. One that is there has to be such a directory. */
+  readonly cluster?: { readonly id: string }
 }
 
 /**
@@ -67,16 +73,33 @@ export interface WantedDirectory {
  */
 export function openDataDirectory(path: string, wanted: WantedDirectory, id: () => string): DataDirectory {
   const names = namesIn(path)
-  if (names.includes(fileName)) return read(path)
+  if (names.includes(fileName)) return assertBelongs(read(path), wanted)
   const stranger = names.find(name => !harmless.has(name))
   if (stranger !== undefined) {
     throw new DataDirectoryError(
       `data directory ${path} holds "${stranger}" but no ${fileName}: choose an empty directory, or restore the file from a backup`,
     )
   }
-  const { shards, spread, workers = 1 } = wanted
+  const { shards, spread, workers = 1, cluster } = wanted
   assertWorkers(path, shards, workers)
-  return write({ path, shards, spread, workers, id: id() })
+  return write({ path, shards, spread, workers, id: id(), ...(cluster && { cluster }) })
+}
+
+/** Refuses the directory of a single node for a node of a cluster, the other way round, and that of another cluster. */
+function assertBelongs(directory: DataDirectory, { cluster: wanted }: WantedDirectory): DataDirectory {
+  const { path, cluster } = directory
+  if (cluster?.id === wanted?.id) return directory
+  if (!cluster)
+    throw new DataDirectoryError(
+      `data directory ${path} is that of a single node: choose an empty one for a node of a cluster, whose first content it becomes with "orrery cluster init --from ${path}"`,
+    )
+  if (!wanted)
+    throw new DataDirectoryError(
+      `data directory ${path} is that of a node of cluster ${cluster.id}, and of no use to a single node: choose another one ("orrery cluster init --from DIR" leads into a cluster, and nothing back)`,
+    )
+  throw new DataDirectoryError(
+    `data directory ${path} is that of a node of cluster ${cluster.id}, not of ${wanted.id}: choose another directory`,
+  )
 }
 
 /** Whether somebody has made a data directory of it. */
@@ -138,18 +161,22 @@ function read(path: string): DataDirectory {
     throw unusable(path, error)
   }
   const found = parse(text)
-  const { format, shards, spread, store, id, workers = 1, becoming } = found ?? {}
+  const { format, shards, spread, store, id, workers = 1, becoming, cluster } = found ?? {}
   if (typeof format === 'number' && (format < formatOfOne || format > formatMax)) {
     throw new DataDirectoryError(
       `data directory ${path} has format ${format} and this version reads formats ${formatOfOne} to ${formatMax}: start the version that wrote it`,
     )
   }
   const whole = isCount(format) && isCount(shards) && isCount(spread) && isCount(workers) && typeof id === 'string'
-  if (!whole || !isStoreKind(store) || !(becoming === undefined || isCount(becoming))) {
+  if (!whole || !isStoreKind(store) || !(becoming === undefined || isCount(becoming)) || !isCluster(cluster)) {
     throw new DataDirectoryError(`data directory ${path} has a damaged ${fileName}: restore the file from a backup`)
   }
-  return { path, shards, spread, workers, id, ...(store && { store }), ...(becoming && { becoming }) }
+  const more = { ...(store && { store }), ...(becoming && { becoming }), ...(cluster && { cluster }) }
+  return { path, shards, spread, workers, id, ...more }
 }
+
+const isCluster = (value: unknown): value is { readonly id: string } | undefined =>
+  value === undefined || (typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string')
 
 const isStoreKind = (value: unknown): value is StoreKind | undefined =>
   value === undefined || value === 'rocksdb' || value === 'level'
@@ -168,11 +195,13 @@ function isCount(value: unknown): value is number {
 }
 
 function write(directory: DataDirectory): DataDirectory {
-  const { path, shards, spread, workers, becoming, store, id } = directory
+  const { path, shards, spread, workers, becoming, cluster, store, id } = directory
   const ofOne = workers === 1 && becoming === undefined
-  const said = ofOne
-    ? { format: formatOfOne, shards, spread, store, id }
-    : { format: formatMax, shards, spread, workers, becoming, store, id }
+  const said = cluster
+    ? { format: formatMax, shards, spread, cluster, store, id }
+    : ofOne
+      ? { format: formatOfOne, shards, spread, store, id }
+      : { format: formatOfWorkers, shards, spread, workers, becoming, store, id }
   const temporary = join(path, temporaryName)
   try {
     const file = openSync(temporary, 'w', 0o600)

@@ -47,6 +47,8 @@ class LevelStore implements Store {
   readonly #db: Level
   readonly #write: { readonly sync: boolean }
   readonly #gate = new CommitGate()
+  /** What a flush that was asked for is in the gate. */
+  readonly #flushing: Enterable = { inFlight: false }
   readonly #cursors = new Set<LevelCursor>()
   /** The state before the commit in flight. */
   #before: SharedSnapshot | undefined
@@ -97,6 +99,14 @@ class LevelStore implements Store {
       .catch((error: unknown) => this.#gate.fail('the store could not write', error))
       // Out of the promise: what onDone throws is a bug of its owner, not a rejection of ours.
       .then(() => process.nextTick(() => this.#onWritten()))
+  }
+
+  sync(onDone: (error?: Error) => void): void {
+    if (!this.#gate.enter(this.#flushing, onDone)) return
+    this.#db
+      .del(syncKey, { sync: true })
+      .catch((error: unknown) => this.#gate.fail('the store could not flush', error))
+      .then(() => process.nextTick(() => this.#gate.leave()))
   }
 
   #onWritten(): void {

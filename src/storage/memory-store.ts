@@ -51,6 +51,11 @@ export class MemoryStore implements Store {
     this.#gate.leaveSoon()
   }
 
+  /** Nothing here survives anything. */
+  sync(onDone: (error?: Error) => void): void {
+    if (this.#gate.enter({ inFlight: false }, onDone)) this.#gate.leaveSoon()
+  }
+
   close(): Promise<void> {
     return this.#gate.close()
   }

@@ -1,7 +1,7 @@
 // The store over RocksDB: reads and writes on the calling thread, flushes on a thread of their own.
 //
 // `commit` writes the batch to the log without a flush (that survives the death of the process), and with durability
-// `sync` asks the syncer thread for a flush; `onDone` follows it. No database write of any kind happens while the syncer
+// `sync` asks the syncer thread for a flush; `onDone` follows it. Otherwise the thread is started when somebody asks for a flush. No database write of any kind happens while the syncer
 // is at work: a write issued then would block the event loop for as long as the disk takes.
 //
 // The binding crashes the process when a closed database is touched or when a database is closed under a running thread.
@@ -99,7 +99,11 @@ const flushesMax = 2 ** 30
 class RocksStore implements Store {
   readonly name = 'rocksdb'
   readonly #db: RocksLevel
-  readonly #syncer: Syncer | undefined
+  /** Whether every commit is flushed. */
+  readonly #flushes: boolean
+  #syncer: Syncer | undefined
+  /** What a flush that was asked for is in the gate. */
+  readonly #flushing: Enterable = { inFlight: false }
   readonly #gate = new CommitGate()
   readonly #batches = new Set<RocksBatch>()
   readonly #cursors = new Set<RocksCursor>()
@@ -109,10 +113,15 @@ class RocksStore implements Store {
 
   constructor(db: RocksLevel, syncer: Syncer | undefined) {
     this.#db = db
+    this.#flushes = syncer !== undefined
+    if (syncer) this.#adopt(syncer)
+  }
+
+  #adopt(syncer: Syncer): void {
     this.#syncer = syncer
-    syncer?.worker.on('message', (answer: SyncerAnswer) => this.#onSynced(answer))
-    syncer?.worker.on('error', error => this.#onSynced(error))
-    syncer?.worker.on('exit', code => this.#onSynced(new Error(`the syncer thread ended with code ${code}`)))
+    syncer.worker.on('message', (answer: SyncerAnswer) => this.#onSynced(answer))
+    syncer.worker.on('error', error => this.#onSynced(error))
+    syncer.worker.on('exit', code => this.#onSynced(new Error(`the syncer thread ended with code ${code}`)))
   }
 
   get shared(): SharedStore {
@@ -155,12 +164,24 @@ class RocksStore implements Store {
       this.#gate.leaveSoon()
       return
     }
-    if (this.#syncer) {
-      this.#syncing = true
-      this.#syncer.flush()
-    } else {
-      this.#gate.leaveSoon()
-    }
+    if (this.#flushes) this.#sync()
+    else this.#gate.leaveSoon()
+  }
+
+  sync(onDone: (error?: Error) => void): void {
+    if (this.#gate.enter(this.#flushing, onDone)) this.#sync()
+  }
+
+  #sync(): void {
+    this.#syncing = true
+    if (this.#syncer) return this.#syncer.flush()
+    Syncer.start(this.#db.handle).then(
+      syncer => {
+        this.#adopt(syncer)
+        syncer.flush()
+      },
+      (error: unknown) => this.#onSynced(error),
+    )
   }
 
   #onSynced(error: unknown): void {

@@ -59,6 +59,10 @@ class HeldStore implements Store {
     this.#onCommit()
   }
 
+  sync(onDone: (error?: Error) => void): void {
+    this.#store.sync(onDone)
+  }
+
   /** Resolves when a commit waits. */
   async commitWaits(): Promise<void> {
     if (this.#waiting.length > 0) return

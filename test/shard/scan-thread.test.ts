@@ -1,6 +1,7 @@
 // Scans on the reader thread, over a real RocksDB: they answer as scans in steps do, and whatever becomes of the thread, who waits is
 // told and the store can be closed.
 
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
@@ -67,8 +68,8 @@ async function opened(t: Test, all: readonly Placed[] = many): Promise<Store> {
 }
 
 /** A scanner that is closed before its store is. */
-function threadOver(t: Test, store: Store, entry = reader): Scanner {
-  const scanner = new ThreadScanner(entry, store.shared!, shardMap.placement)
+function threadOver(t: Test, store: Store, entry = reader, owned?: Uint8Array): Scanner {
+  const scanner = new ThreadScanner(entry, store.shared!, shardMap.placement, owned)
   t.teardown(() => scanner.close())
   return scanner
 }
@@ -119,6 +120,28 @@ function threadTests(t: Test, shared: Store): void {
       const scan = { tenant: 't', range: { path: '/', type: 'T' }, after, count }
       t.strictSame(await thread.head(scan), await steps.head(scan))
     }
+  })
+
+  t.test('what is in shards that are not ours is left out, from the moment at which they are not', async t => {
+    const { shards } = shardMap.placement
+    const owned = new Uint8Array(new SharedArrayBuffer(shards)).fill(1)
+    const partial = threadOver(t, shared, reader, owned)
+    const own = new StepwiseScanner(shared, shardMap, systemClock, owned)
+    const head = { tenant: 't', range: { path: '/', type: 'T' }, after: undefined, count: 64 }
+    const all = await partial.list(wholeScan)
+    t.strictSame(all, await thread.list(wholeScan))
+    for (let shard = 0; shard < shards; shard += 2) owned[shard] = 0
+    const some = await partial.list(wholeScan)
+    assert(all.kind === 'listed' && some.kind === 'listed')
+    t.ok(some.total > 0 && some.total < all.total, `${some.total} of ${all.total}`)
+    t.strictSame(some, await own.list(wholeScan))
+    t.strictSame(contents(await partial.build(wholeBuild)), contents(await own.build(wholeBuild)))
+    const places = await partial.head(head)
+    t.equal(places.length, 64, 'as many as are wanted')
+    t.ok(places.every(({ shard }) => owned[shard] === 1))
+    owned.fill(0)
+    t.match(await partial.list(wholeScan), { kind: 'listed', total: 0 })
+    t.strictSame(await partial.head(head), [])
   })
 
   t.test('several scans at once get each their own answer, and one that takes too long a refusal', async t => {

@@ -3,6 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { placementOfCluster } from '../../src/domain/scope.js'
 import {
   assertUnchanged,
   DataDirectoryError,
@@ -79,6 +80,32 @@ t.test('when it has been divided anew, what it was becoming is what it is', asyn
   t.same(written(path), { format: 1, ...wanted, id: id() }, 'and older versions can read it when it is for one')
 })
 
+t.test('a directory of a node of a cluster names it, in a format that older versions refuse', async t => {
+  const path = t.testdir()
+  const cluster = { id: 'c1' }
+  const of = { ...placementOfCluster, cluster }
+  const directory = recordStore(openDataDirectory(path, of, id), 'rocksdb')
+  t.same(written(path), { format: 3, ...placementOfCluster, cluster, store: 'rocksdb', id: id() })
+  t.same(openDataDirectory(path, of, never), directory)
+})
+
+t.test('directories of single nodes and of nodes of clusters are not taken for each other', async t => {
+  const [single, node] = [t.testdir({ single: {} }), join(t.testdirName, 'node')]
+  openDataDirectory(join(single, 'single'), wanted, id)
+  openDataDirectory(node, { ...placementOfCluster, cluster: { id: 'c1' } }, id)
+  t.throws(() => openDataDirectory(join(single, 'single'), { ...placementOfCluster, cluster: { id: 'c1' } }, never), {
+    name: 'DataDirectoryError',
+    message: /is that of a single node: .*"orrery cluster init --from .*single"/,
+  })
+  t.throws(() => openDataDirectory(node, wanted, never), {
+    name: 'DataDirectoryError',
+    message: /of cluster c1, and of no use to a single node: .*orrery cluster init --from DIR/,
+  })
+  t.throws(() => openDataDirectory(node, { ...placementOfCluster, cluster: { id: 'c2' } }, never), {
+    message: /of cluster c1, not of c2/,
+  })
+})
+
 t.test('more workers than shards are refused, and nothing is created', async t => {
   const path = t.testdir()
   t.throws(() => openDataDirectory(path, { shards: 4, spread: 2, workers: 5 }, id), {
@@ -114,8 +141,8 @@ const refusals: readonly (readonly [string, (path: string) => void, RegExp])[] =
   ['a store whose file is lost', path => mkdirSync(join(path, 'store')), /holds "store" but no orrery.json: .*backup/],
   [
     'a newer format',
-    path => file(path, '{"format":3,"shards":{}}'),
-    /has format 3 and this version reads formats 1 to 2/,
+    path => file(path, '{"format":4,"shards":{}}'),
+    /has format 4 and this version reads formats 1 to 3/,
   ],
   ['stores whose file is lost', path => mkdirSync(join(path, 'stores')), /holds "stores" but no orrery.json/],
   ['no workers', path => file(path, '{"format":2,"shards":1,"spread":1,"id":"x","workers":0}'), /damaged/],
@@ -124,6 +151,11 @@ const refusals: readonly (readonly [string, (path: string) => void, RegExp])[] =
   ['a file that is not an object', path => file(path, 'null'), /damaged orrery.json/],
   ['shards that are no number', path => file(path, '{"format":1,"shards":"256","spread":16,"id":"x"}'), /damaged/],
   ['no shards', path => file(path, '{"format":1,"shards":0,"spread":16,"id":"x"}'), /damaged/],
+  [
+    'a cluster without a name',
+    path => file(path, '{"format":3,"shards":1,"spread":1,"id":"x","cluster":{}}'),
+    /damaged/,
+  ],
   ['an unknown store', path => file(path, '{"format":1,"shards":1,"spread":1,"id":"x","store":"sql"}'), /damaged/],
   ['a file that cannot be read', path => mkdirSync(join(path, 'orrery.json')), /cannot be used: EISDIR/],
 ]

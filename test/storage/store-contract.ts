@@ -225,6 +225,33 @@ function contract(t: Test, subject: StoreUnderTest, durability: Durability): voi
     await committed
   })
 
+  t.test('a sync answers once it has returned, and is one write among others', async t => {
+    const store = await opened(t)
+    await commit(store, batch => batch.put(text('a'), text('1')))
+    let hasReturned = false
+    await new Promise<void>((resolve, reject) => {
+      store.sync(error => {
+        t.equal(hasReturned, true)
+        return error ? reject(error) : resolve()
+      })
+      hasReturned = true
+      t.throws(() => store.sync(() => {}), 'one at a time')
+    })
+    await commit(store, batch => batch.put(text('b'), text('2')))
+    await new Promise<void>((resolve, reject) => store.sync(error => (error ? reject(error) : resolve())))
+    t.strictSame(await keysOf(store), ['61', '62'], 'it leaves no row')
+  })
+
+  t.test('closing waits for a sync', async t => {
+    const store = await opened(t)
+    let hasEnded = false
+    store.sync(() => {
+      hasEnded = true
+    })
+    await store.close()
+    t.equal(hasEnded, true)
+  })
+
   t.test('keys come in the order of their bytes, unsigned', async t => {
     const store = await opened(t)
     const keys = [

@@ -105,6 +105,11 @@ export class TenantDocuments<T extends Document, P> {
     if (held) held.progress = progress
   }
 
+  /** Forgets what became of all of them. */
+  forgetProgress(): void {
+    for (const held of this.held.values()) held.progress = this.noProgress
+  }
+
   /** A page in the order of ids, of those with exactly the path (undefined: of all), and how many these are. */
   page(
     servicePath: string | undefined,
@@ -266,15 +271,30 @@ export class Documents<T extends Document, P> implements Shelf {
   }
 
   remove(tenant: string, id: string, revision?: number): void {
-    const held = this.tenants.get(tenant)
-    if (held?.delete(id)) {
-      this.count--
-      this.changes.removes++
-      this.onRemoved(tenant, id)
-      if (held.size === 0) this.tenants.delete(tenant)
-    }
+    this.forget(tenant, id)
     const row = revision === undefined ? undefined : encodeDocumentRow(revision, '')
     this.stagedIn = this.commit.write(this.keyOf(tenant, id), row)
+  }
+
+  /** Takes in a document whose row the store has got without anybody's doing here. */
+  adopt(text: string): void {
+    if (this.hold(this.form.decode(text))) this.changes.inserts++
+    else this.changes.updates++
+  }
+
+  /** Forgets a document whose row has gone, or is about to. */
+  forget(tenant: string, id: string): void {
+    const held = this.tenants.get(tenant)
+    if (!held?.delete(id)) return
+    this.count--
+    this.changes.removes++
+    this.onRemoved(tenant, id)
+    if (held.size === 0) this.tenants.delete(tenant)
+  }
+
+  /** Forgets what became of all documents. */
+  forgetProgress(): void {
+    for (const held of this.tenants.values()) held.forgetProgress()
   }
 
   bury(tenant: string, id: string): void {

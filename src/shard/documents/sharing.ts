@@ -54,6 +54,7 @@ interface Grave {
 }
 
 export class Sharing {
+  readonly keepsGraves = true
   private readonly self: number
   private readonly clock: Clock
   private readonly shelves: Shelves

@@ -10,7 +10,7 @@ import { noProgress, type Subscription } from '../../domain/subscription.js'
 import { encodeSubscription } from '../../domain/subscription-json.js'
 import { patchSubscription } from '../../domain/subscription-parser.js'
 import { storedStatus } from '../../domain/subscription-status.js'
-import type { SubscriptionRequest, SubscriptionWrite } from '../../messages.js'
+import type { HomeNews, SubscriptionRequest, SubscriptionWrite } from '../../messages.js'
 import type { Subscriptions } from './forms.js'
 import { type Decided, type Home, type OnReply, removal, wanted } from './home.js'
 
@@ -26,7 +26,7 @@ export class SubscriptionHome {
     this.countMax = countMax
   }
 
-  onAsk(request: Exclude<SubscriptionRequest, { kind: 'claim' | 'news' }>, onReply: OnReply): void {
+  onAsk(request: Exclude<SubscriptionRequest, HomeNews>, onReply: OnReply): void {
     const { subscriptions, home } = this
     switch (request.kind) {
       case 'findSubscription': {

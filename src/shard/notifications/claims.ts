@@ -4,17 +4,15 @@
 // Who wants to send asks when its change is durable, again and again until there is an answer; the home knows what it has granted lately, so
 // the same notification is never refused because of itself. A grant is durable before it is told. What then becomes of the notification
 // is told to the home as well: of such a subscription it alone has the counters. A throttled one is not asked for before its time is over:
-// all owners read the clock of one machine.
+// all owners read the clock of one machine, or clocks that are kept alike.
 
 import type { ShardMap } from '../../domain/scope.js'
-import { workerOf } from '../../domain/scope.js'
 import type { Subscription } from '../../domain/subscription.js'
 import { isExpired, isThrottled, storedStatus } from '../../domain/subscription-status.js'
 import type { ClaimRequest, NewsRequest, ProgressNews, ShardReply, Shards } from '../../messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
 import type { Subscriptions } from '../documents/forms.js'
-import type { WorkerPart } from '../documents/open-home.js'
 import { isGuarded, type ProgressBook } from './progress-book.js'
 
 /** Pause before a home is asked again that did not answer. */
@@ -26,26 +24,26 @@ export class Claims {
   private readonly commit: GroupCommit
   private readonly shardMap: ShardMap
   private readonly clock: Clock
-  private readonly part: WorkerPart | undefined
+  private readonly isHome: ((tenant: string) => boolean) | undefined
   private shards: Shards | undefined
   /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
   private readonly quiet = new Map<string, number>()
 
-  /** `part` is undefined where there is one owner: then nothing is ever claimed. */
+  /** `isHome`: whether this owner is a tenant's home now; undefined where there is one owner: then nothing is ever claimed. */
   constructor(
     subscriptions: Subscriptions,
     book: ProgressBook,
     commit: GroupCommit,
     shardMap: ShardMap,
     clock: Clock,
-    part: WorkerPart | undefined,
+    isHome: ((tenant: string) => boolean) | undefined,
   ) {
     this.subscriptions = subscriptions
     this.book = book
     this.commit = commit
     this.shardMap = shardMap
     this.clock = clock
-    this.part = part
+    this.isHome = isHome
     // Whoever changes it may end the quiet.
     const forget = (id: string): void => void this.quiet.delete(id)
     subscriptions.follow(() => ({ add: ({ id }) => forget(id), remove: forget }))
@@ -63,9 +61,7 @@ export class Claims {
 
   /** Whether another owner decides about it. */
   isElsewhere(subscription: Subscription): boolean {
-    const { part } = this
-    if (!part || !isGuarded(subscription)) return false
-    return workerOf(this.shardMap.homeOf(subscription.tenant), part.workers) !== part.worker
+    return this.isHome !== undefined && isGuarded(subscription) && !this.isHome(subscription.tenant)
   }
 
   /** Asks whether a notification may be sent, until there is an answer, or nobody is asked any more. */

@@ -17,7 +17,7 @@
 import assert from 'node:assert/strict'
 import type { ShardMap } from '../../domain/scope.js'
 import type { DeliveriesRequest, DeliveryRecord, DeliveryReport, DeliveryRequest, ShardReply } from '../../messages.js'
-import type { Clock, Logger, Stamps, Store } from '../../ports.js'
+import type { Clock, Logger, Range, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { nested } from '../nested.js'
@@ -113,26 +113,51 @@ export class Deliveries {
     parts.subscriptions.follow(tenant => ({ add: () => {}, remove: id => this.forget(tenant, id) }))
   }
 
-  /** Learns which dead letters the store has; those of subscriptions that are not there are deleted. To be called when these are loaded. */
+  /** Learns which dead letters the store has. To be called when the subscriptions are loaded. */
   async load(): Promise<void> {
-    const found: Letter[] = []
-    const cursor = this.store.cursor(allLetters(), 'keys')
+    this.learn(await this.read(allLetters()))
+  }
+
+  /** The keys of dead letters in a range of the store. */
+  async read(range: Range): Promise<readonly Buffer[]> {
+    const keys: Buffer[] = []
+    const cursor = this.store.cursor(range, 'keys')
     try {
       for (;;) {
         const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) break
-        for (const { key } of rows) {
-          const { tenant, subscription, shard, stamp } = parseLetterKey(key)
-          const of = this.knownOf(tenant, subscription)
-          if (of) found.push({ of, shard, stamp })
-          else this.commit.write(key, undefined)
-        }
+        if (rows.length === 0) return keys
+        for (const { key } of rows) keys.push(key)
       }
     } finally {
       await cursor.close()
     }
-    found.sort((a, b) => a.stamp - b.stamp)
-    for (const letter of found) this.hold(letter)
+  }
+
+  /** Sees to letters that the store has; those of subscriptions that are not there are deleted. */
+  learn(keys: readonly Buffer[]): void {
+    const found: Letter[] = []
+    for (const key of keys) {
+      const { tenant, subscription, shard, stamp } = parseLetterKey(key)
+      const of = this.knownOf(tenant, subscription)
+      if (of) found.push({ of, shard, stamp })
+      else this.commit.write(key, undefined)
+    }
+    if (found.length === 0) return
+    const letters = [...this.letters, ...found].sort((a, b) => a.stamp - b.stamp)
+    this.letters.clear()
+    for (const { of } of letters) of.letters.length = 0
+    for (const letter of letters) this.hold(letter)
+  }
+
+  /** Another owner sees to the letters of a shard from now on. */
+  endShard(shard: number): void {
+    for (const letter of this.letters) {
+      if (letter.shard !== shard) continue
+      const { of } = letter
+      this.letters.delete(letter)
+      of.letters.splice(of.letters.indexOf(letter), 1)
+      this.releaseEmpty(of)
+    }
   }
 
   // [hot] Once per try of a notification: 0.3 us besides making the record, with 1,000 subscriptions of 50 tries each.

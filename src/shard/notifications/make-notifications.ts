@@ -4,9 +4,9 @@ import type { ShardMap } from '../../domain/scope.js'
 import type { Clock, Logger, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
 import type { Subscriptions } from '../documents/forms.js'
-import type { WorkerPart } from '../documents/open-home.js'
 import { Claims } from './claims.js'
 import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
+import { HandingIn } from './handing-in.js'
 import { Notifications } from './notifications.js'
 import { Outbox, type OutboxLimits } from './outbox.js'
 import { ProgressBook } from './progress-book.js'
@@ -22,8 +22,10 @@ export interface NotificationNeeds {
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly limits: OutboxLimits
   readonly deliveryLimits?: DeliveryLimits | undefined
-  /** Which of several owners this is; undefined: the only one. */
-  readonly part?: WorkerPart | undefined
+  /** Whether this owner is a tenant's home now; undefined: it is the only one. */
+  readonly isHome?: ((tenant: string) => boolean) | undefined
+  /** Whether shards come and go: then none is this owner's at first. */
+  readonly isOfShards: boolean
   /** Whether what is owed outlives the process. */
   readonly isKept: boolean
   /** Takes dead letters that are to be sent again; undefined: they are. */
@@ -36,12 +38,13 @@ export function makeNotifications(needs: NotificationNeeds): {
   readonly deliveries: Deliveries
   readonly book: ProgressBook
 } {
-  const { store, commit, subscriptions, shardMap, clock, stamps, logger, limits, part, isKept } = needs
+  const { store, commit, subscriptions, shardMap, clock, stamps, logger, limits, isHome, isOfShards, isKept } = needs
   const { deliveryLimits = deliveryLimitsDefault, onRetry = message => notifications.again(message) } = needs
-  const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger)
-  const claims = new Claims(subscriptions, book, commit, shardMap, clock, part)
+  const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger, !isOfShards)
+  const claims = new Claims(subscriptions, book, commit, shardMap, clock, isHome)
   const triggers = new Triggers(subscriptions, book, claims, clock, logger)
-  const outbox = new Outbox(store, commit, limits, stamps.last)
+  const handingIn = isOfShards ? new HandingIn(book, commit, shardMap, clock) : undefined
+  const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last)
   const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
   const deliveries = new Deliveries(store, commit, kept)
   const parts = {
@@ -50,6 +53,7 @@ export function makeNotifications(needs: NotificationNeeds): {
     book,
     triggers,
     claims,
+    handingIn,
     outbox,
     atHand: { bytes: 0 },
     deliveries,

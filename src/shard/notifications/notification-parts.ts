@@ -6,6 +6,7 @@ import type { GroupCommit } from '../commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import type { Claims } from './claims.js'
 import type { Deliveries } from './deliveries.js'
+import type { HandingIn } from './handing-in.js'
 import type { Outbox } from './outbox.js'
 import type { ProgressBook } from './progress-book.js'
 import type { Triggers } from './triggers.js'
@@ -16,6 +17,8 @@ export interface NotificationParts {
   readonly book: ProgressBook
   readonly triggers: Triggers
   readonly claims: Claims
+  /** undefined where rows of progress are always kept. */
+  readonly handingIn: HandingIn | undefined
   readonly outbox: Outbox
   /** Images of what waits in memory to be made, each counted for every notification of it. */
   readonly atHand: { bytes: number }

@@ -5,11 +5,11 @@
 // but the commit that it waits for anyway.
 
 import type { Subscription, Transport } from '../../domain/subscription.js'
-import type { ShardReply, Shards, SubscriptionRequest } from '../../messages.js'
+import type { HomeNews, ShardReply, Shards } from '../../messages.js'
 import type { Despatch } from '../../ports.js'
 import { decodeFiring, type FiredEntry, type Firing } from './firing.js'
 import type { NotificationParts } from './notification-parts.js'
-import type { OutboxRow } from './outbox.js'
+import type { OutboxPart, OutboxRow } from './outbox.js'
 import { Owed } from './owed.js'
 import type { Done } from './triggers.js'
 
@@ -24,25 +24,52 @@ export class Notifications {
   private despatch: Despatch | undefined
   /** Of each transport the first subscription, until messages are handed over. */
   private readonly first = new Map<Transport['kind'], Subscription>()
-  /** What was fired before all rows of an earlier process were read; it comes behind them. */
-  private behind: Owed[] | undefined = []
+  /** What was fired before all rows that an earlier owner has left were read, by what is read at once; it comes behind them. */
+  private readonly behind = new Map<OutboxPart, Owed[]>()
   private dropped = 0
   private isDropToldLately = false
 
   constructor(parts: NotificationParts) {
     this.parts = parts
+    for (const part of parts.outbox.parts) this.behind.set(part, [])
     parts.subscriptions.follow(() => ({ add: subscription => this.expect(subscription), remove: () => {} }))
   }
 
   /** Begins to hand notifications over, first what was owed when the process began. Resolves when all of that has been read. */
   async begin(despatch: Despatch, shards: Shards): Promise<void> {
-    const { outbox, claims } = this.parts
+    const { claims, handingIn } = this.parts
     this.despatch = despatch
     claims.begin(shards)
+    handingIn?.begin(shards)
     for (const subscription of this.first.values()) despatch.expect(subscription)
     this.first.clear()
+    await Promise.all([...this.behind.keys()].map(part => this.takeUp(part)))
+  }
+
+  /** Sees to what a shard owes from now on, first to what an earlier owner has left, of which no stamp is above `horizon`. */
+  beginShard(shard: number, horizon: number): void {
+    const part = this.parts.outbox.beginShard(shard, horizon)
+    this.behind.set(part, [])
+    if (!this.despatch) return
+    this.takeUp(part).catch((error: Error) =>
+      this.parts.logger.error(
+        `what shard ${shard} owes to receivers could not be read, its next owner tries again: ${error.message}`,
+      ),
+    )
+  }
+
+  /** Another owner sees to what a shard owes from now on: of what was handed over nothing more is told or heard. */
+  endShard(shard: number): void {
+    const { outbox } = this.parts
+    const part = outbox.of(shard)
+    this.behind.delete(part)
+    outbox.endShard(shard)
+  }
+
+  /** Hands over what is owed since before a part of the outbox began, and then what was fired meanwhile. */
+  private async takeUp(part: OutboxPart): Promise<void> {
     try {
-      await outbox.load((row, firing) => {
+      await this.parts.outbox.load(part, (row, firing) => {
         for (const entry of firing.entries) {
           const owed = this.owing(firing, entry, row)
           // Rows are read faster than messages are made of them.
@@ -52,8 +79,8 @@ export class Notifications {
         return this.despatch !== undefined
       })
     } finally {
-      const behind = this.behind ?? []
-      this.behind = undefined
+      const behind = this.behind.get(part) ?? []
+      this.behind.delete(part)
       for (const owed of behind) this.hand(owed)
     }
   }
@@ -69,6 +96,7 @@ export class Notifications {
   /** Nothing is handed over any more. */
   end(): void {
     this.parts.claims.end()
+    this.parts.handingIn?.end()
     this.despatch = undefined
   }
 
@@ -90,18 +118,22 @@ export class Notifications {
     }
     const kept = isKept ? outbox.add(firing) : undefined
     const carriedBy = kept?.commit ?? stagedIn
+    const part = outbox.of(firing.shard)
     commit.afterCommit(carriedBy, failure => {
-      if (!failure) this.release(firing, kept?.row)
+      if (!failure) this.release(firing, part, kept?.row)
     })
     return carriedBy
   }
 
-  private release(firing: Firing, row: OutboxRow | undefined): void {
+  private release(firing: Firing, part: OutboxPart, row: OutboxRow | undefined): void {
+    // The next owner finds the row.
+    if (part.isOver && row) return
     const { atHand } = this.parts
+    const behind = this.behind.get(part)
     for (const entry of firing.entries) {
       const owed = this.owing(firing, entry, row)
-      if (this.behind || atHand.bytes > atHandBytesMax) owed.let()
-      if (this.behind) this.behind.push(owed)
+      if (behind || atHand.bytes > atHandBytesMax) owed.let()
+      if (behind) behind.push(owed)
       else this.hand(owed)
     }
   }
@@ -127,14 +159,15 @@ export class Notifications {
     const firing = { ...given, shard, stamp: stamps.next() }
     const { row, commit: carriedBy } = outbox.add(firing)
     commit.afterCommit(carriedBy, failure => {
-      if (failure) return
+      if (failure || row.of.isOver) return
+      const behind = this.behind.get(row.of)
       for (const entry of firing.entries) {
         const owed = this.owing(firing, entry, row)
         // It has been claimed before.
-        if (!this.behind) this.despatch?.take(owed)
+        if (!behind) this.despatch?.take(owed)
         else {
           owed.let()
-          this.behind.push(owed)
+          behind.push(owed)
         }
       }
     })
@@ -163,9 +196,12 @@ export class Notifications {
   }
 
   /** What other owners ask of the home of a subscription. */
-  onAsk(request: Extract<SubscriptionRequest, { kind: 'claim' | 'news' }>, onReply: (reply: ShardReply) => void): void {
-    if (request.kind === 'claim') this.parts.claims.onClaim(request, onReply)
-    else this.parts.claims.onNews(request, onReply)
+  onAsk(request: HomeNews, onReply: (reply: ShardReply) => void): void {
+    const { claims, handingIn } = this.parts
+    if (request.kind === 'claim') claims.onClaim(request, onReply)
+    else if (request.kind === 'news') claims.onNews(request, onReply)
+    else if (handingIn) handingIn.onHandIn(request, onReply)
+    else onReply({ kind: 'failed', reason: 'each owner keeps what it knows' })
   }
 
   /** First tries that wait in the queue which a tenant uses. */

@@ -2,16 +2,17 @@
 //
 // A row goes when all its notifications have ended. That is not urgent, for whoever is told twice knows it by the id: so deletions ride
 // along with later commits. After a start all rows are read, in the background and in order, and what they owe is sent again; until that
-// is done, what changes fire meanwhile stands behind, so that nobody hears of them before.
+// is done, what changes fire meanwhile stands behind, so that nobody hears of them before. Where shards come and go, so it is with each of them.
 //
 // What is owed and not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
 // `bytesMax`: past these nothing more is taken, which is counted and told.
 //
 // Not here: which subscriptions fire (triggers.ts), who sends (notifier/).
 
-import type { Batch, Row, Store } from '../../ports.js'
+import assert from 'node:assert/strict'
+import type { Range, Row, RowSink, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit.js'
-import { allOutbox, outboxKey, parseOutboxKey } from '../notification-layout.js'
+import { allOutbox, outboxKey, outboxRange, parseOutboxKey } from '../notification-layout.js'
 import { decodeFiring, encodeFiring, type FiredEntry, type Firing } from './firing.js'
 
 export interface OutboxLimits {
@@ -23,8 +24,20 @@ export interface OutboxLimits {
 
 export const outboxLimitsDefault: OutboxLimits = { rowsMax: 500_000, bytesMax: 2 * 1024 * 1024 * 1024 }
 
+/** What is read at once, and comes or goes as a whole: all rows of an owner that is always the same, or those of a shard. */
+export interface OutboxPart {
+  readonly range: Range
+  /** No row that an earlier owner has left has a stamp above it, and every row of this one has. */
+  readonly horizon: number
+  rows: number
+  bytes: number
+  /** Whether another owner sees to it from now on: nothing is sent any more, and no row deleted. */
+  isOver: boolean
+}
+
 /** A row that is not finished. */
 export interface OutboxRow {
+  readonly of: OutboxPart
   readonly shard: number
   readonly stamp: number
   readonly bytes: number
@@ -38,18 +51,47 @@ export class Outbox implements Rider {
   private readonly store: Store
   private readonly commit: GroupCommit
   private readonly limits: OutboxLimits
-  private readonly horizon: number
+  private readonly whole: OutboxPart | undefined
+  private readonly shards = new Map<number, OutboxPart>()
   private readonly ended: OutboxRow[] = []
   private rowCount = 0
   private byteCount = 0
 
-  /** `horizon`: no row that an earlier process has left has a stamp above it, and every row of this one has. */
-  constructor(store: Store, commit: GroupCommit, limits: OutboxLimits, horizon: number) {
+  /** `horizon` as in `OutboxPart`; undefined: shards come and go. */
+  constructor(store: Store, commit: GroupCommit, limits: OutboxLimits, horizon: number | undefined) {
     this.store = store
     this.commit = commit
     this.limits = limits
-    this.horizon = horizon
+    this.whole = horizon === undefined ? undefined : partOf(allOutbox(), horizon)
     commit.carry(this)
+  }
+
+  /** Sees to the rows of a shard from now on. */
+  beginShard(shard: number, horizon: number): OutboxPart {
+    const part = partOf(outboxRange(shard), horizon)
+    this.shards.set(shard, part)
+    return part
+  }
+
+  /** Another owner sees to the rows of a shard from now on. What has ended by now is still deleted with the next commit. */
+  endShard(shard: number): void {
+    const part = this.of(shard)
+    part.isOver = true
+    this.shards.delete(shard)
+    this.rowCount -= part.rows
+    this.byteCount -= part.bytes
+  }
+
+  /** The part that a shard, which is this owner's, belongs to. */
+  of(shard: number): OutboxPart {
+    const part = this.whole ?? this.shards.get(shard)
+    assert(part, 'the outbox of a shard of this owner')
+    return part
+  }
+
+  /** All there is. */
+  get parts(): Iterable<OutboxPart> {
+    return this.whole ? [this.whole] : this.shards.values()
   }
 
   get rows(): number {
@@ -69,14 +111,17 @@ export class Outbox implements Rider {
   /** Writes a firing; gives its row and the number of the commit that carries it. */
   add(firing: Firing): { readonly row: OutboxRow; readonly commit: number } {
     const value = encodeFiring(firing)
-    const row = this.keep(firing.shard, firing.stamp, value.length, firing.entries.length)
+    const { shard } = firing
+    const row = this.keep(this.of(shard), shard, firing.stamp, value.length, firing.entries.length)
     return { row, commit: this.commit.write(outboxKey(row), value) }
   }
 
-  private keep(shard: number, stamp: number, bytes: number, open: number): OutboxRow {
+  private keep(of: OutboxPart, shard: number, stamp: number, bytes: number, open: number): OutboxRow {
+    of.rows++
+    of.bytes += bytes
     this.rowCount++
     this.byteCount += bytes
-    return { shard, stamp, bytes, open }
+    return { of, shard, stamp, bytes, open }
   }
 
   /** One notification of a row has ended. */
@@ -84,12 +129,14 @@ export class Outbox implements Rider {
     row.open--
     if (row.open > 0) return
     this.ended.push(row)
+    row.of.rows--
+    row.of.bytes -= row.bytes
     this.rowCount--
     this.byteCount -= row.bytes
     this.commit.awaitRiders()
   }
 
-  board(batch: Pick<Batch, 'put' | 'del'>): void {
+  board(batch: RowSink): void {
     for (const row of this.ended) batch.del(outboxKey(row))
     this.ended.length = 0
   }
@@ -106,18 +153,19 @@ export class Outbox implements Rider {
     return firing && encodeFiring(firing, [entry])
   }
 
-  /** Reads what was owed when the process began, until `onRow` says that it is enough; what was added since is not read. */
-  async load(onRow: (row: OutboxRow, firing: Firing) => boolean): Promise<void> {
-    const cursor = this.store.cursor(allOutbox())
+  /** Reads what was owed when a part began, until `onRow` says that it is enough; what was added since is not read. */
+  async load(part: OutboxPart, onRow: (row: OutboxRow, firing: Firing) => boolean): Promise<void> {
+    const cursor = this.store.cursor(part.range)
     try {
       for (;;) {
         const rows: Row[] = await cursor.next(rowsPerRead)
         if (rows.length === 0) return
         for (const { key, value } of rows) {
           const { shard, stamp } = parseOutboxKey(key)
-          if (stamp > this.horizon) continue
+          if (part.isOver) return
+          if (stamp > part.horizon) continue
           const firing = decodeFiring(value, { shard, stamp })
-          if (!onRow(this.keep(shard, stamp, value.length, firing.entries.length), firing)) return
+          if (!onRow(this.keep(part, shard, stamp, value.length, firing.entries.length), firing)) return
         }
       }
     } finally {
@@ -125,3 +173,5 @@ export class Outbox implements Rider {
     }
   }
 }
+
+const partOf = (range: Range, horizon: number): OutboxPart => ({ range, horizon, rows: 0, bytes: 0, isOver: false })

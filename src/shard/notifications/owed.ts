@@ -2,6 +2,8 @@
 //
 // Until its message is made, what it is about is at hand, unless too much is (notifications.ts); later, or after a start, it is read from its
 // row. What has no row (`bestEffort`) is kept at hand.
+//
+// When its shard gets another owner, that one sends it, and here it has ended: nothing is given and nothing is heard any more.
 
 import type { Occasion } from '../../domain/occasion.js'
 import type { DeliveryRecord, ProgressNews } from '../../messages.js'
@@ -37,12 +39,20 @@ export class Owed implements Due {
 
   // [hot] Once per notification.
   occasion(): Occasion | undefined {
+    if (this.isOver) {
+      this.let()
+      return undefined
+    }
     const subscription = this.parts.subscriptions.of(this.tenant)?.get(this.subscription)
     const firing = subscription && (this.firing ?? this.recall())
     this.let()
     if (firing) return occasionOf(firing, this.entry, subscription)
     this.end()
     return undefined
+  }
+
+  private get isOver(): boolean {
+    return this.row?.of.isOver === true
   }
 
   private recall(): Firing | undefined {
@@ -58,6 +68,7 @@ export class Owed implements Due {
 
   // [hot] Once per try.
   onOutcome(outcome: DeliveryOutcome): void {
+    if (this.isOver) return
     const { deliveries, clock } = this.parts
     const record = recordOf(outcome, { ...this.about, atMs: clock.wallMs(), notificationId: this.id }, this.attempts)
     deliveries.note(this.tenant, this.subscription, record)
@@ -102,14 +113,16 @@ export class Owed implements Due {
   }
 
   private tell(news: ProgressNews): void {
-    const { claims, book } = this.parts
-    if (this.entry.isToBeClaimed) claims.tell(this.tenant, this.subscription, news)
+    const { claims, book, subscriptions } = this.parts
+    const subscription = subscriptions.of(this.tenant)?.get(this.subscription)
+    // Its home may have been here when it was fired, and not any more, or the other way round.
+    if (subscription && claims.isElsewhere(subscription)) claims.tell(this.tenant, this.subscription, news)
     else book.noteNews(this.tenant, this.subscription, news)
   }
 
   /** It is owed no more. */
   end(): void {
-    if (this.row) this.parts.outbox.end(this.row)
+    if (this.row && !this.isOver) this.parts.outbox.end(this.row)
   }
 }
 

@@ -5,13 +5,16 @@
 //
 // Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home, and there alone is
 // something written down (claims.ts).
+//
+// In a cluster owners come and go, and with them what is in their memory alone. So there the home alone keeps rows, and is handed what others
+// know (handing-in.ts): until then it is in their memory.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription, SubscriptionProgress } from '../../domain/subscription.js'
 import { noProgress } from '../../domain/subscription.js'
-import { recordFailure, recordSent, recordSuccess } from '../../domain/subscription-status.js'
-import type { ProgressNews } from '../../messages.js'
-import type { Batch, Clock, Logger, Store } from '../../ports.js'
+import { mergeProgress, recordFailure, recordSent, recordSuccess } from '../../domain/subscription-status.js'
+import type { HandedPart, ProgressNews } from '../../messages.js'
+import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit.js'
 import { allProgress, parseDocumentKey, progressKey } from '../document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
@@ -31,18 +34,25 @@ export class ProgressBook implements Rider {
   private readonly shardMap: ShardMap
   private readonly clock: Clock
   private readonly logger: Pick<Logger, 'warn'>
-  /** Those to be written, by tenant. */
+  /** Whether rows are kept here. */
+  private isKept: boolean
+  /** What is being handed in, and counts here until it is known that the home has it. */
+  private taken: readonly HandedPart[] | undefined
+  /** Those to be written, or to be handed in where no rows are kept, by tenant. */
   private readonly changed = new Map<string, Set<string>>()
   /** The latest notifications granted to other owners, by subscription. */
   private readonly grants = new Map<string, readonly string[]>()
 
+  /** `isKept`: whether rows are kept here at first, which `enter` and `leave` change. */
   constructor(
     subscriptions: Subscriptions,
     commit: GroupCommit,
     shardMap: ShardMap,
     clock: Clock,
     logger: Pick<Logger, 'warn'>,
+    isKept: boolean,
   ) {
+    this.isKept = isKept
     this.subscriptions = subscriptions
     this.commit = commit
     this.shardMap = shardMap
@@ -51,8 +61,71 @@ export class ProgressBook implements Rider {
     commit.carry(this)
     subscriptions.onRemoved = (tenant, id) => {
       this.grants.delete(id)
-      this.write(tenant, id)
+      if (this.isKept) this.write(tenant, id)
+      else this.changed.get(tenant)?.delete(id)
     }
+  }
+
+  /** Keeps no rows from now on, and nothing that was in them: what became of notifications is another owner's. What is not written yet is written now. */
+  leave(): void {
+    for (const [tenant, ids] of this.changed) for (const id of ids) this.writeNow(tenant, id)
+    this.isKept = false
+    this.changed.clear()
+    this.grants.clear()
+    this.subscriptions.forgetProgress()
+  }
+
+  /** Keeps rows from now on, first those that are there (`read`): to these is added what is known here, but for what is being handed in. */
+  enter(rows: readonly Row[]): void {
+    if (this.taken) this.noteHandedIn(this.taken)
+    this.isKept = true
+    for (const row of rows) this.recall(row, true)
+    if (this.changed.size > 0) this.commit.awaitRiders()
+  }
+
+  /** Some of what is known here and is not the home's yet, to be handed in: one of the two below follows, and then the next. */
+  takeSome(partsMax: number): readonly HandedPart[] {
+    const parts: HandedPart[] = []
+    if (this.isKept) return parts
+    this.taken = parts
+    for (const [tenant, ids] of this.changed) {
+      for (const id of ids) {
+        if (parts.length >= partsMax) return parts
+        ids.delete(id)
+        parts.push({ tenant, id, progress: this.of(tenant, id) })
+      }
+      this.changed.delete(tenant)
+    }
+    return parts
+  }
+
+  /** Nobody has what was taken. */
+  giveBack(parts: readonly HandedPart[]): void {
+    const counts = this.taken === parts
+    this.taken = undefined
+    for (const { tenant, id, progress } of parts) {
+      const own = this.of(tenant, id)
+      this.note(tenant, id, counts ? own : mergeProgress([own, progress]))
+    }
+  }
+
+  /** What was taken is the home's: it is not counted here any more. */
+  noteHandedIn(parts: readonly HandedPart[]): void {
+    if (this.taken !== parts) return
+    this.taken = undefined
+    for (const { tenant, id, progress } of parts)
+      this.subscriptions.of(tenant)?.note(id, without(this.of(tenant, id), progress))
+  }
+
+  /** Adds what another owner hands in. Gives the commit that carries it. */
+  add(parts: readonly HandedPart[]): number {
+    let carriedBy = 0
+    for (const { tenant, id, progress } of parts) {
+      if (!this.subscriptions.of(tenant)?.get(id)) continue
+      this.subscriptions.of(tenant)!.note(id, mergeProgress([this.of(tenant, id), progress]))
+      carriedBy = this.writeNow(tenant, id)
+    }
+    return carriedBy
   }
 
   of(tenant: string, id: string): SubscriptionProgress {
@@ -107,10 +180,11 @@ export class ProgressBook implements Rider {
       this.changed.set(tenant, ids)
     }
     ids.add(id)
-    this.commit.awaitRiders()
+    if (this.isKept) this.commit.awaitRiders()
   }
 
-  board(batch: Pick<Batch, 'put' | 'del'>): void {
+  board(batch: RowSink): void {
+    if (!this.isKept) return
     for (const [tenant, ids] of this.changed)
       for (const id of ids) {
         const row = this.rowOf(tenant, id)
@@ -141,21 +215,45 @@ export class ProgressBook implements Rider {
       for (;;) {
         const rows = await cursor.next(rowsPerRead)
         if (rows.length === 0) return
-        for (const { key, value } of rows) {
-          const { tenant, id } = parseDocumentKey(key)
-          const held = this.subscriptions.of(tenant)
-          if (!held?.get(id)) {
-            this.write(tenant, id)
-            continue
-          }
-          const { progress, grants } = decodeProgress(value)
-          held.note(id, progress)
-          if (grants.length > 0) this.grants.set(id, grants)
-        }
+        for (const row of rows) this.recall(row, false)
       }
     } finally {
       await cursor.close()
     }
+  }
+
+  /** The rows of a range, for `enter`. */
+  async read(store: Store, range: Range): Promise<readonly Row[]> {
+    const all: Row[] = []
+    const cursor = store.cursor(range)
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return all
+        all.push(...rows)
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+
+  private recall({ key, value }: Row, isAdded: boolean): void {
+    const { tenant, id } = parseDocumentKey(key)
+    const held = this.subscriptions.of(tenant)
+    if (!held?.get(id)) return this.write(tenant, id)
+    const { progress, grants } = decodeProgress(value)
+    held.note(id, isAdded ? mergeProgress([progress, held.progressOf(id)]) : progress)
+    if (grants.length > 0) this.grants.set(id, grants)
+  }
+}
+
+/** What is left of a part when an earlier state of it was handed in: its counts less those. Of times the latest ones stand in any case. */
+function without(own: SubscriptionProgress, handed: SubscriptionProgress): SubscriptionProgress {
+  const isRow = own.lastSuccessMs === handed.lastSuccessMs && own.failsCounter >= handed.failsCounter
+  return {
+    ...own,
+    timesSent: Math.max(0, own.timesSent - handed.timesSent),
+    failsCounter: isRow ? own.failsCounter - handed.failsCounter : own.failsCounter,
   }
 }
 

@@ -73,6 +73,11 @@ export class Views implements Follower {
     this.logger = logger
   }
 
+  /** Forgets all tables; what is being built will not be used either: other shards are ours from now on. */
+  forget(): void {
+    this.slots.clear()
+  }
+
   /** Memory of all tables. */
   get bytes(): number {
     let bytes = 0
@@ -233,8 +238,9 @@ export class Views implements Follower {
     return slot
   }
 
-  private forgetIfEmpty({ name, table, building }: Slot): void {
-    if (!table && !building) this.slots.delete(name)
+  private forgetIfEmpty(slot: Slot): void {
+    const { name, table, building } = slot
+    if (!table && !building && this.slots.get(name) === slot) this.slots.delete(name)
   }
 }
 

@@ -1,0 +1,88 @@
+// Which service paths each tenant has in the whole cluster: rows of the register, which all nodes follow. So a read by id without a path knows
+// where to look, and no node need be asked what it has.
+//
+// A path begins to exist when every node has heard of it: whoever is about to create an entity in a path announces it first, and the register's
+// owner replies when all have its row. Of a tenant with many paths no more is known than that, and nothing is written of the others. Paths are
+// never forgotten: one too many costs a look in vain.
+
+import { fewPathsMax } from '../../domain/limits.js'
+import type { AnnounceRequest, ShardReply } from '../../messages.js'
+import type { Store } from '../../ports.js'
+import type { GroupCommit } from '../commit.js'
+import { nothing } from '../layout.js'
+import { parsePathKey, pathKey, pathRange } from './replicated-layout.js'
+
+/** Tenants of which paths are known, some 300 bytes each; with more, nothing is known of any. */
+const tenantsMax = 100_000
+const rowsPerRead = 1000
+
+export class PathRegister {
+  private readonly register: number
+  private readonly commit: GroupCommit
+  private readonly afterAll: (onDone: (failure?: ShardReply) => void) => void
+  private readonly tenants = new Map<string, Set<string>>()
+
+  /** `afterAll` calls back when every node has what the register's log says by now, or with what is to be replied when that is unknown. */
+  constructor(register: number, commit: GroupCommit, afterAll: (onDone: (failure?: ShardReply) => void) => void) {
+    this.register = register
+    this.commit = commit
+    this.afterAll = afterAll
+  }
+
+  /** Reads what the store has. */
+  async load(store: Store): Promise<void> {
+    const cursor = store.cursor(pathRange(this.register), 'keys')
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return
+        for (const { key } of rows) this.hear(key)
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+
+  /** Takes note of a row that the store has got. */
+  hear(key: Buffer): void {
+    const { tenant, path } = parsePathKey(key)
+    let paths = this.tenants.get(tenant)
+    if (!paths) {
+      paths = new Set()
+      this.tenants.set(tenant, paths)
+    }
+    paths.add(path)
+  }
+
+  /** All paths of a tenant; undefined when they are many, or not all known. */
+  few(tenant: string): ReadonlySet<string> | undefined {
+    if (this.tenants.size >= tenantsMax) return undefined
+    const paths = this.tenants.get(tenant)
+    return paths && paths.size > fewPathsMax ? undefined : (paths ?? none)
+  }
+
+  /** What is known of all tenants. */
+  get all(): readonly (readonly [tenant: string, paths: readonly string[]])[] {
+    return [...this.tenants].map(([tenant, paths]) => [tenant, [...paths]])
+  }
+
+  /** Asked of the register's owner. Replies when every node has heard of the path, or knows that it does not know all. */
+  onAnnounce({ tenant, path }: AnnounceRequest, onReply: (reply: ShardReply) => void): void {
+    const key = pathKey(this.register, tenant, path)
+    const carriedBy = this.isWanted(tenant, path) ? this.commit.write(key, nothing) : 0
+    this.commit.afterCommit(carriedBy, failure => {
+      if (failure) return onReply({ kind: 'failed', reason: failure.message })
+      if (carriedBy > 0) this.hear(key)
+      this.afterAll(unknown => onReply(unknown ?? { kind: 'done' }))
+    })
+  }
+
+  /** Whether knowing this one as well makes a difference. */
+  private isWanted(tenant: string, path: string): boolean {
+    const paths = this.tenants.get(tenant)
+    if (!paths) return this.tenants.size < tenantsMax
+    return paths.size <= fewPathsMax && !paths.has(path)
+  }
+}
+
+const none: ReadonlySet<string> = new Set()

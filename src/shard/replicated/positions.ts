@@ -1,0 +1,46 @@
+// How far this store has the log of each shard: in memory what its rows say, which are written in the batches that lead there.
+
+import type { Position, RowSink, Store } from '../../ports.js'
+import { allPositions, decodePosition, encodePosition, parsePositionKey, positionKey } from './replicated-layout.js'
+
+/** More than there are shards. */
+const rowsPerRead = 1000
+
+export class Positions {
+  private readonly known = new Map<number, Position>()
+
+  /** Reads what the store says. */
+  async load(store: Store): Promise<void> {
+    const cursor = store.cursor(allPositions())
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return
+        for (const { key, value } of rows) this.known.set(parsePositionKey(key), decodePosition(value))
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+
+  /** undefined: the store has nothing of the shard, or only a part. */
+  of(shard: number): Position | undefined {
+    return this.known.get(shard)
+  }
+
+  /** Adds the row of a position to the batch that leads there. */
+  put(sink: RowSink, shard: number, position: Position): void {
+    sink.put(positionKey(shard), encodePosition(position))
+  }
+
+  /** That batch has been written. */
+  note(shard: number, position: Position): void {
+    this.known.set(shard, position)
+  }
+
+  /** Deletes the row in a batch after which the store has nothing of the shard, or only a part. */
+  del(sink: RowSink, shard: number): void {
+    sink.del(positionKey(shard))
+    this.known.delete(shard)
+  }
+}

@@ -1,0 +1,84 @@
+// Snapshots of one shard: its rows page by page, and their way into another store.
+//
+// A page is read when it is asked for, and what changes between two pages is seen by some of them and not by others. That is right for who
+// applies the log from before the first page afterwards: what a row is in the end is said by its last record, or by every page alike.
+//
+// Rows of the indexes T, I and X are not part of it: they are made from the entities.
+
+import type { Range, Row, RowSink, Store } from '../../ports.js'
+import { prefix } from '../keys.js'
+import { indexRow } from '../rebuild.js'
+import { stretchesOf } from './replicated-layout.js'
+import { OperationWriter, type RowOperation } from './row-operations.js'
+
+export interface Page {
+  readonly rows: Buffer
+  /** The place behind them; undefined at the end. */
+  readonly next: Buffer | undefined
+}
+
+/** Rows read at a time. */
+const rowsPerRead = 256
+/** The first key behind another is that one and a zero byte. */
+const zero = Buffer.alloc(1)
+
+/** Some rows of a shard behind a place, until they have so many bytes. `stamp`: none that was given for them is above. */
+export async function readPage(
+  store: Store,
+  shard: number,
+  after: Buffer | undefined,
+  bytesMax: number,
+  stamp: number,
+): Promise<Page> {
+  const writer = new OperationWriter()
+  for (const range of rest(stretchesOf(shard), after))
+    for await (const rows of reads(store, range))
+      for (const { key, value } of rows) {
+        writer.put(key, value)
+        if (writer.length >= bytesMax) return { rows: writer.end(stamp), next: key }
+      }
+  return { rows: writer.end(stamp), next: undefined }
+}
+
+/** What of the ranges, which ascend, is behind a place. */
+const rest = (ranges: readonly Range[], after: Buffer | undefined): readonly Range[] =>
+  after === undefined
+    ? ranges
+    : ranges
+        .filter(({ lt }) => Buffer.compare(after, lt) < 0)
+        .map(({ gte, lt }) => ({ gte: Buffer.compare(after, gte) < 0 ? gte : Buffer.concat([after, zero]), lt }))
+
+async function* reads(store: Store, range: Range): AsyncIterable<Row[]> {
+  const cursor = store.cursor(range)
+  try {
+    for (;;) {
+      const rows = await cursor.next(rowsPerRead)
+      if (rows.length === 0) return
+      yield rows
+    }
+  } finally {
+    await cursor.close()
+  }
+}
+
+/** All rows of a shard, some at a time. */
+export async function* rowsOfShard(store: Store, shard: number): AsyncIterable<Row[]> {
+  for (const range of stretchesOf(shard)) yield* reads(store, range)
+}
+
+/** Puts rows of a snapshot, and those of the indexes that they call for. */
+export function putRows(sink: RowSink, rows: readonly RowOperation[]): void {
+  for (const { key, value } of rows) {
+    if (!value) continue
+    sink.put(key, value)
+    if (key[0] === prefix.entity) indexRow({ key, value }, sink)
+  }
+}
+
+/** Deletes rows of a shard, and those of the indexes that they have called for. */
+export function delRows(sink: RowSink, rows: readonly Row[]): void {
+  for (const row of rows) {
+    sink.del(row.key)
+    if (row.key[0] === prefix.entity) indexRow(row, { put: key => sink.del(key) })
+  }
+}

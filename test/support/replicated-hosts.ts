@@ -1,0 +1,352 @@
+// Nodes of a cluster inside the test, as far as their shards go: hosts over real stores, a log in memory that they append to and follow, and a
+// router that knows who owns what. In the place of the cluster is the test: it moves shards, follows, and kills when it wants.
+//
+// The clock stands still; all hosts have the same one.
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import type { Test } from 'tap'
+import type { ShardHost } from '../../cluster/shard-host.js'
+import { HybridClock } from '../../src/clock.js'
+import { ShardMap } from '../../src/domain/scope.js'
+import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
+import type { Part, Position, Replication, Row, Store } from '../../src/ports.js'
+import { Expiry } from '../../src/shard/expiry.js'
+import { expiryRange, parseExpiryKey, parseIdKey, parseTypeKey } from '../../src/shard/layout.js'
+import { Ownership } from '../../src/shard/replicated/ownership.js'
+import { stretchesOf } from '../../src/shard/replicated/replicated-layout.js'
+import { type Scanner, StepwiseScanner } from '../../src/shard/scans.js'
+import { type LocalShards, lastStamp, type ShardParts } from '../../src/shard/shards.js'
+import { openRocksStore } from '../../src/storage/rocks-store.js'
+import { rowsOf, temporaryDirectory } from '../storage/store-contract.js'
+import type { FakeClock } from './fake-clock.js'
+import { localShards } from './local-shards.js'
+import { RecordingDespatch, until } from './notifying.js'
+
+export const shardCount = 8
+/** The shard that all hosts follow. */
+export const register = shardCount
+export const allShards: readonly number[] = Array.from({ length: shardCount + 1 }, (_, shard) => shard)
+export const shardMap = new ShardMap({ shards: shardCount, spread: 4 }, register)
+
+interface LogRecord {
+  readonly payload: Buffer
+  readonly position: Position
+}
+
+/** The logs of all shards. */
+export class MemoryLog {
+  private readonly shards = new Map<number, LogRecord[]>()
+  private readonly epochs = new Map<number, number>()
+
+  /** A new owner. */
+  takeOver(shard: number): void {
+    this.epochs.set(shard, this.epochOf(shard) + 1)
+  }
+
+  private epochOf(shard: number): number {
+    return this.epochs.get(shard) ?? 0
+  }
+
+  append({ shard, payload }: Part): Position {
+    const records = this.of(shard)
+    const before = records.at(-1)?.position
+    const hash = createHash('sha256')
+      .update(before?.hash ?? '')
+      .update(payload)
+      .digest()
+    // What was appended must stay as it was.
+    const position = { sequence: (before?.sequence ?? 0) + 1, epoch: this.epochOf(shard), hash }
+    records.push({ payload: Buffer.from(payload), position })
+    return position
+  }
+
+  /** What stands behind a position, of which the log must know. */
+  behind(shard: number, position: Position | undefined): readonly LogRecord[] {
+    const records = this.of(shard)
+    if (position) assert(records[position.sequence - 1]?.position.hash.equals(position.hash), 'a position of this log')
+    return records.slice(position?.sequence ?? 0)
+  }
+
+  last(shard: number): Position | undefined {
+    return this.of(shard).at(-1)?.position
+  }
+
+  private of(shard: number): LogRecord[] {
+    let records = this.shards.get(shard)
+    if (!records) {
+      records = []
+      this.shards.set(shard, records)
+    }
+    return records
+  }
+}
+
+/** Gives the outcome of an append, when the test lets it. */
+class HoldableReplication implements Replication {
+  isHeld = false
+  /** Appends that are in flight. */
+  held: (() => void)[] = []
+  readonly appended: number[] = []
+  private readonly log: MemoryLog
+
+  constructor(log: MemoryLog) {
+    this.log = log
+  }
+
+  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void {
+    this.appended.push(parts.length)
+    const outcome = new Map(parts.map(part => [part.shard, this.log.append(part)]))
+    const end = (): void => onDone(outcome)
+    if (this.isHeld) this.held.push(end)
+    else setImmediate(end)
+  }
+
+  letGo(): void {
+    this.isHeld = false
+    for (const end of this.held.splice(0)) end()
+  }
+}
+
+export interface HostParts extends Partial<ShardParts> {
+  readonly clock: FakeClock
+  readonly log: MemoryLog
+  /** Which one it is, among all. */
+  readonly number: number
+  readonly cluster: Cluster
+}
+
+export class Host {
+  readonly ownership = new Ownership(shardCount)
+  readonly despatch = new RecordingDespatch()
+  readonly replication: HoldableReplication
+  readonly local: LocalShards
+  readonly shardHost: ShardHost
+  readonly expiry: Expiry
+  private readonly scanner: Scanner
+  readonly failures: Error[] = []
+  readonly store: Store
+  readonly number: number
+  private readonly log: MemoryLog
+  private following: Promise<void> = Promise.resolve()
+
+  private constructor(store: Store, { clock, log, number, cluster, ...parts }: HostParts) {
+    const stamps = new HybridClock(clock, lastStamp(store))
+    const { ownership } = this
+    this.store = store
+    this.number = number
+    this.log = log
+    this.replication = new HoldableReplication(log)
+    this.scanner = new StepwiseScanner(store, shardMap, clock, ownership.owned)
+    this.local = localShards(store, shardMap, clock, {
+      stamps,
+      scanner: this.scanner,
+      onFailure: failure => this.failures.push(failure),
+      replicated: {
+        ownership,
+        replication: this.replication,
+        observe: stamp => stamps.observe(stamp),
+        barrier: (shard, sequence, onDone) => cluster.afterAll(shard, sequence, onDone),
+      },
+      ...parts,
+    })
+    assert(this.local.replicated)
+    this.shardHost = this.local.replicated
+    const logger = { level: 'NONE', fatal() {}, error() {}, warn() {}, info() {}, debug() {}, summary() {} } as const
+    this.expiry = new Expiry(store, cluster, clock, logger, 1000, this.local.expiryMark, ownership.owned)
+  }
+
+  static async open(store: Store, parts: HostParts): Promise<Host> {
+    const host = new Host(store, parts)
+    await host.local.load()
+    await host.local.notifications.begin(host.despatch, parts.cluster)
+    // Of a store that is not empty that takes time, which stands still: then everything may be there.
+    void host.local.presence.learn(store, host.scanner, parts.clock)
+    return host
+  }
+
+  /** Applies what the logs have of the shards that are not its own, several records at once. */
+  follow(shards: readonly number[] = allShards): Promise<void> {
+    this.following = this.following.then(async () => {
+      for (const shard of shards) {
+        if (this.ownership.owns(shard)) continue
+        const records = this.log.behind(shard, this.shardHost.position(shard))
+        const last = records.at(-1)
+        if (last) await this.apply(shard, records, last.position)
+      }
+    })
+    return this.following
+  }
+
+  apply(shard: number, records: readonly { readonly payload: Buffer }[], position: Position): Promise<void> {
+    const payloads = records.map(({ payload }) => payload)
+    return done(onDone => this.shardHost.apply(shard, payloads, position, onDone))
+  }
+
+  activate(shard: number): Promise<void> {
+    this.log.takeOver(shard)
+    return done(onDone => this.shardHost.activate(shard, onDone))
+  }
+
+  seal(shard: number): Promise<void> {
+    return done(onDone => this.shardHost.seal(shard, onDone))
+  }
+
+  /** All rows that it has of a shard, those of the indexes too. */
+  async rows(shard: number): Promise<readonly Row[]> {
+    const stretches = await Promise.all(stretchesOf(shard).map(range => rowsOf(this.store, range)))
+    const [types, ids, expiries] = await Promise.all([
+      rowsOf(this.store, { gte: Buffer.from('T'), lt: Buffer.from('U') }),
+      rowsOf(this.store, { gte: Buffer.from('I'), lt: Buffer.from('J') }),
+      rowsOf(this.store, expiryRange(Number.NEGATIVE_INFINITY, 1e15)),
+    ])
+    return [
+      ...stretches.flat(),
+      ...types.filter(({ key }) => parseTypeKey(key).shard === shard),
+      ...ids.filter(({ key }) => {
+        const { tenant, path, id } = parseIdKey(key)
+        return shardMap.shardOf(tenant, path, id) === shard
+      }),
+      ...expiries.filter(({ key }) => parseExpiryKey(key).shard === shard),
+    ]
+  }
+}
+
+const done = (begin: (onDone: (failure?: Error) => void) => void): Promise<void> =>
+  new Promise((resolve, reject) => begin(failure => (failure ? reject(failure) : resolve())))
+
+/** Several hosts as one: whatever is asked goes to who owns the shard, again if that has changed. */
+export class Cluster implements Shards {
+  readonly hosts: Host[] = []
+  readonly log = new MemoryLog()
+  readonly clock: FakeClock
+  /** Host of each shard, by its number; undefined while it is on its way. */
+  readonly places: (number | undefined)[] = []
+  /** Whether hosts follow by themselves what is appended. */
+  followsAlways = true
+  private readonly t: Test
+
+  private constructor(t: Test, clock: FakeClock) {
+    this.t = t
+    this.clock = clock
+  }
+
+  /** So many hosts; the first one owns everything. */
+  static async of(t: Test, clock: FakeClock, count: number, parts: Partial<ShardParts> = {}): Promise<Cluster> {
+    const cluster = new Cluster(t, clock)
+    for (let number = 0; number < count; number++) {
+      const directory = temporaryDirectory(t)
+      const store = await openRocksStore(directory, { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
+      t.teardown(async () => {
+        for (const host of cluster.hosts) host.replication.letGo()
+        cluster.hosts[number]?.local.notifications.end()
+        await cluster.waitFor(cluster.hosts[number]!.local.drain())
+        await cluster.hosts[number]!.store.close()
+      })
+      cluster.hosts.push(await Host.open(store, { ...parts, clock, log: cluster.log, number, cluster }))
+    }
+    for (const shard of allShards) {
+      cluster.places[shard] = 0
+      await cluster.waitFor(cluster.hosts[0]!.activate(shard))
+    }
+    return cluster
+  }
+
+  host(number: number): Host {
+    return this.hosts[number]!
+  }
+
+  ownerHost(shard: number): Host {
+    return this.host(this.places[shard]!)
+  }
+
+  /** Moves a shard: sealed where it is, followed to its end where it goes, and active there. */
+  async move(shard: number, to: number): Promise<void> {
+    const from = this.ownerHost(shard)
+    if (from.number === to) return
+    this.places[shard] = undefined
+    await this.waitFor(from.seal(shard))
+    await this.waitFor(this.host(to).follow())
+    await this.waitFor(this.host(to).activate(shard))
+    this.places[shard] = to
+  }
+
+  /** All hosts have what the logs have. */
+  async followAll(): Promise<void> {
+    await this.waitFor(Promise.all(this.hosts.map(host => host.follow())))
+  }
+
+  afterAll(shard: number, sequence: number, onDone: () => void): void {
+    Promise.all(this.hosts.map(host => host.follow([shard]))).then(() => {
+      for (const host of this.hosts) assert(host.shardHost.position(shard)!.sequence >= sequence)
+      onDone()
+    })
+  }
+
+  /** Lets time stand still until something has ended. */
+  async waitFor<T>(promise: Promise<T>): Promise<T> {
+    let isOver = false
+    promise.then(
+      () => {
+        isOver = true
+      },
+      () => {
+        isOver = true
+      },
+    )
+    await until(this.clock, () => isOver)
+    return promise
+  }
+
+  /** Lets everything end that needs no time. */
+  async rest(ms = 0): Promise<void> {
+    this.clock.advance(ms)
+    for (let turns = 0; turns < 10; turns++) {
+      this.clock.tick()
+      await turnOfTheLoop()
+    }
+    for (const host of this.hosts) await this.waitFor(host.local.commit.drain())
+  }
+
+  // Shards
+
+  ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
+    const place = this.places[shard]
+    const again = (): void => this.clock.endOfTick(() => setImmediate(() => this.ask(shard, request, onReply)))
+    if (place === undefined) return again()
+    this.host(place).local.ask(shard, request, reply => (reply.kind === 'moved' ? again() : onReply(reply)))
+  }
+
+  owners(): readonly number[] {
+    const owners = new Map<number, number>()
+    for (const shard of allShards.slice(0, shardCount)) {
+      const place = this.places[shard]
+      if (place !== undefined && !owners.has(place)) owners.set(place, shard)
+    }
+    return [...owners.values()]
+  }
+
+  pathsOf(): undefined {
+    return undefined
+  }
+
+  ownerOf(shard: number): number {
+    return this.places[shard] ?? -1
+  }
+
+  /** Says that it holds, and that each shard has the same rows wherever it is. */
+  async assertEqual(shards: readonly number[] = allShards): Promise<void> {
+    await this.rest()
+    await this.followAll()
+    const [first, ...others] = this.hosts as [Host, ...Host[]]
+    for (const shard of shards) {
+      const rows = (await first.rows(shard)).map(shown)
+      for (const other of others)
+        assert.deepEqual((await other.rows(shard)).map(shown), rows, `shard ${shard} at host ${other.number}`)
+    }
+    this.t.ok(true, 'each shard has the same rows at every host')
+  }
+}
+
+const shown = ({ key, value }: Row): string => `${key.toString('latin1')} = ${value.toString('latin1')}`
