@@ -74,6 +74,11 @@ export class Caretaker {
     this.isClosed = true
   }
 
+  /** Whether the host is putting in or deleting a copy. */
+  get isCopying(): boolean {
+    return this.copying.size > 0
+  }
+
   setView(members: readonly Known[], placement: readonly (readonly string[])[]): void {
     this.living = new Set(members.map(({ name, life }) => ownerText(name, life)))
     this.placement = placement
@@ -176,7 +181,7 @@ export class Caretaker {
         ask: (request, onReply) => (source === undefined ? onReply(undefined) : ask(source, request, pageMs, onReply)),
       },
       outcome => {
-        if (this.isClosed) return
+        if (this.isClosed) return void this.copying.delete(shard)
         if (outcome instanceof Error) return onFailure(outcome)
         if (typeof outcome === 'string') return void clock.after(options.retryMs, () => this.copying.delete(shard))
         this.copying.delete(shard)
@@ -200,9 +205,9 @@ export class Caretaker {
     this.copying.add(shard)
     replica.close()
     host.drop(shard, failure => {
+      this.copying.delete(shard)
       if (this.isClosed) return
       if (failure) return onFailure(failure)
-      this.copying.delete(shard)
       const { latest } = holdings[shard]!
       holdings[shard] = renew(shard)
       if (latest) holdings[shard].onTakeover(latest)

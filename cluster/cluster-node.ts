@@ -54,6 +54,12 @@ export interface ClusterNode {
   readonly address: string
   readonly replicator: Replicator
   members(): readonly Member[]
+  /** Begins to look for the others and to do what is to be done: once everything is there that may be asked. */
+  begin(): void
+  /** Resolves when every shard has an owner, or when that takes longer than `waitMs`. */
+  settled(waitMs: number): Promise<void>
+  /** Calls back when shards have other owners. */
+  onOwners(listener: () => void): void
   /** Asks the host of another node. `view` is not below 0. */
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
   /** Whether a node was heard of lately. */
@@ -67,13 +73,18 @@ export interface ClusterNode {
 /** The view of what replicators ask each other. */
 const peerView = -1
 
-/** Between two looks at whether a node has been drained. */
-const drainLookMs = 100
+/** Between two looks at whether something has come to its end. */
+const lookMs = 100
+/** How long what is being written may take when a node ends. */
+const writeMsMax = 5_000
+/** How long a node that begins looks for others before it takes shards alone. */
+const aloneMs = 3_000
 
-/** Starts a node; who keeps its shards is also asked by others. Fails with a sentence for the operator when the address cannot be had. */
+/** Listens, and gives a node that has yet to begin; who keeps its shards is also asked by others. Fails with a sentence for the operator when the address cannot be had. */
 export async function startClusterNode(setup: ClusterSetup, host: ShardHost, askHost: AskHost): Promise<ClusterNode> {
   const { name, life, domain, clusterId, seeds, clock, chance, log, shards, onFailure, onTrouble } = setup
   const transport = grpcTransport(setup.transport)
+  const ownerListeners: (() => void)[] = []
   const options = completeReplicationOptions(setup.replicationOptions ?? {})
   const replicator = new Replicator({
     name,
@@ -92,7 +103,9 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
         waitMs > askDeadlineMs ? waitMs : undefined,
         peerView,
       ),
-    onChange: () => {},
+    onChange: () => {
+      for (const listener of ownerListeners) listener()
+    },
     onStopped: (shard, reason) => onTrouble(`the copy of shard ${shard} has stopped: ${reason}`),
     onFailure,
   })
@@ -126,12 +139,11 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     chance,
     resolveSeed,
   )
-  const node = new Node(setup, asks, gossip, replicator, () => transport.close())
+  const node = new Node(setup, asks, gossip, replicator, ownerListeners, () => transport.close())
   gossip.onTrouble(trouble => {
     if (trouble.kind === 'superseded') onFailure(new Error(trouble.reason))
     else onTrouble(inWords(trouble))
   })
-  node.begin()
   return node
 }
 
@@ -143,11 +155,21 @@ class Node implements ClusterNode {
   private readonly setup: ClusterSetup
   private readonly asks: Asks
   private readonly gossip: Gossip
+  private readonly ownerListeners: (() => void)[]
   private readonly closeTransport: () => void
+  private begunMs = 0
   private isDraining = false
   private isClosed = false
 
-  constructor(setup: ClusterSetup, asks: Asks, gossip: Gossip, replicator: Replicator, closeTransport: () => void) {
+  constructor(
+    setup: ClusterSetup,
+    asks: Asks,
+    gossip: Gossip,
+    replicator: Replicator,
+    ownerListeners: (() => void)[],
+    closeTransport: () => void,
+  ) {
+    this.ownerListeners = ownerListeners
     this.setup = setup
     this.asks = asks
     this.gossip = gossip
@@ -160,10 +182,15 @@ class Node implements ClusterNode {
   }
 
   begin(): void {
+    this.begunMs = this.setup.clock.monoMs()
     this.gossip.onChange(member => this.note(member))
     this.update()
     this.replicator.start()
     this.joinWhenReady()
+  }
+
+  onOwners(listener: () => void): void {
+    this.ownerListeners.push(listener)
   }
 
   members(): readonly Member[] {
@@ -178,6 +205,13 @@ class Node implements ClusterNode {
     return this.asks.reachable(node)
   }
 
+  async settled(waitMs: number): Promise<void> {
+    const { clock } = this.setup
+    const untilMs = clock.monoMs() + waitMs
+    while (!this.replicator.isWhole && clock.monoMs() < untilMs)
+      await new Promise<void>(resolve => clock.after(lookMs, resolve))
+  }
+
   async drain(waitMs: number): Promise<boolean> {
     const { clock } = this.setup
     this.isDraining = true
@@ -188,9 +222,9 @@ class Node implements ClusterNode {
       !this.gossip.members().some(member => member.name !== this.setup.name && member.isJoined)
     while (this.replicator.ownedCount > 0 && !isAlone()) {
       if (clock.monoMs() >= untilMs) return false
-      await new Promise<void>(resolve => clock.after(drainLookMs, resolve))
+      await new Promise<void>(resolve => clock.after(lookMs, resolve))
     }
-    return this.replicator.ownedCount === 0
+    return this.replicator.ownedCount === 0 || isAlone()
   }
 
   async close(): Promise<void> {
@@ -201,6 +235,10 @@ class Node implements ClusterNode {
     this.gossip.close()
     await this.asks.close()
     this.closeTransport()
+    const { clock } = this.setup
+    const untilMs = clock.monoMs() + writeMsMax
+    while (this.replicator.isWriting && clock.monoMs() < untilMs)
+      await new Promise<void>(resolve => clock.after(lookMs / 10, resolve))
   }
 
   private note(member: Member): void {
@@ -218,12 +256,17 @@ class Node implements ClusterNode {
     this.replicator.setView(here.map(({ name, life, domain, isJoined }) => ({ name, life, domain, isJoined })))
   }
 
-  /** Shards are for those who know the register. */
+  /** Shards are for those who know the register, and who have looked for others: several that begin at once need not fight for them. */
   private joinWhenReady(): void {
-    const { clock, replicationOptions } = this.setup
+    const { clock, seeds } = this.setup
     if (this.isClosed || this.isDraining) return
-    if (this.replicator.knowsRegister) return this.gossip.setJoined(true)
-    clock.after(replicationOptions?.lookMs ?? drainLookMs, () => this.joinWhenReady())
+    const isAlone = seeds.length > 0 && this.gossip.members().length === 1
+    const mayBeAlone = clock.monoMs() - this.begunMs >= aloneMs
+    if (this.replicator.knowsRegister && (!isAlone || mayBeAlone)) {
+      this.gossip.setJoined(true)
+      return
+    }
+    clock.after(lookMs, () => this.joinWhenReady())
   }
 }
 

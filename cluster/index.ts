@@ -1,4 +1,4 @@
-// The public face of the cluster library: asks between nodes. What is promised stands in README.md.
+// The public face of the cluster library: asks between nodes, and nodes of a cluster. What is promised stands in README.md.
 
 import { type Asks, openAsks } from './asks.js'
 import { grpcTransport, type TransportOptions } from './grpc-transport.js'
@@ -6,10 +6,14 @@ import type { AskOptions } from './options.js'
 import type { AskHost, ClusterClock, Peer } from './ports.js'
 
 export type { Asks, ChangeListener } from './asks.js'
+export { type ClusterNode, type ClusterSetup, startClusterNode } from './cluster-node.js'
+export { type EtcdLog, openEtcdLog } from './etcd-log.js'
+export { parseEtcdAddress } from './etcd-options.js'
 export type { Certificates } from './grpc-tls.js'
 export type { TransportOptions } from './grpc-transport.js'
 export { type AskOptions, askOptionsDefault } from './options.js'
 export type { AskHost, ClusterClock, OnOutcome, Outcome, Peer } from './ports.js'
+export type { ShardLog } from './shard-log.js'
 
 /**
  * Starts to listen as `self` and to talk with the other nodes. `incarnation` is another one for each life of a process. Fails with a

@@ -95,9 +95,14 @@ export class Replica {
     return this.tail
   }
 
-  /** Whether the host is at work for it. */
+  /** Whether the host is at work for it, or will be. */
   get isBusy(): boolean {
-    return this.applying !== undefined || this.pending.length > 0
+    return this.isApplying || this.pending.length > 0
+  }
+
+  /** Whether the host is at work for it. */
+  get isApplying(): boolean {
+    return this.applying !== undefined
   }
 
   /** A record that the log tells of. */

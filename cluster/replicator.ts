@@ -58,6 +58,10 @@ export interface ReplicatorParts {
   readonly onFailure: (failure: Error) => void
 }
 
+/** A sum, so that the order does not matter; exact as a number. */
+const mixed = (view: number, shard: number, epoch: number): number =>
+  (view + (epoch % 2 ** 30) * 1_000_003 + shard * 7919) % 2 ** 52
+
 /** What is to be waited for until a lease is over that somebody else has. */
 const wholeLeaseMs = ({ leaseMs, leaseMargin }: ReplicationOptions): number => leaseMs * (1 + leaseMargin)
 
@@ -166,6 +170,27 @@ export class Replicator implements Replication {
     return owner === undefined || owner === nobody ? undefined : nameOf(owner)
   }
 
+  /** Whether every shard has an owner, as far as is known. */
+  get isWhole(): boolean {
+    return this.holdings.every(({ shard }) => this.ownerOf(shard) !== undefined)
+  }
+
+  /** Stands for all that a node owns as far as is known here, the register left out: another number whenever that is something else. */
+  viewOf(node: string): number {
+    let view = 1
+    for (const [shard, { epoch, owner }] of this.table)
+      if (shard < this.register && owner !== nobody && nameOf(owner) === node) view = mixed(view, shard, epoch)
+    return view
+  }
+
+  /** The same of what this node answers for at this moment. */
+  get ownView(): number {
+    let view = 1
+    for (const { shard, epoch } of this.holdings)
+      if (shard < this.register && this.serves(shard)) view = mixed(view, shard, epoch)
+    return view
+  }
+
   append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void {
     this.appender.append(parts, onDone)
   }
@@ -272,7 +297,12 @@ export class Replicator implements Replication {
     return this.holdings.filter(({ phase }) => phase !== 'following').length
   }
 
-  /** Nothing is done any more. */
+  /** Whether the host is at work for this node's copies: its store must not be closed then. */
+  get isWriting(): boolean {
+    return this.caretaker.isCopying || this.holdings.some(({ replica }) => replica.isApplying)
+  }
+
+  /** Nothing more is begun. */
   close(): void {
     this.isClosed = true
     this.appender.close()

@@ -96,6 +96,7 @@ async function start(setting: CountingSetting): Promise<void> {
     },
   )
   host.begin(node.replicator, fail)
+  node.begin()
   say({ kind: 'ready', address: node.address })
 }
 
