@@ -41,6 +41,31 @@ export interface Owners {
   ): void
 }
 
+/** The nodes of a cluster, and who of them owns which shard at this moment. */
+export interface Nodes {
+  /** This node's name. */
+  readonly self: string
+  /** undefined: nobody, as far as is known. */
+  ownerOf(shard: number): string | undefined
+  /** Whether this node may answer for a shard now. */
+  serves(shard: number): boolean
+  /** Stands for all that a node owns, as far as is known here: another number whenever that is something else. Above 0. */
+  viewOf(node: string): number
+  /** The same of what this node may answer for now. */
+  readonly ownView: number
+  /** As `Owners.ask`, with the view that the asker has of what the node owns; 0: it does not matter. */
+  ask(
+    node: string,
+    shard: number,
+    request: Uint8Array,
+    onOutcome: (outcome: AskOutcome) => void,
+    waitMs: number | undefined,
+    view: number,
+  ): void
+  /** Calls back when somebody owns something else than before. */
+  onChange(listener: () => void): void
+}
+
 export type AskOutcome =
   | { readonly kind: 'reply'; readonly reply: Buffer }
   /** Certain: nothing has happened and nothing will. */

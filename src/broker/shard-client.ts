@@ -29,13 +29,17 @@ import type {
   TypesRequest,
   WriteRequest,
 } from '../messages.js'
-import type { Stamps } from '../ports.js'
+import type { Clock, Stamps } from '../ports.js'
 import { mergeReports } from './deliveries.js'
 import { type Ask, askAll, gatherList } from './gather.js'
-import { type Listed, type OnResult, refusalOf } from './replies.js'
+import { type Listed, type OnResult, ownerChanging, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
 const shardsCountedMax = 512
+
+/** How long a read may begin anew because owners change, and the pause before it does. */
+const steadyMsMax = 2_000
+const againMs = 20
 
 /** A page of subscriptions, with what all owners know of each. */
 export interface KnownPage {
@@ -68,9 +72,19 @@ export class ShardClient {
   private readonly shards: Shards
   private readonly shardMap: ShardMap
   private readonly stamps: Pick<Stamps, 'next'> | undefined
+  private readonly clock: Pick<Clock, 'monoMs' | 'after'> | undefined
 
-  /** `stamps` gives writes their moment, and is no owner's own; not needed where there is one owner. */
-  constructor(shards: Shards, shardMap: ShardMap, stamps?: Pick<Stamps, 'next'>) {
+  /**
+   * `stamps` gives writes their moment, and is no owner's own; not needed where there is one owner. `clock`: where owners change, for reads
+   * that several answer and that have to begin anew then.
+   */
+  constructor(
+    shards: Shards,
+    shardMap: ShardMap,
+    stamps?: Pick<Stamps, 'next'>,
+    clock?: Pick<Clock, 'monoMs' | 'after'>,
+  ) {
+    this.clock = clock
     this.shards = shards
     this.shardMap = shardMap
     this.stamps = stamps
@@ -113,11 +127,29 @@ export class ShardClient {
   /** All entities of an id under the paths, in no order: one shard when the path is exact, else every owner that may have one. */
   find(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
     const { tenant, paths, id } = request
-    const exact = paths.length === 1 && !paths[0]!.endsWith('#')
-    const owners = this.shards.owners()
-    if (!exact && owners.length > 1) return this.findEverywhere(request, onResult)
-    const shard = exact ? this.shardMap.shardOf(tenant, paths[0]!, id) : owners[0]!
+    if (paths.length !== 1 || paths[0]!.endsWith('#'))
+      return this.steadily(onResult, onOne => this.findUnder(request, onOne))
+    const shard = this.shardMap.shardOf(tenant, paths[0]!, id)
     this.shards.ask(shard, request, reply => onResult(readFound(reply)))
+  }
+
+  private findUnder(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
+    const owners = this.shards.owners()
+    if (owners.length > 1) return this.findEverywhere(request, onResult)
+    this.shards.ask(owners[0]!, request, reply => onResult(readFound(reply)))
+  }
+
+  /** Reads what several owners answer, anew while it turns out that one of them is another one by then. */
+  private steadily<T>(onResult: OnResult<T>, read: (onResult: OnResult<T>) => void): void {
+    const { clock } = this
+    if (!clock) return read(onResult)
+    const untilMs = clock.monoMs() + steadyMsMax
+    const attempt = (): void =>
+      read(result => {
+        if (result.ok || result.refusal !== ownerChanging || clock.monoMs() > untilMs) return onResult(result)
+        clock.after(againMs, attempt)
+      })
+    attempt()
   }
 
   private findEverywhere(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
@@ -146,6 +178,10 @@ export class ShardClient {
 
   /** A page of a list, in its order. */
   list(request: ListRequest, onResult: OnResult<Listed>): void {
+    this.steadily(onResult, onOne => this.listOnce(request, onOne))
+  }
+
+  private listOnce(request: ListRequest, onResult: OnResult<Listed>): void {
     const owners = this.shards.owners()
     const asked = owners.length === 1 ? owners : this.concerned(request, namedIds(request.selection))
     if (asked.length > 1) return gatherList(this.shards, asked, request, onResult)
@@ -156,6 +192,10 @@ export class ShardClient {
 
   /** The types of entities that any owner has, each once, in no order. */
   types(request: TypesRequest, onResult: OnResult<readonly TypeSummary[]>): void {
+    this.steadily(onResult, onOne => this.typesOnce(request, onOne))
+  }
+
+  private typesOnce(request: TypesRequest, onResult: OnResult<readonly TypeSummary[]>): void {
     askAll(
       this.shards,
       this.concerned(request).map(shard => ({ shard, request })),

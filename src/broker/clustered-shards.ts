@@ -1,0 +1,278 @@
+// All shards of a cluster, wherever they are: this node's own are asked directly, those of others through their bytes, and who owns which may
+// change at any moment.
+//
+// An ask about one shard goes to its owner. Where there is none, or it says that it is not (any more), nothing has happened: the ask waits until
+// another owner is known, and is made again, for as long as asks may wait. So a shard that moves is a pause, not a failure.
+//
+// An ask about all that an owner has (a list, for one) says what the asker believes that to be. If it is something else, parts that are put together
+// would have gaps or show something twice: the reply is `moved`, and whoever gathers begins anew (shard-client.ts).
+//
+// What may create an entity waits until every owner knows its service path, which is a row of the register.
+//
+// Not here: who owns what (cluster/), how bytes get there.
+
+import type { ShardMap } from '../domain/scope.js'
+import {
+  type BatchRequest,
+  mayCreate,
+  type ShardReply,
+  type ShardRequest,
+  type Shards,
+  type WriteReply,
+  type WriteRequest,
+} from '../messages.js'
+import type { AskOutcome, Clock, Nodes } from '../ports.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../wire.js'
+
+type OnReply = (reply: ShardReply) => void
+
+/** How long an ask waits for an owner, or for another one. */
+const ownerWaitMs = 2_000
+/** Between two looks whether there is one, besides those when something has changed. */
+const lookMs = 25
+/** Asks that wait for an owner; beyond, they are turned away. */
+const waitingMax = 10_000
+/** Service paths that are known to be announced; all are forgotten at once when there are more, and announced again. */
+const announcedMax = 100_000
+
+/** The number of those shards' owner that have none. */
+const noOwner = -1
+
+export interface ClusteredParts {
+  readonly local: Shards
+  readonly nodes: Nodes
+  readonly shardMap: ShardMap
+  readonly clock: Pick<Clock, 'monoMs' | 'after'>
+  /** All service paths of a tenant, as the register has them; undefined: they are many. */
+  readonly pathsOf: (tenant: string) => Iterable<string> | undefined
+  /** How long a list may take. */
+  readonly listWaitMs: number
+}
+
+export class ClusteredShards implements Shards {
+  private readonly parts: ClusteredParts
+  /** The number of each node that has owned something. */
+  private readonly numbers = new Map<string, number>()
+  private waiting: (() => void)[] = []
+  private readonly announced = new Set<string>()
+  private readonly announcing = new Map<string, OnReply[]>()
+  /** One shard of each owner; undefined after a change. */
+  private asked: readonly number[] | undefined
+
+  constructor(parts: ClusteredParts) {
+    this.parts = parts
+    parts.nodes.onChange(() => {
+      this.asked = undefined
+      this.lookAgain()
+    })
+  }
+
+  // [hot] Once per request.
+  ask(shard: number, request: ShardRequest, onReply: OnReply): void {
+    const scope = newScope(request)
+    if (!scope || this.announced.has(keyOf(scope))) return this.begin(shard, request, onReply)
+    this.announce(scope, reply => {
+      if (reply.kind === 'done') this.begin(shard, request, onReply)
+      else
+        onReply(
+          reply.kind === 'lost' || reply.kind === 'failed' ? { kind: 'unreachable', reason: reply.reason } : reply,
+        )
+    })
+  }
+
+  private begin(shard: number, request: ShardRequest, onReply: OnReply): void {
+    const untilMs = this.parts.clock.monoMs() + ownerWaitMs
+    if (request.kind === 'batch') this.askBatch(shard, request, untilMs, onReply)
+    else if (isWide(request))
+      // Whoever is gone will soon be found to own nothing.
+      this.askOnce(shard, request, reply => onReply(reply.kind === 'unreachable' ? { kind: 'moved' } : reply))
+    else this.askUntil(shard, request, untilMs, onReply)
+  }
+
+  /** Asks the owner of a shard, and whoever is the owner after it. */
+  private askUntil(shard: number, request: ShardRequest, untilMs: number, onReply: OnReply): void {
+    this.askOnce(shard, request, reply => {
+      if (reply.kind !== 'moved' && reply.kind !== 'unreachable') return onReply(reply)
+      const again = (): void => this.askUntil(shard, request, untilMs, onReply)
+      if (!this.wait(untilMs, again)) onReply(this.unowned(shard, reply))
+    })
+  }
+
+  /** As `askUntil`, for each item of a batch: where items have moved, these are asked for again. */
+  private askBatch(shard: number, request: BatchRequest, untilMs: number, onReply: OnReply): void {
+    this.askOnce(shard, request, reply => {
+      const replies =
+        reply.kind === 'batch'
+          ? [...reply.replies]
+          : reply.kind === 'moved' || reply.kind === 'unreachable'
+            ? request.items.map(() => ({ kind: 'moved' }) as const)
+            : undefined
+      if (!replies) return onReply(reply)
+      const left = replies.flatMap(({ kind }, at) => (kind === 'moved' ? at : []))
+      if (left.length === 0) return onReply({ kind: 'batch', replies })
+      const again = (): void => this.askLeft(request.items, left, untilMs, replies, onReply)
+      if (!this.wait(untilMs, again))
+        onReply(left.length === replies.length ? this.unowned(shard, reply) : { kind: 'batch', replies })
+    })
+  }
+
+  /** Asks for the items that are left, of each owner together, and puts the replies where they belong. */
+  private askLeft(
+    items: readonly WriteRequest[],
+    left: readonly number[],
+    untilMs: number,
+    replies: (WriteReply | ShardReply)[],
+    onReply: OnReply,
+  ): void {
+    const owners = new Map<number, { readonly shard: number; readonly places: number[] }>()
+    for (const at of left) {
+      const { tenant, path, id } = items[at]!.target
+      const shard = this.parts.shardMap.shardOf(tenant, path, id)
+      const owner = this.ownerOf(shard)
+      const together = owners.get(owner)
+      if (together) together.places.push(at)
+      else owners.set(owner, { shard, places: [at] })
+    }
+    let missing = owners.size
+    for (const { shard, places } of owners.values())
+      this.askBatch(shard, { kind: 'batch', items: places.map(at => items[at]!) }, untilMs, reply => {
+        for (const [index, at] of places.entries())
+          replies[at] = reply.kind === 'batch' ? reply.replies[index]! : (reply as WriteReply)
+        if (--missing === 0) onReply({ kind: 'batch', replies: replies as WriteReply[] })
+      })
+  }
+
+  /** Asks whoever owns a shard now. `moved`: nobody, or not any more. */
+  private askOnce(shard: number, request: ShardRequest, onReply: OnReply): void {
+    const { nodes, listWaitMs } = this.parts
+    const owner = nodes.ownerOf(shard)
+    if (owner === undefined) return onReply({ kind: 'moved' })
+    const view = isWide(request) ? nodes.viewOf(owner) : 0
+    if (owner === nodes.self) return this.askOwn(shard, request, view, onReply)
+    const onOutcome = (outcome: AskOutcome): void => onReply(replyOf(outcome))
+    nodes.ask(owner, shard, encodeRequest(request), onOutcome, request.kind === 'list' ? listWaitMs : undefined, view)
+  }
+
+  /** Asks this node's own shards, as long as they are. */
+  private askOwn(shard: number, request: ShardRequest, view: number, onReply: OnReply): void {
+    const { local, nodes } = this.parts
+    if (request.kind === 'admin') return local.ask(shard, request, onReply)
+    const isOurs = isWide(request) ? (): boolean => view === nodes.ownView : (): boolean => nodes.serves(shard)
+    if (!isOurs()) return onReply({ kind: 'moved' })
+    // A write that is durable was made by the owner; what was read counts only if we still are.
+    if (isWrite(request)) return local.ask(shard, request, onReply)
+    local.ask(shard, request, reply => onReply(isOurs() ? reply : { kind: 'moved' }))
+  }
+
+  /** What another node asks of this one's shards, through bytes. */
+  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number): void {
+    let decoded: ShardRequest
+    try {
+      decoded = decodeRequest(Buffer.from(request.buffer, request.byteOffset, request.byteLength))
+    } catch (error) {
+      return onReply(encodeReply({ kind: 'failed', reason: `a request that is none: ${(error as Error).message}` }))
+    }
+    this.askOwn(shard, decoded, view, reply => onReply(encodeReply(reply)))
+  }
+
+  /** Those that have no owner count as one that has none: who asks everybody has to find out that somebody is missing. */
+  owners(): readonly number[] {
+    if (!this.asked) {
+      const shards = new Map<number, number>()
+      const { shards: count } = this.parts.shardMap.placement
+      for (let shard = 0; shard < count; shard++) {
+        const owner = this.ownerOf(shard)
+        if (!shards.has(owner)) shards.set(owner, shard)
+      }
+      this.asked = [...shards.values()]
+    }
+    return this.asked
+  }
+
+  ownerOf(shard: number): number {
+    const owner = this.parts.nodes.ownerOf(shard)
+    if (owner === undefined) return noOwner
+    let number = this.numbers.get(owner)
+    if (number === undefined) {
+      number = this.numbers.size
+      this.numbers.set(owner, number)
+    }
+    return number
+  }
+
+  pathsOf(tenant: string): Iterable<string> | undefined {
+    return this.parts.pathsOf(tenant)
+  }
+
+  /** Calls `again` when an owner may be known, unless it is too late for that. */
+  private wait(untilMs: number, again: () => void): boolean {
+    const { clock } = this.parts
+    if (clock.monoMs() >= untilMs || this.waiting.length >= waitingMax) return false
+    if (this.waiting.length === 0) clock.after(lookMs, () => this.lookAgain())
+    this.waiting.push(again)
+    return true
+  }
+
+  private lookAgain(): void {
+    const waiting = this.waiting
+    this.waiting = []
+    for (const again of waiting) again()
+  }
+
+  private unowned(shard: number, reply: ShardReply): ShardReply {
+    return reply.kind === 'unreachable' ? reply : { kind: 'unreachable', reason: `no node answers for shard ${shard}` }
+  }
+
+  /** Has the register's owner tell all nodes of a path. */
+  private announce(scope: Scope, onReply: OnReply): void {
+    const key = keyOf(scope)
+    const waiting = this.announcing.get(key)
+    if (waiting) return void waiting.push(onReply)
+    this.announcing.set(key, [onReply])
+    const { tenant, path } = scope
+    const home = this.parts.shardMap.homeOf(tenant)
+    this.askUntil(home, { kind: 'announce', tenant, path }, this.parts.clock.monoMs() + ownerWaitMs, reply => {
+      if (reply.kind === 'done') {
+        if (this.announced.size >= announcedMax) this.announced.clear()
+        this.announced.add(key)
+      }
+      const told = this.announcing.get(key) ?? []
+      this.announcing.delete(key)
+      for (const tell of told) tell(reply)
+    })
+  }
+}
+
+interface Scope {
+  readonly tenant: string
+  readonly path: string
+}
+
+const keyOf = ({ tenant, path }: Scope): string => `${tenant}\0${path}`
+
+/** Where a request may create an entity; of a batch all items have one scope. */
+function newScope(request: ShardRequest): Scope | undefined {
+  if (request.kind === 'batch') return request.items[0] && newScope(request.items[0])
+  return 'target' in request && mayCreate(request) ? request.target : undefined
+}
+
+const wide: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'fetch', 'types'])
+
+/** Whether the reply is about all that the asked owner has, and not about one shard. */
+function isWide(request: ShardRequest): boolean {
+  if (request.kind === 'find') return request.paths.length !== 1 || request.paths[0]!.endsWith('#')
+  return wide.has(request.kind)
+}
+
+const isWrite = (request: ShardRequest): boolean => 'target' in request || request.kind === 'batch'
+
+function replyOf(outcome: AskOutcome): ShardReply {
+  switch (outcome.kind) {
+    case 'reply':
+      return decodeReply(outcome.reply)
+    case 'unavailable':
+      return { kind: 'unreachable', reason: outcome.reason }
+    case 'unknown':
+      return { kind: 'lost', reason: outcome.reason }
+  }
+}
