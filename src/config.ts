@@ -13,6 +13,23 @@ import { longUsage, shortUsage } from './config/usage.js'
 import { noTraces, parseTraceLevels, type TraceLevels } from './domain/trace-levels.js'
 import type { Durability, LogSettings } from './ports.js'
 
+/** A node's place in a cluster. */
+export interface ClusterConfig {
+  readonly name: string
+  /** Where to listen for other nodes, and where these are told to find this one; undefined: there. `host:port`. */
+  readonly listen: string
+  readonly advertised: string | undefined
+  readonly seeds: readonly string[]
+  /** Where the engine of the log is; may hold a password. */
+  readonly log: string
+  readonly replicas: number
+  readonly domain: string
+  /** undefined: nodes talk without. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly caFile: string } | undefined
+  /** Whether they may do so beyond this machine. */
+  readonly isInsecure: boolean
+}
+
 export interface Config {
   /** What the HTTP server is told; all but `server` fits `FrontOptions`. */
   readonly http: {
@@ -35,6 +52,8 @@ export interface Config {
   readonly vocabulary: 'Fiware' | undefined
   /** Processes that share the port. */
   readonly workers: number
+  /** What makes it a node of a cluster; undefined: it is a single one. */
+  readonly cluster: ClusterConfig | undefined
   /** Whether the tenant header has an effect. */
   readonly tenants: boolean
   readonly store: {
@@ -197,6 +216,34 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   if (values.t !== undefined && values.logLevel !== 'DEBUG' && !isBad('logLevel')) {
     lines.push(`${where('t')}: needs -logLevel DEBUG`)
   }
+  return [...lines, ...clusterConflicts(values, where, isBad)]
+}
+
+/** What a node of a cluster needs, and what it cannot be besides. */
+function clusterConflicts(
+  values: Values,
+  where: (name: OptionName) => string,
+  isBad: (name: OptionName) => boolean,
+): string[] {
+  const lines: string[] = []
+  const needs = (name: OptionName, needed: readonly OptionName[]): void => {
+    if (values[name] === undefined || values[name] === '') return
+    for (const other of needed)
+      if (values[other] === undefined && !isBad(other)) lines.push(`${where(name)}: needs -${other}`)
+  }
+  needs('clusterListen', ['nodeName', 'shardLog'])
+  needs('shardLog', ['clusterListen'])
+  needs('nodeName', ['clusterListen'])
+  for (const name of ['clusterJoin', 'clusterAddress', 'failureDomain', 'clusterCert'] as const)
+    needs(name, ['clusterListen'])
+  for (const name of ['clusterCert', 'clusterKey', 'clusterCa'] as const)
+    needs(name, ['clusterCert', 'clusterKey', 'clusterCa'])
+  if (values.clusterListen !== undefined && values.workers > 1)
+    lines.push(`${where('workers')}: not together with -clusterListen; start several nodes`)
+  if (values.clusterListen !== undefined && (values.durability === 'sync' || values.durability === 'os'))
+    lines.push(`${where('durability')}: a node of a cluster has replicated`)
+  if (values.clusterListen === undefined && values.durability === 'replicated')
+    lines.push(`${where('durability')}: replicated needs -shardLog`)
   return lines
 }
 
@@ -232,6 +279,7 @@ function configOf(values: Values): Config {
       values.corsOrigin === '' ? undefined : Object.freeze({ origin: values.corsOrigin, maxAgeS: values.corsMaxAge }),
     vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
     workers: values.workers,
+    cluster: clusterOf(values),
     tenants: values.multiservice,
     store: Object.freeze({ directory: values.dataDir, durability: durabilityOf(values) }),
     expiryIntervalMs: values.expiryInterval,
@@ -281,9 +329,28 @@ function configOf(values: Values): Config {
   })
 }
 
+function clusterOf(values: Values): ClusterConfig | undefined {
+  const { nodeName, clusterListen, shardLog, clusterCert, clusterKey, clusterCa } = values
+  if (nodeName === undefined || clusterListen === undefined || shardLog === undefined) return undefined
+  return Object.freeze({
+    name: nodeName,
+    listen: clusterListen,
+    advertised: values.clusterAddress,
+    seeds: values.clusterJoin.split(',').filter(seed => seed !== ''),
+    log: shardLog,
+    replicas: values.replicas,
+    domain: values.failureDomain ?? '',
+    tls:
+      clusterCert && clusterKey && clusterCa
+        ? Object.freeze({ certFile: clusterCert, keyFile: clusterKey, caFile: clusterCa })
+        : undefined,
+    isInsecure: values.clusterInsecure,
+  })
+}
+
 /** `-writeConcern 0` asks not to wait for the disk; who names a durability means that (operations.md §1.5). */
 const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
-  durability ?? (writeConcern === 0 ? 'os' : 'sync')
+  durability === 'replicated' ? 'os' : (durability ?? (writeConcern === 0 ? 'os' : 'sync'))
 
 /** Agents that came with Orion answer below `//`, where it asks them. */
 const pathlessOf = ({ fwdPathless, compat }: Values): Config['forwarding']['pathless'] =>

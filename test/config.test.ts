@@ -43,7 +43,7 @@ for (const { name, env, byDefault, good, bad, along = [] } of [
     for (const value of bad) {
       const [line, ...more] = faults([`-${name}`, value, ...along])
       t.same(more, [])
-      t.match(line, new RegExp(`^-${name}: ".*" is not `), `-${name} ${value}`)
+      t.match(line, new RegExp(`^-${name}: (?:".*"|\\*+) is not `), `-${name} ${value}`)
       if (value) t.match(faults(along, { [`CTX_${env}`]: value }), [new RegExp(`^CTX_${env} \\(-${name}\\): `)])
     }
   })
@@ -256,7 +256,7 @@ t.test('all that is wrong is reported at once, a line each', async t => {
     '-maxConnections: needs a value',
     '-noswap: unknown option',
     '-port: "0" is not a whole number from 1 to 65535',
-    'CTX_DURABILITY (-durability): "maybe" is not sync or os',
+    'CTX_DURABILITY (-durability): "maybe" is not sync, os or replicated',
   ])
 })
 
@@ -346,4 +346,28 @@ t.test('help and version are printed whatever else is given', async t => {
 
 t.test('a refusal shows the short usage', async t => {
   t.match(readConfig(['-port', 'x'], {}), { kind: 'refuse', usage: /^Usage: orrery / })
+})
+
+t.test('a node of a cluster says all that it needs, and nothing that contradicts it', async t => {
+  const listen = ['-clusterListen', '127.0.0.1:7000']
+  const log = ['-shardLog', 'etcd://127.0.0.1:2379']
+  const whole = [...listen, ...log, '-nodeName', 'a']
+  t.same(faults(whole), [])
+  t.same(faults([...whole, '-durability', 'replicated']), [])
+  t.same(faults(listen), ['-clusterListen: needs -nodeName', '-clusterListen: needs -shardLog'])
+  t.same(faults(['-nodeName', 'a']), ['-nodeName: needs -clusterListen'])
+  t.same(faults([...whole, '-workers', '2']), ['-workers: not together with -clusterListen; start several nodes'])
+  t.same(faults([...whole, '-durability', 'os']), ['-durability: a node of a cluster has replicated'])
+  t.same(faults(['-durability', 'replicated']), ['-durability: replicated needs -shardLog'])
+  t.same(faults([...whole, '-clusterCert', 'c.pem', '-clusterKey', 'k.pem']), [
+    '-clusterCert: needs -clusterCa',
+    '-clusterKey: needs -clusterCa',
+  ])
+})
+
+t.test('where the engine of the log is stays out of what is printed, since it may tell a password', async t => {
+  const reading = readConfig(['-nodeName', 'a', '-clusterListen', 'a:1', '-shardLog', 'etcd://me:secret@b:2379'], {})
+  t.equal(reading.kind, 'run')
+  if (reading.kind === 'run')
+    t.notMatch(JSON.stringify([reading.commandLine, reading.effective, reading.warnings]), /secret/)
 })

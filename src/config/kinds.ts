@@ -49,6 +49,11 @@ export function text(lengthMin = 0, lengthMax = 4096): Kind<string> {
   }
 }
 
+/** A text of some form; `said` completes "is not ". */
+export function shaped(form: RegExp, said: string, placeholder: string): Kind<string> {
+  return { form: said, placeholder, unit: '', read: given => (form.test(given) ? given : undefined) }
+}
+
 /** The path of a file or a directory. */
 export const path: Kind<string> = { ...text(1), form: 'a path', placeholder: 'path' }
 

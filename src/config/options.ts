@@ -5,7 +5,7 @@
 // found today and not in the version that begins to use it. What the running program does with the values is in config.ts.
 
 import * as kinds from './kinds.js'
-import { flag, type Kind, path, text, upperWord, whole, word } from './kinds.js'
+import { flag, type Kind, path, shaped, text, upperWord, whole, word } from './kinds.js'
 
 /**
  * `now`: has an effect. `later`: checked, and will have an effect in a later version.
@@ -91,14 +91,96 @@ const processes = {
   ),
 }
 
+const hostPort = '(?:\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}'
+const hostPorts = `${hostPort}(?:,${hostPort})*`
+const address = shaped(new RegExp(`^${hostPort}$`), 'an address, as HOST:PORT', 'host:port')
+const addresses = shaped(new RegExp(`^(?:${hostPorts})?$`), 'addresses, as HOST:PORT,HOST:PORT', 'host:port,..')
+const engine = shaped(
+  new RegExp(`^etcds?://(?:[^@/]+@)?${hostPorts}/?$`),
+  'the address of an etcd, as etcd://HOST:PORT,HOST:PORT',
+  'etcd://..',
+)
+const name = shaped(/^[A-Za-z0-9._-]{1,100}$/, "a name of up to 100 letters, digits, '.', '_' and '-'", 'name')
+
+const cluster = {
+  nodeName: option('NODE_NAME', name, undefined, 'now', 'Name of this node in its cluster; each node has another one.'),
+  clusterListen: option(
+    'CLUSTER_LISTEN',
+    address,
+    undefined,
+    'now',
+    'HOST:PORT where other nodes of the cluster find this one; makes it a node of a cluster. Needs -nodeName and -shardLog.',
+  ),
+  clusterAddress: option(
+    'CLUSTER_ADDRESS',
+    address,
+    undefined,
+    'now',
+    'HOST:PORT that others are told, where that of -clusterListen is not the one by which they reach this node.',
+  ),
+  clusterJoin: option(
+    'CLUSTER_JOIN',
+    addresses,
+    '',
+    'now',
+    'HOST:PORT of other nodes, with commas; one that answers is enough. A host may be a DNS name with several addresses.',
+  ),
+  shardLog: {
+    ...option(
+      'SHARD_LOG',
+      engine,
+      undefined,
+      'now',
+      'etcd://HOST:PORT,HOST:PORT (or etcds:// for TLS) of the etcd that keeps the log of the cluster, with user:password@ if need be.',
+    ),
+    secret: true,
+  },
+  replicas: option(
+    'REPLICAS',
+    whole(1, 7),
+    3,
+    'now',
+    'Nodes that keep each shard, its owner among them. More survive the loss of more disks, and each costs every change once more.',
+  ),
+  failureDomain: option(
+    'FAILURE_DOMAIN',
+    text(1, 100),
+    undefined,
+    'now',
+    'What fails together with this node: a rack, a zone. Copies of a shard stand in different ones as long as there are any.',
+  ),
+  clusterCert: option(
+    'CLUSTER_CERT',
+    path,
+    undefined,
+    'now',
+    'PEM file with the certificate of this node, for TLS between nodes.',
+  ),
+  clusterKey: option('CLUSTER_KEY', path, undefined, 'now', 'PEM file with its private key.'),
+  clusterCa: option(
+    'CLUSTER_CA',
+    path,
+    undefined,
+    'now',
+    'PEM file of the authority; whoever it has certified is a node.',
+  ),
+  clusterInsecure: option(
+    'CLUSTER_INSECURE',
+    flag,
+    false,
+    'now',
+    'Nodes talk without TLS also beyond this machine. Whoever reaches the address can change everything.',
+  ),
+}
+
 const storage = {
   dataDir: option('DATA_DIR', path, './data', 'now', 'Directory of the store. One process at a time.'),
   durability: option(
     'DURABILITY',
-    word('sync', 'os'),
+    word('sync', 'os', 'replicated'),
     undefined,
     'now',
-    'sync: an answered change survives the loss of power. os: only the end of the process, for faster writes. Without it sync, or os with -writeConcern 0.',
+    'sync: an answered change survives the loss of power. os: only the end of the process, for faster writes. replicated: what -shardLog implies, a majority of the log engine has it. Without it sync, or os with -writeConcern 0.',
   ),
   expiryInterval: option(
     'EXPIRY_INTERVAL',
@@ -274,6 +356,7 @@ const legacy = {
 export const sections: Readonly<Record<string, Readonly<Record<string, Option<unknown>>>>> = {
   'Network and server': network,
   Processes: processes,
+  Cluster: cluster,
   Storage: storage,
   Queries: queries,
   'Notifications and forwarding': notifications,
@@ -281,7 +364,16 @@ export const sections: Readonly<Record<string, Readonly<Record<string, Option<un
   Legacy: legacy,
 }
 
-export const options = { ...network, ...processes, ...storage, ...queries, ...notifications, ...logging, ...legacy }
+export const options = {
+  ...network,
+  ...processes,
+  ...cluster,
+  ...storage,
+  ...queries,
+  ...notifications,
+  ...logging,
+  ...legacy,
+}
 
 export type OptionName = keyof typeof options
 

@@ -93,6 +93,7 @@ export const valueCases: readonly OptionCase[] = [
   words('notifDelivery', 'NOTIF_DELIVERY', 'atLeastOnce', ['bestEffort'], ['exactlyOnce', 'besteffort']),
   words('compat', 'COMPAT', undefined, ['fiware'], ['Fiware', 'orion']),
   words('durability', 'DURABILITY', undefined, ['sync', 'os'], ['SYNC', 'none']),
+  number('replicas', 'REPLICAS', 3, 1, 7),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),
   number('workers', 'WORKERS', 1, 1, 64),
   number('viewMemory', 'VIEW_MEMORY', 256, 0, 1048576),
@@ -102,7 +103,56 @@ export const valueCases: readonly OptionCase[] = [
 ]
 
 /** Cases with a condition on another option, which the tests give along. */
+const listen = ['-clusterListen', '10.0.0.1:7000']
+const named = ['-nodeName', 'a']
+const logged = ['-shardLog', 'etcd://10.0.0.9:2379']
+const inCluster = [...listen, ...named, ...logged]
+const cert = ['-clusterCert', 'cert.pem']
+const key = ['-clusterKey', 'key.pem']
+const ca = ['-clusterCa', 'ca.pem']
+const badAddresses = ['host', ':7000', 'host:', 'host:seven', 'a b:1', 'http://host:1']
+
 export const conditionalCases: readonly (OptionCase & { readonly along: readonly string[] })[] = [
+  {
+    name: 'nodeName',
+    env: 'NODE_NAME',
+    along: [...listen, ...logged],
+    good: ['a', 'node-1.example', 'N_2'],
+    bad: ['', 'a b', 'a/b', 'x'.repeat(101)],
+  },
+  {
+    name: 'clusterListen',
+    env: 'CLUSTER_LISTEN',
+    along: [...named, ...logged],
+    good: ['127.0.0.1:7000', '[::1]:7000', 'host.example:0'],
+    bad: ['', ...badAddresses],
+  },
+  {
+    name: 'clusterAddress',
+    env: 'CLUSTER_ADDRESS',
+    along: inCluster,
+    good: ['node-1.nodes:7000'],
+    bad: ['', ...badAddresses],
+  },
+  {
+    name: 'clusterJoin',
+    env: 'CLUSTER_JOIN',
+    byDefault: '',
+    along: inCluster,
+    good: ['', 'a:1', 'a:1,b:2,[::1]:3'],
+    bad: [...badAddresses, 'a:1,', ',a:1'],
+  },
+  {
+    name: 'shardLog',
+    env: 'SHARD_LOG',
+    along: [...listen, ...named],
+    good: ['etcd://a:2379', 'etcds://a:1,b:2', 'etcd://user:word@a:1'],
+    bad: ['', 'a:2379', 'http://a:2379', 'etcd://', 'etcd://a'],
+  },
+  { name: 'failureDomain', env: 'FAILURE_DOMAIN', along: inCluster, good: ['rack 1'], bad: ['', 'x'.repeat(101)] },
+  { name: 'clusterCert', env: 'CLUSTER_CERT', along: [...inCluster, ...key, ...ca], good: ['c.pem'], bad: [''] },
+  { name: 'clusterKey', env: 'CLUSTER_KEY', along: [...inCluster, ...cert, ...ca], good: ['k.pem'], bad: [''] },
+  { name: 'clusterCa', env: 'CLUSTER_CA', along: [...inCluster, ...cert, ...key], good: ['a.pem'], bad: [''] },
   {
     name: 'notifFlowControl',
     env: 'NOTIF_FLOW_CONTROL',
@@ -126,6 +176,7 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
   ['multiservice', 'MULTI_SERVICE'],
   ['disableNgsiv1', 'DISABLE_NGSIV1'],
   ['insecureNotif', 'INSECURE_NOTIF'],
+  ['clusterInsecure', 'CLUSTER_INSECURE'],
   ['disableCustomNotifications', 'DISABLE_CUSTOM_NOTIF'],
   ['simulatedNotification', 'DROP_NOTIF'],
   ['noCache', 'NOCACHE'],
