@@ -17,7 +17,7 @@ import { SubscriptionOperations } from './broker/subscriptions.js'
 import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
-import { placementDefault, ShardMap, workerOf } from './domain/scope.js'
+import { placementDefault, placementOfCluster, ShardMap, workerOf } from './domain/scope.js'
 import { listedIds } from './domain/statistics.js'
 import { Forwarder } from './forwarder/forwarder.js'
 import { AdminHandlers } from './http/admin.js'
@@ -31,11 +31,13 @@ import { Server } from './http/server.js'
 import { ServiceHandlers } from './http/service.js'
 import { SubscriptionHandlers } from './http/subscriptions.js'
 import { TypeHandlers } from './http/types.js'
+import type { ClusterPlace } from './join-cluster.js'
 import type { Shards } from './messages.js'
 import { Dispatcher } from './notifier/dispatcher.js'
 import type { Chance, Clock, Logger, LogSettings } from './ports.js'
 import { Expiry } from './shard/expiry.js'
 import type { ShardRecord } from './shard/record.js'
+import { Ownership } from './shard/replicated/ownership.js'
 import { ThreadScanner } from './shard/scan-thread.js'
 import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
@@ -73,6 +75,8 @@ export interface Joined {
   isWhole(): boolean
   /** Calls back whenever one of the others can be asked anew. */
   onReach(listener: () => void): void
+  /** Gives away what others can take over, while requests are still answered. */
+  drain?(): Promise<void>
   /** Nobody is asked any more, and nobody asks. */
   close(): Promise<void>
 }
@@ -85,8 +89,10 @@ export interface Surroundings {
   readonly log?: LogSettings
   /** Told once when the node can promise nothing any more and must end. */
   readonly onFailure: (failure: Error) => void
-  /** undefined: the node is alone. */
+  /** undefined: the node is not one of several workers. */
   readonly place?: Place
+  /** undefined: the node is not one of a cluster. */
+  readonly cluster?: ClusterPlace
   /** Puts something between the broker and its shards, or between turns and the log. */
   readonly between?: (shards: Shards) => Shards
   readonly betweenRecords?: (record: ShardRecord) => ShardRecord
@@ -104,15 +110,22 @@ export interface RunningNode {
 
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
-  const { clock, chance, logger, log = { ...config.log }, onFailure, place } = surroundings
-  const wanted = { ...placementDefault, workers: config.workers }
+  const { clock, chance, logger, log = { ...config.log }, onFailure, place, cluster } = surroundings
+  const agreed = await cluster?.agree(placementOfCluster)
+  const wanted = agreed
+    ? { shards: agreed.shards, spread: agreed.spread, cluster: { id: agreed.id } }
+    : { ...placementDefault, workers: config.workers }
   const directory = openDataDirectory(config.store.directory, wanted, () => chance.uuid())
   const part = place && { worker: place.index, workers: place.workers }
-  const store = await openStore(directory, { durability: config.store.durability, logger, part })
+  // What a cluster has acknowledged is in its log.
+  const durability = cluster ? 'os' : config.store.durability
+  const store = await openStore(directory, { durability, logger, part })
   let ready = true
-  const shardMap = new ShardMap(directory)
+  const shardMap = new ShardMap(directory, agreed && directory.shards)
+  const ownership = agreed && new Ownership(directory.shards)
   // What several processes create has to stand in order; one alone need not look so closely.
-  const stampClock = place ? { wallMs: () => clock.fineWallMs() } : clock
+  const isOneOfSeveral = place !== undefined || cluster !== undefined
+  const stampClock = isOneOfSeveral ? { wallMs: () => clock.fineWallMs() } : clock
   const stamps = new HybridClock(stampClock, lastStamp(store))
   const alarms = new Alarms(logger, config.logging.relogAlarms)
   const summary = new Summary(alarms)
@@ -124,8 +137,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { betweenRecords } = surroundings
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const scanner = store.shared
-    ? new ThreadScanner(readerEntry, store.shared, shardMap.placement)
-    : new StepwiseScanner(store, shardMap, clock)
+    ? new ThreadScanner(readerEntry, store.shared, shardMap.placement, ownership?.owned)
+    : new StepwiseScanner(store, shardMap, clock, ownership?.owned)
   const local: LocalShards = new LocalShards({
     store,
     shardMap,
@@ -140,10 +153,27 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     obey: order => operator.obey(order),
     onFailure: onStoreFailure,
     through: betweenRecords,
+    replicated: cluster &&
+      ownership && {
+        ownership,
+        replication: cluster.replication,
+        barrier: cluster.barrier,
+        observe: stamp => stamps.observe(stamp),
+      },
   })
   await local.load()
   const between = surroundings.between?.(local) ?? local
-  const joined = await place?.join(between, directory.shards)
+  const joined = cluster
+    ? await cluster.join(
+        {
+          host: local.replicated!,
+          local: between,
+          shardMap,
+          pathsOf: tenant => local.paths!.few(tenant),
+        },
+        config.queries.scanDeadlineMs,
+      )
+    : await place?.join(between, directory.shards)
   const shards = joined?.shards ?? between
   const { sharing } = local
   if (joined && sharing) {
@@ -184,10 +214,10 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const recovered = local.notifications.begin(dispatcher, shards).catch((error: Error) => {
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
   })
-  const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark)
+  const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark, ownership?.owned)
   // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
-  const moments = place && new HybridClock(stampClock)
-  const client = new ShardClient(shards, shardMap, moments)
+  const moments = isOneOfSeveral ? new HybridClock(stampClock) : undefined
+  const client = new ShardClient(shards, shardMap, moments, cluster && clock)
   const forwarder = new Forwarder(clock, openSockets(sending.tls), {
     timeoutMs: sending.httpTimeoutMs,
     messageBytesMax: sending.messageBytesMax,
@@ -249,6 +279,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     drain: () =>
       awake(async () => {
         ready = false
+        await joined?.drain?.()
         await front.close(drainMs)
         forwarder.close()
         loop.stop()

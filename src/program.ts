@@ -73,13 +73,13 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
 
   const stopped = new AbortController()
   try {
-    await divide(config, logger, stopped)
+    if (!config.cluster) await divide(config, logger, stopped)
     const onFailure = (error: Error): void => {
       fail(error)
       void end(1)
     }
     running =
-      config.workers > 1
+      config.workers > 1 || config.cluster
         ? await startWorkers(config, logger, onFailure)
         : isEmpty(seams)
           ? await startInThread(config, onFailure)
@@ -193,7 +193,8 @@ async function startWorkers(config: Config, logger: Logger, onFailure: (error: E
 
 function readyLine(config: Config, { store }: Running): string {
   const scheme = config.http.tls ? 'https' : 'http'
-  const { directory, durability } = config.store
+  const { directory } = config.store
+  const durability = config.cluster ? `replicated, node ${config.cluster.name}` : config.store.durability
   const workers = config.workers > 1 ? `, ${config.workers} workers` : ''
   const host = config.http.host ?? 'localhost'
   const address = host.includes(':') ? `[${host}]` : host

@@ -8,7 +8,8 @@ import { rmSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { systemChance, systemClock } from './clock.js'
 import { tuneCollector } from './collector.js'
-import { type Config, readConfig } from './config.js'
+import { type ClusterConfig, type Config, readConfig } from './config.js'
+import { openCluster } from './join-cluster.js'
 import { joinWorkers } from './join-workers.js'
 import { type RunningNode, startNode } from './node.js'
 import { DirectoryInUse } from './storage/open-store.js'
@@ -71,6 +72,7 @@ async function started(part: Part): Promise<RunningNode> {
 
 function start(part: Part): Promise<RunningNode> {
   const { index, workers } = part
+  if (config.cluster) return startInCluster(config.cluster)
   return startNode(ofOne(config), {
     clock: systemClock,
     chance: systemChance,
@@ -83,6 +85,19 @@ function start(part: Part): Promise<RunningNode> {
       sharesPort: true,
       join: (local, shards) => joinWorkers(part, local, shards, config.queries.scanDeadlineMs),
     },
+  })
+}
+
+/** A node of a cluster is one worker, so that another process takes its place when it has to end. */
+function startInCluster(place: ClusterConfig): Promise<RunningNode> {
+  const onFailure = (error: Error): void => fail(`nothing more is taken: ${error.message}`)
+  return startNode(config, {
+    clock: systemClock,
+    chance: systemChance,
+    logger,
+    log,
+    onFailure,
+    cluster: openCluster(place, { chance: systemChance, logger, onFailure }),
   })
 }
 

@@ -43,6 +43,7 @@ const roots = new Set([
   'own-thread',
   'node-thread',
   'join-workers',
+  'join-cluster',
   'repartition',
 ])
 

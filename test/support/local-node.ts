@@ -142,6 +142,7 @@ export async function startLocalNode(
     cors: options.cors,
     vocabulary: options.vocabulary,
     workers,
+    cluster: undefined,
     tenants,
     store: { directory: options.directory ?? tempDir(t), durability: 'os' },
     expiryIntervalMs,

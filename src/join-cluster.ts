@@ -1,0 +1,151 @@
+// How a node becomes one of a cluster: what it agrees about with the others before it opens its store, and how it comes together with them.
+//
+// First the log engine is asked what the cluster is: its id and how its data is spread, which the first of its nodes has decided for good. Then the
+// node's shards are introduced to the cluster, which moves them, and its broker to the others' shards.
+
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { type Certificates, openEtcdLog, parseEtcdAddress, type ShardLog, startClusterNode } from '../cluster/index.js'
+import { ClusteredShards } from './broker/clustered-shards.js'
+import { systemClock } from './clock.js'
+import type { ClusterConfig } from './config.js'
+import type { Placement, ShardMap } from './domain/scope.js'
+import type { Shards } from './messages.js'
+import type { Joined } from './node.js'
+import type { Barrier, Chance, Logger, Nodes, Part, Position, Replication } from './ports.js'
+import type { ReplicatedShards } from './shard/replicated/replicated-shards.js'
+
+/** Between two tries to find out what the cluster is. */
+const agreeRetryMs = 500
+/** How long the start of a node waits until somebody owns every shard. */
+const settleMsMax = 10_000
+/** How long shards may take to find new owners before this node goes without them. */
+const drainMsMax = 5_000
+
+/** What a cluster is, for good. */
+export interface Agreement extends Placement {
+  readonly id: string
+}
+
+export interface ClusterPlace {
+  /** What the cluster is; as wanted, if this is its first node. Waits for the log engine. */
+  agree(wanted: Placement): Promise<Agreement>
+  /** Both may be used once `join` has been called. */
+  readonly replication: Replication
+  readonly barrier: Barrier
+  /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
+  join(own: OwnShards, listMs: number): Promise<Joined>
+}
+
+/** This node's shards, as the cluster moves them and as the broker asks them. */
+export interface OwnShards {
+  readonly host: ReplicatedShards
+  readonly local: Shards
+  readonly shardMap: ShardMap
+  readonly pathsOf: (tenant: string) => Iterable<string> | undefined
+}
+
+/** `onFailure` is told when the node must end and may begin anew. */
+export function openCluster(
+  config: ClusterConfig,
+  { chance, logger, onFailure }: { chance: Chance; logger: Logger; onFailure: (failure: Error) => void },
+): ClusterPlace {
+  const address = parseEtcdAddress(config.log)
+  if (typeof address === 'string') throw new Error(`-shardLog: ${address}`)
+  const tls = config.tls && certificatesOf(config.tls)
+  const log = openEtcdLog(address, 'orrery', systemClock, address.secure && tls ? { tls: buffersOf(tls) } : {})
+  let agreement: Agreement | undefined
+  let replication: Replication | undefined
+  let barrier: Barrier | undefined
+  return {
+    async agree(wanted) {
+      agreement = await agreed(log, { ...wanted, id: randomUUID() }, logger)
+      return agreement
+    },
+    replication: { append: (parts: readonly Part[], onDone: OnAppended) => replication!.append(parts, onDone) },
+    barrier: (shard, sequence, onDone) => barrier!(shard, sequence, onDone),
+    async join({ host, local, shardMap, pathsOf }, listMs) {
+      let shards: ClusteredShards | undefined
+      const node = await startClusterNode(
+        {
+          name: config.name,
+          listen: config.listen,
+          advertised: config.advertised,
+          domain: config.domain,
+          seeds: config.seeds,
+          clusterId: agreement!.id,
+          life: randomUUID(),
+          shards: agreement!.shards,
+          log,
+          clock: systemClock,
+          chance: () => chance.fraction(),
+          transport: { ...(tls && { tls }), plaintext: config.isInsecure },
+          replicationOptions: { replicas: config.replicas },
+          onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
+          onFailure,
+        },
+        host,
+        { onAsk: (shard, request, onReply, view) => shards!.onAsk(shard, request, onReply, view) },
+      )
+      const { replicator } = node
+      replication = replicator
+      barrier = (shard, sequence, onDone) => replicator.barrier(shard, sequence, () => onDone())
+      const nodes: Nodes = {
+        self: config.name,
+        ownerOf: shard => replicator.ownerOf(shard),
+        serves: shard => replicator.serves(shard),
+        viewOf: name => replicator.viewOf(name),
+        get ownView() {
+          return replicator.ownView
+        },
+        ask: (name, shard, request, onOutcome, waitMs, view) => node.ask(name, shard, request, onOutcome, waitMs, view),
+        onChange: listener => node.onOwners(listener),
+      }
+      shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs: listMs + askMs })
+      node.begin()
+      await node.settled(settleMsMax)
+      return {
+        shards,
+        isWhole: () => replicator.knowsRegister,
+        onReach: () => {},
+        async drain() {
+          if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
+        },
+        async close() {
+          await node.close()
+          await log.close()
+        },
+      }
+    },
+  }
+}
+
+type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+
+/** What an ask may take besides the list that is asked for. */
+const askMs = 2_000
+
+/** What stands in the engine for this cluster, as long as it takes to find out. */
+async function agreed(log: ShardLog, wanted: Agreement, logger: Logger): Promise<Agreement> {
+  for (let attempt = 0; ; attempt++) {
+    const outcome = await new Promise<Buffer | string>(resolve =>
+      log.createOnce('cluster', Buffer.from(JSON.stringify(wanted)), told =>
+        resolve(told.kind === 'stands' ? told.value : told.reason),
+      ),
+    )
+    if (typeof outcome !== 'string') return JSON.parse(outcome.toString()) as Agreement
+    if (attempt % 10 === 0) logger.warn(`cluster: waiting for the log engine (${outcome})`)
+    await new Promise<void>(resolve => systemClock.after(agreeRetryMs, resolve))
+  }
+}
+
+function certificatesOf({ certFile, keyFile, caFile }: NonNullable<ClusterConfig['tls']>): Certificates {
+  const read = (file: string): string => readFileSync(file, 'utf8')
+  return { cert: read(certFile), key: read(keyFile), ca: read(caFile) }
+}
+
+const buffersOf = ({ cert, key, ca }: Certificates) => ({
+  cert: Buffer.from(cert),
+  key: Buffer.from(key),
+  ca: Buffer.from(ca),
+})

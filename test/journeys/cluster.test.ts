@@ -1,0 +1,105 @@
+// Three nodes and a real etcd as an operator starts them: any node answers anything, one that is killed is missed for seconds and nothing of it,
+// and one that comes back is one of them again.
+
+import t from 'tap'
+import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } from '../support/broker-process.js'
+import { noEtcd, startEtcd } from '../support/etcd.js'
+
+const skip = noEtcd()
+const entities = 60
+/** Longest time after which every entity can be written again when a node has been killed. */
+const failoverMsMax = 6_000
+
+interface Place {
+  readonly name: string
+  readonly dataDir: string
+  readonly listen: string
+  readonly port: number
+}
+
+/** Three nodes, and what clients know. */
+class Scene {
+  readonly nodes: BrokerProcess[] = []
+  private readonly t: Teardown
+  private readonly places: readonly Place[]
+  private readonly shardLog: string
+  /** The highest value that was acknowledged of each entity. */
+  readonly acknowledged = new Map<string, number>()
+
+  constructor(t: Teardown, places: readonly Place[], shardLog: string) {
+    this.t = t
+    this.places = places
+    this.shardLog = shardLog
+  }
+
+  async start(index: number): Promise<void> {
+    const { name, dataDir, listen, port } = this.places[index]!
+    const join = this.places.map(place => place.listen).join(',')
+    const words = ['-nodeName', name, '-clusterListen', listen, '-clusterJoin', join, '-shardLog', this.shardLog]
+    this.nodes[index] = await startBroker(this.t, { dataDir, port, args: words, readyWaitMs: 30_000 })
+  }
+
+  /** Sends JSON to a node. */
+  send(index: number, method: string, path: string, body?: unknown): Promise<Response> {
+    const headers = { 'Content-Type': 'application/json' }
+    const sent = body === undefined ? {} : { body: JSON.stringify(body), headers }
+    return fetch(new URL(path, this.nodes[index]!.baseUrl), { method, ...sent })
+  }
+
+  /** Writes each entity through one of the nodes in turn until all have said yes; how long that took. */
+  async writeAll(value: number, nodes: readonly number[]): Promise<number> {
+    const began = performance.now()
+    await Promise.all(
+      Array.from({ length: entities }, async (_, number) => {
+        const id = `lamp${number}`
+        for (let turn = number; ; turn++) {
+          const path = `/v2/entities/${id}/attrs/level`
+          const { status } = await this.send(nodes[turn % nodes.length]!, 'PUT', path, { value })
+          if (status === 204) break
+          if (status !== 503 && status !== 500) throw new Error(`status ${status}`)
+          if (performance.now() - began > 60_000) throw new Error(`${id} cannot be written`)
+        }
+        this.acknowledged.set(id, value)
+      }),
+    )
+    return performance.now() - began
+  }
+
+  /** What a node tells of all entities, as `id=level`. */
+  async told(index: number): Promise<readonly string[]> {
+    const path = `/v2/entities?options=keyValues,count&limit=1000&orderBy=id`
+    const told = (await (await this.send(index, 'GET', path)).json()) as { id: string; level: number }[]
+    return told.map(({ id, level }) => `${id}=${level}`).sort()
+  }
+
+  expected(): readonly string[] {
+    return [...this.acknowledged].map(([id, level]) => `${id}=${level}`).sort()
+  }
+}
+
+t.test('three nodes are one broker, and stay one when a node is killed', { skip }, async t => {
+  t.setTimeout(180_000)
+  const etcd = await startEtcd(t)
+  const places: Place[] = []
+  for (const name of ['a', 'b', 'c'])
+    places.push({ name, dataDir: tempDir(t), listen: `127.0.0.1:${await freePort()}`, port: await freePort() })
+  const scene = new Scene(t, places, `etcd://${etcd.address().members.join(',')}`)
+  await Promise.all([0, 1, 2].map(index => scene.start(index)))
+
+  for (let number = 0; number < entities; number++) {
+    const entity = { id: `lamp${number}`, type: 'Lamp', level: { value: 0, type: 'Number' } }
+    const { status } = await scene.send(number % 3, 'POST', '/v2/entities', entity)
+    t.equal(status, 201) || t.bailout()
+  }
+  await scene.writeAll(1, [0, 1, 2])
+  for (const index of [0, 1, 2]) t.strictSame(await scene.told(index), scene.expected(), `node ${index} tells all`)
+
+  scene.nodes[1]!.child.kill('SIGKILL')
+  const failoverMs = await scene.writeAll(2, [0, 2])
+  t.ok(failoverMs < failoverMsMax, `all is written again ${failoverMs.toFixed(0)} ms after a kill`)
+  t.strictSame(await scene.told(0), scene.expected(), 'nothing acknowledged is lost')
+
+  await scene.start(1)
+  await scene.writeAll(3, [1])
+  t.strictSame(await scene.told(1), scene.expected(), 'who was killed is one of them again')
+})
