@@ -66,6 +66,8 @@ export interface ClusterNode {
   reachable(node: string): boolean
   /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs`. */
   drain(waitMs: number): Promise<boolean>
+  /** Takes shards again. */
+  resume(): void
   /** Says farewell to the others, and ends everything but the log. */
   close(): Promise<void>
 }
@@ -225,6 +227,11 @@ class Node implements ClusterNode {
       await new Promise<void>(resolve => clock.after(lookMs, resolve))
     }
     return this.replicator.ownedCount === 0 || isAlone()
+  }
+
+  resume(): void {
+    this.isDraining = false
+    this.joinWhenReady()
   }
 
   async close(): Promise<void> {

@@ -118,6 +118,11 @@ export class Replica {
     if (sequence > this.tail.sequence && !this.reading) this.read()
   }
 
+  /** Records that are known and not applied. */
+  get lag(): number {
+    return this.is === 'following' ? this.tail.sequence - this.done.sequence : 0
+  }
+
   /** Whether it is near the end of the log, as far as that is known. */
   isWithin(records: number): boolean {
     return this.hasBeenCurrent && this.tail.sequence - this.done.sequence <= records

@@ -170,6 +170,11 @@ export class Replicator implements Replication {
     return owner === undefined || owner === nobody ? undefined : nameOf(owner)
   }
 
+  /** The epoch of a shard's latest takeover that is known; 0: there is none. */
+  epochOf(shard: number): number {
+    return this.table.get(shard)?.epoch ?? 0
+  }
+
   /** Whether every shard has an owner, as far as is known. */
   get isWhole(): boolean {
     return this.holdings.every(({ shard }) => this.ownerOf(shard) !== undefined)

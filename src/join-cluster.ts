@@ -5,15 +5,19 @@
 
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { type Certificates, openEtcdLog, parseEtcdAddress, type ShardLog, startClusterNode } from '../cluster/index.js'
+import {
+  type Certificates,
+  type ClusterNode,
+  openEtcdLog,
+  parseEtcdAddress,
+  type ShardLog,
+  startClusterNode,
+} from '../cluster/index.js'
 import { ClusteredShards } from './broker/clustered-shards.js'
 import { systemClock } from './clock.js'
 import type { ClusterConfig } from './config.js'
-import type { Placement, ShardMap } from './domain/scope.js'
-import type { Shards } from './messages.js'
-import type { Joined } from './node.js'
-import type { Barrier, Chance, Logger, Nodes, Part, Position, Replication } from './ports.js'
-import type { ReplicatedShards } from './shard/replicated/replicated-shards.js'
+import type { Agreement, ClusterPlace } from './node.js'
+import type { Barrier, Chance, ClusterStatus, Logger, Nodes, Part, Position, Replication } from './ports.js'
 
 /** Between two tries to find out what the cluster is. */
 const agreeRetryMs = 500
@@ -21,29 +25,6 @@ const agreeRetryMs = 500
 const settleMsMax = 10_000
 /** How long shards may take to find new owners before this node goes without them. */
 const drainMsMax = 5_000
-
-/** What a cluster is, for good. */
-export interface Agreement extends Placement {
-  readonly id: string
-}
-
-export interface ClusterPlace {
-  /** What the cluster is; as wanted, if this is its first node. Waits for the log engine. */
-  agree(wanted: Placement): Promise<Agreement>
-  /** Both may be used once `join` has been called. */
-  readonly replication: Replication
-  readonly barrier: Barrier
-  /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
-  join(own: OwnShards, listMs: number): Promise<Joined>
-}
-
-/** This node's shards, as the cluster moves them and as the broker asks them. */
-export interface OwnShards {
-  readonly host: ReplicatedShards
-  readonly local: Shards
-  readonly shardMap: ShardMap
-  readonly pathsOf: (tenant: string) => Iterable<string> | undefined
-}
 
 /** `onFailure` is told when the node must end and may begin anew. */
 export function openCluster(
@@ -106,6 +87,11 @@ export function openCluster(
       await node.settled(settleMsMax)
       return {
         shards,
+        desk: {
+          status: () => statusOf(config.name, agreement!, node),
+          drain: () => node.drain(drainMsMax),
+          resume: () => node.resume(),
+        },
         isWhole: () => replicator.knowsRegister,
         onReach: () => {},
         async drain() {
@@ -118,6 +104,27 @@ export function openCluster(
       }
     },
   }
+}
+
+function statusOf(name: string, { id }: Agreement, node: ClusterNode): ClusterStatus {
+  const { replicator } = node
+  const owned = new Map<string, number>()
+  const shards = [...replicator.standings()].map(({ shard, replica }) => {
+    const owner = replicator.ownerOf(shard)
+    if (owner !== undefined) owned.set(owner, (owned.get(owner) ?? 0) + 1)
+    const { state: copy, end, lag } = replica
+    return { shard, owner, epoch: replicator.epochOf(shard), copy, known: end.sequence, lag }
+  })
+  const members = node.members().map(({ name, address, domain, status, isJoined }) => ({
+    name,
+    address,
+    domain,
+    status,
+    isJoined,
+    owned: owned.get(name) ?? 0,
+  }))
+  const isJoined = members.some(member => member.name === name && member.isJoined)
+  return { node: name, cluster: id, isJoined, members, shards }
 }
 
 type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void

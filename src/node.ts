@@ -17,12 +17,13 @@ import { SubscriptionOperations } from './broker/subscriptions.js'
 import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
-import { placementDefault, placementOfCluster, ShardMap, workerOf } from './domain/scope.js'
+import { type Placement, placementDefault, placementOfCluster, ShardMap, workerOf } from './domain/scope.js'
 import { listedIds } from './domain/statistics.js'
 import { Forwarder } from './forwarder/forwarder.js'
 import { AdminHandlers } from './http/admin.js'
 import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
+import { ClusterHandlers } from './http/cluster.js'
 import { EntityHandlers } from './http/entities.js'
 import { openFront } from './http/open-front.js'
 import { RegistrationHandlers } from './http/registrations.js'
@@ -31,13 +32,13 @@ import { Server } from './http/server.js'
 import { ServiceHandlers } from './http/service.js'
 import { SubscriptionHandlers } from './http/subscriptions.js'
 import { TypeHandlers } from './http/types.js'
-import type { ClusterPlace } from './join-cluster.js'
 import type { Shards } from './messages.js'
 import { Dispatcher } from './notifier/dispatcher.js'
-import type { Chance, Clock, Logger, LogSettings } from './ports.js'
+import type { Barrier, Chance, Clock, ClusterDesk, Logger, LogSettings, Replication } from './ports.js'
 import { Expiry } from './shard/expiry.js'
 import type { ShardRecord } from './shard/record.js'
 import { Ownership } from './shard/replicated/ownership.js'
+import type { ReplicatedShards } from './shard/replicated/replicated-shards.js'
 import { ThreadScanner } from './shard/scan-thread.js'
 import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
@@ -75,10 +76,35 @@ export interface Joined {
   isWhole(): boolean
   /** Calls back whenever one of the others can be asked anew. */
   onReach(listener: () => void): void
+  /** For operators; undefined: there is no cluster. */
+  readonly desk?: ClusterDesk
   /** Gives away what others can take over, while requests are still answered. */
   drain?(): Promise<void>
   /** Nobody is asked any more, and nobody asks. */
   close(): Promise<void>
+}
+
+/** What a cluster is, for good. */
+export interface Agreement extends Placement {
+  readonly id: string
+}
+
+export interface ClusterPlace {
+  /** What the cluster is; as wanted, if this is its first node. Waits for the log engine. */
+  agree(wanted: Placement): Promise<Agreement>
+  /** Both may be used once `join` has been called. */
+  readonly replication: Replication
+  readonly barrier: Barrier
+  /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
+  join(own: OwnShards, listMs: number): Promise<Joined>
+}
+
+/** This node's shards, as the cluster moves them and as the broker asks them. */
+export interface OwnShards {
+  readonly host: ReplicatedShards
+  readonly local: Shards
+  readonly shardMap: ShardMap
+  readonly pathsOf: (tenant: string) => Iterable<string> | undefined
 }
 
 export interface Surroundings {
@@ -242,7 +268,12 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock),
     new RegistrationHandlers(new RegistrationOperations(client, ids)),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
-    new AdminHandlers(new AdminOperations(shards), { log, hasServiceMetrics: config.statistics.byService }),
+    // Each node of a cluster is looked at for itself.
+    new AdminHandlers(new AdminOperations(cluster ? between : shards), {
+      log,
+      hasServiceMetrics: config.statistics.byService,
+    }),
+    joined?.desk && new ClusterHandlers(joined.desk),
   )
   const { server: kind, ...frontOptions } = config.http
   const { cors, vocabulary, tenants } = config

@@ -66,6 +66,44 @@ export interface Nodes {
   onChange(listener: () => void): void
 }
 
+/** A node's cluster, as that node sees it (README, "From one node to three"). */
+export interface ClusterStatus {
+  readonly node: string
+  readonly cluster: string
+  /** Whether this node takes shards. */
+  readonly isJoined: boolean
+  readonly members: readonly {
+    readonly name: string
+    readonly address: string
+    readonly domain: string
+    readonly status: string
+    readonly isJoined: boolean
+    /** Shards that it owns. */
+    readonly owned: number
+  }[]
+  /** Shards of entities in their order, and behind them the register. */
+  readonly shards: readonly {
+    readonly shard: number
+    /** undefined: nobody. */
+    readonly owner: string | undefined
+    readonly epoch: number
+    /** What this node has of it: `owned`, `following`, `incomplete` (being fetched, or none), `stopped`. */
+    readonly copy: string
+    /** The last record that is known here, and how many of those before it are not applied here. */
+    readonly known: number
+    readonly lag: number
+  }[]
+}
+
+/** What operators may have a node of a cluster do. */
+export interface ClusterDesk {
+  status(): ClusterStatus
+  /** Gives all shards away, and takes none; false: some have found nobody in time. */
+  drain(): Promise<boolean>
+  /** Takes shards again. */
+  resume(): void
+}
+
 export type AskOutcome =
   | { readonly kind: 'reply'; readonly reply: Buffer }
   /** Certain: nothing has happened and nothing will. */

@@ -29,6 +29,11 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
     process.exitCode = await runMove(verb, rest, process.env, divideForMove)
     return
   }
+  if (verb === 'cluster') {
+    const { runCluster } = await import('./cluster-command.js')
+    process.exitCode = await runCluster(rest)
+    return
+  }
   const reading = readConfig(process.argv.slice(2), process.env)
   switch (reading.kind) {
     case 'print':

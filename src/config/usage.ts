@@ -23,6 +23,7 @@ export function longUsage(): string {
     '       orrery config check [option ...]   what these options come to, without starting',
     '       orrery export [option ...]         writes what a data directory or a running broker has; -help tells more',
     '       orrery import [option ...]         brings that in again, or what a running broker has',
+    '       orrery cluster status|drain|resume [URL]   asks a node of a cluster; -help tells more',
     '',
     'Write an option as -name value, --name value or --name=value. The command line wins over the environment,',
     `where ${prefix}NAME wins over ${alias}NAME, and a flag is TRUE, true, FALSE or false.`,

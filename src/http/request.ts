@@ -154,10 +154,10 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   })
 }
 
-/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path; so do orders about the log (operations.md §5). */
+/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path; so do orders about the log (operations.md §5) and to a node of a cluster. */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components
-  if (first === 'log' || (first === 'admin' && second === 'log')) return true
+  if (first === 'log' || first === 'cluster' || (first === 'admin' && second === 'log')) return true
   return method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
 }
 

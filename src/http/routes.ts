@@ -4,6 +4,7 @@
 import type { AdminHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
 import type { BatchHandlers } from './batch.js'
+import type { ClusterHandlers } from './cluster.js'
 import type { EntityHandlers } from './entities.js'
 import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'
@@ -54,6 +55,7 @@ export function routesOf(
   registrations: RegistrationHandlers,
   service: ServiceHandlers,
   admin: AdminHandlers,
+  cluster?: ClusterHandlers,
 ): Router {
   const table: Readonly<Record<string, Entry>> = {
     '/v2': route(['GET', service.entryPoint]),
@@ -152,9 +154,18 @@ export function routesOf(
       ['GET', (request: Request, reply: Reply) => admin.serviceMetrics(request, reply)],
       ['DELETE', (_request: Request, reply: Reply) => admin.resetServiceMetrics(reply)],
     ),
+    ...(cluster && routesOfCluster(cluster)),
   }
   return router(table)
 }
+
+const routesOfCluster = (cluster: ClusterHandlers): Readonly<Record<string, Entry>> => ({
+  '/cluster': route(['GET', (_request: Request, reply: Reply) => cluster.status(reply)]),
+  '/cluster/drain': route(
+    ['POST', (_request: Request, reply: Reply) => cluster.drain(reply)],
+    ['DELETE', (_request: Request, reply: Reply) => cluster.resume(reply)],
+  ),
+})
 
 /** As `route`, but a wrong verb is told by headers alone. */
 const silent = (...served: Served[]): Entry => ({ ...route(...served), refusals: 'silent405' })

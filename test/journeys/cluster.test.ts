@@ -2,6 +2,8 @@
 // and one that comes back is one of them again.
 
 import t from 'tap'
+import { table } from '../../src/cluster-command.js'
+import type { ClusterStatus } from '../../src/ports.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } from '../support/broker-process.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
 
@@ -102,4 +104,22 @@ t.test('three nodes are one broker, and stay one when a node is killed', { skip 
   await scene.start(1)
   await scene.writeAll(3, [1])
   t.strictSame(await scene.told(1), scene.expected(), 'who was killed is one of them again')
+
+  const status = (await (await scene.send(0, 'GET', '/cluster')).json()) as ClusterStatus
+  t.equal(status.node, 'a')
+  t.strictSame(status.members.map(({ name, status, isJoined }) => `${name} ${status} ${isJoined}`).sort(), [
+    'a alive true',
+    'b alive true',
+    'c alive true',
+  ])
+  t.equal(status.shards.length, 65, 'the shards of entities, and the register')
+  t.match(table(status), /^NODE .*\na \* +alive .*\n/m)
+
+  t.equal((await scene.send(2, 'POST', '/cluster/drain')).status, 204)
+  const drained = (await (await scene.send(2, 'GET', '/cluster')).json()) as ClusterStatus
+  const gone = drained.members.find(({ name }) => name === 'c')
+  t.match(gone, { isJoined: false, owned: 0 }, 'who is drained owns nothing')
+  await scene.writeAll(4, [2])
+  t.strictSame(await scene.told(2), scene.expected(), 'and goes on answering')
+  t.equal((await scene.send(2, 'DELETE', '/cluster/drain')).status, 204)
 })

@@ -44,6 +44,7 @@ const roots = new Set([
   'node-thread',
   'join-workers',
   'join-cluster',
+  'cluster-command',
   'repartition',
 ])
 
