@@ -10,7 +10,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { hostPort } from './address.js'
 import { type Asks, openAsks } from './asks.js'
-import { type Gossip, type GossipTrouble, startGossip } from './gossip.js'
+import { type Gossip, type GossipStats, type GossipTrouble, startGossip } from './gossip.js'
 import type { GossipOptions } from './gossip-options.js'
 import { grpcTransport, type TransportOptions } from './grpc-transport.js'
 import { isHere, type Member } from './member.js'
@@ -60,6 +60,7 @@ export interface ClusterNode {
   settled(waitMs: number): Promise<void>
   /** Calls back when shards have other owners. */
   onOwners(listener: () => void): void
+  gossipStats(): GossipStats
   /** Asks the host of another node. `view` is not below 0. */
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
   /** Whether a node was heard of lately. */
@@ -193,6 +194,10 @@ class Node implements ClusterNode {
 
   onOwners(listener: () => void): void {
     this.ownerListeners.push(listener)
+  }
+
+  gossipStats(): GossipStats {
+    return this.gossip.stats()
   }
 
   members(): readonly Member[] {

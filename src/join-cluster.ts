@@ -89,6 +89,11 @@ export function openCluster(
         shards,
         desk: {
           status: () => statusOf(config.name, agreement!, node),
+          numbers: () => ({
+            status: statusOf(config.name, agreement!, node),
+            log: Object.entries(log.stats().requests).map(([kind, counts]) => ({ kind, ...counts })),
+            gossip: node.gossipStats(),
+          }),
           drain: () => node.drain(drainMsMax),
           resume: () => node.resume(),
         },

@@ -231,9 +231,10 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     sources: {
       requests,
       notifier: () => dispatcher.stats(),
-      shards: () => numbersOf(local, ownedBy(place, directory.shards)),
+      shards: () => numbersOf(local, ownership?.count ?? ownedBy(place, directory.shards)),
       loop,
       version,
+      cluster: joined?.desk && (() => joined.desk!.numbers()),
     },
     cache: () => cacheOf(local),
   })

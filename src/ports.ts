@@ -95,9 +95,24 @@ export interface ClusterStatus {
   }[]
 }
 
+/** What a node of a cluster counts. */
+export interface ClusterNumbers {
+  readonly status: ClusterStatus
+  /** Requests to the engine of the log, by their kind. */
+  readonly log: readonly {
+    readonly kind: string
+    readonly requests: number
+    readonly failures: number
+    readonly bytes: number
+    readonly milliseconds: number
+  }[]
+  readonly gossip: { readonly bytesSent: number; readonly bytesReceived: number; readonly suspicions: number }
+}
+
 /** What operators may have a node of a cluster do. */
 export interface ClusterDesk {
   status(): ClusterStatus
+  numbers(): ClusterNumbers
   /** Gives all shards away, and takes none; false: some have found nobody in time. */
   drain(): Promise<boolean>
   /** Takes shards again. */

@@ -5,6 +5,8 @@
 import { readdirSync } from 'node:fs'
 import type { Family, Labels } from '../domain/exposition.js'
 import type { Histogram } from '../domain/histogram.js'
+import type { ClusterNumbers } from '../ports.js'
+import { clusterFamilies } from './cluster-families.js'
 import type { LoopDelay } from './loop-delay.js'
 import type { RequestTallies } from './request-tallies.js'
 
@@ -49,15 +51,18 @@ export interface Sources {
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
   readonly version: string
+  /** undefined: there is no cluster. */
+  readonly cluster?: (() => ClusterNumbers) | undefined
 }
 
 /** All metrics of this process. */
-export function familiesOf({ requests, notifier, shards, loop, version }: Sources): readonly Family[] {
+export function familiesOf({ requests, notifier, shards, loop, version, cluster }: Sources): readonly Family[] {
   return [
     one('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
     ...ofNotifier(notifier()),
     ...ofShards(shards()),
+    ...(cluster ? clusterFamilies(cluster()) : []),
     histogram('orrery_event_loop_delay_seconds', 'By how much timers are late.', loop.seconds, 'apart'),
     ...ofProcess(),
   ]

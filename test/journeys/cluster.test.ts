@@ -115,6 +115,11 @@ t.test('three nodes are one broker, and stay one when a node is killed', { skip 
   t.equal(status.shards.length, 65, 'the shards of entities, and the register')
   t.match(table(status), /^NODE .*\na \* +alive .*\n/m)
 
+  const metrics = await (await scene.send(0, 'GET', '/metrics')).text()
+  t.match(metrics, /^orrery_cluster_members\{status="alive"\} 3$/m)
+  t.match(metrics, /^orrery_cluster_unowned_shards 0$/m)
+  t.match(metrics, /^orrery_cluster_log_requests_total\{kind="append"\} [1-9]/m)
+
   t.equal((await scene.send(2, 'POST', '/cluster/drain')).status, 204)
   const drained = (await (await scene.send(2, 'GET', '/cluster')).json()) as ClusterStatus
   const gone = drained.members.find(({ name }) => name === 'c')

@@ -37,6 +37,11 @@ export class Ownership {
     return this.owned[shard] === 1
   }
 
+  /** How many shards of entities are this node's own. */
+  get count(): number {
+    return this.owned.reduce((sum, one, shard) => (shard < this.register ? sum + one : sum), 0)
+  }
+
   /** From now on the shard is this node's own. */
   begin(shard: number): void {
     this.admitted[shard] = 1
