@@ -3,6 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { ClusterNumbers } from '../../src/ports.js'
+import { clusterFamilies } from '../../src/telemetry/cluster-families.js'
 import { httpReceiver } from '../notifier/receivers.js'
 import { type Exposition, parseExposition } from '../support/exposition-parser.js'
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
@@ -60,8 +62,16 @@ t.test('the names in the README are those that are told, and no others', async t
   // The first look is a request of its own, and entities are counted soon.
   await read(node)
   const { families } = await eventually(node, metrics => metrics.families.has('orrery_entities'))
-  t.same([...documented].sort(), [...families.keys()].sort())
+  // Those of a cluster are told by its nodes.
+  const clustered = clusterFamilies(noCluster).map(({ name }) => name)
+  t.same([...documented].sort(), [...families.keys(), ...clustered].sort())
 })
+
+const noCluster: ClusterNumbers = {
+  status: { node: '', cluster: '', isJoined: false, members: [], shards: [] },
+  log: [],
+  gossip: { bytesSent: 0, bytesReceived: 0, suspicions: 0 },
+}
 
 t.test('Prometheus says what it takes, and gets it', async t => {
   const node = await startLocalNode(t)
