@@ -22,13 +22,15 @@ export async function startLocalWorkers(
   )
   const sockets = tempDir(t)
   const addresses = socketAddresses(sockets, workers)
+  const scanDeadlineMs = options.queries?.scanDeadlineMs ?? 30_000
   const starts = addresses.map((_, index) => {
     const part = { index, workers, addresses }
     const place = {
       index,
       workers,
       sharesPort: false,
-      join: (local: Parameters<typeof joinWorkers>[1], shards: number) => joinWorkers(part, local, shards, 30_000),
+      join: (local: Parameters<typeof joinWorkers>[1], shards: number) =>
+        joinWorkers(part, local, shards, scanDeadlineMs),
     }
     return startLocalNode(t, { ...options, directory, workers, surroundings: { ...options.surroundings, place } })
   })
