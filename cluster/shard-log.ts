@@ -1,7 +1,8 @@
 // The replicated log as the cluster needs it: for each shard a sequence of records, and the takeovers that say who may append to it.
 //
 // A takeover makes its owner the only one that may append, whoever could before; its epoch is higher than that of every earlier one.
-// Records are numbered from 1 without gaps by who appends them. A driver promises, for each shard:
+// Records are numbered without gaps by who appends them, from 1, or from 2 where a store has the content from before (founding.ts). A driver
+// promises, for each shard:
 //
 //   order       takeovers and appends happen one after the other, and what is read follows that order
 //   fence       an append happens only while the latest takeover is the one that it names, in one step with looking at it

@@ -1,4 +1,4 @@
-// `orrery cluster`: what an operator asks of a running node of a cluster.
+// `orrery cluster`: what an operator asks of a running node of a cluster, and how one begins with what a single node has.
 //
 // Exit status: 0 when it was done, 1 when the node could not be asked or has refused, and when the words are none.
 
@@ -10,6 +10,8 @@ const usage = [
   'Usage: orrery cluster status [URL]   who is there, who owns what, and how far copies are behind',
   '       orrery cluster drain [URL]    has a node give its shards away, and take none',
   '       orrery cluster resume [URL]   has it take shards again',
+  '       orrery cluster init --from DIR <options of the first node>',
+  '                                     begins a cluster with the data directory of a single node',
   '',
   `URL is that of the node, by default http://localhost:${options.port.byDefault}.`,
 ].join('\n')
@@ -20,11 +22,12 @@ const methods = { status: 'GET', drain: 'POST', resume: 'DELETE' } as const
 const waitMs = 30_000
 
 /** Runs the command; gives the exit status. */
-export async function runCluster([
-  verb = '',
-  url = `http://localhost:${options.port.byDefault}`,
-  ...more
-]: readonly string[]): Promise<number> {
+export async function runCluster(
+  words: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  if (words[0] === 'init') return (await import('./cluster-init.js')).runInit(words.slice(1), env)
+  const [verb = '', url = `http://localhost:${options.port.byDefault}`, ...more] = words
   if (!Object.hasOwn(methods, verb) || more.length > 0 || !URL.canParse(url)) {
     const isHelp = verb === '-help' || verb === '--help'
     process[isHelp ? 'stdout' : 'stderr'].write(`${usage}\n`)

@@ -178,6 +178,13 @@ const comma = 0x2c
 /** The hybrid stamp of the entity's creation. */
 export const imageCreated = (image: Buffer): number => image.readDoubleBE(2)
 
+/** The same entity with another stamp of its creation. */
+export function createdAt(image: Buffer, created: number): Buffer {
+  const other = Buffer.from(image)
+  other.writeDoubleBE(created, 2)
+  return other
+}
+
 /** Milliseconds since 1970 when the entity is to be removed; undefined for a regular one. */
 export function imageExpiresMs(image: Buffer): number | undefined {
   const ms = image.readDoubleBE(18)

@@ -4,23 +4,14 @@
 // node's shards are introduced to the cluster, which moves them, and its broker to the others' shards.
 
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import {
-  type Certificates,
-  type ClusterNode,
-  openEtcdLog,
-  parseEtcdAddress,
-  type ShardLog,
-  startClusterNode,
-} from '../cluster/index.js'
+import { type ClusterNode, startClusterNode } from '../cluster/index.js'
 import { ClusteredShards } from './broker/clustered-shards.js'
 import { systemClock } from './clock.js'
+import { agreed, certificatesOf, openLogOf } from './cluster-log.js'
 import type { ClusterConfig } from './config.js'
 import type { Agreement, ClusterPlace } from './node.js'
 import type { Barrier, Chance, ClusterStatus, Logger, Nodes, Part, Position, Replication } from './ports.js'
 
-/** Between two tries to find out what the cluster is. */
-const agreeRetryMs = 500
 /** How long the start of a node waits until somebody owns every shard. */
 const settleMsMax = 10_000
 /** How long shards may take to find new owners before this node goes without them. */
@@ -31,10 +22,8 @@ export function openCluster(
   config: ClusterConfig,
   { chance, logger, onFailure }: { chance: Chance; logger: Logger; onFailure: (failure: Error) => void },
 ): ClusterPlace {
-  const address = parseEtcdAddress(config.log)
-  if (typeof address === 'string') throw new Error(`-shardLog: ${address}`)
   const tls = config.tls && certificatesOf(config.tls)
-  const log = openEtcdLog(address, 'orrery', systemClock, address.secure && tls ? { tls: buffersOf(tls) } : {})
+  const log = openLogOf(config, tls)
   let agreement: Agreement | undefined
   let replication: Replication | undefined
   let barrier: Barrier | undefined
@@ -136,28 +125,3 @@ type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
 
 /** What an ask may take besides the list that is asked for. */
 const askMs = 2_000
-
-/** What stands in the engine for this cluster, as long as it takes to find out. */
-async function agreed(log: ShardLog, wanted: Agreement, logger: Logger): Promise<Agreement> {
-  for (let attempt = 0; ; attempt++) {
-    const outcome = await new Promise<Buffer | string>(resolve =>
-      log.createOnce('cluster', Buffer.from(JSON.stringify(wanted)), told =>
-        resolve(told.kind === 'stands' ? told.value : told.reason),
-      ),
-    )
-    if (typeof outcome !== 'string') return JSON.parse(outcome.toString()) as Agreement
-    if (attempt % 10 === 0) logger.warn(`cluster: waiting for the log engine (${outcome})`)
-    await new Promise<void>(resolve => systemClock.after(agreeRetryMs, resolve))
-  }
-}
-
-function certificatesOf({ certFile, keyFile, caFile }: NonNullable<ClusterConfig['tls']>): Certificates {
-  const read = (file: string): string => readFileSync(file, 'utf8')
-  return { cert: read(certFile), key: read(keyFile), ca: read(caFile) }
-}
-
-const buffersOf = ({ cert, key, ca }: Certificates) => ({
-  cert: Buffer.from(cert),
-  key: Buffer.from(key),
-  ca: Buffer.from(ca),
-})

@@ -31,7 +31,7 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
   }
   if (verb === 'cluster') {
     const { runCluster } = await import('./cluster-command.js')
-    process.exitCode = await runCluster(rest)
+    process.exitCode = await runCluster(rest, process.env)
     return
   }
   const reading = readConfig(process.argv.slice(2), process.env)

@@ -19,14 +19,14 @@
 
 import assert from 'node:assert/strict'
 import { mergeProgress } from '../domain/subscription-status.js'
-import type { Batch, Range, Row, Store, StoreReader } from '../ports.js'
+import type { Range, Row, Store, StoreReader } from '../ports.js'
 import { attributeCounts, Directory } from './directory.js'
 import { homeRange, progressRange } from './document-layout.js'
+import { Filling } from './filling.js'
 import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
 import { allDirectories, copiedKey, shardRange, stampKey } from './layout.js'
 import { letterRange, outboxRange } from './notification-layout.js'
 import { decodeProgress, encodeProgress } from './notifications/progress-book.js'
-import { indexRow } from './rebuild.js'
 
 /**
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
@@ -86,7 +86,7 @@ export async function transfer(given: Transfer): Promise<void> {
   const { target, shards, shardCount, sourceOf, stamp, limits, onBatch, signal } = given
   signal?.throwIfAborted()
   if (target.get(stampKey())) return
-  const filling = new Filling(target)
+  const filling = new Filling(target, new Directory(target), new Directory(target, attributeCounts))
   const copied = target.get(copiedKey())
   const entities = shards.map(shard => ({ shard, all: shardRange(shard) }))
   const all = Array.from({ length: shardCount }, (_, shard) => shard)
@@ -117,7 +117,7 @@ export async function transfer(given: Transfer): Promise<void> {
 }
 
 /** What became of the notifications of subscriptions with this home: the parts of all stores as one. Few bytes for each subscription. */
-async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
+export async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
   const parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
   for (const source of sources)
     for await (const rows of chunks(source, progressRange(home), 1000))
@@ -133,50 +133,6 @@ async function mergedProgress(sources: Iterable<StoreReader>, home: number): Pro
   })
 }
 
-/** A batch of the target with what goes into it. */
-class Filling {
-  rows = 0
-  bytes = 0
-  private entitiesAdded = 0
-  private readonly batch: Batch
-  private readonly entities: Directory
-  private readonly attributes: Directory
-  private readonly target: Store
-
-  constructor(target: Store) {
-    this.target = target
-    this.batch = target.batch()
-    this.entities = new Directory(target)
-    this.attributes = new Directory(target, attributeCounts)
-  }
-
-  add(row: Row): void {
-    this.batch.put(row.key, row.value)
-    if (row.key[0] === prefix.entity) this.entitiesAdded += indexRow(row, this.batch, this.entities, this.attributes)
-    this.rows++
-    this.bytes += row.key.length + row.value.length
-  }
-
-  /** Writes what was added, with the counts as they then are and what `finish` puts in. Gives how many entities were added. */
-  async commit(finish: (batch: Batch) => void): Promise<number> {
-    const { target, batch, entitiesAdded } = this
-    this.entities.flush(batch)
-    this.attributes.flush(batch)
-    finish(batch)
-    await new Promise<void>((resolve, reject) =>
-      target.commit(batch, error => {
-        if (error) reject(error)
-        else resolve()
-      }),
-    )
-    batch.clear()
-    this.rows = 0
-    this.bytes = 0
-    this.entitiesAdded = 0
-    return entitiesAdded
-  }
-}
-
 /** What of a range comes after a key; undefined when nothing can. */
 function rest({ gte, lt }: Range, after: Buffer | undefined): Range | undefined {
   if (!after || Buffer.compare(after, gte) < 0) return { gte, lt }
@@ -186,7 +142,7 @@ function rest({ gte, lt }: Range, after: Buffer | undefined): Range | undefined 
 /** The first key behind another. */
 const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.alloc(1)])
 
-async function* chunks(store: StoreReader, range: Range, rowsMax: number): AsyncIterable<Row[]> {
+export async function* chunks(store: StoreReader, range: Range, rowsMax: number): AsyncIterable<Row[]> {
   const cursor = store.cursor(range)
   try {
     for (;;) {

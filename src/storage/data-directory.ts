@@ -85,6 +85,12 @@ export function openDataDirectory(path: string, wanted: WantedDirectory, id: () 
   return write({ path, shards, spread, workers, id: id(), ...(cluster && { cluster }) })
 }
 
+/** Makes a directory of what already lies there the data directory of a node of a cluster: from then on it counts. */
+export function createNodeDirectory(directory: Required<Omit<DataDirectory, 'becoming' | 'workers'>>): DataDirectory {
+  const { path, shards, spread, cluster, store, id } = directory
+  return write({ path, shards, spread, workers: 1, cluster: { id: cluster.id }, store, id })
+}
+
 /** Refuses the directory of a single node for a node of a cluster, the other way round, and that of another cluster. */
 function assertBelongs(directory: DataDirectory, { cluster: wanted }: WantedDirectory): DataDirectory {
   const { path, cluster } = directory

@@ -45,6 +45,8 @@ const roots = new Set([
   'join-workers',
   'join-cluster',
   'cluster-command',
+  'cluster-init',
+  'cluster-log',
   'repartition',
 ])
 

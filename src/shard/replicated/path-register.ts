@@ -13,7 +13,7 @@ import { nothing } from '../layout.js'
 import { parsePathKey, pathKey, pathRange } from './replicated-layout.js'
 
 /** Tenants of which paths are known, some 300 bytes each; with more, nothing is known of any. */
-const tenantsMax = 100_000
+export const tenantsMax = 100_000
 const rowsPerRead = 1000
 
 export class PathRegister {
