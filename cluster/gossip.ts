@@ -6,10 +6,11 @@
 // Not here: every decision (membership.ts), the wire itself, and what a name of a seed stands for (both are handed in).
 
 import assert from 'node:assert/strict'
+import type { Effect } from './conversation.js'
 import { decodeMessage, encodeMessage } from './gossip-messages.js'
 import { completeGossipOptions, type GossipOptions, gossipVersion } from './gossip-options.js'
 import type { Member } from './member.js'
-import { type Effect, Membership, type MembershipStats } from './membership.js'
+import { Membership, type MembershipStats } from './membership.js'
 import type { ClusterClock } from './ports.js'
 import { nameLengthMax } from './protobuf.js'
 

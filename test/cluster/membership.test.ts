@@ -1,6 +1,7 @@
 // One member's decisions, event by event: whom it asks when, what it says, and what it makes of the answers.
 
 import t from 'tap'
+import type { Effect } from '../../cluster/conversation.js'
 import type { Body, Message, Sender } from '../../cluster/gossip-messages.js'
 import {
   completeGossipOptions,
@@ -12,7 +13,7 @@ import {
   suspicionMs,
 } from '../../cluster/gossip-options.js'
 import type { Member, Status } from '../../cluster/member.js'
-import { type Effect, Membership } from '../../cluster/membership.js'
+import { Membership } from '../../cluster/membership.js'
 import type { Rumour } from '../../cluster/rumours.js'
 
 const { periodMs, pingTimeoutMs } = defaults

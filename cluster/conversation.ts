@@ -1,0 +1,97 @@
+// What one node of the gossip asks others, and answers them: each question has a number, and whoever asked it hears what came of it.
+//
+// Not here: what is said (membership.ts), its bytes (gossip-messages.ts), the wire and the clock (gossip.ts).
+
+import type { Body, Message, Sender, Target } from './gossip-messages.js'
+import { gossipVersion } from './gossip-options.js'
+import type { Member } from './member.js'
+
+export type Effect =
+  /** Ask `to`, an address; what it answers within `deadlineMs`, or that it did not, goes to `onReply` with this number. */
+  | {
+      readonly kind: 'send'
+      readonly number: number
+      readonly to: string
+      readonly message: Message
+      readonly deadlineMs: number
+    }
+  /** The answer to what `onCall` was given with this number. */
+  | { readonly kind: 'reply'; readonly number: number; readonly message: Message }
+  | { readonly kind: 'changed'; readonly member: Member }
+  /** Find out the addresses of the seeds, and tell `onSeeds`. */
+  | { readonly kind: 'resolve' }
+  /** A seed does not answer this node, or does not want it, and it is no member yet; it tries on. The reason is for the operator. */
+  | { readonly kind: 'refused'; readonly reason: string }
+  /** Another node has this one's name; this one takes no part any more. */
+  | { readonly kind: 'superseded'; readonly reason: string }
+  /** Those who stay know that this node leaves. */
+  | { readonly kind: 'left' }
+
+/** A message that says something. */
+export type Saying = Exclude<Message, { kind: 'refusal' }>
+
+/** Told what was answered; or nothing, with why, for people. */
+export type OnAnswer = (answer: Saying | undefined, reason: string, nowMs: number) => void
+
+export class Conversation {
+  private readonly clusterId: string
+  private readonly sender: () => Sender
+  private effects: Effect[] = []
+  private readonly asked = new Map<number, OnAnswer>()
+  private lastNumber = 0
+
+  /** `sender`: what this node says of itself at the moment. */
+  constructor(clusterId: string, sender: () => Sender) {
+    this.clusterId = clusterId
+    this.sender = sender
+  }
+
+  ask(to: string, body: Body, deadlineMs: number, onAnswer: OnAnswer): void {
+    const number = ++this.lastNumber
+    this.asked.set(number, onAnswer)
+    this.add({ kind: 'send', number, to, message: this.message(body), deadlineMs })
+  }
+
+  /** Whoever waits for the answer with this number, if somebody does: it is told once. */
+  takeAsker(number: number): OnAnswer | undefined {
+    const onAnswer = this.asked.get(number)
+    this.asked.delete(number)
+    return onAnswer
+  }
+
+  reply(number: number, body: Body): void {
+    this.add({ kind: 'reply', number, message: this.message(body) })
+  }
+
+  refuse(number: number, reason: string): void {
+    this.reply(number, { kind: 'refusal', reason })
+  }
+
+  add(effect: Effect): void {
+    this.effects.push(effect)
+  }
+
+  /** What has come of everything since this was asked last. */
+  takeEffects(): readonly Effect[] {
+    const { effects } = this
+    this.effects = []
+    return effects
+  }
+
+  /** Why a message is not for this node. */
+  objection({ version, cluster }: Message): string | undefined {
+    if (version !== gossipVersion) return `version ${version} of gossip, here it is ${gossipVersion}`
+    if (cluster !== this.clusterId)
+      return `this is a node of the cluster '${this.clusterId}', and not of the cluster '${cluster}'`
+    return undefined
+  }
+
+  private message(body: Body): Message {
+    return { version: gossipVersion, cluster: this.clusterId, from: this.sender(), ...body }
+  }
+}
+
+/** Whether that very life has answered; at its address there may be another one. */
+export function isAcknowledged(reply: Message | undefined, { name, life }: Target): boolean {
+  return reply?.kind === 'acknowledgement' && reply.from.name === name && reply.from.life === life
+}

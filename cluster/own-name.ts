@@ -1,0 +1,151 @@
+// This node's own name: from when on it may be spoken in, that what is told under it is right, and that nobody else has it.
+//
+// A node becomes a member when another one has answered: only then it knows above which incarnation to begin, and whether somebody of its name
+// is there. Of two who live under one name, the one with the lower incarnation gives up, and that is the earlier life.
+
+import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
+import type { Sender } from './gossip-messages.js'
+import { type GossipOptions, lifeStride } from './gossip-options.js'
+import type { LocalHealth } from './local-health.js'
+import { believe, isHere, type Member } from './member.js'
+import type { Roster } from './roster.js'
+
+/** Somebody else under this node's name. */
+interface Rival {
+  readonly member: Member
+  /** What this node has said of itself in the ping. */
+  readonly sent: Sender
+  readonly attempt: number
+}
+
+export interface OwnNameParts {
+  readonly roster: Roster
+  readonly conversation: Conversation
+  readonly health: LocalHealth
+  readonly options: Pick<GossipOptions, 'periodMs'>
+  /** A rival did not answer, or gives way: others should hear of this node at once. */
+  readonly onAsserted: (nowMs: number) => void
+}
+
+export class OwnName {
+  /** Another node has the name: this one takes no part any more. */
+  isOver = false
+  /** How often this node had to say that it lives. */
+  refutations = 0
+  private readonly parts: OwnNameParts
+  private isKnown: boolean
+  /** The best that was told of the name before this node was a member. */
+  private namesake: Member | undefined
+  private rival: Rival | undefined
+
+  /** `isMember`: there is nobody to ask first. */
+  constructor(parts: OwnNameParts, isMember: boolean) {
+    this.parts = parts
+    this.isKnown = isMember
+  }
+
+  /** Whether this node is a member and may tell of itself. */
+  get isMember(): boolean {
+    return this.isKnown
+  }
+
+  /** What this node says of itself; incarnation 0: nothing yet. */
+  get sender(): Sender {
+    const { name, life, incarnation } = this.parts.roster.self
+    return { name, life, incarnation: this.isKnown ? incarnation : 0 }
+  }
+
+  /** Another node has answered, or has come: now this one can be a member, unless somebody has its name. Tells whether it is one from now on. */
+  enter(): boolean {
+    if (this.isKnown || this.rival || this.isOver || this.parts.roster.self.status !== 'alive') return false
+    const { namesake } = this
+    if (namesake && this.mayBeRival(namesake)) this.call(namesake, 1)
+    else this.become(namesake)
+    return this.isKnown
+  }
+
+  private become(namesake: Member | undefined): void {
+    const { roster } = this.parts
+    const { self } = roster
+    this.isKnown = true
+    roster.setSelf({ ...self, incarnation: namesake ? namesake.incarnation + lifeStride : self.incarnation })
+  }
+
+  /** Whatever is told of this node, it knows better: and says so with a higher incarnation. */
+  hear(heard: Member): void {
+    const { roster } = this.parts
+    const { self } = roster
+    if (!this.isKnown) {
+      this.namesake = this.namesake ? believe(this.namesake, heard) : heard
+      return
+    }
+    if (this.isOver || believe(self, heard) === self) return
+    if (self.status === 'left') {
+      // Another life of this name is none of its business any more.
+      if (heard.life === self.life) roster.setSelf({ ...self, incarnation: heard.incarnation + 1 })
+    } else if (!this.mayBeRival(heard)) this.refute(heard)
+    else if (!this.rival) this.call(heard, 1)
+  }
+
+  /** Somebody pings who says that this is its name. */
+  onNamesake(from: Sender): void {
+    const { self } = this.parts.roster
+    if (from.name === self.name && from.life !== self.life && this.isKnown && outranks(from, this.sender))
+      this.giveUp(undefined)
+  }
+
+  private refute(heard: Member): void {
+    const { roster, health } = this.parts
+    const { self } = roster
+    if (believe(self, heard) === self) return
+    if (heard.status === 'suspect' && heard.life === self.life) health.worsen(1)
+    this.refutations++
+    roster.setSelf({ ...self, incarnation: heard.incarnation + 1 })
+  }
+
+  /** Whether another process may be alive under this node's name. At this node's address there is nobody else. */
+  private mayBeRival(heard: Member): boolean {
+    const { self } = this.parts.roster
+    return heard.life !== self.life && heard.address !== self.address && isHere(heard)
+  }
+
+  private call(member: Member, attempt: number): void {
+    const { roster, conversation, options, health } = this.parts
+    const rival = { member, sent: this.sender, attempt }
+    this.rival = rival
+    const { name, life, address } = member
+    const ping = { kind: 'ping', to: { name, life }, rumours: roster.news() } as const
+    conversation.ask(address, ping, options.periodMs * health.patience, (answer, _, nowMs) =>
+      this.onAnswer(rival, answer, nowMs),
+    )
+  }
+
+  private onAnswer({ member, sent, attempt }: Rival, answer: Saying | undefined, nowMs: number): void {
+    if (this.isOver) return
+    this.rival = undefined
+    if (!isAcknowledged(answer, member)) {
+      if (attempt === 1) return this.call(member, 2)
+      if (this.isKnown) this.refute(member)
+      else this.become(member)
+      this.parts.onAsserted(nowMs)
+    } else if (!this.isKnown || outranks(answer!.from, sent)) this.giveUp(member)
+    else this.refute({ ...member, incarnation: Math.max(member.incarnation, answer!.from.incarnation) })
+  }
+
+  private giveUp(rival: Member | undefined): void {
+    const { roster, conversation } = this.parts
+    this.isOver = true
+    const where = rival ? `, at ${rival.address}` : ''
+    conversation.add({
+      kind: 'superseded',
+      reason: `a node named ${roster.self.name} is already there${where}`,
+    })
+  }
+}
+
+/** Of two who live under one name, whether the first is the one that stays. */
+function outranks(one: Sender, other: Sender): boolean {
+  if (one.incarnation !== other.incarnation) return one.incarnation > other.incarnation
+  // As believe() decides between them.
+  return one.life > other.life
+}

@@ -1,0 +1,157 @@
+// Pings, by which a node finds out who does not answer: each period one other, in its turn. Who does not answer is pinged again, and by some
+// helpers, who say so when they had no answer either; who is reached by nobody is suspected.
+//
+// Not here: what becomes of a suspect (roster.ts), who is told what else (membership.ts).
+
+import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
+import type { Message, Target } from './gossip-messages.js'
+import { type GossipOptions, helperShare, relaysMax } from './gossip-options.js'
+import type { LocalHealth } from './local-health.js'
+import { isHere, type Member } from './member.js'
+import type { Roster } from './roster.js'
+import { pickSome, Rounds } from './rounds.js'
+
+/** One member's turn. */
+interface Probe {
+  readonly target: Member
+  isIndirect: boolean
+  /** Answers that have not come yet. */
+  waiting: number
+  helpers: number
+  /** Helpers that have said that they had no answer. */
+  noAnswers: number
+}
+
+export interface ProbingParts {
+  readonly roster: Roster
+  readonly conversation: Conversation
+  readonly health: LocalHealth
+  readonly options: GossipOptions
+  readonly chance: () => number
+  /** Whether this node takes part. */
+  readonly isActive: () => boolean
+}
+
+export class Probing {
+  /** When the next one's turn is. */
+  dueMs: number
+  /** Probes that have failed. */
+  suspicions = 0
+  private readonly parts: ProbingParts
+  private readonly rounds: Rounds
+  private probe: Probe | undefined
+  private relays = 0
+
+  constructor(parts: ProbingParts, nowMs: number) {
+    this.parts = parts
+    this.rounds = new Rounds(parts.chance)
+    this.dueMs = nowMs + parts.chance() * parts.options.periodMs
+  }
+
+  /** Somebody may have a turn from now on. */
+  add(name: string): void {
+    this.rounds.add(name)
+  }
+
+  /** Does not wait for a whole period. */
+  hurry(nowMs: number): void {
+    const { chance, options } = this.parts
+    this.dueMs = Math.min(this.dueMs, nowMs + chance() * options.periodMs)
+  }
+
+  /** What is under way is held against nobody. */
+  forget(): void {
+    this.probe = undefined
+  }
+
+  /** The next one's turn; the last one's is over, whatever has been heard of it. `mayProbe`: else nobody has a turn. */
+  next(nowMs: number, mayProbe: boolean): void {
+    if (this.probe) this.fail(this.probe, nowMs)
+    const { options, health, roster } = this.parts
+    this.dueMs = nowMs + options.periodMs * health.patience
+    const target = this.rounds.next(name => {
+      const member = roster.get(name)
+      return member !== roster.self && member && isHere(member) ? member : undefined
+    })
+    if (!target || !mayProbe) return
+    this.probe = { target, isIndirect: false, waiting: 1, helpers: 0, noAnswers: 0 }
+    this.ping(this.probe, options.pingTimeoutMs * health.patience)
+  }
+
+  private ping(probe: Probe, deadlineMs: number): void {
+    const { roster, conversation } = this.parts
+    const { name, life, address } = probe.target
+    const told = roster.news(roster.tidings(probe.target))
+    const rumours = [...told, ...roster.doubts(told)]
+    conversation.ask(address, { kind: 'ping', to: { name, life }, rumours }, deadlineMs, (answer, _, nowMs) =>
+      this.onAnswer(probe, answer, nowMs),
+    )
+  }
+
+  private onAnswer(probe: Probe, answer: Saying | undefined, nowMs: number): void {
+    if (probe !== this.probe || !this.parts.isActive()) return
+    if (isReached(answer, probe.target)) {
+      this.probe = undefined
+      this.parts.health.improve()
+      return
+    }
+    if (answer?.kind === 'no-answer') probe.noAnswers++
+    if (--probe.waiting > 0) return
+    if (probe.isIndirect) this.fail(probe, nowMs)
+    else this.askHelpers(probe)
+  }
+
+  /** By helpers, and once more directly: it may have been a single message that was lost. */
+  private askHelpers(probe: Probe): void {
+    const { roster, conversation, options, health, chance } = this.parts
+    const { periodMs, pingTimeoutMs } = options
+    const { name, life, address } = probe.target
+    const restMs = (periodMs - pingTimeoutMs) * health.patience
+    const waitMs = Math.ceil(restMs * helperShare)
+    const able = roster.members.filter(member => member.status === 'alive' && member.name !== name)
+    const helpers = pickSome(
+      able.filter(member => member !== roster.self),
+      options.helpers,
+      chance,
+    )
+    probe.isIndirect = true
+    probe.helpers = helpers.length
+    probe.waiting = helpers.length + 1
+    for (const helper of helpers)
+      conversation.ask(
+        helper.address,
+        { kind: 'ping-request', to: { name, life }, address, waitMs, rumours: roster.news() },
+        restMs,
+        (answer, _, nowMs) => this.onAnswer(probe, answer, nowMs),
+      )
+    this.ping(probe, waitMs)
+  }
+
+  private fail(probe: Probe, nowMs: number): void {
+    const { health, roster } = this.parts
+    this.probe = undefined
+    this.suspicions++
+    // Helpers that are silent, too: it may be this node that does not hear. Without helpers it cannot tell.
+    health.worsen(probe.helpers > 0 ? probe.helpers - probe.noAnswers : 1)
+    roster.suspect(probe.target.name, probe.target.life, nowMs)
+  }
+
+  /** Helps another node: pings in its place, and answers it with what came of that. */
+  relay(number: number, { to, address, waitMs }: Extract<Message, { kind: 'ping-request' }>): void {
+    const { roster, conversation, options } = this.parts
+    if (this.relays >= relaysMax) return conversation.reply(number, { kind: 'no-answer', rumours: [] })
+    this.relays++
+    const deadlineMs = Math.max(1, Math.min(waitMs, options.periodMs * (options.healthMax + 1)))
+    const rumours = roster.news(roster.tidings(to))
+    conversation.ask(address, { kind: 'ping', to, rumours }, deadlineMs, answer => {
+      this.relays--
+      const kind = isAcknowledged(answer, to) ? 'acknowledgement' : 'no-answer'
+      conversation.reply(number, { kind, rumours: roster.news() })
+    })
+  }
+}
+
+/** That very life has answered, or a helper says that it has. */
+function isReached(reply: Message | undefined, target: Target): boolean {
+  return isAcknowledged(reply, reply && reply.from.name !== target.name ? reply.from : target)
+}
