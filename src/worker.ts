@@ -30,6 +30,7 @@ const storeAttemptsMax = 60
 const storeRetryMs = 50
 
 let node: RunningNode | undefined
+let isFailing = false
 /** Removes what a supervisor leaves behind that was killed. */
 let tidy = (): void => {}
 
@@ -118,7 +119,10 @@ function tell(message: FromWorker, onSent: () => void = () => {}): void {
   else onSent()
 }
 
+/** Ends the worker. What fails until it has ended follows from that, and is not told. */
 function fail(reason: string): void {
+  if (isFailing) return
+  isFailing = true
   logger.fatal(`Fatal Error (${reason})`)
   tell({ kind: 'failed', reason }, () => process.exit(1))
 }
