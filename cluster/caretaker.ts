@@ -37,6 +37,8 @@ export interface CaretakerParts {
 interface Known {
   readonly name: string
   readonly life: string
+  /** Whether it is to be given shards. */
+  readonly isJoined: boolean
 }
 
 export class Caretaker {
@@ -44,6 +46,7 @@ export class Caretaker {
   private readonly name: string
   /** What living nodes call themselves in takeovers. */
   private living: ReadonlySet<string> = new Set()
+  private isJoined = false
   private placement: readonly (readonly string[])[] = []
   /** Since when a shard has had no living owner, and since when this node ought not to keep it. */
   private readonly orphanedSince = new Map<number, number>()
@@ -81,6 +84,7 @@ export class Caretaker {
 
   setView(members: readonly Known[], placement: readonly (readonly string[])[]): void {
     this.living = new Set(members.map(({ name, life }) => ownerText(name, life)))
+    this.isJoined = members.some(({ name, isJoined }) => name === this.name && isJoined)
     this.placement = placement
     this.lookSoon()
   }
@@ -112,6 +116,7 @@ export class Caretaker {
     const rank = keepers.indexOf(this.name)
     const owner = this.ownerSort(holding)
     return dutyOf({
+      isJoined: this.isJoined,
       rank,
       keepers: keepers.length,
       phase,

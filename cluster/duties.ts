@@ -2,12 +2,17 @@
 //
 // The first of those that ought to keep a shard takes it over when it is orphaned; if it does not, being gone or without a whole copy, the next
 // one does some time later, and so on; last of all whoever has a whole copy from earlier. From an owner that lives the shard is asked for, which is a move without a gap.
+//
+// A node that is not to be given shards claims none. In particular one that has just begun: as long as it has not heard of the others, all shards
+// look orphaned to it, and an owner that loses a shard in the middle of a write has to end.
 
 import type { Phase } from './holding.js'
 import type { ReplicaState } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
 
 export interface Situation {
+  /** Whether this node is to be given shards. */
+  readonly isJoined: boolean
   /** Its place among those that ought to keep the shard, 0 for the owner; -1: it is none of them. */
   readonly rank: number
   /** How many ought to. */
@@ -32,14 +37,14 @@ export interface Situation {
 export type Duty = 'nothing' | 'claim' | 'adopt' | 'release' | 'ask' | 'fetch' | 'drop'
 
 export function dutyOf(situation: Situation): Duty {
-  const { rank, keepers, phase, replica, owner, orphanedMs, strandedMs, isClose, options } = situation
+  const { isJoined, rank, keepers, phase, replica, owner, orphanedMs, strandedMs, isClose, options } = situation
   if (phase !== 'following' || replica === 'closed') return 'nothing'
   if (owner === 'self' && replica !== 'following') return 'release'
   if (replica === 'stopped') return 'nothing'
   if (replica === 'incomplete') return rank >= 0 ? 'fetch' : 'nothing'
   if (owner === 'self') return 'adopt'
   const line = rank < 0 ? keepers : rank
-  if (owner === 'gone') return orphanedMs >= line * options.claimStepMs ? 'claim' : 'nothing'
+  if (owner === 'gone') return isJoined && orphanedMs >= line * options.claimStepMs ? 'claim' : 'nothing'
   if (rank < 0) return strandedMs >= options.dropAfterMs ? 'drop' : 'nothing'
   return rank === 0 && isClose ? 'ask' : 'nothing'
 }

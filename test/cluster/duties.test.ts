@@ -4,6 +4,7 @@ import t from 'tap'
 import { dutyOf, type Situation } from '../../cluster/duties.js'
 
 const usual: Situation = {
+  isJoined: true,
   rank: 0,
   keepers: 3,
   phase: 'following',
@@ -23,6 +24,12 @@ const cases: readonly (readonly [string, Partial<Situation>, ReturnType<typeof d
   ['the second only after a step', { owner: 'gone', rank: 1, orphanedMs: 999 }, 'nothing'],
   ['and then it does', { owner: 'gone', rank: 1, orphanedMs: 1000 }, 'claim'],
   ['who is not in line has a copy and comes last', { owner: 'gone', rank: -1, orphanedMs: 3000 }, 'claim'],
+  ['who is not to be given shards claims none', { owner: 'gone', isJoined: false, orphanedMs: 60_000 }, 'nothing'],
+  [
+    'nor who has just begun and has not heard of anybody',
+    { owner: 'gone', isJoined: false, rank: -1, keepers: 0 },
+    'nothing',
+  ],
   ['who has no whole copy fetches one and does not claim', { owner: 'gone', replica: 'incomplete' }, 'fetch'],
   ['who ought not to keep it does not fetch', { rank: -1, replica: 'incomplete' }, 'nothing'],
   ['a takeover of its own makes a node get ready', { owner: 'self' }, 'adopt'],
