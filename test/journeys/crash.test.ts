@@ -11,16 +11,12 @@
 // `inspections` is the door for checks from inside: each is called with the data directory while no broker holds it, after every
 // kill, and answers with what it found wrong.
 
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { compareIndexes } from '../../src/shard/rebuild.js'
-import { openDataDirectory } from '../../src/storage/data-directory.js'
-import { openStore } from '../../src/storage/open-store.js'
 import { type BrokerProcess, startBroker, tempDir } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
+import { indexesEqualRebuild } from '../support/inspection.js'
 import { Random } from '../support/random.js'
 import { nextWrite, Oracle, type State, types } from './crash-oracle.js'
 
@@ -170,29 +166,6 @@ async function writeUntilKilled(
   if (instant === 0) kill()
   await Promise.all(writers)
   return { acknowledged, surprises }
-}
-
-/** Looks at a copy: opening the store recovers it, and that is for the next start to prove. */
-async function indexesEqualRebuild(dataDir: string): Promise<readonly string[]> {
-  const copy = mkdtempSync(join(tmpdir(), 'orrery-inspect-'))
-  try {
-    cpSync(dataDir, copy, { recursive: true })
-    const directory = openDataDirectory(copy, { shards: 1, spread: 1 }, () => 'a directory that is there has its own')
-    const { workers } = directory
-    const wrong: string[] = []
-    for (let worker = 0; worker < workers; worker++) {
-      const part = { worker, workers }
-      const store = await openStore(directory, { durability: 'os', logger: { warn: () => {} }, part })
-      try {
-        wrong.push(...(await compareIndexes(store)))
-      } finally {
-        await store.close()
-      }
-    }
-    return wrong
-  } finally {
-    rmSync(copy, { recursive: true, force: true })
-  }
 }
 
 /** Whether POST /v2/op/update is offered: a path that is there answers another method with 405. */
