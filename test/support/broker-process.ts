@@ -9,7 +9,7 @@
 // are the only timers.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -80,6 +80,24 @@ export class BrokerProcess {
     })
   }
 
+  /** Its processes: the one that was started, and those that it has started. */
+  get processes(): readonly number[] {
+    const { pid } = this.child
+    if (this.#gone || pid === undefined) return []
+    try {
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+      return [
+        pid,
+        ...children
+          .split(' ')
+          .filter(word => word !== '')
+          .map(Number),
+      ]
+    } catch {
+      return []
+    }
+  }
+
   get stdout(): string {
     return this.#stdout
   }
@@ -132,7 +150,7 @@ export const plainly = (words: readonly string[]): readonly [command: string, wo
 /** Starts the built program and waits until it can be used. */
 export async function startBroker(t: Teardown, options: BrokerOptions = {}): Promise<BrokerProcess> {
   const broker = await spawnBroker(t, options)
-  await ready(broker, options.readyWaitMs ?? 20_000)
+  await untilReady(broker, options.readyWaitMs ?? 20_000)
   return broker
 }
 
@@ -204,7 +222,8 @@ export async function within<T>(waitMs: number, promise: Promise<T>): Promise<T 
   }
 }
 
-async function ready(broker: BrokerProcess, waitMs: number): Promise<void> {
+/** Resolves when it can be used; one that cannot be in time is killed. */
+export async function untilReady(broker: BrokerProcess, waitMs: number): Promise<void> {
   const deadlineMs = performance.now() + waitMs
   while (!(readyLine.test(broker.stdout) && (await accepts(broker.port)))) {
     const why = broker.gone ? 'ended before it was ready' : `was not ready within ${waitMs} ms`

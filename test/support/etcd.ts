@@ -129,6 +129,10 @@ export class EtcdMemberProcess {
     }
   }
 
+  get pid(): number | undefined {
+    return this.child.pid
+  }
+
   get running(): boolean {
     return this.child.exitCode === null && this.child.signalCode === null
   }

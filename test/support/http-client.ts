@@ -1,4 +1,4 @@
-// A small HTTP client for tests: one instance is one connection, requests go out one after another.
+// A small HTTP client for tests: one instance is one connection, unless it is given several; requests go out one after another on each.
 //
 // An answer with any status is an answer; only a connection that breaks, or that cannot be made, throws. That difference is what
 // the crash tests live from: thrown means nobody knows whether the write happened.
@@ -14,12 +14,15 @@ export interface Answer {
 }
 
 export class HttpClient {
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  readonly #agent: Agent
 
   constructor(
     readonly baseUrl: string,
     readonly timeoutMs = 30_000,
-  ) {}
+    connections = 1,
+  ) {
+    this.#agent = new Agent({ keepAlive: true, maxSockets: connections })
+  }
 
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
     return this.send('GET', path, undefined, headers)

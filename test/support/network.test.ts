@@ -1,0 +1,134 @@
+// A network that can be cut: between those it was told of, in the direction it was told of, and whole again afterwards.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { plainly } from './broker-process.js'
+import { Network } from './network.js'
+
+/** Dials a port and says each line of its input there; prints what it hears, and that it was cut. */
+const dialer = `
+const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
+socket.on('data', text => console.log(String(text)))
+socket.on('error', () => {})
+socket.on('close', () => console.log('cut'))
+process.stdin.on('data', text => socket.write(text))
+`
+
+interface Talk {
+  readonly child: ChildProcess
+  readonly heard: string[]
+}
+
+/** A listener behind a door, which repeats what it hears, and processes that dial there under names. */
+class Scene {
+  readonly network: Network
+  readonly heard: string[] = []
+  private readonly t: Test
+  private port = ''
+
+  constructor(t: Test) {
+    this.t = t
+    this.network = new Network(t)
+  }
+
+  async listen(): Promise<void> {
+    const server = createServer((socket: Socket) => {
+      socket.on('error', () => {})
+      socket.on('data', text => {
+        this.heard.push(String(text))
+        socket.write(`heard ${text}`)
+      })
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    this.t.teardown(() => server.close())
+    const door = await this.network.door('listener', `127.0.0.1:${(server.address() as AddressInfo).port}`)
+    this.port = door.split(':')[1] ?? ''
+  }
+
+  dial(name: string): Talk {
+    const child = spawn(...plainly([process.execPath, '-e', dialer, this.port]), { stdio: ['pipe', 'pipe', 'inherit'] })
+    this.t.teardown(() => child.kill('SIGKILL'))
+    const { pid } = child
+    this.network.name(name, () => (pid === undefined ? [] : [pid]))
+    const heard: string[] = []
+    child.stdout?.on('data', text => heard.push(...String(text).trim().split('\n')))
+    return { child, heard }
+  }
+
+  say({ child }: Talk, text: string): void {
+    child.stdin?.write(text)
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    for (let looks = 0; !condition(); looks++) {
+      if (looks > 2000) throw new Error('it does not happen')
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+  }
+}
+
+t.test('what is silenced arrives when the network is whole again, and only the one dialer was meant', async t => {
+  const scene = new Scene(t)
+  await scene.listen()
+  const [one, other] = [scene.dial('one'), scene.dial('other')]
+  scene.say(one, 'a')
+  await scene.until(() => one.heard.includes('heard a'))
+
+  scene.network.silence('one', 'listener')
+  scene.say(one, 'b')
+  scene.say(other, 'c')
+  await scene.until(() => other.heard.includes('heard c'))
+  t.strictSame(scene.heard, ['a', 'c'])
+
+  scene.network.mend()
+  await scene.until(() => one.heard.includes('heard b'))
+  t.strictSame(scene.heard, ['a', 'c', 'b'])
+})
+
+t.test('who is deaf is heard', async t => {
+  const scene = new Scene(t)
+  await scene.listen()
+  const one = scene.dial('one')
+  scene.say(one, 'a')
+  await scene.until(() => one.heard.includes('heard a'))
+
+  scene.network.silence('listener', 'one')
+  scene.say(one, 'b')
+  await scene.until(() => scene.heard.includes('b'))
+  t.strictSame(one.heard, ['heard a'])
+
+  scene.network.mend()
+  await scene.until(() => one.heard.includes('heard b'))
+  t.pass('and hears when the network is whole again')
+})
+
+t.test('who is refused is cut, and cannot dial again before the network is whole', async t => {
+  const scene = new Scene(t)
+  await scene.listen()
+  const one = scene.dial('one')
+  scene.say(one, 'a')
+  await scene.until(() => one.heard.includes('heard a'))
+
+  scene.network.refuse('listener', 'one')
+  await scene.until(() => one.heard.includes('cut'))
+  const second = scene.dial('one')
+  await scene.until(() => second.heard.includes('cut'))
+
+  scene.network.mend()
+  const third = scene.dial('one')
+  scene.say(third, 'b')
+  await scene.until(() => third.heard.includes('heard b'))
+  t.strictSame(scene.heard, ['a', 'b'])
+})
+
+t.test('a stranger is turned away', async t => {
+  const scene = new Scene(t)
+  await scene.listen()
+  const one = scene.dial('one')
+  scene.network.name('one', () => [])
+  await scene.until(() => one.heard.includes('cut'))
+  t.strictSame(scene.heard, [])
+})
