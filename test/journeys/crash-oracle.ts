@@ -65,7 +65,12 @@ export class Oracle {
 export const types = ['Lamp', 'Meter', 'Valve'] as const
 
 /** The next thing a writer does to its entities: mostly updates, with enough deletes that ids come back as another type. */
-export function nextWrite(oracle: Oracle, ids: readonly string[], random: Random, batches: boolean): Write {
+export function nextWrite(
+  oracle: Pick<Oracle, 'state'>,
+  ids: readonly string[],
+  random: Random,
+  batches: boolean,
+): Write {
   const id = ids[random.between(0, ids.length - 1)] ?? ''
   const before = oracle.state(id)
   const fresh: State = {
@@ -117,7 +122,7 @@ function remove(id: string, before: NonNullable<State>): Write {
 }
 
 /** Some of the writer's entities at once. Each of them may or may not have been written when the batch was under way. */
-function batch(oracle: Oracle, ids: readonly string[], random: Random): Write {
+function batch(oracle: Pick<Oracle, 'state'>, ids: readonly string[], random: Random): Write {
   const after = new Map<string, NonNullable<State>>()
   for (const id of ids.filter(() => random.fraction() < 0.5)) {
     const type = oracle.state(id)?.type ?? random.pick(types)

@@ -1,0 +1,63 @@
+// Whatever happens to a cluster, what was acknowledged is there, and no read shows anything older.
+//
+// Three nodes and three members of etcd run as processes; writers and readers use them all the time. In each round one thing happens
+// (cluster-faults.ts); afterwards every entity is written again within a bounded time, and then each node tells of each entity, by itself and in lists,
+// what the oracle knows (histories.ts). Increments would show it if one happened twice.
+//
+// CLUSTER_ROUNDS sets the number of rounds, SEED repeats their choice, CLUSTER_LOGS names a directory for what the nodes print.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { ClusterScene, nodeNames } from '../support/cluster-scene.js'
+import { noEtcd, startEtcd } from '../support/etcd.js'
+import { indexesEqualRebuild } from '../support/inspection.js'
+import { Random } from '../support/random.js'
+import { faults, pickKinds } from './cluster-faults.js'
+import { ClusterLoad } from './cluster-load.js'
+import { Notified } from './cluster-notified.js'
+
+const skip = noEtcd()
+const rounds = Number(process.env.CLUSTER_ROUNDS ?? 5)
+/** After a fault all entities are written within this time. The promise is less (cluster.test.ts); a busy machine is no fault. */
+const recoveryMsMax = 60_000
+t.setTimeout(180_000 + rounds * 90_000)
+
+t.test(`in ${rounds} rounds of faults nothing acknowledged is lost`, { skip }, async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const scene = await ClusterScene.start(t, await startEtcd(t, { members: 3 }))
+  const load = new ClusterLoad(scene, new Random(random.seed + 1))
+  t.teardown(() => load.close())
+  const notified = new Notified(t, new Random(random.seed + 2), load.histories)
+  await notified.subscribe(scene.baseUrl(random.pick(nodeNames)))
+  load.onAcknowledged = write => notified.onAcknowledged(write)
+  for (const [round, kind] of pickKinds(rounds, random).entries()) {
+    const before = { ...load }
+    load.begin()
+    await pause(random.between(300, 1_500))
+    const what = await faults[kind]({ scene, load, random })
+    const overMs = performance.now()
+    await load.end()
+    await load.writeAll()
+    const recoveryMs = performance.now() - overMs
+    const wrong = [...load.problems]
+    for (const name of nodeNames) if (wrong.length === 0) wrong.push(...(await load.differences(name)))
+    wrong.push(...notified.problems, ...(await notified.missing()).map(one => `nobody was notified of ${one}`))
+    const counts = `${load.acknowledged - before.acknowledged} writes, ${load.unknown - before.unknown} unknown, ${load.read - before.read} reads`
+    const said = `round ${round + 1}: ${kind} (${what}); ${counts}, well after ${recoveryMs.toFixed(0)} ms`
+    if (wrong.length > 0) {
+      t.fail(`${said}, SEED=${random.seed}`, { wrong: wrong.slice(0, 5) })
+      return
+    }
+    t.ok(recoveryMs < recoveryMsMax, said)
+  }
+  t.ok(notified.count > 0, `${notified.count} changes were notified of`)
+  const last = random.pick(nodeNames)
+  await Promise.all(nodeNames.map(async name => name !== last && (await scene.kill(name))))
+  t.strictSame(await load.differences(last), [], `${last}, left alone, tells all`)
+  const { cluster } = await scene.status(last)
+  await scene.kill(last)
+  for (const name of nodeNames)
+    t.strictSame(await indexesEqualRebuild(scene.dataDir(name), cluster), [], `the indexes of ${name} are right`)
+  for (const end of scene.ended) t.comment(end)
+})
