@@ -2,21 +2,35 @@
 //
 // The runner and its cases are not part of this project: they are a folder beside it (`../shared/conformance`, or what
 // CONFORMANCE_DIR says). Every case starts a broker of its own on a fresh directory, so the runner is given the command.
+//
+// Or it is put to three nodes of a cluster, by turns (spread-main.ts). Those take longer to start, so cases without start options and
+// without other brokers share them, and everything is wiped between two cases; each of the other cases has a cluster of its own.
 
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { plainly } from '../support/broker-process.js'
 import { main, root } from '../support/project.js'
-import { type Deviation, faultsOf, type Outcome, type Passing } from './verdict.js'
+import { wipeRequest } from './spread.js'
+import { clusterFaultsOf, type Deviation, faultsOf, type Outcome, type Passing } from './verdict.js'
 
 /** The cases that are run when nothing else is said: the groups this project claims to implement. */
 export const defaultGroups = 'entities,subscriptions,registrations,operations'
 
+/** Those of them that three nodes answer for as one; the others are about the process that is asked. */
+export const clusterGroups = 'entities,subscriptions,registrations'
+
+/** What the cases are put to. */
+export type Subject = 'a node' | 'a cluster'
+
+/** Three nodes on a busy machine take their time. */
+const clusterStartMsMax = 60_000
+
 const folder = resolve(root, process.env.CONFORMANCE_DIR ?? '../shared/conformance')
 const passingFile = join(root, 'test/conformance/passing.json')
 const deviationsFile = join(root, 'test/conformance/deviations.json')
+const clusterDeviationsFile = join(root, 'test/conformance/cluster-deviations.json')
 
 /** Why the cases cannot be run, or false. */
 export function lacking(): string | false {
@@ -25,12 +39,46 @@ export function lacking(): string | false {
   return existsSync(main) ? false : `the program is not built: ${main}`
 }
 
+/** A case, as far as it says how it is run. */
+export interface Case {
+  readonly id: string
+  readonly group: string
+  readonly startArgs: readonly string[]
+  /** Brokers beside the one that is tested. */
+  readonly brokers: readonly unknown[]
+  readonly steps: readonly { readonly do: string; readonly seconds?: number }[]
+}
+
+/** All cases of some groups, by id. */
+export function casesOf(groups: string): readonly Case[] {
+  const wanted = groups.split(',')
+  const files = readdirSync(join(folder, 'vectors'), { recursive: true, withFileTypes: true })
+  return files
+    .filter(file => file.name.endsWith('.json'))
+    .map(file => JSON.parse(readFileSync(join(file.parentPath, file.name), 'utf8')) as Partial<Case>)
+    .filter((one): one is Case => one.id !== undefined && one.steps !== undefined && wanted.includes(one.group ?? ''))
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+/** Whether a case may have brokers that others have used, as the runner decides it. */
+export const sharesBrokers = ({ startArgs, brokers, steps }: Case): boolean =>
+  startArgs.length === 0 &&
+  brokers.length === 0 &&
+  steps.every(step => step.do !== 'brokerStop' && step.do !== 'brokerStart')
+
 /** Runs the cases that `options` of the runner select; its output goes to `out`. */
-export async function run(options: readonly string[], out: 'inherit' | 'ignore'): Promise<Outcome[]> {
+export async function run(
+  options: readonly string[],
+  out: 'inherit' | 'ignore',
+  subject: Subject = 'a node',
+): Promise<Outcome[]> {
   const temporary = mkdtempSync(join(tmpdir(), 'orrery-conformance-'))
   const report = join(temporary, 'report.json')
-  const command = `'${process.execPath}' '${main}' -port {port} -dataDir {data} {args}`
-  const fixed = ['--cmd', command, '--vectors', join(folder, 'vectors'), '--report', report]
+  const program = subject === 'a node' ? main : join(root, 'dist/test/conformance/spread-main.js')
+  const command = `'${process.execPath}' '${program}' -port {port} -dataDir {data} {args}`
+  const shared = ['--reset', wipeRequest, '--env-case', '--start-timeout', String(clusterStartMsMax)]
+  const more = subject === 'a node' ? [] : shared
+  const fixed = ['--cmd', command, '--vectors', join(folder, 'vectors'), '--report', report, ...more]
   // The brokers that the runner starts inherit its environment.
   const child = spawn(...plainly([process.execPath, join(folder, 'run.mjs'), ...fixed, ...options]), {
     stdio: ['ignore', out, 'inherit'],
@@ -48,13 +96,14 @@ export async function run(options: readonly string[], out: 'inherit' | 'ignore')
   }
 }
 
-/** The kept lists; throws when the deviations are not what they may be. */
-export function readLists(): { passing: Passing; deviations: readonly Deviation[] } {
+/** The kept lists, for what the cases are put to; throws when the deviations are not what they may be. */
+export function readLists(subject: Subject = 'a node'): { passing: Passing; deviations: readonly Deviation[] } {
   const passing = JSON.parse(readFileSync(passingFile, 'utf8')) as Passing
   const deviations = JSON.parse(readFileSync(deviationsFile, 'utf8')) as Deviation[]
-  const faults = faultsOf(deviations, passing)
+  const ofClusters = JSON.parse(readFileSync(clusterDeviationsFile, 'utf8')) as Deviation[]
+  const faults = [...faultsOf(deviations, passing), ...clusterFaultsOf(ofClusters, passing)]
   if (faults.length > 0) throw new Error(faults.join('\n'))
-  return { passing, deviations }
+  return { passing, deviations: subject === 'a node' ? deviations : [...deviations, ...ofClusters] }
 }
 
 export function writePassing(passing: Passing): void {

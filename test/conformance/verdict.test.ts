@@ -1,7 +1,7 @@
 // The comparison of a conformance run with the kept list.
 
 import t from 'tap'
-import { faultsOf, judge, updated } from './verdict.js'
+import { clusterFaultsOf, faultsOf, judge, updated } from './verdict.js'
 
 const kept = { semantic: ['a', 'b', 'z'], exact: ['a'] }
 const outcome = (id: string, semantic: boolean, exact: boolean) => ({ id, semantic, exact })
@@ -30,4 +30,9 @@ t.test('a deviation needs its sentence and its reason, nothing else, and must no
   t.strictSame(faultsOf([{ ...deviation, case: 'q' }], kept), [])
   t.match(faultsOf([{ case: 'q', line: '', why: 'w', note: 'n' }], kept), [/has no line/, /has note/])
   t.match(faultsOf([deviation], kept), [/listed as passing/])
+})
+
+t.test('a deviation of clusters is about a case that one node passes', async t => {
+  t.strictSame(clusterFaultsOf([deviation], kept), [])
+  t.match(clusterFaultsOf([{ ...deviation, case: 'q' }, { case: 'b' }], kept), [/needs no excuse/, /no line/, /no why/])
 })

@@ -2,7 +2,8 @@
 //
 // `passing.json` is the list of cases that have passed once; it only grows. A case on it that fails is a step back, and that is
 // all that is a failure: a case that never passed is work to do. `deviations.json` names the cases that contradict the base
-// specification, which wins over them: each with the sentence it contradicts.
+// specification, which wins over them: each with the sentence it contradicts. `cluster-deviations.json` names those that one node passes
+// and three do not, with the sentence of the README that says so.
 //
 // Pure: the runner and the files are in cases.ts.
 
@@ -48,19 +49,29 @@ export function updated(kept: Passing, verdict: Verdict, force: boolean): Passin
 
 /** What is wrong with the list of deviations, which may hold nothing but reasoned ones. */
 export function faultsOf(deviations: unknown, kept: Passing): string[] {
-  if (!Array.isArray(deviations)) return ['deviations.json is not an array']
+  return faultsIn('deviations.json', deviations, id =>
+    levels.filter(level => kept[level].includes(id)).map(level => `is listed as passing (${level})`),
+  )
+}
+
+/** The same of those of clusters, which are about cases that one node passes. */
+export function clusterFaultsOf(deviations: unknown, kept: Passing): string[] {
+  return faultsIn('cluster-deviations.json', deviations, id =>
+    kept.semantic.includes(id) ? [] : ['is not listed as passing, so it needs no excuse'],
+  )
+}
+
+function faultsIn(file: string, deviations: unknown, more: (id: string) => readonly string[]): string[] {
+  if (!Array.isArray(deviations)) return [`${file} is not an array`]
   return deviations.flatMap((one: Record<string, unknown>, at) => {
-    const name = `deviations.json[${at}]`
     const fields = ['case', 'line', 'why']
     const lacking = fields.filter(field => typeof one[field] !== 'string' || one[field] === '')
     const strange = Object.keys(one).filter(field => !fields.includes(field))
     return [
-      ...lacking.map(field => `${name} has no ${field}`),
-      ...strange.map(field => `${name} has ${field}, which means nothing`),
-      ...levels
-        .filter(level => kept[level].includes(String(one.case)))
-        .map(level => `${name} is listed as passing (${level})`),
-    ]
+      ...lacking.map(field => `has no ${field}`),
+      ...strange.map(field => `has ${field}, which means nothing`),
+      ...more(String(one.case)),
+    ].map(fault => `${file}[${at}] ${fault}`)
   })
 }
 

@@ -3,7 +3,7 @@
 // `startBroker` resolves when the program has printed its ready line and accepts connections. If it does neither in time, or ends
 // before, the error carries everything it printed. Every child is killed when its test ends, and all of them when the test
 // process does, however it ends short of kill -9. The child leads a process group, so that a wrapper (strace) and what it wraps
-// die together.
+// die together; or it stays in the group of its parent, and dies with that one.
 //
 // Waiting here is always for an event (a line, a connection, an exit) with a bound; the pauses between two attempts to connect
 // are the only timers.
@@ -32,6 +32,8 @@ export interface BrokerOptions {
   /** Another main.js than the project's. */
   readonly main?: string
   readonly readyWaitMs?: number
+  /** It stays in the process group of its parent, for parents whose group is killed as a whole. */
+  readonly sharesGroup?: boolean
 }
 
 export interface Exit {
@@ -57,6 +59,7 @@ export class BrokerProcess {
     readonly child: ChildProcess,
     readonly port: number,
     readonly dataDir: string,
+    private readonly leadsGroup = true,
   ) {
     this.baseUrl = `http://127.0.0.1:${port}`
     alive.add(this)
@@ -110,7 +113,7 @@ export class BrokerProcess {
     return this.#gone
   }
 
-  /** Sends a signal to the process and to what it started; resolves when it has ended. */
+  /** Sends a signal to the process and, if it leads a group, to what it started; resolves when it has ended. */
   kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<Exit> {
     this.signal(signal)
     return this.exited
@@ -120,7 +123,7 @@ export class BrokerProcess {
   signal(signal: NodeJS.Signals): void {
     if (this.#gone || this.child.pid === undefined) return
     try {
-      process.kill(-this.child.pid, signal)
+      process.kill(this.leadsGroup ? -this.child.pid : this.child.pid, signal)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
     }
@@ -160,12 +163,13 @@ export async function spawnBroker(t: Teardown, options: BrokerOptions = {}): Pro
   const dataDir = options.dataDir ?? tempDir(t)
   const program = [process.execPath, options.main ?? main, '-port', String(port), '-dataDir', dataDir]
   const words = [...(options.wrapper ?? []), ...program, ...(options.args ?? [])]
+  const leadsGroup = options.sharesGroup !== true
   const child = spawn(...plainly(words), {
     stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
+    detached: leadsGroup,
     env: { ...process.env, ...options.env },
   })
-  const broker = new BrokerProcess(child, port, dataDir)
+  const broker = new BrokerProcess(child, port, dataDir, leadsGroup)
   t.teardown(() => broker.kill('SIGKILL'))
   return broker
 }
@@ -179,12 +183,19 @@ export async function runToEnd(t: Teardown, args: readonly string[], waitMs = 20
   return broker.exitWithin(waitMs)
 }
 
-/** A port nobody listens on now. */
-export function freePort(): Promise<number> {
+/** Whether a port can be listened on now. */
+export const listensNobody = (port: number): Promise<boolean> =>
+  freePort(port).then(
+    () => true,
+    () => false,
+  )
+
+/** A port nobody listens on now; rejects when `wanted` is given and is not one. */
+export function freePort(wanted = 0): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)
-    server.listen(0, () => {
+    server.listen(wanted, () => {
       const address = server.address()
       const port = typeof address === 'object' && address ? address.port : 0
       server.close(() => resolve(port))

@@ -33,14 +33,19 @@ export interface EtcdSetting {
   readonly args?: readonly string[]
   /** Clients talk TLS, and are known by certificates of this authority. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
+  /** Where the members' folders are; one that goes with the test when absent. */
+  readonly dataDir?: string
+  /** Where ports come from; any free ones when absent. */
+  readonly nextPort?: () => Promise<number>
 }
 
 /** Starts an etcd and waits until it answers. */
-export async function startEtcd(t: Teardown, { members = 1, args = [], tls }: EtcdSetting = {}): Promise<Etcd> {
+export async function startEtcd(t: Teardown, setting: EtcdSetting = {}): Promise<Etcd> {
+  const { members = 1, tls, nextPort = freePort } = setting
   const addresses: Addresses[] = []
-  for (let n = 0; n < members; n++) addresses.push({ name: `m${n}`, client: await freePort(), peer: await freePort() })
+  for (let n = 0; n < members; n++) addresses.push({ name: `m${n}`, client: await nextPort(), peer: await nextPort() })
   const cluster = addresses.map(({ name, peer }) => `${name}=http://127.0.0.1:${peer}`).join(',')
-  const started = addresses.map(one => new EtcdMemberProcess(t, one, cluster, args, tls))
+  const started = addresses.map(one => new EtcdMemberProcess(t, one, cluster, setting))
   const etcd = new Etcd(started, tls !== undefined)
   await Promise.all(started.map(member => member.untilHealthy()))
   return etcd
@@ -90,14 +95,13 @@ export class EtcdMemberProcess {
     t: Teardown,
     { name, client, peer }: Addresses,
     cluster: string,
-    args: readonly string[],
-    tls: EtcdSetting['tls'],
+    { args = [], tls, dataDir = tempDir(t) }: EtcdSetting,
   ) {
     const scheme = tls ? 'https' : 'http'
     this.address = `127.0.0.1:${client}`
     const options = {
       name,
-      'data-dir': join(tempDir(t), 'etcd'),
+      'data-dir': join(dataDir, `etcd-${name}`),
       'listen-client-urls': `${scheme}://${this.address}`,
       'advertise-client-urls': `${scheme}://${this.address}`,
       'listen-peer-urls': `http://127.0.0.1:${peer}`,

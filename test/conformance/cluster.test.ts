@@ -1,0 +1,49 @@
+// Conformance cases put to three nodes of a cluster, each request to another one, pass as they do with one node.
+//
+// A sample, always the same as long as the cases are; `npm run conformance -- --cluster` runs all, and so does the soak. Without the
+// folder of the cases, or without etcd, the test is skipped.
+
+import t from 'tap'
+import { noEtcd } from '../support/etcd.js'
+import { Random } from '../support/random.js'
+import { type Case, casesOf, lacking, readLists, run, sharesBrokers } from './cases.js'
+import { judgedTwice } from './second-tries.js'
+import { levels } from './verdict.js'
+
+/** Which sample. */
+const seed = 1
+/** So many cases of each group: about as many as are in it, but some of each. */
+const wanted = { entities: 26, subscriptions: 26, registrations: 8 }
+const sleepSecondsMax = 2
+t.setTimeout(900_000)
+
+t.test('a sample of the cases passes with three nodes', { skip: lacking() || noEtcd() }, async t => {
+  const random = new Random(seed)
+  const sample = Object.entries(wanted).flatMap(([group, count]) =>
+    drawn(random, casesOf(group).filter(isShort), count),
+  )
+  const own = sample.filter(one => !sharesBrokers(one)).length
+  t.comment(`${sample.length} cases: ${sample.length - own} share nodes, ${own} have three of their own`)
+  const options = ['--only', sample.map(({ id }) => id).join(','), '--jobs', '2']
+  const { verdict, outcomes, second } = await judgedTwice(
+    options => run(options, 'ignore', 'a cluster'),
+    options,
+    readLists('a cluster'),
+  )
+  t.equal(outcomes.length, sample.length, 'all were run')
+  for (const id of second) t.comment(`passed when it was run again, alone: ${id}`)
+  for (const level of levels) {
+    const passed = outcomes.filter(one => one[level]).length
+    t.strictSame(verdict.lost[level], [], `${level}: ${passed} of ${outcomes.length} pass`)
+  }
+})
+
+const isShort = ({ steps }: Case): boolean =>
+  steps.reduce((seconds, step) => seconds + (step.seconds ?? 0), 0) <= sleepSecondsMax
+
+function drawn(random: Random, cases: readonly Case[], count: number): Case[] {
+  const left = [...cases]
+  const taken: Case[] = []
+  while (taken.length < count && left.length > 0) taken.push(...left.splice(random.between(0, left.length - 1), 1))
+  return taken
+}

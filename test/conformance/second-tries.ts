@@ -1,0 +1,27 @@
+// A case that was lost is run again, alone, before it counts.
+//
+// Many cases wait for notifications for as long as their author found enough, which on a machine that does two things at once it may not be.
+
+import { type Deviation, judge, levels, type Outcome, type Passing, type Verdict } from './verdict.js'
+
+export interface Tried {
+  readonly verdict: Verdict
+  readonly outcomes: readonly Outcome[]
+  /** Cases that passed only when they were run again. */
+  readonly second: readonly string[]
+}
+
+/** Judges what `runCases` finds with `options`, and gives what was lost a second run. */
+export async function judgedTwice(
+  runCases: (options: readonly string[]) => Promise<Outcome[]>,
+  options: readonly string[],
+  { passing, deviations }: { readonly passing: Passing; readonly deviations: readonly Deviation[] },
+): Promise<Tried> {
+  const first = await runCases(options)
+  const { lost } = judge(passing, first, deviations)
+  const ids = [...new Set(levels.flatMap(level => lost[level]))]
+  const again = ids.length === 0 ? [] : await runCases(['--only', ids.join(','), '--jobs', '1'])
+  const outcomes = first.map(one => again.find(({ id }) => id === one.id) ?? one)
+  const second = outcomes.filter((one, at) => one !== first[at] && one.semantic).map(({ id }) => id)
+  return { verdict: judge(passing, outcomes, deviations), outcomes, second }
+}

@@ -1,0 +1,62 @@
+// Takes everything out of brokers that act as one, through their interface, so that the next case finds them as if they were new.
+//
+// Of the default tenant alone: cases that share brokers give them no start options, and without `-multiservice` there is no other. Done
+// when each broker says that it has nothing; what is still on its way by then to a receiver is not waited for.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { HttpClient } from '../support/http-client.js'
+
+/** Longest time a wipe may take; beyond, the brokers are not to be used again. */
+const wipeMsMax = 10_000
+/** Between two looks. */
+const lookMs = 5
+/** What one request lists at most. */
+const pageLength = 1000
+
+const documents = ['/v2/subscriptions', '/v2/registrations'] as const
+
+/** Throws when something is left after all. */
+export async function wipe(brokers: readonly HttpClient[]): Promise<void> {
+  const untilMs = performance.now() + wipeMsMax
+  for (const broker of brokers)
+    while (await wipeOnce(broker)) {
+      if (performance.now() > untilMs) throw new Error(`${broker.baseUrl} is not empty after ${wipeMsMax} ms`)
+      await pause(lookMs)
+    }
+}
+
+/** Deletes what a broker tells of; false: it tells of nothing. */
+async function wipeOnce(broker: HttpClient): Promise<boolean> {
+  let found = false
+  for (const path of documents)
+    for (const { id } of await listed<{ id: string }>(broker, path)) {
+      found = true
+      await broker.send('DELETE', `${path}/${id}`)
+    }
+  const byPath = new Map<string, { id: string; type: string }[]>()
+  for (const { id, type, servicePath } of await listed<Row>(
+    broker,
+    '/v2/entities',
+    'attrs=servicePath&options=keyValues',
+  )) {
+    found = true
+    const same = byPath.get(servicePath)
+    if (same) same.push({ id, type })
+    else byPath.set(servicePath, [{ id, type }])
+  }
+  for (const [path, entities] of byPath)
+    await broker.send('POST', '/v2/op/update', { actionType: 'delete', entities }, { 'Ctx-ServicePath': path })
+  return found
+}
+
+interface Row {
+  readonly id: string
+  readonly type: string
+  readonly servicePath: string
+}
+
+async function listed<T>(broker: HttpClient, path: string, more = 'options=skipForwarding'): Promise<readonly T[]> {
+  const { status, json, text } = await broker.get(`${path}?limit=${pageLength}&${more}`)
+  if (status !== 200) throw new Error(`${broker.baseUrl}${path}: ${status} ${text}`)
+  return json as readonly T[]
+}
