@@ -264,7 +264,22 @@ function isWide(request: ShardRequest): boolean {
   return wide.has(request.kind)
 }
 
-const isWrite = (request: ShardRequest): boolean => 'target' in request || request.kind === 'batch'
+/** What changes something besides entities. Made again by the next owner, it would be refused, or be counted twice. */
+const writes: ReadonlySet<ShardRequest['kind']> = new Set([
+  'batch',
+  'announce',
+  'createSubscription',
+  'changeSubscription',
+  'removeSubscription',
+  'createRegistration',
+  'changeRegistration',
+  'removeRegistration',
+  'news',
+  'handIn',
+  'retryDeliveries',
+])
+
+const isWrite = (request: ShardRequest): boolean => 'target' in request || writes.has(request.kind)
 
 function replyOf(outcome: AskOutcome): ShardReply {
   switch (outcome.kind) {

@@ -1,0 +1,75 @@
+// Shards that move between nodes while they are asked: what an owner has done counts, what it has only read does not.
+
+import t from 'tap'
+import { ClusteredShards } from '../../src/broker/clustered-shards.js'
+import { systemClock } from '../../src/clock.js'
+import { ShardMap } from '../../src/domain/scope.js'
+import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
+import type { Nodes } from '../../src/ports.js'
+import { decodeRequest, encodeReply } from '../../src/wire.js'
+import { provided } from '../support/registrations.js'
+import { subscription } from '../support/subscriptions.js'
+
+const document = { tenant: 't', id: '65f0c2a1b4d3e2f1a0c9b8d7' } as const
+const watching = '{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'
+const done: ShardReply = { kind: 'done' }
+
+/** A node that owns everything and loses it to another one while its own shards are at work; what both were asked. */
+function losing(reply: ShardReply): { readonly shards: ClusteredShards; readonly asked: readonly string[] } {
+  const asked: string[] = []
+  const changes: (() => void)[] = []
+  let owner = 'here'
+  const local: Shards = {
+    ask: (_, { kind }, onReply) => {
+      asked.push(`here ${kind}`)
+      owner = 'there'
+      for (const change of changes) change()
+      onReply(reply)
+    },
+    owners: () => [0],
+    ownerOf: () => 0,
+    pathsOf: () => undefined,
+  }
+  const nodes: Nodes = {
+    self: 'here',
+    ownerOf: () => owner,
+    serves: () => owner === 'here',
+    viewOf: () => 1,
+    ownView: 1,
+    ask: (name, _, request, onOutcome) => {
+      asked.push(`${name} ${decodeRequest(Buffer.from(request)).kind}`)
+      onOutcome({ kind: 'reply', reply: encodeReply(reply) })
+    },
+    onChange: listener => changes.push(listener),
+  }
+  const shardMap = new ShardMap({ shards: 4, spread: 1 })
+  const clock = systemClock
+  return { shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => [], listWaitMs: 1000 }), asked }
+}
+
+const told = (shards: ClusteredShards, request: ShardRequest): Promise<ShardReply> =>
+  new Promise(resolve => shards.ask(0, request, resolve))
+
+t.test('what is read is read again at the next owner', async t => {
+  const { shards, asked } = losing({ kind: 'subscriptions', subscriptions: [], total: 0 })
+  t.match(await told(shards, { kind: 'findSubscription', ...document }), { kind: 'subscriptions' })
+  t.strictSame(asked, ['here findSubscription', 'there findSubscription'])
+})
+
+const writes: readonly ShardRequest[] = [
+  { kind: 'removeSubscription', ...document },
+  { kind: 'createSubscription', subscription: subscription(watching) },
+  { kind: 'createRegistration', registration: provided(1, [{ id: 'E' }], [], 'http://h') },
+  { kind: 'removeRegistration', ...document },
+  { kind: 'news', ...document, news: { kind: 'success', code: 200 } },
+  { kind: 'handIn', parts: [] },
+  { kind: 'announce', tenant: 't', path: '/a' },
+  { kind: 'retryDeliveries', ...document },
+]
+
+for (const request of writes)
+  t.test(`${request.kind}: what is done is not done again at the next owner`, async t => {
+    const { shards, asked } = losing(done)
+    t.strictSame(await told(shards, request), done)
+    t.strictSame(asked, [`here ${request.kind}`])
+  })
