@@ -153,6 +153,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const isOneOfSeveral = place !== undefined || cluster !== undefined
   const stampClock = isOneOfSeveral ? { wallMs: () => clock.fineWallMs() } : clock
   const stamps = new HybridClock(stampClock, lastStamp(store))
+  // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
+  const moments = isOneOfSeveral ? new HybridClock(stampClock) : undefined
   const alarms = new Alarms(logger, config.logging.relogAlarms)
   const summary = new Summary(alarms)
   const onStoreFailure = (failure: Error): void => {
@@ -185,6 +187,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
         replication: cluster.replication,
         barrier: cluster.barrier,
         observe: stamp => stamps.observe(stamp),
+        hear: stamp => moments?.observe(stamp),
       },
   })
   await local.load()
@@ -242,8 +245,6 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
   })
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark, ownership?.owned)
-  // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
-  const moments = isOneOfSeveral ? new HybridClock(stampClock) : undefined
   const client = new ShardClient(shards, shardMap, moments, cluster && clock)
   const forwarder = new Forwarder(clock, openSockets(sending.tls), {
     timeoutMs: sending.httpTimeoutMs,

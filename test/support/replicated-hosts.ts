@@ -147,6 +147,7 @@ export class Host {
         ownership,
         replication: this.replication,
         observe: stamp => stamps.observe(stamp),
+        hear: () => {},
         barrier: (shard, sequence, onDone) => cluster.afterAll(shard, sequence, onDone),
       },
       ...parts,

@@ -6,6 +6,7 @@ import type { Spreading } from '../documents/home.js'
 import { encodeNumber } from '../keys.js'
 import { stampKey } from '../layout.js'
 import { CommitLane } from './commit-lane.js'
+import { HeardStamps } from './heard-stamps.js'
 import { OwnedCounts } from './owned-counts.js'
 import { OwnedEntityCount } from './owned-entity-count.js'
 import type { Ownership } from './ownership.js'
@@ -20,8 +21,10 @@ export interface ReplicatedNeeds {
   readonly replication: Replication
   /** Of the register: a change is replied to when every owner has it. */
   readonly barrier: Barrier
-  /** Tells the hybrid clock of stamps that others gave. */
+  /** Has the hybrid clock give only stamps above this one. */
   readonly observe: (stamp: number) => void
+  /** Told of stamps that others gave. */
+  readonly hear: (stamp: number) => void
 }
 
 /** To be made before anything else of the shards. */
@@ -34,10 +37,11 @@ export class Replicated {
   readonly entities: OwnedCounts
   readonly attributes: OwnedCounts
   readonly entityCount: OwnedEntityCount
-  readonly stamps: { readonly last: number; observe(stamp: number): void }
+  readonly stamps: HeardStamps
   private readonly barrier: Barrier
 
-  constructor(store: Store, stamps: Stamps, { ownership, replication, barrier, observe }: ReplicatedNeeds) {
+  constructor(store: Store, own: Stamps, { ownership, replication, barrier, observe, hear }: ReplicatedNeeds) {
+    const stamps = new HeardStamps(own, observe, hear)
     const alongWith = (sink: RowSink): void => sink.put(stampKey(), encodeNumber(stamps.last))
     const lane = new CommitLane(store, alongWith)
     this.store = store
@@ -47,12 +51,7 @@ export class Replicated {
     this.entities = new OwnedCounts(store, entityCountsOf)
     this.attributes = new OwnedCounts(store, attributeCountsOf)
     this.entityCount = new OwnedEntityCount(store)
-    this.stamps = {
-      get last() {
-        return stamps.last
-      },
-      observe,
-    }
+    this.stamps = stamps
     this.barrier = barrier
   }
 

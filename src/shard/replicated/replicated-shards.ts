@@ -86,7 +86,7 @@ export class ReplicatedShards {
   /** The operations of some bytes, with what has to be known of them before they are written. */
   private decode(bytes: Buffer, shard: number): readonly RowOperation[] {
     const { stamp, operations } = decodeOperations(bytes, shard)
-    this.parts.stamps.observe(stamp)
+    this.parts.stamps.note(stamp)
     for (const { key, value } of operations) if (value && key[0] === prefix.entity) this.concerned.presence.add(key)
     return operations
   }
@@ -116,6 +116,7 @@ export class ReplicatedShards {
     actors.dropShard(shard)
     entityCount.begin(shard, entities.begin(shard))
     attributes.begin(shard)
+    stamps.raise()
     ownership.begin(shard)
     this.forgetReads()
     notifications.beginShard(shard, stamps.last)
@@ -123,9 +124,10 @@ export class ReplicatedShards {
   }
 
   private async beginRegister(): Promise<void> {
-    const { ownership, store } = this.parts
+    const { ownership, store, stamps } = this.parts
     const { register } = ownership
     const rows = await this.concerned.book.read(store, progressRange(register))
+    stamps.raise()
     ownership.begin(register)
     this.concerned.book.enter(rows)
   }
