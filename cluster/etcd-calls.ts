@@ -27,7 +27,8 @@ export interface EtcdRequestStats {
   requests: number
   /** Those of them that had no answer but an error, or none in time. */
   failures: number
-  /** Of records, in either direction. */
+  /** Records in them, in either direction, and their bytes. */
+  records: number
   bytes: number
   /** From the request to its end. */
   milliseconds: number
@@ -37,7 +38,8 @@ export interface EtcdRequest<M extends EtcdMethod> {
   readonly kind: EtcdRequestKind
   readonly method: M
   readonly message: EtcdMethods[M]['request']
-  /** Of the records in it. */
+  /** Records in it, and their bytes. */
+  readonly records?: number
   readonly bytes?: number
   /** An error that says that somebody else has done it already, which is no failure. */
   readonly doneBefore?: RegExp
@@ -75,7 +77,7 @@ export class EtcdCalls {
     this.current = Math.floor(options.chance() * this.members.length)
     this.watched = this.current
     this.heardMs = clock.monoMs()
-    const zero = (): EtcdRequestStats => ({ requests: 0, failures: 0, bytes: 0, milliseconds: 0 })
+    const zero = (): EtcdRequestStats => ({ requests: 0, failures: 0, records: 0, bytes: 0, milliseconds: 0 })
     this.stats = Object.fromEntries(requestKinds.map(kind => [kind, zero()])) as Record<
       EtcdRequestKind,
       EtcdRequestStats
@@ -89,11 +91,12 @@ export class EtcdCalls {
 
   /** Asks etcd once; `onAnswer` is called exactly once, at the deadline at the latest: with a response, or else with a reason. */
   call<M extends EtcdMethod>(
-    { kind, method, message, bytes = 0, doneBefore }: EtcdRequest<M>,
+    { kind, method, message, records = 0, bytes = 0, doneBefore }: EtcdRequest<M>,
     onAnswer: (response: EtcdMethods[M]['response'] | undefined, reason: string) => void,
   ): void {
     const { clock, options, stats } = this
     stats[kind].requests++
+    stats[kind].records += records
     stats[kind].bytes += bytes
     const full = this.underWay.size >= options.requestsMax || this.bytes + bytes > options.requestBytesMax
     if (this.closed || full) {

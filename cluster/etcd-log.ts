@@ -100,7 +100,11 @@ class Log implements EtcdLog {
   append: ShardLog['append'] = (appends, onDone) => {
     const bytes = checkedBytes(appends)
     const message = appendRequest(this.keys, appends)
-    this.ask({ kind: 'append', method: 'txn', message, bytes }, response => appendOutcome(appends, response), onDone)
+    this.ask(
+      { kind: 'append', method: 'txn', message, records: appends.length, bytes },
+      response => appendOutcome(appends, response),
+      onDone,
+    )
   }
 
   read: ShardLog['read'] = (shard, after, bytesMax, onDone) => {
@@ -165,6 +169,7 @@ class Log implements EtcdLog {
   private learnLength(shard: number, { records }: Reading): void {
     let bytes = 0
     for (const record of records) bytes += record.bytes.length
+    this.calls.stats.read.records += records.length
     this.calls.stats.read.bytes += bytes
     if (records.length > 0) this.recordBytes.set(shard, Math.max(1, bytes / records.length))
   }

@@ -103,6 +103,7 @@ export interface ClusterNumbers {
     readonly kind: string
     readonly requests: number
     readonly failures: number
+    readonly records: number
     readonly bytes: number
     readonly milliseconds: number
   }[]

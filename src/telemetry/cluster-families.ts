@@ -32,6 +32,7 @@ export function clusterFamilies({ status, log, gossip }: ClusterNumbers): readon
     ),
     logCounts('requests', 'Requests to the engine of the log.', ({ requests }) => requests),
     logCounts('failures', 'Requests to it without an answer.', ({ failures }) => failures),
+    logCounts('records', 'Records in these.', ({ records }) => records),
     logCounts('bytes', 'Bytes of records in these.', ({ bytes }) => bytes),
     logCounts('seconds', 'Time of these.', ({ milliseconds }) => milliseconds / 1000),
     family('orrery_cluster_gossip_bytes_total', 'counter', 'Bytes of gossip.', [

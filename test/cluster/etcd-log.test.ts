@@ -229,7 +229,7 @@ t.test('several nodes may compact, and none of them takes that for a failure', {
   )
 })
 
-t.test('requests, bytes, times and failures are counted by kind', { skip }, async t => {
+t.test('requests, records, bytes, times and failures are counted by kind', { skip }, async t => {
   const etcd = await startEtcd(t)
   const a = open(t, etcd.address())
   const followed = a.follow()
@@ -241,8 +241,8 @@ t.test('requests, bytes, times and failures are counted by kind', { skip }, asyn
   const { requests, followed: told, rotations } = a.etcdLog.stats()
   t.match(requests, {
     takeOver: { requests: 1, failures: 0, bytes: 0 },
-    append: { requests: 2, failures: 0, bytes: 1001 },
-    read: { requests: 2, failures: 0, bytes: 1001 },
+    append: { requests: 2, failures: 0, records: 2, bytes: 1001 },
+    read: { requests: 2, failures: 0, records: 2, bytes: 1001 },
   })
   t.ok(requests.append.milliseconds > 0)
   t.strictSame(told, { records: 2, bytes: 1001, takeovers: 1, gaps: 1 })

@@ -119,6 +119,7 @@ t.test('three nodes are one broker, and stay one when a node is killed', { skip 
   t.match(metrics, /^orrery_cluster_members\{status="alive"\} 3$/m)
   t.match(metrics, /^orrery_cluster_unowned_shards 0$/m)
   t.match(metrics, /^orrery_cluster_log_requests_total\{kind="append"\} [1-9]/m)
+  t.match(metrics, /^orrery_cluster_log_records_total\{kind="append"\} [1-9]/m)
 
   t.equal((await scene.send(2, 'POST', '/cluster/drain')).status, 204)
   const drained = (await (await scene.send(2, 'GET', '/cluster')).json()) as ClusterStatus
