@@ -4,18 +4,19 @@
 // servers at once, for the compaction of one would slow the other. A workload is warmed up before it is measured. What is
 // promised is a share of the bare server's rate, because absolute rates say more about the machine than about Orrery.
 //
-// Not here: the single measurements (generator, queries, workers, notifications, forwarding, gossip, million, move, pause), the machine's facts (machine) and how numbers are printed
+// Not here: the single measurements (generator, queries, workers, notifications, forwarding, gossip, cluster, million, move, pause), the machine's facts (machine) and how numbers are printed
 // (report). README.md says how to read the output and how to compare two commits.
 
 import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { cluster } from './cluster.js'
 import { forwarding } from './forwarding.js'
 import { drive, generatorName } from './generator.js'
 import { gossip } from './gossip.js'
 import { loadStock } from './loader.js'
-import { cpuSeconds, generatorFacts, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
+import { cpuSeconds, generatorFacts, hasProgram, machineFacts, othersCpuSeconds, pinSelf } from './machine.js'
 import { million, type Start } from './million.js'
 import { moving, type Step } from './move.js'
 import { notifications } from './notifications.js'
@@ -81,6 +82,7 @@ const names = [
   'notifications',
   'forwarding',
   'gossip',
+  'cluster',
   'million',
   'move',
 ]
@@ -150,6 +152,10 @@ async function inTurn(folder: string): Promise<void> {
   if (only.includes('notifications') && orrery) await runNotifications(orrery, folder)
   if (only.includes('forwarding') && orrery) await runForwarding(orrery, folder)
   if (only.includes('gossip')) await runGossip()
+  if (only.includes('cluster') && orrery) {
+    pinSelf('anywhere')
+    await runCluster(orrery, folder)
+  }
   if (only.includes('million') && (orrery || options.only !== undefined)) {
     pinSelf('anywhere')
     await runMillion(orrery ?? yardstick, folder)
@@ -306,6 +312,15 @@ async function runGossip(): Promise<void> {
     judge(`Gossip of ${size} simulated members, beside the formulas of cluster/gossip-options.ts`, [
       ...(await gossip(size, options.quick, progress)),
     ])
+}
+
+async function runCluster(subject: Subject, folder: string): Promise<void> {
+  if (!hasProgram('etcd')) return say('etcd is not here (Debian: etcd-server): no cluster\n')
+  const [kills, writesPerSecond] = options.quick ? [2, 160] : [20, 1280]
+  judge(
+    `Three nodes of ${subject.name} on this machine`,
+    await cluster({ subject, folder, seconds, rounds, warmUpSeconds, connections, kills, writesPerSecond }),
+  )
 }
 
 async function runMillion(subject: Subject, folder: string): Promise<void> {

@@ -1,10 +1,81 @@
-// Sends requests at a pace, whether or not the server keeps up, and tells when each was answered.
+// Sends requests at a pace, whether or not the servers keep up, and tells when each was due and when it was answered.
 //
 // wrk asks again when it has an answer, so it finds out what a server can do, not how it does at half of that. This one counts, every
-// millisecond, how many should have gone out by then.
+// millisecond, how many should have gone out by then. Connections take turns, so that each server is asked as often as the others.
 
-import { Connection } from './connection.js'
+import { type Answer, Connection } from './connection.js'
 import { steadyMs } from './machine.js'
+
+export interface Pacing {
+  /** They share the connections evenly. */
+  readonly urls: readonly string[]
+  readonly perSecond: number
+  readonly connections: number
+  /** The n-th request as bytes on the wire. */
+  readonly request: (n: number) => string
+  /** Told of every answer; both times in `steadyMs`. What it throws is the end. */
+  readonly onAnswer: (n: number, answer: Answer, dueMs: number, answeredMs: number) => void
+  /** How many to send; by default until the end is wanted. */
+  readonly count?: number
+}
+
+export interface OpenLoop {
+  /** When everything is answered that was due. Fails when a connection breaks, and when the servers cannot keep up at all. */
+  readonly ended: Promise<void>
+  /** Nothing more comes due. */
+  end(): Promise<void>
+}
+
+/** Servers that answer the last request so long after it was due are being asked more than they can do. */
+const lateMsMax = 5_000
+
+export async function startOpenLoop(pacing: Pacing): Promise<OpenLoop> {
+  const { urls, perSecond, connections, request, onAnswer } = pacing
+  const open = await Promise.all(Array.from({ length: connections }, (_, k) => Connection.open(urls[k % urls.length]!)))
+  const idle = [...open]
+  let count = pacing.count ?? Number.POSITIVE_INFINITY
+  let sent = 0
+  let answered = 0
+  const fromMs = steadyMs()
+  const dueMs = (n: number): number => fromMs + (n / perSecond) * 1000
+  /** How many are due by now. */
+  const due = (): number => Math.min(count, Math.floor(((steadyMs() - fromMs) / 1000) * perSecond) + 1)
+  let finish: (failure?: unknown) => void = () => {}
+  const ended = new Promise<void>((done, failed) => {
+    finish = failure => (failure === undefined ? done() : failed(failure))
+  })
+  const send = async (connection: Connection): Promise<void> => {
+    const n = sent++
+    const answer = await connection.ask(request(n))
+    onAnswer(n, answer, dueMs(n), steadyMs())
+    answered += 1
+    idle.push(connection)
+    if (answered === count) finish()
+    else sendDue()
+  }
+  const sendDue = (): void => {
+    for (const all = due(); sent < all && idle.length > 0; ) send(idle.shift()!).catch(finish)
+  }
+  const timer = setInterval(() => {
+    sendDue()
+    if (steadyMs() - dueMs(answered) > lateMsMax)
+      finish(new Error(`${urls.join(', ')}: no keeping up with ${Math.round(perSecond)}/s`))
+  }, 1)
+  const closed = ended.finally(() => {
+    clearInterval(timer)
+    for (const connection of open) connection.close()
+  })
+  // Whoever started it hears of a failure at its end.
+  closed.catch(() => {})
+  return {
+    ended: closed,
+    end() {
+      count = due()
+      if (answered === count) finish()
+      return closed
+    },
+  }
+}
 
 export interface Pace {
   readonly url: string
@@ -17,43 +88,18 @@ export interface Pace {
 
 /** When the n-th was answered, in `steadyMs`. Fails on the first answer that is not 2xx, and when the server cannot keep up at all. */
 export async function sendPaced({ url, perSecond, seconds, connections, request }: Pace): Promise<number[]> {
-  const idle = await Promise.all(Array.from({ length: connections }, () => Connection.open(url)))
-  const open = [...idle]
-  const count = Math.round(perSecond * seconds)
   const answeredMs: number[] = []
-  let sent = 0
-  let answered = 0
-  let timer: NodeJS.Timeout | undefined
-  const fromMs = steadyMs()
-  try {
-    await new Promise<void>((done, failed) => {
-      const send = (connection: Connection): void => {
-        const n = sent++
-        connection.ask(request(n)).then(({ isSuccess, head, body }) => {
-          answeredMs[n] = steadyMs()
-          if (!isSuccess) return failed(new Error(`${url} refused request ${n}:\n${head}\n${body}`))
-          answered += 1
-          idle.push(connection)
-          if (answered === count) done()
-          else sendDue()
-        }, failed)
-      }
-      const sendDue = (): void => {
-        const due = Math.min(count, ((steadyMs() - fromMs) / 1000) * perSecond)
-        while (sent < due && idle.length > 0) send(idle.pop()!)
-      }
-      timer = setInterval(() => {
-        sendDue()
-        if (steadyMs() - fromMs > seconds * 1000 + lateMsMax)
-          failed(new Error(`${url} does not keep up with ${Math.round(perSecond)}/s`))
-      }, 1)
-    })
-  } finally {
-    clearInterval(timer)
-    for (const connection of open) connection.close()
-  }
+  const loop = await startOpenLoop({
+    urls: [url],
+    perSecond,
+    connections,
+    request,
+    onAnswer: (n, { isSuccess, head, body }, _, atMs) => {
+      if (!isSuccess) throw new Error(`${url} refused request ${n}:\n${head}\n${body}`)
+      answeredMs[n] = atMs
+    },
+    count: Math.round(perSecond * seconds),
+  })
+  await loop.ended
   return answeredMs
 }
-
-/** A server that ends so long after the pace was over is being asked more than it can do. */
-const lateMsMax = 5_000

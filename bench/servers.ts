@@ -1,7 +1,7 @@
 // A server under test: started on its own data directory, known by its process id, stopped or killed.
 //
 // Ready means two things, and both are timed: the first line on stdout, and the first request answered. Whatever this module
-// has started dies with the bench, also when the bench fails or is interrupted.
+// has started dies with the bench, also when the bench fails or is interrupted: a server leads a group, in which what it has started dies with it.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -45,7 +45,7 @@ export interface Server {
   readonly answeredMs: number
   /** SIGTERM, and waits for the end. Fails unless it ends well. */
   stop(): Promise<void>
-  /** SIGKILL, and waits for the end. */
+  /** SIGKILL to it and to all that it has started, and waits for the end. */
   kill(): Promise<void>
 }
 
@@ -53,14 +53,16 @@ const startMsMax = 60_000
 const stopMsMax = 60_000
 const running = new Set<ChildProcess>()
 process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
+  for (const child of running) killGroup(child)
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 
 export interface StartOptions {
   /** The path that must be answered with 2xx. */
   readonly probe?: string
-  /** Further ones for the command line. */
+  /** A free one by default. */
+  readonly port?: number
+  /** Further ones for the command line; the last one of a name counts. */
   readonly args?: readonly string[]
   /** Called with every line on stdout. */
   readonly onLine?: (line: string) => void
@@ -71,13 +73,13 @@ export async function start(
   subject: Subject,
   dataDir: string,
   place: Place,
-  { probe = '/v2', args: further = [], onLine }: StartOptions = {},
+  { probe = '/v2', port: wanted, args: further = [], onLine }: StartOptions = {},
 ): Promise<Server> {
-  const port = await freePort()
+  const port = wanted ?? (await freePort())
   const url = `http://127.0.0.1:${port}`
   const args = [subject.script, '-port', String(port), '-dataDir', dataDir, '-durability', 'sync', ...further]
   const from = performance.now()
-  const child = spawn(...pinned(place, process.execPath, args), { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(...pinned(place, process.execPath, args), { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
   running.add(child)
   let said = ''
   let readyMs = Number.NaN
@@ -114,15 +116,23 @@ export async function start(
     answeredMs,
     async stop() {
       child.kill('SIGTERM')
-      const late = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
+      const late = setTimeout(() => killGroup(child), stopMsMax)
       const outcome = await ended
       clearTimeout(late)
       if (outcome !== 0) throw new Error(`${subject.name} ended with ${outcome}:\n${said}`)
     },
     async kill() {
-      child.kill('SIGKILL')
+      killGroup(child)
       await ended
     },
+  }
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    process.kill(-pid!, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }
 
@@ -139,7 +149,8 @@ export function answers(url: string, headers: Record<string, string> = {}): Prom
   })
 }
 
-function freePort(): Promise<number> {
+/** A port nobody listens on now. */
+export function freePort(): Promise<number> {
   return new Promise((found, failed) => {
     const server = createServer()
     server.once('error', failed)

@@ -33,7 +33,7 @@ export interface EtcdSetting {
   readonly args?: readonly string[]
   /** Clients talk TLS, and are known by certificates of this authority. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
-  /** Where the members' folders are; one that goes with the test when absent. */
+  /** Where members keep what they have, each in a folder of its own; one that goes with the test when absent. */
   readonly dataDir?: string
   /** Where ports come from; any free ones when absent. */
   readonly nextPort?: () => Promise<number>
@@ -133,8 +133,9 @@ export class EtcdMemberProcess {
     }
   }
 
-  get pid(): number | undefined {
-    return this.child.pid
+  /** Of the process that runs now, or ran last. */
+  get pid(): number {
+    return this.child.pid!
   }
 
   get running(): boolean {

@@ -1,0 +1,22 @@
+// Three nodes of a cluster on this machine: planned moves of shards, nodes that are killed, and the rate of replicated writes.
+//
+// Nodes, etcd and generator share the cores, and nothing is pinned. Each part begins with a cluster of its own.
+
+import { failovers } from './failovers.js'
+import { type PlannedMovesOptions, plannedMoves } from './planned-moves.js'
+import { type ReplicatedRatesOptions, replicatedRates } from './replicated-rates.js'
+import type { Finding } from './report.js'
+
+export interface ClusterOptions extends ReplicatedRatesOptions, PlannedMovesOptions {
+  /** How often a node is killed. */
+  readonly kills: number
+}
+
+export async function cluster(options: ClusterOptions): Promise<Finding[]> {
+  const { subject, folder, kills } = options
+  return [
+    ...(await plannedMoves(options)),
+    ...(await failovers(subject, folder, kills)),
+    ...(await replicatedRates(options)),
+  ]
+}

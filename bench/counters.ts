@@ -1,0 +1,49 @@
+// Entities that count what is done to them, as many in every shard of a cluster: each write adds one, so a write that is lost or made twice shows.
+
+import { placementOfCluster, ShardMap } from '../src/domain/scope.js'
+import { load } from './loader.js'
+import { type Template, wire } from './workloads.js'
+
+export interface Counter {
+  readonly shard: number
+  /** Requests as bytes on the wire. */
+  readonly creation: string
+  readonly increment: string
+  /** Answered with the count alone. */
+  readonly reading: string
+}
+
+/** A service path lies in some of the shards only. */
+const paths = 16
+
+/** So many in each shard: those of all shards first, then the second ones of all, and so on. */
+export function countersOf(perShard: number): readonly Counter[] {
+  const { shards } = placementOfCluster
+  const map = new ShardMap(placementOfCluster)
+  const found = Array.from({ length: shards }, (): Counter[] => [])
+  for (let n = 0, missing = shards * perShard; missing > 0; n++) {
+    const servicePath = `/p${n % paths}`
+    const id = `urn:counter:${n}`
+    const shard = map.shardOf('', servicePath, id)
+    if (found[shard]!.length === perShard) continue
+    found[shard]!.push(counterOf(shard, servicePath, id))
+    missing -= 1
+  }
+  return Array.from({ length: shards * perShard }, (_, n) => found[n % shards]![Math.floor(n / shards)]!)
+}
+
+function counterOf(shard: number, servicePath: string, id: string): Counter {
+  const bytes = (method: Template['method'], path: string, body: unknown = ''): string =>
+    wire({ method, path, body: body === '' ? '' : JSON.stringify(body), servicePath }, '')
+  const one = `/v2/entities/${id}/attrs`
+  return {
+    shard,
+    creation: bytes('POST', '/v2/entities', { id, type: 'Counter', count: { type: 'Number', value: 0 } }),
+    increment: bytes('PATCH', one, { count: { type: 'Number', value: { $inc: 1 } } }),
+    reading: bytes('GET', `${one}/count/value`),
+  }
+}
+
+/** Stores counters that stand at 0. */
+export const createCounters = (urls: readonly string[], counters: readonly Counter[]): Promise<void> =>
+  load({ urls, count: counters.length, request: n => counters[n]!.creation })

@@ -1,0 +1,153 @@
+// Writers that know what every counter ought to stand at: one for each, with one increment under way.
+//
+// A write that is answered with 2xx has been made, once; one that is refused with a certain no has not. Of those whose answer says that the outcome is
+// unknown, or whose connection broke, nobody can tell. So a counter stands between what was acknowledged and that with all the unknown
+// ones: below, something is lost, and above, something was made twice.
+
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Answer, Connection } from './connection.js'
+import type { Counter } from './counters.js'
+
+/** Between an answer and the next write: the load is far from what the nodes could do, and a refusal is not answered by a storm. */
+const pauseMs = 100
+
+/** Called for every acknowledged write; `sentMs` by `performance.now()`. */
+export type OnAcknowledged = (shard: number, sentMs: number) => void
+
+export interface Accounts {
+  readonly acknowledged: number
+  readonly refused: number
+  readonly unknown: number
+  readonly lost: number
+  readonly twice: number
+}
+
+export class CountingWriters {
+  private readonly writers: readonly Writer[]
+  private running: Promise<unknown> = Promise.resolve()
+  private isStopping = false
+
+  /** `urls` is asked before every write for the nodes that may be written to. */
+  constructor(counters: readonly Counter[], urls: () => readonly string[], onAcknowledged: OnAcknowledged) {
+    this.writers = counters.map((counter, n) => new Writer(counter, n, urls, onAcknowledged))
+  }
+
+  start(): void {
+    this.isStopping = false
+    this.running = Promise.all(this.writers.map(writer => writer.writeUntil(() => this.isStopping)))
+    // Whoever stops them hears of a failure.
+    this.running.catch(() => {})
+  }
+
+  /** Nothing is under way afterwards. */
+  async stop(): Promise<void> {
+    this.isStopping = true
+    await this.running
+  }
+
+  /** Compares all counters with what was written since they were read last. Writers must have been stopped. */
+  async check(url: string): Promise<Accounts> {
+    const connection = await Connection.open(url)
+    const accounts: Accounts[] = []
+    for (const writer of this.writers) accounts.push(await writer.check(connection))
+    connection.close()
+    return sumOf(accounts)
+  }
+
+  close(): void {
+    for (const writer of this.writers) writer.close()
+  }
+}
+
+export function sumOf(all: readonly Accounts[]): Accounts {
+  const sum = (figure: keyof Accounts): number => all.reduce((total, one) => total + one[figure], 0)
+  return {
+    acknowledged: sum('acknowledged'),
+    refused: sum('refused'),
+    unknown: sum('unknown'),
+    lost: sum('lost'),
+    twice: sum('twice'),
+  }
+}
+
+class Writer {
+  private readonly counter: Counter
+  private readonly urls: () => readonly string[]
+  private readonly onAcknowledged: OnAcknowledged
+  private readonly connections = new Map<string, Connection>()
+  private turn: number
+  /** What the counter stood at when it was read last, and what has become of the writes since. */
+  private base = 0
+  private acknowledged = 0
+  private refused = 0
+  private unknown = 0
+
+  constructor(counter: Counter, turn: number, urls: () => readonly string[], onAcknowledged: OnAcknowledged) {
+    this.counter = counter
+    this.turn = turn
+    this.urls = urls
+    this.onAcknowledged = onAcknowledged
+  }
+
+  async writeUntil(isEnd: () => boolean): Promise<void> {
+    while (!isEnd()) {
+      await this.write()
+      await delay(pauseMs)
+    }
+  }
+
+  private async write(): Promise<void> {
+    const urls = this.urls()
+    const url = urls[this.turn++ % urls.length]!
+    const connection = await this.connectionTo(url)
+    if (!connection) return
+    const sentMs = performance.now()
+    const answer = await connection.ask(this.counter.increment).catch(() => undefined)
+    if (!answer) {
+      this.connections.delete(url)
+      this.unknown += 1
+    } else if (answer.isSuccess) {
+      this.acknowledged += 1
+      this.onAcknowledged(this.counter.shard, sentMs)
+    } else if (isCertain(answer)) this.refused += 1
+    else this.unknown += 1
+  }
+
+  /** undefined: it cannot be had. */
+  private async connectionTo(url: string): Promise<Connection | undefined> {
+    const known = this.connections.get(url)
+    if (known) return known
+    const opened = await Connection.open(url).catch(() => undefined)
+    if (opened) this.connections.set(url, opened)
+    return opened
+  }
+
+  async check(connection: Connection): Promise<Accounts> {
+    const { isSuccess, head, body } = await connection.ask(this.counter.reading)
+    if (!isSuccess) throw new Error(`a counter cannot be read:\n${head}\n${body}`)
+    const written = Number(body) - this.base
+    const { acknowledged, refused, unknown } = this
+    this.base = Number(body)
+    this.acknowledged = 0
+    this.refused = 0
+    this.unknown = 0
+    return {
+      acknowledged,
+      refused,
+      unknown,
+      lost: Math.max(0, acknowledged - written),
+      twice: Math.max(0, written - acknowledged - unknown),
+    }
+  }
+
+  close(): void {
+    for (const connection of this.connections.values()) connection.close()
+  }
+}
+
+/** Whether an answer that is no success says that nothing has happened. Fails for answers that no healthy cluster gives. */
+function isCertain({ head, body }: Answer): boolean {
+  const status = head.slice(9, 12)
+  if (status !== '503' && status !== '500') throw new Error(`a write was answered with:\n${head}\n${body}`)
+  return status === '503' && !body.includes('is unknown')
+}

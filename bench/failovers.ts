@@ -1,0 +1,89 @@
+// What clients see when a node dies: how soon its shards are answered for by others, and whether everything that was acknowledged is still there, once.
+//
+// Each round kills one node after the other's turn, as a machine that dies: all its processes at once, in the midst of writes. The others are written to until each of
+// its shards has acknowledged a write that was sent after the kill. Then the node is started again, and writes go on until it has its shards back.
+
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Counter, countersOf, createCounters } from './counters.js'
+import { type Accounts, CountingWriters, sumOf } from './counting-writers.js'
+import { startNodes } from './nodes.js'
+import { atMost, type Finding, median, progress, thousands, told } from './report.js'
+import type { Subject } from './servers.js'
+
+const needed = { failoverMs: 6_000 }
+const countersPerShard = 2
+/** Writes before a node is killed. */
+const restMs = 1_000
+/** After so long nobody hopes any more. */
+const failoverMsMax = 60_000
+/** Between two looks. */
+const lookMs = 10
+
+export async function failovers(subject: Subject, folder: string, rounds: number): Promise<Finding[]> {
+  const dataDir = join(folder, 'failovers')
+  // Of which the etcd is another matter, so that it has the members that it would have.
+  const nodes = await startNodes(subject, dataDir, 3)
+  const counters: readonly Counter[] = countersOf(countersPerShard)
+  await createCounters(nodes.urls, counters)
+  let dead: number | undefined
+  let killedMs = Number.POSITIVE_INFINITY
+  /** Shards that nobody has answered for since the kill. */
+  const silent = new Set<number>()
+  const living = (): readonly string[] => nodes.urls.filter((_, index) => index !== dead)
+  const writers = new CountingWriters(counters, living, (shard, sentMs) => {
+    if (sentMs >= killedMs) silent.delete(shard)
+  })
+  const tookMs: number[] = []
+  const accounts: Accounts[] = []
+  for (let round = 0; round < rounds; round++) {
+    const index = round % nodes.indexes.length
+    writers.start()
+    await delay(restMs)
+    const owners = await nodes.owners(index)
+    for (const [shard, owner] of owners.entries()) if (owner === nodes.nameOf(index)) silent.add(shard)
+    const shards = silent.size
+    dead = index
+    killedMs = performance.now()
+    await nodes.kill(index)
+    while (silent.size > 0) {
+      if (performance.now() - killedMs > failoverMsMax)
+        throw new Error(`nobody answers for the shards ${[...silent].join(', ')} after ${failoverMsMax} ms`)
+      await delay(lookMs)
+    }
+    tookMs.push(performance.now() - killedMs)
+    await nodes.start(index)
+    dead = undefined
+    killedMs = Number.POSITIVE_INFINITY
+    await nodes.untilHome()
+    await writers.stop()
+    const found = await writers.check(nodes.urls[index]!)
+    accounts.push(found)
+    progress(
+      `round ${round + 1}, node ${nodes.nameOf(index)} with ${shards} shards: ${tookMs.at(-1)!.toFixed(0)} ms, ` +
+        `${found.acknowledged} acknowledged, ${found.refused} refused, ${found.unknown} unknown, ` +
+        `${found.lost} lost, ${found.twice} twice`,
+    )
+  }
+  writers.close()
+  await nodes.stop()
+  rmSync(dataDir, { recursive: true })
+  const all = sumOf(accounts)
+  const worst = Math.max(...tookMs)
+  return [
+    atMost(
+      `node killed, its shards are written to again, ${rounds} rounds`,
+      `median ${median(tookMs).toFixed(0)}, worst ${worst.toFixed(0)} ms`,
+      worst,
+      needed.failoverMs,
+      'ms',
+    ),
+    told(
+      'writes meanwhile',
+      `${thousands(all.acknowledged)} acknowledged, ${thousands(all.refused)} refused, ${thousands(all.unknown)} unknown`,
+    ),
+    atMost('acknowledged writes lost', thousands(all.lost), all.lost, 0, ''),
+    atMost('writes made twice', thousands(all.twice), all.twice, 0, ''),
+  ]
+}

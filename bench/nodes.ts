@@ -1,0 +1,181 @@
+// Three nodes of a cluster and the etcd that keeps its log, each a process of its own on this machine.
+//
+// At home is a shard that its owner by placement owns, so one can say when a cluster is as it was: everybody alive and joined, all shards at home.
+// Nodes keep their names, directories and ports when they are started again.
+//
+// Not here: what is asked of them (planned-moves, failovers, replicated-rates).
+
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { place } from '../cluster/placement.js'
+import { placementOfCluster } from '../src/domain/scope.js'
+import type { ClusterStatus } from '../src/ports.js'
+import { type Etcd, startEtcd } from '../test/support/etcd.js'
+import { type Exposition, parseExposition } from '../test/support/exposition-parser.js'
+import { cpuSeconds, cpuSecondsOfAll } from './machine.js'
+import { freePort, type Server, type Subject, start } from './servers.js'
+
+/** Owners by shard, of those of entities. */
+export type Owners = readonly (string | undefined)[]
+
+export interface Cpu {
+  readonly nodes: number
+  readonly etcd: number
+}
+
+const names = ['a', 'b', 'c'] as const
+/** How long the cluster may take to be as it was. */
+const homeMsMax = 60_000
+/** Between two looks. */
+const lookMs = 50
+/** Copies of a shard, its owner's among them: the nodes' default. */
+const replicas = 3
+const { shards } = placementOfCluster
+
+/** Who owns each shard when all nodes are there. */
+const home: Owners = place(
+  shards,
+  names.map(name => ({ name, domain: '' })),
+  replicas,
+).map(([owner]) => owner)
+
+interface Place {
+  readonly port: number
+  readonly listen: string
+}
+
+/** Starts the etcd and the nodes on directories in `folder`; resolves when all shards are at home. */
+export async function startNodes(subject: Subject, folder: string, etcdMembers: 1 | 3): Promise<Nodes> {
+  const ends: (() => unknown)[] = []
+  const etcd = await startEtcd(
+    { teardown: run => void ends.push(run) },
+    { members: etcdMembers, dataDir: folder },
+  )
+  const places: Place[] = []
+  for (const _ of names) places.push({ port: await freePort(), listen: `127.0.0.1:${await freePort()}` })
+  const nodes = new Nodes(subject, folder, etcd, places, ends)
+  await Promise.all(nodes.indexes.map(index => nodes.start(index)))
+  await nodes.untilHome()
+  return nodes
+}
+
+export class Nodes {
+  /** Of the nodes. */
+  readonly indexes = names.map((_, index) => index)
+  private readonly servers: Server[] = []
+  private readonly subject: Subject
+  private readonly folder: string
+  private readonly etcd: Etcd
+  private readonly places: readonly Place[]
+  private readonly ends: readonly (() => unknown)[]
+
+  constructor(
+    subject: Subject,
+    folder: string,
+    etcd: Etcd,
+    places: readonly Place[],
+    ends: readonly (() => unknown)[],
+  ) {
+    this.subject = subject
+    this.folder = folder
+    this.etcd = etcd
+    this.places = places
+    this.ends = ends
+  }
+
+  nameOf(index: number): string {
+    return names[index]!
+  }
+
+  /** By their indexes. */
+  get urls(): readonly string[] {
+    return this.servers.map(({ url }) => url)
+  }
+
+  /** Starts a node, again if need be; resolves when it answers. */
+  async start(index: number): Promise<void> {
+    const { port, listen } = this.places[index]!
+    const name = this.nameOf(index)
+    const seeds = this.places.map(one => one.listen).join(',')
+    const log = `etcd://${this.etcd.address().members.join(',')}`
+    const args = ['-durability', 'replicated', '-nodeName', name, '-clusterListen', listen]
+    this.servers[index] = await start(this.subject, join(this.folder, name), 'anywhere', {
+      port,
+      args: [...args, '-clusterJoin', seeds, '-shardLog', log],
+    })
+  }
+
+  /** As a machine that dies. */
+  kill(index: number): Promise<void> {
+    return this.servers[index]!.kill()
+  }
+
+  /** Has a node give its shards away; resolves when it has. */
+  async drain(index: number): Promise<void> {
+    await this.ask(index, 'POST', '/cluster/drain')
+  }
+
+  /** Has a node take shards again. */
+  async resume(index: number): Promise<void> {
+    await this.ask(index, 'DELETE', '/cluster/drain')
+  }
+
+  /** Who owns what, as a node knows it. */
+  async owners(index: number): Promise<Owners> {
+    return ownersIn(await this.status(index))
+  }
+
+  /** Resolves when every node says that all are alive and joined, and every shard is at home. */
+  async untilHome(): Promise<void> {
+    const untilMs = performance.now() + homeMsMax
+    for (const index of this.indexes)
+      while (!isHome(await this.status(index))) {
+        if (performance.now() > untilMs)
+          throw new Error(`node ${this.nameOf(index)} does not see all shards at home after ${homeMsMax} ms`)
+        await delay(lookMs)
+      }
+  }
+
+  /** A counter of the log by kind of request, the sum over all nodes. */
+  async logCounter(name: string, kind: string): Promise<number> {
+    const all = await Promise.all(this.indexes.map(index => this.metrics(index)))
+    return all.reduce((sum, metrics) => sum + metrics.value(`orrery_cluster_log_${name}_total`, { kind }), 0)
+  }
+
+  /** Used so far. */
+  cpuSeconds(): Cpu {
+    return {
+      nodes: this.servers.reduce((sum, { pid }) => sum + cpuSecondsOfAll(pid), 0),
+      etcd: this.etcd.members.reduce((sum, { pid }) => sum + cpuSeconds(pid), 0),
+    }
+  }
+
+  /** One node after the other, and then the etcd. Fails unless all nodes end well. */
+  async stop(): Promise<void> {
+    for (const server of this.servers) await server.stop()
+    for (const end of [...this.ends].reverse()) await end()
+  }
+
+  private async status(index: number): Promise<ClusterStatus> {
+    return (await this.ask(index, 'GET', '/cluster')).json() as Promise<ClusterStatus>
+  }
+
+  private async metrics(index: number): Promise<Exposition> {
+    return parseExposition(await (await this.ask(index, 'GET', '/metrics')).text())
+  }
+
+  private async ask(index: number, method: string, path: string): Promise<Response> {
+    const response = await fetch(this.urls[index]! + path, { method })
+    if (!response.ok)
+      throw new Error(`${method} ${path} at node ${this.nameOf(index)}: ${response.status} ${await response.text()}`)
+    return response
+  }
+}
+
+const ownersIn = (status: ClusterStatus): Owners => status.shards.slice(0, shards).map(({ owner }) => owner)
+
+function isHome(status: ClusterStatus): boolean {
+  const here = status.members.filter(member => member.status === 'alive' && member.isJoined)
+  const isOwned = status.shards.every(({ owner }) => here.some(({ name }) => name === owner))
+  return here.length === names.length && isOwned && ownersIn(status).every((owner, shard) => owner === home[shard])
+}
