@@ -141,14 +141,13 @@ export class Replica {
   }
 
   /**
-   * Reads until everything is there that the log had when the last reading was asked for, and calls back when that is applied. `undefined`: it
-   * could not be read, or does not reach back to here.
+   * Reads everything that the log has, and calls back when that is applied: with the first reading that was asked for after the call, whatever
+   * comes meanwhile. `undefined`: it could not be read, or does not reach back to here.
    */
   catchUp(onDone: OnCaughtUp): void {
     if (this.is !== 'following') return onDone(undefined)
     if (this.reading) {
-      // What is under way was asked for before.
-      this.hasMissed = true
+      // What is under way was asked for before: once that has come it is read again.
       this.reading.push(onDone)
     } else {
       this.reading = [onDone]
@@ -159,24 +158,37 @@ export class Replica {
   private readPage(): void {
     const { log, clock, options } = this.parts
     const askedMs = clock.monoMs()
+    const asked = this.reading?.length ?? 0
     this.hasMissed = false
     log.read(this.shard, this.tail.sequence, options.pageBytesMax, outcome => {
-      if (this.is !== 'following' || outcome.kind === 'unknown') return this.endReading(undefined)
+      if (this.is !== 'following' || outcome.kind === 'unknown') return this.endReading()
       const { records, last, takeover } = outcome
       const before = this.tail.sequence
       if (last < before) this.stop(`its log ends with record ${last}, and record ${before} is known here`)
       for (const record of records) if (record.sequence > before) this.takeNext(record)
-      if (this.is !== 'following') return this.endReading(undefined)
-      const isAll = this.tail.sequence >= last && !this.hasMissed
-      if (!isAll && this.tail.sequence < last && this.tail.sequence === before) return this.endReading(undefined)
+      if (this.is !== 'following') return this.endReading()
+      const isCurrent = this.tail.sequence >= last
+      if (!isCurrent && this.tail.sequence === before) return this.endReading()
       this.afterApplied(this.lastStep, () => {
-        if (this.is !== 'following') this.endReading(undefined)
-        else if (isAll) {
-          this.hasBeenCurrent = true
-          this.endReading({ takeover, askedMs })
-        } else this.readPage()
+        if (this.is !== 'following') this.endReading()
+        else if (isCurrent) this.tellCurrent(asked, { takeover, askedMs })
+        else this.readPage()
       })
     })
+  }
+
+  /** Tells the first who wait, and reads again for those who came after it was asked for, who need not be waited for. */
+  private tellCurrent(asked: number, caughtUp: CaughtUp): void {
+    this.hasBeenCurrent = true
+    const waiting = this.reading ?? []
+    const due = waiting.splice(0, asked)
+    const goesOn = waiting.length > 0 || this.hasMissed
+    if (!goesOn) this.reading = undefined
+    for (const tell of due) tell(caughtUp)
+    if (!goesOn) return
+    // Whoever was told may own the shard now.
+    if (this.is === 'following') this.readPage()
+    else this.endReading()
   }
 
   private takeNext(record: LogRecord): void {
@@ -185,10 +197,11 @@ export class Replica {
     else this.take(record)
   }
 
-  private endReading(caughtUp: CaughtUp | undefined): void {
+  /** It could not be read, or need not be any more. */
+  private endReading(): void {
     const waiting = this.reading ?? []
     this.reading = undefined
-    for (const tell of waiting) tell(caughtUp)
+    for (const tell of waiting) tell(undefined)
     if (this.hasMissed) this.read()
   }
 

@@ -173,6 +173,31 @@ t.test('being caught up tells the latest takeover, after everything is applied',
   t.match(known, { takeover: { epoch: 1 }, applied: ['a', 'b'] })
 })
 
+t.test('who asks while something is read waits for the next reading, and nobody for those who come later', async t => {
+  const scene = new Scene()
+  const heard: string[] = []
+  const ask = (name: string, then = (): void => {}): void =>
+    scene.replica.catchUp(() => {
+      heard.push(`${name} after ${scene.reads}`)
+      then()
+    })
+  ask('first', () => ask('fourth'))
+  ask('second')
+  ask('third')
+  await scene.settle()
+  t.strictSame(heard, ['first after 1', 'second after 2', 'third after 2', 'fourth after 2'])
+})
+
+t.test('an owner reads no more, and tells those who still wait', async t => {
+  const scene = new Scene()
+  const heard: unknown[] = []
+  scene.replica.catchUp(() => scene.replica.own())
+  scene.replica.catchUp(caughtUp => heard.push(caughtUp))
+  await scene.settle()
+  t.strictSame(heard, [undefined])
+  t.equal(scene.reads, 1)
+})
+
 t.test('an owner is told nothing that it has appended itself', async t => {
   const scene = new Scene()
   scene.replica.own()
