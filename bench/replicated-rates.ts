@@ -3,11 +3,11 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { drive } from './generator.js'
-import { loadStock } from './loader.js'
+import { load } from './loader.js'
 import { type Nodes, startNodes } from './nodes.js'
 import { atLeast, type Finding, median, progress, rate, thousands, told } from './report.js'
 import type { Subject } from './servers.js'
-import { batches, entitiesOf, stockSize, updates, upserts, type Workload } from './workloads.js'
+import { batches, entitiesOf, fill, stockId, stockSize, updates, type Workload, wire } from './workloads.js'
 
 export interface ReplicatedRatesOptions {
   readonly subject: Subject
@@ -30,7 +30,7 @@ export async function replicatedRates(options: ReplicatedRatesOptions): Promise<
   const { subject, folder, rounds } = options
   const dataDir = join(folder, 'rates')
   const nodes = await startNodes(subject, dataDir, 1)
-  await loadStock(nodes.urls, upserts[0]!.template, '', stockSize)
+  await storeStock(nodes.urls)
   const findings: Finding[] = []
   for (const { name, workload, needed } of works) {
     const found: Measured[] = []
@@ -53,6 +53,15 @@ export async function replicatedRates(options: ReplicatedRatesOptions): Promise<
   await nodes.stop()
   rmSync(dataDir, { recursive: true })
   return findings
+}
+
+/** A batch at a time through each node: nothing is measured yet. */
+function storeStock(urls: readonly string[]): Promise<void> {
+  const { template } = batches[0]!
+  const text = wire(template, '')
+  let next = 0
+  const request = (): string => fill(text, () => stockId(next++))
+  return load({ urls, count: stockSize / entitiesOf(template), connections: urls.length, request })
 }
 
 interface Measured {
