@@ -1,4 +1,4 @@
-// Where nodes are found: `unix:/path` or `host:port`.
+// Where nodes are found: `unix:/path` or `host:port`, and processes of one machine, without gRPC, at `socket:/path`.
 //
 // Addresses come from operators and from other nodes, which may say anything: what is none must not reach a library that would take it
 // for a scheme of its own.
@@ -6,7 +6,8 @@
 // Not here: who may listen at a path (unix-socket.ts).
 
 import { isIPv4 } from 'node:net'
-import { socketPath } from './unix-socket.js'
+import type { Stream, StreamListener } from './ports.js'
+import { barePath, socketPath } from './unix-socket.js'
 
 /** Characters of an address: a host name has 253, a path of a socket fewer. */
 const addressLengthMax = 300
@@ -26,12 +27,16 @@ export function hostPort(address: string): HostPort | undefined {
   return host === undefined || port > 65_535 ? undefined : { host, port }
 }
 
-/** Whether one could connect there. */
+/** Whether one could connect there over gRPC. */
 export function isAddress(address: string): boolean {
   const path = socketPath(address)
-  if (path === undefined) return (hostPort(address)?.port ?? 0) > 0
-  return path.startsWith('/') && path.length <= addressLengthMax
+  return path === undefined ? (hostPort(address)?.port ?? 0) > 0 : isPath(path)
 }
+
+/** Whether one could connect there without gRPC. */
+export const isBareAddress = (address: string): boolean => isPath(barePath(address) ?? '')
+
+const isPath = (path: string): boolean => path.startsWith('/') && path.length <= addressLengthMax
 
 /** Whether only processes of this machine can connect there. */
 export function isLocal(address: string): boolean {
@@ -39,4 +44,10 @@ export function isLocal(address: string): boolean {
   const host = hostPort(address)?.host
   if (host === undefined) return false
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+}
+
+/** A stream to what is no address. */
+export function nowhere(address: string, listener: StreamListener): Stream {
+  const told = setImmediate(() => listener.onClosed(`not an address: ${JSON.stringify(address.slice(0, 100))}`))
+  return { send: () => true, close: () => clearImmediate(told) }
 }

@@ -11,13 +11,9 @@ import type { Socket } from 'node:net'
 import { connect } from 'node:tls'
 import { ChannelCredentials, type ChannelOptions, Client, credentials } from '@grpc/grpc-js'
 import { type Identity, inWords, protocols, whyClosed } from './grpc-tls.js'
+import { closeMs } from './listening.js'
+import { bufferBytesMax } from './options.js'
 import { socketPath } from './unix-socket.js'
-
-/** How long streams and connections may take to end in peace. */
-export const closeMs = 500
-
-/** Bytes that a stream may hold before it asks to wait: enough to keep the wire busy, little enough that what waits can still be taken back. */
-export const bufferBytesMax = 1024 * 1024
 
 /** Options of both sides; the first two say how long a message may be. */
 export const channelOptions = (bytesMax: number): ChannelOptions => ({

@@ -19,16 +19,14 @@ import {
   setLogVerbosity,
   status,
 } from '@grpc/grpc-js'
-import { hostPort, isAddress, isLocal } from './address.js'
+import { hostPort, isAddress, isLocal, nowhere } from './address.js'
 import { Calls, callService, callTaker } from './grpc-calls.js'
-import { bufferBytesMax, Channel, channelOptions, closeMs } from './grpc-channel.js'
+import { Channel, channelOptions } from './grpc-channel.js'
 import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
-import { callIdleMs, callsPerConnectionMax, messageBytesMax } from './options.js'
+import { begin, end } from './listening.js'
+import { bufferBytesMax, callIdleMs, callsPerConnectionMax, messageBytesMax, reasonLengthMax } from './options.js'
 import type { Guests, Listening, Stream, StreamListener, Transport } from './ports.js'
 import { clearSocket, protectSocket, socketPath } from './unix-socket.js'
-
-/** Characters of a reason that goes to the other side. */
-const reasonLengthMax = 200
 
 /** Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and one for its calls. */
 const connectionsMax = 4096
@@ -117,16 +115,10 @@ async function listen(address: string, identity: Identity | undefined, guests: G
   listener.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
   await begin(listener, address, place)
   if (path !== undefined) protectSocket(path)
-  return { address: boundTo(listener, address), close: () => shutDown(server, listener, sockets) }
-}
-
-function begin(listener: Listener, address: string, place: object): Promise<void> {
-  return new Promise((resolve, reject) => {
-    listener.once('error', error =>
-      reject(new Error(`cannot listen on ${address}: ${error.message}`, { cause: error })),
-    )
-    listener.listen({ ...place, exclusive: true }, resolve)
-  })
+  return {
+    address: boundTo(listener, address),
+    close: () => end(listener, sockets, () => server.tryShutdown(() => {})),
+  }
 }
 
 /** The address with the port that it has become. */
@@ -134,19 +126,6 @@ function boundTo(listener: Listener, address: string): string {
   const bound = listener.address()
   if (bound === null || typeof bound === 'string') return address
   return `${address.slice(0, address.lastIndexOf(':'))}:${bound.port}`
-}
-
-function shutDown(server: Server, listener: Listener, sockets: ReadonlySet<Socket>): Promise<void> {
-  return new Promise(resolve => {
-    const impatient = setTimeout(() => {
-      for (const socket of sockets) socket.destroy()
-    }, closeMs)
-    listener.close(() => {
-      clearTimeout(impatient)
-      resolve()
-    })
-    server.tryShutdown(() => {})
-  })
 }
 
 function serve(call: ServerDuplexStream<Buffer, Buffer>, onStream: (stream: Stream) => StreamListener): void {
@@ -204,12 +183,6 @@ function dial(address: string, identity: Identity | undefined, listener: StreamL
       letGo()
     },
   }
-}
-
-/** A stream to what is no address. */
-function nowhere(address: string, listener: StreamListener): Stream {
-  const told = setImmediate(() => listener.onClosed(`not an address: ${JSON.stringify(address.slice(0, 100))}`))
-  return { send: () => true, close: () => clearImmediate(told) }
 }
 
 /** The `send` of a stream: counts the bytes that it holds. */

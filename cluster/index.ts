@@ -3,7 +3,9 @@
 import { type Asks, openAsks } from './asks.js'
 import { grpcTransport, type TransportOptions } from './grpc-transport.js'
 import type { AskOptions } from './options.js'
-import type { AskHost, ClusterClock, Peer } from './ports.js'
+import type { AskHost, ClusterClock, Peer, Transport } from './ports.js'
+import { socketTransport } from './socket-transport.js'
+import { barePath } from './unix-socket.js'
 
 export type { Asks, ChangeListener } from './asks.js'
 export { type ClusterNode, type ClusterSetup, startClusterNode } from './cluster-node.js'
@@ -29,5 +31,17 @@ export async function startAsks(
   options: Partial<AskOptions> = {},
   transport: TransportOptions = {},
 ): Promise<Asks> {
-  return openAsks(grpcTransport(transport), self, incarnation, peers, host, clock, options)
+  return openAsks(transportOf(transport), self, incarnation, peers, host, clock, options)
+}
+
+/** gRPC, and bare sockets where an address says so: but for TLS, which is everybody's or nobody's. */
+function transportOf(options: TransportOptions): Transport {
+  const grpc = grpcTransport(options)
+  if (options.tls) return grpc
+  const at = (address: string): Transport => (barePath(address) === undefined ? grpc : socketTransport)
+  return {
+    listen: (address, guests) => at(address).listen(address, guests),
+    dial: (address, listener) => at(address).dial(address, listener),
+    call: (address, message, waitMs, onReply) => at(address).call(address, message, waitMs, onReply),
+  }
 }

@@ -25,6 +25,12 @@ export const replyBytesMax = 64 * mib
 /** Bytes of a message on the wire: a frame with asks up to the limit and one of the largest after them, and as many answers. */
 export const messageBytesMax = requestBytesMax + 4 * frameBytesMax + 64 * 1024
 
+/** Bytes that a stream may hold before it asks to wait: enough to keep the wire busy, little enough that what waits can still be taken back. */
+export const bufferBytesMax = mib
+
+/** Characters of a reason for the end of a stream that goes to the other side. */
+export const reasonLengthMax = 200
+
 /** Bytes of a call's message, and of its reply: gossip, no more. */
 export const callBytesMax = 64 * 1024
 

@@ -3,7 +3,7 @@
 // It knows nodes, shards and bytes. Whoever hands these in lives elsewhere: the host and the clock in the broker, the transport in
 // grpc-transport.ts, and in tests on a simulated network.
 
-/** A node as others find it. `address` is `unix:/path` or `host:port`. */
+/** A node as others find it. `address` is `unix:/path` or `host:port`, and `socket:/path` where there is no gRPC. */
 export interface Peer {
   readonly name: string
   readonly address: string

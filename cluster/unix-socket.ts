@@ -14,6 +14,11 @@ export function socketPath(address: string): string | undefined {
   return address.startsWith('unix:') ? address.slice('unix:'.length) : undefined
 }
 
+/** The path of an address `socket:/path`, where streams go without gRPC (socket-transport.ts); undefined when it is of another kind. */
+export function barePath(address: string): string | undefined {
+  return address.startsWith('socket:') ? address.slice('socket:'.length) : undefined
+}
+
 /** Makes sure that one can listen at a path. Fails when a living process does already, or when the path is none for a socket. */
 export async function clearSocket(path: string): Promise<void> {
   if (!path.startsWith('/')) throw new Error(`the path of a unix socket begins with a slash: ${path}`)

@@ -10,7 +10,8 @@ export interface Part {
   readonly addresses: readonly string[]
 }
 
-const scheme = 'unix:'
+/** Bare sockets: between processes of one machine gRPC costs more than what it carries. */
+const scheme = 'socket:'
 
 /** Where workers listen for each other, in a folder of their own. */
 export const socketAddresses = (folder: string, workers: number): readonly string[] =>

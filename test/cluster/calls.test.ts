@@ -13,7 +13,7 @@ import { callBytesMax, callsMax, callsPerConnectionMax } from '../../cluster/opt
 import { decodePacket, encodePacket } from '../../cluster/packet.js'
 import type { OnCall, Transport } from '../../cluster/ports.js'
 import { root } from '../support/project.js'
-import { addresses, inTime, NodeProcess, openFiles, socketDirectory, Wire } from './nodes.js'
+import { callAddresses, inTime, NodeProcess, openFiles, socketDirectory, Wire } from './nodes.js'
 
 const echo: OnCall = (message, onReply) => onReply(message)
 
@@ -64,7 +64,7 @@ t.test('packets are as proto/calls.proto says', async t => {
   t.equal(decodePacket(Buffer.from([0x0a, 5, 1])), undefined, 'cut off')
 })
 
-for (const [kind, address] of Object.entries(addresses)) {
+for (const [kind, address] of Object.entries(callAddresses)) {
   t.test(`over ${kind} every call gets its own reply`, async t => {
     const at = await listen(t, echo, address(t, 's'))
     const calls = caller(t)

@@ -1,4 +1,4 @@
-// Nodes for tests over real gRPC: in this process, or in one of their own.
+// Nodes for tests over real gRPC and bare sockets: in this process, or in one of their own.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,10 +30,16 @@ export function socketDirectory(t: Test): string {
   return directory
 }
 
-/** Where a node may listen: on a unix socket or on a port of its own. */
-export const addresses = {
+/** Where a node may listen that is called over gRPC: on a unix socket or on a port of its own. */
+export const callAddresses = {
   'a unix socket': (t: Test, name: string) => `unix:${join(socketDirectory(t), name)}`,
   TCP: () => '127.0.0.1:0',
+} as const
+
+/** Where a node may listen that is asked: there, or on a unix socket without gRPC. */
+export const addresses = {
+  ...callAddresses,
+  'a bare socket': (t: Test, name: string) => `socket:${join(socketDirectory(t), name)}`,
 } as const
 
 /** A host that answers with the request. */

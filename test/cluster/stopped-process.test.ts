@@ -14,11 +14,14 @@ const cases = [
   { says: 'a node that is stopped for so long that its stream is given up', name: 'b', options: { abandonMs: 1200 } },
 ]
 
-for (const { says, name, options } of cases) {
-  t.test(`${says} begins nothing that was asked meanwhile`, async t => {
+const schemes = { unix: 'gRPC', socket: 'a bare socket' }
+const sockets = Object.entries(schemes)
+
+for (const [{ says, name, options }, [scheme, over]] of cases.flatMap(one => sockets.map(at => [one, at] as const))) {
+  t.test(`over ${over} ${says} begins nothing that was asked meanwhile`, async t => {
     const directory = socketDirectory(t)
-    const self = { name: 'a', address: `unix:${directory}/a` }
-    const other = { name, address: `unix:${directory}/${name}` }
+    const self = { name: 'a', address: `${scheme}:${directory}/a` }
+    const other = { name, address: `${scheme}:${directory}/${name}` }
     const asks = await startNode(t, self, [other], undefined, options)
     const child = await NodeProcess.start(t, { self: other, parent: self, options })
     await untilLink(asks, name)
@@ -42,14 +45,16 @@ for (const { says, name, options } of cases) {
   })
 }
 
-for (const kind of ['plain', 'TLS']) {
+for (const kind of ['gRPC', 'TLS', 'a bare socket']) {
+  const scheme = kind === 'a bare socket' ? 'socket' : 'unix'
+
   t.test(
     `over ${kind}, who stays stopped costs no more connections with every redial, and closing does not wait for it`,
     async t => {
       const authority = kind === 'TLS' ? new Authority(t) : undefined
       const directory = socketDirectory(t)
-      const self = { name: 'a', address: `unix:${directory}/a` }
-      const other = { name: 'b', address: `unix:${directory}/b` }
+      const self = { name: 'a', address: `${scheme}:${directory}/a` }
+      const other = { name: 'b', address: `${scheme}:${directory}/b` }
       const hasty = { pingMs: 20, silentMs: 60, abandonMs: 60, redialMsMin: 5, redialMsMax: 5 }
       const child = await NodeProcess.start(t, { self: other, parent: self, transport: { tls: authority?.member() } })
       const asks = await startNode(t, self, [other], undefined, hasty, { tls: authority?.member() })
@@ -69,8 +74,8 @@ for (const kind of ['plain', 'TLS']) {
   t.test(`over ${kind}, who has dialed and is stopped is not waited for when a node closes`, async t => {
     const authority = kind === 'TLS' ? new Authority(t) : undefined
     const directory = socketDirectory(t)
-    const self = { name: 'b', address: `unix:${directory}/b` }
-    const other = { name: 'a', address: `unix:${directory}/a` }
+    const self = { name: 'b', address: `${scheme}:${directory}/b` }
+    const other = { name: 'a', address: `${scheme}:${directory}/a` }
     const asks = await startNode(t, self, [other], undefined, {}, { tls: authority?.member() })
     const child = await NodeProcess.start(t, { self: other, parent: self, transport: { tls: authority?.member() } })
     await untilLink(asks, 'a')
