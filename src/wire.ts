@@ -1,6 +1,7 @@
 // The bytes of what is asked of a shard and what it answers (messages.ts).
 //
 // Both unions go through bytes and back unchanged: the loopback test runs the whole program that way. Inside one process nothing is encoded.
+// What comes most often is packed (wire/packed.ts), all else is JSON.
 
 import assert from 'node:assert/strict'
 import type { WantedAttribute } from './domain/entity.js'
@@ -12,6 +13,7 @@ import { compileSelection, type SelectionSource } from './domain/selection.js'
 import { noProgress, type SubscriptionProgress } from './domain/subscription.js'
 import { decodeSubscription, encodeSubscription } from './domain/subscription-json.js'
 import type { Attributes, HandedPart, ListKeys, Origin, ShardReply, ShardRequest, WriteRequest } from './messages.js'
+import { isPacked, packDone, packFind, packFound, packWrite, unpackReply, unpackRequest } from './wire/packed.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -45,8 +47,23 @@ const allToWire = (attributes: Attributes): WireAttributes =>
 const allFromWire = (wire: WireAttributes): Attributes =>
   new Map(wire.map(([name, attribute]) => [name, fromWire(attribute)]))
 
-/** The bytes of a request: JSON, its maps as lists of pairs. */
-export const encodeRequest = (request: ShardRequest): Buffer => Buffer.from(JSON.stringify(requestToWire(request)))
+/** The bytes of a request. */
+export function encodeRequest(request: ShardRequest): Buffer {
+  switch (request.kind) {
+    case 'find':
+      return packFind(request) ?? encodeJson(request)
+    case 'append':
+    case 'appendStrict':
+    case 'update':
+    case 'replace':
+      return packWrite(request, JSON.stringify(allToWire(request.attributes)))
+    default:
+      return encodeJson(request)
+  }
+}
+
+/** As JSON, maps as lists of pairs. */
+const encodeJson = (request: ShardRequest): Buffer => Buffer.from(JSON.stringify(requestToWire(request)))
 
 function requestToWire(request: ShardRequest): unknown {
   switch (request.kind) {
@@ -78,7 +95,10 @@ function requestToWire(request: ShardRequest): unknown {
 const itemToWire = (item: WriteRequest): unknown => requestToWire({ ...item, origin: undefined as unknown as Origin })
 
 /** The request of bytes that `encodeRequest` wrote. */
-export const decodeRequest = (bytes: Buffer): ShardRequest => requestFromWire(JSON.parse(bytes.toString()))
+export const decodeRequest = (bytes: Buffer): ShardRequest =>
+  isPacked(bytes)
+    ? unpackRequest(bytes, wire => allFromWire(wire as unknown as WireAttributes))
+    : requestFromWire(JSON.parse(bytes.toString()))
 
 /** What of a request has another form in JSON, each where its kind has it. */
 interface WireRequest {
@@ -126,10 +146,13 @@ function fromJson(wire: WireRequest): object {
   }
 }
 
-/** The bytes of a reply: u32 length of a JSON head, the head, then columns and images one after the other. */
+/** The bytes of a reply: packed, or u32 length of a JSON head, the head, then columns and images one after the other. */
 export function encodeReply(reply: ShardReply): Buffer {
   switch (reply.kind) {
+    case 'done':
+      return packDone()
     case 'found':
+      return packFound(reply.entities)
     case 'listed': {
       const entities = reply.entities.map(({ path, image }) => [path, image.length])
       return frame(
@@ -187,6 +210,7 @@ function columns({ created, shards, rangeOf }: ListKeys): Buffer {
 
 /** The reply of bytes that `encodeReply` wrote. Its images share their memory. */
 export function decodeReply(bytes: Buffer): ShardReply {
+  if (isPacked(bytes)) return unpackReply(bytes)
   let at = 4 + bytes.readUInt32BE(0)
   const head = JSON.parse(bytes.toString('utf8', 4, at))
   const image = (length: number): Buffer => {
@@ -194,7 +218,6 @@ export function decodeReply(bytes: Buffer): ShardReply {
     return bytes.subarray(at - length, at)
   }
   switch (head.kind as ShardReply['kind']) {
-    case 'found':
     case 'listed': {
       const entities = (head.entities as [string, number][]).map(([path, length]) => ({ path, image: image(length) }))
       return { ...head, entities }
