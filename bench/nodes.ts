@@ -47,10 +47,7 @@ interface Place {
 /** Starts the etcd and the nodes on directories in `folder`; resolves when all shards are at home. */
 export async function startNodes(subject: Subject, folder: string, etcdMembers: 1 | 3): Promise<Nodes> {
   const ends: (() => unknown)[] = []
-  const etcd = await startEtcd(
-    { teardown: run => void ends.push(run) },
-    { members: etcdMembers, dataDir: folder },
-  )
+  const etcd = await startEtcd({ teardown: run => void ends.push(run) }, { members: etcdMembers, dataDir: folder })
   const places: Place[] = []
   for (const _ of names) places.push({ port: await freePort(), listen: `127.0.0.1:${await freePort()}` })
   const nodes = new Nodes(subject, folder, etcd, places, ends)
