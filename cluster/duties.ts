@@ -3,8 +3,8 @@
 // The first of those that ought to keep a shard takes it over when it is orphaned; if it does not, being gone or without a whole copy, the next
 // one does some time later, and so on; last of all whoever has a whole copy from earlier. From an owner that lives the shard is asked for, which is a move without a gap.
 //
-// A node that is not to be given shards claims none. In particular one that has just begun: as long as it has not heard of the others, all shards
-// look orphaned to it, and an owner that loses a shard in the middle of a write has to end.
+// A node that is not to be given shards claims none. In particular one that has just begun: as long as it has not heard of the others, all
+// shards look orphaned to it, and an owner that loses a shard in the middle of a write has to end.
 
 import type { Phase } from './holding.js'
 import type { ReplicaState } from './replica.js'

@@ -53,7 +53,7 @@ export const faults = {
   'a member of etcd is stopped': ({ scene, random }) => standStill([random.pick(membersOf(scene))], random),
 
   'two members of etcd are stopped': async ({ scene, load, random }) => {
-    const [well] = [random.pick(membersOf(scene))]
+    const well: EtcdMemberProcess = random.pick(membersOf(scene))
     const others = scene.etcd.members.filter(member => member !== well)
     return standStill(others, random, isStill => {
       load.silentSinceMs = isStill ? performance.now() : undefined

@@ -1,9 +1,10 @@
-// Those who use a cluster while it is hurt: writers, of which each has entities of its own, and readers, who ask every node for any of them.
+// Those who use a cluster while it is hurt: writers, of which each has entities of its own, and readers, who ask every node for any of
+// them.
 //
-// A writer has one request under way and asks the nodes in turn, but those that let others wait. It asks elsewhere when it is told that nothing
-// was done. When nobody knows what became of a request, it waits until that cannot happen any more, reads, and goes on from there. Readers hold
-// what they are shown against the histories; a node that does not answer is asked on, so that one which was stopped finds many
-// questions that are newer than what it knows.
+// A writer has one request under way and asks the nodes in turn, but those that let others wait. It asks elsewhere when it is told that
+// nothing was done. When nobody knows what became of a request, it waits until that cannot happen any more, reads, and goes on from there.
+// Readers hold what they are shown against the histories; a node that does not answer is asked on, so that one which was stopped finds
+// many questions that are newer than what it knows.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterScene, NodeName } from '../support/cluster-scene.js'
@@ -176,8 +177,11 @@ export class ClusterLoad {
     if (answer.status === 503 && /nothing was done|too many requests are waiting/.test(answer.text))
       return write.after.size === 1 ? 'nothing done' : 'unknown'
     if (answer.status === 503 || answer.status === 500) return 'unknown'
-    const events = [...write.after.keys()].map(id => this.histories.story(id)).join('\n')
-    return { surprise: `${write.method} ${write.path}: ${answer.status} ${answer.text}\n${events}` }
+    return { surprise: `${write.method} ${write.path}: ${answer.status} ${answer.text}\n${this.storyOf(write)}` }
+  }
+
+  private storyOf({ after }: Write): string {
+    return [...after.keys()].map(id => `${id}:\n${this.histories.story(id)}`).join('\n')
   }
 
   private onDone(write: Write, name: NodeName, sentMs: number): Outcome {
@@ -185,7 +189,7 @@ export class ClusterLoad {
     this.acknowledged++
     this.onAcknowledged(write)
     if (this.silentSinceMs !== undefined && sentMs > this.silentSinceMs)
-      this.problems.push(`${name} has acknowledged ${write.method} ${write.path}, which cannot be durable`)
+      this.problems.push(`${name} has acknowledged what cannot be durable:\n${this.storyOf(write)}`)
     return 'done'
   }
 

@@ -1,5 +1,5 @@
-// A subscription to some entities of a cluster, and what its receiver has to be told: every acknowledged change made after the subscription was,
-// at least once, whoever owns the entity then or later; and nothing that the entity never was.
+// A subscription to some entities of a cluster, and what its receiver has to be told: every acknowledged change made after the
+// subscription was, at least once, whoever owns the entity then or later; and nothing that the entity never was.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Teardown } from '../support/broker-process.js'

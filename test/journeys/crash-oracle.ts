@@ -124,11 +124,11 @@ function remove(id: string, before: NonNullable<State>): Write {
 /** Some of the writer's entities at once. Each of them may or may not have been written when the batch was under way. */
 function batch(oracle: Pick<Oracle, 'state'>, ids: readonly string[], random: Random): Write {
   const after = new Map<string, NonNullable<State>>()
-  for (const id of ids.filter(() => random.fraction() < 0.5)) {
+  const some = ids.filter(() => random.fraction() < 0.5)
+  for (const id of some.length > 0 ? some : ids.slice(0, 1)) {
     const type = oracle.state(id)?.type ?? random.pick(types)
     after.set(id, { type, text: `b${random.between(0, 1e9)}`, n: random.between(0, 99) })
   }
-  if (after.size === 0) after.set(ids[0] ?? '', { type: oracle.state(ids[0] ?? '')?.type ?? 'Lamp', text: 'b', n: 0 })
   const body = { actionType: 'append', entities: [...after].map(([id, state]) => whole(id, state)) }
   return { method: 'POST', path: '/v2/op/update', body, status: 204, after }
 }

@@ -1,8 +1,8 @@
 // What every entity has been, as those who write it know, and what a read of it may show therefore.
 //
-// An entity has one writer, which has one request under way and knows what each makes of it. So its states stand in one line, and a read that
-// is asked for now shows the last one that was acknowledged, or a later one; and none from before what an earlier read has shown. A write of which nobody knows
-// what became may be seen or not, until a read that was asked for when it could not happen any more has told.
+// An entity has one writer, which has one request under way and knows what each makes of it. So its states stand in one line, and a read
+// that is asked for now shows the last one that was acknowledged, or a later one; and none from before what an earlier read has shown. A
+// write of which nobody knows what became may be seen or not, until a read that was asked for when it could not happen any more has told.
 //
 // States of an entity are told apart by what is in them; only that there is none may be so several times.
 

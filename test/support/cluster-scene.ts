@@ -3,7 +3,7 @@
 //
 // Somebody looks after the nodes, as systemd would: one that ends by itself is started again, and what it has printed is kept.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ClusterStatus } from '../../src/ports.js'
@@ -144,13 +144,18 @@ const lookMs = 5
 /** It stands still when its threads have left what they do in the kernel. */
 const stopMsMax = 10_000
 
-/** Resolves when the kernel says that a process is stopped. */
+/** Resolves when the kernel says that a process is stopped, with all its threads. */
 export async function untilStopped(pid: number): Promise<void> {
   const untilMs = performance.now() + stopMsMax
-  while (!/^\d+ \(.*\) [Tt] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))) {
+  while (!isStopped(pid)) {
     if (performance.now() > untilMs) throw new Error(`process ${pid} does not stop`)
     await pause(lookMs)
   }
+}
+
+function isStopped(pid: number): boolean {
+  const threads = readdirSync(`/proc/${pid}/task`)
+  return threads.every(id => /^\d+ \(.*\) [Tt] /.test(readFileSync(`/proc/${pid}/task/${id}/stat`, 'utf8')))
 }
 
 /** Keeps what a process has printed in the directory CLUSTER_LOGS, if there is one. */

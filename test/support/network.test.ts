@@ -124,11 +124,15 @@ t.test('who is refused is cut, and cannot dial again before the network is whole
   t.strictSame(scene.heard, ['a', 'b'])
 })
 
-t.test('a stranger is turned away', async t => {
+t.test('a stranger is cut together with anybody else', async t => {
   const scene = new Scene(t)
   await scene.listen()
   const one = scene.dial('one')
+  scene.say(one, 'a')
+  await scene.until(() => one.heard.includes('heard a'))
+
   scene.network.name('one', () => [])
+  scene.network.silence('another', 'listener')
   await scene.until(() => one.heard.includes('cut'))
-  t.strictSame(scene.heard, [])
+  t.strictSame(scene.heard, ['a'])
 })

@@ -1,10 +1,11 @@
-// A network on loopback that can be cut between any two who talk: those who listen are found behind doors, and a door knows who has dialed.
+// A network on loopback that can be cut between any two who talk: those who listen are found behind doors, and a door knows who has
+// dialed.
 //
-// What is silenced is kept, as by wires that lose packets for a while and senders that repeat them: it arrives late, when the network is whole again,
-// also from who has hung up meanwhile. What is refused is cut at once, as by a firewall that says no. Either way what has not been said to reach
-// somebody does not.
+// What is silenced is kept, as by wires that lose packets for a while and senders that repeat them: it arrives late, when the network is
+// whole again, also from who has hung up meanwhile. What is refused is cut at once, as by a firewall that says no.
 //
-// Dialers on loopback all look alike. The kernel tells which process has the other end of a connection (/proc), so this is for Linux.
+// Dialers on loopback all look alike. The kernel tells which process has the other end of a connection (/proc), so this is for Linux. It is
+// asked only when something is to be cut, since that takes a while, and nothing passes meanwhile.
 
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
@@ -25,7 +26,7 @@ export class Network {
     this.t = t
   }
 
-  /** Whose processes are behind a name from now on. Who is not named may not dial. */
+  /** Whose processes are behind a name from now on. A connection of nobody who has a name ends when something is cut. */
   name(dialer: string, processesOf: ProcessesOf): void {
     this.dialers.set(dialer, processesOf)
   }
@@ -34,11 +35,10 @@ export class Network {
   async door(listener: string, target: string): Promise<string> {
     const [host = '', port] = target.split(':')
     const server = createServer(client => {
-      const dialer = this.dialerOf(client)
-      if (dialer === undefined || this.refused.has(key(dialer, listener))) return client.destroy()
-      const wire = new Wire(this, dialer, listener, client, connect(Number(port), host))
+      const wire = new Wire(this, listener, client, connect(Number(port), host))
       this.wires.add(wire)
       wire.onEnd = () => this.wires.delete(wire)
+      if (this.silenced.size > 0 || this.refused.size > 0) this.look([wire])
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -52,12 +52,13 @@ export class Network {
   /** What `from` says does not arrive at `to`, until the network is whole again. */
   silence(from: string, to: string): void {
     this.silenced.add(key(from, to))
+    this.look(this.wires)
   }
 
   /** These two have no connection, until the network is whole again. */
   refuse(one: string, other: string): void {
     for (const pair of [key(one, other), key(other, one)]) this.refused.add(pair)
-    for (const wire of this.wires) if (this.refused.has(key(wire.dialer, wire.listener))) wire.cut()
+    this.look(this.wires)
   }
 
   /** Everybody reaches everybody again, and what was kept arrives. */
@@ -67,16 +68,22 @@ export class Network {
     for (const wire of this.wires) wire.release()
   }
 
-  isSilenced(from: string, to: string): boolean {
+  isSilenced(from = '', to = ''): boolean {
     return this.silenced.has(key(from, to))
   }
 
-  private dialerOf({ remotePort, localPort }: Socket): string | undefined {
-    const inode = inodeOf(remotePort ?? 0, localPort ?? 0)
-    if (inode === undefined) return undefined
-    for (const [dialer, processesOf] of this.dialers)
-      if (processesOf().some(pid => holdsSocket(pid, inode))) return dialer
-    return undefined
+  /** Finds out whose these connections are, and ends those that must not be. */
+  private look(wires: Iterable<Wire>): void {
+    const all = [...wires]
+    if (all.some(({ dialer }) => dialer === undefined)) {
+      const inodes = inodesByPorts()
+      const dialers = new Map<string, string>()
+      for (const [dialer, processesOf] of this.dialers)
+        for (const pid of processesOf()) for (const inode of socketsOf(pid)) dialers.set(inode, dialer)
+      for (const wire of all) wire.dialer ??= dialers.get(inodes.get(wire.ports) ?? '')
+    }
+    for (const wire of all)
+      if (wire.dialer === undefined || this.refused.has(key(wire.dialer, wire.listener))) wire.cut()
   }
 }
 
@@ -85,17 +92,20 @@ const key = (from: string, to: string): string => `${from} -> ${to}`
 /** One connection, through a door. */
 class Wire {
   onEnd = (): void => {}
-  readonly dialer: string
+  /** undefined: not known yet. */
+  dialer: string | undefined
   readonly listener: string
+  /** Those of its client's end, as `inodesByPorts` has them. */
+  readonly ports: string
   private readonly lanes: readonly [Lane, Lane]
   private readonly sockets: readonly Socket[]
 
-  constructor(network: Network, dialer: string, listener: string, client: Socket, server: Socket) {
-    this.dialer = dialer
+  constructor(network: Network, listener: string, client: Socket, server: Socket) {
     this.listener = listener
+    this.ports = `${client.remotePort} ${client.localPort}`
     this.sockets = [client, server]
-    const there = new Lane(client, server, () => network.isSilenced(dialer, listener))
-    const back = new Lane(server, client, () => network.isSilenced(listener, dialer))
+    const there = new Lane(client, server, () => network.isSilenced(this.dialer, listener))
+    const back = new Lane(server, client, () => network.isSilenced(listener, this.dialer))
     this.lanes = [there, back]
     for (const lane of this.lanes) {
       lane.onEnd = () => {
@@ -153,26 +163,30 @@ class Lane {
   }
 }
 
-/** The kernel's number of the socket that has this port and is connected to that one, both on loopback. */
-function inodeOf(port: number, peerPort: number): string | undefined {
-  const end = (of: number): string => `0100007F:${of.toString(16).toUpperCase().padStart(4, '0')}`
-  const line = readFileSync('/proc/net/tcp', 'utf8')
-    .split('\n')
-    .find(one => one.includes(` ${end(port)} ${end(peerPort)} `))
-  return line?.trim().split(/\s+/)[9]
+/** The kernel's numbers of all connected sockets of loopback, by their own port and the other end's. */
+function inodesByPorts(): ReadonlyMap<string, string> {
+  const inodes = new Map<string, string>()
+  for (const line of readFileSync('/proc/net/tcp', 'utf8').split('\n')) {
+    const [, own = '', other = '', , , , , , , inode = ''] = line.trim().split(/\s+/)
+    const ports = [own, other].map(end => Number.parseInt(end.split(':')[1] ?? '', 16))
+    if (inode !== '0') inodes.set(ports.join(' '), inode)
+  }
+  return inodes
 }
 
-function holdsSocket(pid: number, inode: string): boolean {
+/** The kernel's numbers of the sockets that a process has. */
+function socketsOf(pid: number): string[] {
   const folder = `/proc/${pid}/fd`
+  const linkOf = (name: string): string => {
+    try {
+      return readlinkSync(`${folder}/${name}`)
+    } catch {
+      return ''
+    }
+  }
   try {
-    return readdirSync(folder).some(number => {
-      try {
-        return readlinkSync(`${folder}/${number}`) === `socket:[${inode}]`
-      } catch {
-        return false
-      }
-    })
+    return readdirSync(folder).flatMap(name => /^socket:\[(\d+)\]$/.exec(linkOf(name))?.[1] ?? [])
   } catch {
-    return false
+    return []
   }
 }
