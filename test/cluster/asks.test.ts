@@ -10,15 +10,18 @@ import type { Stream } from '../../cluster/ports.js'
 import { longReplyBytes, wishes } from './node-main.js'
 import { addresses, ask, echo, NodeProcess, socketDirectory, startNode, untilLink, Wire } from './nodes.js'
 
-/** Two nodes that can reach each other. `a` dials. */
+/** Time for 30 MB on a machine that does much else: how long an ask may take is not what is tested with it. */
+const patient = { askDeadlineMs: 15_000 }
+
+/** Two nodes that can reach each other, and have time. `a` dials. */
 async function pair(
   t: Test,
   address: (t: Test, name: string) => string,
   hosts: { a?: AskHost; b?: AskHost } = {},
 ): Promise<{ a: Asks; b: Asks }> {
   const names: Peer[] = ['a', 'b'].map(name => ({ name, address: address(t, name) }))
-  const b = await startNode(t, names[1]!, [names[0]!], hosts.b)
-  const a = await startNode(t, names[0]!, [{ name: 'b', address: b.address }], hosts.a)
+  const b = await startNode(t, names[1]!, [names[0]!], hosts.b, patient)
+  const a = await startNode(t, names[0]!, [{ name: 'b', address: b.address }], hosts.a, patient)
   await Promise.all([untilLink(a, 'b'), untilLink(b, 'a')])
   return { a, b }
 }
@@ -104,7 +107,6 @@ t.test('an ask that runs while its stream is cut is answered over the next one',
   const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
   const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }], host)
   const wire = await Wire.to(t, b.address)
-  const patient = { askDeadlineMs: 15_000 }
   const a = await startNode(
     t,
     { name: 'a', address: '127.0.0.1:0' },
