@@ -21,7 +21,7 @@ interface LongReply {
 /** Answers to one node that wait to be sent. */
 export class Answers {
   private readonly bytesMax: number
-  private readonly short = new Set<Answer>()
+  private short: Answer[] = []
   private readonly long = new Set<LongReply>()
   private bytes = 0
 
@@ -31,7 +31,7 @@ export class Answers {
   }
 
   get size(): number {
-    return this.short.size + this.long.size
+    return this.short.length + this.long.size
   }
 
   reply(number: number, reply: Uint8Array): void {
@@ -39,28 +39,31 @@ export class Answers {
     if (this.bytes + reply.length > this.bytesMax) return this.refuse(number, answerKinds.noRoom)
     this.bytes += reply.length
     if (reply.length > frameBytesMax) this.long.add({ number, reply, sent: 0 })
-    else this.short.add({ number, kind: answerKinds.reply, reply, offset: 0, total: 0 })
+    else this.short.push({ number, kind: answerKinds.reply, reply, offset: 0, total: 0 })
   }
 
   /** An answer without a reply. */
   refuse(number: number, kind: AnswerKind): void {
-    this.short.add({ number, kind, reply: nothing, offset: 0, total: 0 })
+    this.short.push({ number, kind, reply: nothing, offset: 0, total: 0 })
   }
 
   /** Takes what goes into the next frame. */
   take(): Answer[] {
-    const taken: Answer[] = []
-    let bytes = 0
-    for (const answer of this.short) {
-      if (taken.length >= answersPerFrameMax - 1 || bytes >= frameBytesMax) break
-      this.short.delete(answer)
-      this.bytes -= answer.reply.length
-      bytes += answer.reply.length + headBytes
-      taken.push(answer)
-    }
+    const taken = this.takeShort()
     const [first] = this.long
     if (first) taken.push(this.nextPart(first))
     return taken
+  }
+
+  private takeShort(): Answer[] {
+    let count = 0
+    for (let bytes = 0; count < this.short.length; count++) {
+      if (count >= answersPerFrameMax - 1 || bytes >= frameBytesMax) break
+      const { length } = this.short[count]!.reply
+      this.bytes -= length
+      bytes += length + headBytes
+    }
+    return this.short.splice(0, count)
   }
 
   /** What was sent of a long reply over a stream that is no more counts for nothing. */
@@ -69,7 +72,7 @@ export class Answers {
   }
 
   clear(): void {
-    this.short.clear()
+    this.short = []
     this.long.clear()
     this.bytes = 0
   }

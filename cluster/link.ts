@@ -30,6 +30,7 @@ import {
 import { type AskOptions, asksPerFrameMax, frameBytesMax, requestBytesMax } from './options.js'
 import { PeerClock } from './peer-clock.js'
 import type { AskHost, OnOutcome, Outcome, Stream } from './ports.js'
+import { type Waiting, WaitingAsks } from './waiting.js'
 
 /** What a link needs of the node it is part of. */
 export interface Surroundings {
@@ -39,21 +40,6 @@ export interface Surroundings {
   flushSoon(): void
   /** Told when the other node can be asked, and when it can no longer. */
   onChange(up: boolean, reason: string): void
-}
-
-/** One ask that has no outcome yet. */
-interface Waiting {
-  readonly number: number
-  readonly shard: number
-  /** Empty once it is sent. */
-  request: Uint8Array
-  readonly requestBytes: number
-  readonly view: number
-  readonly deadlineMs: number
-  /** Those that wait as long as this one, in the order in which they fall due. */
-  readonly queue: Set<Waiting>
-  sent: boolean
-  readonly onOutcome: OnOutcome
 }
 
 /** What belongs to one stream. */
@@ -76,9 +62,6 @@ interface Session {
 }
 
 const nothing = new Uint8Array(0)
-
-/** Different times that asks may wait. */
-const queuesMax = 16
 
 /** What an answer without a reply means to who asked. */
 const refusalOutcomes: ReadonlyMap<AnswerKind, Outcome> = new Map<AnswerKind, Outcome>([
@@ -105,13 +88,7 @@ export class Link {
   /** Why it is not up. */
   private downReason = 'no connection yet'
   private downSinceMs: number
-  /** By number: the order in which they were asked, and are sent. */
-  private readonly waiting = new Map<number, Waiting>()
-  /** By how long they wait: callers use a few such times, each for a kind of ask. */
-  private readonly queues = new Map<number, Set<Waiting>>()
-  private waitingBytes = 0
-  /** Those of `waiting` that have not been sent. */
-  private readonly unsent = new Set<Waiting>()
+  private readonly waiting = new WaitingAsks()
   /** Of the last ask. */
   private number: number
   /** Asks of the other node that the host has not replied to. */
@@ -145,27 +122,12 @@ export class Link {
     return this.up
   }
 
-  // [hot] Once per ask: no timer, no promise; one object, and an entry in a map and two sets.
+  // [hot] Once per ask: no timer, no promise.
   /** Asks the other node. `onOutcome` is called exactly once, at once when the ask cannot even wait. */
   ask(shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs = this.options.askDeadlineMs, view = 0): void {
     const refusal = this.refusal(request.length)
     if (refusal !== undefined) return onOutcome({ kind: 'unavailable', reason: refusal })
-    const queue = this.queueOf(waitMs)
-    const one: Waiting = {
-      number: ++this.number,
-      shard,
-      request,
-      requestBytes: request.length,
-      view,
-      deadlineMs: this.surroundings.nowMs() + waitMs,
-      queue,
-      sent: false,
-      onOutcome,
-    }
-    this.waiting.set(one.number, one)
-    queue.add(one)
-    this.waitingBytes += one.requestBytes
-    this.unsent.add(one)
+    this.waiting.add(++this.number, shard, request, view, this.surroundings.nowMs(), waitMs, onOutcome)
     this.flushLater()
   }
 
@@ -262,7 +224,7 @@ export class Link {
     const silentAtMs = session && this.up ? session.heardMs + this.options.silentMs : nowMs + pingMs
     // An ask that comes meanwhile falls due after this.
     this.wakeDueMs = Math.min(nowMs + Math.min(pingMs, askDeadlineMs), silentAtMs)
-    for (const [first] of this.queues.values()) if (first) this.wakeDueMs = Math.min(this.wakeDueMs, first.deadlineMs)
+    this.wakeDueMs = Math.min(this.wakeDueMs, this.waiting.dueMs)
     return Math.max(this.wakeDueMs - nowMs, 1)
   }
 
@@ -274,7 +236,7 @@ export class Link {
     this.session = undefined
     this.life++
     this.answers.clear()
-    for (const one of this.waiting.values()) this.settle(one, { kind: 'unknown', reason })
+    this.settleAll({ kind: 'unknown', reason })
   }
 
   /** Why an ask cannot even wait; undefined when it can. */
@@ -282,7 +244,7 @@ export class Link {
     const { inFlightMax, inFlightBytesMax } = this.options
     if (!this.up) return `node ${this.node} cannot be reached: ${this.downReason}`
     if (requestBytes > requestBytesMax) return `a request of more than ${requestBytesMax} bytes`
-    if (this.waiting.size >= inFlightMax || this.waitingBytes + requestBytes > inFlightBytesMax)
+    if (this.waiting.size >= inFlightMax || this.waiting.bytes + requestBytes > inFlightBytesMax)
       return `too many asks to node ${this.node} are waiting`
     return undefined
   }
@@ -290,17 +252,16 @@ export class Link {
   /** Asks for the next frame. Those whose time has come meanwhile are not sent. */
   private takeAsks(): Waiting[] {
     const taken: Waiting[] = []
-    if (this.unsent.size === 0) return taken
+    let one = this.waiting.unsent
+    if (!one) return taken
     const nowMs = this.surroundings.nowMs()
     let bytes = 0
-    for (const one of this.unsent) {
-      if (taken.length >= asksPerFrameMax || bytes >= frameBytesMax) break
+    for (; one && taken.length < asksPerFrameMax && bytes < frameBytesMax; one = this.waiting.unsent) {
       if (one.deadlineMs <= nowMs) {
         this.settle(one, neverSent)
         continue
       }
-      this.unsent.delete(one)
-      one.sent = true
+      this.waiting.noteSent(one)
       bytes += one.requestBytes
       taken.push(one)
     }
@@ -349,29 +310,17 @@ export class Link {
   }
 
   private settle(one: Waiting, outcome: Outcome): void {
-    this.waiting.delete(one.number)
-    one.queue.delete(one)
-    this.waitingBytes -= one.requestBytes
-    if (!one.sent) this.unsent.delete(one)
+    this.waiting.delete(one)
     one.onOutcome(outcome)
   }
 
-  private expire(nowMs: number): void {
-    for (const queue of this.queues.values())
-      for (const one of queue) {
-        if (one.deadlineMs > nowMs) break
-        this.settle(one, one.sent ? noAnswer : neverSent)
-      }
+  private settleAll(outcome: Outcome): void {
+    for (let one = this.waiting.any; one; one = this.waiting.any) this.settle(one, outcome)
   }
 
-  private queueOf(waitMs: number): Set<Waiting> {
-    let queue = this.queues.get(waitMs)
-    if (!queue) {
-      queue = new Set()
-      this.queues.set(waitMs, queue)
-      assert(this.queues.size <= queuesMax, 'asks wait for a few different times')
-    }
-    return queue
+  private expire(nowMs: number): void {
+    for (let one = this.waiting.due(nowMs); one; one = this.waiting.due(nowMs))
+      this.settle(one, one.sent ? noAnswer : neverSent)
   }
 
   /**
@@ -392,7 +341,7 @@ export class Link {
     this.incarnation = incarnation
     this.life++
     this.answers.clear()
-    for (const one of this.waiting.values()) this.settle(one, restarted)
+    this.settleAll(restarted)
   }
 
   private goUp(): void {
@@ -405,7 +354,7 @@ export class Link {
     this.up = false
     this.downReason = reason
     const outcome: Outcome = { kind: 'unavailable', reason: `node ${this.node} cannot be reached: ${reason}` }
-    for (const one of this.unsent) this.settle(one, outcome)
+    for (let one = this.waiting.unsent; one; one = this.waiting.unsent) this.settle(one, outcome)
     this.surroundings.onChange(false, reason)
   }
 

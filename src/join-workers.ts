@@ -27,7 +27,7 @@ export async function joinWorkers(
   const listWaitMs = listMs + askOptionsDefault.askDeadlineMs
   let asks: Asks | undefined
   const shards = new RemoteShards(local, { self: index, owners: placement }, listWaitMs, {
-    ask: (owner, shard, request, onOutcome, waitMs) => asks!.ask(nameOf(owner), shard, request, onOutcome, waitMs),
+    ask: (owner, shard, request, onOutcome, waitMs) => asks!.ask(peers[owner]!.name, shard, request, onOutcome, waitMs),
   })
   const host = { onAsk: shards.onAsk.bind(shards) }
   asks = await startAsks(peers[index]!, randomUUID(), others, host, systemClock)
