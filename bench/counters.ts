@@ -38,12 +38,19 @@ function counterOf(shard: number, servicePath: string, id: string): Counter {
   const one = `/v2/entities/${id}/attrs`
   return {
     shard,
-    creation: bytes('POST', '/v2/entities', { id, type: 'Counter', count: { type: 'Number', value: 0 } }),
+    creation: bytes('POST', '/v2/entities?options=upsert', {
+      id,
+      type: 'Counter',
+      count: { type: 'Number', value: 0 },
+    }),
     increment: bytes('PATCH', one, { count: { type: 'Number', value: { $inc: 1 } } }),
     reading: bytes('GET', `${one}/count/value`),
   }
 }
 
+/** Nodes that have just begun are slow. */
+const againMs = 20_000
+
 /** Stores counters that stand at 0. */
 export const createCounters = (urls: readonly string[], counters: readonly Counter[]): Promise<void> =>
-  load({ urls, count: counters.length, request: n => counters[n]!.creation })
+  load({ urls, count: counters.length, connections: urls.length, againMs, request: n => counters[n]!.creation })

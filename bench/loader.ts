@@ -3,6 +3,7 @@
 // wrk runs for a time, not for a count, and does not tell which requests were answered; storing exactly a million, and asking
 // after a crash for what was acknowledged before it, need both.
 
+import { setTimeout as delay } from 'node:timers/promises'
 import { Connection } from './connection.js'
 import { requestsOf, stockId, type Template } from './workloads.js'
 
@@ -13,12 +14,24 @@ export interface Loading {
   /** How many to send; Infinity goes on until the server dies. */
   readonly count: number
   readonly connections?: number
+  /** For how long a request that is refused is made again: for those only that may be done twice. By default it is not. */
+  readonly againMs?: number
   /** Called for every request answered. */
   readonly onAcknowledged?: (n: number) => void
 }
 
-/** Sends everything; ends when all is answered. Fails on the first answer that is not 2xx and when a server goes away. */
-export async function load({ urls, request, count, connections = 64, onAcknowledged }: Loading): Promise<void> {
+/** Between two tries. */
+const retryMs = 100
+
+/** Sends everything; ends when all is answered. Fails on the first answer that is not 2xx in the end, and when a server goes away. */
+export async function load({
+  urls,
+  request,
+  count,
+  connections = 64,
+  againMs = 0,
+  onAcknowledged,
+}: Loading): Promise<void> {
   const open: Connection[] = []
   let next = 0
   const send = async (url: string): Promise<void> => {
@@ -27,7 +40,14 @@ export async function load({ urls, request, count, connections = 64, onAcknowled
     while (next < count) {
       const sent = next
       next += 1
-      const { isSuccess, head, body } = await connection.ask(request(sent))
+      const text = request(sent)
+      const untilMs = performance.now() + againMs
+      let answer = await connection.ask(text)
+      while (!answer.isSuccess && performance.now() < untilMs) {
+        await delay(retryMs)
+        answer = await connection.ask(text)
+      }
+      const { isSuccess, head, body } = answer
       if (!isSuccess) throw new Error(`${url} refused request ${sent}:\n${head}\n${body}`)
       onAcknowledged?.(sent)
     }

@@ -21,8 +21,19 @@ export interface ReplicatedRatesOptions {
 /** Entities per second, of all nodes together. */
 const needed = { batched: 10_000 }
 
-const works: readonly { readonly name: string; readonly workload: Workload; readonly needed?: number }[] = [
-  { name: 'batch, entities', workload: batches, needed: needed.batched },
+/** Four batches under way at each node are more than goes into one append; those of more connections only wait, until asks have waited too long. */
+const batchConnections = 12
+
+interface Work {
+  readonly name: string
+  readonly workload: Workload
+  /** By default those of the run. */
+  readonly connections?: number
+  readonly needed?: number
+}
+
+const works: readonly Work[] = [
+  { name: 'batch, entities', workload: batches, connections: batchConnections, needed: needed.batched },
   { name: 'update', workload: updates },
 ]
 
@@ -32,10 +43,10 @@ export async function replicatedRates(options: ReplicatedRatesOptions): Promise<
   const nodes = await startNodes(subject, dataDir, 1)
   await storeStock(nodes.urls)
   const findings: Finding[] = []
-  for (const { name, workload, needed } of works) {
+  for (const { name, workload, connections = options.connections, needed } of works) {
     const found: Measured[] = []
     for (let round = 1; round <= rounds; round++) {
-      const one = await measured(options, nodes, workload)
+      const one = await measured({ ...options, connections }, nodes, workload)
       found.push(one)
       progress(`round ${round} ${name}: ${thousands(one.perSecond)}/s, ${appendsOf(one)}, ${cpuOf(one)}`)
     }
@@ -55,13 +66,16 @@ export async function replicatedRates(options: ReplicatedRatesOptions): Promise<
   return findings
 }
 
+/** Nodes that have just begun are slow. */
+const againMs = 20_000
+
 /** A batch at a time through each node: nothing is measured yet. */
 function storeStock(urls: readonly string[]): Promise<void> {
   const { template } = batches[0]!
   const text = wire(template, '')
   let next = 0
   const request = (): string => fill(text, () => stockId(next++))
-  return load({ urls, count: stockSize / entitiesOf(template), connections: urls.length, request })
+  return load({ urls, count: stockSize / entitiesOf(template), connections: urls.length, againMs, request })
 }
 
 interface Measured {
