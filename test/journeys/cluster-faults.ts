@@ -1,4 +1,4 @@
-// What can happen to a cluster: each kind hurts it, lasts for a while, and is over when it resolves.
+// What can happen to a cluster: each kind lasts for a while, and is over when it resolves. All but one hurt it.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { type ClusterScene, memberName, type NodeName, nodeNames, untilStopped } from '../support/cluster-scene.js'
@@ -24,6 +24,14 @@ export const faults = {
     await pause(awayMs)
     await scene.begin(name)
     return `${name}, away for ${awayMs} ms`
+  },
+
+  'all nodes are restarted in turn': async ({ scene, load }) => {
+    for (const name of nodeNames) {
+      const status = await scene.restart(name)
+      if (status !== 0) load.problems.push(`${name} was asked to end, and ended with ${status}`)
+    }
+    return nodeNames.join(', ')
   },
 
   'a node is stopped': async ({ scene, random }) => {

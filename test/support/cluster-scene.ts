@@ -93,6 +93,14 @@ export class ClusterScene {
     await this.processes.get(name)?.kill('SIGKILL')
   }
 
+  /** Ends a node as an operator does, and starts it again; resolves with its exit status when it can be used. */
+  async restart(name: NodeName): Promise<number | null> {
+    this.wanted.delete(name)
+    const exit = await this.processes.get(name)?.kill('SIGTERM')
+    await this.begin(name)
+    return exit?.code ?? null
+  }
+
   /** Stops it from running without ending it; resolves when it stands still. */
   async stop(name: NodeName): Promise<void> {
     const broker = this.processes.get(name)
