@@ -38,8 +38,9 @@ t.test('a sample of the cases passes with three nodes', { skip: lacking() || noE
   }
 })
 
-const isShort = ({ steps }: Case): boolean =>
-  steps.reduce((seconds, step) => seconds + (step.seconds ?? 0), 0) <= sleepSecondsMax
+function isShort({ steps }: Case): boolean {
+  return steps.reduce((seconds, step) => seconds + (step.seconds ?? 0), 0) <= sleepSecondsMax
+}
 
 function drawn(random: Random, cases: readonly Case[], count: number): Case[] {
   const left = [...cases]

@@ -9,6 +9,7 @@
 // Options besides these go to the runner. Without --group and --only the groups of cases.ts are run. Exit code 0: every case
 // on the list that was run still passes.
 
+import { noEtcd } from '../support/etcd.js'
 import { casesOf, clusterGroups, defaultGroups, lacking, readLists, run, sharesBrokers, writePassing } from './cases.js'
 import { judgedTwice } from './second-tries.js'
 import { judge, levels, updated } from './verdict.js'
@@ -17,13 +18,13 @@ const args = process.argv.slice(2)
 const own = ['--update', '--force', '--cluster']
 const options = args.filter(arg => !own.includes(arg))
 const selected = options.includes('--group') || options.includes('--only')
-const missing = lacking()
+const isCluster = args.includes('--cluster')
+const missing = lacking() || (isCluster && noEtcd())
 if (missing) {
   console.error(missing)
   process.exit(2)
 }
 
-const isCluster = args.includes('--cluster')
 if (isCluster && args.includes('--update')) {
   console.error('the list is of what one node passes: --update is without --cluster')
   process.exit(2)
@@ -49,8 +50,8 @@ for (const level of levels) {
 }
 for (const id of second) console.log(`passed when it was run again, alone: ${id}`)
 if (isCluster) {
-  const run = new Set(outcomes.map(({ id }) => id))
-  const cases = casesOf(clusterGroups).filter(({ id }) => run.has(id))
+  const wereRun = new Set(outcomes.map(({ id }) => id))
+  const cases = casesOf(clusterGroups).filter(({ id }) => wereRun.has(id))
   const own = cases.filter(one => !sharesBrokers(one))
   const more = own.filter(({ brokers }) => brokers.length > 0).length
   console.log(

@@ -4,17 +4,19 @@
 // The other brokers of a case, which play context providers or another broker that is notified, are single ones: the runner says in
 // CONF_ROLE (`--env-case`) which of them it starts. So of a case with several brokers the one that it tests is a cluster.
 //
+// It begins with nothing, whatever is in DIR: no case of its groups starts a broker again, and the runner does when a wipe has failed.
+//
 // All processes stay in the group of this one, which is how the runner ends them. Their ports are above that which was given, by so much that
 // no case has them: clusters come and go by the hundred, and a port that the system gives to anybody may be gone before it is used.
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'
 import { listensNobody } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
 import { main } from '../support/project.js'
 import { startThreeNodes } from '../support/three-nodes.js'
 import { spread } from './spread.js'
-import { wipe } from './wipe.js'
+import { warmUp, wipe } from './wipe.js'
 
 /** Between the port of a cluster and the first of its processes' ports. */
 const portsAbove = 4000
@@ -26,6 +28,7 @@ else await import(pathToFileURL(main).href)
 async function startCluster(): Promise<void> {
   const [, port, , folder, ...args] = process.argv.slice(2)
   if (port === undefined || folder === undefined) throw new Error('usage: -port N -dataDir DIR ARGS…')
+  rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
   const endings: (() => unknown)[] = []
   const nodes = await startThreeNodes(
@@ -34,6 +37,7 @@ async function startCluster(): Promise<void> {
   )
   const ports = nodes.map(node => node.port)
   const clients = nodes.map(({ baseUrl }) => new HttpClient(baseUrl))
+  await warmUp(clients)
   await spread(Number(port), ports, () => wipe(clients))
   const first = await Promise.race(nodes.map(async node => ({ node, ...(await node.exited) })))
   console.error(`a node has ended (${first.signal ?? first.code})\n${first.node.printed()}`)

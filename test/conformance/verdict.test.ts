@@ -20,6 +20,12 @@ t.test('a deviation is not judged', async t => {
   t.strictSame(judge(kept, [outcome('b', false, false)], [deviation]).lost.semantic, [])
 })
 
+t.test('a deviation may be of one level, and is judged at the other', async t => {
+  const both = { semantic: ['b'], exact: ['b'] }
+  const { lost } = judge(both, [outcome('b', false, false)], [{ ...deviation, level: 'exact' }])
+  t.strictSame(lost, { semantic: ['b'], exact: [] })
+})
+
 t.test('an update only adds; with force it also removes', async t => {
   const verdict = judge(kept, [outcome('c', true, false), outcome('a', false, false)], [])
   t.strictSame(updated(kept, verdict, false), { semantic: ['a', 'b', 'c', 'z'], exact: ['a'] })

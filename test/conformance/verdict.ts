@@ -19,6 +19,8 @@ export interface Deviation {
   readonly case: string
   readonly line: string
   readonly why: string
+  /** The level that is left out; both when absent. */
+  readonly level?: Level
 }
 
 /** What the runner found out about one case. */
@@ -32,11 +34,18 @@ export interface Verdict {
 }
 
 export function judge(kept: Passing, outcomes: readonly Outcome[], deviations: readonly Deviation[]): Verdict {
-  const exempt = new Set(deviations.map(deviation => deviation.case))
-  const judged = outcomes.filter(({ id }) => !exempt.has(id))
+  const judged = (level: Level): readonly Outcome[] => {
+    const exempt = new Set(deviations.filter(one => (one.level ?? level) === level).map(one => one.case))
+    return outcomes.filter(({ id }) => !exempt.has(id))
+  }
+  const isKept = (level: Level, { id }: Outcome): boolean => kept[level].includes(id)
+  const idsOf = (level: Level, fits: (one: Outcome) => boolean): string[] =>
+    judged(level)
+      .filter(fits)
+      .map(({ id }) => id)
   return {
-    lost: perLevel(level => judged.filter(one => !one[level] && kept[level].includes(one.id)).map(one => one.id)),
-    gained: perLevel(level => judged.filter(one => one[level] && !kept[level].includes(one.id)).map(one => one.id)),
+    lost: perLevel(level => idsOf(level, one => !one[level] && isKept(level, one))),
+    gained: perLevel(level => idsOf(level, one => one[level] && !isKept(level, one))),
   }
 }
 
@@ -66,8 +75,10 @@ function faultsIn(file: string, deviations: unknown, more: (id: string) => reado
   return deviations.flatMap((one: Record<string, unknown>, at) => {
     const fields = ['case', 'line', 'why']
     const lacking = fields.filter(field => typeof one[field] !== 'string' || one[field] === '')
-    const strange = Object.keys(one).filter(field => !fields.includes(field))
+    const strange = Object.keys(one).filter(field => !fields.includes(field) && field !== 'level')
+    const isLevel = one.level === undefined || levels.some(level => level === one.level)
     return [
+      ...(isLevel ? [] : ['has a level that is none']),
       ...lacking.map(field => `has no ${field}`),
       ...strange.map(field => `has ${field}, which means nothing`),
       ...more(String(one.case)),

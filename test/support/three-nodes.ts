@@ -4,10 +4,13 @@
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { placeOne } from '../../cluster/placement.js'
 import type { ClusterStatus } from '../../src/ports.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown } from './broker-process.js'
 import { startEtcd } from './etcd.js'
 import { HttpClient } from './http-client.js'
+
+const names = ['a', 'b', 'c']
 
 /** How long a node may take to start, beside two others, on a machine that is busy. */
 const readyWaitMs = 60_000
@@ -36,8 +39,7 @@ export async function startThreeNodes(t: Teardown, options: ThreeNodesOptions): 
   const { folder, args = [], sharesGroup = false, nextPort = freePort } = options
   const etcd = await startEtcd(t, { dataDir: folder, args: etcdArgs, nextPort })
   const places: { readonly name: string; readonly listen: string; readonly port: number }[] = []
-  for (const name of ['a', 'b', 'c'])
-    places.push({ name, listen: `127.0.0.1:${await nextPort()}`, port: await nextPort() })
+  for (const name of names) places.push({ name, listen: `127.0.0.1:${await nextPort()}`, port: await nextPort() })
   const everybody = places.map(({ listen }) => listen).join(',')
   const shardLog = `etcd://${etcd.address().members.join(',')}`
   const nodes = await Promise.all(
@@ -50,30 +52,27 @@ export async function startThreeNodes(t: Teardown, options: ThreeNodesOptions): 
   return nodes
 }
 
-/** Waits until all nodes know the same owner of every shard, each node owns some, and nothing has changed between two looks. */
+/** Waits until every shard is where it belongs: whoever is asked before that may have to wait, or is told to come again. */
 async function untilSettled(nodes: readonly BrokerProcess[]): Promise<void> {
   const clients = nodes.map(({ baseUrl }) => new HttpClient(baseUrl))
   const untilMs = performance.now() + settleMsMax
-  let before: string | undefined
   for (;;) {
     const views = await Promise.all(clients.map(async client => (await client.get('/cluster')).json as ClusterStatus))
-    const seen = ownersIn(views)
-    if (seen !== undefined && seen === before) break
-    before = seen
+    if (views.every(isSettled)) break
     if (performance.now() > untilMs) throw new Error(`the nodes have not settled\n${nodes.map(node => node.printed())}`)
     await pause(lookMs)
   }
   for (const client of clients) client.close()
 }
 
-/** The epoch and owner of all shards, when the nodes agree about them; else undefined. */
-function ownersIn(views: readonly ClusterStatus[]): string | undefined {
-  const [first, ...others] = views.map(({ shards }) =>
-    shards
-      .map(({ shard, owner, epoch }) => `${shard} ${owner} ${epoch}`)
-      .sort()
-      .join(),
+/** Whether a node knows for each shard the owner that placement wants, and has taken what it is to own, and copies of the rest. */
+function isSettled({ node, members, shards }: ClusterStatus): boolean {
+  const candidates = members.map(({ name, domain }) => ({ name, domain }))
+  return (
+    members.length === names.length &&
+    shards.every(
+      ({ shard, owner, copy }) =>
+        owner === placeOne(shard, candidates, 1)[0] && copy === (owner === node ? 'owned' : 'following'),
+    )
   )
-  const isShared = views.every(({ members }) => members.length === views.length && members.every(one => one.owned > 0))
-  return isShared && others.every(other => other === first) ? first : undefined
 }
