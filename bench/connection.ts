@@ -24,7 +24,7 @@ export class Connection {
     this.host = host
     socket.setNoDelay(true)
     socket.on('data', chunk => this.onBytes(chunk))
-    socket.on('error', error => this.fail(error))
+    socket.on('error', cause => this.fail(new Error(`${host}: ${cause.message}`, { cause })))
     socket.on('close', () => this.fail(new Error(`${this.host} closed the connection`)))
   }
 

@@ -13,6 +13,7 @@ import type { ClusterStatus } from '../src/ports.js'
 import { type Etcd, startEtcd } from '../test/support/etcd.js'
 import { type Exposition, parseExposition } from '../test/support/exposition-parser.js'
 import { cpuSeconds, cpuSecondsOfAll } from './machine.js'
+import { progress } from './report.js'
 import { freePort, type Server, type Subject, start } from './servers.js'
 
 /** Owners by shard, of those of entities. */
@@ -30,6 +31,8 @@ const homeMsMax = 60_000
 const lookMs = 50
 /** Copies of a shard, its owner's among them: the nodes' default. */
 const replicas = 3
+/** A node that ends itself says why. */
+const failureLine = /lvl=(FATAL|ERROR)/
 const { shards } = placementOfCluster
 
 /** Who owns each shard when all nodes are there. */
@@ -99,6 +102,9 @@ export class Nodes {
     this.servers[index] = await start(this.subject, join(this.folder, name), 'anywhere', {
       port,
       args: [...args, '-clusterJoin', seeds, '-shardLog', log],
+      onLine: line => {
+        if (failureLine.test(line)) progress(`node ${name}: ${line}`)
+      },
     })
   }
 
@@ -122,11 +128,11 @@ export class Nodes {
     return ownersIn(await this.status(index))
   }
 
-  /** Resolves when every node says that all are alive and joined, and every shard is at home. */
+  /** Resolves when every node says that all are alive and joined, and every shard is at home. One that does not answer may be starting again. */
   async untilHome(): Promise<void> {
     const untilMs = performance.now() + homeMsMax
     for (const index of this.indexes)
-      while (!isHome(await this.status(index))) {
+      while (!(await this.status(index).then(isHome, () => false))) {
         if (performance.now() > untilMs)
           throw new Error(`node ${this.nameOf(index)} does not see all shards at home after ${homeMsMax} ms`)
         await delay(lookMs)

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The long campaigns: what CI does in small, at length, and what it has no time for. Ends at the first that fails. Needs a build (npm run soak).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+tests() { node dist/test/support/run-tests.js "${@/#/dist/test/}"; }
+conformance() { node dist/test/conformance/run.js "$@"; }
+
+MOVE_ROUNDS=100 MOVE_KILLS=30 tests move/directories.test.js journeys/moving.test.js
+CRASH_CYCLES=300 tests journeys/crash.test.js
+CLUSTER_ROUNDS=50 tests journeys/cluster-oracle.test.js
+NOTIFICATION_CYCLES=300 tests journeys/notification-oracle.test.js
+tests journeys/disk-failure.test.js
+ORRERY_QUERIES=50000 tests journeys/queries.test.js
+DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
+FUZZ_INPUTS=1000000 FUZZ_CALL_MS_MAX=50 node dist/test/domain/fuzz.test.js
+
+ORRERY_MAIN=dist/test/support/loopback-main.js conformance
+ORRERY_MAIN=dist/test/support/level-main.js conformance
+CTX_HTTP_SERVER=node conformance --skip '0999*fake_field*'
+CTX_WORKERS=2 conformance
+conformance --cluster
+
+SIMULATIONS=1000 node dist/test/cluster/simulation.test.js
+SIMULATIONS=200 node dist/test/cluster/gossip.test.js
+REPLICATIONS=2000 node dist/test/cluster/replication-simulation.test.js
