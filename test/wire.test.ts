@@ -58,7 +58,15 @@ const kind = <K extends string>(...kinds: K[]): fc.Arbitrary<K> => fc.constantFr
 
 type Requests = { readonly [K in ShardRequest['kind']]: fc.Arbitrary<ShardRequest> }
 const onAttributes = (which: 'append' | 'appendStrict' | 'update' | 'replace') =>
-  fc.record({ kind: kind(which), target, origin, attributes: several, options })
+  fc.record({
+    kind: kind(which),
+    target,
+    origin,
+    attributes: several,
+    options,
+    stamp: maybe(fc.maxSafeNat()),
+    createAs: maybe(texts),
+  })
 
 const writes = {
   create: fc.record({
@@ -352,3 +360,16 @@ for (const [name, arbitrary] of Object.entries(replies) as [string, fc.Arbitrary
     )
   })
 }
+
+t.test('a read by id under more paths than a packed one has room for goes through its bytes', async t => {
+  for (const count of [0xfffc, 0xfffd]) {
+    const paths = Array.from({ length: count }, (_, n) => `/${n}`)
+    const request = { kind: 'find', tenant: 'ténant', paths, id: 'E', type: undefined } as const
+    t.strictSame(present(decodeRequest(encodeRequest(request))), present(request))
+  }
+})
+
+t.test('bytes that are cut off are no request', async t => {
+  const whole = encodeRequest({ kind: 'find', tenant: 'tenant', paths: ['/p'], id: 'E', type: 'T' })
+  for (const length of [1, 3, 7, 19]) t.throws(() => decodeRequest(whole.subarray(0, length)), `${length} bytes`)
+})
