@@ -9,6 +9,7 @@ import type { ClusterClock } from './ports.js'
 import type { ReplicationOptions } from './replication-options.js'
 import type { ShardHost } from './shard-host.js'
 import type { ShardLog } from './shard-log.js'
+import { SignsOfLife } from './signs-of-life.js'
 import { fetchShard } from './snapshot-fetch.js'
 
 /** How long an owner has for handing a shard over. */
@@ -39,6 +40,8 @@ interface Known {
   readonly life: string
   /** Whether it is to be given shards. */
   readonly isJoined: boolean
+  /** Whether it was not heard lately. */
+  readonly isSuspect: boolean
 }
 
 export class Caretaker {
@@ -46,6 +49,7 @@ export class Caretaker {
   private readonly name: string
   /** What living nodes call themselves in takeovers. */
   private living: ReadonlySet<string> = new Set()
+  private readonly signs: SignsOfLife
   private isJoined = false
   private placement: readonly (readonly string[])[] = []
   /** Since when a shard has had no living owner, and since when this node ought not to keep it. */
@@ -61,6 +65,7 @@ export class Caretaker {
   constructor(parts: CaretakerParts) {
     this.parts = parts
     this.name = nameOf(parts.self)
+    this.signs = new SignsOfLife(parts.options.signMs)
   }
 
   start(): void {
@@ -83,10 +88,18 @@ export class Caretaker {
   }
 
   setView(members: readonly Known[], placement: readonly (readonly string[])[]): void {
-    this.living = new Set(members.map(({ name, life }) => ownerText(name, life)))
+    const ownersOf = (some: readonly Known[]): Set<string> =>
+      new Set(some.map(({ name, life }) => ownerText(name, life)))
+    this.living = ownersOf(members)
+    this.signs.setHeard(ownersOf(members.filter(({ isSuspect }) => !isSuspect)), members.length)
     this.isJoined = members.some(({ name, isJoined }) => name === this.name && isJoined)
     this.placement = placement
     this.lookSoon()
+  }
+
+  /** The log tells of something that a node has just done. */
+  noteSign(owner: string): void {
+    this.signs.note(owner, this.parts.clock.monoMs())
   }
 
   /** All takeovers there were have been told: a shard without any has never had an owner. */
@@ -114,7 +127,7 @@ export class Caretaker {
     const { options } = this.parts
     const keepers = this.placement[shard] ?? []
     const rank = keepers.indexOf(this.name)
-    const owner = this.ownerSort(holding)
+    const owner = this.ownerSort(holding, nowMs)
     return dutyOf({
       isJoined: this.isJoined,
       rank,
@@ -129,10 +142,10 @@ export class Caretaker {
     })
   }
 
-  private ownerSort({ latest }: Holding): 'self' | 'other' | 'gone' {
+  private ownerSort({ latest }: Holding, nowMs: number): 'self' | 'other' | 'gone' {
     if (!latest || latest.owner === nobody) return 'gone'
     if (latest.owner === this.parts.self) return 'self'
-    return this.living.has(latest.owner) ? 'other' : 'gone'
+    return this.living.has(latest.owner) || this.signs.spares(latest.owner, nowMs) ? 'other' : 'gone'
   }
 
   private begin(duty: Duty, holding: Holding): void {

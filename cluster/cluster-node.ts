@@ -265,7 +265,15 @@ class Node implements ClusterNode {
 
   private update(): void {
     const here = this.gossip.members().filter(isHere)
-    this.replicator.setView(here.map(({ name, life, domain, isJoined }) => ({ name, life, domain, isJoined })))
+    this.replicator.setView(
+      here.map(({ name, life, domain, isJoined, status }) => ({
+        name,
+        life,
+        domain,
+        isJoined,
+        isSuspect: status === 'suspect',
+      })),
+    )
   }
 
   /** Shards are for those who know the register, and who have looked for others: several that begin at once need not fight for them. */

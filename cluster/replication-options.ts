@@ -18,6 +18,11 @@ export interface ReplicationOptions {
   readonly renewMs: number
   /** How long the second in line waits for the first to take over an orphaned shard, the third for both, and so on. */
   readonly claimStepMs: number
+  /**
+   * How long a node that gossip takes for dead is left its shards after the log told of something that it has done, on the smaller side of a cut. It
+   * has to be longer than an owner is silent that is used.
+   */
+  readonly signMs: number
   /** How long a node keeps its copy of a shard that others ought to keep: until these have theirs, and some more. */
   readonly dropAfterMs: number
   /** Between two looks at what is to be done. */
@@ -46,6 +51,7 @@ export const replicationOptionsDefault: ReplicationOptions = {
   leaseMargin: 0.05,
   renewMs: 600,
   claimStepMs: 1500,
+  signMs: 10_000,
   dropAfterMs: 600_000,
   lookMs: 200,
   retryMs: 250,

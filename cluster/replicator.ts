@@ -37,6 +37,8 @@ export interface ViewMember {
   readonly domain: string
   /** Whether it is to be given shards. */
   readonly isJoined: boolean
+  /** Whether it was not heard lately. */
+  readonly isSuspect: boolean
 }
 
 export interface ReplicatorParts {
@@ -128,8 +130,14 @@ export class Replicator implements Replication {
   start(): void {
     const { log, clock, options } = this.parts
     log.follow(shard => this.holdings[shard]?.replica.state === 'following', {
-      onRecord: (shard, record) => this.holdings[shard]?.replica.onRecord(record),
-      onTakeover: (shard, takeover) => this.noteTakeover(shard, takeover),
+      onRecord: (shard, record) => {
+        this.caretaker.noteSign(this.table.get(shard)?.owner ?? nobody)
+        this.holdings[shard]?.replica.onRecord(record)
+      },
+      onTakeover: (shard, takeover) => {
+        this.caretaker.noteSign(takeover.owner)
+        this.noteTakeover(shard, takeover)
+      },
       onGap: () => this.readAll(),
     })
     this.readAll()

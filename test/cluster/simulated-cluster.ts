@@ -65,6 +65,7 @@ const options = completeReplicationOptions({
   pageBytesMax: 500,
   pendingBytesMax: 2000,
   dropAfterMs: 3000,
+  signMs: 2000,
   lagMax: 10,
 })
 
@@ -188,7 +189,15 @@ export class SimulatedCluster {
       const isSelf = name === node.name
       const isHeard = !this.cuts.has(pair(name, node.name)) && !now.process.isStopped && !node.wronged.has(name)
       if (!isSelf && (!isHeard || this.world.chance(this.faults.mistaken))) return []
-      return [{ name, life: now.life, domain: '', isJoined: now.isJoined }]
+      return [
+        {
+          name,
+          life: now.life,
+          domain: '',
+          isJoined: now.isJoined,
+          isSuspect: this.random.fraction() < this.faults.mistaken,
+        },
+      ]
     })
   }
 
