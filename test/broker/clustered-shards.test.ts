@@ -5,7 +5,7 @@ import { ClusteredShards } from '../../src/broker/clustered-shards.js'
 import { systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
-import type { Nodes } from '../../src/ports.js'
+import type { Clock, Nodes } from '../../src/ports.js'
 import { decodeRequest, encodeReply } from '../../src/wire.js'
 import { provided } from '../support/registrations.js'
 import { subscription } from '../support/subscriptions.js'
@@ -43,8 +43,16 @@ function losing(reply: ShardReply): { readonly shards: ClusteredShards; readonly
     onChange: listener => changes.push(listener),
   }
   const shardMap = new ShardMap({ shards: 4, spread: 1 })
-  const clock = systemClock
   return { shards: new ClusteredShards({ local, nodes, shardMap, clock, pathsOf: () => [], listWaitMs: 1000 }), asked }
+}
+
+/** Its timers keep the process alive, which nothing else does here. */
+const clock: Clock = {
+  ...systemClock,
+  after: (delayMs, run) => {
+    const timer = setTimeout(run, delayMs)
+    return () => clearTimeout(timer)
+  },
 }
 
 const told = (shards: ClusteredShards, request: ShardRequest): Promise<ShardReply> =>
