@@ -15,7 +15,7 @@ import type { Barrier, Chance, ClusterStatus, Logger, Nodes, Part, Position, Rep
 /** How long the start of a node waits until somebody owns every shard. */
 const settleMsMax = 10_000
 /** How long shards may take to find new owners before this node goes without them. */
-const drainMsMax = 5_000
+const drainMsMax = 8_000
 
 /** `onFailure` is told when the node must end and may begin anew. */
 export function openCluster(

@@ -56,6 +56,8 @@ import { TrafficWatcher } from './telemetry/traffic-watcher.js'
 
 /** How long requests in flight are waited for when the node stops. */
 const drainMs = 5_000
+/** How long a node of a cluster that ends may take to write down what became of its notifications. */
+const writtenMs = 8_000
 
 /** What the reader thread runs. */
 const readerEntry = new URL('./reader.js', import.meta.url)
@@ -322,13 +324,18 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     close: () =>
       awake(async () => {
         sharing?.end()
+        const written = async (): Promise<void> => {
+          local.notifications.end()
+          await dispatcher.stop(drainMs)
+          await recovered
+          await local.drain()
+        }
+        // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.
+        if (cluster) await Promise.race([written(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])
         await joined?.close()
-        local.notifications.end()
-        await dispatcher.stop(drainMs)
-        await recovered
+        if (!cluster) await written()
         presence.stop()
         await learned
-        await local.drain()
         await scanner.close()
         await store.close()
       }),

@@ -25,7 +25,7 @@ const startsMax = 5
 /** Pause before a worker is started again that ended before it served. */
 const restartPauseMs = 200
 /** How long workers may take to answer what they have taken, and then to close. */
-const drainMsMax = 8_000
+const drainMsMax = 15_000
 const closeMsMax = 20_000
 /** How long a port may still be in use by workers of a supervisor that was killed. */
 const portWaitMs = 2_000
