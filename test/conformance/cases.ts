@@ -25,6 +25,12 @@ export const clusterGroups = 'entities,subscriptions,registrations'
 /** What the cases are put to. */
 export type Subject = 'a node' | 'a shared node' | 'a cluster'
 
+/**
+ * The first port of a run, for two that go side by side: the runner asks for none of the ports of the brokers that cases share, and would take
+ * the other run's for its own. Each has 2000 here, and as many above them for the processes behind a shared port (spread-main.ts).
+ */
+const portBase: Record<Subject, number> = { 'a node': 21_000, 'a shared node': 21_000, 'a cluster': 25_000 }
+
 /** Three nodes on a busy machine take their time. */
 const clusterStartMsMax = 120_000
 
@@ -79,7 +85,8 @@ export async function run(
   const command = `'${process.execPath}' '${program}' -port {port} -dataDir {data} {args}`
   const shared = ['--reset', wipeRequest, '--env-case', '--start-timeout', String(clusterStartMsMax)]
   const more = subject === 'a node' ? [] : shared
-  const fixed = ['--cmd', command, '--vectors', join(folder, 'vectors'), '--report', report, ...more]
+  const ports = ['--port-base', String(portBase[subject])]
+  const fixed = ['--cmd', command, '--vectors', join(folder, 'vectors'), '--report', report, ...ports, ...more]
   // The brokers that the runner starts inherit its environment.
   const child = spawn(...plainly([process.execPath, join(folder, 'run.mjs'), ...fixed, ...options]), {
     stdio: ['ignore', out, 'inherit'],

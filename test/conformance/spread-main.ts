@@ -21,7 +21,7 @@ import { spread } from './spread.js'
 import { warmUp, wipe } from './wipe.js'
 
 /** Between the port of a cluster and the first of its processes' ports. */
-const portsAbove = 4000
+const portsAbove = 2000
 
 const role = process.env.CONF_ROLE
 const isOne = process.env.CONFORMANCE_NODES === '1'
