@@ -155,7 +155,9 @@ export class ShardClient {
   private findEverywhere(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
     const asks =
       this.findAsks(request) ?? this.concerned(request, new Set([request.id])).map(shard => ({ shard, request }))
-    if (asks.length === 0) return onResult(accepted([]))
+    const [first] = asks
+    if (!first) return onResult(accepted([]))
+    if (asks.length === 1) return this.shards.ask(first.shard, first.request, reply => onResult(readFound(reply)))
     askAll(this.shards, asks, readFound, result => onResult(result.ok ? accepted(result.value.flat()) : result))
   }
 

@@ -284,6 +284,8 @@ export class Deliveries {
     else this.oldest = newer
     if (newer) newer.older = older
     else this.newest = older
+    // Grown old it would keep all younger ones until the next full collection.
+    one.next = one.older = one.newer = undefined
     this.count--
     this.releaseEmpty(of)
   }
