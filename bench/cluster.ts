@@ -4,10 +4,11 @@
 
 import { failovers } from './failovers.js'
 import { type PlannedMovesOptions, plannedMoves } from './planned-moves.js'
-import { type ReplicatedRatesOptions, replicatedRates } from './replicated-rates.js'
+import type { RateOptions } from './rate-options.js'
+import { replicatedRates } from './replicated-rates.js'
 import type { Finding } from './report.js'
 
-export interface ClusterOptions extends ReplicatedRatesOptions, PlannedMovesOptions {
+export interface ClusterOptions extends RateOptions, PlannedMovesOptions {
   /** How often a node is killed. */
   readonly kills: number
 }

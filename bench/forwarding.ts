@@ -13,18 +13,10 @@ import { Connection } from './connection.js'
 import { drive } from './generator.js'
 import { load, loadStock } from './loader.js'
 import { cpuSeconds } from './machine.js'
+import type { RateOptions } from './rate-options.js'
 import { atMost, type Finding, median, progress, rate, thousands, told } from './report.js'
-import { type Subject, start } from './servers.js'
+import { start } from './servers.js'
 import { reads, stockSize, type Template, upserts, wire } from './workloads.js'
-
-export interface ForwardingOptions {
-  readonly subject: Subject
-  readonly folder: string
-  readonly seconds: number
-  readonly rounds: number
-  readonly warmUpSeconds: number
-  readonly connections: number
-}
 
 const needed = { besideSilentTimes: 1.2 }
 
@@ -44,7 +36,7 @@ const asked = {
 } as const
 type Asked = keyof typeof asked
 
-export async function forwarding(options: ForwardingOptions): Promise<Finding[]> {
+export async function forwarding(options: RateOptions): Promise<Finding[]> {
   const { subject, folder, seconds, rounds, warmUpSeconds, connections } = options
   const dataDir = join(folder, 'forwarding')
   const provider = await silentProvider()

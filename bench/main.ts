@@ -98,6 +98,7 @@ const seconds = number(options.seconds, options.quick ? 1 : 5)
 const rounds = number(options.rounds, options.quick ? 1 : 3)
 const pauseSeconds = options.quick ? 3 : Math.max(20, seconds)
 const warmUpSeconds = options.quick ? 1 : 2
+const rateOptions = { seconds, rounds, warmUpSeconds, connections }
 
 /** Rates of one workload on one subject, a number per round: of entities, which are as many as requests except in batches. */
 interface Rates {
@@ -279,15 +280,12 @@ async function runQueries(subject: Subject, folder: string): Promise<void> {
   const count = options.quick ? 20_000 : 1_000_000
   judge(
     `Queries over ${thousands(count)} entities on ${subject.name}, medians`,
-    await queries({ subject, folder, count, seconds, rounds, warmUpSeconds, connections }),
+    await queries({ subject, folder, count, ...rateOptions }),
   )
 }
 
 async function runWorkers(subject: Subject, folder: string): Promise<void> {
-  judge(
-    `Workers of ${subject.name}, medians`,
-    await workers({ subject, folder, seconds, rounds, warmUpSeconds, connections }),
-  )
+  judge(`Workers of ${subject.name}, medians`, await workers({ subject, folder, ...rateOptions }))
 }
 
 async function runNotifications(subject: Subject, folder: string): Promise<void> {
@@ -296,15 +294,12 @@ async function runNotifications(subject: Subject, folder: string): Promise<void>
   const deadSeconds = options.quick ? 3 : Math.max(15, seconds)
   judge(
     `Notifications of ${subject.name}, medians`,
-    await notifications({ subject, folder, seconds, rounds, warmUpSeconds, connections, others, deadSeconds }),
+    await notifications({ subject, folder, ...rateOptions, others, deadSeconds }),
   )
 }
 
 async function runForwarding(subject: Subject, folder: string): Promise<void> {
-  judge(
-    `Forwarding of ${subject.name}, medians`,
-    await forwarding({ subject, folder, seconds, rounds, warmUpSeconds, connections }),
-  )
+  judge(`Forwarding of ${subject.name}, medians`, await forwarding({ subject, folder, ...rateOptions }))
 }
 
 async function runGossip(): Promise<void> {
@@ -316,10 +311,10 @@ async function runGossip(): Promise<void> {
 
 async function runCluster(subject: Subject, folder: string): Promise<void> {
   if (!hasProgram('etcd')) return say('etcd is not here (Debian: etcd-server): no cluster\n')
-  const [kills, writesPerSecond] = options.quick ? [2, 160] : [20, 1280]
+  const [kills, writesPerSecond] = options.quick ? [2, 160] : [20, 640]
   judge(
     `Three nodes of ${subject.name} on this machine`,
-    await cluster({ subject, folder, seconds, rounds, warmUpSeconds, connections, kills, writesPerSecond }),
+    await cluster({ subject, folder, ...rateOptions, kills, writesPerSecond }),
   )
 }
 

@@ -13,17 +13,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { drive } from './generator.js'
 import { load, loadStock } from './loader.js'
 import { cpuSeconds, residentBytes } from './machine.js'
+import type { RateOptions } from './rate-options.js'
 import { atLeast, atMost, type Finding, median, progress, rate, thousands, told } from './report.js'
-import { type Server, type Subject, start } from './servers.js'
+import { type Server, start } from './servers.js'
 import { stockId, stockSize, updates, upserts, wire } from './workloads.js'
 
-export interface ManyOptions {
-  readonly subject: Subject
-  readonly folder: string
-  readonly seconds: number
-  readonly rounds: number
-  readonly warmUpSeconds: number
-  readonly connections: number
+export interface ManyOptions extends RateOptions {
   /** How many are many. */
   readonly others: number
 }

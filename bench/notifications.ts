@@ -13,6 +13,7 @@ import { load, loadStock } from './loader.js'
 import { cpuSeconds, othersCpuSeconds } from './machine.js'
 import { manySubscriptions } from './many-subscriptions.js'
 import { sendPaced } from './open-loop.js'
+import type { RateOptions } from './rate-options.js'
 import { type Counts, type Receiver, startReceiver } from './receiver.js'
 import { atLeast, atMost, type Finding, median, percentile, progress, rate, thousands, told } from './report.js'
 import { bare, type Server, type Subject, start } from './servers.js'
@@ -28,13 +29,7 @@ import {
   wire,
 } from './workloads.js'
 
-export interface NotificationsOptions {
-  readonly subject: Subject
-  readonly folder: string
-  readonly seconds: number
-  readonly rounds: number
-  readonly warmUpSeconds: number
-  readonly connections: number
+export interface NotificationsOptions extends RateOptions {
   /** Subscriptions that do not match. */
   readonly others: number
   /** How long updates go on with a receiver that does not answer: longer than its first timeouts take. */

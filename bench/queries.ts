@@ -28,20 +28,15 @@ import { Connection } from './connection.js'
 import { drive } from './generator.js'
 import { load } from './loader.js'
 import { residentBytes } from './machine.js'
+import type { RateOptions } from './rate-options.js'
 import { atLeast, atMost, type Finding, median, percentile, progress, rate, thousands, told } from './report.js'
 import { startSampler } from './sampler.js'
-import { type Server, type Subject, start } from './servers.js'
+import { type Server, start } from './servers.js'
 import { batchBody, batchPath, entitiesPerBatch, requestsOf, stockId, type Workload, wire } from './workloads.js'
 
-export interface QueriesOptions {
-  readonly subject: Subject
-  readonly folder: string
+export interface QueriesOptions extends RateOptions {
   /** Of sensors; a multiple of 1000. */
   readonly count: number
-  readonly seconds: number
-  readonly rounds: number
-  readonly warmUpSeconds: number
-  readonly connections: number
 }
 
 const needed = {

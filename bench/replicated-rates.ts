@@ -5,18 +5,9 @@ import { join } from 'node:path'
 import { drive } from './generator.js'
 import { load } from './loader.js'
 import { type Nodes, startNodes } from './nodes.js'
+import type { RateOptions } from './rate-options.js'
 import { atLeast, type Finding, median, progress, rate, thousands, told } from './report.js'
-import type { Subject } from './servers.js'
 import { batches, entitiesOf, fill, stockId, stockSize, updates, type Workload, wire } from './workloads.js'
-
-export interface ReplicatedRatesOptions {
-  readonly subject: Subject
-  readonly folder: string
-  readonly seconds: number
-  readonly rounds: number
-  readonly warmUpSeconds: number
-  readonly connections: number
-}
 
 /** Entities per second, of all nodes together. */
 const needed = { batched: 10_000 }
@@ -37,7 +28,7 @@ const works: readonly Work[] = [
   { name: 'update', workload: updates },
 ]
 
-export async function replicatedRates(options: ReplicatedRatesOptions): Promise<Finding[]> {
+export async function replicatedRates(options: RateOptions): Promise<Finding[]> {
   const { subject, folder, rounds } = options
   const dataDir = join(folder, 'rates')
   const nodes = await startNodes(subject, dataDir, 1)
@@ -95,7 +86,7 @@ interface Measured {
 }
 
 async function measured(
-  { seconds, warmUpSeconds, connections }: ReplicatedRatesOptions,
+  { seconds, warmUpSeconds, connections }: RateOptions,
   nodes: Nodes,
   workload: Workload,
 ): Promise<Measured> {
