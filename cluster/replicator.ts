@@ -393,35 +393,46 @@ export class Replicator implements Replication {
     this.caretaker.knowsTakeovers()
   }
 
-  /** Makes certain that nothing of the register is missing, and that what this node owns is its own: then it may go on answering. */
+  /**
+   * Makes certain that nothing of the register is missing, and that what this node owns is its own: then it may go on answering. Both are asked
+   * for at once, for a shard that has moved waits for them.
+   */
   private renew(): void {
+    const { log, clock } = this.parts
+    const askedMs = clock.monoMs()
     const { replica } = this.holdings[this.register]!
-    if (replica.state === 'owned') return this.confirm(this.parts.clock.monoMs())
-    replica.catchUp(caughtUp => {
-      if (this.isClosed || !caughtUp) return
+    const isOwner = replica.state === 'owned'
+    // When everything of the register was asked for that is applied; who owns it knows all of it, as long as it does.
+    let registerMs = isOwner ? askedMs : undefined
+    let takeovers: ReadonlyMap<number, Takeover> | undefined
+    const confirm = (): void => {
+      if (this.isClosed || registerMs === undefined || !takeovers) return
+      if (isOwner && !this.ownsRegister(takeovers)) return
       this.hasRegister = true
-      this.confirm(caughtUp.askedMs)
+      this.confirm(Math.min(registerMs, askedMs), takeovers)
+    }
+    if (!isOwner)
+      replica.catchUp(caughtUp => {
+        registerMs = caughtUp?.askedMs
+        confirm()
+      })
+    log.takeovers(outcome => {
+      if (this.isClosed || outcome.kind === 'unknown') return
+      takeovers = outcome.takeovers
+      this.noteTakeovers(takeovers)
+      confirm()
     })
   }
 
-  /** `registerMs`: when everything of the register was asked for that is applied now. */
-  private confirm(registerMs: number): void {
-    const { log, clock } = this.parts
-    const askedMs = Math.min(registerMs, clock.monoMs())
-    log.takeovers(outcome => {
-      if (this.isClosed || outcome.kind === 'unknown') return
-      const { takeovers } = outcome
-      this.noteTakeovers(takeovers)
-      const register = this.holdings[this.register]!
-      // Who owns the register knows all of it, as long as it does.
-      if (register.replica.state === 'owned') {
-        if (takeovers.get(this.register)?.epoch !== register.epoch) return
-        this.hasRegister = true
-      }
-      this.registerMs = Math.max(this.registerMs, askedMs)
-      for (const holding of this.holdings)
-        if (holding.phase === 'active' && takeovers.get(holding.shard)?.epoch === holding.epoch)
-          holding.confirm(askedMs)
-    })
+  private ownsRegister(takeovers: ReadonlyMap<number, Takeover>): boolean {
+    const { replica, epoch } = this.holdings[this.register]!
+    return replica.state === 'owned' && takeovers.get(this.register)?.epoch === epoch
+  }
+
+  /** `askedMs`: when, at the earliest, these takeovers and everything of the register were asked for. */
+  private confirm(askedMs: number, takeovers: ReadonlyMap<number, Takeover>): void {
+    this.registerMs = Math.max(this.registerMs, askedMs)
+    for (const holding of this.holdings)
+      if (holding.phase === 'active' && takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)
   }
 }
