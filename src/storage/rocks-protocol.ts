@@ -6,8 +6,8 @@ export interface SyncerInput {
   readonly wanted: Int32Array
 }
 
-/** What the syncer says: `ready` once, then an answer for each flush: null, or why it failed. */
-export type SyncerAnswer = 'ready' | null | Error
+/** What the syncer answers to each flush: null, or why it failed. */
+export type SyncerAnswer = null | Error
 
 /** The value of the counter that ends the thread. */
 export const endOfFlushes = -1

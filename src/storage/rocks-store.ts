@@ -48,32 +48,18 @@ export async function openRocksStore(directory: string, options: RocksOptions): 
     cacheSize: Math.floor(memoryBytes / 2),
     walCompression: false,
   })
-  try {
-    return new RocksStore(db, options.durability === 'sync' ? await Syncer.start(db.handle) : undefined)
-  } catch (error) {
-    await db.close()
-    throw error
-  }
+  return new RocksStore(db, options.durability === 'sync' ? new Syncer(db.handle) : undefined)
 }
 
-/** The syncer thread, seen from the event loop. */
+/** The syncer thread, seen from the event loop. It begins by itself; a flush that is asked for before it runs is its first. */
 class Syncer {
   readonly worker: Worker
-  readonly #wanted: Int32Array
+  readonly #wanted = new Int32Array(new SharedArrayBuffer(4))
 
-  private constructor(worker: Worker, wanted: Int32Array) {
-    this.worker = worker
-    this.#wanted = wanted
-  }
-
-  static async start(handle: bigint): Promise<Syncer> {
-    const wanted = new Int32Array(new SharedArrayBuffer(4))
-    const workerData: SyncerInput = { handle, wanted }
+  constructor(handle: bigint) {
+    const workerData: SyncerInput = { handle, wanted: this.#wanted }
     // Flags of the process are not for the thread: `--input-type`, for one, would keep it from starting.
-    const worker = new Worker(new URL('./rocks-syncer.js', import.meta.url), { workerData, execArgv: [] })
-    const [answer] = (await once(worker, 'message')) as [SyncerAnswer]
-    assert.equal(answer, 'ready')
-    return new Syncer(worker, wanted)
+    this.worker = new Worker(new URL('./rocks-syncer.js', import.meta.url), { workerData, execArgv: [] })
   }
 
   /** Asks for a flush of all that has been written; one at a time, a message tells its end. */
@@ -114,14 +100,14 @@ class RocksStore implements Store {
   constructor(db: RocksLevel, syncer: Syncer | undefined) {
     this.#db = db
     this.#flushes = syncer !== undefined
-    if (syncer) this.#adopt(syncer)
+    this.#syncer = syncer && this.#attended(syncer)
   }
 
-  #adopt(syncer: Syncer): void {
-    this.#syncer = syncer
+  #attended(syncer: Syncer): Syncer {
     syncer.worker.on('message', (answer: SyncerAnswer) => this.#onSynced(answer))
     syncer.worker.on('error', error => this.#onSynced(error))
     syncer.worker.on('exit', code => this.#onSynced(new Error(`the syncer thread ended with code ${code}`)))
+    return syncer
   }
 
   get shared(): SharedStore {
@@ -174,14 +160,8 @@ class RocksStore implements Store {
 
   #sync(): void {
     this.#syncing = true
-    if (this.#syncer) return this.#syncer.flush()
-    Syncer.start(this.#db.handle).then(
-      syncer => {
-        this.#adopt(syncer)
-        syncer.flush()
-      },
-      (error: unknown) => this.#onSynced(error),
-    )
+    this.#syncer ??= this.#attended(new Syncer(this.#db.handle))
+    this.#syncer.flush()
   }
 
   #onSynced(error: unknown): void {

@@ -28,7 +28,6 @@ batch._del(syncKey, {})
 
 const answer = (message: SyncerAnswer) => port.postMessage(message)
 
-answer('ready')
 let done = 0
 for (;;) {
   Atomics.wait(wanted, 0, done)
