@@ -51,7 +51,6 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
 type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 
 async function run({ config, warnings, commandLine, fromEnv, effective }: Run, seams: Seams): Promise<void> {
-  tuneCollector(config.workers)
   const log = { ...config.log }
   const logger = startLog(config, log)
   if (!logger) return
@@ -94,6 +93,8 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
     fail(error as Error)
     process.exit(1)
   }
+  // Until here what is stored was read, with the help of every core that was free.
+  tuneCollector(config.workers)
   for (const signal of signals) {
     process.on(signal, () => {
       logger.info(`orrery exiting due to receiving a signal (${signal})`)

@@ -21,7 +21,6 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 const reading = readConfig(process.argv.slice(2), process.env)
 assert(reading.kind === 'run', 'the supervisor has read the same')
 const { config } = reading
-tuneCollector(config.workers)
 const log = { ...config.log }
 const logger = openLog(config.logging, log, false)
 
@@ -49,6 +48,8 @@ async function obey(order: ToWorker): Promise<void> {
     case 'start':
       tidy = () => removeSockets(order.part)
       node = await started(order.part)
+      // Until here what is stored was read, with the help of every core that was free.
+      tuneCollector(config.workers)
       return tell({ kind: 'ready', store: node.store })
     case 'drain':
       await node?.drain()

@@ -132,7 +132,9 @@ export class TenantDocuments<T extends Document, P> {
     if (held) held.document = document
     else {
       this.held.set(id, { document, progress: this.noProgress })
-      this.ids.splice(placeOf(this.ids, id), 0, id)
+      const place = placeOf(this.ids, id)
+      if (place === this.ids.length) this.ids.push(id)
+      else this.ids.splice(place, 0, id)
     }
     for (const follower of this.followers) follower.add(document)
     return !held

@@ -37,8 +37,9 @@ export class Notifications {
 
   /** Begins to hand notifications over, first what was owed when the process began. Resolves when all of that has been read. */
   async begin(despatch: Despatch, shards: Shards): Promise<void> {
-    const { claims, handingIn } = this.parts
+    const { claims, handingIn, triggers } = this.parts
     this.despatch = despatch
+    triggers.begin()
     claims.begin(shards)
     handingIn?.begin(shards)
     for (const subscription of this.first.values()) despatch.expect(subscription)

@@ -5,7 +5,6 @@
 
 import type { Entity } from '../../domain/entity.js'
 import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/event.js'
-import { Matcher } from '../../domain/matcher.js'
 import type { NamedAttribute } from '../../domain/occasion.js'
 import type { Subscription } from '../../domain/subscription.js'
 import { firing, isNotificationLoop } from '../../domain/triggering.js'
@@ -18,6 +17,7 @@ import type { Subscriptions } from '../documents/forms.js'
 import type { EntityKey } from '../layout.js'
 import type { Claims } from './claims.js'
 import { type FiredEntry, type Firing, notificationIdOf } from './firing.js'
+import { LateMatcher } from './late-matcher.js'
 import type { ProgressBook } from './progress-book.js'
 
 /** What a turn has done to an entity. */
@@ -33,12 +33,13 @@ export interface Done {
 }
 
 export class Triggers {
-  private readonly matchers = new Map<string, Matcher>()
+  private readonly matchers = new Map<string, LateMatcher>()
   private readonly book: ProgressBook
   private readonly clock: Clock
   private readonly logger: Pick<Logger, 'warn'>
   private readonly claims: Claims
   private readonly found: Subscription[] = []
+  private hasBegun = false
 
   constructor(
     subscriptions: Subscriptions,
@@ -56,7 +57,7 @@ export class Triggers {
 
   /** Keeps a tenant's matcher, as long as it can find anything. */
   private follower(tenant: string): Follower<Subscription> {
-    const matcher = new Matcher()
+    const matcher = new LateMatcher(this.clock, !this.hasBegun)
     const settle = (): void => {
       if (matcher.size > 0) this.matchers.set(tenant, matcher)
       else if (this.matchers.get(tenant) === matcher) this.matchers.delete(tenant)
@@ -71,6 +72,12 @@ export class Triggers {
         settle()
       },
     }
+  }
+
+  /** What the store had at start has been read. */
+  begin(): void {
+    this.hasBegun = true
+    for (const matcher of this.matchers.values()) matcher.begin()
   }
 
   // [hot] Once per update.
