@@ -27,14 +27,15 @@ export async function wipe(brokers: readonly HttpClient[]): Promise<void> {
     }
 }
 
-/** Has each broker create something, which takes longer the first time, and wipes it. */
+/** Has each broker create something of each kind, which takes longer the first time (clients of receivers are loaded then), and wipes it. */
 export async function warmUp(brokers: readonly HttpClient[]): Promise<void> {
   const untilMs = performance.now() + warmUpMsMax
-  const subscription = { subject: { entities: [{ id: 'none' }] }, notification: { http: { url: 'http://none' } } }
+  const telling = (notification: object) => ({ subject: { entities: [{ id: 'none' }] }, notification })
   for (const broker of brokers)
     for (const [path, body] of [
       ['/v2/entities?options=upsert', { id: 'warm' }],
-      ['/v2/subscriptions', subscription],
+      ['/v2/subscriptions', telling({ http: { url: 'http://none' } })],
+      ['/v2/subscriptions', telling({ mqtt: { url: 'mqtt://none', topic: 'none' } })],
     ] as const)
       for (;;) {
         const { status, text } = await broker.send('POST', path, body)
