@@ -99,7 +99,7 @@ export class Caretaker {
 
   /** The log tells of something that a node has just done. */
   noteSign(owner: string): void {
-    this.signs.note(owner, this.parts.clock.monoMs())
+    this.signs.note(owner, this.parts.clock)
   }
 
   /** All takeovers there were have been told: a shard without any has never had an owner. */

@@ -43,6 +43,17 @@ export async function foundLogs(
   return positions
 }
 
+/** Rejects as `foundLogs` would for logs that have begun otherwise by now, and begins none: for who has much to do before. */
+export async function assertFoundable(
+  shards: number,
+  mark: string,
+  log: ShardLog,
+  clock: Pick<ClusterClock, 'after'>,
+  options: FoundingOptions = foundingOptionsDefault,
+): Promise<void> {
+  for (let shard = 0; shard < shards; shard++) await new Founding(shard, mark, log, clock, options).look()
+}
+
 class Founding {
   private readonly shard: number
   private readonly mark: Buffer
@@ -67,13 +78,18 @@ class Founding {
   }
 
   async found(): Promise<Position> {
+    const first = (await this.look()) ?? (await this.append())
+    await this.letGo()
+    return positionOf(first, decodeRecord(first)!)
+  }
+
+  /** The record with which its log has begun, if it has; rejects when that was otherwise. */
+  async look(): Promise<Buffer | undefined> {
     const { last, takeover, records } = await this.read()
     if (takeover && takeover.owner !== nobody && takeover.owner !== this.owner)
       throw this.begun(`it belongs to ${nameOf(takeover.owner)}`)
     if (last > 0 && !this.isOurs(last, records)) throw this.begun(`its log has ${last} records`)
-    const first = last > 0 ? records[0]!.bytes : await this.append()
-    await this.letGo()
-    return positionOf(first, decodeRecord(first)!)
+    return last > 0 ? records[0]!.bytes : undefined
   }
 
   private isOurs(last: number, records: Reading['records']): boolean {

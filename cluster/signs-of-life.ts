@@ -5,6 +5,7 @@
 // from each other again and again, and an owner that loses one in the middle of a write has to end. Which shards belong to whom is decided by the log in any case.
 
 import { nobody } from './owner.js'
+import type { ClusterClock } from './ports.js'
 
 export class SignsOfLife {
   private readonly freshMs: number
@@ -26,9 +27,9 @@ export class SignsOfLife {
   }
 
   // [hot] For each record of a shard that is followed.
-  /** The log tells of something that a node has just done. */
-  note(owner: string, nowMs: number): void {
-    if (owner !== nobody && !this.heard.has(owner)) this.seenMs.set(owner, nowMs)
+  /** The log tells of something that a node has just done. The clock is looked at only when that counts. */
+  note(owner: string, clock: Pick<ClusterClock, 'monoMs'>): void {
+    if (owner !== nobody && !this.heard.has(owner)) this.seenMs.set(owner, clock.monoMs())
   }
 
   /** Whether a node that gossip takes for dead, or does not know, is to be left what it owns. */

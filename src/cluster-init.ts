@@ -12,7 +12,7 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { foundLogs } from '../cluster/index.js'
+import { assertFoundable, foundLogs } from '../cluster/index.js'
 import { systemChance, systemClock } from './clock.js'
 import { agreed, certificatesOf, openLogOf } from './cluster-log.js'
 import { type ClusterConfig, readConfig } from './config.js'
@@ -103,12 +103,14 @@ async function init(
       await assertReadable(old)
       assertRoom(old, to)
       const agreement = await agreed(log, { ...placementOfCluster, id: systemChance.uuid() }, { warn })
+      // The register's is one more.
+      const logs = agreement.shards + 1
+      await assertFoundable(logs, mark, log, systemClock)
       const store = await emptyStore(old, to)
       let seeded: Seeded
       try {
         seeded = await fill(store, old, agreement, signal)
-        // The register's is one more.
-        const positions = await foundLogs(agreement.shards + 1, mark, log, systemClock)
+        const positions = await foundLogs(logs, mark, log, systemClock)
         const batch = store.batch()
         putPositions(batch, positions, seeded.stamp)
         await new Promise<void>((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))

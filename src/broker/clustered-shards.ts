@@ -264,22 +264,50 @@ function isWide(request: ShardRequest): boolean {
   return wide.has(request.kind)
 }
 
-/** What changes something besides entities. Made again by the next owner, it would be refused, or be counted twice. */
-const writes: ReadonlySet<ShardRequest['kind']> = new Set([
-  'batch',
-  'announce',
-  'createSubscription',
-  'changeSubscription',
-  'removeSubscription',
-  'createRegistration',
-  'changeRegistration',
-  'removeRegistration',
-  'news',
-  'handIn',
-  'retryDeliveries',
-])
+/**
+ * Of every kind of request whether it changes something that, made again by the next owner, would be refused or be counted twice. What is
+ * claimed again is granted again (claims.ts), and what has been learned changes nothing.
+ */
+const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
+  create: true,
+  append: true,
+  appendStrict: true,
+  update: true,
+  replace: true,
+  deleteAttributes: true,
+  updateAttribute: true,
+  updateValue: true,
+  deleteAttribute: true,
+  deleteEntity: true,
+  expire: true,
+  batch: true,
+  announce: true,
+  createSubscription: true,
+  changeSubscription: true,
+  removeSubscription: true,
+  createRegistration: true,
+  changeRegistration: true,
+  removeRegistration: true,
+  news: true,
+  handIn: true,
+  retryDeliveries: true,
+  find: false,
+  list: false,
+  fetch: false,
+  types: false,
+  paths: false,
+  findSubscription: false,
+  listSubscriptions: false,
+  progress: false,
+  findRegistration: false,
+  listRegistrations: false,
+  claim: false,
+  learn: false,
+  deliveries: false,
+  admin: false,
+}
 
-const isWrite = (request: ShardRequest): boolean => 'target' in request || writes.has(request.kind)
+const isWrite = ({ kind }: ShardRequest): boolean => isWriteOf[kind]
 
 function replyOf(outcome: AskOutcome): ShardReply {
   switch (outcome.kind) {

@@ -2,7 +2,7 @@
 // on already is left alone.
 
 import t from 'tap'
-import { foundLogs } from '../../cluster/founding.js'
+import { assertFoundable, foundLogs } from '../../cluster/founding.js'
 import { beginning, encodeRecord } from '../../cluster/log-record.js'
 import { Replica } from '../../cluster/replica.js'
 import { replicationOptionsDefault } from '../../cluster/replication-options.js'
@@ -35,6 +35,7 @@ function simulate(faults: Partial<LogFaults> = {}) {
     return ended
   }
   const found = (mark = 'mark') => run(foundLogs(shards, mark, log, clock))
+  const look = (mark = 'mark') => run(assertFoundable(shards, mark, log, clock))
   /** A copy that begins with what a node has. */
   const copy = async (shard: number, position: Position | undefined): Promise<Replica> => {
     const replica = new Replica(shard, position, {
@@ -49,7 +50,7 @@ function simulate(faults: Partial<LogFaults> = {}) {
     await run(new Promise(resolve => replica.catchUp(resolve)))
     return replica
   }
-  return { engine, log, run, found, copy }
+  return { engine, log, run, found, look, copy }
 }
 
 t.test('who has the content follows, and who has none needs a snapshot', async t => {
@@ -92,7 +93,7 @@ t.test('an engine that never answers is given up', async t => {
 })
 
 t.test('a cluster that goes on already is left alone', async t => {
-  const { engine, log, run, found } = simulate()
+  const { engine, log, run, found, look } = simulate()
   const read = (shard: number) => run(new Promise<Reading>(resolve => log.read(shard, 0, 1, resolve as never)))
 
   await found('another')
@@ -105,4 +106,15 @@ t.test('a cluster that goes on already is left alone', async t => {
   await t.rejects(found('another'), { message: /: it belongs to n1$/ })
   t.strictSame((await read(0)).records, before.records)
   t.equal(engine.takeoverOf(0)?.owner, 'n1 x')
+  await t.rejects(look('another'), { message: /: it belongs to n1$/ }, 'which can be found out beforehand')
+})
+
+t.test('whether logs may begin is found out without beginning them', async t => {
+  const { engine, found, look } = simulate()
+  await look()
+  t.equal(engine.lastOf(0), 0)
+  t.equal(engine.takeoverOf(0), undefined)
+  await found()
+  await look()
+  await t.rejects(look('another'), { message: /^the log engine keeps a cluster already, and shard 0 / })
 })
