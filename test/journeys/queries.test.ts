@@ -12,6 +12,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
+import { stampsPerMs } from '../../src/domain/stamp.js'
 import { KeptAlive, type Told } from '../support/kept-alive.js'
 import { type LocalNode, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'
@@ -92,13 +93,12 @@ interface Starts {
   workers(count: number): Promise<Node>
 }
 
-/** The story's time with a part of a millisecond that grows with each reading, as that of the real clock does: stamps of two workers have an order. */
+/** The story's time, later with each reading, as that of the real clock is: so stamps of two workers have an order. */
 function ticking(time: { readonly nowMs: number }): () => number {
-  let [nowMs, readings] = [0, 0]
+  let lastMs = 0
   return () => {
-    if (nowMs !== time.nowMs) [nowMs, readings] = [time.nowMs, 0]
-    // Less than one for as many as there may be.
-    return nowMs + 1 - 1 / (1 + ++readings / 1000)
+    lastMs = Math.max(time.nowMs, lastMs + 1 / stampsPerMs)
+    return lastMs
   }
 }
 
