@@ -25,8 +25,8 @@ export interface ManyOptions extends RateOptions {
 
 const needed = { ofFew: 0.8, bytes: 5000, startMs: 2000 }
 const few = 10
-/** Until the garbage of what was done before has mostly been collected. */
-const quietMs = 3000
+/** Until a server that has begun has taken in all subscriptions, and the garbage of what was done before has mostly been collected. */
+const quietMs = 6000
 const creatingConnections = 64
 
 type Size = 'few' | 'many'

@@ -197,6 +197,9 @@ export function encodeSubscription(subscription: Subscription): string {
   return [{ version, ...head }, stored, notification].map(part => JSON.stringify(part)).join('\n')
 }
 
+/** Whether a text was written in today's form, which every release that writes it can read. */
+export const isOfThisVersion = (stored: string): boolean => stored.startsWith(`{"version":${version},`)
+
 /** Parts remembered at a time, of some 500 bytes each. */
 const sharedPartsMax = 10_000
 

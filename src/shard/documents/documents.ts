@@ -1,7 +1,8 @@
 // The documents of one kind (subscriptions, registrations) that an owner of shards knows: those of all tenants, in memory and in its store.
 //
 // Memory says what has been staged; the store follows with the commit that `put` and `remove` name. Whoever tells somebody of what it reads
-// here waits for `stagedIn` first. All rows are read at start, and decoded: 100,000 of 600 bytes take about a second, and then 1.2 KB each.
+// here waits for `stagedIn` first. All rows are read at start. Texts of a kind that can wait are decoded when somebody asks for the document,
+// since that takes longer than all the rest of it: 100,000 of 600 bytes are read in half a second and decoded in 0.7, and then take 1.2 KB each.
 //
 // What became of a document is kept beside it, each owner its own part: of a subscription its notifications (progress-book.ts).
 //
@@ -38,6 +39,8 @@ export interface Form<T extends Document, P> {
   decode(text: string): T
   /** What decodes many texts, one after the other. */
   decoder(): (text: string) => T
+  /** Whether a text that was read at start is certain to be decoded well, whenever that is; undefined: none is. */
+  readonly canWait?: (text: string) => boolean
   /** Of a document of which nothing has become yet. */
   readonly noProgress: P
 }
@@ -47,6 +50,10 @@ export interface Follower<T extends Document> {
   /** There is a new one, or another in the place of the one with its id. */
   add(document: T): void
   remove(id: string): void
+  /** There is one that waits to be decoded. */
+  recall?(id: string): void
+  /** One that has waited is decoded. */
+  read?(document: T): void
 }
 
 /** A row as it was found at start. */
@@ -63,9 +70,25 @@ export interface Known<T extends Document, P> {
   readonly progress: P
 }
 
-interface Held<T extends Document, P> {
-  document: T
+/** One document as it is now, or its text as long as that waits; when it changes there is another one. */
+class Held<T extends Document, P> {
+  private content: T | string
   progress: P
+
+  constructor(content: T | string, progress: P) {
+    this.content = content
+    this.progress = progress
+  }
+
+  /** `decode` is called once, if at all. */
+  document(decode: (text: string) => T): T {
+    if (typeof this.content === 'string') this.content = decode(this.content)
+    return this.content
+  }
+
+  text(encode: (document: T) => string): string {
+    return typeof this.content === 'string' ? this.content : encode(this.content)
+  }
 }
 
 /** The documents of one tenant. */
@@ -75,23 +98,33 @@ export class TenantDocuments<T extends Document, P> {
   private readonly ids: string[] = []
   private readonly noProgress: P
   private readonly followers: readonly Follower<T>[]
+  private readonly read: (text: string) => T
 
-  constructor(noProgress: P, followers: readonly Follower<T>[]) {
+  constructor(noProgress: P, followers: readonly Follower<T>[], decode: (text: string) => T) {
     this.noProgress = noProgress
     this.followers = followers
+    this.read = text => {
+      const document = decode(text)
+      for (const follower of followers) follower.read?.(document)
+      return document
+    }
   }
 
   get size(): number {
     return this.ids.length
   }
 
+  has(id: string): boolean {
+    return this.held.has(id)
+  }
+
   get(id: string): T | undefined {
-    return this.held.get(id)?.document
+    return this.held.get(id)?.document(this.read)
   }
 
   /** In the order of ids. */
   *all(): Iterable<T> {
-    for (const id of this.ids) yield this.held.get(id)!.document
+    for (const id of this.ids) yield this.get(id)!
   }
 
   /** What this owner knows has become of a document; nothing has of one that is not there. */
@@ -117,27 +150,38 @@ export class TenantDocuments<T extends Document, P> {
     limit: number,
   ): { readonly known: readonly Known<T, P>[]; readonly total: number } {
     // Looking at 100,000 takes 10 ms: lists by path are rare, and an index for them would have to be kept by every owner.
-    const ids =
-      servicePath === undefined
-        ? this.ids
-        : this.ids.filter(id => this.held.get(id)!.document.servicePath === servicePath)
-    const known = ids.slice(offset, offset + limit).map(id => ({ ...this.held.get(id)! }))
+    const ids = servicePath === undefined ? this.ids : this.ids.filter(id => this.get(id)!.servicePath === servicePath)
+    const known = ids.slice(offset, offset + limit).map(id => {
+      const held = this.held.get(id)!
+      return { document: held.document(this.read), progress: held.progress }
+    })
     return { known, total: ids.length }
   }
 
   /** Takes a document in, new or changed; true if it is new. */
   set(document: T): boolean {
     const { id } = document
-    const held = this.held.get(id)
-    if (held) held.document = document
-    else {
-      this.held.set(id, { document, progress: this.noProgress })
+    const before = this.held.get(id)
+    this.hold(id, new Held(document, before?.progress ?? this.noProgress))
+    for (const follower of this.followers) follower.add(document)
+    return !before
+  }
+
+  /** Takes in a text that waits to be decoded, of an id that is not there. Gives what tells the text again, as it is now, whatever becomes of the id. */
+  recall(id: string, text: string, encode: (document: T) => string): () => string {
+    const held = new Held<T, P>(text, this.noProgress)
+    this.hold(id, held)
+    for (const follower of this.followers) follower.recall?.(id)
+    return () => held.text(encode)
+  }
+
+  private hold(id: string, held: Held<T, P>): void {
+    if (!this.held.has(id)) {
       const place = placeOf(this.ids, id)
       if (place === this.ids.length) this.ids.push(id)
       else this.ids.splice(place, 0, id)
     }
-    for (const follower of this.followers) follower.add(document)
-    return !held
+    this.held.set(id, held)
   }
 
   /** Forgets a document; true if it was there. */
@@ -188,6 +232,7 @@ export class Documents<T extends Document, P> implements Shelf {
   private readonly shardMap: ShardMap
   private readonly tenants = new Map<string, TenantDocuments<T, P>>()
   private readonly makers: ((tenant: string) => Follower<T>)[] = []
+  private readonly decode: (text: string) => T
   private count = 0
   /** Since the start; what was there then is not counted. */
   readonly changes = { inserts: 0, updates: 0, removes: 0 }
@@ -197,6 +242,7 @@ export class Documents<T extends Document, P> implements Shelf {
 
   constructor(form: Form<T, P>, store: Store, commit: GroupCommit, shardMap: ShardMap) {
     this.form = form
+    this.decode = form.decoder()
     this.store = store
     this.commit = commit
     this.shardMap = shardMap
@@ -226,7 +272,6 @@ export class Documents<T extends Document, P> implements Shelf {
 
   async load(onRow: (row: LoadedRow) => void): Promise<void> {
     const { form } = this
-    const decode = form.decoder()
     const cursor = this.store.cursor(allDocuments(form.kind))
     try {
       let reading = cursor.next(rowsPerRead)
@@ -239,8 +284,9 @@ export class Documents<T extends Document, P> implements Shelf {
         reading.catch(() => undefined)
         for (const { key, value } of rows) {
           const { revision, text } = decodeDocumentRow(value)
-          if (text === '') onRow({ ...parseDocumentKey(key), kind: form.kind, revision, text: undefined })
-          else onRow(this.recall(decode(text), revision))
+          const { home, tenant, id } = parseDocumentKey(key)
+          const kept = text === '' ? undefined : this.recall(tenant, id, text)
+          onRow({ home, tenant, id, kind: form.kind, revision, text: kept })
         }
       }
     } finally {
@@ -248,11 +294,17 @@ export class Documents<T extends Document, P> implements Shelf {
     }
   }
 
-  // [hot] For each row at start: what the key tells stands in the row as well.
-  private recall(document: T, revision: number): LoadedRow {
-    const { tenant, id } = document
+  // [hot] For each row at start.
+  /** Gives what tells the text again: to keep it takes memory. */
+  private recall(tenant: string, id: string, text: string): () => string {
+    const { form } = this
+    if (form.canWait?.(text)) {
+      this.count++
+      return this.ofTenant(tenant).recall(id, text, form.encode)
+    }
+    const document = this.decode(text)
     this.hold(document)
-    return { home: this.shardMap.homeOf(tenant), tenant, id, kind: this.kind, revision, text: this.textOf(document) }
+    return this.textOf(document)
   }
 
   /** Encodes a document when it is asked to: its text may never be needed, and takes memory. */
@@ -309,18 +361,19 @@ export class Documents<T extends Document, P> implements Shelf {
 
   /** Whether it is a new one. */
   private hold(document: T): boolean {
-    const { tenant } = document
-    let held = this.tenants.get(tenant)
-    if (!held) {
-      held = new TenantDocuments(
-        this.form.noProgress,
-        this.makers.map(make => make(tenant)),
-      )
-      this.tenants.set(tenant, held)
-    }
-    const isNew = held.set(document)
+    const isNew = this.ofTenant(document.tenant).set(document)
     if (isNew) this.count++
     return isNew
+  }
+
+  private ofTenant(tenant: string): TenantDocuments<T, P> {
+    let documents = this.tenants.get(tenant)
+    if (!documents) {
+      const followers = this.makers.map(make => make(tenant))
+      documents = new TenantDocuments(this.form.noProgress, followers, this.decode)
+      this.tenants.set(tenant, documents)
+    }
+    return documents
   }
 
   private keyOf(tenant: string, id: string): Buffer {

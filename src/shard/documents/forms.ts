@@ -3,7 +3,12 @@
 import type { Registration } from '../../domain/registration.js'
 import { decodeRegistration, encodeRegistration } from '../../domain/registration-json.js'
 import { noProgress, type Subscription, type SubscriptionProgress } from '../../domain/subscription.js'
-import { decodeSubscription, encodeSubscription, SubscriptionReader } from '../../domain/subscription-json.js'
+import {
+  decodeSubscription,
+  encodeSubscription,
+  isOfThisVersion,
+  SubscriptionReader,
+} from '../../domain/subscription-json.js'
 import type { Documents, Form } from './documents.js'
 
 /** With what became of its notifications. */
@@ -15,6 +20,7 @@ export const subscriptionForm: Form<Subscription, SubscriptionProgress> = {
     const reader = new SubscriptionReader()
     return text => reader.read(text)
   },
+  canWait: isOfThisVersion,
   noProgress,
 }
 

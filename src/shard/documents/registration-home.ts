@@ -50,7 +50,7 @@ export class RegistrationHome {
     if (request.kind === 'createRegistration') {
       const { tenant, id } = request.registration
       if (this.registrations.size >= this.countMax) return refused(refusals.registrationsTooMany(this.countMax))
-      if (this.registrations.of(tenant)?.get(id))
+      if (this.registrations.of(tenant)?.has(id))
         return refused(refusals.failure(`there is a registration ${id} already`))
       return stored(request.registration)
     }

@@ -57,7 +57,7 @@ export class SubscriptionHome {
     if (request.kind === 'createSubscription') {
       const { tenant, id } = request.subscription
       if (this.subscriptions.size >= this.countMax) return refused(refusals.subscriptionsTooMany(this.countMax))
-      if (this.subscriptions.of(tenant)?.get(id))
+      if (this.subscriptions.of(tenant)?.has(id))
         return refused(refusals.failure(`there is a subscription ${id} already`))
       return stored(request.subscription)
     }

@@ -75,7 +75,7 @@ export class Claims {
   }
 
   private keepQuiet(tenant: string, id: string, untilMs: number): void {
-    if (this.subscriptions.of(tenant)?.get(id)) this.quiet.set(id, untilMs)
+    if (this.subscriptions.of(tenant)?.has(id)) this.quiet.set(id, untilMs)
   }
 
   // [hot] Once per change and subscription of another home that it matches.

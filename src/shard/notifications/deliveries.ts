@@ -255,7 +255,7 @@ export class Deliveries {
   /** What is known of a subscription that is there; undefined when there is none. */
   private knownOf(tenant: string, id: string): Known | undefined {
     const known = this.tenants.get(tenant)?.get(id)
-    if (known || !this.parts.subscriptions.of(tenant)?.get(id)) return known
+    if (known || !this.parts.subscriptions.of(tenant)?.has(id)) return known
     const fresh: Known = { tenant, id, oldest: undefined, newest: undefined, count: 0, letters: [] }
     nested(this.tenants, tenant).set(id, fresh)
     return fresh

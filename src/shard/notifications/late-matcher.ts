@@ -1,8 +1,7 @@
-// The matcher of a tenant, which takes in late what is there at start: to find places for 100,000 subscriptions takes 0.8 s, and until the first
-// event of the tenant nobody asks for them.
+// The matcher of a tenant, which takes in late what is there at start: to decode 100,000 subscriptions and to find places for them takes 1.5
+// s, and until the first event of the tenant nobody asks for them.
 //
-// What is added before `begin` waits. From then on all of it is taken in bit by bit, so that the event loop is not held up, or at once by the first
-// event; and what is added then does not wait.
+// From `begin` on they are taken in bit by bit, so that the event loop is not held up, or all at once by the first event. What is added does not wait.
 
 import type { Event } from '../../domain/event.js'
 import { Matcher } from '../../domain/matcher.js'
@@ -10,22 +9,22 @@ import type { Subscription } from '../../domain/subscription.js'
 import type { Clock } from '../../ports.js'
 
 /** Before the first bit: a node that has just begun has clients to meet. */
-const firstAfterMs = 2_000
-/** How long a bit takes, and the pause before the next one: all of 100,000 in about 3 s. Raising the first holds requests up for as long. */
-const bitMs = 4
-const pauseMs = 12
+const firstAfterMs = 100
+/** How long a bit takes, and the pause before the next one: all of 100,000 in some 3 s. Raising the first holds requests up for as long. */
+const bitMs = 6
+const pauseMs = 3
 
 export class LateMatcher {
   private readonly matcher = new Matcher()
   private readonly clock: Pick<Clock, 'monoMs' | 'after'>
-  /** By id: not in the matcher. */
-  private readonly waiting = new Map<string, Subscription>()
-  private isLate: boolean
+  private readonly read: (id: string) => unknown
+  /** Ids of those that are not in the matcher. */
+  private readonly waiting = new Set<string>()
 
-  /** `isLate`: `begin` is still to come. */
-  constructor(clock: Pick<Clock, 'monoMs' | 'after'>, isLate: boolean) {
+  /** `read` has a subscription that waits decoded: it calls `add`, or `remove` if it is not there any more. */
+  constructor(clock: Pick<Clock, 'monoMs' | 'after'>, read: (id: string) => unknown) {
     this.clock = clock
-    this.isLate = isLate
+    this.read = read
   }
 
   /** How many subscriptions may be found. */
@@ -33,13 +32,15 @@ export class LateMatcher {
     return this.matcher.size + this.waiting.size
   }
 
+  /** There is a subscription with this id, which is to be taken in late. */
+  recall(id: string): void {
+    this.waiting.add(id)
+  }
+
   /** Takes in a subscription, in place of one with the same id. One that its owner made inactive is never found. */
   add(subscription: Subscription): void {
-    if (!this.isLate) {
-      this.waiting.delete(subscription.id)
-      this.matcher.add(subscription)
-    } else if (subscription.status === 'inactive') this.waiting.delete(subscription.id)
-    else this.waiting.set(subscription.id, subscription)
+    this.waiting.delete(subscription.id)
+    this.matcher.add(subscription)
   }
 
   /** Forgets a subscription, if it is there. */
@@ -47,9 +48,8 @@ export class LateMatcher {
     if (!this.waiting.delete(id)) this.matcher.remove(id)
   }
 
-  /** Everything that was there at start has been added. */
+  /** All that is there at start has been recalled. */
   begin(): void {
-    this.isLate = false
     if (this.waiting.size > 0) this.clock.after(firstAfterMs, () => this.takeBit())
   }
 
@@ -66,9 +66,8 @@ export class LateMatcher {
   }
 
   private take(untilMs: number): void {
-    for (const [id, subscription] of this.waiting) {
-      this.waiting.delete(id)
-      this.matcher.add(subscription)
+    for (const id of this.waiting) {
+      this.read(id)
       if (this.clock.monoMs() >= untilMs) return
     }
   }

@@ -22,7 +22,7 @@ const dropsToldMs = 1_000
 export class Notifications {
   private readonly parts: NotificationParts
   private despatch: Despatch | undefined
-  /** Of each transport the first subscription, until messages are handed over. */
+  /** Of each transport the first subscription that was there at start. */
   private readonly first = new Map<Transport['kind'], Subscription>()
   /** What was fired before all rows that an earlier owner has left were read, by what is read at once; it comes behind them. */
   private readonly behind = new Map<OutboxPart, Owed[]>()
@@ -32,7 +32,11 @@ export class Notifications {
   constructor(parts: NotificationParts) {
     this.parts = parts
     for (const part of parts.outbox.parts) this.behind.set(part, [])
-    parts.subscriptions.follow(() => ({ add: subscription => this.expect(subscription), remove: () => {} }))
+    parts.subscriptions.follow(() => ({
+      add: subscription => this.expect(subscription),
+      remove: () => {},
+      read: subscription => this.expectFirst(subscription),
+    }))
   }
 
   /** Begins to hand notifications over, first what was owed when the process began. Resolves when all of that has been read. */
@@ -43,7 +47,6 @@ export class Notifications {
     claims.begin(shards)
     handingIn?.begin(shards)
     for (const subscription of this.first.values()) despatch.expect(subscription)
-    this.first.clear()
     await Promise.all([...this.behind.keys()].map(part => this.takeUp(part)))
   }
 
@@ -86,12 +89,17 @@ export class Notifications {
     }
   }
 
-  /** Of what is there at start, one subscription of each transport is told of: connections to all receivers would be too many. */
   private expect(subscription: Subscription): void {
-    const { despatch, first } = this
-    if (despatch) return despatch.expect(subscription)
+    if (this.despatch) this.despatch.expect(subscription)
+    else this.expectFirst(subscription)
+  }
+
+  /** Of what is there at start, one subscription of each transport is told of: connections to all receivers would be too many. */
+  private expectFirst(subscription: Subscription): void {
     const { kind } = subscription.notification.transport
-    if (!first.has(kind)) first.set(kind, subscription)
+    if (this.first.has(kind)) return
+    this.first.set(kind, subscription)
+    this.despatch?.expect(subscription)
   }
 
   /** Nothing is handed over any more. */

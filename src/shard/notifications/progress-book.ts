@@ -121,7 +121,7 @@ export class ProgressBook implements Rider {
   add(parts: readonly HandedPart[]): number {
     let carriedBy = 0
     for (const { tenant, id, progress } of parts) {
-      if (!this.subscriptions.of(tenant)?.get(id)) continue
+      if (!this.subscriptions.of(tenant)?.has(id)) continue
       this.subscriptions.of(tenant)!.note(id, mergeProgress([this.of(tenant, id), progress]))
       carriedBy = this.writeNow(tenant, id)
     }
@@ -201,7 +201,7 @@ export class ProgressBook implements Rider {
 
   private rowOf(tenant: string, id: string): Buffer | undefined {
     const held = this.subscriptions.of(tenant)
-    return held?.get(id) && encodeProgress(held.progressOf(id), this.grants.get(id))
+    return held?.has(id) ? encodeProgress(held.progressOf(id), this.grants.get(id)) : undefined
   }
 
   private keyOf(tenant: string, id: string): Buffer {
@@ -240,7 +240,7 @@ export class ProgressBook implements Rider {
   private recall({ key, value }: Row, isAdded: boolean): void {
     const { tenant, id } = parseDocumentKey(key)
     const held = this.subscriptions.of(tenant)
-    if (!held?.get(id)) return this.write(tenant, id)
+    if (!held?.has(id)) return this.write(tenant, id)
     const { progress, grants } = decodeProgress(value)
     held.note(id, isAdded ? mergeProgress([progress, held.progressOf(id)]) : progress)
     if (grants.length > 0) this.grants.set(id, grants)

@@ -39,7 +39,6 @@ export class Triggers {
   private readonly logger: Pick<Logger, 'warn'>
   private readonly claims: Claims
   private readonly found: Subscription[] = []
-  private hasBegun = false
 
   constructor(
     subscriptions: Subscriptions,
@@ -52,12 +51,12 @@ export class Triggers {
     this.claims = claims
     this.clock = clock
     this.logger = logger
-    subscriptions.follow(tenant => this.follower(tenant))
+    subscriptions.follow(tenant => this.follower(tenant, id => subscriptions.of(tenant)?.get(id)))
   }
 
   /** Keeps a tenant's matcher, as long as it can find anything. */
-  private follower(tenant: string): Follower<Subscription> {
-    const matcher = new LateMatcher(this.clock, !this.hasBegun)
+  private follower(tenant: string, read: (id: string) => unknown): Follower<Subscription> {
+    const matcher = new LateMatcher(this.clock, read)
     const settle = (): void => {
       if (matcher.size > 0) this.matchers.set(tenant, matcher)
       else if (this.matchers.get(tenant) === matcher) this.matchers.delete(tenant)
@@ -71,12 +70,19 @@ export class Triggers {
         matcher.remove(id)
         settle()
       },
+      recall: id => {
+        matcher.recall(id)
+        settle()
+      },
+      read: subscription => {
+        matcher.add(subscription)
+        settle()
+      },
     }
   }
 
-  /** What the store had at start has been read. */
+  /** All that the store has at start is there. */
   begin(): void {
-    this.hasBegun = true
     for (const matcher of this.matchers.values()) matcher.begin()
   }
 

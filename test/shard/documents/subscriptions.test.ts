@@ -7,7 +7,9 @@ import { noProgress, type Subscription } from '../../../src/domain/subscription.
 import { encodeSubscription } from '../../../src/domain/subscription-json.js'
 import type { ShardReply, SubscriptionRequest } from '../../../src/messages.js'
 import type { Store } from '../../../src/ports.js'
-import { allDocuments } from '../../../src/shard/document-layout.js'
+import { allDocuments, documentKey, encodeDocumentRow } from '../../../src/shard/document-layout.js'
+import { Documents } from '../../../src/shard/documents/documents.js'
+import { subscriptionForm } from '../../../src/shard/documents/forms.js'
 import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
 import { shardLimitsDefault } from '../../../src/shard/shards.js'
 import { MemoryStore } from '../../../src/storage/memory-store.js'
@@ -186,6 +188,8 @@ t.test('a follower is told of all there are, and of everything that becomes of t
     return {
       add: ({ id, description }) => log.push(`add ${Number.parseInt(id, 16)} ${description}`),
       remove: id => log.push(`remove ${Number.parseInt(id, 16)}`),
+      recall: id => log.push(`recall ${Number.parseInt(id, 16)}`),
+      read: ({ id, description }) => log.push(`read ${Number.parseInt(id, 16)} ${description}`),
     }
   })
   await shards.load()
@@ -197,14 +201,81 @@ t.test('a follower is told of all there are, and of everything that becomes of t
   await create(shards, 3)
   t.strictSame(log, [
     'has t',
-    'add 1 number 1',
+    'recall 1',
     'add 2 number 2',
+    'read 1 number 1',
     'add 1 new',
     'remove 2',
     'remove 1',
     'has t',
     'add 3 number 3',
   ])
+})
+
+t.test('what is there at start is decoded once, when somebody asks for it, and can be told as it was', async t => {
+  const store = new MemoryStore()
+  const before = await opened(store)
+  for (const n of [1, 2, 3]) await create(before, n)
+  let decoded = 0
+  const form: typeof subscriptionForm = {
+    ...subscriptionForm,
+    decoder() {
+      const decode = subscriptionForm.decoder()
+      return text => {
+        decoded++
+        return decode(text)
+      }
+    },
+  }
+  const documents = new Documents(form, store, before.commit, shardMap)
+  const texts: (() => string)[] = []
+  await documents.load(({ text }) => texts.push(text!))
+  const known = documents.of('t')!
+  t.strictSame([documents.size, known.size, known.has(idOf(2)), known.has(idOf(4)), decoded], [3, 3, true, false, 0])
+  t.strictSame(known.progressOf(idOf(2)), noProgress)
+  t.strictSame(
+    texts.map(text => text()).toSorted(),
+    [1, 2, 3].map(n => encodeSubscription(made(n))),
+  )
+  t.equal(decoded, 0, 'a text is told without')
+  t.equal(known.get(idOf(2))?.description, 'number 2')
+  t.equal(known.get(idOf(2)), known.get(idOf(2)))
+  t.equal(decoded, 1)
+  known.set(made(3, { description: 'new' }))
+  known.delete(idOf(1))
+  t.strictSame(
+    texts.map(text => text()).toSorted(),
+    [1, 2, 3].map(n => encodeSubscription(made(n))),
+  )
+  t.strictSame(
+    [...documents.all()].map(({ description }) => description),
+    ['number 2', 'new'],
+  )
+  t.equal(decoded, 1, 'what nobody asks for is not')
+})
+
+t.test('what an older release has written is decoded at start, which says whether it can be', async t => {
+  const store = new MemoryStore()
+  const shards = await opened(store)
+  const write = async (text: string) => {
+    const batch = store.batch()
+    const key = documentKey('subscription', { home: shardMap.homeOf('t'), tenant: 't', id: idOf(1) })
+    batch.put(key, encodeDocumentRow(1, text))
+    await new Promise<void>((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
+  }
+  const { condition, ...head } = made(1)
+  await write(JSON.stringify({ version: 1, ...head, condition: { ...condition, expression: {} } }))
+  const first = new Documents(subscriptionForm, store, shards.commit, shardMap)
+  const told: string[] = []
+  first.follow(() => ({ add: ({ id }) => told.push(id), remove: () => {} }))
+  await first.load(() => {})
+  t.strictSame(told, [idOf(1)])
+  await write(encodeSubscription(made(1)).replace('"version":2', '"version":3'))
+  const later = new Documents(subscriptionForm, store, shards.commit, shardMap)
+  await t.rejects(
+    later.load(() => {}),
+    /version 3, this release reads 2/,
+  )
 })
 
 t.test('progress is kept beside a subscription: a change leaves it, a removal takes it away', async t => {
