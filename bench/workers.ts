@@ -2,7 +2,8 @@
 //
 // A routed request is one that arrives at a worker that does not own the entity. Both workers have ports of their own here, and a service
 // path lies with one of them as a whole, so that all requests of a run are of one kind; what is compared is the processor time of both.
-// Two workers against one are the program as it is, on one port.
+// Two workers against one are the program as it is, on one port. Beside them stand two brokers that share the connections and nothing else: cores that
+// share caches, a disk with two logs and twice as many threads cost something before anything is routed.
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -61,7 +62,7 @@ async function routed(options: RateOptions): Promise<Finding[]> {
     const rates: [number[], number[]] = [[], []]
     for (let round = 0; round < rounds; round++)
       for (const [at, path] of [local, remote].entries()) {
-        const { perCpuSecond } = await measured(options, servers[0].url, under(workload, path), cpu)
+        const { perCpuSecond } = await measured(options, [servers[0].url], under(workload, path), cpu)
         rates[at]!.push(perCpuSecond)
       }
     const [own, other] = [median(rates[0]), median(rates[1])]
@@ -72,50 +73,56 @@ async function routed(options: RateOptions): Promise<Finding[]> {
   return findings
 }
 
+/** One broker; two of one worker each, which know nothing of each other and tell what the machine allows; and two workers. */
+const companies = { one: [1], apart: [1, 1], two: [2] } as const
+
+type Company = keyof typeof companies
+
 async function twoAgainstOne(options: RateOptions): Promise<Finding[]> {
   const { subject, folder, rounds } = options
-  const found = new Map<number, Map<string, Measured[]>>()
+  const found: Record<Company, Map<string, Measured[]>> = { one: new Map(), apart: new Map(), two: new Map() }
   for (let round = 0; round < rounds; round++)
-    for (const count of [1, 2]) {
-      const server = await start(subject, join(folder, `${count}-${round}`), 'server', {
-        args: ['-workers', String(count)],
-      })
-      await loadStock([server.url], upserts[0]!.template, '', stockSize)
-      const kinds = found.get(count) ?? new Map<string, Measured[]>()
-      found.set(count, kinds)
-      for (const { name, workload } of [...works, { name: 'list', workload: lists }]) {
-        const one = await measured(options, server.url, workload, () => cpuSecondsOfAll(server.pid))
-        kinds.set(name, [...(kinds.get(name) ?? []), one])
-        progress(
-          `${count} workers, ${name}: ${thousands(one.perSecond)}/s, ${thousands(one.perCpuSecond)} per CPU second`,
-        )
+    for (const company of Object.keys(companies) as Company[]) {
+      const servers: Server[] = []
+      for (const [at, count] of companies[company].entries()) {
+        const dataDir = join(folder, `${company}-${round}-${at}`)
+        const server = await start(subject, dataDir, 'server', { args: ['-workers', String(count)] })
+        await loadStock([server.url], upserts[0]!.template, '', stockSize)
+        servers.push(server)
       }
-      await server.stop()
+      const urls = servers.map(({ url }) => url)
+      const cpu = (): number => servers.reduce((sum, { pid }) => sum + cpuSecondsOfAll(pid), 0)
+      for (const { name, workload } of [...works, { name: 'list', workload: lists }]) {
+        const one = await measured(options, urls, workload, cpu)
+        found[company].set(name, [...(found[company].get(name) ?? []), one])
+        progress(`${company}, ${name}: ${thousands(one.perSecond)}/s, ${thousands(one.perCpuSecond)} per CPU second`)
+      }
+      for (const server of servers) await server.stop()
     }
-  const of = (count: number, name: string, figure: keyof Measured): number =>
-    median(
-      found
-        .get(count)!
-        .get(name)!
-        .map(one => one[figure]),
-    )
-  const ratio = (name: string, figure: keyof Measured): number => of(2, name, figure) / of(1, name, figure)
+  const of = (company: Company, name: string, figure: keyof Measured): number =>
+    median(found[company].get(name)!.map(one => one[figure]))
+  const ratio = (name: string, figure: keyof Measured, company: Company = 'two'): number =>
+    of(company, name, figure) / of('one', name, figure)
   return [
     ...works.flatMap(({ name }) => [
       told(
         `2 workers against 1, ${name}`,
-        `${ratio(name, 'perSecond').toFixed(2)}: ${thousands(of(2, name, 'perSecond'))}/s`,
+        `${ratio(name, 'perSecond').toFixed(2)}: ${thousands(of('two', name, 'perSecond'))}/s`,
       ),
       atLeast(
         `2 workers against 1, ${name}, per CPU second`,
-        `${ratio(name, 'perCpuSecond').toFixed(2)}: ${thousands(of(2, name, 'perCpuSecond'))}`,
+        `${ratio(name, 'perCpuSecond').toFixed(2)}: ${thousands(of('two', name, 'perCpuSecond'))}`,
         ratio(name, 'perCpuSecond'),
         needed.perCpuSecond,
+      ),
+      told(
+        `  2 brokers apart against 1, ${name}, per CPU second`,
+        `${ratio(name, 'perCpuSecond', 'apart').toFixed(2)}: ${thousands(of('apart', name, 'perCpuSecond'))}`,
       ),
     ]),
     atMost(
       'p50 of a list over 2 workers',
-      `${ratio('list', 'p50').toFixed(2)} times that of one: ${of(2, 'list', 'p50').toFixed(2)} ms`,
+      `${ratio('list', 'p50').toFixed(2)} times that of one: ${of('two', 'list', 'p50').toFixed(2)} ms`,
       ratio('list', 'p50'),
       needed.listTimes,
       'times',
@@ -131,11 +138,11 @@ interface Measured {
 
 async function measured(
   { seconds, warmUpSeconds, connections }: RateOptions,
-  url: string,
+  urls: readonly string[],
   workload: Workload,
   cpu: () => number,
 ): Promise<Measured> {
-  const load = { urls: [url], workload, connections, tenant: '', place: 'generator' as const }
+  const load = { urls, workload, connections, tenant: '', place: 'generator' as const }
   await drive({ ...load, seconds: warmUpSeconds * warmUpTimes })
   const before = cpu()
   const outcome: Outcome = await drive({ ...load, seconds })

@@ -154,13 +154,13 @@ class Neighbour {
     const surroundings = {
       host,
       nowMs: () => clock.monoMs(),
-      flushSoon: () => clock.endOfTick(this.flush),
+      flushSoon: () => clock.endOfTick(this.onTickEnd),
       onChange: (up: boolean, reason: string) => onChange(peer.name, up, reason),
     }
     this.link = new Link(peer.name, options, surroundings, numbered)
   }
 
-  private readonly flush = (): void => this.link.flush()
+  private readonly onTickEnd = (): void => this.link.onTickEnd()
 
   private get dials(): boolean {
     return this.party.self.name < this.peer.name

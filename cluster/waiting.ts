@@ -45,6 +45,8 @@ const chainsMax = 16
 export class WaitingAsks {
   /** Of their requests, sent or not. */
   bytes = 0
+  /** How many have not been sent. */
+  unsentCount = 0
   private readonly byNumber = new ByNumber<Waiting>()
   /** By how long they wait. */
   private readonly chains = new Map<number, Chain>()
@@ -87,6 +89,7 @@ export class WaitingAsks {
     chain.last = one
     chain.unsent ??= one
     this.byNumber.add(one)
+    this.unsentCount++
     this.bytes += one.requestBytes
   }
 
@@ -100,6 +103,7 @@ export class WaitingAsks {
     one.previous = undefined
     one.next = undefined
     this.byNumber.delete(one.number)
+    if (!one.sent) this.unsentCount--
     this.bytes -= one.requestBytes
   }
 
@@ -116,6 +120,7 @@ export class WaitingAsks {
     assert.equal(one.chain.unsent, one)
     one.chain.unsent = one.next
     one.sent = true
+    this.unsentCount--
   }
 
   /** One that has fallen due. */

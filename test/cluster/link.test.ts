@@ -39,6 +39,8 @@ class Scene {
   readonly begun: { shard: number; text: string; view: number; reply: (reply: Uint8Array) => void }[] = []
   /** What the host does besides. */
   onBegin = (): void => {}
+  /** What the next tick brings, after the link has seen the end of one. */
+  onTickEnded = (): void => {}
   wire = new Wire()
   /** What was sent at once when the other node had greeted. */
   greeted: ReadFrame[] = []
@@ -52,7 +54,11 @@ class Scene {
         },
       },
       nowMs: () => this.clock.monoMs(),
-      flushSoon: () => this.clock.endOfTick(() => this.link.flush()),
+      flushSoon: () =>
+        this.clock.endOfTick(() => {
+          this.link.onTickEnd()
+          this.onTickEnded()
+        }),
       onChange: (up, reason) => this.changes.push(`${up ? 'up' : 'down'}: ${reason}`),
     }
     this.link = new Link('b', completeOptions(options), surroundings, numbered)
@@ -136,6 +142,35 @@ t.test('what one tick asks goes in one frame, and what is too much for one in se
     scene.wire.take().map(({ asks }) => asks.length),
     [1, 1],
   )
+})
+
+t.test('a frame takes what a few ticks bring, as long as each brings something', async t => {
+  const scene = new Scene().connect()
+  const brought = (ticks: number): number[][] => {
+    let left = ticks
+    scene.onTickEnded = () => {
+      if (--left > 0) scene.ask()
+    }
+    scene.ask()
+    scene.clock.tick()
+    return scene.wire.take().map(({ asks }) => asks.map(({ number }) => number))
+  }
+  t.strictSame(brought(1), [[1]])
+  t.strictSame(brought(3), [[2, 3, 4]])
+  t.strictSame(brought(6), [
+    [5, 6, 7, 8],
+    [9, 10],
+  ])
+  scene.onTickEnded = () => {}
+  scene.hearAsks(1)
+  scene.ask()
+  scene.onTickEnded = () => {
+    scene.onTickEnded = () => {}
+    scene.begun[0]!.reply(Buffer.from('reply'))
+  }
+  scene.clock.tick()
+  const frames = scene.wire.take().map(({ asks, answers }) => [asks.length, answers.length])
+  t.strictSame(frames, [[1, 1]], 'answers wait with asks')
 })
 
 t.test('a reply reaches who asked', async t => {

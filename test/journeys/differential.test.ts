@@ -1,6 +1,6 @@
-// One node, two workers and three nodes of a cluster give the same answers to the same requests.
+// One node, two workers, three workers and three nodes of a cluster give the same answers to the same requests.
 //
-// Requests of every route are generated, good and bad ones (test/support/random-interface), and sent one after the other to all three
+// Requests of every route are generated, good and bad ones (test/support/random-interface), and sent one after the other to all four
 // deployments: to the workers on connections of which any worker has some, to the nodes in turn. Status, headers and body have to be equal to the
 // byte, but for names instead of what a broker makes up (test/support/deployment). In the end all that is there is compared once more, as each
 // of the nodes tells it.
@@ -52,7 +52,7 @@ interface Tally {
 }
 
 t.test(
-  `${requestsWanted} requests are answered alike by one node, two workers and three nodes`,
+  `${requestsWanted} requests are answered alike by one node, two and three workers, and three nodes`,
   { skip: noEtcd() },
   async t => {
     const random = Random.fromEnvironment()
@@ -81,9 +81,18 @@ type Ports = Readonly<Record<string, readonly number[]>>
 async function startAll(t: Test): Promise<Ports> {
   const folder = tempDir(t)
   const alone = await startBroker(t, { args: options, readyWaitMs })
-  const workers = await startBroker(t, { args: [...options, '-workers', '2'], readyWaitMs })
+  const workers = async (count: number): Promise<readonly number[]> => {
+    const { port } = await startBroker(t, { args: [...options, '-workers', String(count)], readyWaitMs })
+    return [port]
+  }
+  const [two, three] = [await workers(2), await workers(3)]
   const nodes = await startThreeNodes(t, { folder, args: options })
-  return { alone: [alone.port], workers: [workers.port], nodes: nodes.map(({ port }) => port) }
+  return {
+    alone: [alone.port],
+    'two workers': two,
+    'three workers': three,
+    nodes: nodes.map(({ port }) => port),
+  }
 }
 
 class Conversation {
@@ -96,7 +105,7 @@ class Conversation {
   constructor(random: Random, ports: Ports, tally: Tally) {
     this.requests = new RandomInterface(random, tenants)
     this.deployments = Object.entries(ports).map(
-      ([name, ports]) => new Deployment(name, ports, name === 'workers' ? connectionsOfWorkers : 1),
+      ([name, ports]) => new Deployment(name, ports, name.endsWith('workers') ? connectionsOfWorkers : 1),
     )
     this.ports = ports
     this.tally = tally
