@@ -118,20 +118,27 @@ function shownAttributes(occasion: Occasion, entity: Entity): readonly Named[] {
   const changed = onlyChangedAttrs ? new Set(namedBy(occasion).map(({ name }) => name)) : undefined
   const isSent = (name: string): boolean =>
     !changed || changed.has(name) || (alwaysChanged.has(name) && attrs.includes(name))
-  const listed = attrs.filter(name => name !== '*' && isSent(name))
-  const named = (name: string): readonly Named[] => {
-    const attribute = listedAttribute(occasion, entity, name)
-    return attribute ? [[name, attribute]] : []
-  }
-  if (attrs.length > 0 && !attrs.includes('*')) return listed.flatMap(named)
+  if (attrs.length > 0 && !attrs.includes('*'))
+    return listedAttributes(occasion, entity, changed ? attrs.filter(isSent) : attrs)
 
+  const listed = attrs.filter(name => name !== '*' && isSent(name))
   const except = new Set(exceptAttrs)
   const user = [...entity.attributes].filter(
     ([name, attribute]) => isSent(name) && !except.has(name) && (!isHidden(name, attribute) || attrs.includes(name)),
   )
   const builtins = builtinAttributes.filter(name => listed.includes(name))
   const others = [...new Set([...builtins, ...listed])].filter(name => !entity.attributes.has(name))
-  return [...user, ...others.flatMap(named)]
+  return [...user, ...listedAttributes(occasion, entity, others)]
+}
+
+/** Those of these names that are sent. */
+function listedAttributes(occasion: Occasion, entity: Entity, names: readonly string[]): readonly Named[] {
+  const shown: Named[] = []
+  for (const name of names) {
+    const attribute = listedAttribute(occasion, entity, name)
+    if (attribute) shown.push([name, attribute])
+  }
+  return shown
 }
 
 /** The attribute of a name in `attrs`: the entity's, a builtin one, or null if the subscription asks for that. */

@@ -49,7 +49,7 @@ export interface Delivery {
   /** Tries that have failed before: 0, or what an outcome has told as `attempts`. */
   readonly attempt: number
   /** Wall clock before which no next try is made; only for `attempt` above 0, undefined is now. */
-  readonly dueMs?: number
+  readonly dueMs?: number | undefined
   readonly message: Message
   /** Of the request that caused it. */
   readonly context: LogContext

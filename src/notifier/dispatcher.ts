@@ -234,7 +234,7 @@ export class Dispatcher implements Despatch {
       tenant: due.tenant,
       entity: `${path} ${entity.type} ${entity.id}`,
       attempt: due.attempts,
-      ...(due.dueMs === undefined ? {} : { dueMs: due.dueMs }),
+      dueMs: due.dueMs,
       message,
       context: contextOf(occasion),
     }

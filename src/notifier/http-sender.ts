@@ -107,7 +107,7 @@ export class HttpSender {
         path,
         method: message.method,
         headers: framed(message.headers, address),
-        ...(message.body ? { body: message.body } : {}),
+        body: message.body ?? null,
       },
       connection,
     )
