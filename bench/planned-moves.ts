@@ -34,6 +34,7 @@ interface Write {
 interface Move {
   readonly fromMs: number
   readonly toMs: number
+  /** Shards that have moved, of those that are written to. */
   readonly moved: readonly number[]
 }
 
@@ -50,7 +51,7 @@ export async function plannedMoves(options: PlannedMovesOptions): Promise<Findin
   const { subject, folder, rounds, writesPerSecond: perSecond } = options
   const dataDir = join(folder, 'moves')
   const nodes = await startNodes(subject, dataDir, 1)
-  const counters = countersOf(countersPerShard).filter(({ shard }) => shard % shardsPerWritten === 0)
+  const counters = countersOf(countersPerShard).filter(({ shard }) => isWritten(shard))
   await createCounters(nodes.urls, counters)
   const writes: Write[] = []
   const refusals = new Map<string, number>()
@@ -116,8 +117,10 @@ async function awayAndBack(nodes: Nodes, index: number): Promise<Move[]> {
   return moves
 }
 
+const isWritten = (shard: number): boolean => shard % shardsPerWritten === 0
+
 function changed(before: Owners, after: Owners): number[] {
-  return before.flatMap((owner, shard) => (owner === after[shard] ? [] : [shard]))
+  return before.flatMap((owner, shard) => (owner === after[shard] || !isWritten(shard) ? [] : [shard]))
 }
 
 const isWaitedFor = ({ dueMs, tookMs }: Write, { fromMs, toMs }: Move): boolean =>
