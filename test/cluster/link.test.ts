@@ -146,9 +146,14 @@ t.test('what one tick asks goes in one frame, and what is too much for one in se
 
 t.test('a frame takes what a few ticks bring, as long as each brings something', async t => {
   const scene = new Scene().connect()
+  scene.clock.tick()
+  scene.wire.take()
+  let ended = 0
   const brought = (ticks: number): number[][] => {
     let left = ticks
+    ended = 0
     scene.onTickEnded = () => {
+      ended++
       if (--left > 0) scene.ask()
     }
     scene.ask()
@@ -156,7 +161,11 @@ t.test('a frame takes what a few ticks bring, as long as each brings something',
     return scene.wire.take().map(({ asks }) => asks.map(({ number }) => number))
   }
   t.strictSame(brought(1), [[1]])
+  t.equal(ended, 2, 'a tick that brings nothing is the last')
   t.strictSame(brought(3), [[2, 3, 4]])
+  for (const number of [1, 2, 3, 4]) scene.hearReply(number, 'reply')
+  scene.clock.tick()
+  scene.wire.take()
   t.strictSame(brought(6), [
     [5, 6, 7, 8],
     [9, 10],

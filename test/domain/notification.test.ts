@@ -115,6 +115,12 @@ t.test('a regular MQTT message says what the HTTP notification says, under its l
   t.match(sent({ mqtt }), { topic: 'a/${id}' })
 })
 
+t.test('a value of a header that is no line is refused', async t => {
+  for (const control of ['\0', '\r\n', '\x1f', '\x7f', '\x80', '\x85', '\x9f'])
+    t.match(sent({}, { correlator: `a${control}b` }), { kind: 'notSent', level: 'warn' }, JSON.stringify(control))
+  for (const text of [' ', '~', '\xa0', 'é']) t.match(sent({}, { correlator: `a${text}b` }), { kind: 'http' }, text)
+})
+
 t.test('a topic with control characters is refused', async t => {
   t.match(sent({ mqtt: { ...mqtt, topic: 'a\0b' } }), { kind: 'notSent', level: 'warn' })
 })
