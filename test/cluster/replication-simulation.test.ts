@@ -10,6 +10,8 @@ import { run } from './replication-run.js'
 const simulations = Number(process.env.REPLICATIONS ?? 200)
 /** Seeds that each control gets until one of them tells. */
 const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 300)
+/** Ten times what a run takes. */
+t.setTimeout(300_000 + simulations * 2_500)
 
 t.test('nothing acknowledged is lost, nothing happens twice, and no read goes back, whatever happens', async t => {
   const { seed } = Random.fromEnvironment()
