@@ -88,9 +88,8 @@ const isReserved = (name: string): boolean => reserved.test(name)
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
-/** Control characters, those beyond ASCII included: the class `Cc`, which takes four times as long by its name. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are looked for
-const control = /[\x00-\x1f\x7f-\x9f]/
+/** Control characters, those beyond ASCII included. */
+const control = /\p{Cc}/u
 
 /** Whether a text may stand in a header value, a URL or a topic. */
 export const isFreeOfControls = (text: string): boolean => !control.test(text)
@@ -98,12 +97,6 @@ export const isFreeOfControls = (text: string): boolean => !control.test(text)
 /** Why these headers must not be sent; undefined: they may. */
 export function checkHeaders(headers: readonly Header[]): NotSent | undefined {
   for (const [name, value] of headers) if (!token.test(name) || !isFreeOfControls(value)) return unsafeHeaders
-  return undefined
-}
-
-/** The same of standard headers, whose names are ours. */
-export function checkValues(headers: readonly Header[]): NotSent | undefined {
-  for (const [, value] of headers) if (!isFreeOfControls(value)) return unsafeHeaders
   return undefined
 }
 

@@ -23,24 +23,8 @@ const urlForm = /^(https?:|mqtts?:)\/\/(\[[0-9a-f:.]+\]|[^/:?#@[\]\s]+)(?::(\d{1
 
 const salt = randomBytes(32)
 
-/** URLs of HTTP receivers whose addresses are remembered; all are forgotten at once when there are more. */
-const knownMax = 1_000
-const known = new Map<string, Address>()
-
-// [hot] Once per notification.
 /** Undefined: the URL is malformed, or of another transport. */
 export function addressOf(message: Message): Address | undefined {
-  if (message.transport === 'mqtt') return takenApart(message)
-  let address = known.get(message.url)
-  if (address) return address
-  address = takenApart(message)
-  if (!address) return undefined
-  if (known.size >= knownMax) known.clear()
-  known.set(message.url, address)
-  return address
-}
-
-function takenApart(message: Message): Address | undefined {
   const found = urlForm.exec(message.url)
   if (!found) return undefined
   const protocol = found[1]!.toLowerCase() as Address['protocol']
