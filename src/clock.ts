@@ -14,8 +14,8 @@ import type { Chance, Clock } from './ports.js'
 /** The longest delay of one Node timer; a longer one would fire at once. */
 export const timerDelayMsMax = 2 ** 31 - 1
 
-/** The wall clock may go on by itself for so long before it is taken for set anew. */
-const fineErrorMsMax = 2
+/** So far the fine wall clock may be from the wall clock, which is taken for set anew beyond. */
+export const fineErrorMsMax = 2
 /** The process may be interrupted between two readings; several times in a row it is not. */
 const readingsMax = 3
 

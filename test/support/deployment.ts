@@ -6,6 +6,7 @@
 
 import { Agent, request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fineErrorMsMax } from '../../src/clock.js'
 import type { Asked } from './random-interface.js'
 
 /** What is compared of an answer. */
@@ -109,14 +110,17 @@ export class Deployment {
 
 const isClosed = (error: NodeJS.ErrnoException): boolean => error.code === 'ECONNRESET' || error.code === 'EPIPE'
 
-/** When requests were under way, one after the other, by the clock of this machine. */
+/**
+ * When requests were under way, one after the other, by the clock of this machine. What one of several processes tells is by its fine clock, which
+ * may be a little before or behind.
+ */
 export class Times {
   private readonly beganMs: number[] = []
   private readonly endedMs: number[] = []
 
-  /** Runs a request when the millisecond in which the one before ended is over, so that times tell them apart. */
+  /** Runs a request so much later than the one before that times tell them apart. */
   async during<T>(run: () => Promise<T>): Promise<T> {
-    while (Date.now() <= (this.endedMs.at(-1) ?? 0)) await pause(1)
+    while (Date.now() <= (this.endedMs.at(-1) ?? 0) + 2 * fineErrorMsMax) await pause(1)
     this.beganMs.push(Date.now())
     try {
       return await run()
@@ -139,11 +143,11 @@ export class Times {
     let [low, high] = [0, this.beganMs.length]
     while (low < high) {
       const middle = (low + high) >> 1
-      if (this.beganMs[middle]! <= ms) low = middle + 1
+      if (this.beganMs[middle]! - fineErrorMsMax <= ms) low = middle + 1
       else high = middle
     }
     const at = low - 1
-    return ms <= (this.endedMs[at] ?? Date.now()) ? `during request ${at}` : `after request ${at}`
+    return ms <= (this.endedMs[at] ?? Date.now()) + fineErrorMsMax ? `during request ${at}` : `after request ${at}`
   }
 }
 
