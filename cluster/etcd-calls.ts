@@ -73,7 +73,7 @@ export class EtcdCalls {
   constructor(address: EtcdAddress, clock: ClusterClock, options: EtcdOptions) {
     this.clock = clock
     this.options = options
-    this.members = address.members.map(name => new EtcdMember(name, address, options.tls))
+    this.members = address.members.map(name => new EtcdMember(name, address, clock, options))
     this.current = Math.floor(options.chance() * this.members.length)
     this.watched = this.current
     this.heardMs = clock.monoMs()

@@ -21,8 +21,9 @@ import {
   type IWatchRequest,
   type IWatchResponse,
 } from 'etcd3'
-import type { EtcdAddress, EtcdTls } from './etcd-options.js'
+import type { EtcdAddress, EtcdOptions, EtcdTls } from './etcd-options.js'
 import { appendBytesMax, readRecordsMax } from './etcd-requests.js'
+import type { ClusterClock } from './ports.js'
 
 /** What may be asked, and what is answered. */
 export interface EtcdMethods {
@@ -87,6 +88,7 @@ interface Opened {
       onDone: (error: GrpcError | null, response: { readonly token: string }) => void,
     ): void
     watch(metadata: GrpcMetadata): GrpcStream
+    getChannel(): { getConnectivityState(tryToConnect: boolean): number }
   }
   /** Empty. */
   readonly metadata: GrpcMetadata
@@ -95,6 +97,10 @@ interface Opened {
 /** gRPC's names for what a member that is away, or has no leader, leaves behind. */
 const deadlineExceeded = 4
 const unavailable = 14
+
+/** gRPC's names for channels that take requests at once, or begin to connect with the first. */
+const idle = 0
+const ready = 2
 
 /** How long it may take to be given a token, which etcd makes slow on purpose. */
 const enterMs = 5000
@@ -121,19 +127,20 @@ const channelOptions = {
 
 export class EtcdMember {
   readonly name: string
-  private readonly channels: Channels
-  private readonly user: string | undefined
-  private readonly password: string | undefined
+  private readonly address: EtcdAddress
+  private readonly options: EtcdOptions
+  private readonly clock: ClusterClock
+  private readonly channels = new Map<Service, Channel>()
   private token: string | undefined
   /** Those who wait for a token. */
   private entering: ((failure: EtcdFailure | undefined) => void)[] = []
   private closed = false
 
-  constructor(name: string, { secure, user, password }: EtcdAddress, tls: EtcdTls) {
+  constructor(name: string, address: EtcdAddress, clock: ClusterClock, options: EtcdOptions) {
     this.name = name
-    this.user = user
-    this.password = password
-    this.channels = new Channels(name, secure, tls)
+    this.address = address
+    this.options = options
+    this.clock = clock
   }
 
   /** Asks once. The function returned gives up: `onDone` is not called any more, though the request may have been or be carried out. */
@@ -201,14 +208,14 @@ export class EtcdMember {
 
   close(): void {
     this.closed = true
-    this.channels.close()
+    for (const channel of this.channels.values()) channel.close()
   }
 
   private open(service: Service, onFailure: (failure: EtcdFailure) => void, onOpen: (opened: Opened) => void): void {
-    this.channels.open(service).then(
+    this.channelTo(service).opened.then(
       opened => {
         if (this.closed) return onFailure({ gone: true, reason: 'closed' })
-        if (this.user === undefined || service === 'Auth') return onOpen(opened)
+        if (this.address.user === undefined || service === 'Auth') return onOpen(opened)
         this.enter(failure => {
           if (failure) return onFailure(failure)
           const metadata = opened.metadata.clone()
@@ -220,6 +227,15 @@ export class EtcdMember {
     )
   }
 
+  private channelTo(service: Service): Channel {
+    const known = this.channels.get(service)
+    if (known && !known.isStuck(this.clock.monoMs(), this.options.connectMs)) return known
+    known?.close()
+    const channel = new Channel(service, this.name, this.address.secure, this.options.tls)
+    this.channels.set(service, channel)
+    return channel
+  }
+
   /** Gets a token, unless there is one. */
   private enter(onDone: (failure: EtcdFailure | undefined) => void): void {
     if (this.token !== undefined) return onDone(undefined)
@@ -229,7 +245,7 @@ export class EtcdMember {
       for (const waiting of this.entering.splice(0)) waiting(failure)
     }
     this.open('Auth', settle, ({ client, metadata }) => {
-      const request = { name: this.user, password: this.password }
+      const request = { name: this.address.user, password: this.address.password }
       client.authenticate(request, metadata, { deadline: Date.now() + enterMs }, (error, response) => {
         if (error) return settle(this.failureOf(error))
         this.token = response.token
@@ -247,11 +263,14 @@ export class EtcdMember {
   }
 }
 
-/** The package as a way to open channels, one for each service, each with a connection of its own. */
-class Channels extends Etcd3 {
-  private readonly opened = new Map<Service, Promise<Opened>>()
+/** The package as a way to open a channel to one service, which has a connection of its own. */
+class Channel extends Etcd3 {
+  readonly opened: Promise<Opened>
+  private client: Opened['client'] | undefined
+  /** Since when it is known not to be connected. */
+  private awayMs: number | undefined
 
-  constructor(name: string, secure: boolean, { ca, cert, key }: EtcdTls) {
+  constructor(service: Service, name: string, secure: boolean, { ca, cert, key }: EtcdTls) {
     super({
       hosts: `${secure ? 'https' : 'http'}://${name}`,
       grpcOptions: channelOptions,
@@ -260,17 +279,17 @@ class Channels extends Etcd3 {
           credentials: { rootCertificate: ca, ...(key && { privateKey: key }), ...(cert && { certChain: cert }) },
         }),
     })
+    this.opened = this.pool.withConnection(service, ({ client, metadata }) => {
+      this.client = client as unknown as Opened['client']
+      return { client: this.client, metadata: metadata as GrpcMetadata }
+    })
   }
 
-  open(service: Service): Promise<Opened> {
-    let opening = this.opened.get(service)
-    if (!opening) {
-      opening = this.pool.withConnection(service, ({ client, metadata }) => ({
-        client: client as unknown as Opened['client'],
-        metadata: metadata as GrpcMetadata,
-      }))
-      this.opened.set(service, opening)
-    }
-    return opening
+  /** Whether it was not connected whenever it was asked for in the last `connectMs`. */
+  isStuck(nowMs: number, connectMs: number): boolean {
+    const state = this.client?.getChannel().getConnectivityState(false) ?? idle
+    if (state === idle || state === ready) this.awayMs = undefined
+    else this.awayMs ??= nowMs
+    return this.awayMs !== undefined && nowMs - this.awayMs > connectMs
   }
 }

@@ -26,6 +26,11 @@ export interface EtcdOptions {
   /** A member that owes an answer for so long, and gives none to anybody, is asked nothing new while there are others. */
   readonly patienceMs: number
   /**
+   * A connection that has not come about in so long is given up for a new one, when it is needed. Who is not answered repeats what begins a
+   * connection later and later, so a longer time finds a member later that is back; a shorter one never finds a member whose handshake takes longer.
+   */
+  readonly connectMs: number
+  /**
    * How often superseded keys are let go of: those older than one such time. etcd must have room for what is appended in two of
    * them; less often saves work, and keeps slower followers from missing something.
    */
@@ -49,6 +54,7 @@ export interface EtcdOptions {
 export const etcdOptionsDefault: EtcdOptions = {
   deadlineMs: 2000,
   patienceMs: 700,
+  connectMs: 2000,
   compactMs: 5000,
   followPingMs: 500,
   followSilentMs: 2000,
@@ -68,6 +74,7 @@ export function completeEtcdOptions(given: Partial<EtcdOptions>): EtcdOptions {
   const options = { ...etcdOptionsDefault, ...given }
   assert(options.deadlineMs >= 1, 'deadlineMs is too short')
   assert(options.patienceMs >= 1, 'patienceMs is too short')
+  assert(options.connectMs >= 1, 'connectMs is too short')
   assert(options.compactMs >= 1, 'compactMs is too short')
   assert(
     options.followPingMs >= 1 && options.followSilentMs >= 2 * options.followPingMs,

@@ -176,6 +176,19 @@ t.test('while all members are stopped every request ends in time', { skip }, asy
   t.match(await certainly(() => a.takeovers()), { kind: 'read' })
 })
 
+t.test('a connection that nobody answers is given up for a new one', { skip }, async t => {
+  const etcd = await startEtcd(t)
+  const proxy = await FaultyProxy.start(t, etcd.members[0]?.address ?? '')
+  proxy.mode = 'drop answers'
+  const a = open(t, etcd.address([proxy]), { deadlineMs: 100, connectMs: 300, followSilentMs: 300, followPingMs: 100 })
+  const followed = a.follow()
+  t.match(await a.takeovers(), { kind: 'unknown' })
+  // From now on, but the connections that are there have lost their greeting.
+  proxy.mode = 'pass'
+  t.match(await certainly(() => a.takeovers()), { kind: 'read' })
+  await followed.until('gap')
+})
+
 t.test('with too many requests under way another one is unknown at once', { skip }, async t => {
   const etcd = await startEtcd(t)
   const a = open(t, etcd.address(), { requestsMax: 2 })
