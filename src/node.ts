@@ -314,7 +314,10 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     drain: () =>
       awake(async () => {
         ready = false
-        await joined?.drain?.()
+        if (joined?.drain) {
+          front.dismiss()
+          await joined.drain()
+        }
         await front.close(drainMs)
         forwarder.close()
         loop.stop()

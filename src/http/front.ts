@@ -56,6 +56,11 @@ export interface FrontOptions {
 export interface Front {
   /** Starts to listen; gives the port. Fails when the address is in use or may not be used. */
   listen(): Promise<number>
+  /**
+   * From now on each answer ends its connection, and new ones are taken: so clients are gone, each to where its balancer sends it, before `close` ends
+   * what is left.
+   */
+  dismiss(): void
   /** Stops accepting, lets what is in flight be answered for `drainMs` at most, closes all connections. */
   close(drainMs: number): Promise<void>
 }

@@ -79,13 +79,17 @@ class NodeFront implements Front {
     })
   }
 
+  dismiss(): void {
+    this.draining = true
+  }
+
   close(drainMs: number): Promise<void> {
     this.#closed ??= this.#drain(drainMs)
     return this.#closed
   }
 
   async #drain(drainMs: number): Promise<void> {
-    this.draining = true
+    this.dismiss()
     const ended = new Promise<void>(resolve => this.#server.close(() => resolve()))
     if (this.#inFlight > 0) {
       await new Promise<void>(resolve => {

@@ -99,6 +99,10 @@ class UwsFront implements Front {
     return this.#uws.us_socket_local_port(socket)
   }
 
+  dismiss(): void {
+    this.draining = true
+  }
+
   close(drainMs: number): Promise<void> {
     this.#closed ??= this.#drain(drainMs)
     return this.#closed
@@ -110,7 +114,7 @@ class UwsFront implements Front {
   }
 
   async #drain(drainMs: number): Promise<void> {
-    this.draining = true
+    this.dismiss()
     if (this.#listenSocket) this.#uws.us_listen_socket_close(this.#listenSocket)
     if (this.#inFlight > 0) {
       await new Promise<void>(resolve => {

@@ -436,6 +436,18 @@ export function frontContract(t: Test, open: Open): void {
     await t.rejects(open({ ...plainOptions, tls }, { onRequest: greet }), { message: /\/nowhere\/key\.pem/ })
   })
 
+  t.test('once clients are dismissed each answer ends its connection, and new ones are taken', async t => {
+    const { front, wire, port } = await serve(t, open, greet)
+    await wire.request('GET /1')
+    t.not((await wire.answer()).headers.connection, 'close')
+    front.dismiss()
+    for (const client of [wire, await Wire.to(port)]) {
+      await client.request('GET /2')
+      t.match(await client.answer(), { body: 'GET /2', headers: { connection: 'close' } })
+      t.ok(await client.closed)
+    }
+  })
+
   t.test('closing answers what is in flight, refuses new clients, and ends idle ones', async t => {
     const waiting: Exchange[] = []
     let announce = () => {}
