@@ -10,7 +10,7 @@
 
 import { checkTopic, customHttp, customMqtt, malformedUrl, requestUrl } from './custom-notification.js'
 import { renderBody } from './notification-body.js'
-import { checkHeaders, jsonType, standardHeaders } from './notification-headers.js'
+import { checkValues, jsonType, standardHeaders } from './notification-headers.js'
 import type { NotificationMessage, NotificationOptions, Occasion } from './occasion.js'
 import type { HttpCustomTransport, HttpTransport, MqttCustomTransport, MqttTransport } from './subscription.js'
 
@@ -40,7 +40,7 @@ function regularHttp(
 ): NotificationMessage {
   const content = { type: jsonType, format: occasion.subscription.notification.attrsFormat }
   const headers = standardHeaders(occasion, options, content)
-  const refusal = checkHeaders(headers)
+  const refusal = checkValues(headers)
   return refusal ?? { kind: 'http', method: 'POST', url, headers, body: renderBody(occasion), timeoutMs }
 }
 
