@@ -3,8 +3,10 @@
 // Members can be killed, stopped (SIGSTOP), and started again on what they had on disk. All end with the test, or with the
 // process that runs it, whatever state they are in.
 
+import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Etcd3 } from 'etcd3'
 import type { EtcdAddress } from '../../cluster/etcd-options.js'
@@ -168,14 +170,27 @@ export class EtcdMemberProcess {
     await this.untilHealthy()
   }
 
-  /** Stops it from running without ending it. */
+  /** Stops it from running without ending it, and returns when it stands still. */
   stop(): void {
     this.child.kill('SIGSTOP')
+    const beganMs = performance.now()
+    while (!standsStill(this.child.pid!)) assert(performance.now() - beganMs < stopMsMax, 'it does not stop')
   }
 
   goOn(): void {
     this.child.kill('SIGCONT')
   }
+}
+
+const stopMsMax = 5000
+
+/** Whether no thread of a process runs any more: where both cores are busy some go on for a while, and answer. Only Linux tells. */
+function standsStill(pid: number): boolean {
+  if (process.platform !== 'linux') return true
+  return readdirSync(`/proc/${pid}/task`).every(thread => {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1')
+    return stat.charAt(stat.lastIndexOf(')') + 2) === 'T'
+  })
 }
 
 /** When the test process ends before its tests do, as by tap's own deadline, no member stays behind. */
