@@ -44,6 +44,13 @@ export interface Rider {
 /** How long riders wait for a commit that comes anyway. */
 const ridersWaitMs = 100
 
+/**
+ * A commit takes what so many ticks bring, as long as each brings something. Clients that wait for it come back together; with one tick they fall
+ * into two halves that commit in turn. 64 connections, three runs with each number side by side: an update takes 4 % less CPU time with 3 than
+ * with 1, one that notifies 11 to 30 % less, 13 % more of these per second; with 4 updates become slower again.
+ */
+const ticksMax = 3
+
 /** Told of changes once they are durable, in order, before anybody who waits for them. */
 export interface Follower {
   /** Whether it is to be told of a change that has just been staged. */
@@ -129,6 +136,9 @@ export class GroupCommit implements RecordLog {
   /** The shards that the batch in flight is about, when others are told of it. */
   private aloft: ReadonlySet<number> = new Set()
   private scheduled = false
+  /** That have ended since a commit was scheduled, and how many rows there were at the last end. */
+  private ticks = 0
+  private rowsWaiting = 0
   private failure: Error | undefined
   private readonly stamp = stampKey()
 
@@ -252,14 +262,23 @@ export class GroupCommit implements RecordLog {
     this.afterCommit(last, onDurable)
   }
 
-  /** The commit begins when the tick has taken what was ready; beginning it at once cost 8 % in smaller batches. */
+  /** Beginning a commit at once cost 8 % in smaller batches, beginning it with the first tick that brought something another 4 to 30 % (ticksMax). */
   private schedule(): void {
     if (this.scheduled || this.inFlight) return
     this.scheduled = true
-    this.clock.endOfTick(() => {
-      this.scheduled = false
-      if (!this.inFlight) this.flush()
-    })
+    this.ticks = 0
+    this.rowsWaiting = 0
+    this.clock.endOfTick(this.onTickEnd)
+  }
+
+  private readonly onTickEnd = (): void => {
+    const rows = this.filling.batch.length
+    if (!this.inFlight && rows > this.rowsWaiting && ++this.ticks < ticksMax) {
+      this.rowsWaiting = rows
+      return this.clock.endOfTick(this.onTickEnd)
+    }
+    this.scheduled = false
+    if (!this.inFlight) this.flush()
   }
 
   private flush(): void {
