@@ -130,7 +130,7 @@ export class EtcdMember {
   private readonly address: EtcdAddress
   private readonly options: EtcdOptions
   private readonly clock: ClusterClock
-  private readonly channels = new Map<Service, Channel>()
+  private readonly channels = new Map<Service, ServiceChannel>()
   private token: string | undefined
   /** Those who wait for a token. */
   private entering: ((failure: EtcdFailure | undefined) => void)[] = []
@@ -227,11 +227,11 @@ export class EtcdMember {
     )
   }
 
-  private channelTo(service: Service): Channel {
+  private channelTo(service: Service): ServiceChannel {
     const known = this.channels.get(service)
     if (known && !known.isStuck(this.clock.monoMs(), this.options.connectMs)) return known
     known?.close()
-    const channel = new Channel(service, this.name, this.address.secure, this.options.tls)
+    const channel = new ServiceChannel(service, this.name, this.address.secure, this.options.tls)
     this.channels.set(service, channel)
     return channel
   }
@@ -264,7 +264,7 @@ export class EtcdMember {
 }
 
 /** The package as a way to open a channel to one service, which has a connection of its own. */
-class Channel extends Etcd3 {
+class ServiceChannel extends Etcd3 {
   readonly opened: Promise<Opened>
   private client: Opened['client'] | undefined
   /** Since when it is known not to be connected. */
@@ -285,7 +285,7 @@ class Channel extends Etcd3 {
     })
   }
 
-  /** Whether it was not connected whenever it was asked for in the last `connectMs`. */
+  /** To be asked before each use: whether it was not connected at any of those in more than `connectMs`. */
   isStuck(nowMs: number, connectMs: number): boolean {
     const state = this.client?.getChannel().getConnectivityState(false) ?? idle
     if (state === idle || state === ready) this.awayMs = undefined

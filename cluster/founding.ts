@@ -3,7 +3,7 @@
 // Such a log begins with record 2. Whoever has no copy finds that the log does not reach back to its beginning, and fetches a snapshot; who has
 // the content gets the position behind record 2, as if it had applied a first record with all of it. So the content never goes through the engine.
 //
-// What was begun can be gone on with: record 2 carries the mark of whoever founds. A shard that had an owner by then, or has any other record,
+// Founding that was interrupted can be resumed: record 2 carries the mark of whoever founds. A shard that had an owner by then, or has any other record,
 // belongs to a cluster that goes on already, and nothing is done about it.
 
 import { beginning, decodeRecord, encodeRecord, positionOf } from './log-record.js'

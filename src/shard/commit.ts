@@ -1,4 +1,4 @@
-// Group commit: what all turns of one tick have decided becomes one batch, and replies leave when it is durable.
+// Group commit: what all turns of one tick, or of a few, have decided becomes one batch, and replies leave when it is durable.
 //
 // One commit is in flight at a time; what is staged meanwhile is the next batch. Until a batch is durable its entities are pinned in
 // memory (actor.ts), so that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is
@@ -262,7 +262,7 @@ export class GroupCommit implements RecordLog {
     this.afterCommit(last, onDurable)
   }
 
-  /** Beginning a commit at once cost 8 % in smaller batches, beginning it with the first tick that brought something another 4 to 30 % (ticksMax). */
+  /** A commit begins at the end of a tick (ticksMax): beginning it at once cost 8 % in smaller batches. */
   private schedule(): void {
     if (this.scheduled || this.inFlight) return
     this.scheduled = true

@@ -83,6 +83,35 @@ t.test('a commit begins at the end of the tick, with all that the tick has appen
   t.strictSame(store.begun, [3], 'two rows and the stamp')
 })
 
+t.test('a commit takes what three ticks bring when each brings something', async t => {
+  const { store, clock, append } = setting()
+  const later = ['b', 'c', 'd']
+  const bring = () => {
+    const id = later.shift()
+    if (id === undefined) return
+    append(id)
+    clock.endOfTick(bring)
+  }
+  append('a')
+  clock.endOfTick(bring)
+  clock.tick()
+  t.strictSame(store.begun, [4], 'three rows and the stamp')
+})
+
+t.test('a commit does not wait after a tick that brings nothing', async t => {
+  const { store, clock, append } = setting()
+  let ticks = 0
+  const count = () => {
+    if (store.begun.length > 0) return
+    ticks++
+    clock.endOfTick(count)
+  }
+  append('a')
+  clock.endOfTick(count)
+  clock.tick()
+  t.equal(ticks, 1)
+})
+
 t.test('nobody is told before the commit is durable, and then everybody in order', async t => {
   const { store, clock, append, log } = setting()
   append('a')
