@@ -90,7 +90,7 @@ class Scene {
     })
   }
 
-  private async until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+  async until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
     const untilMs = performance.now() + waitMsMax
     for (;;) {
       const found = await look()
@@ -150,4 +150,14 @@ t.test('three nodes are one broker, and stay one when a node is killed', { skip 
   await scene.writeAll(4, [2])
   t.strictSame(await scene.told(2), scene.expected(), 'and goes on answering')
   t.equal((await scene.send(2, 'DELETE', '/cluster/drain')).status, 204)
+
+  // Without the engine it takes its time to leave, for nobody can take over.
+  etcd.members[0]!.stop()
+  const leaving = scene.nodes[0]!.kill('SIGTERM')
+  await scene.until('an answer that ends its connection', async () => {
+    const { headers } = await scene.send(0, 'GET', '/health/live')
+    return headers.get('connection') === 'close' || undefined
+  })
+  etcd.members[0]!.goOn()
+  t.match(await leaving, { code: 0 }, 'a node that leaves answers, and tells its clients to leave')
 })
