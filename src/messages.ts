@@ -242,6 +242,12 @@ export interface ListKeys {
   readonly values: readonly (readonly Json[])[]
 }
 
+/** Images by their place in a list: they may be cut out of the bytes of a reply when they are wanted. */
+export interface Images {
+  readonly length: number
+  at(index: number): Buffer | undefined
+}
+
 /** What a shard answers to a write. */
 export type WriteReply =
   | { readonly kind: 'done' }
@@ -262,7 +268,7 @@ export type ShardReply =
   | {
       readonly kind: 'part'
       readonly keys: ListKeys
-      readonly images: readonly Buffer[] | undefined
+      readonly images: Images | undefined
       readonly total: number
     }
   /** The image at each place that was asked for; undefined: nothing stands there any more. */

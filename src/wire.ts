@@ -1,7 +1,7 @@
 // The bytes of what is asked of a shard and what it answers (messages.ts).
 //
 // Both unions go through bytes and back unchanged: the loopback test runs the whole program that way. Inside one process nothing is encoded.
-// What comes most often is packed (wire/packed.ts), all else is JSON.
+// What comes most often is packed (wire/packed.ts, wire/part.ts), all else is JSON.
 
 import assert from 'node:assert/strict'
 import type { WantedAttribute } from './domain/entity.js'
@@ -12,8 +12,9 @@ import { decodeRegistration, encodeRegistration } from './domain/registration-js
 import { compileSelection, type SelectionSource } from './domain/selection.js'
 import { noProgress, type SubscriptionProgress } from './domain/subscription.js'
 import { decodeSubscription, encodeSubscription } from './domain/subscription-json.js'
-import type { Attributes, HandedPart, ListKeys, Origin, ShardReply, ShardRequest, WriteRequest } from './messages.js'
+import type { Attributes, HandedPart, Origin, ShardReply, ShardRequest, WriteRequest } from './messages.js'
 import { isPacked, packDone, packFind, packFound, packWrite, unpackReply, unpackRequest } from './wire/packed.js'
+import { packPart } from './wire/part.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -146,7 +147,7 @@ function fromJson(wire: WireRequest): object {
   }
 }
 
-/** The bytes of a reply: packed, or u32 length of a JSON head, the head, then columns and images one after the other. */
+/** The bytes of a reply: packed, or u32 length of a JSON head, the head, then images one after the other. */
 export function encodeReply(reply: ShardReply): Buffer {
   switch (reply.kind) {
     case 'done':
@@ -160,12 +161,8 @@ export function encodeReply(reply: ShardReply): Buffer {
         reply.entities.map(({ image }) => image),
       )
     }
-    case 'part': {
-      const { keys, images, ...rest } = reply
-      const { ranges, values } = keys
-      const lengths = images?.map(image => image.length)
-      return frame({ ...rest, count: keys.created.length, ranges, values, lengths }, [columns(keys), ...(images ?? [])])
-    }
+    case 'part':
+      return packPart(reply)
     case 'fetched': {
       const lengths = reply.images.map(image => image?.length ?? null)
       return frame(
@@ -194,20 +191,6 @@ function frame(head: unknown, tail: readonly Buffer[]): Buffer {
   return Buffer.concat([length, json, ...tail])
 }
 
-/** Bytes of one key besides its values: a double and the numbers of its shard and range. */
-const keyBytes = 8 + 2 + 4
-
-function columns({ created, shards, rangeOf }: ListKeys): Buffer {
-  const bytes = Buffer.allocUnsafe(created.length * keyBytes)
-  let at = 0
-  for (let index = 0; index < created.length; index++) {
-    at = bytes.writeDoubleBE(created[index]!, at)
-    at = bytes.writeUInt16BE(shards[index]!, at)
-    at = bytes.writeUInt32BE(rangeOf[index]!, at)
-  }
-  return bytes
-}
-
 /** The reply of bytes that `encodeReply` wrote. Its images share their memory. */
 export function decodeReply(bytes: Buffer): ShardReply {
   if (isPacked(bytes)) return unpackReply(bytes)
@@ -221,11 +204,6 @@ export function decodeReply(bytes: Buffer): ShardReply {
     case 'listed': {
       const entities = (head.entities as [string, number][]).map(([path, length]) => ({ path, image: image(length) }))
       return { ...head, entities }
-    }
-    case 'part': {
-      const { kind, total, count, ranges, values, lengths } = head
-      const keys = { ...decodeColumns(image(count * keyBytes)), ranges, values }
-      return { kind, keys, images: (lengths as number[] | undefined)?.map(image), total }
     }
     case 'fetched': {
       const lengths = head.lengths as (number | null)[]
@@ -250,16 +228,3 @@ export function decodeReply(bytes: Buffer): ShardReply {
 
 /** JSON leaves out what is undefined. */
 const completed = (progress: Partial<SubscriptionProgress>): SubscriptionProgress => ({ ...noProgress, ...progress })
-
-function decodeColumns(bytes: Buffer): Pick<ListKeys, 'created' | 'shards' | 'rangeOf'> {
-  const count = bytes.length / keyBytes
-  const created = new Float64Array(count)
-  const shards = new Uint16Array(count)
-  const rangeOf = new Uint32Array(count)
-  for (let index = 0, at = 0; index < count; index++, at += keyBytes) {
-    created[index] = bytes.readDoubleBE(at)
-    shards[index] = bytes.readUInt16BE(at + 8)
-    rangeOf[index] = bytes.readUInt32BE(at + 10)
-  }
-  return { created, shards, rangeOf }
-}

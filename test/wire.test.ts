@@ -9,7 +9,7 @@ import { operatorOf } from '../src/domain/operators.js'
 import { emptyTally } from '../src/domain/service-metrics.js'
 import { type Expression, noProgress } from '../src/domain/subscription.js'
 import { encodeSubscription } from '../src/domain/subscription-json.js'
-import type { ListKeys, ShardReply, ShardRequest, WriteReply, WriteRequest } from '../src/messages.js'
+import type { Images, ListKeys, ShardReply, ShardRequest, WriteReply, WriteRequest } from '../src/messages.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../src/wire.js'
 import { Random } from './support/random.js'
 import { randomBody } from './support/random-subscription.js'
@@ -279,7 +279,14 @@ const replies = {
     types: fc.array(fc.record({ type: texts, count: fc.nat(), attributes: fc.array(fc.tuple(texts, texts)) })),
   }),
   listed: fc.record({ kind: kind('listed'), entities: found, total: fc.nat() }),
-  part: fc.record({ kind: kind('part'), keys, images: maybe(fc.array(image)), total: fc.nat() }),
+  part: keys.chain(columns =>
+    fc.record({
+      kind: kind('part'),
+      keys: fc.constant(columns),
+      images: maybe(fc.array(image, { minLength: columns.created.length, maxLength: columns.created.length })),
+      total: fc.nat(),
+    }),
+  ),
   fetched: fc.record({ kind: kind('fetched'), images: fc.array(maybe(image)) }),
   batch: fc.record({
     kind: kind('batch'),
@@ -325,12 +332,15 @@ const replies = {
   lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }
 
+const isImages = (value: unknown): value is Images => typeof value === 'object' && value !== null && 'at' in value
+
 /** Without members that are undefined: a reader cannot tell them from absent ones. Maps are told as lists, with their order. */
 function present(value: unknown): unknown {
   if (value instanceof Map) return [...value].map(present)
   if (Buffer.isBuffer(value)) return value.toString('hex')
   if (ArrayBuffer.isView(value)) return value
   if (Array.isArray(value)) return value.map(present)
+  if (isImages(value)) return Array.from({ length: value.length }, (_, index) => present(value.at(index)))
   if (typeof value !== 'object' || value === null) return value
   // An expression that was stored is compiled when it is asked for.
   if ('source' in value && 'geo' in value) {

@@ -74,10 +74,10 @@ export function gatherList(
     const keys = parts.map(one => one.keys)
     const page = mergedPage(keys, order, offset, limit)
     if (part === 'keys') return fetchPage(shards, asked, request.tenant, keys, page, total, onResult)
-    const entities = page.map(({ part, at }) => ({
-      path: standing(keys, { part, at }).path,
-      image: parts[part]!.images![at]!,
-    }))
+    const entities = page.map(({ part, at }) => {
+      const { ranges, rangeOf } = keys[part]!
+      return { path: ranges[rangeOf[at]!]![0], image: parts[part]!.images!.at(at)! }
+    })
     onResult(accepted({ entities, total }))
   })
 }

@@ -62,17 +62,17 @@ class Merge {
 
   /** The next keys. */
   take(limit: number): readonly Picked[] {
+    const { at, parts } = this
     const taken: Picked[] = []
     while (taken.length < limit) {
-      let first: Picked | undefined
-      for (const [part, at] of this.at.entries()) {
-        if (at === this.parts[part]!.created.length) continue
-        const next = { part, at }
-        if (!first || this.compare(next, first) < 0) first = next
+      let first = -1
+      for (let part = 0; part < parts.length; part++) {
+        if (at[part] === parts[part]!.created.length) continue
+        if (first < 0 || this.compare(part, at[part]!, first, at[first]!) < 0) first = part
       }
-      if (!first) break
-      taken.push(first)
-      this.at[first.part] = first.at + 1
+      if (first < 0) break
+      taken.push({ part: first, at: at[first]! })
+      at[first]!++
     }
     return taken
   }
@@ -82,20 +82,19 @@ class Merge {
     if (part === key.part) return key.at
     while (low < high) {
       const at = (low + high) >> 1
-      if (this.compare({ part, at }, key) < 0) low = at + 1
+      if (this.compare(part, at, key.part, key.at) < 0) low = at + 1
       else high = at
     }
     return low
   }
 
+  // [hot] Twice or so for each entity of a page.
   /** The order of the list, as within one owner: by its keys, then by creation. */
-  private compare(a: Picked, b: Picked): number {
+  private compare(partA: number, atA: number, partB: number, atB: number): number {
     const { order, parts } = this
-    const [one, other] = [parts[a.part]!, parts[b.part]!]
-    const byKeys = order.length === 0 ? 0 : compareSortValues(order, one.values[a.at]!, other.values[b.at]!)
-    return (
-      byKeys || one.created[a.at]! - other.created[b.at]! || one.shards[a.at]! - other.shards[b.at]! || a.part - b.part
-    )
+    const [a, b] = [parts[partA]!, parts[partB]!]
+    const byKeys = order.length === 0 ? 0 : compareSortValues(order, a.values[atA]!, b.values[atB]!)
+    return byKeys || a.created[atA]! - b.created[atB]! || a.shards[atA]! - b.shards[atB]! || partA - partB
   }
 }
 

@@ -28,10 +28,13 @@ export function pageReply(request: ListRequest, page: Page<Place>, read: ReadIma
     return { kind: 'listed', entities, total }
   }
   const keys = new KeyColumns()
-  const there = images.filter((image, index) => {
-    if (image) keys.add(places[index]!, values[index])
-    return image !== undefined
-  })
+  const there: Buffer[] = []
+  for (let index = 0; index < places.length; index++) {
+    const image = images[index]
+    if (!image) continue
+    keys.add(places[index]!, values[index])
+    there.push(image)
+  }
   return keys.reply(total, there)
 }
 
@@ -61,6 +64,7 @@ export class KeyColumns {
   private readonly values: (readonly Json[])[] = []
   private readonly ranges: (readonly [path: string, type: string])[] = []
   private readonly indexes = new Map<string, number>()
+  private lastRange = -1
   private bytes = 0
 
   // [hot] Once per entity before a deep page.
@@ -87,6 +91,14 @@ export class KeyColumns {
   }
 
   private range(path: string, type: string): number {
+    // As a rule all have the path and type of the one before.
+    const last = this.ranges[this.lastRange]
+    if (last && last[0] === path && last[1] === type) return this.lastRange
+    this.lastRange = this.rangeIndex(path, type)
+    return this.lastRange
+  }
+
+  private rangeIndex(path: string, type: string): number {
     const name = `${path}\0${type}`
     const known = this.indexes.get(name)
     if (known !== undefined) return known

@@ -7,10 +7,11 @@
 //
 // Lengths of texts are in characters: all texts are written, and read, at once. No JSON begins as a form does.
 //
-// Not here: everything else that is asked and answered, which is JSON (wire.ts).
+// Not here: the part of a list (part.ts), which begins with another form; everything else that is asked and answered, which is JSON (wire.ts).
 
 import type { Json } from '../domain/json.js'
 import type { Attributes, AttributesRequest, FindRequest, Found, Numbering, ShardReply } from '../messages.js'
+import { partForm, unpackPart } from './part.js'
 
 const forms = { find: 0x80, write: 0x81, found: 0x82, done: 0x83 } as const
 
@@ -204,5 +205,7 @@ function unpackFound(bytes: Buffer): readonly Found[] {
 }
 
 /** The reply of packed bytes. Its images share their memory. */
-export const unpackReply = (bytes: Buffer): ShardReply =>
-  bytes[0] === forms.found ? { kind: 'found', entities: unpackFound(bytes) } : { kind: 'done' }
+export function unpackReply(bytes: Buffer): ShardReply {
+  if (bytes[0] === partForm) return unpackPart(bytes)
+  return bytes[0] === forms.found ? { kind: 'found', entities: unpackFound(bytes) } : { kind: 'done' }
+}

@@ -8,7 +8,15 @@ import { sortValues } from '../../src/domain/order.js'
 import { refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { imageId } from '../../src/image.js'
-import type { ListKeys, ListRequest, ReadRequest, ShardReply, Standing, WriteRequest } from '../../src/messages.js'
+import type {
+  Images,
+  ListKeys,
+  ListRequest,
+  ReadRequest,
+  ShardReply,
+  Standing,
+  WriteRequest,
+} from '../../src/messages.js'
 import type { HeadScan, Place } from '../../src/shard/places.js'
 import type { KeyHashes, KeyScan } from '../../src/shard/presence.js'
 import { type BuildScan, type ListScan, type Scanner, StepwiseScanner } from '../../src/shard/scans.js'
@@ -191,8 +199,9 @@ t.test('lists answered by views, by scans and one by one are those of a plain pr
 })
 
 /** The entities of a part, as a page names them. */
-function namesOf(keys: ListKeys, images: readonly (Buffer | undefined)[]): string[] {
-  return images.map((image, at) => {
+function namesOf(keys: ListKeys, images: Images): string[] {
+  return Array.from({ length: images.length }, (_, at) => {
+    const image = images.at(at)
     const [path, type] = keys.ranges[keys.rangeOf[at]!]!
     return image ? `${path} ${imageId(image)} ${type}` : 'gone'
   })

@@ -1,0 +1,114 @@
+// What one of several owners answers to a list, as bytes: [hot] with every list of a client one such reply comes from each other owner.
+//
+//   part   u8 form | u8 whether there are images | u32 count | f64 total | u32 bytes of the JSON | columns | ends | JSON | images
+//
+//   columns   of each entity f64 created, u32 range, u16 shard
+//   ends      of each image u32, counted from the first
+//   JSON      ranges and values (ListKeys)
+//
+// Numbers are little endian, one after the other. Images stay where they are until one is wanted: of what an owner sends about as many as
+// there are other owners never are.
+
+import type { Images, ListKeys, ShardReply } from '../messages.js'
+
+type Part = Extract<ShardReply, { kind: 'part' }>
+
+/** The first byte of such a reply. */
+export const partForm = 0x84
+
+const countAt = 2
+const totalAt = 6
+const jsonBytesAt = 14
+const headBytes = 18
+const keyBytes = 14
+const endBytes = 4
+
+/** The bytes of the part of a list. */
+export function packPart({ keys, images, total }: Part): Buffer {
+  const { created, shards, rangeOf, ranges, values } = keys
+  const count = created.length
+  const json = JSON.stringify([ranges, values])
+  const jsonBytes = Buffer.byteLength(json)
+  const endsAt = headBytes + count * keyBytes
+  const jsonAt = endsAt + (images ? count * endBytes : 0)
+  const imagesAt = jsonAt + jsonBytes
+  let imageBytes = 0
+  if (images) for (let at = 0; at < count; at++) imageBytes += images.at(at)!.length
+
+  const bytes = Buffer.allocUnsafe(imagesAt + imageBytes)
+  const view = viewOf(bytes)
+  bytes[0] = partForm
+  bytes[1] = images ? 1 : 0
+  view.setUint32(countAt, count, true)
+  view.setFloat64(totalAt, total, true)
+  view.setUint32(jsonBytesAt, jsonBytes, true)
+  for (let at = 0, keyAt = headBytes; at < count; at++, keyAt += keyBytes) {
+    view.setFloat64(keyAt, created[at]!, true)
+    view.setUint32(keyAt + 8, rangeOf[at]!, true)
+    view.setUint16(keyAt + 12, shards[at]!, true)
+  }
+  bytes.write(json, jsonAt)
+  if (!images) return bytes
+  let end = 0
+  for (let at = 0; at < count; at++) {
+    const image = images.at(at)!
+    bytes.set(image, imagesAt + end)
+    end += image.length
+    view.setUint32(endsAt + at * endBytes, end, true)
+  }
+  return bytes
+}
+
+/** The part of a list of the bytes that `packPart` wrote. Its images share their memory. */
+export function unpackPart(bytes: Buffer): Part {
+  const view = viewOf(bytes)
+  const count = view.getUint32(countAt, true)
+  const endsAt = headBytes + count * keyBytes
+  const jsonAt = endsAt + (bytes[1] === 1 ? count * endBytes : 0)
+  const imagesAt = jsonAt + view.getUint32(jsonBytesAt, true)
+  const created = new Float64Array(count)
+  const shards = new Uint16Array(count)
+  const rangeOf = new Uint32Array(count)
+  for (let at = 0, keyAt = headBytes; at < count; at++, keyAt += keyBytes) {
+    created[at] = view.getFloat64(keyAt, true)
+    rangeOf[at] = view.getUint32(keyAt + 8, true)
+    shards[at] = view.getUint16(keyAt + 12, true)
+  }
+  const [ranges, values] = JSON.parse(bytes.toString('utf8', jsonAt, imagesAt)) as [
+    ListKeys['ranges'],
+    ListKeys['values'],
+  ]
+  const images = bytes[1] === 1 ? new PackedImages(bytes, count, endsAt, imagesAt) : undefined
+  return {
+    kind: 'part',
+    keys: { created, shards, rangeOf, ranges, values },
+    images,
+    total: view.getFloat64(totalAt, true),
+  }
+}
+
+class PackedImages implements Images {
+  readonly length: number
+  private readonly bytes: Buffer
+  private readonly endsAt: number
+  private readonly imagesAt: number
+
+  constructor(bytes: Buffer, length: number, endsAt: number, imagesAt: number) {
+    this.bytes = bytes
+    this.length = length
+    this.endsAt = endsAt
+    this.imagesAt = imagesAt
+  }
+
+  at(index: number): Buffer | undefined {
+    if (index < 0 || index >= this.length) return undefined
+    const begin = index === 0 ? 0 : this.endOf(index - 1)
+    return this.bytes.subarray(this.imagesAt + begin, this.imagesAt + this.endOf(index))
+  }
+
+  private endOf(index: number): number {
+    return this.bytes.readUInt32LE(this.endsAt + index * endBytes)
+  }
+}
+
+const viewOf = ({ buffer, byteOffset, length }: Buffer): DataView => new DataView(buffer, byteOffset, length)
