@@ -2,7 +2,9 @@
 //
 // The rates are bounded by one core of the server and by the disk's flush, so both are reported with every run. Where
 // taskset exists, the generator is kept on the last core this process may use; the server has all of them, as it would have at home: it
-// flushes, compacts and collects garbage on threads of their own.
+// flushes, compacts and collects garbage on threads of their own, and may be several processes. On the core that they share with the
+// generator an answer would have it woken and put in the place of who answers, which no generator on another machine does: where chrt exists,
+// it is run as a batch job, which takes its turns but nobody's place.
 
 import { execFileSync } from 'node:child_process'
 import { closeSync, fdatasyncSync, openSync, readFileSync, rmSync, statfsSync, writeSync } from 'node:fs'
@@ -36,6 +38,7 @@ function allowedCores(): number[] {
 // Read before this process pins itself.
 const cores = allowedCores()
 const pinnable = cores.length > 1 && hasProgram('taskset')
+const batchJob = pinnable && hasProgram('chrt') ? ['chrt', '-b', '0'] : []
 
 /** What runs where. `anywhere` lifts the pin again: start-up and memory are measured as a user would see them. */
 export type Place = 'server' | 'generator' | 'anywhere'
@@ -43,8 +46,11 @@ export type Place = 'server' | 'generator' | 'anywhere'
 /** The command with what pins it put before it; unchanged where pinning is impossible. */
 export function pinned(place: Place, command: string, args: readonly string[]): [string, string[]] {
   if (!pinnable) return [command, [...args]]
-  const list = place === 'generator' ? String(cores.at(-1)) : cores.join(',')
-  return ['taskset', ['-c', list, command, ...args]]
+  const line =
+    place === 'generator'
+      ? ['taskset', '-c', String(cores.at(-1)), ...batchJob, command, ...args]
+      : ['taskset', '-c', cores.join(','), command, ...args]
+  return [line[0]!, line.slice(1)]
 }
 
 /** Moves this process, all its threads, to a place. */
@@ -149,7 +155,9 @@ export function machineFacts(folder: string): string[] {
   const facts = [
     ...generatorFacts(),
     `${fileSystems[type] ?? `file system 0x${type.toString(16)}`}, ${flushLatency(folder)}`,
-    pinnable ? `generator on core ${cores.at(-1)} (taskset)` : 'not pinned: one core or no taskset; expect more noise',
+    pinnable
+      ? `generator on core ${cores.at(-1)} (taskset${batchJob.length > 0 ? ', chrt' : ''})`
+      : 'not pinned: one core or no taskset; expect more noise',
   ]
   if (fileSystems[type] === 'tmpfs') facts.push('WARNING: this folder is in memory, so `sync` costs nothing; use --dir')
   return facts
