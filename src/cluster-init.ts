@@ -20,6 +20,7 @@ import { placementDefault, placementOfCluster, ShardMap, workerOf } from './doma
 import { type OpenDirectory, openStores } from './move/directory.js'
 import type { Agreement } from './node.js'
 import type { Store } from './ports.js'
+import { splitBundles } from './shard/notifications/bundle.js'
 import { putPositions, type Seeded, seed } from './shard/replicated/seed.js'
 import { lastStamp } from './shard/shards.js'
 import { countEntities, findStranger, transferLimitsDefault } from './shard/transfer.js'
@@ -100,6 +101,7 @@ async function init(
     const warn = (line: string): void => void process.stderr.write(`${line}\n`)
     const old = await openStores(openDataDirectory(from, placementDefault, neverMade), 'os', warn)
     try {
+      for (const store of old.stores) await splitBundles(store)
       await assertReadable(old)
       assertRoom(old, to)
       const agreement = await agreed(log, { ...placementOfCluster, id: systemChance.uuid() }, { warn })

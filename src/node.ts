@@ -36,6 +36,7 @@ import type { Shards } from './messages.js'
 import { Dispatcher } from './notifier/dispatcher.js'
 import type { Barrier, Chance, Clock, ClusterDesk, Logger, LogSettings, Replication } from './ports.js'
 import { Expiry } from './shard/expiry.js'
+import { splitBundles } from './shard/notifications/bundle.js'
 import type { ShardRecord } from './shard/record.js'
 import { Ownership } from './shard/replicated/ownership.js'
 import type { ReplicatedShards } from './shard/replicated/replicated-shards.js'
@@ -148,6 +149,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   // What a cluster has acknowledged is in its log.
   const durability = cluster ? 'os' : config.store.durability
   const store = await openStore(directory, { durability, logger, part })
+  await splitBundles(store)
   let ready = true
   const shardMap = new ShardMap(directory, agreed && directory.shards)
   const ownership = agreed && new Ownership(directory.shards)

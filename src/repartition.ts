@@ -1,6 +1,6 @@
 // Brings a data directory from one number of workers to another: the same entities, in other stores.
 //
-// The old stores are only read. The new ones are filled beside them (shard/transfer.ts), and one replacement of `orrery.json` makes
+// The old stores are only read, but that bundles of what is owed are taken apart first. The new ones are filled beside them (shard/transfer.ts), and one replacement of `orrery.json` makes
 // them the ones that count; only after it are the old ones deleted. While it is under way the file says so (`becoming`), which
 // keeps everybody from changing the old stores: so what was begun is still right whenever it is gone on with. That word is
 // all there is to say for a restart; how far each store got it says itself. The same number of workers goes on, the old number
@@ -18,6 +18,7 @@
 import assert from 'node:assert/strict'
 import { workerOf } from './domain/scope.js'
 import type { Logger, Store } from './ports.js'
+import { splitBundles } from './shard/notifications/bundle.js'
 import { lastStamp } from './shard/shards.js'
 import { countEntities, findStranger, type TransferLimits, transfer, transferLimitsDefault } from './shard/transfer.js'
 import {
@@ -117,9 +118,10 @@ async function withStores<T>(directory: DataDirectory, work: (stores: readonly S
     for (let worker = 0; worker < workers; worker++)
       stores.push(await openPart(path, kindOf(directory), { worker, workers }, { durability: 'os', memoryBytes }))
     assertUnchanged(directory)
+    for (const store of stores) await splitBundles(store)
     return await work(stores)
   } finally {
-    // Nothing was written to them, so nothing can be lost by the way they close; a full disk would make it fail.
+    // Nothing was written to them that a next try would not write again, so nothing can be lost by the way they close; a full disk would make it fail.
     for (const store of stores) await store.close().catch(() => undefined)
   }
 }

@@ -192,9 +192,11 @@ export class GroupCommit implements RecordLog {
     })
   }
 
-  private hasten(): void {
+  /** Has riders board the batch that is being filled, and commits it even if it is otherwise empty. Gives the number of its commit. */
+  hasten(): number {
     this.ridersOverdue = true
     this.schedule()
+    return this.number
   }
 
   get isFull(): boolean {

@@ -20,6 +20,7 @@ export const prefix = {
   subscription: 0x53,
   progress: 0x50,
   outbox: 0x4f,
+  bundle: 0x42,
   letter: 0x4c,
   meta: 0x4d,
   path: 0x4e,

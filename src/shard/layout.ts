@@ -10,6 +10,7 @@
 //   R home tenant id                  -> row: the same of a registration
 //   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner knows
 //   O shard stamp                     -> row: the notifications that a change owes
+//   B shard stamp                     -> such rows of several changes, for a moment
 //   L shard tenant subscription stamp -> row: a notification that was given up, and what is told of it
 //   M name                            -> value       the node's own notes
 //
@@ -19,7 +20,7 @@
 //
 // A node of a cluster has some rows in another form, and some of its own (replicated/replicated-layout.ts).
 //
-// Not here: S, R and P (document-layout.ts), O and L (notification-layout.ts), how a key is written (keys.ts).
+// Not here: S, R and P (document-layout.ts), O, B and L (notification-layout.ts), how a key is written (keys.ts).
 
 import assert from 'node:assert/strict'
 import type { Range } from '../ports.js'

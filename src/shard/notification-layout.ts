@@ -1,4 +1,4 @@
-// Keys and rows of notifications that are owed or were given up: prefixes O and L of layout.ts.
+// Keys and rows of notifications that are owed or were given up: prefixes O, B and L of layout.ts.
 
 import type { Range } from '../ports.js'
 import { KeyReader, prefix, under, writer } from './keys.js'
@@ -21,6 +21,13 @@ export function parseOutboxKey(key: Buffer): OutboxKey {
 export const outboxRange = (shard: number): Range => under(writer.begin(prefix.outbox).u16(shard).key())
 
 export const allOutbox = (): Range => under(Buffer.from([prefix.outbox]))
+
+/** Of several rows of the outbox as one, named after one of them. */
+export const bundleKey = ({ shard, stamp }: OutboxKey): Buffer =>
+  writer.begin(prefix.bundle).u16(shard).positive(stamp).key()
+
+export const allBundles = (): Range => under(Buffer.from([prefix.bundle]))
+
 export interface LetterKey {
   /** The shard of the entity that it is about. */
   readonly shard: number

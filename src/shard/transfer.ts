@@ -31,7 +31,7 @@ import { decodeProgress, encodeProgress } from './notifications/progress-book.js
 /**
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
  * `everywhere`: to every store. `merged`: all parts of one become one, in the store of its home. `known`: one by one, as `notes` says.
- * `none`: nodes of a cluster alone have them, and their stores are not divided anew.
+ * `split`: whoever divides stores has made rows of the outbox of them. `none`: nodes of a cluster alone have them, and their stores are not divided anew.
  */
 const destinations = {
   entity: 'shard',
@@ -45,11 +45,15 @@ const destinations = {
   subscription: 'everywhere',
   progress: 'merged',
   outbox: 'shard',
+  bundle: 'split',
   meta: 'known',
   path: 'none',
   directoryOfShard: 'none',
   attributeOfShard: 'none',
-} as const satisfies Record<keyof typeof prefix, 'shard' | 'anew' | 'everywhere' | 'merged' | 'known' | 'none'>
+} as const satisfies Record<
+  keyof typeof prefix,
+  'shard' | 'anew' | 'everywhere' | 'merged' | 'known' | 'split' | 'none'
+>
 
 /** What rows that go with their shard are called. */
 const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
@@ -177,6 +181,8 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
     switch (destinations[kind]) {
       case 'none':
         return `a row that belongs to a node of a cluster, key ${shown(key)}`
+      case 'split':
+        return `notifications that are owed and have not been split, key ${shown(key)}`
       case 'shard': {
         const shard = shardOfKey(key)
         if (!owns(shard))

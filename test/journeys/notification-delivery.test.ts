@@ -119,6 +119,39 @@ t.test('what a killed broker had not delivered comes as soon as it is back, and 
   t.match(receiver.received[2]!.body, '"n":{"type":"Number","value":3')
 })
 
+for (const workers of ['1', '2'])
+  t.test(
+    `what a batch owed to a killed broker comes from as many workers as there are then, and once: ${workers}`,
+    async t => {
+      const dataDir = tempDir(t)
+      let isWell = false
+      const receiver = await httpReceiver(t, (_request, response) => void (isWell && response.writeHead(200).end()))
+      const first = await startBroker(t, { dataDir })
+      const tenant = new Tenant(t, first)
+      await tenant.subscribe(brief(receiver.url))
+      const entities = Array.from({ length: 100 }, (_, n) => ({ id: `R${n}`, type: 'Room', n: { value: n } }))
+      await tenant.send('POST /v2/op/update', { actionType: 'append', entities })
+      // At once: all of it is still one row.
+      await first.kill('SIGKILL')
+      isWell = true
+      receiver.received.length = 0
+      const second = await startBroker(t, { dataDir, args: ['-workers', workers] })
+      await until(() => receiver.received.length === entities.length)
+      const numbers = (from: number): number[] => valuesOf(receiver.received.slice(from)).map(Number)
+      t.strictSame(
+        numbers(0).sort((a, b) => a - b),
+        entities.map(({ n }) => n.value),
+      )
+      await new Tenant(t, second).update('R1', { n: 1000 })
+      await until(() => receiver.received.length === entities.length + 1)
+      await second.kill('SIGTERM')
+      const third = await startBroker(t, { dataDir })
+      await new Tenant(t, third).update('R2', { n: 1001 })
+      await until(() => receiver.received.length >= entities.length + 2)
+      t.strictSame(numbers(entities.length), [1000, 1001])
+    },
+  )
+
 const noStrace = lacksStrace()
 
 t.test('no notification leaves before its change is on the disk', { skip: noStrace }, async t => {

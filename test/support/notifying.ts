@@ -10,8 +10,9 @@ import type { Json, JsonObject } from '../../src/domain/json.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { Subscription, SubscriptionProgress } from '../../src/domain/subscription.js'
 import type { Origin, ShardReply, ShardRequest, Target, WriteRequest } from '../../src/messages.js'
-import type { DeliveryOutcome, Despatch, Due, Row, Store } from '../../src/ports.js'
-import { allOutbox, parseOutboxKey } from '../../src/shard/notification-layout.js'
+import type { Clock, DeliveryOutcome, Despatch, Due, Row, Store } from '../../src/ports.js'
+import { allBundles, allOutbox, parseOutboxKey } from '../../src/shard/notification-layout.js'
+import { splitBundles } from '../../src/shard/notifications/bundle.js'
 import { decodeFiring, type FiredEntry } from '../../src/shard/notifications/firing.js'
 import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
 import { rowsOf } from '../storage/store-contract.js'
@@ -163,13 +164,29 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   /** What the log says. */
   readonly lines: string[] = []
 
+  private isAlive = true
+
   private constructor(store: S, clock: FakeClock, { despatch = new RecordingDespatch(), ...parts }: OwnerParts) {
     this.store = store
     this.clock = clock
     this.despatch = despatch
     const line = (text: string) => void this.lines.push(text)
     const logger = { info: line, warn: line, error: line }
-    this.shards = localShards(store, shardMap, clock, { logger, ...parts })
+    this.shards = localShards(store, shardMap, this.whileAlive(clock), { logger, ...parts })
+  }
+
+  /** The clock of one that does nothing any more once it was killed. */
+  private whileAlive(clock: FakeClock): Clock {
+    const alive = (run: () => void) => () => {
+      if (this.isAlive) run()
+    }
+    return {
+      monoMs: () => clock.monoMs(),
+      wallMs: () => clock.wallMs(),
+      fineWallMs: () => clock.fineWallMs(),
+      after: (ms, run) => clock.after(ms, alive(run)),
+      endOfTick: run => clock.endOfTick(alive(run)),
+    }
   }
 
   /** One with what its store has. */
@@ -178,6 +195,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     { begins = true, ...parts }: OwnerParts = {},
     clock = new FakeClock(),
   ): Promise<NotifyingOwner<S>> {
+    await splitBundles(store)
     const owner = new NotifyingOwner(store, clock, parts)
     await owner.shards.load()
     if (begins) await owner.begin()
@@ -197,6 +215,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
 
   /** What is left when this one is killed now, and another one begins. */
   killed(parts: OwnerParts = {}): Promise<NotifyingOwner<S>> {
+    this.isAlive = false
     return NotifyingOwner.over(this.store, parts, this.clock)
   }
 
@@ -229,9 +248,14 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     return this.despatch.next()
   }
 
-  /** Rows of the outbox, in order. */
+  /** Rows of the outbox that have a place of their own, in order. */
   rows(): Promise<readonly Row[]> {
     return rowsOf(this.store, allOutbox())
+  }
+
+  /** Rows that stand for several ones. */
+  bundles(): Promise<readonly Row[]> {
+    return rowsOf(this.store, allBundles())
   }
 
   /** The notifications that the rows owe. */

@@ -62,10 +62,14 @@ export function occasionOf(firing: Firing, entry: FiredEntry, subscription: Subs
   }
 }
 
-/** The id of a notification: which one of a turn it is, in digits that sort. A stamp is below 2^53. */
+/** A stamp is below 2^53. [hot] Written in halves, which are small numbers, it takes a third of the time. */
+const half = 2 ** 28
+
+/** The id of a notification: which one of a turn it is, in digits that sort. */
 export const notificationIdOf = (shard: number, stamp: number, index: number): string =>
   (0x1_0000 + shard).toString(16).slice(1) +
-  stamp.toString(16).padStart(14, '0') +
+  (half + Math.floor(stamp / half)).toString(16).slice(1) +
+  (half + (stamp % half)).toString(16).slice(1) +
   (0x100_0000 + index).toString(16).slice(1)
 
 const rowVersion = 1
@@ -84,10 +88,33 @@ interface Head {
   readonly e: readonly WireEntry[]
 }
 
+const rowHeadBytes = 5
+
 // [hot] Once per change that fires.
 /** u8 version, u32 length of a JSON head, the head, the image. */
-export function encodeFiring(firing: Firing, entries: readonly FiredEntry[] = firing.entries): Buffer {
-  const { tenant, path, correlator, authToken, named, image } = firing
+export function encodeFiring(firing: Firing, entries?: readonly FiredEntry[]): Buffer {
+  const head = headText(firing, entries)
+  const row = Buffer.allocUnsafe(rowBytes(head, firing))
+  writeRow(row, 0, head, firing)
+  return row
+}
+
+/** Bytes of the row of a firing with this head. */
+export const rowBytes = (head: string, { image }: Firing): number =>
+  rowHeadBytes + Buffer.byteLength(head) + image.length
+
+/** Writes the row of a firing with this head from `at` on; gives where it ends. */
+export function writeRow(bytes: Buffer, at: number, head: string, { image }: Firing): number {
+  bytes[at] = rowVersion
+  const imageAt = at + rowHeadBytes + bytes.write(head, at + rowHeadBytes)
+  bytes.writeUInt32BE(imageAt - at - rowHeadBytes, at + 1)
+  bytes.set(image, imageAt)
+  return imageAt + image.length
+}
+
+/** What the row of a firing says besides the image. */
+export function headText(firing: Firing, entries: readonly FiredEntry[] = firing.entries): string {
+  const { tenant, path, correlator, authToken, named } = firing
   // Put together by hand: in half the time that it takes to make the lists first.
   let json = `{"t":${quoted(tenant)},"p":${quoted(path)},"c":${quoted(correlator)}`
   if (authToken !== undefined) json += `,"a":${quoted(authToken)}`
@@ -95,21 +122,14 @@ export function encodeFiring(firing: Firing, entries: readonly FiredEntry[] = fi
   for (let at = 0; at < named.length; at++) json += (at > 0 ? ',' : '') + namedText(named[at]!)
   json += '],"e":['
   for (let at = 0; at < entries.length; at++) json += (at > 0 ? ',' : '') + entryText(entries[at]!)
-  json += ']}'
-  const jsonBytes = Buffer.byteLength(json)
-  const row = Buffer.allocUnsafe(5 + jsonBytes + image.length)
-  row[0] = rowVersion
-  row.writeUInt32BE(jsonBytes, 1)
-  row.write(json, 5)
-  image.copy(row, 5 + jsonBytes)
-  return row
+  return `${json}]}`
 }
 
 /** The firing of a row; it shares the row's memory. */
 export function decodeFiring(row: Buffer, { shard, stamp }: Pick<Firing, 'shard' | 'stamp'>): Firing {
   assert.equal(row[0], rowVersion, 'a row of the outbox of an unknown version')
-  const imageAt = 5 + row.readUInt32BE(1)
-  const { t, p, c, a, n, e }: Head = JSON.parse(row.toString('utf8', 5, imageAt))
+  const imageAt = rowHeadBytes + row.readUInt32BE(1)
+  const { t, p, c, a, n, e }: Head = JSON.parse(row.toString('utf8', rowHeadBytes, imageAt))
   const image = row.subarray(imageAt)
   return {
     shard,

@@ -44,7 +44,7 @@ export function makeNotifications(needs: NotificationNeeds): {
   const claims = new Claims(subscriptions, book, commit, shardMap, clock, isHome)
   const triggers = new Triggers(subscriptions, book, claims, clock, logger)
   const handingIn = isOfShards ? new HandingIn(book, commit, shardMap, clock) : undefined
-  const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last)
+  const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last, clock)
   const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
   const deliveries = new Deliveries(store, commit, kept)
   const parts = {

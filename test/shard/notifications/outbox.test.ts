@@ -2,7 +2,7 @@
 // owes again what had not ended, and nothing else.
 
 import t, { type Test } from 'tap'
-import type { Cursor, Due, Range, Store } from '../../../src/ports.js'
+import type { Batch, Cursor, Due, Range, Store } from '../../../src/ports.js'
 import { prefix } from '../../../src/shard/keys.js'
 import { allEntities } from '../../../src/shard/layout.js'
 import { parseOutboxKey } from '../../../src/shard/notification-layout.js'
@@ -52,6 +52,25 @@ function readsOf({ store }: NotifyingOwner): { count: number } {
     return plain(key)
   }
   return reads
+}
+
+/** After which a bundle of which something is owed has been taken apart: it waits, and so do riders. */
+const bundlesWaitMs = 350
+
+/** A store that can keep commits from being made. */
+class DeferringStore extends HoldingStore {
+  isDeferred = false
+  readonly deferred: (() => void)[] = []
+
+  override commit(batch: Batch, onDone: (error?: Error) => void): void {
+    if (this.isDeferred) this.deferred.push(() => super.commit(batch, onDone))
+    else super.commit(batch, onDone)
+  }
+
+  resume(): void {
+    this.isDeferred = false
+    for (const run of this.deferred.splice(0)) run()
+  }
 }
 
 const limited = (limits: Partial<typeof shardLimitsDefault>) => ({ limits: { ...shardLimitsDefault, ...limits } })
@@ -106,6 +125,113 @@ t.test('the end of a row rides along with a commit that comes anyway', async t =
   )
 })
 
+t.test('rows of one commit are one row, which goes when all of them have ended', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(40)) owner.ask(create(id))
+  await owner.rest()
+  const dues = await owner.handed()
+  t.equal(dues.length, 40)
+  t.equal((await owner.bundles()).length, 1)
+  t.strictSame(await owner.rows(), [])
+  for (const due of dues.slice(1)) due.onOutcome(delivered)
+  await owner.rest(200)
+  t.equal((await owner.bundles()).length, 1, 'one has not ended')
+  t.equal(owner.shards.notifications.owed.rows, 1)
+  const commits = commitsOf(owner)
+  dues[0]!.onOutcome(delivered)
+  await owner.rest(100)
+  t.equal(commits.count, 1)
+  t.strictSame([await owner.bundles(), await owner.rows()], [[], []])
+  t.strictSame(owner.shards.notifications.owed, { rows: 0, bytes: 0 })
+})
+
+t.test(
+  'what of a bundle has not ended after a while gets a place of its own, and says the same all the time',
+  async t => {
+    const owner = await NotifyingOwner.over(new DeferringStore())
+    for (const n of [1, 2]) await owner.end({ kind: 'createSubscription', subscription: watching(n) })
+    for (const id of entityIds(6)) owner.ask(create(id))
+    await owner.rest()
+    const dues = await owner.handed()
+    const first = dues.map(told)
+    for (const due of dues.slice(0, 5)) due.onOutcome(delivered)
+    const reads = readsOf(owner)
+    const before = dues.slice(5).map(told)
+    t.equal(reads.count, 0, 'the bundle is in memory')
+    t.strictSame(before, first.slice(5))
+    await owner.rest(249)
+    t.equal((await owner.bundles()).length, 1)
+    owner.store.isDeferred = true
+    await owner.rest(101)
+    t.equal(owner.store.deferred.length, 1, 'the commit that moves them is on its way')
+    const meanwhile = dues.slice(5).map(told)
+    t.equal(reads.count, 0, 'nor are they looked for while they move')
+    t.strictSame(meanwhile, first.slice(5))
+    // It ends while it moves.
+    for (const due of dues.slice(8)) due.onOutcome(delivered)
+    owner.store.resume()
+    await owner.rest(100)
+    t.strictSame(await owner.bundles(), [])
+    t.strictSame(
+      (await owner.entries()).map(({ id }) => id).sort(),
+      // The third change has ended in part.
+      ids(dues.slice(4, 8)).sort(),
+    )
+    t.strictSame(dues.slice(5, 8).map(told), first.slice(5, 8))
+    t.ok(reads.count > 0)
+    for (const due of dues.slice(5, 8)) due.onOutcome(delivered)
+    await owner.rest(100)
+    t.strictSame(await owner.rows(), [])
+  },
+)
+
+t.test('a bundle that ends while it waits to be taken apart goes as a whole', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(3)) owner.ask(create(id))
+  await owner.rest()
+  const dues = await owner.handed()
+  await owner.rest(250)
+  t.equal((await owner.bundles()).length, 1, 'it is overdue')
+  for (const due of dues) due.onOutcome(delivered)
+  await owner.rest(100)
+  t.strictSame([await owner.bundles(), await owner.rows()], [[], []])
+})
+
+t.test('a crash owes again all of a bundle of which anything is owed, in order and once', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  const all = entityIds(30)
+  for (const id of all) owner.ask(create(id))
+  await owner.rest()
+  for (const id of all) owner.ask(update(id, { n: 2 }))
+  await owner.rest()
+  const dues = await owner.handed()
+  t.equal((await owner.bundles()).length, 2)
+  // All of the first bundle, and nearly all of the second.
+  for (const due of dues.slice(0, 59)) due.onOutcome(delivered)
+  await owner.rest(100)
+  const after = await owner.killed()
+  t.strictSame(ids(await after.handed()), ids(dues.slice(30)).sort())
+  t.strictSame(await after.bundles(), [])
+  t.equal((await after.rows()).length, 30)
+  // Whoever is stopped while it splits them begins again.
+  t.strictSame(ids(await (await after.killed()).handed()), ids(dues.slice(30)).sort())
+})
+
+t.test('bundles have a size, and large rows are not bundled', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  const sizes = [20_000, 10, 10_000, 15_000, 17_000, ...Array<number>(40).fill(12_000)]
+  for (const [n, length] of sizes.entries()) owner.ask(create(`E${n}`, { n: 'x'.repeat(length) }))
+  await owner.rest()
+  const dues = await owner.handed()
+  t.equal(dues.length, sizes.length)
+  t.equal((await owner.rows()).length, 2)
+  const bundles = await owner.bundles()
+  t.equal(bundles.length, 2)
+  for (const { value } of bundles) t.ok(value.length > 100_000 && value.length <= 256 * 1024, `${value.length} bytes`)
+  const after = await owner.killed()
+  t.strictSame(ids(await after.handed()), ids(dues).sort())
+})
+
 t.test('a notification that is given up ends as well', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
@@ -144,8 +270,9 @@ for (const [what, made] of [
       due.onOutcome(random.pick([delivered, dead(), failed(1)]))
       if (due.attempts === 0) open.delete(due.id)
     }
-    await owner.rest(100)
+    await owner.rest(bundlesWaitMs)
     await owner.shards.drain()
+    t.strictSame(await owner.bundles(), [])
     // What a row owes stands or goes with the row.
     const rows = new Set([...open.keys()].map(id => id.slice(0, -6)))
     const wanted = dues.filter(({ id }) => rows.has(id.slice(0, -6)))
