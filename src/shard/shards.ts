@@ -410,9 +410,11 @@ export class LocalShards implements Shards {
     })
   }
 
-  /** Resolves when everything taken so far is durable, or is known not to be. */
+  /** Resolves when everything taken so far is durable, or is known not to be. Nothing more is written then until something is asked. */
   async drain(): Promise<void> {
     await this.entityCount.stop()
+    await this.commit.drain()
+    this.notifications.settle()
     await this.commit.drain()
   }
 }

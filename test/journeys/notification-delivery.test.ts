@@ -152,6 +152,31 @@ for (const workers of ['1', '2'])
     },
   )
 
+t.test(
+  'a broker that is stopped in the middle of a batch tells nothing twice, and the next one tells the rest',
+  async t => {
+    const dataDir = tempDir(t)
+    const receiver = await httpReceiver(t)
+    const first = await startBroker(t, { dataDir })
+    const tenant = new Tenant(t, first)
+    await tenant.subscribe(brief(receiver.url))
+    const entities = Array.from({ length: 1000 }, (_, n) => ({ id: `R${n}`, type: 'Room', n: { value: n } }))
+    await tenant.send('POST /v2/op/update', { actionType: 'append', entities })
+    await until(() => receiver.received.length > 0)
+    t.equal((await first.kill('SIGTERM')).code, 0)
+    t.ok(receiver.received.length < entities.length, 'in the middle')
+    const second = await startBroker(t, { dataDir })
+    await new Tenant(t, second).update('R1', { n: 1000 })
+    await until(() => receiver.received.length > entities.length)
+    t.strictSame(
+      valuesOf(receiver.received)
+        .map(Number)
+        .sort((a, b) => a - b),
+      Array.from({ length: 1001 }, (_, n) => n),
+    )
+  },
+)
+
 const noStrace = lacksStrace()
 
 t.test('no notification leaves before its change is on the disk', { skip: noStrace }, async t => {

@@ -109,6 +109,11 @@ export class Notifications {
     this.despatch = undefined
   }
 
+  /** Has the next commit leave nothing in the store but what is owed. */
+  settle(): void {
+    this.parts.outbox.settle()
+  }
+
   // [hot] Once per update.
   /** Whether a change in a tenant can owe anything. */
   concerns(tenant: string): boolean {

@@ -217,15 +217,24 @@ export class Outbox implements Rider {
     this.isWatched = true
     this.clock.after(oldest.sinceMs + bundledMsMax - this.clock.monoMs(), () => {
       this.isWatched = false
-      const boundBefore = this.clock.monoMs() - bundledMsMax
-      for (const bundle of this.bound) {
-        if (bundle.sinceMs > boundBefore) break
-        this.bound.delete(bundle)
-        this.overdue.push(bundle)
-      }
-      if (this.overdue.length > 0) this.commit.awaitRiders()
+      this.giveUpBundles(this.clock.monoMs() - bundledMsMax)
       this.watch()
     })
+  }
+
+  /** Has bundles that were written by then taken apart. */
+  private giveUpBundles(untilMs: number): void {
+    for (const bundle of this.bound) {
+      if (bundle.sinceMs > untilMs) break
+      this.bound.delete(bundle)
+      this.overdue.push(bundle)
+    }
+    if (this.overdue.length > 0) this.commit.awaitRiders()
+  }
+
+  /** With the commit after this the store has what is owed, and nothing else; until something is added nothing more is written. */
+  settle(): void {
+    this.giveUpBundles(Number.POSITIVE_INFINITY)
   }
 
   /** Gives what has not ended a place of its own. Until that is durable it is in memory. */
@@ -250,8 +259,10 @@ export class Outbox implements Rider {
     return value && decodeFiring(value, row)
   }
 
-  /** One notification alone, as a row of its own. */
+  /** One notification alone, as a row of its own. What its row is bundled with leaves the bundle in the commit of this tick. */
   extract(row: OutboxRow, entry: FiredEntry): Buffer | undefined {
+    const { bundle } = row
+    if (bundle && this.bound.delete(bundle)) this.overdue.push(bundle)
     const firing = this.read(row)
     return firing && encodeFiring(firing, [entry])
   }

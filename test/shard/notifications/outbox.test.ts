@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import type { Batch, Cursor, Due, Range, Store } from '../../../src/ports.js'
 import { prefix } from '../../../src/shard/keys.js'
 import { allEntities } from '../../../src/shard/layout.js'
-import { parseOutboxKey } from '../../../src/shard/notification-layout.js'
+import { allLetters, parseOutboxKey } from '../../../src/shard/notification-layout.js'
 import { shardLimitsDefault } from '../../../src/shard/shards.js'
 import { openDataDirectory } from '../../../src/storage/data-directory.js'
 import { openStore } from '../../../src/storage/open-store.js'
@@ -195,6 +195,39 @@ t.test('a bundle that ends while it waits to be taken apart goes as a whole', as
   for (const due of dues) due.onOutcome(delivered)
   await owner.rest(100)
   t.strictSame([await owner.bundles(), await owner.rows()], [[], []])
+})
+
+t.test('whoever has drained owes what is owed and no more, and writes nothing more', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(3)) owner.ask(create(id))
+  await owner.rest()
+  const dues = await owner.handed()
+  dues[1]!.onOutcome(delivered)
+  for (const id of ['F', 'G']) owner.ask(create(id))
+  let isDrained = false
+  void owner.shards.drain().then(() => {
+    isDrained = true
+  })
+  await until(owner.clock, () => isDrained)
+  t.strictSame(await owner.bundles(), [])
+  t.equal((await owner.rows()).length, 4)
+  const commits = commitsOf(owner)
+  await owner.rest(10_000)
+  t.equal(commits.count, 0)
+})
+
+t.test('what is given up leaves its bundle with the commit that buries it', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(3)) owner.ask(create(id))
+  await owner.rest()
+  const dues = await owner.handed()
+  const commits = commitsOf(owner)
+  dues[1]!.onOutcome(dead())
+  await owner.rest()
+  t.equal(commits.count, 1)
+  t.equal((await rowsOf(owner.store, allLetters())).length, 1)
+  t.strictSame(await owner.bundles(), [])
+  t.strictSame(ids(await (await owner.killed()).handed()), ids([dues[0]!, dues[2]!]).sort())
 })
 
 t.test('a crash owes again all of a bundle of which anything is owed, in order and once', async t => {
