@@ -1,11 +1,11 @@
 // Brings a data directory from one number of workers to another: the same entities, in other stores.
 //
-// The old stores are only read, but that bundles of what is owed are taken apart first. The new ones are filled beside them (shard/transfer.ts), and one replacement of `orrery.json` makes
-// them the ones that count; only after it are the old ones deleted. While it is under way the file says so (`becoming`), which
-// keeps everybody from changing the old stores: so what was begun is still right whenever it is gone on with. That word is
-// all there is to say for a restart; how far each store got it says itself. The same number of workers goes on, the old number
-// gives up, another one begins anew. The locks of all the old stores are held from before the first look to the switch, and
-// those of the new ones while the old ones are deleted.
+// The old stores are only read, once their bundles have been split (shard/notifications/bundle.ts), which changes nothing of what they say.
+// The new ones are filled beside them (shard/transfer.ts), and one replacement of `orrery.json` makes them the ones that count; only after it
+// are the old ones deleted. While it is under way the file says so (`becoming`), which keeps everybody from changing the old stores: so what was
+// begun is still right whenever it is gone on with. That word is all there is to say for a restart; how far each store got it says itself. The
+// same number of workers goes on, the old number gives up, another one begins anew. The locks of all the old stores are held from before the
+// first look to the switch, and those of the new ones while the old ones are deleted.
 //
 // Every batch is flushed, whatever the durability in use: one that is there after a power cut has all before it. A million entities
 // take 1000 flushes.
@@ -83,8 +83,9 @@ async function bring(
     directory = giveUp(directory, becoming)
   }
   if (directory.workers === workers) return directory
-  await assertMovable(sources, directory)
   assertRoom(directory, workers, options)
+  for (const source of sources) await splitBundles(source)
+  await assertMovable(sources, directory)
   // What lies there without the file's word for it may be of any age.
   if (becoming !== workers) discardStores(path, workers)
   const begun = becoming === workers ? directory : recordBecoming(directory, workers)
@@ -118,10 +119,9 @@ async function withStores<T>(directory: DataDirectory, work: (stores: readonly S
     for (let worker = 0; worker < workers; worker++)
       stores.push(await openPart(path, kindOf(directory), { worker, workers }, { durability: 'os', memoryBytes }))
     assertUnchanged(directory)
-    for (const store of stores) await splitBundles(store)
     return await work(stores)
   } finally {
-    // Nothing was written to them that a next try would not write again, so nothing can be lost by the way they close; a full disk would make it fail.
+    // Nothing was written to them that the next start would not write again, so the way they close loses nothing; a full disk would make it fail.
     for (const store of stores) await store.close().catch(() => undefined)
   }
 }

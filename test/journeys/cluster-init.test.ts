@@ -8,6 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { ClusterStatus } from '../../src/ports.js'
 import { type BrokerProcess, freePort, startBroker, tempDir } from '../support/broker-process.js'
+import { bundleAll } from '../support/bundled.js'
+import { directoryAt, openAll } from '../support/divided.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
 import { type Answer, HttpClient } from '../support/http-client.js'
 import { main } from '../support/project.js'
@@ -153,6 +155,12 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
   const refused = await command(['init', '--from', from, '-dataDir', dirs[0]!, ...wordsOf(0)])
   t.match(refused, { status: 1, err: /is in use by another process/ })
   await busy.kill('SIGTERM')
+  let owedRows = 0
+  for (const store of await openAll(directoryAt(from))) {
+    owedRows += await bundleAll(store)
+    await store.close()
+  }
+  t.ok(owedRows > 0, 'what is owed was left by a crash')
 
   const made = await command(['init', '--from', from, '-dataDir', dirs[0]!, ...wordsOf(0)])
   t.match(made, { status: 0, out: /^120 entities, 3 subscriptions and 1 registrations of .* are the first content/ })

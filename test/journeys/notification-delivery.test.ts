@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { certificateFor, httpReceiver, plainReceiver, type Received, until } from '../notifier/receivers.js'
-import { startBroker, tempDir } from '../support/broker-process.js'
+import { freePort, startBroker, tempDir } from '../support/broker-process.js'
 import { brief, headerOf, Tenant, valuesOf } from './notified.js'
 
 t.setTimeout(120_000)
@@ -124,17 +124,15 @@ for (const workers of ['1', '2'])
     `what a batch owed to a killed broker comes from as many workers as there are then, and once: ${workers}`,
     async t => {
       const dataDir = tempDir(t)
-      let isWell = false
-      const receiver = await httpReceiver(t, (_request, response) => void (isWell && response.writeHead(200).end()))
+      const port = await freePort()
       const first = await startBroker(t, { dataDir })
       const tenant = new Tenant(t, first)
-      await tenant.subscribe(brief(receiver.url))
+      await tenant.subscribe(brief(`http://127.0.0.1:${port}`))
       const entities = Array.from({ length: 100 }, (_, n) => ({ id: `R${n}`, type: 'Room', n: { value: n } }))
       await tenant.send('POST /v2/op/update', { actionType: 'append', entities })
       // At once: all of it is still one row.
       await first.kill('SIGKILL')
-      isWell = true
-      receiver.received.length = 0
+      const receiver = await httpReceiver(t, undefined, undefined, port)
       const second = await startBroker(t, { dataDir, args: ['-workers', workers] })
       await until(() => receiver.received.length === entities.length)
       const numbers = (from: number): number[] => valuesOf(receiver.received.slice(from)).map(Number)
@@ -160,19 +158,19 @@ t.test(
     const first = await startBroker(t, { dataDir })
     const tenant = new Tenant(t, first)
     await tenant.subscribe(brief(receiver.url))
-    const entities = Array.from({ length: 1000 }, (_, n) => ({ id: `R${n}`, type: 'Room', n: { value: n } }))
+    const entities = Array.from({ length: 5000 }, (_, n) => ({ id: `R${n}`, type: 'Room', n: { value: n } }))
     await tenant.send('POST /v2/op/update', { actionType: 'append', entities })
     await until(() => receiver.received.length > 0)
     t.equal((await first.kill('SIGTERM')).code, 0)
     t.ok(receiver.received.length < entities.length, 'in the middle')
     const second = await startBroker(t, { dataDir })
-    await new Tenant(t, second).update('R1', { n: 1000 })
+    await new Tenant(t, second).update('R1', { n: 5000 })
     await until(() => receiver.received.length > entities.length)
     t.strictSame(
       valuesOf(receiver.received)
         .map(Number)
         .sort((a, b) => a - b),
-      Array.from({ length: 1001 }, (_, n) => n),
+      Array.from({ length: 5001 }, (_, n) => n),
     )
   },
 )

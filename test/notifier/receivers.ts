@@ -35,7 +35,12 @@ const noContent: Answer = (_request, response) => {
 }
 
 /** An HTTP receiver; it answers 204 unless told otherwise. With `tls`, an HTTPS one. */
-export async function httpReceiver(t: Test, answer: Answer = noContent, tls?: Certificate): Promise<Receiver> {
+export async function httpReceiver(
+  t: Test,
+  answer: Answer = noContent,
+  tls?: Certificate,
+  port = 0,
+): Promise<Receiver> {
   const received: Received[] = []
   const onRequest: RequestListener = (request, response) => {
     const chunks: Buffer[] = []
@@ -48,7 +53,7 @@ export async function httpReceiver(t: Test, answer: Answer = noContent, tls?: Ce
     })
   }
   const server = tls ? createHttps({ key: tls.key, cert: tls.cert }, onRequest) : createHttp(onRequest)
-  return listen(t, server, tls ? 'https' : 'http', received)
+  return listen(t, server, tls ? 'https' : 'http', received, port)
 }
 
 /** A receiver that gets bare sockets. */
@@ -56,7 +61,13 @@ export async function plainReceiver(t: Test, onSocket: (socket: Socket) => void)
   return listen(t, createPlain(onSocket), 'http', [])
 }
 
-async function listen(t: Test, server: Server, protocol: string, received: Received[]): Promise<Receiver> {
+async function listen(
+  t: Test,
+  server: Server,
+  protocol: string,
+  received: Received[],
+  wantedPort = 0,
+): Promise<Receiver> {
   const sockets = new Set<Socket>()
   let connections = 0
   server.on('connection', socket => {
@@ -65,7 +76,7 @@ async function listen(t: Test, server: Server, protocol: string, received: Recei
     socket.on('error', () => {})
     socket.on('close', () => sockets.delete(socket))
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(wantedPort, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const close = async (): Promise<void> => {

@@ -1,58 +1,53 @@
-// Bundles: rows of the outbox that one commit writes, as one row of the store for as long as nearly all of them are about to go.
-//
-// As a rule a notification has ended a moment after its change, and its row goes again. Written and deleted one by one these rows cost the
-// store more than all else of the changes; those of a bundle are written and deleted together. What of it has not ended after a while gets rows
-// of its own (outbox.ts), and so does all that a crash has left, before anybody reads the outbox (`splitBundles`): nobody else knows of bundles.
+// A bundle: rows of the outbox that one commit writes, as one row of the store.
 //
 //   value   of each row: u16 shard | f64 stamp | u32 length | its bytes
+//
+// Not here: which rows share one, and for how long (bundles.ts).
 
 import type { Store } from '../../ports.js'
 import { allBundles, bundleKey, type OutboxKey, outboxKey } from '../notification-layout.js'
 import { type Firing, writeRow } from './firing.js'
 
-/** A row that a bundle takes. */
+/** A row of the outbox, as far as bundles know it. */
 export interface BundledRow extends OutboxKey {
   readonly bytes: number
+  /** Notifications that have not ended. */
+  open: number
+  /** undefined: it has a place of its own in the store. */
+  bundle: Bundle | undefined
+  /** Where its bytes begin in the bundle. */
+  begin: number
+  /** What it says, while it moves from the bundle to a place of its own. */
+  value: Buffer | undefined
 }
-
-/** Bytes of a bundle; further rows of the commit make another one. */
-export const bundleBytesMax = 256 * 1024
-/** A row of more bytes gains nothing by going into one. */
-export const bundledBytesMax = 16 * 1024
 
 const headBytes = 14
 
-export class Bundle<R extends BundledRow> {
-  readonly rows: R[] = []
-  /** Rows of it that are owed. */
+export class Bundle {
+  readonly rows: BundledRow[] = []
+  /** Rows of it that have not ended. */
   open = 0
   /** When it was written, by the monotonic clock. */
   sinceMs = 0
   private bytes: Buffer
   private length = 0
-  /** Where the bytes of each row begin. */
-  private readonly begins: number[] = []
 
   /** `likelyBytes`: how much it will take in, about. */
   constructor(likelyBytes: number) {
     this.bytes = Buffer.allocUnsafe(likelyBytes)
   }
 
-  hasRoom(bytes: number): boolean {
-    return this.length + headBytes + bytes <= bundleBytesMax
-  }
-
   // [hot] Once per change that fires.
-  /** Takes the row of a firing with this head; gives its number. */
-  add(row: R, head: string, firing: Firing): number {
+  /** Takes the row of a firing with this head. */
+  add(row: BundledRow, head: string, firing: Firing): void {
     const bytes = this.roomFor(headBytes + row.bytes)
     let at = bytes.writeUInt16BE(row.shard, this.length)
     at = bytes.writeDoubleBE(row.stamp, at)
-    at = bytes.writeUInt32BE(row.bytes, at)
-    this.begins.push(at)
-    this.length = writeRow(bytes, at, head, firing)
+    row.begin = bytes.writeUInt32BE(row.bytes, at)
+    row.bundle = this
+    this.length = writeRow(bytes, row.begin, head, firing)
     this.open++
-    return this.rows.push(row) - 1
+    this.rows.push(row)
   }
 
   /** The buffer, with so much behind what is in it. */
@@ -75,14 +70,13 @@ export class Bundle<R extends BundledRow> {
     return this.bytes.subarray(0, this.length)
   }
 
-  /** The bytes of a row by its number; they share the memory of all. */
-  bytesOf(number: number): Buffer {
-    const begin = this.begins[number]!
-    return this.bytes.subarray(begin, begin + this.rows[number]!.bytes)
+  /** The bytes of a row of it; they share the memory of all. */
+  bytesOf({ begin, bytes }: BundledRow): Buffer {
+    return this.bytes.subarray(begin, begin + bytes)
   }
 }
 
-/** Gives every row of what bundles there are in a store a place of its own: to be called before the outbox is read, and safe to be called again. */
+/** Gives every row of the bundles in a store a place of its own: to be called before anybody reads the outbox, and safe to be called again. */
 export async function splitBundles(store: Store): Promise<void> {
   const cursor = store.cursor(allBundles())
   const batch = store.batch()

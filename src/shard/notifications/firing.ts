@@ -62,7 +62,7 @@ export function occasionOf(firing: Firing, entry: FiredEntry, subscription: Subs
   }
 }
 
-/** A stamp is below 2^53. [hot] Written in halves, which are small numbers, it takes a third of the time. */
+// [hot] A stamp, which is below 2^53, takes half the time when it is written in halves, which are small numbers.
 const half = 2 ** 28
 
 /** The id of a notification: which one of a turn it is, in digits that sort. */
@@ -92,8 +92,11 @@ const rowHeadBytes = 5
 
 // [hot] Once per change that fires.
 /** u8 version, u32 length of a JSON head, the head, the image. */
-export function encodeFiring(firing: Firing, entries?: readonly FiredEntry[]): Buffer {
-  const head = headText(firing, entries)
+export const encodeFiring = (firing: Firing, entries?: readonly FiredEntry[]): Buffer =>
+  rowOf(headText(firing, entries), firing)
+
+/** The same of a firing with this head. */
+export function rowOf(head: string, firing: Firing): Buffer {
   const row = Buffer.allocUnsafe(rowBytes(head, firing))
   writeRow(row, 0, head, firing)
   return row

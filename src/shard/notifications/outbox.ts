@@ -1,8 +1,9 @@
 // The outbox: rows that say which notifications are owed, each in the same commit as the change that owes them.
 //
 // A row goes when all its notifications have ended. That is not urgent, for whoever is told twice knows it by the id: so deletions ride
-// along with later commits. Where shards do not come and go, what one commit writes is one row for a moment (bundle.ts). After a start all rows are read, in the background and in order, and what they owe is sent again; until that
-// is done, what changes fire meanwhile stands behind, so that nobody hears of them before. Where shards come and go, so it is with each of them.
+// along with later commits, and rows of one commit are one row for a moment (bundles.ts), unless shards come and go. After a start all rows are
+// read, in the background and in order, and what they owe is sent again; until that is done, what changes fire meanwhile stands behind, so that
+// nobody hears of them before. Where shards come and go, so it is with each of them.
 //
 // What is owed and not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
 // `bytesMax`: past these nothing more is taken, which is counted and told.
@@ -13,8 +14,9 @@ import assert from 'node:assert/strict'
 import type { Clock, Range, Row, RowSink, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit.js'
 import { allOutbox, outboxKey, outboxRange, parseOutboxKey } from '../notification-layout.js'
-import { Bundle, bundledBytesMax } from './bundle.js'
-import { decodeFiring, encodeFiring, type FiredEntry, type Firing, headText, rowBytes } from './firing.js'
+import type { BundledRow } from './bundle.js'
+import { Bundles } from './bundles.js'
+import { decodeFiring, encodeFiring, type FiredEntry, type Firing, headText, rowBytes, rowOf } from './firing.js'
 
 export interface OutboxLimits {
   /** Changes whose notifications have not all ended. Raising it lets receivers stay away for longer. */
@@ -37,25 +39,9 @@ export interface OutboxPart {
 }
 
 /** A row that is not finished. */
-export interface OutboxRow {
+export interface OutboxRow extends BundledRow {
   readonly of: OutboxPart
-  readonly shard: number
-  readonly stamp: number
-  readonly bytes: number
-  /** Notifications that have not ended. */
-  open: number
-  /** What it is written with, and which one it is there; undefined: it has a place of its own. */
-  bundle: Bundle<OutboxRow> | undefined
-  numberThere: number
-  /** What it says, while it moves from the bundle to a place of its own. */
-  value: Buffer | undefined
 }
-
-/**
- * How long a bundle may wait for all of it to end. A crash owes again what has ended meanwhile; beyond, what has not is written once more.
- * Most receivers answer in a tenth of it.
- */
-const bundledMsMax = 250
 
 const rowsPerRead = 200
 
@@ -65,18 +51,9 @@ export class Outbox implements Rider {
   private readonly limits: OutboxLimits
   private readonly whole: OutboxPart | undefined
   private readonly shards = new Map<number, OutboxPart>()
-  private readonly clock: Pick<Clock, 'monoMs' | 'after'>
+  /** undefined: shards come and go, and rows with them. */
+  private readonly bundles: Bundles | undefined
   private readonly ended: OutboxRow[] = []
-  /** What the commit that is being filled takes. */
-  private binding: Bundle<OutboxRow>[] = []
-  /** Of the last one. */
-  private bundleBytes = 0
-  /** What the store has, in the order in which it was written. */
-  private readonly bound = new Set<Bundle<OutboxRow>>()
-  /** What waits to be taken apart. */
-  private overdue: Bundle<OutboxRow>[] = []
-  private readonly endedBundles: Bundle<OutboxRow>[] = []
-  private isWatched = false
   private rowCount = 0
   private byteCount = 0
 
@@ -88,11 +65,11 @@ export class Outbox implements Rider {
     horizon: number | undefined,
     clock: Pick<Clock, 'monoMs' | 'after'>,
   ) {
-    this.clock = clock
     this.store = store
     this.commit = commit
     this.limits = limits
     this.whole = horizon === undefined ? undefined : partOf(allOutbox(), horizon)
+    this.bundles = this.whole && new Bundles(commit, clock)
     commit.carry(this)
   }
 
@@ -144,20 +121,8 @@ export class Outbox implements Rider {
     const head = headText(firing)
     const bytes = rowBytes(head, firing)
     const row = this.keep(this.of(shard), shard, stamp, bytes, entries.length)
-    if (!this.whole || bytes > bundledBytesMax)
-      return { row, commit: this.commit.write(outboxKey(row), encodeFiring(firing)) }
-    const bundle = this.bundleFor(bytes)
-    row.bundle = bundle
-    row.numberThere = bundle.add(row, head, firing)
-    return { row, commit: this.commit.hasten() }
-  }
-
-  private bundleFor(bytes: number): Bundle<OutboxRow> {
-    const last = this.binding.at(-1)
-    if (last?.hasRoom(bytes)) return last
-    const bundle = new Bundle<OutboxRow>(Math.max(bytes, this.bundleBytes))
-    this.binding.push(bundle)
-    return bundle
+    if (this.bundles?.take(row, head, firing)) return { row, commit: this.commit.hasten() }
+    return { row, commit: this.commit.write(outboxKey(row), rowOf(head, firing)) }
   }
 
   private keep(of: OutboxPart, shard: number, stamp: number, bytes: number, open: number): OutboxRow {
@@ -165,7 +130,7 @@ export class Outbox implements Rider {
     of.bytes += bytes
     this.rowCount++
     this.byteCount += bytes
-    return { of, shard, stamp, bytes, open, bundle: undefined, numberThere: 0, value: undefined }
+    return { of, shard, stamp, bytes, open, bundle: undefined, begin: 0, value: undefined }
   }
 
   /** One notification of a row has ended. */
@@ -176,93 +141,31 @@ export class Outbox implements Rider {
     row.of.bytes -= row.bytes
     this.rowCount--
     this.byteCount -= row.bytes
-    const { bundle } = row
-    if (!bundle) this.ended.push(row)
-    else if (--bundle.open > 0) return
-    else {
-      this.endedBundles.push(bundle)
-      this.bound.delete(bundle)
-    }
+    if (!row.bundle) this.ended.push(row)
+    else if (!this.bundles!.end(row.bundle)) return
     this.commit.awaitRiders()
   }
 
   board(batch: RowSink): void {
-    for (const bundle of this.overdue) this.takeApart(bundle, batch)
-    this.overdue = []
     for (const row of this.ended) batch.del(outboxKey(row))
     this.ended.length = 0
-    for (const bundle of this.endedBundles) batch.del(bundle.key)
-    this.endedBundles.length = 0
-    for (const bundle of this.binding) this.bind(bundle, batch)
-    this.binding = []
+    this.bundles?.board(batch)
   }
 
-  private bind(bundle: Bundle<OutboxRow>, batch: RowSink): void {
-    this.bundleBytes = bundle.value.length
-    const [first, second] = bundle.rows
-    if (!second) {
-      first!.bundle = undefined
-      return batch.put(outboxKey(first!), bundle.bytesOf(0))
-    }
-    bundle.sinceMs = this.clock.monoMs()
-    this.bound.add(bundle)
-    batch.put(bundle.key, bundle.value)
-    this.watch()
-  }
-
-  /** Takes apart what waits too long, with one timer for all. */
-  private watch(): void {
-    const [oldest] = this.bound
-    if (this.isWatched || !oldest) return
-    this.isWatched = true
-    this.clock.after(oldest.sinceMs + bundledMsMax - this.clock.monoMs(), () => {
-      this.isWatched = false
-      this.giveUpBundles(this.clock.monoMs() - bundledMsMax)
-      this.watch()
-    })
-  }
-
-  /** Has bundles that were written by then taken apart. */
-  private giveUpBundles(untilMs: number): void {
-    for (const bundle of this.bound) {
-      if (bundle.sinceMs > untilMs) break
-      this.bound.delete(bundle)
-      this.overdue.push(bundle)
-    }
-    if (this.overdue.length > 0) this.commit.awaitRiders()
-  }
-
-  /** With the commit after this the store has what is owed, and nothing else; until something is added nothing more is written. */
+  /** Has the next commit leave nothing in the store but what is owed; until something is added nothing is written after that. */
   settle(): void {
-    this.giveUpBundles(Number.POSITIVE_INFINITY)
-  }
-
-  /** Gives what has not ended a place of its own. Until that is durable it is in memory. */
-  private takeApart(bundle: Bundle<OutboxRow>, batch: RowSink): void {
-    batch.del(bundle.key)
-    const left = bundle.rows.filter(({ open }) => open > 0)
-    for (const row of left) {
-      // The rest of the bundle need not stay for it.
-      row.value = Buffer.from(bundle.bytesOf(row.numberThere))
-      row.bundle = undefined
-      batch.put(outboxKey(row), row.value)
-    }
-    this.commit.afterFlight(() => {
-      for (const row of left) row.value = undefined
-    })
+    this.bundles?.giveUpAll()
   }
 
   /** What a durable row says; undefined when it has gone. */
   read(row: OutboxRow): Firing | undefined {
-    const { bundle } = row
-    const value = bundle ? bundle.bytesOf(row.numberThere) : (row.value ?? this.store.get(outboxKey(row)))
+    const value = row.bundle?.bytesOf(row) ?? row.value ?? this.store.get(outboxKey(row))
     return value && decodeFiring(value, row)
   }
 
   /** One notification alone, as a row of its own. What its row is bundled with leaves the bundle in the commit of this tick. */
   extract(row: OutboxRow, entry: FiredEntry): Buffer | undefined {
-    const { bundle } = row
-    if (bundle && this.bound.delete(bundle)) this.overdue.push(bundle)
+    if (row.bundle) this.bundles!.giveUp(row.bundle)
     const firing = this.read(row)
     return firing && encodeFiring(firing, [entry])
   }
