@@ -6,8 +6,8 @@
 //   ends      of each image u32, counted from the first
 //   JSON      ranges and values (ListKeys)
 //
-// Numbers are little endian, one after the other. Images stay where they are until one is wanted: of what an owner sends about as many as
-// there are other owners never are.
+// Numbers are little endian, one after the other. Images stay where they are until one is wanted: each owner sends as many as the page has, and
+// of those of n owners one in n is shown.
 
 import type { Images, ListKeys, ShardReply } from '../messages.js'
 
