@@ -188,5 +188,6 @@ t.test('no two notifications have one id, and ids of a shard sort as they were f
       const order = one[0] - other[0] || one[1] - other[1] || one[2] - other[2]
       return Math.sign(order) === (a < b ? -1 : a > b ? 1 : 0) && a.length === b.length
     }),
+    { numRuns: 2000 },
   )
 })
