@@ -14,7 +14,7 @@
 // Not here: PATCH otherwise (an update is compared to the bare upsert), limits, and answers other than 200, 201, 204, 400, 404.
 // Run alone: node dist/bench/bare-server.js -port 1026 -dataDir DIR [-durability sync|os] [-notify URL]
 
-import uWS from 'uWebSockets.js'
+import * as uWS from 'uWebSockets.js'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { type Dispatcher, Pool } from 'undici'
 

@@ -6,7 +6,7 @@
 //
 // POST to any path is a notification. GET /counts, /arrivals and /lanes tell; GET /forget begins anew.
 
-import uWS from 'uWebSockets.js'
+import * as uWS from 'uWebSockets.js'
 import { createServer } from 'node:net'
 import { steadyMs } from './machine.js'
 import type { Arrival, Counts, Lanes } from './receiver.js'

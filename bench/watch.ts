@@ -67,8 +67,8 @@ class FreshRequest implements Exchange {
     return name === 'fiware-servicepath' ? head.toString('latin1', 12) : ''
   }
 
-  hasHeader(): boolean {
-    return false
+  headerTimes(name: string): number {
+    return this.header(name) === '' ? 0 : 1
   }
 
   clientAddress(): string {

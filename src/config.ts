@@ -36,6 +36,8 @@ export interface Config {
     /** undefined: the fastest that can be loaded. */
     readonly server: 'uws' | 'node' | undefined
     readonly port: number
+    /** Where node:http listens besides; undefined: nowhere. */
+    readonly http1Port: number | undefined
     /** undefined: all interfaces. */
     readonly host: string | undefined
     readonly family: 'both' | 'ipv4' | 'ipv6'
@@ -205,6 +207,8 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   if (values.ipv4 && values.ipv6) {
     lines.push(`${where('ipv4')}: excludes ${where('ipv6')}; without both, both families are served`)
   }
+  if (values.http1Port === values.port && !isBad('port'))
+    lines.push(`${where('http1Port')}: is the port of -port already; it needs one of its own`)
   if (values.https) {
     for (const name of ['key', 'cert'] as const) {
       if (values[name] === undefined && !isBad(name)) lines.push(`${where('https')}: needs -${name}`)
@@ -255,7 +259,9 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
     if (standing === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
     if ((name === 'key' || name === 'cert') && !values.https) lines.push(`${where} is ignored: there is no -https`)
     if (name === 'reqTimeout' && values.reqTimeout > 0 && values.httpServer !== 'node')
-      lines.push(`${where} is heeded by -httpServer node only: uws closes idle connections after about 10 s`)
+      lines.push(
+        `${where} has an effect with -httpServer node and on -http1Port: uws closes idle connections after about 10 s`,
+      )
   }
   return lines
 }
@@ -268,6 +274,7 @@ function configOf(values: Values): Config {
     http: Object.freeze({
       server: values.httpServer,
       port: values.port,
+      http1Port: values.http1Port,
       host: values.localIp,
       family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
       tls: https && key && cert ? Object.freeze({ keyFile: key, certFile: cert }) : undefined,

@@ -111,7 +111,7 @@ t.test('without any option the configuration is the default one', async t => {
 
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
-    '-port 8080 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
+    '-port 8080 -http1Port 8081 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
@@ -123,6 +123,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     http: {
       server: 'node',
       port: 8080,
+      http1Port: 8081,
       host: '::1',
       family: 'ipv6',
       tls: { keyFile: 'k.pem', certFile: 'c.pem' },
@@ -305,10 +306,16 @@ t.test('an ignored flag that is off yields no warning', async t => {
 })
 
 t.test('an idle timeout is warned of where it is not heeded', async t => {
-  const line = '-reqTimeout is heeded by -httpServer node only: uws closes idle connections after about 10 s'
+  const line =
+    '-reqTimeout has an effect with -httpServer node and on -http1Port: uws closes idle connections after about 10 s'
   t.same(run(['-reqTimeout', '3']).warnings, [line])
   t.same(run(['-reqTimeout', '3', '-httpServer', 'node']).warnings, [])
   t.same(run(['-reqTimeout', '0']).warnings, [])
+})
+
+t.test('the second port has to be another one', async t => {
+  t.match(faults(['-port', '8080', '-http1Port', '8080']), [/^-http1Port: is the port of -port already/])
+  t.same(faults(['-port', '8080', '-http1Port', '8081']), [])
 })
 
 t.test('a key without https is warned of', async t => {

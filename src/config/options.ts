@@ -44,6 +44,13 @@ const network = {
     'now',
     'Which HTTP server is used; without it, uws where it can be loaded, otherwise node.',
   ),
+  http1Port: option(
+    'HTTP1_PORT',
+    whole(1, 65535),
+    undefined,
+    'now',
+    'A second port with the same interface, served by node:http: for clients and proxies that speak HTTP/1.0, and for long idle connections.',
+  ),
   maxConnections: option(
     'MAX_CONN',
     whole(1),

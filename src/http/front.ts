@@ -3,7 +3,7 @@
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
-/** One request and its answer. Everything of the request must be read before `onRequest` returns: it is gone afterwards. */
+/** One request and its answer. Its address must be asked for before `onRequest` returns. */
 export interface Exchange {
   /** Upper case. */
   readonly method: string
@@ -13,8 +13,8 @@ export interface Exchange {
   readonly query: string
   /** The value of a header, named in lower case; '' when it is absent or empty. */
   header(name: string): string
-  /** Whether a header is there, even with an empty value. Slower than `header`. */
-  hasHeader(name: string): boolean
+  /** How often a header is there, also with an empty value; 0: it is absent. */
+  headerTimes(name: string): number
   /** The client's address as text. */
   clientAddress(): string
   /**
@@ -38,6 +38,8 @@ export interface FrontHandler {
 export interface FrontOptions {
   /** 0 lets the system choose. */
   readonly port: number
+  /** Where node:http listens besides, whatever serves at `port`; undefined: nowhere. 0 lets the system choose. */
+  readonly http1Port?: number | undefined
   /** Address to listen on; undefined: all of the family. */
   readonly host?: string | undefined
   readonly family: 'both' | 'ipv4' | 'ipv6'
@@ -54,6 +56,8 @@ export interface FrontOptions {
 }
 
 export interface Front {
+  /** Where `FrontOptions.http1Port` listens, once `listen` has ended; undefined: nowhere. */
+  readonly http1Port?: number | undefined
   /** Starts to listen; gives the port. Fails when the address is in use or may not be used. */
   listen(): Promise<number>
   /**

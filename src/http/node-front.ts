@@ -14,6 +14,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:net'
 import { createSecureContext } from 'node:tls'
+import { ambiguousBody, isAmbiguous } from './framing.js'
 import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
 
 /** Headers a request may have. */
@@ -45,6 +46,8 @@ class NodeFront implements Front {
   readonly #server: Server
   readonly #options: FrontOptions
   readonly #sockets = new Set<Socket>()
+  /** Connections whose last request has left open where it ends. */
+  readonly #refused = new WeakSet<Socket>()
   #inFlight = 0
   #drained: () => void = () => {}
   #closed: Promise<void> | undefined
@@ -114,8 +117,22 @@ class NodeFront implements Front {
       exchange.replyAndClose(431, [])
       return
     }
+    if (isAmbiguous(request.rawHeaders) || this.#refused.has(request.socket)) {
+      this.#refuse(request, response)
+      return
+    }
     const onBody = handler.onRequest(exchange)
     if (onBody) exchange.collect(onBody, this.#options.bodyBytesMax)
+  }
+
+  /** Node has read what follows in the same segment as a request of its own: that is not served. */
+  #refuse(request: IncomingMessage, response: ServerResponse): void {
+    const isFirst = !this.#refused.has(request.socket)
+    this.#refused.add(request.socket)
+    if (!isFirst) return
+    const headers = ['Content-Type', 'application/json', 'Content-Length', String(ambiguousBody.length)]
+    response.writeHead(400, [...headers, 'Connection', 'close'])
+    response.end(ambiguousBody, () => request.socket.destroySoon())
   }
 }
 
@@ -147,8 +164,9 @@ class NodeExchange implements Exchange {
     return Object.hasOwn(values, name) ? (values[name]?.[0] ?? '') : ''
   }
 
-  hasHeader(name: string): boolean {
-    return Object.hasOwn(this.#request.headersDistinct, name)
+  headerTimes(name: string): number {
+    const values = this.#request.headersDistinct
+    return Object.hasOwn(values, name) ? (values[name]?.length ?? 0) : 0
   }
 
   clientAddress(): string {

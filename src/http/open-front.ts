@@ -8,18 +8,33 @@
 import type { Logger } from '../ports.js'
 import type { Front, FrontHandler, FrontOptions } from './front.js'
 import { openNodeFront } from './node-front.js'
-import { openUwsFront, UwsMissing } from './uws-front.js'
+import { TwoFronts } from './two-fronts.js'
+import { loadedUws, openUwsFront, UwsMissing } from './uws-front.js'
 
-/** Opens the front named by `kind`; undefined: uws where its binary loads, else node and one line of warning. */
+/** Opens the front named by `kind`; undefined: uws where its binary loads, else node and one line of warning. With `http1Port` two of them. */
 export async function openFront(
   kind: 'uws' | 'node' | undefined,
   options: FrontOptions,
   handler: FrontHandler,
-  logger: Logger,
+  logger: Pick<Logger, 'info' | 'warn'>,
+): Promise<Front> {
+  const front = await openMain(kind, options, handler, logger)
+  const { http1Port } = options
+  if (http1Port === undefined) return front
+  return new TwoFronts(front, await openNodeFront({ ...options, port: http1Port }, handler))
+}
+
+async function openMain(
+  kind: 'uws' | 'node' | undefined,
+  options: FrontOptions,
+  handler: FrontHandler,
+  logger: Pick<Logger, 'info' | 'warn'>,
 ): Promise<Front> {
   if (kind === 'node') return openNodeFront(options, handler)
   try {
-    return await openUwsFront(options, handler)
+    const front = await openUwsFront(options, handler)
+    logger.info(`serving with ${loadedUws()}`)
+    return front
   } catch (error) {
     if (kind === 'uws' || !(error instanceof UwsMissing)) throw error
     logger.warn(`${error.message}: serving with node:http, which is slower`)

@@ -105,7 +105,8 @@ export class Reply {
     const headers = this.headers('Content-Type', 'application/json')
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
     const status = statusOf[refusal.kind]
-    if (refusal.kind === 'RequestEntityTooLarge') {
+    // What follows is no request: it is the body that was too long, or whose end is not known.
+    if (refusal.kind === 'RequestEntityTooLarge' || refusal.kind === 'ContentLengthRequired') {
       this.call?.end(status, body, refusal)
       this.exchange.replyAndClose(status, headers, body)
     } else this.send(status, headers, body, refusal)

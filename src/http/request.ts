@@ -193,7 +193,7 @@ const mayBeText = (components: readonly string[]): boolean =>
 
 function readAccept(exchange: Exchange, mayBeText: boolean): Result<Accept> {
   const header = exchange.header('accept')
-  if (header === '' && !exchange.hasHeader('accept')) return accepted(acceptAll)
+  if (header === '' && exchange.headerTimes('accept') === 0) return accepted(acceptAll)
   const accept = parseAccept(header)
   if (!accept.ok) return accept
   const { json } = accept.value

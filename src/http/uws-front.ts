@@ -3,20 +3,26 @@
 // Processor time against the barest server on the same binary: 1.04 for a GET answered at once, 1.01 for a POST of 250 bytes
 // answered late (wrk, 64 connections; medians of 11 pairs of runs on a busy machine, middle halves 0.99-1.08, 0.94-1.07).
 //
-// What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body nobody
-// has asked for, and keeps connections alive. What it decides alone, and we can only state: an idle connection is closed
-// after some 10 s, so is a body slower than 16 KB/s; bytes from 0x80 on are cut from both ends of a header's value, so that
-// a tenant `café` arrives as `caf`, and `é` as none; HTTP/1.0, garbage and over 98 headers never reach us; a second
-// request on a connection whose first has not been answered yet closes it.
+// What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body that no handler
+// has asked for, and keeps connections alive. What it decides alone, and we can only document (docs/operations/http-servers.md): it closes
+// an idle connection after some 10 s, and a body slower than 16 KB/s; it cuts bytes from 0x80 on from both ends of a header's
+// value, so that a tenant `café` arrives as `caf`, and `é` as none; it refuses HTTP/1.0, garbage and over 98 headers; it closes a connection
+// when a second request comes before the first one was answered; it answers 505 to a first line cut at one of eleven places.
 //
-// The request is a window into the receive buffer: header() works inside onRequest only, a body chunk inside its call only.
+// The build is `uws-pack` 20.0.8. `uwebsockets` 3.0.6, which served before, answered 505 to 50 of 103 cuts of a GET and stayed silent to header
+// names such as `X_A`. The cost per request of both is alike.
+//
+// A handler may keep the exchange and read headers later: they are copied once, in one pass, which costs as much as eleven looks at the native
+// request (2 us with six headers, less with two). A body chunk is a window into the receive buffer and lives inside its call only.
 // After the end of an answer the native object throws when touched: `#open` says whether it may be.
 //
 // Not here: the same over node:http (node-front), which one is used (open-front), routes and statuses.
 
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import { readFileSync } from 'node:fs'
 import { STATUS_CODES } from 'node:http'
 import { createServer } from 'node:net'
+import { ambiguousBody, isAmbiguous } from './framing.js'
 import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
 import { headBytesMax, headerText, listenFailure, readTls, unwantedBytesMax } from './node-front.js'
 
@@ -51,13 +57,25 @@ async function load(): Promise<Uws> {
   // Read when the binary loads. Its own default, 4 KB, would refuse a long query that comes in two segments.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(headBytesMax)
   try {
-    const { default: uws } = (await import('uWebSockets.js')) as unknown as { default: Uws }
+    const uws = (await import('uWebSockets.js')) as unknown as Uws
     uws._cfg('silent') // No `uWebSockets` header.
     return uws
   } catch (cause) {
     const platform = `${process.platform} ${process.arch}, Node.js ${process.version}`
-    throw new UwsMissing(`uWebSockets.js cannot be loaded on this machine (${platform})`, { cause })
+    const [reason] = (cause as Error).message
+      .split('\n')
+      .filter(line => line !== '')
+      .slice(-1)
+    throw new UwsMissing(`uWebSockets.js cannot be loaded on this machine (${platform}: ${reason})`, { cause })
   }
+}
+
+/** Which build of which package has been loaded, for the log. */
+export function loadedUws(): string {
+  const binary = `uws_${process.platform}_${process.arch}_${process.versions.modules}`
+  const manifest = new URL('../package.json', import.meta.resolve('uWebSockets.js'))
+  const { name, version } = JSON.parse(readFileSync(manifest, 'utf8')) as { name: string; version: string }
+  return `uWebSockets.js (${name} ${version}, ${binary})`
 }
 
 class UwsFront implements Front {
@@ -142,7 +160,8 @@ class UwsExchange implements Exchange {
   readonly query: string
   readonly #front: UwsFront
   readonly #response: HttpResponse
-  readonly #request: HttpRequest
+  /** Names in lower case and values in turn. Copied at once: one pass costs less than the looks that follow, and the request is gone after them. */
+  readonly #headers: readonly string[]
   /** The native response may be touched. */
   #open = true
   #answered = false
@@ -151,6 +170,7 @@ class UwsExchange implements Exchange {
   /** We are inside a call of the binary for this connection, which collects what is written. */
   #corked = true
   #bodyArriving = false
+  #bodyRead = false
   #onBody: BodyHandler | undefined
   #chunks: Buffer[] | undefined
   #bytes = 0
@@ -158,10 +178,10 @@ class UwsExchange implements Exchange {
   constructor(front: UwsFront, response: HttpResponse, request: HttpRequest) {
     this.#front = front
     this.#response = response
-    this.#request = request
+    this.#headers = headersOf(request)
     this.method = request.getCaseSensitiveMethod()
-    this.path = request.getUrl()
-    this.query = request.getQuery() ?? ''
+    this.path = asSent(request.getUrl())
+    this.query = asSent(request.getQuery() ?? '')
   }
 
   start(handler: FrontHandler): void {
@@ -169,6 +189,10 @@ class UwsExchange implements Exchange {
       this.#open = false
       this.#front.settled()
     })
+    if (isAmbiguous(this.#headers)) {
+      this.#refuseAndClose()
+      return
+    }
     const onBody = handler.onRequest(this)
     this.#corked = false
     if (!onBody || this.#answered) return
@@ -178,16 +202,16 @@ class UwsExchange implements Exchange {
   }
 
   header(name: string): string {
-    return this.#request.getHeader(name)
+    const headers = this.#headers
+    for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return asSent(headers[at + 1]!)
+    return ''
   }
 
-  hasHeader(name: string): boolean {
-    if (this.#request.getHeader(name) !== '') return true
-    let found = false
-    this.#request.forEach(key => {
-      if (key === name) found = true
-    })
-    return found
+  headerTimes(name: string): number {
+    const headers = this.#headers
+    let times = 0
+    for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) times++
+    return times
   }
 
   clientAddress(): string {
@@ -203,7 +227,7 @@ class UwsExchange implements Exchange {
 
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void {
     if (this.#answered || !this.#open) return
-    const arriving = this.#bodyArriving || (this.#corked && !this.#onBody && announcesBody(this.#request))
+    const arriving = !this.#bodyRead && (this.#bodyArriving || (this.#corked && this.#announcesBody()))
     this.#answered = true
     const write =
       arriving || hasNoLength(status) || this.method === 'HEAD'
@@ -211,6 +235,20 @@ class UwsExchange implements Exchange {
         : () => this.#write(status, headers, body, true)
     if (this.#corked) write()
     else this.#response.cork(write)
+  }
+
+  #announcesBody(): boolean {
+    return Number(this.header('content-length')) > 0 || this.header('transfer-encoding') !== ''
+  }
+
+  /**
+   * The answer is left unfinished on purpose: the binary would read what follows in the same segment as the next request, and a request behind an
+   * unfinished answer makes it close the connection instead.
+   */
+  #refuseAndClose(): void {
+    this.#answered = true
+    this.#writeAndLinger(400, ['Content-Type', 'application/json'], ambiguousBody, false)
+    this.#corked = false
   }
 
   #onChunk(chunk: ArrayBuffer, isLast: boolean): void {
@@ -231,6 +269,7 @@ class UwsExchange implements Exchange {
       return
     }
     this.#bodyArriving = false
+    this.#bodyRead = true
     const onBody = this.#onBody
     if (!onBody || this.#answered) return
     this.#onBody = undefined
@@ -327,13 +366,29 @@ function hasNoLength(status: number): boolean {
   return status === 204 || status === 304
 }
 
-function announcesBody(request: HttpRequest): boolean {
-  return Number(request.getHeader('content-length')) > 0 || request.getHeader('transfer-encoding') !== ''
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what is not ASCII is looked for
+const notAscii = /[^\x00-\x7f]/
+
+/** One character for each byte, as node:http gives it. The binary reads UTF-8; bytes that are none have become U+FFFD there. */
+function asSent(text: string): string {
+  return notAscii.test(text) ? Buffer.from(text).toString('latin1') : text
+}
+
+let collected: string[] = []
+
+const collect = (name: string, value: string): void => {
+  collected.push(name, value)
+}
+
+function headersOf(request: HttpRequest): readonly string[] {
+  collected = []
+  request.forEach(collect)
+  return collected
 }
 
 const unusual = /[^\t -~]/
 
-/** The binary writes strings as UTF-8, and has read headers as Latin-1: what came in must go out the same. */
+/** The binary writes strings as UTF-8: what came in must go out the same. */
 function wireValue(value: string): string | Buffer {
   return unusual.test(value) ? Buffer.from(headerText(value), 'latin1') : value
 }

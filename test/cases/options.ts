@@ -11,7 +11,7 @@ export interface OptionCase {
 
 const notNumbers = ['', ' 5', '5 ', '+5', '5.0', '1e3', '0x10', 'five']
 
-const number = (name: string, env: string, byDefault: number, min: number, max?: number): OptionCase => ({
+const number = (name: string, env: string, byDefault: number | undefined, min: number, max?: number): OptionCase => ({
   name,
   env,
   byDefault,
@@ -99,6 +99,7 @@ export const valueCases: readonly OptionCase[] = [
   number('viewMemory', 'VIEW_MEMORY', 256, 0, 1048576),
   number('scanDeadline', 'SCAN_DEADLINE', 30000, 1, 3600000),
   number('scanRows', 'SCAN_ROWS', 10000000, 1),
+  number('http1Port', 'HTTP1_PORT', undefined, 1, 65535),
   words('httpServer', 'HTTP_SERVER', undefined, ['uws', 'node'], ['automatic', 'UWS']),
 ]
 

@@ -11,6 +11,7 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { Exchange, Front, FrontHandler, FrontOptions } from '../../src/http/front.js'
+import { type Cut, failedCuts, shapes } from './cut-requests.js'
 import { Wire } from './wire.js'
 
 export type Open = (options: FrontOptions, handler: FrontHandler) => Promise<Front>
@@ -42,7 +43,43 @@ const greet: OnRequest = exchange => {
   return undefined
 }
 
-export function frontContract(t: Test, open: Open): void {
+/** Heads that two servers in a row may read in two ways, with the bytes that one of them takes for the body. */
+const ambiguous: readonly (readonly [what: string, headers: readonly string[], body: string])[] = [
+  ['two lengths', ['Host: a', 'Content-Length: 2', 'Content-Length: 40'], 'ab'],
+  ['the same length twice', ['Host: a', 'Content-Length: 2', 'Content-Length: 2'], 'ab'],
+  ['an empty length', ['Host: a', 'Content-Length: '], ''],
+  ['two hosts', ['Host: a', 'HOST: b', 'Content-Length: 2'], 'ab'],
+  ['a length and chunks', ['Host: a', 'Content-Length: 4', 'Transfer-Encoding: chunked'], '2\r\nab\r\n0\r\n\r\n'],
+  ['chunks twice', ['Host: a', 'Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'], '2\r\nab\r\n0\r\n\r\n'],
+  ['chunks of something', ['Host: a', 'Transfer-Encoding: gzip, chunked'], '2\r\nab\r\n0\r\n\r\n'],
+  ['a word that ends alike', ['Host: a', 'Transfer-Encoding: xchunked'], '2\r\nab\r\n0\r\n\r\n'],
+  ['another encoding', ['Host: a', 'Transfer-Encoding: identity'], ''],
+]
+
+/** Cuts of a request that a front may answer otherwise than the whole; none, unless it says so. */
+export type MayFail = (request: string) => readonly Cut[]
+
+export function frontContract(t: Test, open: Open, mayFail: MayFail = () => []): void {
+  for (const isTls of [false, true])
+    for (const isLater of [false, true])
+      t.test(
+        `a ${isLater ? 'later' : 'first'} request ${isTls ? 'over TLS ' : ''}may come in two pieces, cut anywhere`,
+        async t => {
+          const answer: OnRequest = exchange => {
+            const { method, path, query } = exchange
+            const text = `${method} ${path} ${query} ${exchange.header('ctx-servicepath')}`
+            const reply = (body: Uint8Array): void => exchange.reply(200, [], `${text} ${Buffer.from(body)}`)
+            if (method === 'POST') return reply
+            reply(new Uint8Array())
+            return undefined
+          }
+          const { port } = await serve(t, open, answer, isTls ? { tls: certificate(t) } : {})
+          const connect = () => (isTls ? Wire.overTls(port) : Wire.to(port))
+          for (const [shape, request] of Object.entries(shapes))
+            t.strictSame(await failedCuts(connect, request, isLater), mayFail(request), shape)
+        },
+      )
+
   t.test('method, path and query arrive as they were sent', async t => {
     const heard: string[] = []
     const { wire } = await serve(t, open, exchange => {
@@ -65,7 +102,7 @@ export function frontContract(t: Test, open: Open): void {
     const heard: unknown[] = []
     const { wire } = await serve(t, open, exchange => {
       for (const name of ['ctx-service', 'empty', 'none', 'constructor', '__proto__']) {
-        heard.push([exchange.header(name), exchange.hasHeader(name)])
+        heard.push([exchange.header(name), exchange.headerTimes(name) > 0])
       }
       return greet(exchange)
     })
@@ -89,13 +126,49 @@ export function frontContract(t: Test, open: Open): void {
     t.equal((await wire.answer()).body, 'one')
   })
 
+  t.test('how often a header was sent is known', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, [], ['one', 'two', 'none'].map(name => exchange.headerTimes(name)).join())
+      return undefined
+    })
+    await wire.request('GET /', ['One: 1', 'Two: 2', 'TWO:'])
+    t.equal((await wire.answer()).body, '1,2,0')
+  })
+
+  t.test('a head that leaves open where its request ends is refused, and nothing behind it is served', async t => {
+    const heard: string[] = []
+    const { port } = await serve(t, open, exchange => {
+      heard.push(exchange.path)
+      return greet(exchange)
+    })
+    const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
+    for (const [what, headers, body] of ambiguous) {
+      for (const behind of ['', smuggled]) {
+        const wire = await Wire.to(port)
+        await wire.send(`POST /a HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n${body}${behind}`)
+        if (behind === '') t.match(await wire.answer(), { status: 400 }, what)
+        t.ok(await wire.closed, `${what}: the connection is closed`)
+      }
+    }
+    t.strictSame(heard, [])
+  })
+
+  t.test('header names with every character that HTTP allows are heard', async t => {
+    const { wire } = await serve(t, open, exchange => {
+      exchange.reply(200, [], ['x_a', 'x.a', 'x!~a'].map(name => exchange.header(name)).join())
+      return undefined
+    })
+    await wire.request('GET /', ['X_A: 1', 'X.A: 2', 'X!~A: 3'])
+    t.equal((await wire.answer()).body, '1,2,3')
+  })
+
   t.test('a header value outside ASCII goes out as the bytes that came in', async t => {
     const { wire } = await serve(t, open, exchange => {
       exchange.reply(200, ['Ctx-Correlator', exchange.header('ctx-correlator')])
       return undefined
     })
-    await wire.request('GET /', ['Ctx-Correlator: caf\xe9s'])
-    t.equal((await wire.answer()).headers['ctx-correlator'], 'caf\xe9s')
+    await wire.request('GET /', ['Ctx-Correlator: caf\xc3\xa9s'])
+    t.equal((await wire.answer()).headers['ctx-correlator'], 'caf\xc3\xa9s')
   })
 
   t.test('a line end in a header of the answer cannot add another header', async t => {
@@ -275,6 +348,19 @@ export function frontContract(t: Test, open: Open): void {
       t.equal((await wire.answer()).body, 'first')
     }
     t.equal(wire.unread, '')
+  })
+
+  t.test('an answer that closes may come once the body is there, and later', async t => {
+    for (const isLate of [false, true]) {
+      const { wire } = await serve(t, open, exchange => () => {
+        const refuse = () => exchange.replyAndClose(413, ['Content-Type', 'text/plain'], 'too large')
+        if (isLate) setImmediate(refuse)
+        else refuse()
+      })
+      await wire.request('POST /', [], 'body')
+      t.match(await wire.answer(), { status: 413, body: 'too large' })
+      t.ok(await wire.closed)
+    }
   })
 
   t.test('an answer that closes does so', async t => {

@@ -31,6 +31,7 @@ for (const server of httpServers) {
     tenants(t, node, server)
     servicePaths(t, node)
     vocabularies(t, node)
+    unknownLengths(t, node)
     service(t, node)
   })
 }
@@ -164,7 +165,7 @@ function commonHeaders(t: Test, node: LocalNode): void {
   })
 
   t.test('a correlator of any form comes back as it was sent', async t => {
-    for (const correlator of ['x', 'abc; cbnotif=1; cbfwd=2', 'caf\xe9 <b>', 'a'.repeat(2000)])
+    for (const correlator of ['x', 'abc; cbnotif=1; cbfwd=2', 'caf\xc3\xa9 <b>', 'a'.repeat(2000)])
       for (const request of ['GET /v2', 'GET /v2/entities/nobody']) {
         const wire = await Wire.to(node.port)
         await wire.request(request, [`Ctx-Correlator: ${correlator}`])
@@ -716,6 +717,20 @@ function vocabularies(t: Test, node: LocalNode): void {
   t.test('who names nothing is answered in Ctx-*', async t => {
     const { headers } = await node.ask(count)
     t.ok('ctx-correlator' in headers && 'ctx-total-count' in headers)
+  })
+}
+
+function unknownLengths(t: Test, node: LocalNode): void {
+  t.test('a body without a length is refused, and its connection closed', async t => {
+    for (const [headers, body] of [
+      [['Transfer-Encoding: chunked'], '2\r\n{}\r\n0\r\n\r\n'],
+      [[], ''],
+    ] as const) {
+      const wire = await Wire.to(node.port)
+      await wire.send(['POST /v2/entities HTTP/1.1', 'Host: a', jsonType, ...headers, '', body].join('\r\n'))
+      t.equal(told(await readAnswer(wire)), noLength)
+      t.ok(await wire.closed)
+    }
   })
 }
 

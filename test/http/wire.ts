@@ -4,6 +4,7 @@
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 
 export interface Answer {
   readonly status: number
@@ -41,6 +42,15 @@ export class Wire {
     const socket = connect({ port, host, noDelay: true })
     const wire = new Wire(socket)
     await once(socket, 'connect')
+    return wire
+  }
+
+  /** As `to`, over TLS, whatever the certificate. */
+  static async overTls(port: number): Promise<Wire> {
+    const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false })
+    socket.setNoDelay()
+    const wire = new Wire(socket)
+    await once(socket, 'secureConnect')
     return wire
   }
 

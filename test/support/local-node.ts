@@ -132,6 +132,7 @@ export async function startLocalNode(
     http: {
       server,
       port: 0,
+      http1Port: undefined,
       host: '127.0.0.1',
       family: 'both',
       tls: undefined,

@@ -1,0 +1,63 @@
+// Requests that arrive in two pieces, cut at every byte: what a slow network and a long URL do to honest clients.
+//
+// All cuts of a request go out side by side, each on a connection of its own, so that a matrix takes as long as one pause. The pause lets the
+// server read the first piece alone. An answer counts when it is the one that the whole request gets.
+//
+// Not here: which cuts a front may fail (the two test files of the fronts), mutilated requests.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Wire } from './wire.js'
+
+/** Long enough that the two pieces are read apart, also on a busy machine. */
+const betweenPiecesMs = 60
+
+const host = 'Host: localhost:1026\r\n'
+
+/** One request of each shape that clients send. */
+export const shapes: Readonly<Record<string, string>> = {
+  query: `GET /v2/entities?type=Room&q=temperature>22&options=count HTTP/1.1\r\n${host}Accept: application/json\r\n\r\n`,
+  body: `POST /v2/entities HTTP/1.1\r\n${host}Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{"id":"R12"}`,
+  chunks: `POST /v2/x HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n3\r\nfgh\r\n0\r\n\r\n`,
+  removal: `DELETE /v2/entities/R1 HTTP/1.1\r\n${host}Ctx-Service: city\r\nCtx-ServicePath: /north\r\n\r\n`,
+}
+
+export interface Cut {
+  /** Bytes of the first piece. */
+  readonly at: number
+  /** undefined: the connection was closed without an answer. */
+  readonly status: number | undefined
+}
+
+type Connect = () => Promise<Wire>
+
+/** The cuts at which a request is not answered as it is in one piece. `isLater`: another request has been answered on its connection. */
+export async function failedCuts(connect: Connect, request: string, isLater: boolean): Promise<Cut[]> {
+  const expected = await answerTo(connect, [request], isLater)
+  const cuts = Array.from({ length: request.length - 1 }, async (_, index) => {
+    const at = index + 1
+    const answer = await answerTo(connect, [request.slice(0, at), request.slice(at)], isLater)
+    return {
+      at,
+      status: answer?.status,
+      isSame: answer?.status === expected?.status && answer?.body === expected?.body,
+    }
+  })
+  return (await Promise.all(cuts)).filter(({ isSame }) => !isSame).map(({ at, status }) => ({ at, status }))
+}
+
+async function answerTo(connect: Connect, pieces: readonly string[], isLater: boolean) {
+  const wire = await connect()
+  try {
+    if (isLater) {
+      await wire.send(shapes.query!)
+      await wire.answer()
+    }
+    for (const [index, piece] of pieces.entries()) {
+      if (index > 0) await pause(betweenPiecesMs)
+      await wire.send(piece)
+    }
+    return await wire.answer().catch(() => undefined)
+  } finally {
+    wire.leave()
+  }
+}

@@ -1,0 +1,50 @@
+// Two listeners of one program: what the second one serves, and that both end together.
+
+import t from 'tap'
+import { openFront } from '../../src/http/open-front.js'
+import { echo, plainOptions } from './front-contract.js'
+import { Wire } from './wire.js'
+
+const silent = { info: () => {}, warn: () => {} }
+
+t.test('HTTP/1.0 is served at the second port, and HTTP/1.1 at both', async t => {
+  const front = await openFront('uws', { ...plainOptions, http1Port: 0 }, { onRequest: echo }, silent)
+  const port = await front.listen()
+  t.teardown(() => front.close(0))
+  const old = await Wire.to(front.http1Port!)
+  await old.send('POST / HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi')
+  t.match(await old.answer(), { status: 200, body: 'hi' })
+  for (const either of [port, front.http1Port!]) {
+    const wire = await Wire.to(either)
+    await wire.request('POST /', [], 'new')
+    t.match(await wire.answer(), { status: 200, body: 'new' })
+    wire.leave()
+  }
+})
+
+t.test('a connection that rests at the second port stays open as long as -reqTimeout says', async t => {
+  const options = { ...plainOptions, http1Port: 0, idleTimeoutS: 1 }
+  const front = await openFront('uws', options, { onRequest: echo }, silent)
+  await front.listen()
+  t.teardown(() => front.close(0))
+  const wire = await Wire.to(front.http1Port!)
+  await wire.request('POST /', [], 'x')
+  await wire.answer()
+  t.ok(await wire.closed)
+})
+
+t.test('both ports are free again after closing', async t => {
+  const front = await openFront('node', { ...plainOptions, http1Port: 0 }, { onRequest: echo }, silent)
+  const ports = [await front.listen(), front.http1Port!]
+  await front.close(0)
+  for (const port of ports) await t.rejects(Wire.to(port), { code: 'ECONNREFUSED' })
+})
+
+t.test('where the second port is taken, the first one is not kept', async t => {
+  const first = await openFront('node', { ...plainOptions, http1Port: 0 }, { onRequest: echo }, silent)
+  await first.listen()
+  t.teardown(() => first.close(0))
+  const taken = { ...plainOptions, http1Port: first.http1Port! }
+  const second = await openFront('node', taken, { onRequest: echo }, silent)
+  await t.rejects(second.listen(), { message: /^address already in use: / })
+})
