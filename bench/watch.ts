@@ -87,7 +87,7 @@ function nsPerRequest(server: Server): number {
 }
 
 const settings = { bodyBytesMax: 1_000_000, tenants: true }
-const alarms = new Alarms(logger, false)
+const alarms = new Alarms(logger, false, systemClock)
 const watch = new TrafficWatcher({
   logger,
   log,

@@ -42,7 +42,9 @@ export interface Config {
     readonly host: string | undefined
     readonly family: 'both' | 'ipv4' | 'ipv6'
     /** undefined: plain HTTP. */
-    readonly tls: { readonly keyFile: string; readonly certFile: string } | undefined
+    readonly tls:
+      | { readonly keyFile: string; readonly certFile: string; readonly minVersion: '1.2' | '1.3' }
+      | undefined
     readonly connectionsMax: number
     /** 0: never closes them. */
     readonly idleTimeoutS: number
@@ -207,6 +209,8 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
   if (values.ipv4 && values.ipv6) {
     lines.push(`${where('ipv4')}: excludes ${where('ipv6')}; without both, both families are served`)
   }
+  if (values.tlsMin === '1.3' && values.httpServer === 'uws')
+    lines.push(`${where('tlsMin')}: not together with -httpServer uws, which cannot leave out TLS 1.2`)
   if (values.http1Port === values.port && !isBad('port'))
     lines.push(`${where('http1Port')}: is the port of -port already; it needs one of its own`)
   if (values.https) {
@@ -257,7 +261,8 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
   for (const [name, { where }] of given) {
     const { standing, help } = options[name]
     if (standing === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
-    if ((name === 'key' || name === 'cert') && !values.https) lines.push(`${where} is ignored: there is no -https`)
+    if ((name === 'key' || name === 'cert' || name === 'tlsMin') && !values.https)
+      lines.push(`${where} is ignored: there is no -https`)
     if (name === 'reqTimeout' && values.reqTimeout > 0 && values.httpServer !== 'node')
       lines.push(
         `${where} has an effect with -httpServer node and on -http1Port: uws closes idle connections after about 10 s`,
@@ -277,7 +282,8 @@ function configOf(values: Values): Config {
       http1Port: values.http1Port,
       host: values.localIp,
       family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
-      tls: https && key && cert ? Object.freeze({ keyFile: key, certFile: cert }) : undefined,
+      tls:
+        https && key && cert ? Object.freeze({ keyFile: key, certFile: cert, minVersion: values.tlsMin }) : undefined,
       connectionsMax: values.maxConnections,
       idleTimeoutS: values.reqTimeout,
       bodyBytesMax: values.inReqPayloadMaxSize,

@@ -159,7 +159,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const stamps = new HybridClock(stampClock, lastStamp(store))
   // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
   const moments = isOneOfSeveral ? new HybridClock(stampClock) : undefined
-  const alarms = new Alarms(logger, config.logging.relogAlarms)
+  const alarms = new Alarms(logger, config.logging.relogAlarms, clock)
   const summary = new Summary(alarms)
   const onStoreFailure = (failure: Error): void => {
     ready = false

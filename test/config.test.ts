@@ -111,7 +111,7 @@ t.test('without any option the configuration is the default one', async t => {
 
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
-    '-port 8080 -http1Port 8081 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -httpServer node -maxConnections 7 -reqTimeout 8 ' +
+    '-port 8080 -http1Port 8081 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
@@ -126,7 +126,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       http1Port: 8081,
       host: '::1',
       family: 'ipv6',
-      tls: { keyFile: 'k.pem', certFile: 'c.pem' },
+      tls: { keyFile: 'k.pem', certFile: 'c.pem', minVersion: '1.3' },
       connectionsMax: 7,
       idleTimeoutS: 8,
       bodyBytesMax: 9,
@@ -290,7 +290,10 @@ t.test('each ignored option yields one warning, and no other option does', async
   for (const name of optionNames) {
     const { kind, env } = options[name]
     const value = valueCases.find(one => one.name === name)?.good.at(-1)
-    if (conditionalCases.some(one => one.name === name) || ['https', 'key', 'cert', 'reqTimeout'].includes(name))
+    if (
+      conditionalCases.some(one => one.name === name) ||
+      ['https', 'key', 'cert', 'tlsMin', 'reqTimeout'].includes(name)
+    )
       continue
     const argv = kind.placeholder === '' ? [`-${name}`] : [`-${name}`, value ?? '']
     const warned = ignoredNames.includes(name)
@@ -311,6 +314,12 @@ t.test('an idle timeout is warned of where it is not heeded', async t => {
   t.same(run(['-reqTimeout', '3']).warnings, [line])
   t.same(run(['-reqTimeout', '3', '-httpServer', 'node']).warnings, [])
   t.same(run(['-reqTimeout', '0']).warnings, [])
+})
+
+t.test('TLS 1.3 alone is not for uws', async t => {
+  const served = ['-https', '-key', 'k', '-cert', 'c', '-tlsMin', '1.3']
+  t.match(faults([...served, '-httpServer', 'uws']), [/^-tlsMin: not together with -httpServer uws/])
+  t.same(faults(served), [])
 })
 
 t.test('the second port has to be another one', async t => {

@@ -37,6 +37,13 @@ const network = {
   https: option('HTTPS', flag, false, 'now', 'Serves TLS instead of plain HTTP; needs -key and -cert.'),
   key: option('HTTPS_KEYFILE', path, undefined, 'now', 'PEM file with the private key, best as an absolute path.'),
   cert: option('HTTPS_CERTFILE', path, undefined, 'now', 'PEM file with the certificate, best as an absolute path.'),
+  tlsMin: option(
+    'TLS_MIN',
+    word('1.2', '1.3'),
+    '1.2',
+    'now',
+    'Oldest version of TLS that clients may speak; 1.3 is served by node, since uws cannot leave out 1.2.',
+  ),
   httpServer: option(
     'HTTP_SERVER',
     word('uws', 'node'),
@@ -81,7 +88,7 @@ const network = {
     word('fiware'),
     undefined,
     'now',
-    'fiware: all that is sent carries Fiware-* headers instead of Ctx-*, and -fwdPathless is slash. Both headers are always understood.',
+    'fiware: all that is sent carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are not heard, and -fwdPathless is slash.',
   ),
   disableNgsiv1: option('DISABLE_NGSIV1', flag, false, 'granted', 'There is no NGSIv1 here.'),
   connectionMemory: option('CONN_MEMORY', whole(0, 1024, 'KB'), 64, 'ignored', 'buffers grow and shrink as needed'),

@@ -148,6 +148,7 @@ export const refusals = {
   charactersInMetadataValue: bad('Invalid characters in metadata value'),
 
   // §3.3: tenant
+  vendorHeaders: (conflict: string) => bad(conflict),
   tenantCharacters: bad('bad character in tenant name - only underscore and alphanumeric characters are allowed'),
   tenantTooLong: (lengthMax: number): Refusal =>
     bad(`bad length - a tenant name can be max ${lengthMax} characters long`),

@@ -35,6 +35,13 @@ export interface FrontHandler {
   onRequest(exchange: Exchange): BodyHandler | undefined
 }
 
+export interface TlsFiles {
+  readonly keyFile: string
+  readonly certFile: string
+  /** The oldest version that is spoken; uws cannot leave out 1.2. */
+  readonly minVersion: '1.2' | '1.3'
+}
+
 export interface FrontOptions {
   /** 0 lets the system choose. */
   readonly port: number
@@ -46,7 +53,7 @@ export interface FrontOptions {
   /** Sibling processes listen on the same port, and connections are spread among them. */
   readonly shared?: boolean
   /** PEM files; undefined: plain HTTP. */
-  readonly tls?: { readonly keyFile: string; readonly certFile: string } | undefined
+  readonly tls?: TlsFiles | undefined
   /** Simultaneous client connections; further ones are closed at once. */
   readonly connectionsMax: number
   /** Idle client connections are closed after this time; 0: the server's own default. */

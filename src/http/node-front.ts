@@ -13,9 +13,9 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:net'
-import { createSecureContext } from 'node:tls'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { ambiguousBody, isAmbiguous } from './framing.js'
-import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
+import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from './front.js'
 
 /** Headers a request may have. */
 const headersMax = 100
@@ -265,10 +265,26 @@ function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }
 
+/** Suites with forward secrecy and authenticated encryption, the only ones that are offered. Those of TLS 1.3 have both by definition. */
+const suites13 = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256']
+export const suites12 = [
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+]
+
 /** Reads the two PEM files, and throws a sentence when they do not make a server. */
-export function readTls(tls: NonNullable<FrontOptions['tls']>): { key: Buffer; cert: Buffer } {
+export function readTls(tls: TlsFiles): SecureContextOptions {
   try {
-    const pair = { key: readFileSync(tls.keyFile), cert: readFileSync(tls.certFile) }
+    const pair = {
+      key: readFileSync(tls.keyFile),
+      cert: readFileSync(tls.certFile),
+      minVersion: `TLSv${tls.minVersion}`,
+      ciphers: [...suites13, ...suites12].join(':'),
+    } as const
     createSecureContext(pair)
     return pair
   } catch (cause) {

@@ -31,6 +31,10 @@ async function openMain(
   logger: Pick<Logger, 'info' | 'warn'>,
 ): Promise<Front> {
   if (kind === 'node') return openNodeFront(options, handler)
+  if (options.tls?.minVersion === '1.3') {
+    logger.info('serving with node:http, because uWebSockets.js cannot leave out TLS 1.2')
+    return openNodeFront(options, handler)
+  }
   try {
     const front = await openUwsFront(options, handler)
     logger.info(`serving with ${loadedUws()}`)

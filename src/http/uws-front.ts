@@ -24,7 +24,7 @@ import { STATUS_CODES } from 'node:http'
 import { createServer } from 'node:net'
 import { ambiguousBody, isAmbiguous } from './framing.js'
 import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
-import { headBytesMax, headerText, listenFailure, readTls, unwantedBytesMax } from './node-front.js'
+import { headBytesMax, headerText, listenFailure, readTls, suites12, unwantedBytesMax } from './node-front.js'
 
 /** The binary is not there, or not for this platform. */
 export class UwsMissing extends Error {}
@@ -35,7 +35,12 @@ export async function openUwsFront(options: FrontOptions, handler: FrontHandler)
   if (!options.tls) return new UwsFront(uws, uws.App(), options, handler)
   readTls(options.tls) // The binary would say "App construction failed" and no more.
   const { keyFile, certFile } = options.tls
-  return new UwsFront(uws, uws.SSLApp({ key_file_name: keyFile, cert_file_name: certFile }), options, handler)
+  return new UwsFront(
+    uws,
+    uws.SSLApp({ key_file_name: keyFile, cert_file_name: certFile, ssl_ciphers: suites12.join(':') }),
+    options,
+    handler,
+  )
 }
 
 /** What the package exports; its own types lack some of it. */
@@ -46,7 +51,7 @@ type App = Omit<TemplatedApp, 'listen'> & {
 }
 interface Uws {
   App(): App
-  SSLApp(options: { key_file_name: string; cert_file_name: string }): App
+  SSLApp(options: { key_file_name: string; cert_file_name: string; ssl_ciphers: string }): App
   us_listen_socket_close(socket: us_listen_socket): void
   us_socket_local_port(socket: us_listen_socket): number
   LIBUS_LISTEN_EXCLUSIVE_PORT: number

@@ -1,14 +1,20 @@
 // Alarms: conditions that operators are told of when they begin and when they end (operations.md §6.4), and the numbers of the summary.
 //
 // A condition has a key: a client, a receiver. While it lasts, repetitions are silent unless they are asked for. Keys never expire by time,
-// so each kind keeps `keysMax` of them at most; the oldest goes unsaid.
+// so each kind keeps `keysMax` of them at most; the oldest goes unsaid. Keys of `BadInput` are what clients say of themselves, those of receivers
+// what subscribers say: so each kind writes `linesPerMinuteMax` lines a minute at most, and then how many it has left out.
 //
 // Not here: when the summary is written (summary.ts).
 
-import type { LogContext, Logger } from '../ports.js'
+import type { Clock, LogContext, Logger } from '../ports.js'
 
 /** Keys of one kind that are active at a time: some 200 bytes each. */
 export const keysMax = 10_000
+
+/** Lines about alarms of one kind in a minute. The rest is counted. */
+export const linesPerMinuteMax = 100
+
+const minuteMs = 60_000
 
 export const alarmKinds = [
   'DatabaseError',
@@ -30,19 +36,28 @@ interface Alarm {
   readonly keys: Set<string>
   raised: number
   released: number
+  /** The present minute, the lines written in it, and those left out in it. */
+  sinceMs: number
+  lines: number
+  leftOut: number
 }
 
 export class Alarms {
   private readonly logger: Logger
   private readonly isRepeated: boolean
+  private readonly clock: Pick<Clock, 'monoMs'>
   private readonly alarms: Readonly<Record<AlarmKind, Alarm>>
 
   /** `isRepeated`: repetitions are told (`-relogAlarms`). */
-  constructor(logger: Logger, isRepeated: boolean) {
+  constructor(logger: Logger, isRepeated: boolean, clock: Pick<Clock, 'monoMs'>) {
     this.logger = logger
+    this.clock = clock
     this.isRepeated = isRepeated
     this.alarms = Object.fromEntries(
-      alarmKinds.map(kind => [kind, { keys: new Set<string>(), raised: 0, released: 0 }]),
+      alarmKinds.map(kind => [
+        kind,
+        { keys: new Set<string>(), raised: 0, released: 0, sinceMs: Number.NEGATIVE_INFINITY, lines: 0, leftOut: 0 },
+      ]),
     ) as unknown as Record<AlarmKind, Alarm>
   }
 
@@ -87,8 +102,19 @@ export class Alarms {
   }
 
   private tell(kind: AlarmKind, text: string, context: LogContext | undefined): void {
-    if (kind === 'DatabaseError') this.logger.error(text, context)
-    else this.logger.warn(text, context)
+    if (kind === 'DatabaseError') return this.logger.error(text, context)
+    const alarm = this.alarms[kind]
+    const nowMs = this.clock.monoMs()
+    if (nowMs - alarm.sinceMs >= minuteMs) {
+      if (alarm.leftOut > 0) this.logger.warn(`${alarm.leftOut} more lines about ${kind} alarms were left out`)
+      alarm.sinceMs = nowMs
+      alarm.lines = 0
+      alarm.leftOut = 0
+    }
+    if (alarm.lines < linesPerMinuteMax) {
+      alarm.lines++
+      this.logger.warn(text, context)
+    } else alarm.leftOut++
   }
 }
 

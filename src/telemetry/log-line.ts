@@ -1,8 +1,7 @@
 // One event of the log as a line: fields separated by ` | ` as operators of the reference know them, JSON, or short and for human eyes
 // (operations.md §6.1).
 //
-// What comes from a client cannot break a line or forge a field: control characters are escaped everywhere, and the bar in every field
-// but the message, which is the last. A line that is too long becomes a short one that says so.
+// What comes from a client cannot break a line or forge a field: control characters are escaped everywhere, and so is the bar between fields. A line that is too long becomes a short one that says so.
 //
 // Not here: which lines are written, and where (logger.ts).
 
@@ -39,7 +38,7 @@ function pipe({ ms, level, op, message, context, transaction }: LogEvent): strin
       ` | srv=${field(context.tenant, '<none>')} | subsrv=${field(context.path, '<none>')}`
     : 'corr=N/A | trans=N/A | from=N/A | srv=N/A | subsrv=N/A'
   const time = new Date(ms).toISOString()
-  return `time=${time} | lvl=${level} | ${origin} | comp=Orrery | op=${op} | msg=${printable(message)}`
+  return `time=${time} | lvl=${level} | ${origin} | comp=Orrery | op=${op} | msg=${field(message, '')}`
 }
 
 /** The same names; what there is not is left out. */

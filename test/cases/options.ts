@@ -100,6 +100,7 @@ export const valueCases: readonly OptionCase[] = [
   number('scanDeadline', 'SCAN_DEADLINE', 30000, 1, 3600000),
   number('scanRows', 'SCAN_ROWS', 10000000, 1),
   number('http1Port', 'HTTP1_PORT', undefined, 1, 65535),
+  words('tlsMin', 'TLS_MIN', '1.2', ['1.2', '1.3'], ['1.1', '1', 'TLSv1.3']),
   words('httpServer', 'HTTP_SERVER', undefined, ['uws', 'node'], ['automatic', 'UWS']),
 ]
 

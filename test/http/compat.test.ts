@@ -1,4 +1,4 @@
-// `-compat fiware`: what is sent speaks the other vocabulary, what comes is understood in both.
+// `-compat fiware`: what is sent speaks the other vocabulary, and what comes is heard in that one only.
 
 import t from 'tap'
 import { httpReceiver } from '../notifier/receivers.js'
@@ -19,7 +19,7 @@ for (const [vocabulary, ours, others] of [
       onRequest(request.headers)
     })
     const body = { subject: { entities: [{ idPattern: '.*' }] }, notification: { http: { url: receiver.url } } }
-    await node.json('POST /v2/subscriptions', body, ['Ctx-Service: acme'])
+    await node.json('POST /v2/subscriptions', body, [`${vocabulary ?? 'Ctx'}-Service: acme`])
     await node.json('POST /v2/entities', { id: 'R1', a: { value: 1 } }, ['Fiware-Service: acme'])
     const names = (await came).filter((_, at) => at % 2 === 0)
     for (const name of ['Service', 'ServicePath', 'Correlator', 'Notification-Id'])
@@ -29,3 +29,14 @@ for (const [vocabulary, ours, others] of [
       [],
     )
   })
+
+t.test('with -compat fiware a header Ctx-* is one like any other', async t => {
+  const node = await startLocalNode(t, { vocabulary: 'Fiware', tenants: true })
+  const room = (id: string) => ({ id, type: 'Room' })
+  await node.json('POST /v2/entities', room('mine'), ['Fiware-Service: mine'])
+  await node.json('POST /v2/entities', room('victims'), ['Fiware-Service: victim'])
+  const both = await node.ask('GET /v2/entities', ['Fiware-Service: mine', 'Ctx-Service: victim', 'Ctx-Correlator: c'])
+  t.match(both.json, [{ id: 'mine' }])
+  t.not(both.headers['fiware-correlator'], 'c')
+  t.same((await node.ask('GET /v2/entities', ['Ctx-Service: victim'])).json, [])
+})

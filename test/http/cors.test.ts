@@ -109,7 +109,10 @@ for (const server of httpServers)
 
     t.test('where the vocabulary is fixed every answer speaks it', async t => {
       const node = await startLocalNode(t, { server, vocabulary: 'Fiware' })
-      const { headers } = await node.ask('GET /v2/entities?options=count', ['Ctx-Correlator: c1', 'Ctx-Service: a'])
+      const { headers } = await node.ask('GET /v2/entities?options=count', [
+        'Fiware-Correlator: c1',
+        'Fiware-Service: a',
+      ])
       t.match(headers, { 'fiware-correlator': 'c1', 'fiware-total-count': '0', 'ctx-correlator': undefined })
     })
   })

@@ -9,8 +9,10 @@ import { once } from 'node:events'
 import { request as tlsRequest } from 'node:https'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
 import type { Test } from 'tap'
-import type { Exchange, Front, FrontHandler, FrontOptions } from '../../src/http/front.js'
+import type { Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from '../../src/http/front.js'
+import { suites12 } from '../../src/http/node-front.js'
 import { type Cut, failedCuts, shapes } from './cut-requests.js'
 import { Wire } from './wire.js'
 
@@ -517,8 +519,28 @@ export function frontContract(t: Test, open: Open, mayFail: MayFail = () => []):
     t.equal((await response.toArray()).join(''), 'secret')
   })
 
+  t.test('TLS offers suites with forward secrecy and authenticated encryption only', async t => {
+    const { port } = await serve(t, open, echo, { tls: certificate(t) })
+    const weak = ['ECDHE-ECDSA-AES128-SHA', 'ECDHE-ECDSA-AES256-SHA384', 'AES128-GCM-SHA256', 'AES256-SHA']
+    for (const ciphers of [...weak, ...suites12.filter(suite => suite.startsWith('ECDHE-ECDSA'))]) {
+      const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ciphers, maxVersion: 'TLSv1.2' })
+      const outcome = await Promise.race([
+        once(socket, 'secureConnect').then(
+          () => 'taken',
+          () => 'refused',
+        ),
+        once(socket, 'close').then(
+          () => 'refused',
+          () => 'refused',
+        ),
+      ])
+      socket.destroy()
+      t.equal(outcome, weak.includes(ciphers) ? 'refused' : 'taken', ciphers)
+    }
+  })
+
   t.test('a key that is not there is an error that names it', async t => {
-    const tls = { keyFile: '/nowhere/key.pem', certFile: '/nowhere/cert.pem' }
+    const tls = { keyFile: '/nowhere/key.pem', certFile: '/nowhere/cert.pem', minVersion: '1.2' } as const
     await t.rejects(open({ ...plainOptions, tls }, { onRequest: greet }), { message: /\/nowhere\/key\.pem/ })
   })
 
@@ -614,7 +636,7 @@ function hasIPv6(): boolean {
   return Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'))
 }
 
-function certificate(t: Test): { keyFile: string; certFile: string } {
+function certificate(t: Test): TlsFiles {
   const folder = t.testdir({})
   const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const wanted = [
@@ -629,5 +651,5 @@ function certificate(t: Test): { keyFile: string; certFile: string } {
     '/CN=test',
   ]
   execFileSync('openssl', ['req', '-x509', ...wanted, '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' })
-  return { keyFile, certFile }
+  return { keyFile, certFile, minVersion: '1.2' }
 }

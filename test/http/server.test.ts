@@ -695,18 +695,38 @@ function vocabularies(t: Test, node: LocalNode): void {
     t.match(headers['fiware-correlator'], uuidForm)
   })
 
-  t.test('where both are sent Ctx-* wins, in and out', async t => {
-    const { headers, json } = await node.ask(count, [
-      'Fiware-Service: nobody',
-      'Ctx-Service: words',
-      'Fiware-ServicePath: /nowhere',
-      'Ctx-ServicePath: /w',
-      'Fiware-Correlator: theirs',
-      'Ctx-Correlator: ours',
-    ])
+  t.test('where both are sent and say the same, the answer speaks Ctx-*', async t => {
+    const said = (prefix: string) => [
+      `${prefix}-Service: words`,
+      `${prefix}-ServicePath: /w`,
+      `${prefix}-Correlator: c`,
+    ]
+    const { headers, json } = await node.ask(count, [...said('Fiware'), ...said('Ctx')])
     t.match(json, [{ id: 'words:1' }])
-    t.match(headers, { 'ctx-correlator': 'ours', 'ctx-total-count': '1' })
+    t.match(headers, { 'ctx-correlator': 'c', 'ctx-total-count': '1' })
     t.notOk('fiware-correlator' in headers)
+  })
+
+  t.test('a vendor header that is there twice, or differs between the two, is refused', async t => {
+    for (const name of ['Service', 'ServicePath', 'Correlator']) {
+      const [one, other] = name === 'ServicePath' ? ['/a', '/b'] : ['a', 'b']
+      for (const prefix of ['Ctx', 'Fiware'])
+        for (const [first, second] of [
+          [one, other],
+          [one, one],
+          ['', one],
+        ]) {
+          const twice = [`${prefix}-${name}: ${first}`, `${prefix.toUpperCase()}-${name}: ${second}`]
+          t.equal(
+            told(await node.ask(count, twice)),
+            `400 BadRequest: header ${prefix}-${name} is given more than once`,
+          )
+        }
+      t.equal(
+        told(await node.ask(count, [`Fiware-${name}: ${one}`, `Ctx-${name}: ${other}`])),
+        `400 BadRequest: headers Ctx-${name} and Fiware-${name} differ`,
+      )
+    }
   })
 
   t.test('headers of Fiware-* are checked as those of Ctx-*', async t => {

@@ -16,7 +16,7 @@ import { headerOf } from './notified.js'
 
 t.setTimeout(120_000)
 
-const inTenant = ['Ctx-Service: acme']
+const inTenant = ['Fiware-Service: acme']
 
 /** Sends it, and throws when it is refused. */
 async function send(node: LocalNode, line: string, body?: unknown, headers: readonly string[] = []): Promise<void> {
@@ -174,30 +174,42 @@ t.test('what is deleted while the mirror is away is deleted there when it is bac
 
 // Chains
 
-t.test('a chain of three brokers carries tenant, path and correlator, in either vocabulary, and deletions', async t => {
-  const [a, b, c] = (await Promise.all(
-    (['Fiware', undefined, 'Fiware'] as const).map(vocabulary => startLocalNode(t, { vocabulary })),
-  )) as [LocalNode, LocalNode, LocalNode]
-  const receiver = await httpReceiver(t)
-  await follow(a, b, { ...propagating, headers: inTenant })
-  await follow(b, c, { ...propagating, headers: inTenant })
-  const notification = { http: { url: receiver.url }, propagateDeletes: true }
-  const subject = { entities: [{ idPattern: '.*' }] }
-  await send(c, 'POST /v2/subscriptions', { subject, notification }, inTenant)
-  const far = ['Fiware-Service: acme', 'Fiware-ServicePath: /far/away', 'Fiware-Correlator: root']
-  await upsert(a, { id: 'R1', type: 'Room', n: 1, where: { x: [1, null] } }, far)
-  await send(a, 'DELETE /v2/entities/R1', undefined, [...far, 'X-Auth-Token: secret'])
-  await untilQuiet([a, b, c])
-  t.equal(receiver.received.length, 2)
-  const names = ['Fiware-Service', 'Fiware-ServicePath', 'Fiware-Correlator', 'Fiware-Alteration', 'X-Auth-Token']
-  const told = receiver.received.map(one => names.map(name => headerOf(one, name)))
-  const correlator = 'root; cbnotif=1; cbnotif=1; cbnotif=1'
-  t.strictSame(told, [
-    ['acme', '/far/away', correlator, undefined, undefined],
-    ['acme', '/far/away', correlator, 'entityDelete', 'secret'],
-  ])
-  for (const node of [a, b, c]) t.equal(await contentOf(node, inTenant), '')
-})
+// A broker with `-compat fiware` hears Fiware-* only: it may be followed by any broker, and follow those that have it as well.
+for (const [first, last] of [
+  ['Fiware', 'Fiware'],
+  ['Fiware', undefined],
+  [undefined, undefined],
+] as const)
+  t.test(
+    `a chain of three brokers carries tenant, path and correlator, and deletions: ${first ?? 'Ctx'} to ${last ?? 'Ctx'}`,
+    async t => {
+      const [a, b, c] = (await Promise.all(
+        [first, last, last].map(vocabulary => startLocalNode(t, { vocabulary })),
+      )) as [LocalNode, LocalNode, LocalNode]
+      const receiver = await httpReceiver(t)
+      await follow(a, b, { ...propagating, headers: inTenant })
+      await follow(b, c, { ...propagating, headers: inTenant })
+      const notification = { http: { url: receiver.url }, propagateDeletes: true }
+      const subject = { entities: [{ idPattern: '.*' }] }
+      await send(c, 'POST /v2/subscriptions', { subject, notification }, inTenant)
+      const far = ['Fiware-Service: acme', 'Fiware-ServicePath: /far/away', 'Fiware-Correlator: root']
+      await upsert(a, { id: 'R1', type: 'Room', n: 1, where: { x: [1, null] } }, far)
+      await send(a, 'DELETE /v2/entities/R1', undefined, [...far, 'X-Auth-Token: secret'])
+      await untilQuiet([a, b, c])
+      t.equal(receiver.received.length, 2)
+      const names = [
+        ...['Service', 'ServicePath', 'Correlator', 'Alteration'].map(name => `${last ?? 'Ctx'}-${name}`),
+        'X-Auth-Token',
+      ]
+      const told = receiver.received.map(one => names.map(name => headerOf(one, name)))
+      const correlator = 'root; cbnotif=1; cbnotif=1; cbnotif=1'
+      t.strictSame(told, [
+        ['acme', '/far/away', correlator, undefined, undefined],
+        ['acme', '/far/away', correlator, 'entityDelete', 'secret'],
+      ])
+      for (const node of [a, b, c]) t.equal(await contentOf(node, inTenant), '')
+    },
+  )
 
 // Circles
 
@@ -210,9 +222,7 @@ async function ring(
   size: number,
   following = changesOnly,
 ): Promise<LocalNode[]> {
-  const nodes = await Promise.all(
-    Array.from({ length: size }, (_, at) => startLocalNode(t, { vocabulary: at === 1 ? 'Fiware' : undefined })),
-  )
+  const nodes = await Promise.all(Array.from({ length: size }, () => startLocalNode(t)))
   for (const [at, node] of nodes.entries()) await follow(node, nodes[(at + 1) % size]!, following)
   return nodes
 }

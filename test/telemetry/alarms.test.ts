@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { Logger } from '../../src/ports.js'
-import { Alarms, keysMax } from '../../src/telemetry/alarms.js'
+import { Alarms, keysMax, linesPerMinuteMax } from '../../src/telemetry/alarms.js'
 import { Summary } from '../../src/telemetry/summary.js'
 import { FakeClock } from '../support/fake-clock.js'
 
@@ -23,7 +23,7 @@ function logTo(lines: string[]): Logger {
 
 t.test('an alarm is told when it is raised and when it is released, and not in between', async t => {
   const lines: string[] = []
-  const alarms = new Alarms(logTo(lines), false)
+  const alarms = new Alarms(logTo(lines), false, new FakeClock())
   alarms.release('BadInput', '10.0.0.1')
   alarms.raise('BadInput', '10.0.0.1', 'empty payload')
   alarms.raise('BadInput', '10.0.0.1', 'another')
@@ -32,9 +32,25 @@ t.test('an alarm is told when it is raised and when it is released, and not in b
   t.same(lines, ['WARN Raising alarm BadInput 10.0.0.1: empty payload', 'WARN Releasing alarm BadInput 10.0.0.1'])
 })
 
+t.test('of many alarms in a minute some are told, and then how many were not', async t => {
+  const lines: string[] = []
+  const clock = new FakeClock()
+  const alarms = new Alarms(logTo(lines), false, clock)
+  for (let n = 0; n < 40_000; n++) alarms.raise('BadInput', `client ${n}`, 'bad')
+  alarms.raise('ForwardingError', 'h:1', 'another kind has lines of its own')
+  t.equal(lines.length, linesPerMinuteMax + 1)
+  t.match(alarms.numbers('BadInput'), { raised: 40_000, active: keysMax })
+  clock.advance(60_000)
+  alarms.raise('BadInput', 'one more', 'bad')
+  t.same(lines.slice(-2), [
+    `WARN ${40_000 - linesPerMinuteMax} more lines about BadInput alarms were left out`,
+    'WARN Raising alarm BadInput one more: bad',
+  ])
+})
+
 t.test('repetitions are told when they are asked for', async t => {
   const lines: string[] = []
-  const alarms = new Alarms(logTo(lines), true)
+  const alarms = new Alarms(logTo(lines), true, new FakeClock())
   for (const kind of ['NotificationError', 'DatabaseError'] as const)
     for (const detail of ['a', 'b']) alarms.raise(kind, kind === 'DatabaseError' ? '' : 'h:1/x', detail)
   t.same(lines, [
@@ -46,7 +62,7 @@ t.test('repetitions are told when they are asked for', async t => {
 })
 
 t.test('kinds do not touch each other', async t => {
-  const alarms = new Alarms(logTo([]), false)
+  const alarms = new Alarms(logTo([]), false, new FakeClock())
   alarms.raise('NotificationError', 'h:1', '')
   alarms.release('ForwardingError', 'h:1')
   t.equal(alarms.isActive('NotificationError'), true)
@@ -54,7 +70,7 @@ t.test('kinds do not touch each other', async t => {
 })
 
 t.test('however many keys there are, the latest are kept', async t => {
-  const alarms = new Alarms(logTo([]), false)
+  const alarms = new Alarms(logTo([]), false, new FakeClock())
   for (let n = 0; n < keysMax + 5; n++) alarms.raise('BadInput', String(n), '')
   t.match(alarms.numbers('BadInput'), { active: keysMax, raised: keysMax + 5 })
   alarms.release('BadInput', '0')
@@ -66,7 +82,7 @@ t.test('a summary has six lines, and tells what is new since the one before', as
   const lines: string[] = []
   const logger = logTo(lines)
   const clock = new FakeClock()
-  const alarms = new Alarms({ ...logger, warn: () => {}, error: () => {} }, false)
+  const alarms = new Alarms({ ...logger, warn: () => {}, error: () => {} }, false, clock)
   const summary = new Summary(alarms)
   summary.start(5, clock, logger)
   summary.transactions += 3

@@ -123,7 +123,15 @@ t.test('a level can be changed, for all areas together', async t => {
 t.test('whatever a message has in it, it is one line', async t => {
   const lines: string[] = []
   logTo(lines).info('a\r\nb\tc\u0000\u001b[31m\u2028 | é')
-  t.same(messages(lines), ['a\\r\\nb\\tc\\u0000\\u001b[31m\\u2028 | é'])
+  t.same(messages(lines), ['a\\r\\nb\\tc\\u0000\\u001b[31m\\u2028 \\u007c é'])
+})
+
+t.test('a message cannot forge a field either', async t => {
+  const lines: string[] = []
+  logTo(lines).warn('Raising alarm BadInput me | lvl=FATAL | msg=all is lost: bad')
+  t.match(lines[0], / \| lvl=WARN \| /)
+  t.equal(lines[0]!.split(' | ').length, 10)
+  t.match(lines[0], /\| msg=Raising alarm BadInput me \\u007c lvl=FATAL \\u007c msg=all is lost: bad$/)
 })
 
 t.test('a header cannot forge a field', async t => {
