@@ -58,6 +58,8 @@ export interface Config {
   readonly workers: number
   /** What makes it a node of a cluster; undefined: it is a single one. */
   readonly cluster: ClusterConfig | undefined
+  /** Where notifications and forwarded requests may go: patterns (docs/operations/egress.md). */
+  readonly egress: { readonly allow: readonly string[]; readonly deny: readonly string[] }
   /** Whether the tenant header has an effect. */
   readonly tenants: boolean
   readonly store: {
@@ -293,6 +295,7 @@ function configOf(values: Values): Config {
     vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
     workers: values.workers,
     cluster: clusterOf(values),
+    egress: Object.freeze({ allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) }),
     tenants: values.multiservice,
     store: Object.freeze({ directory: values.dataDir, durability: durabilityOf(values) }),
     expiryIntervalMs: values.expiryInterval,
@@ -342,6 +345,8 @@ function configOf(values: Values): Config {
   })
 }
 
+const listOf = (text: string): readonly string[] => text.split(',').filter(item => item !== '')
+
 function clusterOf(values: Values): ClusterConfig | undefined {
   const { nodeName, clusterListen, shardLog, clusterCert, clusterKey, clusterCa } = values
   if (nodeName === undefined || clusterListen === undefined || shardLog === undefined) return undefined
@@ -349,7 +354,7 @@ function clusterOf(values: Values): ClusterConfig | undefined {
     name: nodeName,
     listen: clusterListen,
     advertised: values.clusterAddress,
-    seeds: values.clusterJoin.split(',').filter(seed => seed !== ''),
+    seeds: listOf(values.clusterJoin),
     log: shardLog,
     replicas: values.replicas,
     domain: values.failureDomain ?? '',

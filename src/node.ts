@@ -17,6 +17,7 @@ import { SubscriptionOperations } from './broker/subscriptions.js'
 import { TypeOperations } from './broker/types.js'
 import { HybridClock } from './clock.js'
 import { type Config, version } from './config.js'
+import { parseReceiverUrl } from './domain/receiver-url.js'
 import { type Placement, placementDefault, placementOfCluster, ShardMap, workerOf } from './domain/scope.js'
 import { listedIds } from './domain/statistics.js'
 import { Forwarder } from './forwarder/forwarder.js'
@@ -43,6 +44,7 @@ import type { ReplicatedShards } from './shard/replicated/replicated-shards.js'
 import { ThreadScanner } from './shard/scan-thread.js'
 import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
+import { Egress } from './sockets/egress.js'
 import { openSockets } from './sockets/sockets.js'
 import { openDataDirectory } from './storage/data-directory.js'
 import { openStore } from './storage/open-store.js'
@@ -223,9 +225,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const requests = new RequestTallies()
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
+  const egress = new Egress({ ...config.egress, reserved: reservedBy(config) })
   const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger, watch }, notificationOptions, {
     ...sending,
     delivery,
+    egress,
     get loggedBytesMax() {
       return log.infoPayloadBytesMax
     },
@@ -250,7 +254,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   })
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark, ownership?.owned)
   const client = new ShardClient(shards, shardMap, moments, cluster && clock)
-  const forwarder = new Forwarder(clock, openSockets(sending.tls), {
+  const forwarder = new Forwarder(clock, openSockets(sending.tls, egress), {
     timeoutMs: sending.httpTimeoutMs,
     messageBytesMax: sending.messageBytesMax,
   })
@@ -266,13 +270,17 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const updates = new ForwardedUpdates(client, forwarding)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding), updates })
   const ids = documentIds(moments ?? stamps, chance)
+  const mayReach = (url: string): boolean => {
+    const target = parseReceiverUrl(url)
+    return !target || egress.mayName(target.host, target.port)
+  }
   const routes = routesOf(
     new EntityHandlers(entities),
     new AttributeHandlers(entities, new AttributeOperations(client, updates)),
     new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
     new TypeHandlers(new TypeOperations(client)),
-    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock),
-    new RegistrationHandlers(new RegistrationOperations(client, ids)),
+    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
+    new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
     // Each node of a cluster is looked at for itself.
     new AdminHandlers(new AdminOperations(cluster ? between : shards), {
@@ -391,6 +399,17 @@ function cacheOf({ subscriptions }: LocalShards) {
     for (const { id } of subscriptions.all()) yield id
   }
   return { ids: listedIds(ids()), refresh: 0, ...subscriptions.changes, items: subscriptions.size }
+}
+
+/** Where nobody may send to: the engine of the log, and where the nodes of the cluster listen for each other. `host:port`. */
+function reservedBy({ cluster }: Config): string[] {
+  if (!cluster) return []
+  const { listen, advertised, seeds, log } = cluster
+  const engine = log
+    .replace(/^etcds?:\/\/([^@]*@)?/, '')
+    .replace(/\/$/, '')
+    .split(',')
+  return [listen, ...(advertised ? [advertised] : []), ...seeds, ...engine]
 }
 
 function factsOf(store: string) {

@@ -79,6 +79,7 @@ t.test('without any option the configuration is the default one', async t => {
     cors: undefined,
     vocabulary: undefined,
     workers: 1,
+    egress: { allow: [], deny: [] },
     tenants: false,
     store: { directory: './data', durability: 'sync' },
     expiryIntervalMs: 1000,
@@ -118,7 +119,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
     '-notifDelivery bestEffort -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
     '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
-    '-cprForwardLimit 11 -fwdPathless slash -insecureNotif -notifCaFile ca.pem'
+    '-egressAllow *.city.example,10.0.0.0/8 -egressDeny 10.0.0.1 -cprForwardLimit 11 -fwdPathless slash -insecureNotif -notifCaFile ca.pem'
   t.same(config(argv.split(' ')), {
     http: {
       server: 'node',
@@ -134,6 +135,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     cors: { origin: 'https://a.example', maxAgeS: -1 },
     vocabulary: 'Fiware',
     workers: 2,
+    egress: { allow: ['*.city.example', '10.0.0.0/8'], deny: ['10.0.0.1'] },
     tenants: true,
     store: { directory: '/d', durability: 'os' },
     expiryIntervalMs: 50,

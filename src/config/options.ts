@@ -4,6 +4,7 @@
 // An option is in the table from the start, so that the start scripts of others keep working and a value out of range is
 // found today and not in the version that begins to use it. What the running program does with the values is in config.ts.
 
+import { parseEgressPattern } from '../domain/egress-pattern.js'
 import * as kinds from './kinds.js'
 import { flag, type Kind, path, shaped, text, upperWord, whole, word } from './kinds.js'
 
@@ -103,6 +104,13 @@ const processes = {
     'now',
     'Processes that share the port, each with its part of the entities: one for each core. Another number than before divides the data anew at the start.',
   ),
+}
+
+const patterns: Kind<string> = {
+  form: 'patterns with commas: host, host:port, address, or network',
+  placeholder: 'pattern,..',
+  unit: '',
+  read: given => (given === '' || given.split(',').every(parseEgressPattern) ? given : undefined),
 }
 
 const hostPort = '(?:\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}'
@@ -280,6 +288,20 @@ const notifications = {
     false,
     'now',
     'Does not verify the certificates of receivers and providers.',
+  ),
+  egressAllow: option(
+    'EGRESS_ALLOW',
+    patterns,
+    '',
+    'now',
+    'Where notifications and forwarded requests may go; without it everywhere but to link-local addresses.',
+  ),
+  egressDeny: option(
+    'EGRESS_DENY',
+    patterns,
+    '',
+    'now',
+    'Where they may not go, whatever -egressAllow says. The log engine and the ports of the cluster are always denied.',
   ),
   notifCaFile: option(
     'NOTIF_CA_FILE',

@@ -13,6 +13,8 @@ export const documentRefusals = {
     bad(`Invalid subscription ID: bad length - ${length} chars expected`),
   subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
   // Ours.
+  notificationUrlDenied: (url: string): Refusal => bad(`notification url is not allowed here: ${url}`),
+  providerUrlDenied: (url: string): Refusal => bad(`provider url is not allowed here: ${url}`),
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
   // subscriptions.md §13.4: updates that are forwarded

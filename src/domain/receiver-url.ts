@@ -44,9 +44,11 @@ function isHost(host: string): boolean {
 
 const endsInNumber = /(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$/
 const ipv4 = /^(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}$/
+export const isIpv4 = (text: string): boolean => ipv4.test(text)
+
 const hexGroup = /^[0-9A-Fa-f]{1,4}$/
 
-function isIpv6(text: string): boolean {
+export function isIpv6(text: string): boolean {
   const halves = text.split('::')
   const groups = halves.flatMap(half => (half === '' ? [] : half.split(':')))
   const tail = text.slice(text.lastIndexOf(':') + 1)

@@ -3,19 +3,25 @@
 // The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one that is not found.
 
 import type { RegistrationOperations } from '../broker/registrations.js'
+import type { Payload } from '../domain/entity.js'
+import { isObject } from '../domain/json.js'
+import { refusals } from '../domain/refusal.js'
 import { renderRegistration } from '../domain/registration-json.js'
 import { checkRegistrationPatch, parseRegistration, type RegistrationHead } from '../domain/registration-parser.js'
 import { noteLegacyForwarding } from './deprecations.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, tenantOf, writeScope } from './request.js'
+import type { MayReach } from './subscriptions.js'
 
 /** Whose it is, where it is looked for and what it is called is looked at when its body is right. */
 const noHead: RegistrationHead = { id: '', tenant: '', servicePath: '' }
 
 export class RegistrationHandlers {
   private readonly registrations: RegistrationOperations
+  private readonly mayAsk: MayReach
 
-  constructor(registrations: RegistrationOperations) {
+  constructor(registrations: RegistrationOperations, mayAsk: MayReach) {
+    this.mayAsk = mayAsk
     this.registrations = registrations
   }
 
@@ -24,6 +30,8 @@ export class RegistrationHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const wanted = parseRegistration(payload.value, noHead)
     if (!wanted.ok) return reply.refuse(wanted.refusal)
+    const { url } = wanted.value.provider
+    if (!this.mayAsk(url)) return reply.refuse(refusals.providerUrlDenied(url))
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     const { tenant, path } = scope.value
@@ -63,6 +71,8 @@ export class RegistrationHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const refusal = checkRegistrationPatch(payload.value)
     if (refusal) return reply.refuse(refusal)
+    const url = patchedProvider(payload.value)
+    if (url !== undefined && !this.mayAsk(url)) return reply.refuse(refusals.providerUrlDenied(url))
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const id = request.components[2] as string
@@ -80,4 +90,11 @@ export class RegistrationHandlers {
       else reply.refuse(result.refusal)
     })
   }
+}
+
+/** The URL that a patch names; undefined: none. Its form is checked by the owner. */
+function patchedProvider({ value }: Payload): string | undefined {
+  const provider = isObject(value) ? value.provider : undefined
+  const http = isObject(provider) ? provider.http : undefined
+  return isObject(http) && typeof http.url === 'string' ? http.url : undefined
 }

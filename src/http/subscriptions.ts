@@ -5,8 +5,10 @@
 
 import type { Entities } from '../broker/entities.js'
 import type { SubscriptionOperations } from '../broker/subscriptions.js'
+import type { Payload } from '../domain/entity.js'
 import { explain } from '../domain/explanation.js'
 import { checkIdentifier } from '../domain/identifier.js'
+import { isObject } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { checkSubscriptionId, watchedPath } from '../domain/subscription.js'
 import { renderSubscription } from '../domain/subscription-json.js'
@@ -19,6 +21,9 @@ import { noteLegacyFormat } from './deprecations.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
 
+/** Whether messages may go to a URL, as far as it tells (docs/operations/egress.md). */
+export type MayReach = (url: string) => boolean
+
 /** Whose it is, where it watches and what it is called is looked at when its body is right. */
 const noHead: SubscriptionHead = { id: '', tenant: '', servicePath: '' }
 
@@ -26,9 +31,16 @@ export class SubscriptionHandlers {
   private readonly subscriptions: SubscriptionOperations
   private readonly entities: Entities
   private readonly clock: Pick<Clock, 'wallMs'>
+  private readonly mayNotify: MayReach
 
   /** `entities`: where one is found that an explanation is about. */
-  constructor(subscriptions: SubscriptionOperations, entities: Entities, clock: Pick<Clock, 'wallMs'>) {
+  constructor(
+    subscriptions: SubscriptionOperations,
+    entities: Entities,
+    clock: Pick<Clock, 'wallMs'>,
+    mayNotify: MayReach,
+  ) {
+    this.mayNotify = mayNotify
     this.subscriptions = subscriptions
     this.entities = entities
     this.clock = clock
@@ -39,6 +51,8 @@ export class SubscriptionHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const wanted = parseSubscription(payload.value, noHead)
     if (!wanted.ok) return reply.refuse(wanted.refusal)
+    const { url } = wanted.value.notification.transport
+    if (!this.mayNotify(url)) return reply.refuse(refusals.notificationUrlDenied(url))
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const path = watchedPath(request.paths)
@@ -125,6 +139,8 @@ export class SubscriptionHandlers {
     if (!payload.ok) return reply.refuse(payload.refusal)
     const refusal = checkPatch(payload.value)
     if (refusal) return reply.refuse(refusal)
+    const url = patchedUrl(payload.value)
+    if (url !== undefined && !this.mayNotify(url)) return reply.refuse(refusals.notificationUrlDenied(url))
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const path = watchedPath(request.paths)
@@ -165,4 +181,15 @@ function renderExplanation(
   const { id, type } = entity
   const about = { subscription: subscription.id, entity: { id, type, servicePath: path } }
   return JSON.stringify({ ...about, ...explain(subscription, progress, entity, path, nowMs) })
+}
+
+/** The URL that a patch names; undefined: none. Its form has been checked, or will be by the owner. */
+function patchedUrl({ value }: Payload): string | undefined {
+  const notification = isObject(value) ? value.notification : undefined
+  if (!isObject(notification)) return undefined
+  for (const kind of ['http', 'httpCustom', 'mqtt', 'mqttCustom']) {
+    const transport = notification[kind]
+    if (isObject(transport) && typeof transport.url === 'string') return transport.url
+  }
+  return undefined
 }

@@ -18,7 +18,7 @@ import type { Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import type { Clock } from '../ports.js'
 import { openClient } from '../sockets/client.js'
-import { isLost, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
+import { isDenied, isLost, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
 import { type Address, addressOf } from './address.js'
 import type { HttpMessage, SendResult } from './delivery.js'
 
@@ -160,7 +160,7 @@ export class HttpSender {
     if (connection.answers > 0 && !sending.isAgain && isLost(error)) {
       sending.isAgain = true
       this.start(sending, this.open(sending.address))
-    } else sending.onEnd({ kind: 'failed', reason: reasonOf(error) })
+    } else sending.onEnd({ kind: isDenied(error) ? 'unsendable' : 'failed', reason: reasonOf(error) })
   }
 
   private arm(atMs: number): void {

@@ -11,7 +11,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { MqttClient } from 'mqtt'
 import type { Clock } from '../ports.js'
-import { type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
+import { isDenied, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
 import type { Address } from './address.js'
 import type { MqttMessage, SendResult } from './delivery.js'
 
@@ -133,7 +133,7 @@ class Connection {
       ...(password === undefined ? {} : { password }),
     })
     this.client.on('connect', () => this.onUp())
-    this.client.on('error', error => this.fail(reasonOf(error)))
+    this.client.on('error', error => this.fail(reasonOf(error), isDenied(error)))
     this.client.on('close', () => this.fail(reasons.empty))
   }
 
@@ -174,10 +174,10 @@ class Connection {
     })
   }
 
-  private fail(reason: string): void {
+  private fail(reason: string, isFinal = false): void {
     const failed = [...this.sending]
     this.close()
-    for (const { onEnd } of failed) onEnd({ kind: 'failed', reason })
+    for (const { onEnd } of failed) onEnd({ kind: isFinal ? 'unsendable' : 'failed', reason })
   }
 
   /** Closes the connection; what is under way is not told of. */

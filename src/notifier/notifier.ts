@@ -11,6 +11,7 @@
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
 import type { Clock, DeliveryOutcome, Logger, SendWatch } from '../ports.js'
+import type { Egress } from '../sockets/egress.js'
 import { openSockets, reasons, type TlsOptions } from '../sockets/sockets.js'
 import { type Address, addressOf } from './address.js'
 import { type Delivery, type Message, type MqttMessage, messageBytes, type SendResult } from './delivery.js'
@@ -33,6 +34,8 @@ export interface NotifierOptions {
   readonly mqttIdleMsMax: number
   /** `-outReqMsgMaxSize`: larger messages are not sent. */
   readonly messageBytesMax: number
+  /** Where messages may go; undefined: anywhere. */
+  readonly egress?: Egress | undefined
   /** `-simulatedNotification`: everything happens but the sending. */
   readonly simulated: boolean
   /** Bytes of a payload that the log shows. */
@@ -147,7 +150,7 @@ export class Notifier {
       (sum, { sendsMax }) => sum + sendsMax + retrySendsMax(sendsMax),
       0,
     )
-    const openSocket = openSockets(options.tls)
+    const openSocket = openSockets(options.tls, options.egress)
     const { httpTimeoutMs, mqttTimeoutMs, mqttIdleMsMax: idleMsMax } = options
     const connectionsMax = busyMax + 1
     this.http = new Lazy(async () => {

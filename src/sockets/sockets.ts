@@ -6,9 +6,11 @@
 //
 // Not here: deadlines and numbers (notifier, forwarder).
 
+import type { LookupAddress } from 'node:dns'
 import { readFileSync } from 'node:fs'
-import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { connect as connectPlain, isIP, type LookupFunction, Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
+import { type Egress, EgressDenied } from './egress.js'
 import { sharedLookup } from './names.js'
 
 export interface TlsOptions {
@@ -40,20 +42,36 @@ const systemFiles = [
 /** Time without traffic before the system asks whether the other side is still there. */
 const tcpKeepAliveMs = 60_000
 
-/** What opens sockets; an operator's file that cannot be read is a failure now. */
-export function openSockets({ insecure, caFile }: TlsOptions): OpenSocket {
+/** What opens sockets; an operator's file that cannot be read is a failure now. `egress`: undefined, they may go anywhere. */
+export function openSockets({ insecure, caFile }: TlsOptions, egress?: Egress): OpenSocket {
   const given = caFile === undefined ? '' : readFileSync(caFile, 'utf8')
-  const lookup = sharedLookup()
+  const lookupAny = sharedLookup()
   let trust: SecureContext | undefined
 
   return ({ protocol, host: written, port }) => {
     const host = written.startsWith('[') ? written.slice(1, -1) : written
+    if (egress && isIP(host) !== 0 && !egress.mayConnect(host, port, host))
+      return new Socket().destroy(new EgressDenied())
+    const lookup = egress ? lookupAllowed(lookupAny, egress, port) : lookupAny
     const options = { host, port, lookup, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs }
     if (protocol === 'http:' || protocol === 'mqtt:') return connectPlain(options)
     trust ??= insecure ? createSecureContext() : trusting(systemCertificates() + given)
     const servername = isIP(host) ? '' : host
     return connectTls({ ...options, servername, secureContext: trust, rejectUnauthorized: !insecure })
   }
+}
+
+/** As `lookup`, without the addresses that are denied: the socket connects to one of those that are left, and to no other. */
+function lookupAllowed(lookup: LookupFunction, egress: Egress, port: number): LookupFunction {
+  return (name, options, found) =>
+    lookup(name, { ...options, all: true }, (error, addresses) => {
+      if (error) return found(error, '')
+      const allowed = (addresses as LookupAddress[]).filter(({ address }) => egress.mayConnect(name, port, address))
+      const [first] = allowed
+      if (!first) found(new EgressDenied(), '')
+      else if (options.all) found(null, allowed)
+      else found(null, first.address, first.family)
+    })
 }
 
 /** Trusts what Node does, and the certificates in this text. */
@@ -83,6 +101,7 @@ export const reasons = {
   resolve: "Couldn't resolve host name",
   certificate: 'Peer certificate cannot be authenticated with given CA certificates',
   empty: 'Server returned nothing (no headers, no data)',
+  denied: 'The target is denied here',
   tooBig: 'total outgoing message size is too big',
 } as const
 
@@ -91,6 +110,7 @@ const reasonsByCode: readonly (readonly [RegExp, string])[] = [
   [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL)$/, reasons.connect],
   [/^(ENOTFOUND|EAI_\w+)$/, reasons.resolve],
   [/^ETIMEDOUT$/, reasons.timeout],
+  [/^ERR_EGRESS_DENIED$/, reasons.denied],
   [/^(CERT_|CRL_|ERR_TLS_CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_C)/, reasons.certificate],
   [/^(INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH)$/, reasons.certificate],
   [/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/, reasons.empty],
@@ -112,6 +132,9 @@ export function reasonOf(error: Error): string {
   // What an MQTT broker says when it refuses a connection.
   return code === 'ErrorWithReasonCode' ? said : `Failed to send or receive (${code}: ${said})`
 }
+
+/** The connection was not made because its target is denied: another try would end in the same way. */
+export const isDenied = (error: Error): boolean => codeOf(error) === 'ERR_EGRESS_DENIED'
 
 /** The connection was lost, without anything that says why. */
 export const isLost = (error: Error): boolean => /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(codeOf(error))

@@ -37,6 +37,8 @@ const path = (name: string, env: string, byDefault?: string): OptionCase => word
 
 const free = (name: string, env: string): OptionCase => ({ name, env, byDefault: '', good: ['', 'x', '-x'], bad: [] })
 
+const egressPatterns = ['*', 'a.example', 'fe80::/10', '*.a.example:80,[::1]:1,10.0.0.0/8']
+
 export const valueCases: readonly OptionCase[] = [
   number('port', 'PORT', 1026, 1, 65535),
   words('localIp', 'LOCALIP', undefined, ['127.0.0.1', '::1'], []),
@@ -100,6 +102,12 @@ export const valueCases: readonly OptionCase[] = [
   number('scanDeadline', 'SCAN_DEADLINE', 30000, 1, 3600000),
   number('scanRows', 'SCAN_ROWS', 10000000, 1),
   number('http1Port', 'HTTP1_PORT', undefined, 1, 65535),
+  {
+    ...free('egressAllow', 'EGRESS_ALLOW'),
+    good: ['', ...egressPatterns],
+    bad: ['a b', '10.0.0.0/33', 'h:0', '1.2.3', 'a,,b'],
+  },
+  { ...free('egressDeny', 'EGRESS_DENY'), good: ['', ...egressPatterns], bad: ['*x', '::g', '[::1', 'a:65536', ','] },
   words('tlsMin', 'TLS_MIN', '1.2', ['1.2', '1.3'], ['1.1', '1', 'TLSv1.3']),
   words('httpServer', 'HTTP_SERVER', undefined, ['uws', 'node'], ['automatic', 'UWS']),
 ]

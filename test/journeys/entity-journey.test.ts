@@ -111,8 +111,8 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     new AttributeHandlers(entities, new AttributeOperations(client)),
     new BatchHandlers(entities, new BatchOperations(client, systemClock)),
     new TypeHandlers(new TypeOperations(client)),
-    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock),
-    new RegistrationHandlers(new RegistrationOperations(client, ids)),
+    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
+    new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
     new ServiceHandlers(facts, systemClock, () => true),
     new AdminHandlers(new AdminOperations(local), { log: logForTests, hasServiceMetrics: false }),
   )

@@ -27,6 +27,7 @@ export interface LocalNodeOptions {
   readonly forwarding?: Partial<Config['forwarding']>
   readonly cors?: Config['cors']
   readonly vocabulary?: Config['vocabulary']
+  readonly egress?: Partial<Config['egress']>
   readonly statistics?: Partial<Config['statistics']>
   readonly logging?: Partial<Config['logging']>
   readonly surroundings?: Partial<Surroundings>
@@ -141,6 +142,7 @@ export async function startLocalNode(
       bodyBytesMax: 1_048_576,
     },
     cors: options.cors,
+    egress: { allow: [], deny: [], ...options.egress },
     vocabulary: options.vocabulary,
     workers,
     cluster: undefined,
