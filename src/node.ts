@@ -225,7 +225,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const requests = new RequestTallies()
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
-  const egress = new Egress({ ...config.egress, reserved: reservedBy(config) })
+  const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
   const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger, watch }, notificationOptions, {
     ...sending,
     delivery,
@@ -257,6 +257,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const forwarder = new Forwarder(clock, openSockets(sending.tls, egress), {
     timeoutMs: sending.httpTimeoutMs,
     messageBytesMax: sending.messageBytesMax,
+    isOwn: socket => egress.isOwn(socket),
   })
   const { providers } = local
   const forwardingPorts = { providers: forwarder, clock, logger, watch }
@@ -299,6 +300,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   let port: number
   try {
     port = await front.listen()
+    for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   } catch (error) {
     sharing?.end()
     forwarder.close()
@@ -400,6 +402,9 @@ function cacheOf({ subscriptions }: LocalShards) {
   }
   return { ids: listedIds(ids()), refresh: 0, ...subscriptions.changes, items: subscriptions.size }
 }
+
+const portsOf = ({ http: { port, http1Port } }: Config): number[] =>
+  http1Port === undefined ? [port] : [port, http1Port]
 
 /** Where nobody may send to: the engine of the log, and where the nodes of the cluster listen for each other. `host:port`. */
 function reservedBy({ cluster }: Config): string[] {

@@ -6,6 +6,7 @@
 import { Worker } from 'node:worker_threads'
 import { enlargeYoung } from './collector.js'
 import type { Config } from './config.js'
+import { setHeadLimit } from './http/head-limit.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const entry = new URL('./node-thread.js', import.meta.url)
@@ -20,6 +21,7 @@ export interface ThreadedNode {
 /** Starts a node. Fails with a sentence for the operator; `onFailure` is told one when it can promise nothing any more. */
 export function startInThread(config: Config, onFailure: (failure: Error) => void): Promise<ThreadedNode> {
   enlargeYoung()
+  setHeadLimit()
   const thread = new Worker(entry, { workerData: config })
   const tell = (order: ToThread): void => thread.postMessage(order)
   let onEnded: (reason: string) => void = () => {}

@@ -21,6 +21,7 @@ import {
   type Header,
   isFreeOfControls,
   jsonType,
+  namesSameScope,
   standardHeaders,
   withCustomHeaders,
 } from './notification-headers.js'
@@ -50,7 +51,8 @@ export function customHttp(
   if (url === undefined || !body || !qs || !custom) return macroWithoutEnd
   if (filler.isExceeded) return tooLong
   const decoded = custom.map(([name, value]): Header => [name, percentDecoded(value)])
-  const headers = withCustomHeaders(standardHeaders(occasion, options, body.content), decoded.filter(isNamed), options)
+  const standard = standardHeaders(occasion, options, body.content)
+  const headers = withCustomHeaders(standard, decoded.filter(isNamed), options)
   const refusal = checkHeaders(headers)
   if (refusal) return refusal
   const address = requestUrl(url, qs)
@@ -62,6 +64,7 @@ export function customHttp(
     headers,
     body: body.text,
     timeoutMs: transport.timeoutMs,
+    ...(namesSameScope(standard, headers) ? {} : { leavesScope: true }),
   }
 }
 

@@ -79,6 +79,18 @@ export function withCustomHeaders(
   return [...headers, ...others.sort(([a], [b]) => (a < b ? -1 : 1))]
 }
 
+const scopeHeader = /^(?:ctx|fiware)-(service|servicepath)$/i
+
+/** Whether two sets of headers name one tenant and one service path. */
+export function namesSameScope(some: readonly Header[], others: readonly Header[]): boolean {
+  return scopeIn(some) === scopeIn(others)
+}
+
+function scopeIn(headers: readonly Header[]): string {
+  const named = headers.filter(([name]) => scopeHeader.test(name))
+  return JSON.stringify(named.map(([name, value]) => [name.replace(scopeHeader, '$1').toLowerCase(), value]).sort())
+}
+
 /** Of ASCII alone: the sign for kelvin shall not become a letter k. */
 const lowerCase = (name: string): string => name.replace(/[A-Z]+/g, letters => letters.toLowerCase())
 

@@ -65,6 +65,8 @@ export interface HttpNotification {
   readonly body: string | undefined
   /** 0: the service's default. */
   readonly timeoutMs: number
+  /** Its headers name another tenant or service path than those that it is about. */
+  readonly leavesScope?: boolean
 }
 
 export interface MqttNotification extends Pick<MqttTransport, 'url' | 'topic' | 'qos' | 'retain' | 'login'> {

@@ -10,6 +10,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { openClient } from '../sockets/client.js'
+import { mayProvideItself, OwnListenerDenied } from '../sockets/egress.js'
 import type { Endpoint, OpenSocket } from '../sockets/sockets.js'
 
 export interface Sent {
@@ -41,12 +42,28 @@ export class Connection implements Dispatcher.DispatchHandler {
   private chunks: Buffer[] = []
   private bytes = 0
 
-  /** `onClosed`: told when it closes while nothing is sent. */
-  constructor(endpoint: Endpoint, openSocket: OpenSocket, answerBytesMax: number, onClosed: () => void) {
+  private path = ''
+  /** It ends at this broker itself. */
+  private isOwn = false
+
+  /** `onClosed`: told when it closes while nothing is sent. `isOwn`: whether a socket ends at this broker itself. */
+  constructor(
+    endpoint: Endpoint,
+    openSocket: OpenSocket,
+    answerBytesMax: number,
+    onClosed: () => void,
+    isOwn?: (socket: Socket) => boolean,
+  ) {
     this.answerBytesMax = answerBytesMax
     this.client = openClient(endpoint, openSocket, socket => {
       this.socket = socket
       this.answers = 0
+      this.isOwn = false
+      if (!isOwn) return
+      socket.once(endpoint.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+        this.isOwn = isOwn(socket)
+        if (this.isOwn && !mayProvideItself(this.path)) socket.destroy(new OwnListenerDenied())
+      })
     })
     this.client.on('disconnect', () => {
       if (!this.onEnd) onClosed()
@@ -59,6 +76,8 @@ export class Connection implements Dispatcher.DispatchHandler {
     this.status = 0
     this.chunks = []
     this.bytes = 0
+    this.path = path
+    if (this.isOwn && !mayProvideItself(path)) return this.end({ kind: 'lost', error: new OwnListenerDenied() })
     this.client.dispatch({ path, method: 'POST', headers: [...headers], body }, this)
   }
 

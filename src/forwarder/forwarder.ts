@@ -8,6 +8,7 @@
 //
 // Not here: what is asked of whom, and what an answer means (broker/forwarding.ts).
 
+import type { Socket } from 'node:net'
 import { parseReceiverUrl } from '../domain/receiver-url.js'
 import type { Clock, ProviderAnswer, ProviderRequest, Providers } from '../ports.js'
 import { type Endpoint, isLost, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
@@ -20,6 +21,8 @@ export interface ForwarderOptions {
   /** Bytes of a request, headers included. */
   readonly messageBytesMax: number
   readonly limits?: ForwarderLimits | undefined
+  /** Whether a socket ends at this broker itself; undefined: none does. */
+  readonly isOwn?: ((socket: Socket) => boolean) | undefined
 }
 
 type OnAnswer = (answer: ProviderAnswer) => void
@@ -225,11 +228,20 @@ export class Forwarder implements Providers {
   }
 
   private open(lane: Lane): Connection {
-    const connection = new this.library!.Connection(lane.endpoint, this.openSocket, this.limits.answerBytesMax, () => {
+    const onClosed = (): void => {
       const at = lane.idle.indexOf(connection)
       if (at >= 0) lane.idle.splice(at, 1)
       connection.destroy()
-    })
+    }
+    const { endpoint } = lane
+    const { answerBytesMax } = this.limits
+    const connection = new this.library!.Connection(
+      endpoint,
+      this.openSocket,
+      answerBytesMax,
+      onClosed,
+      this.options.isOwn,
+    )
     return connection
   }
 

@@ -16,11 +16,10 @@ import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { ambiguousBody, isAmbiguous } from './framing.js'
 import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from './front.js'
+import { headBytesMax } from './head-limit.js'
 
 /** Headers a request may have. */
 const headersMax = 100
-/** Bytes of a request's line and headers together. */
-export const headBytesMax = 16 * 1024
 /** A client has this long for line and headers, counted from the connection or from the request before. */
 const headTimeoutMs = 60_000
 const requestTimeoutMs = 300_000

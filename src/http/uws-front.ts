@@ -24,7 +24,8 @@ import { STATUS_CODES } from 'node:http'
 import { createServer } from 'node:net'
 import { ambiguousBody, isAmbiguous } from './framing.js'
 import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
-import { headBytesMax, headerText, listenFailure, readTls, suites12, unwantedBytesMax } from './node-front.js'
+import { setHeadLimit } from './head-limit.js'
+import { headerText, listenFailure, readTls, suites12, unwantedBytesMax } from './node-front.js'
 
 /** The binary is not there, or not for this platform. */
 export class UwsMissing extends Error {}
@@ -59,8 +60,7 @@ interface Uws {
 }
 
 async function load(): Promise<Uws> {
-  // Read when the binary loads. Its own default, 4 KB, would refuse a long query that comes in two segments.
-  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(headBytesMax)
+  setHeadLimit()
   try {
     const uws = (await import('uWebSockets.js')) as unknown as Uws
     uws._cfg('silent') // No `uWebSockets` header.

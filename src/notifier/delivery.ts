@@ -22,6 +22,8 @@ export interface HttpMessage {
   readonly body: Buffer | undefined
   /** Of one try, from connecting to the end of the answer; 0: as the options say (subscriptions.md §8.4). */
   readonly timeoutMs: number
+  /** Its headers name another tenant or service path than those of its subscription: it must not come back to this broker. */
+  readonly leavesScope?: boolean | undefined
 }
 
 export interface MqttMessage {

@@ -254,7 +254,7 @@ const fifoOf = ({ first, later }: Line, { attempts }: Due): Fifo<Due> => (attemp
 
 function messageFrom(made: Exclude<NotificationMessage, { kind: 'notSent' }>): Message {
   if (made.kind === 'mqtt') return mqttMessage(made)
-  const { method, url, headers, body, timeoutMs } = made
+  const { method, url, headers, body, timeoutMs, leavesScope } = made
   return {
     transport: 'http',
     method,
@@ -262,6 +262,7 @@ function messageFrom(made: Exclude<NotificationMessage, { kind: 'notSent' }>): M
     headers: inTurn(headers),
     body: body === undefined ? undefined : Buffer.from(body),
     timeoutMs,
+    leavesScope,
   }
 }
 

@@ -18,6 +18,7 @@ import type { Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import type { Clock } from '../ports.js'
 import { openClient } from '../sockets/client.js'
+import { mayNotifyItself, OwnListenerDenied } from '../sockets/egress.js'
 import { isDenied, isLost, type OpenSocket, reasonOf, reasons } from '../sockets/sockets.js'
 import { type Address, addressOf } from './address.js'
 import type { HttpMessage, SendResult } from './delivery.js'
@@ -33,6 +34,8 @@ export interface HttpSenderOptions {
   readonly timeoutMs: number
   /** Connections at a time; at least as many as messages at a time. */
   readonly connectionsMax: number
+  /** Whether a socket ends at this broker itself; undefined: none does. */
+  readonly isOwn?: ((socket: Socket) => boolean) | undefined
 }
 
 type OnEnd = (result: SendResult) => void
@@ -77,7 +80,14 @@ export class HttpSender {
 
   private begin(sending: Sending): void {
     const { address, deadlineMs } = sending
-    this.start(sending, this.idleOne(address.receiver) ?? this.open(address))
+    const idle = this.idleOne(address.receiver)
+    if (idle?.isOwn && !mayNotifyItself(sending.path, sending.message.leavesScope ?? false)) {
+      this.rest(idle)
+      // Nobody is called back before `send` returns.
+      this.clock.after(0, () => sending.onEnd({ kind: 'unsendable', reason: reasons.own }))
+      return
+    }
+    this.start(sending, idle ?? this.open(address))
     if (deadlineMs < this.timerAtMs) this.arm(deadlineMs)
   }
 
@@ -123,7 +133,7 @@ export class HttpSender {
 
   private open(address: Address): Connection {
     if (this.connections.size >= this.options.connectionsMax) this.dropLongestIdle()
-    const connection = new Connection(address, this.openSocket, this.clock, this)
+    const connection = new Connection(address, this.openSocket, this.clock, this, this.options.isOwn)
     this.connections.add(connection)
     return connection
   }
@@ -209,6 +219,8 @@ class Connection implements Dispatcher.DispatchHandler {
   /** That came over the present socket. */
   answers = 0
   idleSinceMs = 0
+  /** It ends at this broker itself. */
+  isOwn = false
   private socket: Socket | undefined
 
   constructor(
@@ -216,14 +228,26 @@ class Connection implements Dispatcher.DispatchHandler {
     openSocket: OpenSocket,
     private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
     private readonly owner: HttpSender,
+    isOwn: HttpSenderOptions['isOwn'],
   ) {
     this.client = openClient(address, openSocket, socket => {
       this.socket = socket
       this.answers = 0
+      this.isOwn = false
+      if (isOwn)
+        socket.once(address.protocol === 'https:' ? 'secureConnect' : 'connect', () => this.onSocket(isOwn(socket)))
     })
     this.client.on('disconnect', () => {
       if (!this.sending) owner.drop(this)
     })
+  }
+
+  /** Before anything is sent. */
+  private onSocket(isOwn: boolean): void {
+    const { sending, socket } = this
+    this.isOwn = isOwn
+    if (isOwn && sending && !mayNotifyItself(sending.path, sending.message.leavesScope ?? false))
+      socket?.destroy(new OwnListenerDenied())
   }
 
   onRequestStart(): void {}

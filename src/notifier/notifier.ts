@@ -10,6 +10,7 @@
 //
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
+import type { Socket } from 'node:net'
 import type { Clock, DeliveryOutcome, Logger, SendWatch } from '../ports.js'
 import type { Egress } from '../sockets/egress.js'
 import { openSockets, reasons, type TlsOptions } from '../sockets/sockets.js'
@@ -153,9 +154,11 @@ export class Notifier {
     const openSocket = openSockets(options.tls, options.egress)
     const { httpTimeoutMs, mqttTimeoutMs, mqttIdleMsMax: idleMsMax } = options
     const connectionsMax = busyMax + 1
+    const { egress } = options
+    const isOwn = egress && ((socket: Socket) => egress.isOwn(socket))
     this.http = new Lazy(async () => {
       const { HttpSender } = await import('./http-sender.js')
-      return new HttpSender(clock, openSocket, { timeoutMs: httpTimeoutMs, connectionsMax })
+      return new HttpSender(clock, openSocket, { timeoutMs: httpTimeoutMs, connectionsMax, isOwn })
     })
     this.mqtt = new Lazy(async () => {
       const { MqttSender } = await import('./mqtt-sender.js')

@@ -14,6 +14,8 @@ export const connectorTo =
     const onError = (cause: Error): void => callback(new Error('not connected', { cause }), null)
     socket.once('error', onError)
     socket.once(endpoint.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+      // Whoever was given the socket has given it up, and says why in its error.
+      if (socket.destroyed) return
       socket.off('error', onError)
       callback(null, socket)
     })

@@ -6,7 +6,7 @@
 // Reserved are the engine of the log and the ports of the cluster: whoever reaches them can change everything. No option opens them. One that is
 // named by a DNS name reserves its port on every host, since its addresses may change at any time.
 
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { type EgressPattern, parseEgressPattern } from '../domain/egress-pattern.js'
 
@@ -16,6 +16,8 @@ export interface EgressOptions {
   readonly deny: readonly string[]
   /** `host:port` of what nobody may reach. */
   readonly reserved: readonly string[]
+  /** Where this broker listens for clients; more of them may come with `listensAt`. */
+  readonly ownPorts?: readonly number[]
 }
 
 /** A connection was not made because its target is denied here. */
@@ -24,6 +26,15 @@ export class EgressDenied extends Error {
 
   constructor() {
     super('the target is denied here')
+  }
+}
+
+/** A request was not made because this broker does not take it from itself. */
+export class OwnListenerDenied extends Error {
+  readonly code = 'ERR_OWN_LISTENER_DENIED'
+
+  constructor() {
+    super('this broker does not take it from itself')
   }
 }
 
@@ -50,14 +61,28 @@ export class Egress {
   private readonly deny: readonly Rule[]
   private readonly reserved: readonly { readonly host: string; readonly port: number }[]
 
+  private readonly ownPorts: Set<number>
+
   /** Fails with a sentence when a pattern is none. */
-  constructor({ allow, deny, reserved }: EgressOptions) {
+  constructor({ allow, deny, reserved, ownPorts = [] }: EgressOptions) {
+    this.ownPorts = new Set(ownPorts)
     this.allow = allow.map(ruleOf)
     this.deny = deny.map(ruleOf)
     this.reserved = reserved.map(endpoint => {
       const colon = endpoint.lastIndexOf(':')
       return { host: withoutBrackets(endpoint.slice(0, colon)), port: Number(endpoint.slice(colon + 1)) }
     })
+  }
+
+  /** The broker listens for clients at this port as well. */
+  listensAt(port: number): void {
+    this.ownPorts.add(port)
+  }
+
+  /** Whether a connected socket ends at a listener of this broker. */
+  isOwn({ remoteAddress, remotePort }: Socket): boolean {
+    if (remoteAddress === undefined || remotePort === undefined || !this.ownPorts.has(remotePort)) return false
+    return isLocal(plainAddress(remoteAddress))
   }
 
   /** Whether a URL with this host may stand in a subscription; that of a name may still be denied when it is resolved. */
@@ -80,6 +105,18 @@ export class Egress {
     return this.allow.some(rule => matches(rule, host, port, address))
   }
 }
+
+/** What a notification may do at this broker: write entities, as its subscription's tenant could. */
+const notifiable = /^\/v2\/(?:entities(?:[/?]|$)|op\/(?:update|notify)(?:\?|$))/
+
+/** What this broker may be asked as a provider of its own. */
+const providable = /^\/v2\/op\/(?:query|update)$/
+
+/** Whether a notification may come back to this broker: not to what is for operators, and not to another tenant (docs/operations/egress.md). */
+export const mayNotifyItself = (path: string, leavesScope: boolean): boolean => !leavesScope && notifiable.test(path)
+
+/** Whether a request to a provider may come back to this broker. */
+export const mayProvideItself = (path: string): boolean => providable.test(path)
 
 function ruleOf(text: string): Rule {
   const pattern = parseEgressPattern(text)

@@ -102,6 +102,7 @@ export const reasons = {
   certificate: 'Peer certificate cannot be authenticated with given CA certificates',
   empty: 'Server returned nothing (no headers, no data)',
   denied: 'The target is denied here',
+  own: 'This broker takes only /v2/entities, /v2/op/update and /v2/op/notify from itself, in the tenant and path of the subscription',
   tooBig: 'total outgoing message size is too big',
 } as const
 
@@ -111,6 +112,7 @@ const reasonsByCode: readonly (readonly [RegExp, string])[] = [
   [/^(ENOTFOUND|EAI_\w+)$/, reasons.resolve],
   [/^ETIMEDOUT$/, reasons.timeout],
   [/^ERR_EGRESS_DENIED$/, reasons.denied],
+  [/^ERR_OWN_LISTENER_DENIED$/, reasons.own],
   [/^(CERT_|CRL_|ERR_TLS_CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_C)/, reasons.certificate],
   [/^(INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH)$/, reasons.certificate],
   [/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/, reasons.empty],
@@ -133,8 +135,8 @@ export function reasonOf(error: Error): string {
   return code === 'ErrorWithReasonCode' ? said : `Failed to send or receive (${code}: ${said})`
 }
 
-/** The connection was not made because its target is denied: another try would end in the same way. */
-export const isDenied = (error: Error): boolean => codeOf(error) === 'ERR_EGRESS_DENIED'
+/** The message was not sent because its target is denied: another try would end in the same way. */
+export const isDenied = (error: Error): boolean => /^ERR_(EGRESS|OWN_LISTENER)_DENIED$/.test(codeOf(error))
 
 /** The connection was lost, without anything that says why. */
 export const isLost = (error: Error): boolean => /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/.test(codeOf(error))

@@ -161,6 +161,13 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
   })
 }
 
+t.test('a head of 15 KB is served, one of 17 KB is not', async t => {
+  const broker = await startBroker(t)
+  const client = new HttpClient(broker.baseUrl)
+  t.equal((await client.get(`/v2/entities?attrs=${'a,'.repeat(7_500)}b`)).status, 200)
+  t.equal((await client.get(`/v2/entities?attrs=${'a,'.repeat(8_500)}b`)).status, 431)
+})
+
 t.test('without the native packages it starts on the twins and keeps what it is given', async t => {
   const program = withoutPackages(t, nativePackages)
   const dataDir = tempDir(t)
