@@ -65,6 +65,8 @@ export interface Config {
   readonly store: {
     readonly directory: string
     readonly durability: Durability
+    /** Room kept for hard times on the disk of the directory; 0: nobody looks whether it is full. */
+    readonly reserveBytes: number
   }
   /** How often entities past their time are removed. */
   readonly expiryIntervalMs: number
@@ -297,7 +299,11 @@ function configOf(values: Values): Config {
     cluster: clusterOf(values),
     egress: Object.freeze({ allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) }),
     tenants: values.multiservice,
-    store: Object.freeze({ directory: values.dataDir, durability: durabilityOf(values) }),
+    store: Object.freeze({
+      directory: values.dataDir,
+      durability: durabilityOf(values),
+      reserveBytes: values.diskReserve * bytesPerMb,
+    }),
     expiryIntervalMs: values.expiryInterval,
     queries: Object.freeze({
       viewBytesMax: values.viewMemory * bytesPerMb,

@@ -47,8 +47,11 @@ import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { Egress } from './sockets/egress.js'
 import { openSockets } from './sockets/sockets.js'
 import { openDataDirectory } from './storage/data-directory.js'
+import { DiskWatch } from './storage/disk-watch.js'
 import { openStore } from './storage/open-store.js'
+import { ReserveFile } from './storage/reserve-file.js'
 import { Alarms } from './telemetry/alarms.js'
+import { DiskTeller } from './telemetry/disk-teller.js'
 import { LoopDelay } from './telemetry/loop-delay.js'
 import { Operator } from './telemetry/operator.js'
 import { RequestTallies } from './telemetry/request-tallies.js'
@@ -148,6 +151,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     : { ...placementDefault, workers: config.workers }
   const directory = openDataDirectory(config.store.directory, wanted, () => chance.uuid())
   const part = place && { worker: place.index, workers: place.workers }
+  const alarms = new Alarms(logger, config.logging.relogAlarms, clock)
+  const disk = watchDisk(config.store, (place?.index ?? 0) === 0, clock, new DiskTeller(logger, alarms))
+  disk?.begin()
   // What a cluster has acknowledged is in its log.
   const durability = cluster ? 'os' : config.store.durability
   const store = await openStore(directory, { durability, logger, part })
@@ -161,7 +167,6 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const stamps = new HybridClock(stampClock, lastStamp(store))
   // The moments at which requests were taken here are not this owner's own stamps: those come from all who ask it.
   const moments = isOneOfSeveral ? new HybridClock(stampClock) : undefined
-  const alarms = new Alarms(logger, config.logging.relogAlarms, clock)
   const summary = new Summary(alarms)
   const onStoreFailure = (failure: Error): void => {
     ready = false
@@ -181,6 +186,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     logger,
     scanner,
     limits: shardLimitsDefault,
+    room: disk,
     queries: config.queries,
     notifications: { isKept: delivery === 'atLeastOnce', flowControl: config.notifications.flowControl },
     part,
@@ -246,6 +252,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       loop,
       version,
       cluster: joined?.desk && (() => joined.desk!.numbers()),
+      disk: disk && (() => disk),
     },
     cache: () => cacheOf(local),
   })
@@ -282,7 +289,10 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new TypeHandlers(new TypeOperations(client)),
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
     new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
-    new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true)),
+    new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true), {
+      isShort: () => disk?.isShort ?? false,
+      copiesWait: () => local.replicated?.waitsForRoom ?? false,
+    }),
     // Each node of a cluster is looked at for itself.
     new AdminHandlers(new AdminOperations(cluster ? between : shards), {
       log,
@@ -303,6 +313,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   } catch (error) {
     sharing?.end()
+    await disk?.stop()
     forwarder.close()
     local.notifications.end()
     await dispatcher.stop(0)
@@ -313,6 +324,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     await store.close()
     throw error
   }
+  disk?.start()
   expiry.start()
   loop.start()
   if (config.logging.summaryS > 0) summary.start(config.logging.summaryS, clock, logger)
@@ -339,6 +351,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     close: () =>
       awake(async () => {
         sharing?.end()
+        await disk?.stop()
         const written = async (): Promise<void> => {
           local.notifications.end()
           await dispatcher.stop(drainMs)
@@ -372,6 +385,27 @@ async function awake(run: () => Promise<void>): Promise<void> {
 function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalShards) {
   const { queue, simulated } = dispatcher.stats()
   return { queue, simulated, commitMs: (times.write.sum + times.sync.sum) * 1000, lastCommitMs: times.lastMs }
+}
+
+/** undefined: nobody looks whether the disk is full, and nothing is reserved. */
+function watchDisk(
+  { directory, reserveBytes }: Config['store'],
+  keeper: boolean,
+  clock: Clock,
+  teller: DiskTeller,
+): DiskWatch | undefined {
+  const disk = new ReserveFile(directory)
+  if (reserveBytes > 0)
+    return new DiskWatch({
+      disk,
+      reserveBytes,
+      keeper,
+      clock,
+      onState: (state, before, room) => teller.onState(state, before, room),
+      onFailure: (what, error) => teller.onFailure(what, error),
+    })
+  disk.giveUpNow()
+  return undefined
 }
 
 /** How many shards are this process's own. */

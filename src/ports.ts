@@ -214,6 +214,21 @@ export interface Store extends StoreReader {
   close(): Promise<void>
 }
 
+/** What room there is on the disk of the store, as it was last seen (docs/operations/full-disk.md). Each state includes those before it. */
+export interface DiskRoom {
+  /** What needs room is refused. */
+  readonly isShort: boolean
+  /** Copies that follow the shards of other nodes wait. */
+  readonly isScarce: boolean
+  /** Nothing is written: deletions are refused as well, and commits wait. */
+  readonly isExhausted: boolean
+  /** What is free above the reserve; negative when part of the reserve is in use. */
+  readonly freeBytes: number
+  readonly reserveBytes: number
+  /** Calls back as soon as the room is not scarce: at once, or later. */
+  afterScarce(run: () => void): void
+}
+
 /** How far the log of a shard has been followed. */
 export interface Position {
   /** Of the last record; 0: nothing yet. */

@@ -31,6 +31,7 @@ import {
   type StoreKind,
   wordsFor,
 } from './storage/data-directory.js'
+import { isDiskFull } from './storage/disk-full.js'
 import { openPart, type StoreChoice, settleStore } from './storage/open-store.js'
 import { discardLeftovers, discardStores, freeBytes, leftovers, storeBytes } from './storage/store-folders.js'
 
@@ -200,10 +201,4 @@ function removeLeftovers(directory: DataDirectory, { logger }: RepartitionOption
   } catch (error) {
     logger.warn(`data directory ${directory.path}: old stores cannot be removed: ${(error as Error).message}`)
   }
-}
-
-/** Whether this error comes of a disk, or a share of it, without room. The stores tell it in words only. */
-function isDiskFull(error: unknown): boolean {
-  if (!(error instanceof Error)) return false
-  return /no space left|quota exceeded|ENOSPC|EDQUOT/i.test(error.message) || isDiskFull(error.cause)
 }

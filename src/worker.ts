@@ -12,7 +12,7 @@ import { type ClusterConfig, type Config, readConfig } from './config.js'
 import { openCluster } from './join-cluster.js'
 import { joinWorkers } from './join-workers.js'
 import { type RunningNode, startNode } from './node.js'
-import { DirectoryInUse } from './storage/open-store.js'
+import { DirectoryFull, DirectoryInUse } from './storage/open-store.js'
 import { openLog } from './telemetry/open-log.js'
 import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
 
@@ -60,13 +60,14 @@ async function obey(order: ToWorker): Promise<void> {
   }
 }
 
-/** Waits for the store as long as a predecessor may take to end. */
+/** Waits for the store as long as a predecessor may take to end, or the others to let go of the room that opening theirs takes. */
 async function started(part: Part): Promise<RunningNode> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await start(part)
     } catch (error) {
-      if (!(error instanceof DirectoryInUse) || attempt >= storeAttemptsMax) throw error
+      const passes = error instanceof DirectoryInUse || error instanceof DirectoryFull
+      if (!passes || attempt >= storeAttemptsMax) throw error
       await pause(storeRetryMs)
     }
   }

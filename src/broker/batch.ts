@@ -165,7 +165,10 @@ const refusalOfUpdate = (action: Batch['action'], all: readonly Ended[]): Refusa
   )
 
 const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
-  all.find(({ refusal }) => refusal?.kind === 'Unavailable' || refusal?.kind === 'InternalServerError')?.refusal
+  all.find(({ refusal }) => refusal !== undefined && notDurable.has(refusal.kind))?.refusal
+
+/** Refusals of what the rules would have taken. */
+const notDurable: ReadonlySet<Refusal['kind']> = new Set(['Unavailable', 'InternalServerError', 'InsufficientStorage'])
 
 /** What of a batch is written here, and what is not here but provided by somebody: of replacements, which would add it. */
 function splitAll(

@@ -204,6 +204,13 @@ const storage = {
     'now',
     'sync: an answered change survives the loss of power. os: only the end of the process, for faster writes. replicated: what -shardLog implies, a majority of the log engine has it. Without it sync, or os with -writeConcern 0.',
   ),
+  diskReserve: option(
+    'DISK_RESERVE',
+    whole(0, 1048576, 'MB'),
+    64,
+    'now',
+    'Room that is kept in -dataDir for hard times. With less than that free besides, writes are refused with 507 until twice as much is free; 0: off.',
+  ),
   expiryInterval: option(
     'EXPIRY_INTERVAL',
     whole(10, 60000, 'ms'),

@@ -2,7 +2,10 @@
 //
 // Not here: the texts (refusal.ts, document-refusals.ts).
 
-/** The error names of the interface (base.md "Errors"). `Unavailable` is ours: no shard could answer in time (503). */
+/**
+ * The error names of the interface (base.md "Errors"). Two are ours: `Unavailable`, no shard could answer in time (503), and
+ * `InsufficientStorage`, the disk has no room for it (507).
+ */
 export type RefusalKind =
   | 'ParseError'
   | 'BadRequest'
@@ -21,6 +24,7 @@ export type RefusalKind =
   | 'InternalServerError'
   | 'NotImplemented'
   | 'Unavailable'
+  | 'InsufficientStorage'
 
 export interface Refusal {
   readonly kind: RefusalKind

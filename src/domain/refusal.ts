@@ -367,6 +367,13 @@ export const refusals = {
     kind: 'InternalServerError',
     description: `the outcome is unknown for ${which}: ${reason}${others === undefined ? '' : `; ${others}`}`,
   }),
+  /** `freeBytes`: above the reserve. */
+  noRoom: (freeBytes: number, reservedBytes: number): Refusal => ({
+    kind: 'InsufficientStorage',
+    description: `no room on the disk of this node: ${megabytes(freeBytes)} MB free, ${megabytes(reservedBytes)} MB reserved`,
+  }),
   unavailable: (detail: string): Refusal => ({ kind: 'Unavailable', description: detail }),
   failure: (detail: string): Refusal => ({ kind: 'InternalServerError', description: detail }),
 } as const
+
+const megabytes = (bytes: number): number => Math.max(0, Math.floor(bytes / 1_048_576))

@@ -25,6 +25,7 @@ const statusOf = {
   InternalServerError: 500,
   NotImplemented: 501,
   Unavailable: 503,
+  InsufficientStorage: 507,
 } as const satisfies Record<RefusalKind, number>
 
 /** The error's name where it is not that of the kind. */

@@ -36,17 +36,27 @@ const libraryRoles = {
   bson: 'none',
 } as const
 
+/** What the disk of the store has to do with readiness. */
+export interface DiskStanding {
+  /** Writes are refused for want of room. */
+  isShort(): boolean
+  /** Copies of other nodes' shards lag behind for want of room. */
+  copiesWait(): boolean
+}
+
 export class ServiceHandlers {
   private readonly facts: ProductFacts
   private readonly clock: Clock
   private readonly startedMs: number
   private readonly isReady: () => boolean
+  private readonly disk: DiskStanding | undefined
 
-  constructor(facts: ProductFacts, clock: Clock, isReady: () => boolean) {
+  constructor(facts: ProductFacts, clock: Clock, isReady: () => boolean, disk?: DiskStanding) {
     this.facts = facts
     this.clock = clock
     this.startedMs = clock.monoMs()
     this.isReady = isReady
+    this.disk = disk
   }
 
   readonly entryPoint = (_request: Request, reply: Reply): void => reply.json(entryPoint)
@@ -78,9 +88,12 @@ export class ServiceHandlers {
     reply.json('{"status":"live"}')
   }
 
-  /** The node takes requests: its store works and it is not stopping. */
+  /** The node takes requests: its store works and it is not stopping. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
   ready(_request: Request, reply: Reply): void {
-    if (this.isReady()) reply.json('{"status":"ready"}')
+    if (this.disk?.copiesWait())
+      reply.refuse(refusals.unavailable('the disk of this node is full: its copies wait for room'))
+    else if (this.isReady())
+      reply.json(this.disk?.isShort() ? '{"status":"ready","disk":"full"}' : '{"status":"ready"}')
     else reply.refuse(refusals.unavailable('the node is stopping or its store has failed'))
   }
 }

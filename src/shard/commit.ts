@@ -10,13 +10,14 @@
 import type { Entity } from '../domain/entity.js'
 import { emptyHistogram, observe } from '../domain/histogram.js'
 import { decodeImage } from '../image.js'
-import type { Batch, Clock, RowSink, Store } from '../ports.js'
+import type { Batch, Clock, DiskRoom, RowSink, Store } from '../ports.js'
 import { apply } from './apply.js'
 import type { PathCounts } from './directory.js'
 import { encodeNumber } from './keys.js'
 import { stampKey } from './layout.js'
 import type { ShardRecord } from './record.js'
 import type { Replicator, StagedParts } from './replicated/replicator.js'
+import { ampleRoom } from './room.js'
 
 /** Where records go to become durable. */
 export interface RecordLog {
@@ -40,6 +41,9 @@ export interface Rider {
   /** Puts what there is into a batch that is about to be committed. */
   board(batch: RowSink): void
 }
+
+/** How soon a commit that found no room at all looks again. */
+const roomWaitMs = 50
 
 /** How long riders wait for a commit that comes anyway. */
 const ridersWaitMs = 100
@@ -123,6 +127,7 @@ export class GroupCommit implements RecordLog {
   private readonly onFailure: (failure: Error) => void
   private readonly through: (record: ShardRecord) => ShardRecord
   private readonly replicator: Replicator | undefined
+  private readonly room: DiskRoom
   private readonly followers: Follower[] = []
   private readonly riders: Rider[] = []
   private ridersWait = false
@@ -144,7 +149,7 @@ export class GroupCommit implements RecordLog {
 
   /**
    * `through` stands between turns and the log: tests send every record through its bytes there. `replicator`: brings what is staged to the logs
-   * of a cluster.
+   * of a cluster. `room`: without any, commits wait, since one that fails would end the node.
    */
   constructor(
     store: Store,
@@ -155,6 +160,7 @@ export class GroupCommit implements RecordLog {
     onFailure: (failure: Error) => void,
     through: (record: ShardRecord) => ShardRecord = record => record,
     replicator?: Replicator,
+    room: DiskRoom = ampleRoom,
   ) {
     this.store = store
     this.clock = clock
@@ -164,6 +170,7 @@ export class GroupCommit implements RecordLog {
     this.onFailure = onFailure
     this.through = through
     this.replicator = replicator
+    this.room = room
     this.filling = emptyFilling(store, replicator)
     this.flying = emptyFilling(store, replicator)
   }
@@ -279,6 +286,7 @@ export class GroupCommit implements RecordLog {
       this.rowsWaiting = rows
       return this.clock.endOfTick(this.onTickEnd)
     }
+    if (this.room.isExhausted) return void this.clock.after(roomWaitMs, this.onTickEnd)
     this.scheduled = false
     if (!this.inFlight) this.flush()
   }

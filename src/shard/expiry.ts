@@ -113,6 +113,8 @@ export class Expiry {
       const target = { tenant, path, id, type }
       this.shards.ask(shard, { kind: 'expire', target, origin: { correlatorRoot: '' }, nowMs }, reply => {
         if (reply.kind === 'failed') reject(new Error(reply.reason))
+        else if (reply.kind === 'refused' && reply.refusal.kind === 'InsufficientStorage')
+          reject(new Error(reply.refusal.description))
         else if (reply.kind === 'busy') reject(new Error('too many requests are waiting'))
         else resolve()
       })

@@ -28,11 +28,12 @@ import {
 } from '../domain/update.js'
 import { encodeImage } from '../image.js'
 import { mayCreate, type WriteReply, type WriteRequest } from '../messages.js'
-import type { Stamps } from '../ports.js'
+import type { DiskRoom, Stamps } from '../ports.js'
 import { type Actor, type Actors, Variant } from './actor.js'
 import type { RecordLog } from './commit.js'
 import type { Notifications } from './notifications/notifications.js'
 import type { AttributeDifference } from './record.js'
+import { ampleRoom, refusalForRoom } from './room.js'
 
 /** What came of a turn. */
 export interface Turn {
@@ -50,6 +51,7 @@ export class Shard {
   private readonly stamps: Stamps
   private readonly notifications: Notifications
   private readonly mailboxLengthMax: number
+  private readonly room: DiskRoom
   /** Requests whose reply has not left yet. */
   private waiting = 0
 
@@ -60,6 +62,7 @@ export class Shard {
     stamps: Stamps,
     notifications: Notifications,
     mailboxLengthMax: number,
+    room: DiskRoom = ampleRoom,
   ) {
     this.index = index
     this.actors = actors
@@ -67,6 +70,7 @@ export class Shard {
     this.stamps = stamps
     this.notifications = notifications
     this.mailboxLengthMax = mailboxLengthMax
+    this.room = room
   }
 
   // [hot] Once per write.
@@ -102,6 +106,10 @@ export class Shard {
     const stamp = this.stamps.next(request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const { change } = outcome
+    if (this.room.isShort && change) {
+      const refusal = refusalForRoom(this.room, isDeletion(request))
+      if (refusal) return { actor, reply: { kind: 'refused', refusal } }
+    }
     const imageBefore = variant?.image
     const refusal = change ? this.stage(actor, variant, change, request) : undefined
     if (change && !refusal && this.notifications.concerns(tenant) && request.kind !== 'expire')
@@ -190,6 +198,10 @@ function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refu
   const variant = type === undefined ? actor.variants[0] : actor.variant(type)
   return variant || mayCreate(request) ? variant : refusals.entityNotFound
 }
+
+/** Whether a request can only make what is stored smaller. */
+const isDeletion = ({ kind }: WriteRequest): boolean =>
+  kind === 'deleteEntity' || kind === 'deleteAttribute' || kind === 'deleteAttributes' || kind === 'expire'
 
 /** The branches of the protocol in one place; the rules behind each are in domain/update. */
 function decide(request: WriteRequest, before: Entity | undefined, stamp: number): Outcome {

@@ -19,7 +19,7 @@ import type {
   WriteReply,
   WriteRequest,
 } from '../messages.js'
-import type { Clock, Logger, Stamps, Store } from '../ports.js'
+import type { Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
@@ -92,6 +92,8 @@ export interface ShardParts {
   /** Runs what looks into many entities. */
   readonly scanner: Scanner
   readonly limits: ShardLimits
+  /** Of the disk under the store; undefined: nobody watches it. */
+  readonly room?: DiskRoom | undefined
   readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
   /** Whether what is owed to receivers outlives the process. */
   readonly notifications: {
@@ -164,8 +166,8 @@ export class LocalShards implements Shards {
   readonly expiryMark = new ExpiryMark()
 
   constructor(parts: ShardParts) {
-    const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through, part } = parts
-    const inside = parts.replicated && new Replicated(store, stamps, parts.replicated)
+    const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through, part, room } = parts
+    const inside = parts.replicated && new Replicated(store, stamps, parts.replicated, room)
     const owned = inside?.ownership.owned
     const whole = new Directory(store)
     const directory = inside?.entities ?? whole
@@ -180,6 +182,7 @@ export class LocalShards implements Shards {
       onFailure,
       through,
       inside?.replicator,
+      room,
     )
     const { presence, expiryMark } = this
     const actors = new Actors(store, presence, limits.liveActorsMax, () => commit.durable)
@@ -206,7 +209,7 @@ export class LocalShards implements Shards {
     this.pacer = flowControl && new Pacer(notifications, clock, flowControl)
     const shelves = { subscription: subscriptions, registration: registrations }
     const homesOf = (company: Company | undefined, others: Spreading | undefined): Homes => {
-      const home = new Home(commit, stamps, limits.mailboxLengthMax, others)
+      const home = new Home(commit, stamps, limits.mailboxLengthMax, others, room)
       return {
         company,
         subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax),
@@ -214,7 +217,7 @@ export class LocalShards implements Shards {
       }
     }
     if (inside) {
-      const paths = new PathRegister(inside.ownership.register, commit, onDone => inside.afterAll(onDone))
+      const paths = new PathRegister(inside.ownership.register, commit, onDone => inside.afterAll(onDone), room)
       const follower = new RegisterFollower(store, { subscriptions, registrations, paths }, inside.ownership.register)
       const concerned = {
         follower,
@@ -265,7 +268,7 @@ export class LocalShards implements Shards {
     this.lists = new Lists({ ...sources, ...(owned && { owned }) }, queries)
     this.shards = Array.from(
       { length: shardMap.placement.shards },
-      (_, index) => new Shard(index, actors, commit, stamps, this.notifications, limits.mailboxLengthMax),
+      (_, index) => new Shard(index, actors, commit, stamps, this.notifications, limits.mailboxLengthMax, room),
     )
   }
 

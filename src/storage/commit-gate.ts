@@ -7,6 +7,7 @@
 // Not here: how a batch is written (the stores), when to commit (the shards' group commit).
 
 import assert from 'node:assert/strict'
+import { resolve, sep } from 'node:path'
 
 /**
  * Deleted with a flush to make everything written before it durable. No row has this key, and a deletion of nothing is
@@ -20,12 +21,18 @@ export interface Enterable {
 }
 
 export class CommitGate {
+  readonly #directory: string | undefined
   #batch: Enterable | undefined
   #onDone: ((error?: Error) => void) | undefined
   #failure: Error | undefined
   #closed = false
   #drained: Promise<void> | undefined
   #onDrained: (() => void) | undefined
+
+  /** `directory`: where the store's files are. Failures name files without it, since what they say is also answered to clients. */
+  constructor(directory?: string) {
+    this.#directory = directory
+  }
 
   /** Why commits fail from now on, once one has. */
   get failure(): Error | undefined {
@@ -67,7 +74,13 @@ export class CommitGate {
 
   /** Remembers the first failure; the outcome of what was in flight is unknown. */
   fail(message: string, cause: unknown): void {
-    this.#failure ??= new Error(`${message}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    const why = cause instanceof Error ? cause.message : String(cause)
+    this.#failure ??= new Error(`${message}: ${this.#withoutDirectory(why)}`, { cause })
+  }
+
+  #withoutDirectory(text: string): string {
+    if (this.#directory === undefined) return text
+    return text.replaceAll(resolve(this.#directory) + sep, '').replaceAll(this.#directory + sep, '')
   }
 
   /** Lets no more commits in, and waits for the one in flight. */

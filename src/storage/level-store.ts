@@ -38,7 +38,7 @@ export async function openLevelStore(directory: string, options: LevelOptions): 
     writeBufferSize: Math.floor(memoryBytes / 4),
     cacheSize: Math.floor((memoryBytes * 3) / 4),
   })
-  return new LevelStore(db, options.durability)
+  return new LevelStore(db, directory, options.durability)
 }
 
 class LevelStore implements Store {
@@ -46,7 +46,7 @@ class LevelStore implements Store {
   readonly shared = undefined
   readonly #db: Level
   readonly #write: { readonly sync: boolean }
-  readonly #gate = new CommitGate()
+  readonly #gate: CommitGate
   /** What a flush that was asked for is in the gate. */
   readonly #flushing: Enterable = { inFlight: false }
   readonly #cursors = new Set<LevelCursor>()
@@ -54,8 +54,9 @@ class LevelStore implements Store {
   #before: SharedSnapshot | undefined
   #closing: Promise<void> | undefined
 
-  constructor(db: Level, durability: Durability) {
+  constructor(db: Level, directory: string, durability: Durability) {
     this.#db = db
+    this.#gate = new CommitGate(directory)
     this.#write = { sync: durability === 'sync' }
   }
 

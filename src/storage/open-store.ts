@@ -16,6 +16,7 @@ import {
   type StoreKind,
   wordsFor,
 } from './data-directory.js'
+import { isDiskFull } from './disk-full.js'
 import { openLevelStore } from './level-store.js'
 import { rocksMissing } from './rocks-missing.js'
 import { openRocksStore } from './rocks-store.js'
@@ -23,6 +24,9 @@ import { makeStoreFolder } from './store-folders.js'
 
 /** Another process has the store open, or did a moment ago. */
 export class DirectoryInUse extends DataDirectoryError {}
+
+/** There is not even room to open the store: for several workers there may be, one after the other. */
+export class DirectoryFull extends DataDirectoryError {}
 
 export interface StoreChoice {
   /** Takes this store instead of the best one. */
@@ -124,5 +128,10 @@ function explained(path: string, error: unknown): DataDirectoryError {
     return new DirectoryInUse(`data directory ${path} is in use by another process`, { cause: error })
   }
   const message = reason instanceof Error ? reason.message : String(reason)
+  if (isDiskFull(error))
+    return new DirectoryFull(
+      `data directory ${path} cannot be opened, its disk is full and no reserve is left: make room and start again (${message})`,
+      { cause: error },
+    )
   return new DataDirectoryError(`data directory ${path} cannot be opened: ${message}`, { cause: error })
 }

@@ -48,7 +48,7 @@ export async function openRocksStore(directory: string, options: RocksOptions): 
     cacheSize: Math.floor(memoryBytes / 2),
     walCompression: false,
   })
-  return new RocksStore(db, options.durability === 'sync' ? new Syncer(db.handle) : undefined)
+  return new RocksStore(db, directory, options.durability === 'sync' ? new Syncer(db.handle) : undefined)
 }
 
 /** The syncer thread, seen from the event loop. It begins by itself; a flush that is asked for before it runs is its first. */
@@ -90,15 +90,16 @@ class RocksStore implements Store {
   #syncer: Syncer | undefined
   /** What a flush that was asked for is in the gate. */
   readonly #flushing: Enterable = { inFlight: false }
-  readonly #gate = new CommitGate()
+  readonly #gate: CommitGate
   readonly #batches = new Set<RocksBatch>()
   readonly #cursors = new Set<RocksCursor>()
   readonly #one: Uint8Array[] = [syncKey]
   #syncing = false
   #closing: Promise<void> | undefined
 
-  constructor(db: RocksLevel, syncer: Syncer | undefined) {
+  constructor(db: RocksLevel, directory: string, syncer: Syncer | undefined) {
     this.#db = db
+    this.#gate = new CommitGate(directory)
     this.#flushes = syncer !== undefined
     this.#syncer = syncer && this.#attended(syncer)
   }

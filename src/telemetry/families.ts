@@ -5,7 +5,7 @@
 import { readdirSync } from 'node:fs'
 import type { Family, Labels } from '../domain/exposition.js'
 import type { Histogram } from '../domain/histogram.js'
-import type { ClusterNumbers } from '../ports.js'
+import type { ClusterNumbers, DiskRoom } from '../ports.js'
 import { clusterFamilies } from './cluster-families.js'
 import type { LoopDelay } from './loop-delay.js'
 import type { RequestTallies } from './request-tallies.js'
@@ -51,17 +51,20 @@ export interface Sources {
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
   readonly version: string
+  /** undefined: nobody looks at it. */
+  readonly disk?: (() => DiskRoom) | undefined
   /** undefined: there is no cluster. */
   readonly cluster?: (() => ClusterNumbers) | undefined
 }
 
 /** All metrics of this process. */
-export function familiesOf({ requests, notifier, shards, loop, version, cluster }: Sources): readonly Family[] {
+export function familiesOf({ requests, notifier, shards, loop, version, disk, cluster }: Sources): readonly Family[] {
   return [
     one('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
     ...ofNotifier(notifier()),
     ...ofShards(shards()),
+    ...(disk ? ofDisk(disk()) : []),
     ...(cluster ? clusterFamilies(cluster()) : []),
     histogram('orrery_event_loop_delay_seconds', 'By how much timers are late.', loop.seconds, 'apart'),
     ...ofProcess(),
@@ -113,6 +116,30 @@ function ofShards(numbers: ShardNumbers): readonly Family[] {
     one('orrery_dead_letters', 'gauge', 'Notifications given up and kept.', numbers.deadLetters),
     histogram('orrery_commit_write_seconds', 'Time of the write of a commit, on the main thread.', commits.write),
     histogram('orrery_commit_sync_seconds', 'Time from then until it was durable.', commits.sync),
+  ]
+}
+
+/** Workers have one disk. Nothing is told of its room before the first look. */
+function ofDisk(room: DiskRoom): readonly Family[] {
+  const { freeBytes, reserveBytes, isShort, isScarce, isExhausted } = room
+  const free = one(
+    'orrery_disk_free_bytes',
+    'gauge',
+    'Free on the disk of the store, besides the reserve.',
+    freeBytes,
+    'max',
+  )
+  const state = Number(isShort) + Number(isScarce) + Number(isExhausted)
+  return [
+    Number.isFinite(freeBytes) ? free : { ...free, samples: [] },
+    one('orrery_disk_reserve_bytes', 'gauge', 'Room that is kept for hard times.', reserveBytes, 'max'),
+    one(
+      'orrery_disk_state',
+      'gauge',
+      '0: room, 1: writes are refused, 2: the reserve is given up, 3: full.',
+      state,
+      'max',
+    ),
   ]
 }
 

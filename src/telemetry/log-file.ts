@@ -15,7 +15,7 @@ export function openLogFile(directory: string, { append, isFirst }: { append: bo
   try {
     mkdirSync(directory, { recursive: true })
     if (isFirst && !append) keepOld(path)
-    return openLogOutput(openSync(path, 'a', 0o640))
+    return openLogOutput(() => openSync(path, 'a', 0o640))
   } catch (cause) {
     throw new Error(`cannot write the log file ${path}: ${(cause as Error).message}`, { cause })
   }

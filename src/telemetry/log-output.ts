@@ -5,6 +5,9 @@
 // writing. Its own buffer stays empty, because its flush at exit would wait for ever on a full disk. What has not been
 // written when the process exits goes out through a second, synchronous destination, which at worst overtakes the one
 // write in flight.
+//
+// pino's destination closes its file when it is given up after a failed write. So each one has a file of its own: a number that is closed soon
+// belongs to another file after that, and lines would be written into it.
 
 import { destination as open } from 'pino'
 
@@ -21,14 +24,17 @@ export interface LogOutput {
   flush(): void
 }
 
-/** There should be one for a file descriptor: two do not keep the order. */
-export function openLogOutput(fd = 1): LogOutput {
+const standardOutput = 1
+
+/** `open` gives the file descriptor, and a new one for the same file after a failure. There should be one output for a file: two do not keep the order. */
+export function openLogOutput(openFile: () => number = () => standardOutput): LogOutput {
+  let fd = openFile()
   let waiting = ''
   let lost = 0
   let scheduled = false
   let inFlight = false
   let readerGone = false
-  let destination = openDestination()
+  let destination: ReturnType<typeof openDestination> | undefined = openDestination()
 
   function openDestination() {
     const fresh = open({ fd, sync: false })
@@ -38,17 +44,30 @@ export function openLogOutput(fd = 1): LogOutput {
     })
     // A log that cannot be written must not end the broker. The lines in flight are lost, the next ones get a fresh start.
     fresh.on('error', error => {
+      // pino tells of one failure twice.
+      if (destination !== fresh) return
       inFlight = false
       if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
         readerGone = true
         waiting = ''
       } else {
         fresh.destroy()
-        destination = openDestination()
-        pass()
+        reopen()
       }
     })
     return fresh
+  }
+
+  /** Who cannot open the file again either, tries with the next line. */
+  function reopen(): void {
+    try {
+      fd = openFile()
+      destination = openDestination()
+    } catch {
+      destination = undefined
+      return
+    }
+    pass()
   }
 
   function take(): string {
@@ -61,12 +80,13 @@ export function openLogOutput(fd = 1): LogOutput {
   function pass(): void {
     scheduled = false
     if (inFlight || waiting === '') return
+    if (!destination) return reopen()
     inFlight = true
     destination.write(take())
   }
 
   function flush(): void {
-    if (waiting === '' || readerGone) return
+    if (waiting === '' || readerGone || !destination) return
     let tries = 0
     const lastWords = open({ fd, sync: true, retryEAGAIN: () => ++tries < lastWordsTriesMax })
     lastWords.on('error', () => {})

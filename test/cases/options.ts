@@ -96,6 +96,7 @@ export const valueCases: readonly OptionCase[] = [
   words('compat', 'COMPAT', undefined, ['fiware'], ['Fiware', 'orion']),
   words('durability', 'DURABILITY', undefined, ['sync', 'os'], ['SYNC', 'none']),
   number('replicas', 'REPLICAS', 3, 1, 7),
+  number('diskReserve', 'DISK_RESERVE', 64, 0, 1048576),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),
   number('workers', 'WORKERS', 1, 1, 64),
   number('viewMemory', 'VIEW_MEMORY', 256, 0, 1048576),

@@ -54,10 +54,10 @@ for (const server of httpServers)
     t.ok(value('process_resident_memory_bytes') > 1e6)
   })
 
-t.test('the names in the README are those that are told, and no others', async t => {
-  const readme = readFileSync(join(root, 'README.md'), 'utf8')
-  const section = /### Metrics\n([\s\S]*?)\n##/.exec(readme)?.[1] ?? ''
-  const documented = new Set([...section.matchAll(/`((?:orrery|process|nodejs)_[a-z_]+)`/g)].map(([, name]) => name!))
+t.test('the names in the README and in docs are those that are told, and no others', async t => {
+  const texts = ['README.md', 'docs/operations/full-disk.md'].map(name => readFileSync(join(root, name), 'utf8'))
+  const sections = texts.map(text => /### Metrics\n([\s\S]*?)\n##/.exec(text)?.[1] ?? '').join('\n')
+  const documented = new Set([...sections.matchAll(/`((?:orrery|process|nodejs)_[a-z_]+)`/g)].map(([, name]) => name!))
   const node = await startLocalNode(t)
   // The first look is a request of its own, and entities are counted soon.
   await read(node)

@@ -46,6 +46,7 @@ const statuses: Readonly<Record<RefusalKind, number>> = {
   InternalServerError: 500,
   NotImplemented: 501,
   Unavailable: 503,
+  InsufficientStorage: 507,
 }
 
 t.test('each kind of refusal has its status, its name and the text', async t => {

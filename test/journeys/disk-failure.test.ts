@@ -6,56 +6,36 @@
 // The disk is a small tmpfs that fills up (needs root on Linux), and a sync that fails because strace makes the system call
 // fail. Where one of them cannot be had the test is skipped with the reason.
 
-import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type BrokerProcess, startBroker, tempDir } from '../support/broker-process.js'
-import { HttpClient } from '../support/http-client.js'
+import { type Answer, HttpClient } from '../support/http-client.js'
+import { lacks, noMount, SmallDisk } from '../support/small-disk.js'
 
 const connections = 8
 const bytesPerEntity = 4096
+/** Without it no write would be tried that finds no room (full-disk.test.ts). */
+const unwatched = ['-diskReserve', '0']
 const id = (n: number) => `urn:disk:${n}`
 
-/** Whether this command works here; else the reason why not. */
-function lacks(command: string, ...args: string[]): string | false {
-  try {
-    execFileSync(command, args, { stdio: 'pipe' })
-    return false
-  } catch (error) {
-    return `${command} does not work here: ${String((error as Error).message).trim()}`
-  }
-}
-
-const noMount = process.platform === 'linux' ? tryMount() : 'tmpfs is of Linux'
 const noStrace =
   process.platform === 'linux'
     ? lacks('strace', '-f', '-qq', '-o', '/dev/null', '-e', 'inject=fdatasync:error=EIO', 'true')
     : 'strace is of Linux'
 
-function tryMount(): string | false {
-  const probe = { run: () => {} }
-  const dir = tempDir({ teardown: run => Object.assign(probe, { run }) })
-  const lacking = lacks('mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', dir)
-  if (!lacking) execFileSync('umount', [dir])
-  probe.run()
-  return lacking
-}
-
 t.test(
   'a full disk: 500 to what waits, a reason, an exit, and nothing acknowledged is lost',
   { skip: noMount },
   async t => {
-    const disk = tempDir(t)
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', disk])
-    t.teardown(() => execFileSync('umount', ['-l', disk]))
-    const dataDir = join(disk, 'data')
+    const disk = new SmallDisk(t, 24)
+    const dataDir = join(disk.path, 'data')
 
-    const broker = await startBroker(t, { dataDir })
+    const broker = await startBroker(t, { dataDir, args: unwatched })
     const written = await writeUntilItFails(broker, 20_000)
     await stopsWithAReason(t, broker, written, /space|ENOSPC|full/i)
 
-    execFileSync('mount', ['-o', 'remount,size=96m', disk])
-    await holds(t, await startBroker(t, { dataDir }), written.acknowledged)
+    disk.resize(96)
+    await holds(t, await startBroker(t, { dataDir, args: unwatched }), written.acknowledged)
   },
 )
 
@@ -79,20 +59,24 @@ interface Written {
   readonly acknowledged: readonly number[]
   /** Statuses of the requests that were not acknowledged; 0 for a connection that broke. */
   readonly refused: readonly number[]
+  /** What the refusals said. */
+  readonly texts: readonly string[]
 }
 
 /** Creates entities on several connections until each of them has been refused, or `most` are written. */
 async function writeUntilItFails(broker: BrokerProcess, most: number): Promise<Written> {
   const acknowledged: number[] = []
   const refused: number[] = []
+  const texts: string[] = []
   let next = 0
   const writer = async (): Promise<void> => {
     const client = new HttpClient(broker.baseUrl)
     while (next < most) {
       const n = next++
-      const status = await create(client, n)
+      const { status, text } = await create(client, n)
       if (status !== 201) {
         refused.push(status)
+        texts.push(text)
         break
       }
       acknowledged.push(n)
@@ -100,15 +84,12 @@ async function writeUntilItFails(broker: BrokerProcess, most: number): Promise<W
     client.close()
   }
   await Promise.all(Array.from({ length: connections }, writer))
-  return { acknowledged, refused }
+  return { acknowledged, refused, texts }
 }
 
-async function create(client: HttpClient, n: number): Promise<number> {
+function create(client: HttpClient, n: number): Promise<Pick<Answer, 'status' | 'text'>> {
   const entity = { id: id(n), type: 'Block', text: { type: 'Text', value: filling(n) } }
-  return client.send('POST', '/v2/entities', entity).then(
-    answer => answer.status,
-    () => 0,
-  )
+  return client.send('POST', '/v2/entities', entity).catch(() => ({ status: 0, text: '' }))
 }
 
 /** Text that no compression makes small, the same for the same number. */
@@ -128,6 +109,7 @@ async function stopsWithAReason(t: Test, broker: BrokerProcess, written: Written
     'and what came later 503, or no connection',
   )
   const exit = await broker.exitWithin(20_000)
+  t.notMatch(written.texts.join(), broker.dataDir, 'no answer says where the data is')
   t.not(exit.code, 0, `it ended with a code that says so: ${exit.code ?? exit.signal}`)
   t.equal(exit.signal, null, 'by its own decision')
   t.match(exit.stderr + exit.stdout, reason, 'and said why')
@@ -142,6 +124,6 @@ async function holds(t: Test, broker: BrokerProcess, acknowledged: readonly numb
     if (answer.status !== 200 || JSON.stringify(entity).indexOf(filling(n)) < 0) lost.push(`${id(n)}: ${answer.status}`)
   }
   t.strictSame(lost, [], `all ${acknowledged.length} acknowledged entities are there after the restart`)
-  t.equal(await create(client, 10_000_000), 201, 'and it takes writes again')
+  t.equal((await create(client, 10_000_000)).status, 201, 'and it takes writes again')
   client.close()
 }

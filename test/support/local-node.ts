@@ -34,6 +34,8 @@ export interface LocalNodeOptions {
   /** An empty one is made when absent. */
   readonly directory?: string
   readonly workers?: number
+  /** Kept on the disk; little when absent, for tests are many. */
+  readonly reserveBytes?: number
 }
 
 export interface Answer {
@@ -124,6 +126,7 @@ export async function startLocalNode(
     tenants = true,
     expiryIntervalMs = 20,
     workers = 1,
+    reserveBytes = 65_536,
     queries,
     notifications,
     forwarding,
@@ -147,7 +150,7 @@ export async function startLocalNode(
     workers,
     cluster: undefined,
     tenants,
-    store: { directory: options.directory ?? tempDir(t), durability: 'os' },
+    store: { directory: options.directory ?? tempDir(t), durability: 'os', reserveBytes },
     expiryIntervalMs,
     queries: { viewBytesMax: 64 * 1024 * 1024, scanDeadlineMs: 30_000, scanRowsMax: 10_000_000, ...queries },
     notifications: { ...notificationsForTests, ...notifications },

@@ -10,8 +10,9 @@
 
 import { accepted, type Refusal, type Result, refused } from '../../domain/refusal.js'
 import type { ShardReply } from '../../messages.js'
-import type { Stamps } from '../../ports.js'
+import type { DiskRoom, Stamps } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
+import { ampleRoom, refusalForRoom } from '../room.js'
 import type { Document, Documents } from './documents.js'
 import type { JournalEntry } from './journal.js'
 import type { Learning } from './learning.js'
@@ -64,14 +65,22 @@ export class Home {
   private readonly stamps: Stamps
   private readonly waitingMax: number
   private readonly others: Spreading | undefined
+  private readonly room: DiskRoom
   private waiting = 0
 
   /** `waitingMax`: changes whose reply waits. `others` is undefined when it is alone. */
-  constructor(commit: GroupCommit, stamps: Stamps, waitingMax: number, others: Spreading | undefined) {
+  constructor(
+    commit: GroupCommit,
+    stamps: Stamps,
+    waitingMax: number,
+    others: Spreading | undefined,
+    room: DiskRoom = ampleRoom,
+  ) {
     this.commit = commit
     this.stamps = stamps
     this.waitingMax = waitingMax
     this.others = others
+    this.room = room
   }
 
   /** Decides about a change and makes it, if one can be made now. */
@@ -79,7 +88,7 @@ export class Home {
     const obstacle = this.others?.obstacle()
     if (obstacle) return onReply(obstacle)
     if (this.waiting >= this.waitingMax) return onReply({ kind: 'busy' })
-    const decided = decide()
+    const decided = this.withRoom(decide())
     if (!decided.ok) return this.afterStaged(documents, { kind: 'refused', refusal: decided.refusal }, onReply)
     const revision = this.stage(documents, decided.value)
     this.waiting++
@@ -92,6 +101,12 @@ export class Home {
       if (!this.others) return reply({ kind: 'done' })
       this.others.share(revision, unshared => reply(unshared ?? { kind: 'done' }))
     })
+  }
+
+  /** A removal needs no room of its own. */
+  private withRoom<T extends Document>(decided: Result<Decided<T>>): Result<Decided<T>> {
+    const refusal = decided.ok ? refusalForRoom(this.room, decided.value.document === undefined) : undefined
+    return refusal ? refused(refusal) : decided
   }
 
   /** Gives the revision of the change. */

@@ -1,10 +1,11 @@
 // What a node's shards are made of besides when they come and go, put together; and how the register's changes reach all nodes.
 
 import type { ShardReply } from '../../messages.js'
-import type { Barrier, Replication, RowSink, Stamps, Store } from '../../ports.js'
+import type { Barrier, DiskRoom, Replication, RowSink, Stamps, Store } from '../../ports.js'
 import type { Spreading } from '../documents/home.js'
 import { encodeNumber } from '../keys.js'
 import { stampKey } from '../layout.js'
+import { ampleRoom } from '../room.js'
 import { CommitLane } from './commit-lane.js'
 import { HeardStamps } from './heard-stamps.js'
 import { OwnedCounts } from './owned-counts.js'
@@ -38,9 +39,15 @@ export class Replicated {
   readonly attributes: OwnedCounts
   readonly entityCount: OwnedEntityCount
   readonly stamps: HeardStamps
+  readonly room: DiskRoom
   private readonly barrier: Barrier
 
-  constructor(store: Store, own: Stamps, { ownership, replication, barrier, observe, hear }: ReplicatedNeeds) {
+  constructor(
+    store: Store,
+    own: Stamps,
+    { ownership, replication, barrier, observe, hear }: ReplicatedNeeds,
+    room: DiskRoom = ampleRoom,
+  ) {
     const stamps = new HeardStamps(own, observe, hear)
     const alongWith = (sink: RowSink): void => sink.put(stampKey(), encodeNumber(stamps.last))
     const lane = new CommitLane(store, alongWith)
@@ -52,6 +59,7 @@ export class Replicated {
     this.attributes = new OwnedCounts(store, attributeCountsOf)
     this.entityCount = new OwnedEntityCount(store)
     this.stamps = stamps
+    this.room = room
     this.barrier = barrier
   }
 

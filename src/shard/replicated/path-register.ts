@@ -7,9 +7,10 @@
 
 import { fewPathsMax } from '../../domain/limits.js'
 import type { AnnounceRequest, ShardReply } from '../../messages.js'
-import type { Store } from '../../ports.js'
+import type { DiskRoom, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
 import { nothing } from '../layout.js'
+import { ampleRoom, refusalForRoom } from '../room.js'
 import { parsePathKey, pathKey, pathRange } from './replicated-layout.js'
 
 /** Tenants of which paths are known, some 300 bytes each; with more, nothing is known of any. */
@@ -20,13 +21,20 @@ export class PathRegister {
   private readonly register: number
   private readonly commit: GroupCommit
   private readonly afterAll: (onDone: (failure?: ShardReply) => void) => void
+  private readonly room: DiskRoom
   private readonly tenants = new Map<string, Set<string>>()
 
   /** `afterAll` calls back when every node has what the register's log says by now, or with what is to be replied when that is unknown. */
-  constructor(register: number, commit: GroupCommit, afterAll: (onDone: (failure?: ShardReply) => void) => void) {
+  constructor(
+    register: number,
+    commit: GroupCommit,
+    afterAll: (onDone: (failure?: ShardReply) => void) => void,
+    room: DiskRoom = ampleRoom,
+  ) {
     this.register = register
     this.commit = commit
     this.afterAll = afterAll
+    this.room = room
   }
 
   /** Reads what the store has. */
@@ -69,7 +77,10 @@ export class PathRegister {
   /** Asked of the register's owner. Replies when every node has heard of the path, or knows that it does not know all. */
   onAnnounce({ tenant, path }: AnnounceRequest, onReply: (reply: ShardReply) => void): void {
     const key = pathKey(this.register, tenant, path)
-    const carriedBy = this.isWanted(tenant, path) ? this.commit.write(key, nothing) : 0
+    const isWanted = this.isWanted(tenant, path)
+    const refusal = isWanted ? refusalForRoom(this.room, false) : undefined
+    if (refusal) return onReply({ kind: 'refused', refusal })
+    const carriedBy = isWanted ? this.commit.write(key, nothing) : 0
     this.commit.afterCommit(carriedBy, failure => {
       if (failure) return onReply({ kind: 'failed', reason: failure.message })
       if (carriedBy > 0) this.hear(key)

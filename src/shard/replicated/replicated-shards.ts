@@ -4,6 +4,9 @@
 // of a shard is found when it becomes this node's own (`activate`), and forgotten when it is not any more (`seal`), so both cost the same however
 // much there is in it. But the register is in the memory of every node.
 //
+// On a disk where room is scarce nothing is applied of shards that are followed: their copies lag, and go on when there is room. The register is
+// applied as long as anything can be written, since every node needs it and its changes wait for every node.
+//
 // Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicator.ts).
 
 import assert from 'node:assert/strict'
@@ -49,10 +52,17 @@ export class ReplicatedShards {
   private readonly concerned: Concerned
   /** Of these the store has a part of a snapshot, until a position is given. */
   private readonly installing = new Set<number>()
+  /** Calls that wait for room on the disk. */
+  private waiting = 0
 
   constructor(parts: Replicated, concerned: Concerned) {
     this.parts = parts
     this.concerned = concerned
+  }
+
+  /** Whether copies wait for room on the disk. */
+  get waitsForRoom(): boolean {
+    return this.waiting > 0
   }
 
   /** How far the store has a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
@@ -70,16 +80,30 @@ export class ReplicatedShards {
       return queueMicrotask(() => onDone(error as Error))
     }
     const { lane, positions } = this.parts
+    const isRegister = shard === this.parts.ownership.register
     const fill = (sink: RowSink): void => {
       for (const { key, value } of operations)
         if (value) sink.put(key, value)
         else sink.del(key)
       positions.put(sink, shard, position)
     }
-    lane.write(fill, failure => {
-      if (failure) return onDone(failure)
-      positions.note(shard, position)
-      this.noteApplied(shard, operations).then(() => onDone(), onDone)
+    const write = (): void =>
+      lane.write(fill, failure => {
+        if (failure) return onDone(failure)
+        positions.note(shard, position)
+        this.noteApplied(shard, operations).then(() => onDone(), onDone)
+      })
+    this.whenRoom(isRegister, write)
+  }
+
+  /** Runs when there is room on the disk; what is `urgent`, as long as there is any. */
+  private whenRoom(urgent: boolean, run: () => void): void {
+    const { room } = this.parts
+    if (!(urgent ? room.isExhausted : room.isScarce)) return run()
+    this.waiting++
+    room.afterScarce(() => {
+      this.waiting--
+      run()
     })
   }
 
@@ -179,7 +203,7 @@ export class ReplicatedShards {
   /** Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until `apply` gives one. */
   install(shard: number, rows: Buffer, isFirst: boolean, onDone: OnDone): void {
     this.assertFollowed(shard)
-    this.put(shard, rows, isFirst).then(() => onDone(), onDone)
+    this.whenRoom(false, () => this.put(shard, rows, isFirst).then(() => onDone(), onDone))
   }
 
   private async put(shard: number, bytes: Buffer, isFirst: boolean): Promise<void> {
@@ -196,10 +220,12 @@ export class ReplicatedShards {
   /** Deletes all that the store has of a shard that is followed. */
   drop(shard: number, onDone: OnDone): void {
     this.assertFollowed(shard)
-    const isGone = this.clear(shard)
-    if (shard === this.parts.ownership.register)
-      isGone.then(() => this.concerned.follower.reconcile()).then(() => onDone(), onDone)
-    else isGone.then(() => onDone(), onDone)
+    this.whenRoom(true, () => this.dropNow(shard).then(() => onDone(), onDone))
+  }
+
+  private async dropNow(shard: number): Promise<void> {
+    await this.clear(shard)
+    if (shard === this.parts.ownership.register) await this.concerned.follower.reconcile()
   }
 
   private async clear(shard: number): Promise<void> {

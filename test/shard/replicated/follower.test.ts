@@ -3,21 +3,23 @@
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages.js'
+import type { DiskRoom } from '../../../src/ports.js'
 import { compareIndexes, countsByShard } from '../../../src/shard/rebuild.js'
 import { lastStamp } from '../../../src/shard/shards.js'
 import { openRocksStore } from '../../../src/storage/rocks-store.js'
 import { temporaryDirectory } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { create, idOf, tenant, update, watching } from '../../support/notifying.js'
+import { PretendedRoom } from '../../support/pretended-room.js'
 import { Random } from '../../support/random.js'
 import { RandomRequests } from '../../support/random-requests.js'
 import { allShards, Cluster, Host, register, shardCount, shardMap } from '../../support/replicated-hosts.js'
 
 /** Another host, of an empty store, that is asked nothing and follows nothing by itself. */
-async function another(t: Test, cluster: Cluster): Promise<Host> {
+async function another(t: Test, cluster: Cluster, room?: DiskRoom): Promise<Host> {
   const store = await openRocksStore(temporaryDirectory(t), { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
   const { clock, log } = cluster
-  const host = await Host.open(store, { clock, log, number: 99, cluster })
+  const host = await Host.open(store, { clock, log, number: 99, cluster, room })
   t.teardown(async () => {
     host.local.notifications.end()
     await host.store.close()
@@ -249,4 +251,25 @@ t.test('who may not append any more ends', async t => {
   t.strictSame(reply, { kind: 'failed', reason: 'another owner' })
   t.match(host.failures, [{ message: 'another owner' }])
   t.strictSame(await cluster.waitFor(contentOf(host)), [], 'the store has nothing of it')
+})
+
+t.test('on a disk where room is scarce a copy waits and goes on, but the register is followed', async t => {
+  const cluster = await Cluster.of(t, new FakeClock(), 1)
+  const room = new PretendedRoom()
+  const host = await another(t, cluster, room)
+  room.become('scarce')
+  await end(cluster, { kind: 'createSubscription', subscription: watching(1) })
+  const shard = shardMap.shardOf(tenant, '/', 'E')
+  await end(cluster, create('E'), shard)
+  await cluster.waitFor(host.follow([register]))
+  t.ok(host.local.subscriptions.of(tenant)?.get(idOf(1)), 'it knows the subscription')
+  t.equal(host.local.replicated!.waitsForRoom, false)
+  const following = host.follow([shard])
+  await cluster.rest(200)
+  t.equal(host.local.replicated!.waitsForRoom, true)
+  t.equal(host.shardHost.position(shard), undefined)
+  room.become('short')
+  await cluster.waitFor(following)
+  t.equal(host.local.replicated!.waitsForRoom, false)
+  t.same(host.shardHost.position(shard), cluster.host(0).shardHost.position(shard))
 })
