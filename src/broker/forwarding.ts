@@ -17,6 +17,7 @@ import { readProvidedEntities } from '../domain/provided-entities.js'
 import type { ProviderIndex } from '../domain/provider-index.js'
 import { parseReceiverUrl } from '../domain/receiver-url.js'
 import type { Registration } from '../domain/registration.js'
+import { withoutSecretEntries } from '../domain/secrets.js'
 import type { Clock, Logger, ProviderAnswer, Providers, SendWatch } from '../ports.js'
 
 /** What a client's request gives along to providers. */
@@ -206,7 +207,7 @@ class Relay {
       answer.kind === 'answered'
         ? `response ${shown(answer.body, loggedBytesMax)}, response code: ${answer.status}`
         : answer.reason
-    const what = `POST ${url}, request ${shown(Buffer.from(body), loggedBytesMax)}, ${end}`
+    const what = `POST ${withoutSecretEntries(url)}, request ${shown(Buffer.from(body), loggedBytesMax)}, ${end}`
     this.ports.logger.info(`Request forwarded (regId: ${registration}): ${what}`, this.context())
   }
 

@@ -28,6 +28,7 @@ import {
 import { type NotificationMessage, type NotificationOptions, type NotSent, notSent, type Occasion } from './occasion.js'
 import { parseReceiverUrl } from './receiver-url.js'
 import { builtin, renderedValue } from './representation.js'
+import { withoutUserinfo } from './secrets.js'
 import type {
   AttrsFormat,
   CustomBody,
@@ -105,7 +106,7 @@ const tooLong: NotSent = {
 
 /** The URL as the subscription has it: what came of its macros may be a secret. */
 export const malformedUrl = (url: string): NotSent =>
-  notSent('error', `Runtime Error (not sending notification: malformed URL: '${url}')`)
+  notSent('error', `Runtime Error (not sending notification: malformed URL: '${withoutUserinfo(url)}')`)
 
 // What macros stand for
 

@@ -1,6 +1,7 @@
 // Why subscriptions and registrations, and what is forwarded because of them, are refused, in the words of subscriptions.md.
 
 import { bad, type Refusal } from './refusal-kind.js'
+import { withoutUserinfo } from './secrets.js'
 
 export const documentRefusals = {
   // subscriptions.md §2: operations on subscriptions
@@ -13,8 +14,11 @@ export const documentRefusals = {
     bad(`Invalid subscription ID: bad length - ${length} chars expected`),
   subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
   // Ours.
-  notificationUrlDenied: (url: string): Refusal => bad(`notification url is not allowed here: ${url}`),
+  notificationUrlDenied: (url: string): Refusal => bad(`notification url is not allowed here: ${withoutUserinfo(url)}`),
   providerUrlDenied: (url: string): Refusal => bad(`provider url is not allowed here: ${url}`),
+  /** `field`: where a mask stands. */
+  maskForOtherReceiver: (field: string): Refusal =>
+    bad(`a masked value is kept for the same scheme, host and port only, give the value itself: ${field}`),
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
   // subscriptions.md §13.4: updates that are forwarded

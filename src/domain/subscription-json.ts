@@ -1,7 +1,7 @@
 // Subscriptions as JSON text: as they are shown (subscriptions.md §4), and as they are stored.
 //
-// What is shown has the key order of §4, is put together piece by piece like entities are (representation.ts), and never holds a password.
-// What is stored holds all of a subscription, its password included, with the texts of its expression in place of what was compiled.
+// What is shown has the key order of §4, is put together piece by piece like entities are (representation.ts), and masks what is a secret (secrets.ts).
+// What is stored holds all of a subscription, its secrets included, with the texts of its expression in place of what was compiled.
 // It is also what travels to other processes. Who decodes trusts: the text was written by `encodeSubscription`, perhaps by an older release, which
 // the version in front tells.
 //
@@ -12,6 +12,7 @@ import { parseGeoQuery } from './geo-query.js'
 import { type Json, renderJson } from './json.js'
 import { parseQuery } from './query-parser.js'
 import type { Result } from './refusal.js'
+import { mask, maskNamed } from './secrets.js'
 import {
   type Condition,
   type CustomBody,
@@ -26,9 +27,6 @@ import {
   type Transport,
 } from './subscription.js'
 import { shownStatus } from './subscription-status.js'
-
-/** What stands in place of a password (subscriptions.md §4.1). */
-const mask = '*****'
 
 /** A member of an object: its name and its JSON; undefined: left out. */
 type Member = readonly [name: string, json: string | undefined]
@@ -122,8 +120,8 @@ function renderTransport(transport: Transport): string {
         ...httpMembers(transport),
         ...bodyMembers(transport.body),
         ['method', optionalText(transport.method)],
-        ['qs', renderNamedTexts(transport.qs)],
-        ['headers', renderNamedTexts(transport.headers)],
+        ['qs', renderNamedTexts(maskNamed(transport.qs))],
+        ['headers', renderNamedTexts(maskNamed(transport.headers))],
       ])
     case 'mqtt':
       return object(mqttMembers(transport))
@@ -190,7 +188,7 @@ const version = 2
 type StoredHead = Omit<Subscription, 'condition' | 'notification'> & { readonly version: number }
 type StoredCondition = Omit<Condition, 'expression'> & { readonly expression: ExpressionSource }
 
-/** The text under which a subscription is stored, and sent to other processes: head, condition and notification, a line each. It holds the password. */
+/** The text under which a subscription is stored, and sent to other processes: head, condition and notification, a line each. It holds the secrets. */
 export function encodeSubscription(subscription: Subscription): string {
   const { condition, notification, ...head } = subscription
   const stored: StoredCondition = { ...condition, expression: condition.expression.source }

@@ -26,6 +26,7 @@ import {
   type SubscriptionStatus,
 } from './subscription.js'
 import { parseTransport } from './transport-parser.js'
+import { unmask } from './unmask.js'
 
 /** What a new subscription has that its body does not tell. */
 export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>
@@ -63,7 +64,9 @@ export function checkPatch(payload: Payload): Refusal | undefined {
 export function patchSubscription(existing: Subscription, payload: Payload, servicePath: string): Result<Subscription> {
   const blocks = parseBlocks(payload, false)
   if (!blocks.ok) return blocks
-  const { description, subject, notification, expiry, status, throttlingSeconds } = blocks.value
+  const { description, subject, expiry, status, throttlingSeconds } = blocks.value
+  const notification = replaceNotification(existing, blocks.value.notification)
+  if (!notification.ok) return notification
   return accepted({
     ...existing,
     servicePath,
@@ -73,7 +76,7 @@ export function patchSubscription(existing: Subscription, payload: Payload, serv
     expiresMs: expiry ? expiry.ms : existing.expiresMs,
     throttlingSeconds: throttlingSeconds ?? existing.throttlingSeconds,
     ...(subject && replaceSubject(existing, subject)),
-    ...(notification && { notification: replaceNotification(existing, notification) }),
+    notification: notification.value,
   })
 }
 
@@ -88,9 +91,15 @@ function replaceSubject(existing: Subscription, { entities, condition }: Subject
   }
 }
 
-function replaceNotification({ notification: before }: Subscription, block: NotificationBlock): NotificationSettings {
+function replaceNotification(
+  { notification: before }: Subscription,
+  block: NotificationBlock | undefined,
+): Result<NotificationSettings> {
+  if (!block) return accepted(before)
   const { onlyChangedAttrs = before.onlyChangedAttrs, covered = before.covered } = block
-  return { ...block, onlyChangedAttrs, covered }
+  const transport = unmask(block.transport, before.transport)
+  if (!transport.ok) return transport
+  return accepted({ ...block, transport: transport.value, onlyChangedAttrs, covered })
 }
 
 /** What a body gives; undefined: nothing. */

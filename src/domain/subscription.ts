@@ -153,7 +153,7 @@ interface MqttFields {
   readonly topic: string
   readonly qos: 0 | 1 | 2
   readonly retain: boolean
-  /** Never logged, never shown: the password stands in the stored form only. */
+  /** The password is a secret (secrets.ts). */
   readonly login: { readonly user: string; readonly passwd: string } | undefined
 }
 

@@ -1,7 +1,7 @@
 // Reads a running broker of any make by the public interface: entities of all tenants, then registrations, then subscriptions.
 //
 // What comes is what the interface shows, in the order of creation: numbers with nine decimals, of a Feature its geometry, no correlators, no
-// passwords. Times come as builtin attributes and builtin metadata, the service path as a builtin attribute. An attribute of the user's that has
+// secrets. Times come as builtin attributes and builtin metadata, the service path as a builtin attribute. An attribute of the user's that has
 // the name of a builtin one stands in its place; it tells itself by having times of its own.
 //
 // Whether a `dateExpires` ends its entity is asked: a filter knows the one that does, and only a plain one shows without being named.
@@ -14,9 +14,9 @@
 import { parseDateTime } from '../domain/date-time.js'
 import { isDateType } from '../domain/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
+import { hasMask } from '../domain/unmask.js'
 import { parseJson } from '../http/body.js'
 import { AnswerTooLarge, type BrokerClient, type BrokerRequest } from './broker-client.js'
-import { isPasswordMasked } from './document-lines.js'
 import { readObject } from './lines.js'
 import { type Found, MoveError, type Page, type Source } from './moved.js'
 
@@ -242,8 +242,10 @@ export class BrokerSource implements Source {
     const servicePath = paths.get(String(json.id)) ?? defaultPath[step]
     const item = readObject({ [singular[step]]: json, tenant, servicePath }, true, this.nowMs)
     if (!item.ok) return { where, item: undefined, fault: item.refusal.description }
-    if (item.value.kind === 'subscription' && isPasswordMasked(item.value.subscription))
-      this.options.warn(`subscription ${item.value.subscription.id}: its MQTT password is not told, set it anew`)
+    if (item.value.kind === 'subscription' && hasMask(item.value.subscription.notification.transport))
+      this.options.warn(
+        `subscription ${item.value.subscription.id}: the broker masks its passwords or tokens, set them anew`,
+      )
     return { where, item: item.value, fault: '' }
   }
 

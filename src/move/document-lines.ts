@@ -3,7 +3,7 @@
 //   {"subscription":{...},"tenant":"city","servicePath":"/#","progress":{"timesSent":3,...},"spent":true}
 //   {"registration":{...},"tenant":"city","servicePath":"/"}
 //
-// Inside stands what GET shows, so that anybody can write it; of a subscription its password as well, and numbers in full precision. What
+// Inside stands what GET shows, so that anybody can write it; of a subscription its secrets as well (domain/secrets.ts), and numbers in full precision. What
 // became of its notifications stands in `progress`, exactly; without that it is taken from what GET shows. `spent`: a one-shot that has
 // fired, or too many failures, have switched it off. It is read as the body of a POST would be, with its id.
 //
@@ -25,9 +25,6 @@ import { parseSubscription } from '../domain/subscription-parser.js'
 import { badLine, checkKeys, readPath, readTenant, readTime, time } from './line-fields.js'
 import type { MovedRegistration, MovedSubscription } from './moved.js'
 
-/** What GET shows in place of a password (subscriptions.md §4.1). */
-const mask = '*****'
-
 // Writing
 
 export function writeSubscription({ subscription, progress }: MovedSubscription): string {
@@ -42,13 +39,16 @@ export function writeSubscription({ subscription, progress }: MovedSubscription)
   })
 }
 
-/** A subscription as GET shows it, its password and all it numbers included, without what became of it. */
+/** A subscription as GET shows it, its secrets and all digits of its numbers included, without what became of it. */
 export function subscriptionJson(subscription: Subscription): JsonObject {
   // Its end is no status of its own: with this one it has not come.
   const shown = JSON.parse(renderSubscription(subscription, noProgress, Number.NEGATIVE_INFINITY))
   const { transport } = subscription.notification
   const settings = shown.notification[transport.kind]
   if ('login' in transport && transport.login) settings.passwd = transport.login.passwd
+  if (transport.kind === 'httpCustom')
+    for (const field of ['qs', 'headers'] as const)
+      if (transport[field].length > 0) settings[field] = Object.fromEntries(transport[field])
   if ('body' in transport && transport.body) Object.assign(settings, bodyJson(transport.body))
   return shown
 }
@@ -113,11 +113,6 @@ function withPlainStatus(body: JsonObject): JsonObject {
   if (body.status !== 'expired' && body.status !== 'failed') return body
   const { status: _, ...rest } = body
   return rest
-}
-
-/** Whether a subscription has a password that was not told. */
-export function isPasswordMasked({ notification: { transport } }: Subscription): boolean {
-  return 'login' in transport && transport.login?.passwd === mask
 }
 
 export function readRegistration(json: JsonObject, isDeep: boolean): Result<MovedRegistration> {

@@ -11,6 +11,7 @@
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
 import type { Socket } from 'node:net'
+import { withoutSecretEntries } from '../domain/secrets.js'
 import type { Clock, DeliveryOutcome, Logger, SendWatch } from '../ports.js'
 import type { Egress } from '../sockets/egress.js'
 import { openSockets, reasons, type TlsOptions } from '../sockets/sockets.js'
@@ -286,7 +287,7 @@ export class Notifier {
       what: isHttp ? 'notification' : 'mqttNotification',
       tenant,
       path: context.path ?? '',
-      receiver: isHttp ? receiver + path : receiver,
+      receiver: isHttp ? receiver + withoutSecretEntries(path) : receiver,
       requestBytes: (isHttp ? message.body?.length : message.payload.length) ?? 0,
       responseBytes,
       failure,
@@ -327,7 +328,8 @@ export class Notifier {
     const { host, port } = lane.address
     if (message.transport === 'http') {
       const end = result.kind === 'answered' ? `response code: ${code}` : result.reason
-      const what = `${message.method} ${host}:${port}${path}, ${this.shown(message.body)}, ${end}`
+      const target = withoutSecretEntries(path)
+      const what = `${message.method} ${host}:${port}${target}, ${this.shown(message.body)}, ${end}`
       logger.info(`Notif delivered (subId: ${subscription}): ${what}`, context)
     } else if (result.kind === 'answered') {
       const what = `broker: ${host}:${port}, topic: ${message.topic}, ${this.shown(message.payload)}`

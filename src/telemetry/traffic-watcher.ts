@@ -1,11 +1,12 @@
 // Who is told of every request and of all that is sent, and passes it on: to counters, to alarms, and to the log.
 //
 // [hot] Once per request and once per try: nothing is made here that is not wanted. A line of a request shows the beginning of its body,
-// but never what is a secret by its name: passwords of receivers and headers that authorize.
+// but never what is a secret by its name.
 //
 // Not here: the lines of notifications, which the notifier writes.
 
 import type { RefusalKind } from '../domain/refusal.js'
+import { hasHiddenName, withoutSecretMembers } from '../domain/secrets.js'
 import type { DeprecatedFeature } from '../domain/statistics.js'
 import type { AnsweredRequest, EndedTry, LogContext, Logger, LogSettings, RequestWatch, SendWatch } from '../ports.js'
 import type { AlarmKind, Alarms } from './alarms.js'
@@ -124,7 +125,7 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
 
   private shownPayload({ requestBytes, route }: AnsweredRequest, payload: Buffer): string {
     const bytesMax = this.parts.log.infoPayloadBytesMax
-    const text = withoutSecrets(payload.toString('utf8', 0, bytesMax), route)
+    const text = shownText(payload.toString('utf8', 0, bytesMax), route)
     return `payload (${requestBytes} bytes): ${text}${requestBytes > bytesMax ? '(...)' : ''}`
   }
 }
@@ -136,10 +137,8 @@ const contextOf = (request: AnsweredRequest): LogContext => ({
   path: request.paths,
 })
 
-const secretMember = /"(passwd|authorization|x-auth-token|cookie)"\s*:\s*"(?:[^"\\]|\\.)*"?/gi
-
-/** JSON, perhaps cut, without the values of members that are secrets by their name. A name that is written with escapes might be any. */
-function withoutSecrets(text: string, route: string): string {
-  if (route.startsWith('/v2/subscriptions') && text.includes('\\u')) return '(not shown)'
-  return text.replace(secretMember, '"$1":"******"')
+/** A body, perhaps cut, without what is a secret by its name (domain/secrets.ts). */
+function shownText(text: string, route: string): string {
+  const isDocument = route.startsWith('/v2/subscriptions') || route.startsWith('/v2/registrations')
+  return isDocument && hasHiddenName(text) ? '(not shown)' : withoutSecretMembers(text)
 }

@@ -98,6 +98,11 @@ export const shownTransports: readonly Shown[] = [
     `"httpCustom":{"json":${nested(50)},${url}}`,
     `"httpCustom":{${url},"json":${nested(50)}}`,
   ],
+  [
+    'custom with secrets',
+    `"httpCustom":{"headers":{"Authorization":"Bearer s","X-API-Key":"s","cookie":"s","x-plain":"p","token":""},"qs":{"a":"p","PASSWORD":"s","my_secret":"s"},${url}}`,
+    `"httpCustom":{${url},"qs":{"PASSWORD":"*****","a":"p","my_secret":"*****"},"headers":{"Authorization":"*****","X-API-Key":"*****","cookie":"*****","token":"","x-plain":"p"}}`,
+  ],
   ['custom with no patch', `"httpCustom":{"ngsi":{},${url}}`, `"httpCustom":{${url},"ngsi":{}}`],
   [
     'custom with a patch',

@@ -87,6 +87,10 @@ for (const [what, payload, path] of [
     `{"httpCustom":{"headers":{"X-Auth-Token":"${secret}","authorization":"Bearer ${secret}"}}}`,
     '/v2/subscriptions',
   ],
+  ['a key of a query string', `{"httpCustom":{"qs":{"api_KEY":"${secret}"}}}`, '/v2/subscriptions'],
+  ['what stands before the @ of a URL', `{"http":{"url":"http:\\/\\/me:${secret}@h/x"}}`, '/v2/subscriptions'],
+  ['the beginning of what does', `{"http":{"url":"http://me:${secret}`, '/v2/subscriptions'],
+  ['a provider with a password', `{"provider":{"http":{"url":"http://me:${secret}@h/x"}}}`, '/v2/registrations'],
   ['a name with escapes', `{"pass\\u0077d":"${secret}"}`, '/v2/subscriptions'],
 ] as const)
   t.test(`${what} in a body does not get into the log`, async t => {

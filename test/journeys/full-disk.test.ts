@@ -149,13 +149,19 @@ for (const workers of [1, 2])
     client.close()
   })
 
-/** Creates entities until one is refused with 507. */
+/** So many names in a row are refused: those of all workers, each of which looks at the disk for itself. */
+const refusedInARow = 32
+
+/** Creates entities until all are refused with 507. */
 async function fillUp(client: HttpClient, acknowledged: number[]): Promise<Answer> {
+  let refused = 0
   for (let n = acknowledged.length; ; n++) {
     const last = await create(client, n)
-    if (last.status === 507) return last
-    if (last.status !== 201) throw new Error(`${last.status}: ${last.text}`)
-    acknowledged.push(n)
+    if (last.status === 201) {
+      acknowledged.push(n)
+      refused = 0
+    } else if (last.status !== 507) throw new Error(`${last.status}: ${last.text}`)
+    else if (++refused === refusedInARow) return last
   }
 }
 

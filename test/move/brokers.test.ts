@@ -156,7 +156,7 @@ t.test('a data directory that was filled over HTTP answers as its source did', a
   const told: string[] = []
   const { path, moved } = await taken(t, node.port, { tenants: ['', 'city'], told })
   t.match(moved.tally, { entity: { written: 60 }, subscription: { written: 6 }, registration: { written: 2 } })
-  t.match(told, [/MQTT password is not told/])
+  t.match(told, [/masks its passwords or tokens/])
   t.strictSame(await wrongIn(path), [])
   const copy = await startLocalNode(t, { directory: path, forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
   t.strictSame(await answersOf(copy, asks), await answersOf(node, asks))

@@ -46,7 +46,10 @@ const subscriptionLine = (n: number, more: object = {}) => ({
     id: n.toString(16).padStart(24, '0'),
     status: n % 3 === 0 ? 'oneshot' : 'active',
     subject: { entities: [{ idPattern: '.*' }], condition: { attrs: ['a'] } },
-    notification: { mqtt: { url: 'mqtt://h', topic: 't', user: 'u', passwd: `secret${n}` } },
+    notification:
+      n % 2 === 0
+        ? { mqtt: { url: 'mqtt://h', topic: 't', user: 'u', passwd: `secret${n}` } }
+        : { httpCustom: { url: 'http://h', headers: { Authorization: `secret${n}` }, qs: { key: `secret${n}` } } },
   },
   tenant: `t${n % 5}`,
   servicePath: n % 2 === 0 ? '/#' : '/a/#',
