@@ -80,6 +80,8 @@ export interface Config {
   }
   readonly notifications: {
     readonly delivery: 'atLeastOnce' | 'bestEffort'
+    /** Notifications that descend from one request of a client at most; 0: any number (docs/interface/cascades.md). */
+    readonly descendantsMax: number
     /** As given, and valid; notifier/limits.ts says what it means. */
     readonly mode: string
     /** undefined: off. */
@@ -312,6 +314,7 @@ function configOf(values: Values): Config {
     }),
     notifications: Object.freeze({
       delivery: values.notifDelivery,
+      descendantsMax: values.notifDescendants,
       mode: values.notificationMode,
       flowControl: flowControlOf(values.notifFlowControl),
       httpTimeoutMs: timeoutMsOf(values.httpTimeout),

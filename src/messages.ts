@@ -41,8 +41,10 @@ export interface Origin {
   readonly correlator?: string | undefined
   /** `X-Auth-Token`; undefined: there is none. Never logged. */
   readonly authToken?: string | undefined
-  /** Whether the request is a custom notification itself (subscriptions.md §6.8). */
+  /** Whether the request is a custom notification itself, with a text or JSON of its own (subscriptions.md §6.8). */
   readonly isCustomNotification?: boolean | undefined
+  /** Whether it is a custom notification with a patched entity (`ngsi`), whose format is that of a regular one. */
+  readonly isPatchedNotification?: boolean | undefined
   /** Whether the reply waits until notifications have left the queue (`options=flowControl`, subscriptions.md §11.3). */
   readonly isPaced?: boolean | undefined
   /** Counts the notifications of the request, over all its entities (subscriptions.md §8.3); undefined: nobody is notified. */

@@ -188,7 +188,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     limits: shardLimitsDefault,
     room: disk,
     queries: config.queries,
-    notifications: { isKept: delivery === 'atLeastOnce', flowControl: config.notifications.flowControl },
+    notifications: {
+      isKept: delivery === 'atLeastOnce',
+      descendantsMax: config.notifications.descendantsMax,
+      flowControl: config.notifications.flowControl,
+    },
     part,
     obey: order => operator.obey(order),
     onFailure: onStoreFailure,
@@ -425,6 +429,7 @@ function numbersOf({ entityCount, subscriptions, notifications, deliveries, comm
     outboxRows: rows,
     outboxBytes: bytes,
     outboxDropped: notifications.droppedCount,
+    descendantsDropped: notifications.droppedDescendants,
     deadLetters: deliveries.letterCount,
     commits: commit.times,
   }

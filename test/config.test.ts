@@ -86,6 +86,7 @@ t.test('without any option the configuration is the default one', async t => {
     queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
     notifications: {
       delivery: 'atLeastOnce',
+      descendantsMax: 1000,
       mode: 'transient',
       flowControl: undefined,
       httpTimeoutMs: 5000,
@@ -117,7 +118,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
     '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
-    '-notifDelivery bestEffort -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
+    '-notifDelivery bestEffort -notifDescendants 13 -notificationMode threadpool:2:3 -notifFlowControl 0.5:4:5 -httpTimeout 6 -mqttTimeout 7 ' +
     '-mqttMaxAge 8 -outReqMsgMaxSize 9 -simulatedNotification -disableCustomNotifications -logInfoPayloadMaxSize 10 ' +
     '-egressAllow *.city.example,10.0.0.0/8 -egressDeny 10.0.0.1 -cprForwardLimit 11 -fwdPathless slash -insecureNotif -notifCaFile ca.pem'
   t.same(config(argv.split(' ')), {
@@ -142,6 +143,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
     notifications: {
       delivery: 'bestEffort',
+      descendantsMax: 13,
       mode: 'threadpool:2:3',
       flowControl: { gauge: 0.5, stepMs: 4, waitMsMax: 5 },
       httpTimeoutMs: 6,

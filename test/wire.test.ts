@@ -48,6 +48,7 @@ const origin = fc.record({
   correlator: maybe(texts),
   authToken: maybe(texts),
   isCustomNotification: maybe(fc.constant(true)),
+  isPatchedNotification: maybe(fc.constant(true)),
   isPaced: maybe(fc.constant(true)),
   numbering: maybe(fc.record({ next: fc.nat(), step: fc.nat() })),
 })

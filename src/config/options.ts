@@ -252,6 +252,13 @@ const notifications = {
     'now',
     'atLeastOnce: a notification is kept with its change until it was delivered or given up. bestEffort: one try, lost with the process.',
   ),
+  notifDescendants: option(
+    'NOTIF_DESCENDANTS',
+    whole(0),
+    1000,
+    'now',
+    'Notifications that descend from one request of a client where notifications trigger others; 0 is any number. More are dropped. Raising it makes long chains possible.',
+  ),
   notificationMode: option(
     'NOTIF_MODE',
     kinds.notificationMode,

@@ -187,7 +187,7 @@ function customBody(occasion: Occasion, body: CustomBody | undefined, filler: Ma
     case 'ngsi': {
       const format = patchedFormat(occasion.subscription.notification.attrsFormat)
       const text = renderBodyOf(occasion, patched(occasion.entity, body.patch, filler), format)
-      return { text, content: { type: jsonType, format } }
+      return { text, content: { type: jsonType, format, isPatched: true } }
     }
   }
 }

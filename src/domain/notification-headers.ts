@@ -17,6 +17,8 @@ export interface Content {
   readonly type: string | undefined
   /** As it was asked for, or `custom`. */
   readonly format: AttrsFormat | 'custom'
+  /** Whether it is an entity that the subscription has patched: a custom notification whose format does not tell. */
+  readonly isPatched?: boolean | undefined
 }
 
 export const jsonType = 'application/json; charset=utf-8'
@@ -30,11 +32,16 @@ const namesIn = (vocabulary: NotificationOptions['vocabulary']) => ({
   correlator: `${vocabulary}-Correlator`,
   notificationId: `${vocabulary}-Notification-Id`,
   alteration: `${vocabulary}-Alteration`,
+  notificationKind: `${vocabulary}-Notification-Kind`,
 })
 const ownNames = { Ctx: namesIn('Ctx'), Fiware: namesIn('Fiware') }
 
 /** The headers of a regular notification, in the order in which they are sent (subscriptions.md §8.2). */
-export function standardHeaders(occasion: Occasion, options: NotificationOptions, { type, format }: Content): Header[] {
+export function standardHeaders(
+  occasion: Occasion,
+  options: NotificationOptions,
+  { type, format, isPatched }: Content,
+): Header[] {
   const { tenant, authToken } = occasion
   const names = ownNames[options.vocabulary]
   const headers: Header[] = [['User-Agent', options.userAgent]]
@@ -46,6 +53,7 @@ export function standardHeaders(occasion: Occasion, options: NotificationOptions
   headers.push([names.correlator, `${occasion.correlator}; cbnotif=${occasion.number}`])
   headers.push([names.notificationId, occasion.notificationId])
   if (isPropagatedDelete(occasion)) headers.push([names.alteration, 'entityDelete'])
+  if (isPatched) headers.push([names.notificationKind, 'custom'])
   if (format !== 'legacy') headers.push(['Ngsiv2-AttrsFormat', format])
   return headers
 }
@@ -94,7 +102,7 @@ function scopeIn(headers: readonly Header[]): string {
 /** Of ASCII alone: the sign for kelvin shall not become a letter k. */
 const lowerCase = (name: string): string => name.replace(/[A-Z]+/g, letters => letters.toLowerCase())
 
-const ownHeader = /^(?:ctx|fiware)-(service|servicepath|correlator|notification-id|alteration)$/
+const ownHeader = /^(?:ctx|fiware)-(service|servicepath|correlator|notification-id|notification-kind|alteration)$/
 
 /** Our own headers are meant whichever way they are called. */
 function inVocabulary(name: string, vocabulary: NotificationOptions['vocabulary']): string {
@@ -103,7 +111,7 @@ function inVocabulary(name: string, vocabulary: NotificationOptions['vocabulary'
 }
 
 const reserved =
-  /^(?:(?:ctx|fiware)-(?:correlator|notification-id)|ngsiv2-attrsformat|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/
+  /^(?:(?:ctx|fiware)-(?:correlator|notification-id|notification-kind)|ngsiv2-attrsformat|content-length|transfer-encoding|connection|keep-alive|proxy-connection|upgrade|te|trailer|expect)$/
 
 /** Headers that tell where a notification comes from or where it ends: given ones are ignored (§9.4, and ours). */
 const isReserved = (name: string): boolean => reserved.test(name)

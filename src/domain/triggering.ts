@@ -120,9 +120,8 @@ function locate(entity: Entity): Geometry | undefined {
 }
 
 /**
- * Whether an update has come back in a circle of custom notifications: it applies and triggers nothing (subscriptions.md §6.8).
- * `attrsFormat` is the header `Ngsiv2-AttrsFormat`; the roots are that of the request's correlator, and the one of the
- * last request that modified the entity.
+ * Whether an update that a custom notification asks for has come back in a circle (subscriptions.md §6.8): the root of its correlator is that
+ * of the last request that modified the entity.
  */
-export const isNotificationLoop = (attrsFormat: string, root: string, lastRoot: string | undefined): boolean =>
-  attrsFormat === 'custom' && root !== '' && root === lastRoot
+export const isNotificationLoop = (root: string, lastRoot: string | undefined): boolean =>
+  root !== '' && root === lastRoot

@@ -127,6 +127,8 @@ export interface Request {
   readonly tenantHeader: string
   /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
   readonly notificationFormat: string
+  /** Whether it says that it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`, ours). */
+  readonly isPatchedNotification: boolean
   /** Of a notification: what has happened to its entities (`Ctx-Alteration`, ours); '' when it does not say. */
   readonly notifiedAlteration: string
   /** Of a write, and of a read that may be forwarded: `X-Auth-Token`; '' when absent. */
@@ -173,6 +175,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     hasBody,
     tenantHeader: vendor.tenant,
     notificationFormat: method === 'GET' ? '' : exchange.header('ngsiv2-attrsformat'),
+    isPatchedNotification:
+      method !== 'GET' && vendor.reply.correlator.includes(';') && kindOf(exchange, settings) === 'custom',
     notifiedAlteration: isNotification(components.value) ? alterationOf(exchange, settings) : '',
     authToken: method !== 'GET' || mayForward ? exchange.header('x-auth-token') : '',
     paths: paths.value,
@@ -191,8 +195,13 @@ function needsNoBody(method: string, components: readonly string[]): boolean {
 
 const isNotification = ([, , operation]: readonly string[]): boolean => operation === 'notify'
 
-const alterationOf = (exchange: Exchange, { vocabulary }: HttpSettings): string =>
-  (vocabulary === 'Fiware' ? '' : exchange.header('ctx-alteration')) || exchange.header('fiware-alteration')
+const alterationOf = (exchange: Exchange, settings: HttpSettings): string => ownHeader('alteration', exchange, settings)
+
+const kindOf = (exchange: Exchange, settings: HttpSettings): string =>
+  ownHeader('notification-kind', exchange, settings)
+
+const ownHeader = (name: string, exchange: Exchange, { vocabulary }: HttpSettings): string =>
+  (vocabulary === 'Fiware' ? '' : exchange.header(`ctx-${name}`)) || exchange.header(`fiware-${name}`)
 
 function readPaths(header: string, method: string): Result<readonly string[]> {
   if (header === '') return accepted([])
@@ -271,6 +280,7 @@ export function originOf(request: Request, reply: Reply): Origin {
     correlator: semicolon < 0 ? undefined : correlator,
     authToken: request.authToken === '' ? undefined : sendable(request.authToken),
     isCustomNotification: request.notificationFormat === 'custom' || undefined,
+    isPatchedNotification: request.isPatchedNotification || undefined,
     isPaced: request.parameters.options.has('flowControl') || undefined,
     // One that goes in a circle causes no more notifications.
     numbering: isLooped(correlator) ? undefined : { next: 1, step: 1 },

@@ -98,6 +98,8 @@ export interface ShardParts {
   /** Whether what is owed to receivers outlives the process. */
   readonly notifications: {
     readonly isKept: boolean
+    /** As `-notifDescendants`. */
+    readonly descendantsMax: number
     /** undefined: off. */
     readonly flowControl: FlowControl | undefined
   }
@@ -202,6 +204,7 @@ export class LocalShards implements Shards {
       subscriptions,
       commit,
       isKept: parts.notifications.isKept,
+      descendantsMax: parts.notifications.descendantsMax,
       isHome: inside || part ? isHome : undefined,
       isOfShards: inside !== undefined,
     })

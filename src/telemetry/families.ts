@@ -41,6 +41,7 @@ export interface ShardNumbers {
   readonly outboxBytes: number
   /** Notifications that found no room in the outbox. */
   readonly outboxDropped: number
+  readonly descendantsDropped: number
   readonly deadLetters: number
   readonly commits: { readonly write: Histogram; readonly sync: Histogram }
 }
@@ -113,6 +114,12 @@ function ofShards(numbers: ShardNumbers): readonly Family[] {
     one('orrery_outbox_rows', 'gauge', 'Changes that owe notifications, in the store.', numbers.outboxRows),
     one('orrery_outbox_bytes', 'gauge', 'Bytes of these.', numbers.outboxBytes),
     one('orrery_outbox_dropped_total', 'counter', 'Notifications the outbox had no room for.', numbers.outboxDropped),
+    one(
+      'orrery_notification_descendants_dropped_total',
+      'counter',
+      'Notifications not made because too many descend from their request.',
+      numbers.descendantsDropped,
+    ),
     one('orrery_dead_letters', 'gauge', 'Notifications given up and kept.', numbers.deadLetters),
     histogram('orrery_commit_write_seconds', 'Time of the write of a commit, on the main thread.', commits.write),
     histogram('orrery_commit_sync_seconds', 'Time from then until it was durable.', commits.sync),

@@ -82,6 +82,7 @@ const flags = {
   forcedUpdate: 2 << kindBits,
   isCustomNotification: 4 << kindBits,
   isPaced: 8 << kindBits,
+  isPatchedNotification: 16 << kindBits,
 } as const
 
 /** What stands for a number that is undefined. */
@@ -97,7 +98,8 @@ export function packWrite(request: AttributesRequest, wire: string): Buffer {
     (options.overrideMetadata ? flags.overrideMetadata : 0) |
     (options.forcedUpdate ? flags.forcedUpdate : 0) |
     (origin.isCustomNotification ? flags.isCustomNotification : 0) |
-    (origin.isPaced ? flags.isPaced : 0)
+    (origin.isPaced ? flags.isPaced : 0) |
+    (origin.isPatchedNotification ? flags.isPatchedNotification : 0)
   return pack(
     forms.write,
     bits,
@@ -134,6 +136,7 @@ function unpackWrite(bytes: Buffer, attributesOf: (wire: Json) => Attributes): A
       correlator,
       authToken,
       isCustomNotification: (bits & flags.isCustomNotification) !== 0 || undefined,
+      isPatchedNotification: (bits & flags.isPatchedNotification) !== 0 || undefined,
       isPaced: (bits & flags.isPaced) !== 0 || undefined,
       numbering: numberingOf(numberAt(bytes, 1), numberAt(bytes, 2)),
     },

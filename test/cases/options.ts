@@ -95,6 +95,7 @@ export const valueCases: readonly OptionCase[] = [
   words('notifDelivery', 'NOTIF_DELIVERY', 'atLeastOnce', ['bestEffort'], ['exactlyOnce', 'besteffort']),
   words('compat', 'COMPAT', undefined, ['fiware'], ['Fiware', 'orion']),
   words('durability', 'DURABILITY', undefined, ['sync', 'os'], ['SYNC', 'none']),
+  number('notifDescendants', 'NOTIF_DESCENDANTS', 1000, 0),
   number('replicas', 'REPLICAS', 3, 1, 7),
   number('diskReserve', 'DISK_RESERVE', 64, 0, 1048576),
   number('expiryInterval', 'EXPIRY_INTERVAL', 1000, 10, 60000),

@@ -97,6 +97,7 @@ export function errorsOnly(): { readonly logger: Logger; readonly errors: string
 
 const notificationsForTests: Config['notifications'] = {
   delivery: 'atLeastOnce',
+  descendantsMax: 1000,
   mode: 'transient',
   flowControl: undefined,
   httpTimeoutMs: 5_000,

@@ -28,7 +28,7 @@ export function localShards(
     scanner: new StepwiseScanner(store, shardMap, clock),
     limits: shardLimitsDefault,
     queries: queriesForTests,
-    notifications: { isKept: true, flowControl: undefined },
+    notifications: { isKept: true, descendantsMax: 1000, flowControl: undefined },
     onFailure: () => {},
     ...parts,
   })

@@ -34,6 +34,8 @@ export interface Firing {
   readonly tenant: string
   readonly path: string
   readonly correlator: string
+  /** Notifications of the same request that notifications have triggered, with these; undefined: the request has triggered them itself. */
+  readonly descendants?: number | undefined
   readonly authToken: string | undefined
   readonly entity: Entity
   readonly image: Buffer
@@ -83,6 +85,7 @@ interface Head {
   readonly t: string
   readonly p: string
   readonly c: string
+  readonly d?: number | undefined
   readonly a?: string | undefined
   readonly n: readonly WireNamed[]
   readonly e: readonly WireEntry[]
@@ -117,9 +120,10 @@ export function writeRow(bytes: Buffer, at: number, head: string, { image }: Fir
 
 /** What the row of a firing says besides the image. */
 export function headText(firing: Firing, entries: readonly FiredEntry[] = firing.entries): string {
-  const { tenant, path, correlator, authToken, named } = firing
+  const { tenant, path, correlator, descendants, authToken, named } = firing
   // Put together by hand: in half the time that it takes to make the lists first.
   let json = `{"t":${quoted(tenant)},"p":${quoted(path)},"c":${quoted(correlator)}`
+  if (descendants !== undefined) json += `,"d":${descendants}`
   if (authToken !== undefined) json += `,"a":${quoted(authToken)}`
   json += ',"n":['
   for (let at = 0; at < named.length; at++) json += (at > 0 ? ',' : '') + namedText(named[at]!)
@@ -132,7 +136,7 @@ export function headText(firing: Firing, entries: readonly FiredEntry[] = firing
 export function decodeFiring(row: Buffer, { shard, stamp }: Pick<Firing, 'shard' | 'stamp'>): Firing {
   assert.equal(row[0], rowVersion, 'a row of the outbox of an unknown version')
   const imageAt = rowHeadBytes + row.readUInt32BE(1)
-  const { t, p, c, a, n, e }: Head = JSON.parse(row.toString('utf8', rowHeadBytes, imageAt))
+  const { t, p, c, d, a, n, e }: Head = JSON.parse(row.toString('utf8', rowHeadBytes, imageAt))
   const image = row.subarray(imageAt)
   return {
     shard,
@@ -140,6 +144,7 @@ export function decodeFiring(row: Buffer, { shard, stamp }: Pick<Firing, 'shard'
     tenant: t,
     path: p,
     correlator: c,
+    descendants: d,
     authToken: a,
     entity: decodeImage(image),
     image,

@@ -6,6 +6,7 @@ import type { GroupCommit } from '../commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { Claims } from './claims.js'
 import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
+import { Descendants } from './descendants.js'
 import { HandingIn } from './handing-in.js'
 import { Notifications } from './notifications.js'
 import { Outbox, type OutboxLimits } from './outbox.js'
@@ -28,6 +29,8 @@ export interface NotificationNeeds {
   readonly isOfShards: boolean
   /** Whether what is owed outlives the process. */
   readonly isKept: boolean
+  /** Notifications that descend from one request at most; 0: any number. */
+  readonly descendantsMax: number
   /** Takes dead letters that are to be sent again; undefined: they are. */
   readonly onRetry?: ((message: Buffer) => void) | undefined
 }
@@ -38,11 +41,29 @@ export function makeNotifications(needs: NotificationNeeds): {
   readonly deliveries: Deliveries
   readonly book: ProgressBook
 } {
-  const { store, commit, subscriptions, shardMap, clock, stamps, logger, limits, isHome, isOfShards, isKept } = needs
+  const {
+    store,
+    commit,
+    subscriptions,
+    shardMap,
+    clock,
+    stamps,
+    logger,
+    limits,
+    isHome,
+    isOfShards,
+    isKept,
+    descendantsMax,
+  } = needs
   const { deliveryLimits = deliveryLimitsDefault, onRetry = message => notifications.again(message) } = needs
   const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger, !isOfShards)
   const claims = new Claims(subscriptions, book, commit, shardMap, clock, isHome)
-  const triggers = new Triggers(subscriptions, book, claims, clock, logger)
+  const descendants = new Descendants(descendantsMax, root =>
+    logger.warn(`more than ${descendantsMax} notifications descend from one request, further ones are dropped`, {
+      correlator: root,
+    }),
+  )
+  const triggers = new Triggers(subscriptions, book, claims, descendants, clock, logger)
   const handingIn = isOfShards ? new HandingIn(book, commit, shardMap, clock) : undefined
   const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last, clock)
   const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
@@ -53,6 +74,7 @@ export function makeNotifications(needs: NotificationNeeds): {
     book,
     triggers,
     claims,
+    descendants,
     handingIn,
     outbox,
     atHand: { bytes: 0 },

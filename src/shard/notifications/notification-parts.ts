@@ -6,6 +6,7 @@ import type { GroupCommit } from '../commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import type { Claims } from './claims.js'
 import type { Deliveries } from './deliveries.js'
+import type { Descendants } from './descendants.js'
 import type { HandingIn } from './handing-in.js'
 import type { Outbox } from './outbox.js'
 import type { ProgressBook } from './progress-book.js'
@@ -17,6 +18,7 @@ export interface NotificationParts {
   readonly book: ProgressBook
   readonly triggers: Triggers
   readonly claims: Claims
+  readonly descendants: Descendants
   /** undefined where rows of progress are always kept. */
   readonly handingIn: HandingIn | undefined
   readonly outbox: Outbox

@@ -74,6 +74,7 @@ export class Notifications {
   private async takeUp(part: OutboxPart): Promise<void> {
     try {
       await this.parts.outbox.load(part, (row, firing) => {
+        this.recall(firing)
         for (const entry of firing.entries) {
           const owed = this.owing(firing, entry, row)
           // Rows are read faster than messages are made of them.
@@ -87,6 +88,11 @@ export class Notifications {
       this.behind.delete(part)
       for (const owed of behind) this.hand(owed)
     }
+  }
+
+  /** What a row tells of a request whose notifications go on. */
+  private recall({ correlator, descendants, entries }: Firing): void {
+    this.parts.descendants.recall(correlator, descendants, entries.at(-1)?.number ?? 0)
   }
 
   private expect(subscription: Subscription): void {
@@ -207,6 +213,11 @@ export class Notifications {
   /** Notifications lost because the outbox was full. */
   get droppedCount(): number {
     return this.dropped
+  }
+
+  /** Notifications not made because too many descend from their request. */
+  get droppedDescendants(): number {
+    return this.parts.descendants.droppedCount
   }
 
   /** What other owners ask of the home of a subscription. */

@@ -6,7 +6,7 @@
 import type { Entity } from '../../domain/entity.js'
 import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/event.js'
 import type { NamedAttribute } from '../../domain/occasion.js'
-import type { Subscription } from '../../domain/subscription.js'
+import type { Subscription, Transport } from '../../domain/subscription.js'
 import { firing, isNotificationLoop } from '../../domain/triggering.js'
 import type { Change } from '../../domain/update.js'
 import { imageRoot } from '../../image.js'
@@ -16,9 +16,12 @@ import type { Follower } from '../documents/documents.js'
 import type { Subscriptions } from '../documents/forms.js'
 import type { EntityKey } from '../layout.js'
 import type { Claims } from './claims.js'
+import type { Descendants } from './descendants.js'
 import { type FiredEntry, type Firing, notificationIdOf } from './firing.js'
 import { LateMatcher } from './late-matcher.js'
 import type { ProgressBook } from './progress-book.js'
+
+const isCustom = ({ kind }: Transport): boolean => kind === 'httpCustom' || kind === 'mqttCustom'
 
 /** What a turn has done to an entity. */
 export interface Done {
@@ -38,17 +41,20 @@ export class Triggers {
   private readonly clock: Clock
   private readonly logger: Pick<Logger, 'warn'>
   private readonly claims: Claims
+  private readonly descendants: Descendants
   private readonly found: Subscription[] = []
 
   constructor(
     subscriptions: Subscriptions,
     book: ProgressBook,
     claims: Claims,
+    descendants: Descendants,
     clock: Clock,
     logger: Pick<Logger, 'warn'>,
   ) {
     this.book = book
     this.claims = claims
+    this.descendants = descendants
     this.clock = clock
     this.logger = logger
     subscriptions.follow(tenant => this.follower(tenant, id => subscriptions.of(tenant)?.get(id)))
@@ -99,20 +105,26 @@ export class Triggers {
     const { shard, tenant, path } = place
     const { numbering } = origin
     const matcher = this.matchers.get(tenant)
-    if (!matcher || !numbering || this.isLoop(done)) return undefined
+    if (!matcher || !numbering) return undefined
+    const circle = this.circleOf(done)
+    if (circle === 'custom') return undefined
     const event = eventOf(change, place)
     const { found } = this
     found.length = 0
     matcher.touched(event, found)
     if (found.length === 0) return undefined
-    const entries = this.entriesOf(found, event, done, numbering)
+    const { correlatorRoot: root, correlator } = origin
+    const room = this.descendants.room(origin)
+    const entries = this.entriesOf(found, event, done, numbering, { room, isOfCustom: circle === 'ngsi' })
     if (entries.length === 0) return undefined
+    const descendants = this.descendants.add(root, entries.length)
     return {
       shard,
       stamp,
       tenant,
       path,
-      correlator: origin.correlator ?? origin.correlatorRoot,
+      correlator: correlator ?? root,
+      descendants: room === undefined ? undefined : descendants,
       authToken: origin.authToken,
       entity: event.entity,
       image,
@@ -124,14 +136,21 @@ export class Triggers {
   private entriesOf(
     found: readonly Subscription[],
     event: Event,
-    { place: { shard }, stamp }: Done,
+    { place: { shard }, stamp, origin }: Done,
     numbering: Numbering,
+    { room, isOfCustom }: { readonly room: number | undefined; readonly isOfCustom: boolean },
   ): readonly FiredEntry[] {
     const nowMs = this.clock.wallMs()
     const entries: FiredEntry[] = []
+    let tooMany = 0
     for (const subscription of found) {
-      const { id, condition } = subscription
+      const { id, condition, notification } = subscription
+      if (isOfCustom && isCustom(notification.transport)) continue
       if (firing(subscription, this.book.of(event.tenant, id), event, nowMs) !== 'fires') continue
+      if (entries.length === room) {
+        tooMany++
+        continue
+      }
       const isToBeClaimed = this.claims.isElsewhere(subscription)
       if (!isToBeClaimed) this.book.noteSent(subscription)
       else if (this.claims.isQuiet(subscription, nowMs)) continue
@@ -144,20 +163,26 @@ export class Triggers {
       })
       numbering.next += numbering.step
     }
+    if (tooMany > 0) this.descendants.drop(origin.correlatorRoot, tooMany)
     return entries
   }
 
-  /** Whether the update has come round in a circle; that is told (subscriptions.md §6.8). */
-  private isLoop({ change, imageBefore, origin, place }: Done): boolean {
-    if (!origin.isCustomNotification || !imageBefore) return false
-    if (!isNotificationLoop('custom', origin.correlatorRoot, imageRoot(imageBefore))) return false
+  /**
+   * Whether the update is a notification that has come round in a circle, and of which kind (subscriptions.md §6.8): one with a text or JSON of
+   * its own triggers nothing, which is told; one with a patched entity triggers no custom one.
+   */
+  private circleOf({ change, imageBefore, origin, place }: Done): 'custom' | 'ngsi' | undefined {
+    const { isCustomNotification, isPatchedNotification, correlatorRoot } = origin
+    if (!(isCustomNotification || isPatchedNotification) || !imageBefore) return undefined
+    if (!isNotificationLoop(correlatorRoot, imageRoot(imageBefore))) return undefined
+    if (!isCustomNotification) return 'ngsi'
     const { id, type } = (change.after ?? change.before) as Entity
     this.logger.warn(`Notification loop detected for entity id ${id} type ${type}, skipping subscription triggering`, {
-      correlator: origin.correlator ?? origin.correlatorRoot,
+      correlator: origin.correlator ?? correlatorRoot,
       tenant: place.tenant,
       path: place.path,
     })
-    return true
+    return 'custom'
   }
 }
 

@@ -19,6 +19,7 @@ import {
   update,
   watching,
 } from '../../support/notifying.js'
+import { subscription } from '../../support/subscriptions.js'
 
 const done: ShardReply = { kind: 'done' }
 const anyUpdate = { condition: { alterationTypes: ['entityUpdate'] } }
@@ -112,6 +113,60 @@ t.test('an update that has come round in a circle applies and fires nothing, and
   t.equal(owner.lines.length, 1)
 })
 
+t.test('a patched notification that has come round in a circle triggers no custom one', async t => {
+  const body = '{"subject":{"entities":[{"idPattern":".*"}]},"notification":{"httpCustom":{"url":"http://h"}}}'
+  const custom = { ...subscription(body), id: idOf(2), tenant }
+  const owner = await NotifyingOwner.with([watching(1), custom])
+  await owner.end(create('E'))
+  owner.despatch.next()
+  const round = originOf({ correlator: 'root; cbnotif=1', isPatchedNotification: true })
+  await owner.end(update('E', { n: 2 }, round))
+  t.strictSame(
+    (await owner.handed()).map(due => due.subscription),
+    [idOf(1)],
+  )
+  await owner.end(update('E', { n: 3 }, { ...round, correlatorRoot: 'other', correlator: 'other; cbnotif=1' }))
+  t.equal((await owner.handed()).length, 2, 'another root')
+})
+
+t.test('of one request a bounded number of notifications descend, also after a crash', async t => {
+  const all = [1, 2, 3].map(n => watching(n))
+  const owner = await NotifyingOwner.with(all)
+  const counts: number[] = []
+  const ask = async (of: NotifyingOwner, n: number, correlator: string) => {
+    await of.end(create(`E${correlator}${n}`, { n }, originOf({ correlator })))
+    counts.push((await of.handed()).length)
+  }
+  await owner.end(create('E'))
+  t.equal((await owner.handed()).length, 3)
+  for (let n = 0; n < 300; n++) await ask(owner, n, 'root; cbnotif=1')
+  t.strictSame(counts.splice(0), Array(300).fill(3))
+  const after = await owner.killed()
+  t.equal((await after.handed()).length, 903, 'all are owed')
+  for (let n = 0; n < 40; n++) await ask(after, n, 'root; cbnotif=1; cbnotif=2')
+  t.strictSame(counts.splice(0), [...Array(32).fill(3), 1, ...Array(7).fill(0)])
+  t.equal(after.shards.notifications.droppedDescendants, 2 + 7 * 3)
+  t.strictSame(after.lines, ['more than 1000 notifications descend from one request, further ones are dropped'])
+  await after.end(create('F'))
+  t.equal((await after.handed()).length, 3, 'a request of a client begins anew')
+  await ask(after, 1_000, 'root; cbnotif=1')
+  t.strictSame(counts, [3])
+})
+
+t.test('what a request triggers itself is never dropped, also when another broker sends it', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const correlator of [undefined, 'b; cbnotif=7']) {
+    const origin = originOf({ correlatorRoot: correlator ? 'b' : 'a', correlator })
+    const items = Array.from({ length: 1_500 }, (_, n) => create(`${correlator}${n}`, { n }, origin))
+    await owner.end({ kind: 'batch', items })
+    t.equal((await owner.handed()).length, 1_500)
+    await owner.end(
+      create(`next ${correlator}`, { n: 1 }, { ...origin, correlator: `${correlator ?? 'a'}; cbnotif=1` }),
+    )
+  }
+  t.equal((await owner.handed()).length, 0)
+})
+
 t.test('what is refused fires nothing, and what was done in part fires for its part', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
@@ -158,7 +213,7 @@ t.test('numbers go on in steps where others count as well, and whoever brings no
 
 t.test('in bestEffort there are no rows, and what is handed over is durable all the same', async t => {
   const owner = await NotifyingOwner.with([watching(1, anything)], {
-    notifications: { isKept: false, flowControl: undefined },
+    notifications: { isKept: false, descendantsMax: 1000, flowControl: undefined },
   })
   owner.store.isHeld = true
   owner.ask(create('E'))

@@ -32,7 +32,9 @@ function sleepsOf({ control: { gauge, stepMs, waitMsMax }, before, lengths, sent
 /** When a paced reply leaves, in ms after it could have. */
 async function replied({ control, before, lengths, sent }: Run, isPaced = true): Promise<number> {
   const subscriptions = Array.from({ length: sent }, (_, n) => watching(n))
-  const owner = await NotifyingOwner.with(subscriptions, { notifications: { isKept: true, flowControl: control } })
+  const owner = await NotifyingOwner.with(subscriptions, {
+    notifications: { isKept: true, descendantsMax: 1000, flowControl: control },
+  })
   let looks = -1
   owner.despatch.queueLength = () => {
     const length = looks < 0 ? before : lengths[Math.min(looks, lengths.length - 1)]!
@@ -93,7 +95,7 @@ t.test('random queues are waited for as the algorithm says', async t => {
 t.test('a batch waits for all that it has fired, and what others count besides does not matter', async t => {
   const control = { gauge: 0.5, stepMs: 100, waitMsMax: 1000 }
   const owner = await NotifyingOwner.with([watching(1), watching(2)], {
-    notifications: { isKept: true, flowControl: control },
+    notifications: { isKept: true, descendantsMax: 1000, flowControl: control },
   })
   const origin = originOf({ isPaced: true, numbering: { next: 1_000_000_000, step: 3 } })
   const replies = owner.ask({ kind: 'batch', items: ['A', 'B', 'C'].map(id => create(id, { n: 1 }, origin)) })
