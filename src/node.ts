@@ -22,6 +22,7 @@ import { type Placement, placementDefault, placementOfCluster, ShardMap, workerO
 import { listedIds } from './domain/statistics.js'
 import { Forwarder } from './forwarder/forwarder.js'
 import { AdminHandlers } from './http/admin.js'
+import { AnswersInFlight } from './http/answers-in-flight.js'
 import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
 import { ClusterHandlers } from './http/cluster.js'
@@ -178,6 +179,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const scanner = store.shared
     ? new ThreadScanner(readerEntry, store.shared, shardMap.placement, ownership?.owned)
     : new StepwiseScanner(store, shardMap, clock, ownership?.owned)
+  const answers = new AnswersInFlight(config.answers)
   const local: LocalShards = new LocalShards({
     store,
     shardMap,
@@ -187,6 +189,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     scanner,
     limits: shardLimitsDefault,
     room: disk,
+    answers,
     queries: config.queries,
     notifications: { isKept: delivery === 'atLeastOnce', flowControl: config.notifications.flowControl },
     part,
@@ -260,7 +263,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
   })
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark, ownership?.owned)
-  const client = new ShardClient(shards, shardMap, moments, cluster && clock)
+  const { answerBytesMax } = config.answers
+  const client = new ShardClient(shards, shardMap, moments, cluster && clock, { answerBytesMax, room: answers })
   const forwarder = new Forwarder(clock, openSockets(sending.tls, egress), {
     timeoutMs: sending.httpTimeoutMs,
     messageBytesMax: sending.messageBytesMax,
