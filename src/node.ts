@@ -250,6 +250,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     services,
     sources: {
       requests,
+      answers: () => answers,
       notifier: () => dispatcher.stats(),
       shards: () => numbersOf(local, ownership?.count ?? ownedBy(place, directory.shards)),
       loop,
@@ -280,7 +281,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     },
   })
   const updates = new ForwardedUpdates(client, forwarding)
-  const entities = new Entities(client, { reads: new ForwardedReads(forwarding), updates })
+  const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
   const ids = documentIds(moments ?? stamps, chance)
   const mayReach = (url: string): boolean => {
     const target = parseReceiverUrl(url)
@@ -307,8 +308,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { server: kind, ...frontOptions } = config.http
   const { cors, vocabulary, tenants } = config
   const forwards = (): boolean => providers.hasAny
-  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants, cors, vocabulary, forwards }
-  const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
+  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants, cors, vocabulary, forwards, answers }
+  const onStall = (): void => {
+    answers.failures.stalled++
+  }
+  const listening = { ...frontOptions, shared: place?.sharesPort ?? false, onStall }
   const server = new Server(routes, settings, chance, logger, { watch, clock })
   const front = await openFront(kind, listening, server, logger)
   let port: number

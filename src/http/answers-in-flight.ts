@@ -6,6 +6,7 @@
 //
 // Not here: how an answer is sent (uws-front, node-front), the numbers' place among metrics (telemetry/families).
 
+import { type Refusal, refusals } from '../domain/refusal.js'
 import type { AnswerHold, AnswerRoom } from '../ports.js'
 
 export interface AnswerLimits {
@@ -22,20 +23,37 @@ const uncountedBytes = 64 * 1024
 export type AnswerFailure = 'too_large' | 'no_room' | 'stalled'
 
 export class AnswersInFlight implements AnswerRoom {
+  /** Of one answer, and of all. */
+  readonly answerBytesMax: number
   readonly bytesMax: number
+  readonly tooLarge: Refusal
   /** Now. */
   bytes = 0
   readonly failures: Record<AnswerFailure, number> = { too_large: 0, no_room: 0, stalled: 0 }
 
   /** There is room for one answer at least. */
   constructor({ answerBytesMax, answersInFlightMax }: AnswerLimits) {
+    this.answerBytesMax = answerBytesMax
+    this.tooLarge = refusals.answerTooLarge(answerBytesMax)
     this.bytesMax = Math.max(answerBytesMax, answersInFlightMax)
+  }
+
+  /** Counts refusals that are about this, wherever they were made. */
+  onRefused({ description }: Refusal): void {
+    if (description === this.tooLarge.description) this.failures.too_large++
+    else if (description === refusals.answersTooMany.description) this.failures.no_room++
   }
 
   open(): AnswerHold {
     return new Hold(this)
   }
 }
+
+/** For whoever does not care. */
+export const unlimitedAnswers = new AnswersInFlight({
+  answerBytesMax: Number.MAX_SAFE_INTEGER,
+  answersInFlightMax: Number.MAX_SAFE_INTEGER,
+})
 
 class Hold implements AnswerHold {
   private readonly all: AnswersInFlight
