@@ -27,6 +27,7 @@ import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
 import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
 import type { Owned } from './replicated/ownership.js'
 import type { Scanner } from './scans.js'
+import { Turns } from './turns.js'
 import { layoutFor } from './views/needs.js'
 import { search } from './views/search.js'
 import type { Layout } from './views/table.js'
@@ -41,7 +42,7 @@ const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
 const pageOfActorsMax = 100
 /** Bytes of entities read in one turn of the event loop: some 1 ms. */
-const bytesPerTurn = 1024 * 1024
+const bytesPerTurn = 512 * 1024
 /** Bytes of entities that are kept while ids are looked up; those of a page that has more are read again. */
 const keptBytesMax = 1024 * 1024
 /** Larger entities do not stay in memory because a list has shown them. */
@@ -76,9 +77,11 @@ export interface ListSources {
 export class Lists {
   private readonly from: ListSources
   private readonly limits: QueryLimits
+  private readonly turns: Turns
   private scans = 0
 
   constructor(sources: ListSources, limits: QueryLimits) {
+    this.turns = new Turns(sources.clock)
     this.from = sources
     this.limits = limits
   }
@@ -164,7 +167,7 @@ export class Lists {
         }
       if (sinceBreath < bytesPerTurn) continue
       sinceBreath = 0
-      await this.breathe()
+      await this.turns.next()
     }
     found.sort((a, b) => compareSortValues(order, a.values, b.values) || comparePlaces(a.place, b.place))
     const page = found.slice(offset, offset + limit)
@@ -226,10 +229,10 @@ export class Lists {
           bytes += image.length
           if (bytes < bytesPerTurn) continue
           bytes = 0
-          await this.breathe()
+          await this.turns.next()
         }
         if (step.length < entitiesPerStep) break
-        await this.breathe()
+        await this.turns.next()
       }
     } finally {
       await places.close()
@@ -364,7 +367,7 @@ export class Lists {
       counted = reading.bytes
       if (!goesOn || counted - turnBegan < bytesPerTurn) continue
       turnBegan = counted
-      await this.breathe()
+      await this.turns.next()
     }
     return reading.images
   }
@@ -397,10 +400,6 @@ export class Lists {
   private isOurs(shard: number): boolean {
     const { owned } = this.from
     return !owned || owned[shard] === 1
-  }
-
-  private breathe(): Promise<void> {
-    return new Promise(resolve => this.from.clock.endOfTick(resolve))
   }
 }
 

@@ -8,9 +8,10 @@
 /** Reads the images of `count` places of the page from `from` on; undefined for what has gone. */
 export type ReadSome = (from: number, count: number) => readonly (Buffer | undefined)[]
 
-/** Rows of the first step, and of any: a row may have 16 MB, and most have less than 1 KB. */
-const firstStepRows = 8
+/** Rows of any step: a row may have 16 MB, and most have less than 1 KB. The first step reads one, and each one twice as many while they are small. */
 const stepRowsMax = 32
+/** Bytes of a step that was large enough. */
+const stepBytes = 128 * 1024
 
 export class PageImages {
   /** Of the first places. */
@@ -22,7 +23,7 @@ export class PageImages {
   private readonly read: ReadSome
   private readonly needed: number
   private next = 0
-  private rows = firstStepRows
+  private rows = 1
 
   /** `needed`: so many are read whatever they have. */
   constructor(count: number, bytesMax: number | undefined, read: ReadSome, needed = 0) {
@@ -38,7 +39,7 @@ export class PageImages {
     if (next >= count) return false
     const some = this.read(next, Math.min(this.rows, count - next))
     this.next += some.length
-    if (this.rows < stepRowsMax) this.rows *= 2
+    const before = this.bytes
     for (const image of some) {
       const bytes = this.bytes + (image?.length ?? 0)
       if (bytes > this.bytesMax && images.length >= this.needed) {
@@ -48,6 +49,7 @@ export class PageImages {
       this.bytes = bytes
       images.push(image)
     }
+    this.rows = this.bytes - before > stepBytes ? Math.ceil(this.rows / 2) : Math.min(2 * this.rows, stepRowsMax)
     return this.next < count
   }
 
