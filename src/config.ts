@@ -50,6 +50,12 @@ export interface Config {
     readonly idleTimeoutS: number
     readonly bodyBytesMax: number
   }
+  readonly answers: {
+    /** Bytes of one answer. */
+    readonly answerBytesMax: number
+    /** Bytes of all answers under way. */
+    readonly answersInFlightMax: number
+  }
   /** undefined: pages from elsewhere see nothing. */
   readonly cors: { readonly origin: string; readonly maxAgeS: number } | undefined
   /** How our headers are called in all that is sent; undefined: `Ctx-*`, and in answers as the request calls them. */
@@ -293,6 +299,10 @@ function configOf(values: Values): Config {
       connectionsMax: values.maxConnections,
       idleTimeoutS: values.reqTimeout,
       bodyBytesMax: values.inReqPayloadMaxSize,
+    }),
+    answers: Object.freeze({
+      answerBytesMax: values.answerBytesMax * bytesPerMb,
+      answersInFlightMax: values.answersInFlightMax * bytesPerMb,
     }),
     cors:
       values.corsOrigin === '' ? undefined : Object.freeze({ origin: values.corsOrigin, maxAgeS: values.corsMaxAge }),

@@ -160,6 +160,11 @@ export interface ListRequest {
    * for the entities as well. undefined: the page itself (`listed`).
    */
   readonly part?: 'keys' | 'entities' | undefined
+  /**
+   * Bytes of encoded entities that the reply may have. A page that has more is `large`; of a part the first ones that fit are sent. undefined: no
+   * limit.
+   */
+  readonly bytesMax?: number | undefined
 }
 
 /** Where an entity stands: under which path and type, and where in the order of creation. */
@@ -175,6 +180,8 @@ export interface FetchRequest {
   readonly kind: 'fetch'
   readonly tenant: string
   readonly places: readonly Standing[]
+  /** Bytes of encoded entities after which the reply ends, with the first one at least; undefined: it has all. */
+  readonly bytesMax?: number | undefined
 }
 
 /** The types of entities under the paths, with what is known of their attributes. */
@@ -266,14 +273,16 @@ export type ShardReply =
   | { readonly kind: 'found'; readonly entities: readonly Found[] }
   /** `total` counts the matches regardless of offset and limit. */
   | { readonly kind: 'listed'; readonly entities: readonly Found[]; readonly total: number }
-  /** The first entities that a list means, one image for each key if they were wanted; `total` as above. */
+  /** The entities of the page have more bytes than the reply may have. */
+  | { readonly kind: 'large' }
+  /** The first entities that a list means, an image for each of the first keys if they were wanted; `total` as above. */
   | {
       readonly kind: 'part'
       readonly keys: ListKeys
       readonly images: Images | undefined
       readonly total: number
     }
-  /** The image at each place that was asked for; undefined: nothing stands there any more. */
+  /** The image at each of the first places that were asked for, as many as the reply may have; undefined: nothing stands there any more. */
   | { readonly kind: 'fetched'; readonly images: readonly (Buffer | undefined)[] }
   /** The reply to each item. */
   | { readonly kind: 'batch'; readonly replies: readonly WriteReply[] }

@@ -22,6 +22,7 @@ import { type Placement, placementDefault, placementOfCluster, ShardMap, workerO
 import { listedIds } from './domain/statistics.js'
 import { Forwarder } from './forwarder/forwarder.js'
 import { AdminHandlers } from './http/admin.js'
+import { AnswersInFlight } from './http/answers-in-flight.js'
 import { AttributeHandlers } from './http/attributes.js'
 import { BatchHandlers } from './http/batch.js'
 import { ClusterHandlers } from './http/cluster.js'
@@ -178,6 +179,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const scanner = store.shared
     ? new ThreadScanner(readerEntry, store.shared, shardMap.placement, ownership?.owned)
     : new StepwiseScanner(store, shardMap, clock, ownership?.owned)
+  const answers = new AnswersInFlight(config.answers)
   const local: LocalShards = new LocalShards({
     store,
     shardMap,
@@ -187,6 +189,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     scanner,
     limits: shardLimitsDefault,
     room: disk,
+    answers,
     queries: config.queries,
     notifications: {
       isKept: delivery === 'atLeastOnce',
@@ -251,6 +254,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     services,
     sources: {
       requests,
+      answers: () => answers,
       notifier: () => dispatcher.stats(),
       shards: () => numbersOf(local, ownership?.count ?? ownedBy(place, directory.shards)),
       loop,
@@ -264,7 +268,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
   })
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark, ownership?.owned)
-  const client = new ShardClient(shards, shardMap, moments, cluster && clock)
+  const { answerBytesMax } = config.answers
+  const client = new ShardClient(shards, shardMap, moments, cluster && clock, { answerBytesMax, room: answers })
   const forwarder = new Forwarder(clock, openSockets(sending.tls, egress), {
     timeoutMs: sending.httpTimeoutMs,
     messageBytesMax: sending.messageBytesMax,
@@ -280,7 +285,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     },
   })
   const updates = new ForwardedUpdates(client, forwarding)
-  const entities = new Entities(client, { reads: new ForwardedReads(forwarding), updates })
+  const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
   const ids = documentIds(moments ?? stamps, chance)
   const mayReach = (url: string): boolean => {
     const target = parseReceiverUrl(url)
@@ -307,8 +312,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { server: kind, ...frontOptions } = config.http
   const { cors, vocabulary, tenants } = config
   const forwards = (): boolean => providers.hasAny
-  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants, cors, vocabulary, forwards }
-  const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
+  const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants, cors, vocabulary, forwards, answers }
+  const onStall = (): void => {
+    answers.failures.stalled++
+  }
+  const listening = { ...frontOptions, shared: place?.sharesPort ?? false, onStall }
   const server = new Server(routes, settings, chance, logger, { watch, clock })
   const front = await openFront(kind, listening, server, logger)
   let port: number

@@ -21,6 +21,20 @@ export interface Clock {
   endOfTick(run: () => void): void
 }
 
+/** Memory for answers under way, of which there is not any amount (docs/operations/answers.md). */
+export interface AnswerRoom {
+  /** Begins to count what one answer takes. */
+  open(): AnswerHold
+}
+
+/** What one answer takes, as far as it is not small. */
+export interface AnswerHold {
+  /** Counts some more; false: there is no room for it, and nothing was counted. */
+  take(bytes: number): boolean
+  /** Gives all of it back; more may be taken afterwards. */
+  release(): void
+}
+
 /** Moments that never repeat and never go back on one node (domain/stamp.ts). */
 export interface Stamps {
   /** `wanted` was given by another node, for this moment: it is taken, unless it is not above all given here or is far in the future. */

@@ -112,8 +112,14 @@ function removeSockets({ addresses }: Part): void {
 }
 
 /** What each worker may take of what the machine has: its part. */
-function ofOne({ queries, workers, ...rest }: Config): Config {
-  return { ...rest, workers, queries: { ...queries, viewBytesMax: Math.floor(queries.viewBytesMax / workers) } }
+function ofOne({ queries, answers, workers, ...rest }: Config): Config {
+  const { answerBytesMax, answersInFlightMax } = answers
+  return {
+    ...rest,
+    workers,
+    queries: { ...queries, viewBytesMax: Math.floor(queries.viewBytesMax / workers) },
+    answers: { answerBytesMax, answersInFlightMax: Math.floor(answersInFlightMax / workers) },
+  }
 }
 
 function tell(message: FromWorker, onSent: () => void = () => {}): void {

@@ -76,6 +76,7 @@ t.test('without any option the configuration is the default one', async t => {
       idleTimeoutS: 0,
       bodyBytesMax: 1048576,
     },
+    answers: { answerBytesMax: 67108864, answersInFlightMax: 536870912 },
     cors: undefined,
     vocabulary: undefined,
     workers: 1,
@@ -114,7 +115,7 @@ t.test('without any option the configuration is the default one', async t => {
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -http1Port 8081 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -reqTimeout 8 ' +
-    '-inReqPayloadMaxSize 9 -multiservice -dataDir /d -durability os -diskReserve 12 -expiryInterval 50 ' +
+    '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -multiservice -dataDir /d -durability os -diskReserve 12 -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
     '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
@@ -133,6 +134,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       idleTimeoutS: 8,
       bodyBytesMax: 9,
     },
+    answers: { answerBytesMax: 2097152, answersInFlightMax: 3145728 },
     cors: { origin: 'https://a.example', maxAgeS: -1 },
     vocabulary: 'Fiware',
     workers: 2,

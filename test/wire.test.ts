@@ -223,7 +223,12 @@ const requests = {
     .map(([only, items]) => ({ kind: 'batch', items: items.map(item => ({ ...item, origin: only })) })),
   paths: fc.record({ kind: kind('paths') }),
   announce: fc.record({ kind: kind('announce'), tenant: texts, path: texts }),
-  fetch: fc.record({ kind: kind('fetch'), tenant: texts, places: fc.array(standing, { maxLength: 4 }) }),
+  fetch: fc.record({
+    kind: kind('fetch'),
+    tenant: texts,
+    places: fc.array(standing, { maxLength: 4 }),
+    bytesMax: maybe(fc.nat()),
+  }),
   types: fc.record({ kind: kind('types'), tenant: texts, paths, type: maybe(texts) }),
   find: fc.record({ kind: kind('find'), tenant: texts, paths, id: texts, type: maybe(texts) }),
   list: fc.record({
@@ -241,6 +246,7 @@ const requests = {
     offset: fc.nat(),
     limit: fc.maxSafeNat(),
     part: fc.constantFrom(undefined, 'keys', 'entities'),
+    bytesMax: maybe(fc.nat()),
   }),
 } satisfies Requests
 
@@ -284,7 +290,7 @@ const replies = {
     fc.record({
       kind: kind('part'),
       keys: fc.constant(columns),
-      images: maybe(fc.array(image, { minLength: columns.created.length, maxLength: columns.created.length })),
+      images: maybe(fc.array(image, { maxLength: columns.created.length })),
       total: fc.nat(),
     }),
   ),
@@ -327,6 +333,7 @@ const replies = {
     deadLetters: fc.array(deliveryRecord, { maxLength: 3 }),
     deadCount: fc.nat(),
   }),
+  large: fc.record({ kind: kind('large') }),
   retried: fc.record({ kind: kind('retried'), count: fc.nat() }),
   learned: fc.record({ kind: kind('learned'), upTo: fc.maxSafeNat() }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),

@@ -9,6 +9,7 @@ import { accepted, refusals, refused } from '../domain/refusal.js'
 import { compileSelection, type Selection } from '../domain/selection.js'
 import { decodeImage, imageType } from '../image.js'
 import type { Found, ListRequest } from '../messages.js'
+import type { AnswerRoom } from '../ports.js'
 import type { Forwarding, Outward } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
 
@@ -21,9 +22,12 @@ export interface Elsewhere {
 
 export class ForwardedReads {
   private readonly forwarding: Forwarding
+  private readonly room: AnswerRoom | undefined
 
-  constructor(forwarding: Forwarding) {
+  /** `room`: for what is here while providers are asked; undefined: nobody counts it. */
+  constructor(forwarding: Forwarding, room?: AnswerRoom) {
     this.forwarding = forwarding
+    this.room = room
   }
 
   /** What takes the local page of a list and adds what providers have; undefined: none are registered for it. */
@@ -33,7 +37,13 @@ export class ForwardedReads {
     return local => {
       if (!local.ok) return onResult(local)
       const { entities, total } = local.value
-      this.extend(index, request, elsewhere, entities, total, page => onResult(accepted(page)))
+      const hold = this.room?.open()
+      if (hold && !hold.take(entities.reduce((sum, { image }) => sum + image.length, 0)))
+        return onResult(refused(refusals.answersTooMany))
+      this.extend(index, request, elsewhere, entities, total, page => {
+        hold?.release()
+        onResult(accepted(page))
+      })
     }
   }
 

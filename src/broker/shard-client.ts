@@ -31,7 +31,7 @@ import type {
 } from '../messages.js'
 import type { Clock, Stamps } from '../ports.js'
 import { mergeReports } from './deliveries.js'
-import { type Ask, askAll, gatherList } from './gather.js'
+import { type Ask, askAll, type GatherLimits, gatherList } from './gather.js'
 import { type Listed, type OnResult, ownerChanging, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
@@ -40,6 +40,14 @@ const shardsCountedMax = 512
 /** How long a read may begin anew because owners change, and the pause before it does. */
 const steadyMsMax = 2_000
 const againMs = 20
+
+/** Bytes of entities that one of several owners sends in one reply. */
+const onePieceBytesMax = 8 * 1024 * 1024
+
+const unlimited: GatherLimits = {
+  answerBytesMax: Number.MAX_SAFE_INTEGER,
+  room: { open: () => ({ take: () => true, release: () => {} }) },
+}
 
 /** A page of subscriptions, with what all owners know of each. */
 export interface KnownPage {
@@ -73,18 +81,21 @@ export class ShardClient {
   private readonly shardMap: ShardMap
   private readonly stamps: Pick<Stamps, 'next'> | undefined
   private readonly clock: Pick<Clock, 'monoMs' | 'after'> | undefined
+  private readonly gathering: GatherLimits
 
   /**
    * `stamps` gives writes their moment, and is no owner's own; not needed where there is one owner. `clock`: where owners change, for reads
-   * that several answer and that have to begin anew then.
+   * that several answer and that have to begin anew then. `gathering`: what a page of entities may come to.
    */
   constructor(
     shards: Shards,
     shardMap: ShardMap,
     stamps?: Pick<Stamps, 'next'>,
     clock?: Pick<Clock, 'monoMs' | 'after'>,
+    gathering: GatherLimits = unlimited,
   ) {
     this.clock = clock
+    this.gathering = gathering
     this.shards = shards
     this.shardMap = shardMap
     this.stamps = stamps
@@ -186,9 +197,16 @@ export class ShardClient {
   private listOnce(request: ListRequest, onResult: OnResult<Listed>): void {
     const owners = this.shards.owners()
     const asked = owners.length === 1 ? owners : this.concerned(request, namedIds(request.selection))
-    if (asked.length > 1) return gatherList(this.shards, asked, request, onResult)
-    this.shards.ask(asked[0]!, request, reply => {
-      onResult(reply.kind === 'listed' ? accepted(reply) : refusalOf(reply, 'read'))
+    const { gathering } = this
+    if (asked.length > 1) return gatherList(this.shards, asked, request, gathering, onResult)
+    // What comes from elsewhere comes in one piece: of a large page the entities are fetched.
+    const { answerBytesMax } = gathering
+    const bytesMax = owners.length === 1 ? answerBytesMax : Math.min(answerBytesMax, onePieceBytesMax)
+    this.shards.ask(asked[0]!, { ...request, bytesMax }, reply => {
+      if (reply.kind === 'listed') return onResult(accepted(reply))
+      if (reply.kind !== 'large') return onResult(refusalOf(reply, 'read'))
+      if (bytesMax === answerBytesMax) return onResult(refused(refusals.answerTooLarge(answerBytesMax)))
+      gatherList(this.shards, asked, request, gathering, onResult)
     })
   }
 

@@ -74,6 +74,20 @@ const network = {
     'now',
     'Larger request bodies are refused. Raising it costs memory: that much for each connection at a time, at worst.',
   ),
+  answerBytesMax: option(
+    'ANSWER_BYTES_MAX',
+    whole(1, 1024, 'MB'),
+    64,
+    'now',
+    'Longest answer; what would be longer is refused, and limit makes it shorter. Raising it costs memory for clients that read slowly.',
+  ),
+  answersInFlightMax: option(
+    'ANSWERS_IN_FLIGHT_MAX',
+    whole(1, 1048576, 'MB'),
+    512,
+    'now',
+    'Memory for all answers under way; beyond, requests are answered 503. Workers have a part of it each, with room for one answer at least.',
+  ),
   multiservice: option('MULTI_SERVICE', flag, false, 'now', 'Tenants on. Without it the tenant header is ignored.'),
   outReqMsgMaxSize: option(
     'OUT_REQ_MSG_MAX_SIZE',

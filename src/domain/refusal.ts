@@ -350,6 +350,15 @@ export const refusals = {
     description: `the query has taken longer than ${ms} ms: narrow it by id, type or service path`,
   }),
   pageTooDeep: bad('the page begins too deep in the list: narrow the query by id, type or service path'),
+  /** Nobody knows how large it would have been: reading ends when it is too much. */
+  answerTooLarge: (bytesMax: number): Refusal =>
+    bad(
+      `answer size: more than ${bytesMax} bytes, max size supported: ${bytesMax}, ask for fewer entities at a time with limit`,
+    ),
+  answersTooMany: {
+    kind: 'Unavailable',
+    description: 'the answers under way take all the memory that answers may have, try again later',
+  } as Refusal,
   unreachable: (reason: string): Refusal => ({
     kind: 'Unavailable',
     description: `a part of the broker cannot be reached, nothing was done, try again later: ${reason}`,

@@ -8,8 +8,9 @@ import type { Result } from '../domain/refusal.js'
 import { compileSelection } from '../domain/selection.js'
 import { noteOldLocations } from './deprecations.js'
 import { updateOptions } from './entities.js'
+import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
-import { listBytes, viewOf } from './representation.js'
+import { entityItems, viewOf } from './representation.js'
 import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 
 export class BatchHandlers {
@@ -39,7 +40,7 @@ export class BatchHandlers {
       if (!result.ok) return reply.refuse(result.refusal)
       const { entities, total } = result.value
       const view = viewOf(options, wanted.value.attrs, wanted.value.metadata)
-      reply.json(listBytes(entities, view), options.has('count') ? total : undefined)
+      replyWithList(reply, entityItems(entities, view), options.has('count') ? total : undefined)
     })
   }
 

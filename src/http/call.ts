@@ -8,7 +8,8 @@
 import type { Refusal } from '../domain/refusal.js'
 import type { DeprecatedFeature } from '../domain/statistics.js'
 import type { AnsweredRequest, Clock, RequestWatch } from '../ports.js'
-import type { Exchange } from './front.js'
+import { lengthOf } from './body-pieces.js'
+import type { AnswerBody, Exchange } from './front.js'
 
 /** Who is told, and by which clock. */
 export interface Watching {
@@ -105,12 +106,12 @@ export class Call implements AnsweredRequest {
   }
 
   /** It is being answered. */
-  end(status: number, body: Uint8Array | string | undefined, refusal: Refusal | undefined): void {
+  end(status: number, body: AnswerBody | undefined, refusal: Refusal | undefined): void {
     if (this.isEnded) return
     this.isEnded = true
     this.status = status
     this.refusal = refusal
-    this.responseBytes = body === undefined ? 0 : typeof body === 'string' ? Buffer.byteLength(body) : body.length
+    this.responseBytes = body === undefined ? 0 : lengthOf(body)
     this.durationMs = this.watching.clock.monoMs() - this.startedMs
     this.watching.watch.onAnswered(this)
   }

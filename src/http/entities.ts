@@ -13,8 +13,9 @@ import { compileSelection, type SelectionSource } from '../domain/selection.js'
 import type { UpdateOptions } from '../domain/update.js'
 import type { AttributesRequest, Target } from '../messages.js'
 import { noteOldLocations } from './deprecations.js'
+import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
-import { entityBytes, entityOf, listBytes, viewOfParameters } from './representation.js'
+import { entityBytes, entityItems, entityOf, viewOfParameters } from './representation.js'
 import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 import { listParameter, type Parameters } from './url.js'
 
@@ -88,7 +89,11 @@ export class EntityHandlers {
     this.entities.listEverywhere(wanted, elsewhere, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const { entities, total } = result.value
-      reply.json(listBytes(entities, viewOfParameters(parameters)), options.has('count') ? total : undefined)
+      replyWithList(
+        reply,
+        entityItems(entities, viewOfParameters(parameters)),
+        options.has('count') ? total : undefined,
+      )
     })
   }
 

@@ -3,6 +3,9 @@
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
+/** The body of an answer: a text, bytes, or parts that follow each other. */
+export type AnswerBody = string | Uint8Array | readonly Uint8Array[]
+
 /** One request and its answer. Its address must be asked for before `onRequest` returns. */
 export interface Exchange {
   /** Upper case. */
@@ -19,9 +22,10 @@ export interface Exchange {
   clientAddress(): string
   /**
    * Answers, once; a second call and a call after the client has gone are ignored. Later than `onRequest` is fine.
-   * `headers` is name, value, name, value, ... Content-Length is written by the front; a 204 has no body.
+   * `headers` is name, value, name, value, ... Content-Length is written by the front; a 204 has no body. What is large is sent in pieces, as fast as
+   * the client takes it. `onSent` is called once: when the system has taken all of it, or the client has gone.
    */
-  reply(status: number, headers: readonly string[], body?: Uint8Array | string): void
+  reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void
   /** As `reply`, and then closes the connection: for a request whose body nobody wants to read. */
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void
 }
@@ -60,6 +64,10 @@ export interface FrontOptions {
   readonly idleTimeoutS: number
   /** Bytes of a body that are collected at most; the handler refuses longer ones by their Content-Length before. */
   readonly bodyBytesMax: number
+  /** A client that takes no byte of its answer for so long is closed; undefined: 30 s. */
+  readonly answerStallMs?: number | undefined
+  /** Told of each such client. */
+  readonly onStall?: (() => void) | undefined
 }
 
 export interface Front {

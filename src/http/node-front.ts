@@ -14,9 +14,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:net'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import { BodyPieces, lengthOf, pieceBytesMax } from './body-pieces.js'
 import { ambiguousBody, isAmbiguous } from './framing.js'
-import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from './front.js'
+import type { AnswerBody, BodyHandler, Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from './front.js'
 import { headBytesMax } from './head-limit.js'
+import { answerStallMsDefault, type SlowAnswer, StallWatch } from './stall-watch.js'
 
 /** Headers a request may have. */
 const headersMax = 100
@@ -42,6 +44,7 @@ function listenOptions({ port, host, family, shared = false }: FrontOptions): Li
 
 class NodeFront implements Front {
   draining = false
+  readonly stalls: StallWatch
   readonly #server: Server
   readonly #options: FrontOptions
   readonly #sockets = new Set<Socket>()
@@ -54,6 +57,7 @@ class NodeFront implements Front {
   constructor(server: Server, options: FrontOptions, handler: FrontHandler) {
     this.#server = server
     this.#options = options
+    this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
     server.maxConnections = options.connectionsMax
     server.maxHeadersCount = 0
     // node's own close() calls this, and takes a connection for idle whose answer is still being sent.
@@ -135,7 +139,7 @@ class NodeFront implements Front {
   }
 }
 
-class NodeExchange implements Exchange {
+class NodeExchange implements Exchange, SlowAnswer {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -144,6 +148,9 @@ class NodeExchange implements Exchange {
   readonly #response: ServerResponse
   #answered = false
   #onBody: BodyHandler | undefined
+  /** What is being sent, and how far. */
+  #pieces: BodyPieces | undefined
+  #offset = 0
 
   constructor(front: NodeFront, request: IncomingMessage, response: ServerResponse) {
     this.#front = front
@@ -172,7 +179,13 @@ class NodeExchange implements Exchange {
     return plainAddress(this.#request.socket.remoteAddress ?? '')
   }
 
-  reply(status: number, headers: readonly string[], body?: Uint8Array | string): void {
+  reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
+    const response = this.#response
+    if (this.#answered || response.destroyed || response.closed) {
+      onSent?.()
+      return
+    }
+    if (onSent) response.once('close', onSent)
     this.#reply(status, headers, body, false)
   }
 
@@ -198,21 +211,68 @@ class NodeExchange implements Exchange {
     })
   }
 
-  #reply(status: number, headers: readonly string[], body: Uint8Array | string | undefined, close: boolean): void {
+  #reply(status: number, headers: readonly string[], body: AnswerBody | undefined, close: boolean): void {
     const response = this.#response
     if (this.#answered) return
     this.#answered = true
     this.#onBody = undefined
     if (response.destroyed || response.closed) return
-    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    const bytes = bytesOf(body)
+    const length = bytes === undefined ? 0 : lengthOf(bytes)
     const head = headers.map((text, i) => (i % 2 === 0 ? text : headerText(text)))
     const silent = status === 204 || status === 304
-    if (!silent) head.push('Content-Length', String(bytes?.length ?? 0))
+    if (!silent) head.push('Content-Length', String(length))
     if (close || this.#front.draining) head.push('Connection', 'close')
     response.writeHead(status, head)
-    const content = silent || this.method === 'HEAD' || !bytes?.length ? undefined : bytes
-    if (close && this.#bodyIsArriving()) this.#finishAfterBody(content)
-    else response.end(content)
+    const content = silent || this.method === 'HEAD' || length === 0 ? undefined : bytes
+    if (close && this.#bodyIsArriving()) this.#finishAfterBody(content && bytesInOne(content))
+    else if (content && length > pieceBytesMax) this.#send(new BodyPieces(content))
+    else response.end(content && bytesInOne(content))
+    if (response.socket && response.socket.writableLength > 0) this.#watch()
+  }
+
+  #send(pieces: BodyPieces): void {
+    this.#pieces = pieces
+    this.#writePieces()
+    // An earlier answer of the connection may still be on its way.
+    if (!this.#response.socket) this.#watch()
+  }
+
+  /** The system has not taken it at once. */
+  #watch(): void {
+    const { stalls } = this.#front
+    stalls.add(this)
+    this.#response.once('close', () => stalls.remove(this))
+  }
+
+  /** Writes a piece, and the next one when the system has taken it. */
+  #writePieces(): void {
+    const pieces = this.#pieces
+    if (!pieces) return
+    const response = this.#response
+    for (;;) {
+      const piece = pieces.at(this.#offset)
+      this.#offset += piece.length
+      if (this.#offset === pieces.length) {
+        this.#pieces = undefined
+        response.end(piece)
+        return
+      }
+      if (response.write(piece)) continue
+      response.once('drain', () => this.#writePieces())
+      return
+    }
+  }
+
+  /** While an earlier answer of the connection is being sent, nobody can say. */
+  taken(): number {
+    return this.#response.socket ? this.#offset : Number.NaN
+  }
+
+  retry(): void {}
+
+  giveUp(): void {
+    this.#request.socket.destroy()
   }
 
   #bodyIsArriving(): boolean {
@@ -234,6 +294,13 @@ class NodeExchange implements Exchange {
     request.socket.setTimeout(unwantedTimeoutMs, () => request.destroy())
   }
 }
+
+type Bytes = Exclude<AnswerBody, string>
+
+const bytesOf = (body: AnswerBody | undefined): Bytes | undefined =>
+  typeof body === 'string' ? Buffer.from(body) : body
+
+const bytesInOne = (bytes: Bytes): Uint8Array => (bytes instanceof Uint8Array ? bytes : Buffer.concat(bytes))
 
 /** What cannot be parsed: no request that anybody could answer properly. */
 function refuse(error: NodeJS.ErrnoException, socket: Socket | import('node:stream').Duplex): void {

@@ -9,6 +9,7 @@ import { refusals } from '../domain/refusal.js'
 import { renderRegistration } from '../domain/registration-json.js'
 import { checkRegistrationPatch, parseRegistration, type RegistrationHead } from '../domain/registration-parser.js'
 import { noteLegacyForwarding } from './deprecations.js'
+import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, tenantOf, writeScope } from './request.js'
 import type { MayReach } from './subscriptions.js'
@@ -52,7 +53,8 @@ export class RegistrationHandlers {
       if (!result.ok) return reply.refuse(result.refusal)
       const { registrations, total } = result.value
       for (const one of registrations) noteLegacyForwarding(one, 'retrieval', one.id, reply.call)
-      reply.json(`[${registrations.map(renderRegistration).join(',')}]`, options.has('count') ? total : undefined)
+      const items = { length: registrations.length, render: (at: number) => renderRegistration(registrations[at]!) }
+      replyWithList(reply, items, options.has('count') ? total : undefined)
     })
   }
 

@@ -3,9 +3,11 @@
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 
 import { type Refusal, type RefusalKind, refusals } from '../domain/refusal.js'
+import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
+import { lengthOf } from './body-pieces.js'
 import type { Call } from './call.js'
 import { type CorsSettings, preflightHeaders } from './cors.js'
-import type { Exchange } from './front.js'
+import type { AnswerBody, Exchange } from './front.js'
 import type { Vocabulary } from './vocabulary.js'
 
 const statusOf = {
@@ -44,6 +46,12 @@ const entityOf: Readonly<Record<string, string>> = {
 
 const escaped = (text: string): string => text.replace(/[<>()=;'"]/g, character => entityOf[character]!)
 
+/** A text has up to three bytes for each of its characters. */
+const smallLengthMax = 21 * 1024
+
+const mayBeCounted = (body: AnswerBody): boolean =>
+  typeof body === 'string' || body instanceof Uint8Array ? body.length > smallLengthMax : true
+
 /** Answers one request. Every answer carries the correlator. */
 export class Reply {
   private readonly exchange: Exchange
@@ -53,6 +61,8 @@ export class Reply {
   readonly correlator: string
   /** undefined: nobody counts. */
   readonly call: Call | undefined
+  /** How much may be answered. */
+  readonly answers: AnswersInFlight
 
   constructor(
     exchange: Exchange,
@@ -60,7 +70,9 @@ export class Reply {
     correlator: string,
     call?: Call,
     cors?: readonly string[] | undefined,
+    answers = unlimitedAnswers,
   ) {
+    this.answers = answers
     this.exchange = exchange
     this.vocabulary = vocabulary
     this.correlator = correlator
@@ -69,7 +81,7 @@ export class Reply {
   }
 
   /** 200 with JSON; `total` becomes the header of `options=count`. */
-  json(body: Uint8Array | string, total?: number): void {
+  json(body: AnswerBody, total?: number): void {
     const headers = this.headers('Content-Type', 'application/json')
     if (total !== undefined) headers.push(`${this.vocabulary}-Total-Count`, String(total))
     this.send(200, headers, body)
@@ -102,6 +114,7 @@ export class Reply {
 
   /** The status of the refusal, and what it says. */
   refuse(refusal: Refusal): void {
+    this.answers.onRefused(refusal)
     const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusal.description) })
     const headers = this.headers('Content-Type', 'application/json')
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
@@ -128,9 +141,22 @@ export class Reply {
     this.send(statusOf[kind], headers, JSON.stringify({ error: kind, description }), refusals.method)
   }
 
-  private send(status: number, headers: readonly string[], body?: Uint8Array | string, refusal?: Refusal): void {
+  private send(status: number, headers: readonly string[], body?: AnswerBody, refusal?: Refusal): void {
+    if (body !== undefined && mayBeCounted(body)) return this.sendCounted(status, headers, body, refusal)
     this.call?.end(status, body, refusal)
     this.exchange.reply(status, headers, body)
+  }
+
+  /** Sends what is not small, if it is not too large and there is room for it, which it takes until it was sent. */
+  private sendCounted(status: number, headers: readonly string[], body: AnswerBody, refusal?: Refusal): void {
+    const { answers } = this
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    const length = lengthOf(bytes)
+    if (length > answers.answerBytesMax) return this.refuse(answers.tooLarge)
+    const hold = answers.open()
+    if (!hold.take(length)) return this.refuse(refusals.answersTooMany)
+    this.call?.end(status, bytes, refusal)
+    this.exchange.reply(status, headers, bytes, () => hold.release())
   }
 
   private headers(...more: string[]): string[] {

@@ -6,6 +6,7 @@ import type { Shown } from '../broker/replies.js'
 import type { Entity } from '../domain/entity.js'
 import { fullView, isFullView, type Mode, renderEntity, type View } from '../domain/representation.js'
 import { decodeImage, imageJson, isAnswer } from '../image.js'
+import type { ListItems } from './list-body.js'
 import { listParameter, type Parameters } from './url.js'
 
 /** The view of a request: its mode, and the names of its `attrs` and `metadata`. */
@@ -43,18 +44,13 @@ export function entityBytes(shown: Shown, view: View): Uint8Array | string {
   return renderEntity(entityOf(shown), shown.path, view)
 }
 
-const opening = Buffer.from('[')
-const comma = Buffer.from(',')
-const closing = Buffer.from(']')
-
-/** A list of entities as JSON. */
-export function listBytes(entities: readonly Shown[], view: View): Uint8Array {
-  const parts: Uint8Array[] = [opening]
-  for (const [index, found] of entities.entries()) {
-    if (index > 0) parts.push(comma)
-    const bytes = entityBytes(found, view)
-    parts.push(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
+/** A list of entities as JSON. What was stored is held until all of them are rendered. */
+export function entityItems(entities: readonly Shown[], view: View): ListItems {
+  const cost = (index: number): number => {
+    const shown = entities[index]!
+    return 'image' in shown ? shown.image.length : 0
   }
-  parts.push(closing)
-  return Buffer.concat(parts)
+  let heldBytes = 0
+  for (let index = 0; index < entities.length; index++) heldBytes += cost(index)
+  return { length: entities.length, render: index => entityBytes(entities[index]!, view), cost, heldBytes }
 }

@@ -12,6 +12,7 @@ import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages.js'
 import { type Accept, acceptAll, parseAccept } from './accept.js'
+import type { AnswersInFlight } from './answers-in-flight.js'
 import { parseJson } from './body.js'
 import { Call, type Watching } from './call.js'
 import type { Correlators } from './correlators.js'
@@ -30,6 +31,8 @@ export interface HttpSettings {
   readonly forwards?: (() => boolean) | undefined
   /** undefined: cross-origin requests are not spoken of. */
   readonly cors?: CorsSettings | undefined
+  /** How much may be answered; undefined: there is no limit. */
+  readonly answers?: AnswersInFlight | undefined
   /** How our headers are called in every answer; undefined: as the request calls them. */
   readonly vocabulary?: Vocabulary | undefined
 }
@@ -100,12 +103,12 @@ function replyTo(
   exchange: Exchange,
   vocabulary: Vocabulary,
   correlator: string,
-  { cors }: HttpSettings,
+  { cors, answers }: HttpSettings,
   call: Call | undefined,
 ): Reply {
-  if (!cors) return new Reply(exchange, vocabulary, correlator, call)
+  if (!cors) return new Reply(exchange, vocabulary, correlator, call, undefined, answers)
   const wanted = exchange.method === 'OPTIONS' && asksForFiware(exchange) ? 'Fiware' : vocabulary
-  return new Reply(exchange, wanted, correlator, call, corsHeaders(exchange, wanted, cors))
+  return new Reply(exchange, wanted, correlator, call, corsHeaders(exchange, wanted, cors), answers)
 }
 
 const isSpoken = (headers: { correlator: string; tenant: string; paths: string }): boolean =>

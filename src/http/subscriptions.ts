@@ -18,6 +18,7 @@ import type { Found, KnownSubscription } from '../messages.js'
 import type { Clock } from '../ports.js'
 import { renderDeliveries } from './deliveries.js'
 import { noteLegacyFormat } from './deprecations.js'
+import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
 
@@ -76,8 +77,11 @@ export class SubscriptionHandlers {
       const nowMs = this.clock.wallMs()
       for (const { subscription } of subscriptions)
         noteLegacyFormat(subscription, 'retrieval', subscription.id, reply.call)
-      const items = subscriptions.map(({ subscription, progress }) => renderSubscription(subscription, progress, nowMs))
-      reply.json(`[${items.join(',')}]`, options.has('count') ? total : undefined)
+      const render = (index: number): string => {
+        const { subscription, progress } = subscriptions[index]!
+        return renderSubscription(subscription, progress, nowMs)
+      }
+      replyWithList(reply, { length: subscriptions.length, render }, options.has('count') ? total : undefined)
     })
   }
 

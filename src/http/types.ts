@@ -4,6 +4,7 @@ import type { TypeOperations } from '../broker/types.js'
 import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
 import { refusals } from '../domain/refusal.js'
 import type { TypeSummary } from '../messages.js'
+import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { type Request, readScope } from './request.js'
 
@@ -22,10 +23,13 @@ export class TypeHandlers {
       if (!result.ok) return reply.refuse(result.refusal)
       const page = result.value.slice(offset, offset + limit)
       const detail = !options.has('noAttrDetail')
-      const body = options.has('values')
-        ? JSON.stringify(page.map(({ type }) => type))
-        : `[${page.map(summary => `{"type":${JSON.stringify(summary.type)},${membersOf(summary, detail)}}`).join(',')}]`
-      reply.json(body, options.has('count') ? result.value.length : undefined)
+      const isBare = options.has('values')
+      const render = (index: number): string => {
+        const summary = page[index]!
+        const type = JSON.stringify(summary.type)
+        return isBare ? type : `{"type":${type},${membersOf(summary, detail)}}`
+      }
+      replyWithList(reply, { length: page.length, render }, options.has('count') ? result.value.length : undefined)
     })
   }
 

@@ -22,10 +22,12 @@ import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 import { readFileSync } from 'node:fs'
 import { STATUS_CODES } from 'node:http'
 import { createServer } from 'node:net'
+import { BodyPieces, lengthOf } from './body-pieces.js'
 import { ambiguousBody, isAmbiguous } from './framing.js'
-import type { BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
+import type { AnswerBody, BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
 import { setHeadLimit } from './head-limit.js'
 import { headerText, listenFailure, readTls, suites12, unwantedBytesMax } from './node-front.js'
+import { answerStallMsDefault, type SlowAnswer, StallWatch } from './stall-watch.js'
 
 /** The binary is not there, or not for this platform. */
 export class UwsMissing extends Error {}
@@ -85,6 +87,7 @@ export function loadedUws(): string {
 
 class UwsFront implements Front {
   draining = false
+  readonly stalls: StallWatch
   readonly bodyBytesMax: number
   readonly #uws: Uws
   readonly #app: App
@@ -100,6 +103,7 @@ class UwsFront implements Front {
     this.#app = app
     this.#options = options
     this.bodyBytesMax = options.bodyBytesMax
+    this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
     app.filter((connection, change) => this.#onConnection(connection, Number(change)))
     app.any('/*', (response, request) => {
       this.#inFlight++
@@ -159,7 +163,7 @@ class UwsFront implements Front {
   }
 }
 
-class UwsExchange implements Exchange {
+class UwsExchange implements Exchange, SlowAnswer {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -179,6 +183,9 @@ class UwsExchange implements Exchange {
   #onBody: BodyHandler | undefined
   #chunks: Buffer[] | undefined
   #bytes = 0
+  /** What is being sent. */
+  #pieces: BodyPieces | undefined
+  #onSent: (() => void) | undefined
 
   constructor(front: UwsFront, response: HttpResponse, request: HttpRequest) {
     this.#front = front
@@ -190,10 +197,7 @@ class UwsExchange implements Exchange {
   }
 
   start(handler: FrontHandler): void {
-    this.#response.onAborted(() => {
-      this.#open = false
-      this.#front.settled()
-    })
+    this.#response.onAborted(() => this.#settle())
     if (isAmbiguous(this.#headers)) {
       this.#refuseAndClose()
       return
@@ -223,9 +227,13 @@ class UwsExchange implements Exchange {
     return this.#open ? addressText(new Uint8Array(this.#response.getRemoteAddress())) : ''
   }
 
-  reply(status: number, headers: readonly string[], body?: Uint8Array | string): void {
-    if (this.#answered || !this.#open) return
+  reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
+    if (this.#answered || !this.#open) {
+      onSent?.()
+      return
+    }
     this.#answered = true
+    this.#onSent = onSent
     if (this.#corked) this.#write(status, headers, body, this.#front.draining)
     else this.#response.cork(() => this.#write(status, headers, body, this.#front.draining))
   }
@@ -286,39 +294,76 @@ class UwsExchange implements Exchange {
     this.#corked = false
   }
 
-  #write(status: number, headers: readonly string[], body: Uint8Array | string | undefined, close: boolean): void {
+  #write(status: number, headers: readonly string[], body: AnswerBody | undefined, close: boolean): void {
     const response = this.#response
     response.writeStatus(statusLines[status] ?? statusLine(status))
     for (let i = 0; i + 1 < headers.length; i += 2) response.writeHeader(headers[i]!, wireValue(headers[i + 1]!))
     const isHead = this.method === 'HEAD'
     if (isHead || hasNoLength(status)) {
       // endWithoutBody(length) would wait for that many bytes, and the next request would end the connection.
-      if (!hasNoLength(status)) response.writeHeader('Content-Length', String(Buffer.byteLength(body ?? '')))
+      if (!hasNoLength(status)) response.writeHeader('Content-Length', String(lengthOf(body ?? '')))
       if (close) response.writeHeader('Connection', 'close')
       response.endWithoutBody()
-    } else if (body !== undefined && body.length > smallBytesMax && (!close || this.#front.draining)) {
+    } else if (body !== undefined && isLarge(body) && (!close || this.#front.draining)) {
       if (close) response.writeHeader('Connection', 'close')
-      this.#writeLarge(typeof body === 'string' ? Buffer.from(body) : body)
+      this.#writeLarge(new BodyPieces(body))
       return
     } else {
-      response.end(body ?? '', close)
+      response.end(bodyInOne(body), close)
     }
+    this.#settle()
+  }
+
+  /** The exchange is over. */
+  #settle(): void {
+    if (this.#pieces) this.#front.stalls.remove(this)
+    this.#pieces = undefined
     this.#open = false
     this.#front.settled()
+    const onSent = this.#onSent
+    this.#onSent = undefined
+    onSent?.()
   }
 
   /** A large answer counts as in flight until the system has taken all of it: closing must not cut it. */
-  #writeLarge(body: Uint8Array): void {
-    const writeFrom = (offset: number): boolean => {
-      const [ok, ended] = this.#response.tryEnd(offset === 0 ? body : body.subarray(offset), body.length)
-      if (ended) {
-        this.#open = false
-        this.#front.settled()
+  #writeLarge(pieces: BodyPieces): void {
+    this.#pieces = pieces
+    this.#response.onWritable(() => this.#writePieces())
+    this.#writePieces()
+    if (this.#pieces) this.#front.stalls.add(this)
+  }
+
+  /** Gives the system what it takes; false: it takes no more now. */
+  #writePieces(): boolean {
+    const pieces = this.#pieces
+    if (!pieces) return true
+    const beginning = this.#response.getWriteOffset()
+    for (;;) {
+      const offset = this.#response.getWriteOffset()
+      if (offset - beginning > turnBytesMax) {
+        setImmediate(() => this.retry())
+        return true
       }
-      return ok
+      const [ok, ended] = this.#response.tryEnd(pieces.at(offset), pieces.length)
+      if (ended) {
+        this.#settle()
+        return true
+      }
+      if (!ok) return false
     }
-    this.#response.onWritable(writeFrom)
-    writeFrom(0)
+  }
+
+  taken(): number {
+    return this.#open ? this.#response.getWriteOffset() : 0
+  }
+
+  /** The binary closes a connection 10 s after a write that failed, and the system tells of room only when a third of its buffer is free. */
+  retry(): void {
+    if (this.#pieces) this.#response.cork(() => this.#writePieces())
+  }
+
+  giveUp(): void {
+    if (this.#open) this.#response.close()
   }
 
   /**
@@ -357,6 +402,14 @@ class UwsExchange implements Exchange {
 
 /** Answers up to this size are handed over and forgotten: the system's send buffer takes them. */
 const smallBytesMax = 16 * 1024
+/** Bytes given to the system in one turn of the event loop. */
+const turnBytesMax = 1024 * 1024
+
+const isLarge = (body: AnswerBody): boolean =>
+  typeof body === 'string' || body instanceof Uint8Array ? body.length > smallBytesMax : true
+
+const bodyInOne = (body: AnswerBody | undefined): string | Uint8Array =>
+  typeof body === 'string' || body instanceof Uint8Array ? body : Buffer.concat(body ?? [])
 
 const statusLines: (string | undefined)[] = []
 

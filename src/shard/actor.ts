@@ -166,6 +166,11 @@ export class Actors {
     if (!actor.used && this.isFree(actor)) this.drop(actor)
   }
 
+  /** Lets go of an actor that is not worth its memory. */
+  letGo(actor: Actor): void {
+    if (this.isFree(actor)) this.drop(actor)
+  }
+
   /** Lets go of all actors of a shard. None may have a change that is not durable. */
   dropShard(shard: number): void {
     for (const actor of this.ring) {

@@ -14,18 +14,20 @@ import { type Refusal, refusals } from '../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } from '../domain/selection.js'
 import { imageCreated, imageType } from '../image.js'
-import type { FetchRequest, ListRequest, ShardReply } from '../messages.js'
-import type { Clock, Store } from '../ports.js'
+import type { FetchRequest, ListKeys, ListRequest, ShardReply, Standing } from '../messages.js'
+import type { AnswerHold, AnswerRoom, Clock, Store } from '../ports.js'
 import type { Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
 import type { PathCounts, Paths } from './directory.js'
 import { decodeRow, entityKey } from './layout.js'
 import type { Lookup } from './lookup.js'
 import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
+import { PageImages, type ReadSome } from './page-images.js'
 import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
 import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
 import type { Owned } from './replicated/ownership.js'
 import type { Scanner } from './scans.js'
+import { Turns } from './turns.js'
 import { layoutFor } from './views/needs.js'
 import { search } from './views/search.js'
 import type { Layout } from './views/table.js'
@@ -39,6 +41,12 @@ const entitiesPerStep = 64
 const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
 const pageOfActorsMax = 100
+/** Bytes of entities read in one turn of the event loop: some 1 ms. */
+const bytesPerTurn = 512 * 1024
+/** Bytes of entities that are kept while ids are looked up; those of a page that has more are read again. */
+const keptBytesMax = 1024 * 1024
+/** Larger entities do not stay in memory because a list has shown them. */
+const actorBytesMax = 16 * 1024
 /** Lists that wait for a scan or a view; beyond, a list is turned away. */
 const scansMax = 1000
 
@@ -61,6 +69,7 @@ export interface ListSources {
   readonly views: Views
   readonly scanner: Scanner
   readonly clock: Clock
+  readonly room: AnswerRoom
   /** Whose entities are listed. */
   readonly owned?: Owned
 }
@@ -68,59 +77,75 @@ export interface ListSources {
 export class Lists {
   private readonly from: ListSources
   private readonly limits: QueryLimits
+  private readonly turns: Turns
   private scans = 0
 
   constructor(sources: ListSources, limits: QueryLimits) {
+    this.turns = new Turns(sources.clock)
     this.from = sources
     this.limits = limits
   }
 
   list(request: ListRequest, onReply: OnReply): void {
-    this.answer(() => this.page(request), onReply)
+    this.answer(hold => this.page(request, hold), onReply)
   }
 
   /** What stands at places that a list has told of. */
-  fetch({ tenant, places }: FetchRequest, onReply: OnReply): void {
+  fetch({ tenant, places, bytesMax }: FetchRequest, onReply: OnReply): void {
     if (!places.every(({ shard }) => this.isOurs(shard))) return onReply({ kind: 'moved' })
-    this.answer(async () => {
+    this.answer(async hold => {
       const located = locate(this.from.store, tenant, places)
-      const images = this.images(tenant, located.filter(isThere))
-      let next = 0
-      return { kind: 'fetched', images: located.map(place => place && images[next++]) }
+      const images = await this.images(tenant, located, bytesMax, hold, 1)
+      return images ? { kind: 'fetched', images } : noRoom
     }, onReply)
   }
 
-  /** Replies when all that the reply may tell of is durable. */
-  private answer(find: () => Promise<ShardReply>, onReply: OnReply): void {
-    const { commit } = this.from
-    const fail = (error: Error): void => onReply({ kind: 'failed', reason: error.message })
+  /**
+   * Replies when all that the reply may tell of is durable. What was read for it is counted up to then (`hold`), and whoever takes the reply has to
+   * count it from then on.
+   */
+  private answer(find: (hold: AnswerHold) => Promise<ShardReply>, onReply: OnReply): void {
+    const { commit, room } = this.from
+    const hold = room.open()
+    const tell = (reply: ShardReply): void => {
+      hold.release()
+      onReply(reply)
+    }
+    const fail = (error: Error): void => tell({ kind: 'failed', reason: error.message })
     commit.afterFlight(failure => {
       if (failure) return fail(failure)
-      find().then(reply => commit.afterFlight(late => (late ? fail(late) : onReply(reply))), fail)
+      find(hold).then(reply => commit.afterFlight(late => (late ? fail(late) : tell(reply))), fail)
     })
   }
 
-  private async page(request: ListRequest): Promise<ShardReply> {
+  private async page(request: ListRequest, hold: AnswerHold): Promise<ShardReply> {
     const { tenant, selection, order, offset, limit } = request
     const { directory } = this.from
     const known = directory.paths(tenant) ?? (await directory.load(tenant))
     const ids = namedIds(selection)
-    if (ids) return this.pageOfIds(request, ids, known)
+    if (ids) return this.pageOfIds(request, ids, known, hold)
     const ranges = rangesOf(request, known)
     const total = ranges.reduce((sum, range) => sum + range.count, 0)
     if (isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0) {
       if (request.part === 'keys') return this.keys(request, ranges, total)
       const places = limit === 0 || offset >= total ? [] : await this.places(tenant, ranges, offset, limit)
-      return this.reply(request, { places, values: [], total })
+      return this.reply(request, { places, values: [], total }, hold)
     }
-    return total <= walkedMax ? this.walked(request, ranges) : this.filtered(request, ranges, total)
+    return total <= walkedMax ? this.walked(request, ranges, hold) : this.filtered(request, ranges, total, hold)
   }
 
   /** Few ids are looked up one by one and put in order. */
-  private async pageOfIds(request: ListRequest, ids: ReadonlySet<string>, known: Paths): Promise<ShardReply> {
+  private async pageOfIds(
+    request: ListRequest,
+    ids: ReadonlySet<string>,
+    known: Paths,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
     const { tenant, paths, selection, order, offset, limit } = request
     const { store, shardMap, lookup } = this.from
-    const found: (Match & { readonly image: Buffer })[] = []
+    const found: (Match & { readonly image: Buffer | undefined })[] = []
+    let keptBytes = 0
+    let sinceBreath = 0
     for (const id of ids) {
       const few = known.size <= fewPathsMax
       const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
@@ -131,18 +156,28 @@ export class Lists {
       for (const [index, row] of store.getMany(keys).entries())
         for (const image of row ? decodeRow(row) : []) {
           const type = imageType(image)
+          sinceBreath += image.length
           if (!meansIdentity(selection, id, type)) continue
           const path = covered[index] as string
           const values = valuesIfMeant(request, image, path)
           const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
-          if (values) found.push({ place, image, values })
+          if (!values) continue
+          keptBytes += image.length
+          found.push({ place, image: keptBytes > keptBytesMax ? undefined : image, values })
         }
+      if (sinceBreath < bytesPerTurn) continue
+      sinceBreath = 0
+      await this.turns.next()
     }
     found.sort((a, b) => compareSortValues(order, a.values, b.values) || comparePlaces(a.place, b.place))
     const page = found.slice(offset, offset + limit)
     const places = page.map(({ place }) => place)
     const values = order.length === 0 ? [] : page.map(match => match.values)
-    return pageReply(request, { places, values, total: found.length }, () => page.map(({ image }) => image))
+    const read = (from: number, count: number) =>
+      keptBytes > keptBytesMax
+        ? readImages(store, tenant, places.slice(from, from + count))
+        : page.slice(from, from + count).map(({ image }) => image)
+    return this.reply(request, { places, values, total: found.length }, hold, read)
   }
 
   /** The keys of the first entities, when identity decides. */
@@ -178,7 +213,7 @@ export class Lists {
   }
 
   /** Looks into every entity that may be meant, of few. */
-  private async walked(request: ListRequest, ranges: readonly CountedRange[]): Promise<ShardReply> {
+  private async walked(request: ListRequest, ranges: readonly CountedRange[], hold: AnswerHold): Promise<ShardReply> {
     const { tenant, selection } = request
     const { store, heads, clock, owned } = this.from
     const places = new Places(store, heads, clock, tenant, ranges, owned)
@@ -187,30 +222,43 @@ export class Lists {
       for (;;) {
         const step = await places.next(entitiesPerStep)
         const meant = step.filter(({ id, type }) => meansIdentity(selection, id, type))
+        let bytes = 0
         for (const { place, image } of imagesAt(store, tenant, meant)) {
           const values = valuesIfMeant(request, image, place.path)
           if (values) matches.add({ place, values })
+          bytes += image.length
+          if (bytes < bytesPerTurn) continue
+          bytes = 0
+          await this.turns.next()
         }
         if (step.length < entitiesPerStep) break
-        await this.breathe()
+        await this.turns.next()
       }
     } finally {
       await places.close()
     }
-    return pageReply(request, matches.page(), places => readImages(store, tenant, places))
+    const page = matches.page()
+    const read = (from: number, count: number) => readImages(store, tenant, page.places.slice(from, from + count))
+    return this.reply(request, page, hold, read)
   }
 
   /** Answers from views, or from a scan, within the time that a query has. */
-  private filtered(request: ListRequest, ranges: readonly CountedRange[], rows: number): Promise<ShardReply> {
+  private filtered(
+    request: ListRequest,
+    ranges: readonly CountedRange[],
+    rows: number,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
     const layout = layoutFor(request)
     const { tenant } = request
-    if (layout && this.from.views.tables(tenant, ranges, layout)) return this.viewed(request, ranges, layout, rows)
+    if (layout && this.from.views.tables(tenant, ranges, layout))
+      return this.viewed(request, ranges, layout, rows, hold)
     const { scanRowsMax, scanDeadlineMs } = this.limits
     if (rows > scanRowsMax) return Promise.resolve(refuse(refusals.scanTooLarge(rows, scanRowsMax)))
     if (this.scans >= scansMax) return Promise.resolve({ kind: 'busy' })
     this.scans++
     const answer = this.prepared(request, ranges, layout).then(ready =>
-      ready && layout ? this.viewed(request, ranges, layout, rows) : this.scanned(request, ranges, rows),
+      ready && layout ? this.viewed(request, ranges, layout, rows, hold) : this.scanned(request, ranges, rows, hold),
     )
     const ended = answer.finally(() => this.scans--)
     return this.inTime(ended, refuse(refusals.scanTooLong(scanDeadlineMs)))
@@ -234,21 +282,45 @@ export class Lists {
     ranges: readonly CountedRange[],
     layout: Layout,
     rows: number,
+    hold: AnswerHold,
   ): Promise<ShardReply> {
     const { views, store, clock } = this.from
     const tables = views.tables(request.tenant, ranges, layout)
     const searched = tables && (await search(request, ranges, tables, store, clock))
-    if (!searched) return this.scanned(request, ranges, rows)
+    if (!searched) return this.scanned(request, ranges, rows, hold)
     if (request.part === 'keys') return keysReply(searched)
     const located = locate(store, request.tenant, searched.places)
     const values = searched.values.filter((_, index) => located[index])
-    return this.reply(request, { places: located.filter(isThere), values, total: searched.total })
+    return this.reply(request, { places: located.filter(isThere), values, total: searched.total }, hold)
   }
 
-  private async scanned(request: ListRequest, ranges: readonly CountedRange[], rows: number): Promise<ShardReply> {
+  private async scanned(
+    request: ListRequest,
+    ranges: readonly CountedRange[],
+    rows: number,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
     const { scanRowsMax, scanDeadlineMs } = this.limits
     if (rows > scanRowsMax) return refuse(refusals.scanTooLarge(rows, scanRowsMax))
-    return this.from.scanner.list({ request, ranges, deadlineMs: scanDeadlineMs })
+    const reply = await this.from.scanner.list({ request, ranges, deadlineMs: scanDeadlineMs })
+    if (reply.kind !== 'part' || !reply.images || reply.images.length === reply.keys.created.length) return reply
+    return this.completed(request, reply, hold)
+  }
+
+  /** A page of which a scan has read the first entities only. */
+  private async completed(
+    request: ListRequest,
+    { keys, images, total }: Extract<ShardReply, { kind: 'part' }>,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
+    const { tenant, bytesMax } = request
+    const places = standingsOf(keys)
+    const first = Array.from({ length: images?.length ?? 0 }, (_, at) => images?.at(at))
+    const located = locate(this.from.store, tenant, places.slice(first.length))
+    const bytes = first.reduce((sum, image) => sum + (image?.length ?? 0), 0)
+    if (!hold.take(bytes)) return noRoom
+    const others = await this.images(tenant, located, bytesMax === undefined ? undefined : bytesMax - bytes, hold)
+    return others ? pageReply(request.part, { places, values: keys.values, total }, [...first, ...others]) : noRoom
   }
 
   /** The answer, or the other when the time of a query is over. */
@@ -259,31 +331,86 @@ export class Lists {
     })
   }
 
-  private reply(request: ListRequest, page: Page<Place>): ShardReply {
-    return pageReply(request, page, places => this.images(request.tenant, places))
+  /** `read` reads images of the page; undefined: they are read from the store, or from actors. */
+  private async reply(
+    request: ListRequest,
+    page: Page<Place>,
+    hold: AnswerHold,
+    read: ReadSome = this.reader(request.tenant, page.places),
+  ): Promise<ShardReply> {
+    if (request.part === 'keys') return keysReply(page)
+    const images = await this.readInTurns(new PageImages(page.places.length, request.bytesMax, read), hold)
+    return images ? pageReply(request.part, page, images) : noRoom
   }
 
-  /** The images of the entities of a page. */
-  private images(tenant: string, places: readonly Place[]): readonly (Buffer | undefined)[] {
+  /** The images at the first places, as far as the bytes go, but of `needed` at least; undefined: there is no room for them in memory. */
+  private images(
+    tenant: string,
+    places: readonly (Place | undefined)[],
+    bytesMax: number | undefined,
+    hold: AnswerHold,
+    needed = 0,
+  ): Promise<readonly (Buffer | undefined)[] | undefined> {
+    return this.readInTurns(new PageImages(places.length, bytesMax, this.reader(tenant, places), needed), hold)
+  }
+
+  /** Reads, and lets the event loop have its turn in between when there is much. */
+  private async readInTurns(
+    reading: PageImages,
+    hold: AnswerHold,
+  ): Promise<readonly (Buffer | undefined)[] | undefined> {
+    let counted = 0
+    let turnBegan = 0
+    for (let goesOn = true; goesOn; ) {
+      goesOn = reading.step()
+      if (!hold.take(reading.bytes - counted)) return undefined
+      counted = reading.bytes
+      if (!goesOn || counted - turnBegan < bytesPerTurn) continue
+      turnBegan = counted
+      await this.turns.next()
+    }
+    return reading.images
+  }
+
+  /** Reads images of a page; where no place is known there is none. */
+  private reader(tenant: string, places: readonly (Place | undefined)[]): ReadSome {
+    const { store } = this.from
+    const readOne = places.length > pageOfActorsMax ? undefined : (place: Place) => this.imageOf(tenant, place)
+    return (from, count) => {
+      const some = places.slice(from, from + count)
+      if (readOne) return some.map(place => place && readOne(place))
+      const images = readImages(store, tenant, some.filter(isThere))
+      let next = 0
+      return some.map(place => place && images[next++])
+    }
+  }
+
+  /** The image of an entity by way of its actor, which stays in memory unless it is large. */
+  private imageOf(tenant: string, place: Place): Buffer | undefined {
     const { store, actors, commit } = this.from
-    if (places.length > pageOfActorsMax) return readImages(store, tenant, places)
-    return places.map(place => {
-      const { shard, path, id, type } = place
-      const actor = actors.load(shard, tenant, path, id)
-      // What is staged may yet be lost.
-      return actor.stagedIn > commit.durable ? readImages(store, tenant, [place])[0] : actor.variant(type)?.image
-    })
+    const { shard, path, id, type } = place
+    const actor = actors.load(shard, tenant, path, id)
+    // What is staged may yet be lost.
+    if (actor.stagedIn > commit.durable) return readImages(store, tenant, [place])[0]
+    const image = actor.variant(type)?.image
+    if (image && image.length > actorBytesMax) actors.letGo(actor)
+    return image
   }
 
   private isOurs(shard: number): boolean {
     const { owned } = this.from
     return !owned || owned[shard] === 1
   }
-
-  private breathe(): Promise<void> {
-    return new Promise(resolve => this.from.clock.endOfTick(resolve))
-  }
 }
+
+const noRoom: ShardReply = { kind: 'refused', refusal: refusals.answersTooMany }
+
+/** The places that keys tell of. */
+const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
+  Array.from(created, (created, at): Standing => {
+    const [path, type] = ranges[rangeOf[at]!]!
+    return { created, shard: shards[at]!, path, type }
+  })
 
 const isThere = (place: Place | undefined): place is Place => place !== undefined
 

@@ -77,17 +77,23 @@ export class Matches {
   }
 }
 
-/** The images of places; one that has gone meanwhile is left out. */
-export function imagesAt<P extends Place>(
+/** Rows read at a time: each may have 16 MB. */
+const rowsPerRead = 16
+
+/** The images of places, read while they are gone through; one that has gone meanwhile is left out. */
+export function* imagesAt<P extends Place>(
   store: StoreReader,
   tenant: string,
   places: readonly P[],
-): { readonly place: P; readonly image: Buffer }[] {
-  const images = readImages(store, tenant, places)
-  return places.flatMap((place, index) => {
-    const image = images[index]
-    return image ? [{ place, image }] : []
-  })
+): Iterable<{ readonly place: P; readonly image: Buffer }> {
+  for (let from = 0; from < places.length; from += rowsPerRead) {
+    const some = places.slice(from, from + rowsPerRead)
+    const images = readImages(store, tenant, some)
+    for (const [index, place] of some.entries()) {
+      const image = images[index]
+      if (image) yield { place, image }
+    }
+  }
 }
 
 /** The image at each place as the store has it, undefined where the entity has gone. */
@@ -99,5 +105,11 @@ export function readImages(store: StoreReader, tenant: string, places: readonly 
   })
 }
 
-const imageOfType = (row: Buffer, type: string): Buffer | undefined =>
-  decodeRow(row).find(image => imageType(image) === type)
+/** Smaller rows may be held for one of their images. */
+const sharedBytesMax = 64 * 1024
+
+/** Shares memory with the row, unless that holds much else. */
+function imageOfType(row: Buffer, type: string): Buffer | undefined {
+  const image = decodeRow(row).find(image => imageType(image) === type)
+  return image && row.length > sharedBytesMax && row.length > 2 * image.length ? Buffer.from(image) : image
+}

@@ -10,17 +10,20 @@ import type { Json } from '../domain/json.js'
 import { refusals } from '../domain/refusal.js'
 import type { ListRequest, ShardReply, Standing } from '../messages.js'
 import type { Page, SortValues } from './matches.js'
-import type { Place } from './places.js'
 
-/** Reads the images of places, undefined for what has gone. */
-export type ReadImages = (places: readonly Place[]) => readonly (Buffer | undefined)[]
-
-/** The reply to a list. What has gone since the page was put together is left out. */
-export function pageReply(request: ListRequest, page: Page<Place>, read: ReadImages): ShardReply {
-  if (request.part === 'keys') return keysReply(page)
+/**
+ * The reply to a list, with the images of the first entities of the page (page-images.ts), undefined for what has gone since the page was put
+ * together: that is left out.
+ */
+export function pageReply(
+  part: ListRequest['part'],
+  page: Page<Standing>,
+  images: readonly (Buffer | undefined)[],
+): ShardReply {
+  if (part === 'keys') return keysReply(page)
   const { places, values, total } = page
-  const images = read(places)
-  if (request.part === undefined) {
+  if (part === undefined) {
+    if (images.length < places.length) return { kind: 'large' }
     const entities = places.flatMap(({ path }, index) => {
       const image = images[index]
       return image ? [{ path, image }] : []
@@ -31,9 +34,9 @@ export function pageReply(request: ListRequest, page: Page<Place>, read: ReadIma
   const there: Buffer[] = []
   for (let index = 0; index < places.length; index++) {
     const image = images[index]
-    if (!image) continue
+    if (!image && index < images.length) continue
     keys.add(places[index]!, values[index])
-    there.push(image)
+    if (image) there.push(image)
   }
   return keys.reply(total, there)
 }

@@ -12,7 +12,8 @@ import type { ListRequest, ShardReply } from '../messages.js'
 import type { Clock, StoreReader } from '../ports.js'
 import { imagesAt, Matches, readImages, valuesIfMeant } from './matches.js'
 import { nested } from './nested.js'
-import { pageReply } from './pages.js'
+import { PageImages } from './page-images.js'
+import { keysReply, pageReply } from './pages.js'
 import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
 import { type KeyHashes, type KeyScan, readKeys } from './presence.js'
 import type { Owned } from './replicated/ownership.js'
@@ -57,7 +58,7 @@ export interface Ground {
   readonly owned?: Owned
 }
 
-/** The page of a list, and how many entities fit. */
+/** The page of a list, and how many entities fit. A page of many bytes has its first entities only, as a part. */
 export async function scanList({ request, ranges, deadlineMs }: ListScan, ground: Ground): Promise<ShardReply> {
   const { store, clock } = ground
   const { tenant, selection } = request
@@ -78,8 +79,20 @@ export async function scanList({ request, ranges, deadlineMs }: ListScan, ground
     return true
   })
   if (refusal) return { kind: 'refused', refusal }
-  return pageReply(request, matches.page(), places => readImages(store, tenant, places))
+  const page = matches.page()
+  if (request.part === 'keys') return keysReply(page)
+  const { places } = page
+  const bytesMax = Math.min(request.bytesMax ?? Number.POSITIVE_INFINITY, scannedBytesMax)
+  const read = (from: number, count: number) => readImages(store, tenant, places.slice(from, from + count))
+  const images = new PageImages(places.length, bytesMax, read).all()
+  return pageReply(images.length < places.length ? 'entities' : request.part, page, images)
 }
+
+/**
+ * Bytes of entities that a scan reads and sends along: nobody counts them before they arrive. Of a larger page the reply is a part with the first
+ * ones, and whoever asked reads the others.
+ */
+const scannedBytesMax = 1024 * 1024
 
 const looksPerTimeCheck = 64
 
@@ -114,6 +127,7 @@ const fewMax = 5_000
 /** As long as all of them have at most so many. */
 const fewMaxInAll = 20_000
 const placesPerStep = 64
+const bytesPerStep = 1024 * 1024
 
 /** Gives every entity of the ranges to `take`, until that says false. */
 async function visit(
@@ -174,8 +188,14 @@ async function walk(
   for (;;) {
     const scan = { tenant, range: { path, type }, after, count: placesPerStep }
     const places = await readPlaces(store, scan, owned)
-    for (const { place, image } of imagesAt(store, tenant, places))
+    let bytes = 0
+    for (const { place, image } of imagesAt(store, tenant, places)) {
       if (!take({ shard: place.shard, range, image })) return false
+      bytes += image.length
+      if (bytes < bytesPerStep) continue
+      bytes = 0
+      await breathe()
+    }
     if (places.length < placesPerStep) return true
     after = places.at(-1)
     await breathe()

@@ -19,7 +19,7 @@ import type {
   WriteReply,
   WriteRequest,
 } from '../messages.js'
-import type { Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
+import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { type Actor, Actors } from './actor.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
@@ -92,6 +92,8 @@ export interface ShardParts {
   /** Runs what looks into many entities. */
   readonly scanner: Scanner
   readonly limits: ShardLimits
+  /** Memory for what is read for clients. */
+  readonly answers: AnswerRoom
   /** Of the disk under the store; undefined: nobody watches it. */
   readonly room?: DiskRoom | undefined
   readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
@@ -194,7 +196,19 @@ export class LocalShards implements Shards {
     commit.tell(heads)
     commit.tell(expiryMark)
     const lookup = new Lookup(store, actors, commit, directory, shardMap, owned)
-    const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
+    const sources = {
+      store,
+      commit,
+      directory,
+      shardMap,
+      lookup,
+      actors,
+      heads,
+      views,
+      scanner,
+      clock,
+      room: parts.answers,
+    }
     const subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
     const registrations = new Documents(registrationForm, store, commit, shardMap)
     const isHome = (tenant: string): boolean =>

@@ -46,8 +46,17 @@ export interface ShardNumbers {
   readonly commits: { readonly write: Histogram; readonly sync: Histogram }
 }
 
+/** What is told of answers that are not small. */
+export interface AnswerNumbers {
+  readonly bytes: number
+  readonly bytesMax: number
+  /** Answers that were not sent, or not to their end, by cause. */
+  readonly failures: Readonly<Record<string, number>>
+}
+
 export interface Sources {
   readonly requests: RequestTallies
+  readonly answers: () => AnswerNumbers
   readonly notifier: () => NotifierNumbers
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
@@ -59,16 +68,40 @@ export interface Sources {
 }
 
 /** All metrics of this process. */
-export function familiesOf({ requests, notifier, shards, loop, version, disk, cluster }: Sources): readonly Family[] {
+export function familiesOf({
+  requests,
+  answers,
+  notifier,
+  shards,
+  loop,
+  version,
+  disk,
+  cluster,
+}: Sources): readonly Family[] {
   return [
     one('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
+    ...ofAnswers(answers()),
     ...ofNotifier(notifier()),
     ...ofShards(shards()),
     ...(disk ? ofDisk(disk()) : []),
     ...(cluster ? clusterFamilies(cluster()) : []),
     histogram('orrery_event_loop_delay_seconds', 'By how much timers are late.', loop.seconds, 'apart'),
     ...ofProcess(),
+  ]
+}
+
+function ofAnswers({ bytes, bytesMax, failures }: AnswerNumbers): readonly Family[] {
+  const failed = one(
+    'orrery_http_answer_failures_total',
+    'counter',
+    'Answers not sent, or not to their end, by cause.',
+    0,
+  )
+  return [
+    one('orrery_http_answers_in_flight_bytes', 'gauge', 'Bytes of large answers under way.', bytes),
+    one('orrery_http_answers_in_flight_bytes_max', 'gauge', 'Bytes that all of them may have.', bytesMax),
+    { ...failed, samples: Object.entries(failures).map(([cause, value]) => ({ labels: { cause }, value })) },
   ]
 }
 

@@ -1,6 +1,7 @@
 // What one of several owners answers to a list, as bytes: [hot] with every list of a client one such reply comes from each other owner.
 //
-//   part   u8 form | u8 whether there are images | u32 count | f64 total | u32 bytes of the JSON | columns | ends | JSON | images
+//   part   u8 form | u8 images: 0 none, 1 of all, 2 of the first | u32 count | f64 total | u32 bytes of the JSON | u32 number of images, if 2
+//          | columns | ends | JSON | images
 //
 //   columns   of each entity f64 created, u32 range, u16 shard
 //   ends      of each image u32, counted from the first
@@ -20,6 +21,11 @@ const countAt = 2
 const totalAt = 6
 const jsonBytesAt = 14
 const headBytes = 18
+/** Behind the head, where not every entity has its image. */
+const imageCountBytes = 4
+const noImages = 0
+const allImages = 1
+const firstImages = 2
 const keyBytes = 14
 const endBytes = 4
 
@@ -29,20 +35,24 @@ export function packPart({ keys, images, total }: Part): Buffer {
   const count = created.length
   const json = JSON.stringify([ranges, values])
   const jsonBytes = Buffer.byteLength(json)
-  const endsAt = headBytes + count * keyBytes
-  const jsonAt = endsAt + (images ? count * endBytes : 0)
+  const imageCount = images?.length ?? 0
+  const have = !images ? noImages : imageCount === count ? allImages : firstImages
+  const keysAt = headBytes + (have === firstImages ? imageCountBytes : 0)
+  const endsAt = keysAt + count * keyBytes
+  const jsonAt = endsAt + imageCount * endBytes
   const imagesAt = jsonAt + jsonBytes
   let imageBytes = 0
-  if (images) for (let at = 0; at < count; at++) imageBytes += images.at(at)!.length
+  if (images) for (let at = 0; at < imageCount; at++) imageBytes += images.at(at)!.length
 
   const bytes = Buffer.allocUnsafe(imagesAt + imageBytes)
   const view = viewOf(bytes)
   bytes[0] = partForm
-  bytes[1] = images ? 1 : 0
+  bytes[1] = have
   view.setUint32(countAt, count, true)
   view.setFloat64(totalAt, total, true)
   view.setUint32(jsonBytesAt, jsonBytes, true)
-  for (let at = 0, keyAt = headBytes; at < count; at++, keyAt += keyBytes) {
+  if (have === firstImages) view.setUint32(headBytes, imageCount, true)
+  for (let at = 0, keyAt = keysAt; at < count; at++, keyAt += keyBytes) {
     view.setFloat64(keyAt, created[at]!, true)
     view.setUint32(keyAt + 8, rangeOf[at]!, true)
     view.setUint16(keyAt + 12, shards[at]!, true)
@@ -50,7 +60,7 @@ export function packPart({ keys, images, total }: Part): Buffer {
   bytes.write(json, jsonAt)
   if (!images) return bytes
   let end = 0
-  for (let at = 0; at < count; at++) {
+  for (let at = 0; at < imageCount; at++) {
     const image = images.at(at)!
     bytes.set(image, imagesAt + end)
     end += image.length
@@ -63,13 +73,16 @@ export function packPart({ keys, images, total }: Part): Buffer {
 export function unpackPart(bytes: Buffer): Part {
   const view = viewOf(bytes)
   const count = view.getUint32(countAt, true)
-  const endsAt = headBytes + count * keyBytes
-  const jsonAt = endsAt + (bytes[1] === 1 ? count * endBytes : 0)
+  const have = bytes[1]
+  const imageCount = have === firstImages ? view.getUint32(headBytes, true) : have === allImages ? count : 0
+  const keysAt = headBytes + (have === firstImages ? imageCountBytes : 0)
+  const endsAt = keysAt + count * keyBytes
+  const jsonAt = endsAt + imageCount * endBytes
   const imagesAt = jsonAt + view.getUint32(jsonBytesAt, true)
   const created = new Float64Array(count)
   const shards = new Uint16Array(count)
   const rangeOf = new Uint32Array(count)
-  for (let at = 0, keyAt = headBytes; at < count; at++, keyAt += keyBytes) {
+  for (let at = 0, keyAt = keysAt; at < count; at++, keyAt += keyBytes) {
     created[at] = view.getFloat64(keyAt, true)
     rangeOf[at] = view.getUint32(keyAt + 8, true)
     shards[at] = view.getUint16(keyAt + 12, true)
@@ -78,7 +91,7 @@ export function unpackPart(bytes: Buffer): Part {
     ListKeys['ranges'],
     ListKeys['values'],
   ]
-  const images = bytes[1] === 1 ? new PackedImages(bytes, count, endsAt, imagesAt) : undefined
+  const images = have === noImages ? undefined : new PackedImages(bytes, imageCount, endsAt, imagesAt)
   return {
     kind: 'part',
     keys: { created, shards, rangeOf, ranges, values },

@@ -344,7 +344,7 @@ t.test('a list of ids that one owner has is passed on as it is', async t => {
   client.list(page, () => {})
   t.strictSame(
     shards.asked.map(({ request }) => request),
-    [page],
+    [{ ...page, bytesMax: 8 * 1024 * 1024 }],
   )
 })
 
@@ -369,11 +369,24 @@ t.test('what several owners found is put together', async t => {
   t.strictSame(results, [{ ok: true, value: [first, second] }])
 })
 
+t.test('a list whose entities have too many bytes is refused with the size, and with what helps', async t => {
+  const { shards } = setting(3)
+  const room = { open: () => ({ take: () => true, release: () => {} }) }
+  const client = new ShardClient(shards, shardMap, undefined, undefined, { answerBytesMax: 1000, room })
+  const results: Result<unknown>[] = []
+  client.list(list, result => results.push(result))
+  t.match(shards.asked[0]!.request, { bytesMax: 1000 })
+  shards.asked[0]!.reply({ kind: 'large' })
+  const description =
+    'answer size: more than 1000 bytes, max size supported: 1000, ask for fewer entities at a time with limit'
+  t.strictSame(results, [{ ok: false, refusal: { kind: 'BadRequest', description } }])
+})
+
 t.test('a list of one owner is passed on as it is', async t => {
   const { shards, client, results } = setting(3)
   const page = { ...list, offset: 5, limit: 2 }
   client.list(page, result => results.push(result))
-  t.strictSame(shards.asked[0]!.request, page)
+  t.match(shards.asked[0]!.request, page)
   shards.asked[0]!.reply(listed(9, 6, 7))
   t.match(results, [{ ok: true, value: { total: 9 } }])
   t.strictSame(order(results[0]), [6, 7])

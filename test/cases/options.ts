@@ -49,6 +49,8 @@ export const valueCases: readonly OptionCase[] = [
   number('reqPoolSize', 'TRQ_POOL_SIZE', 0, 0, 1024),
   number('reqTimeout', 'REQ_TIMEOUT', 0, 0),
   number('inReqPayloadMaxSize', 'IN_REQ_PAYLOAD_MAX_SIZE', 1048576, 0),
+  number('answerBytesMax', 'ANSWER_BYTES_MAX', 64, 1, 1024),
+  number('answersInFlightMax', 'ANSWERS_IN_FLIGHT_MAX', 512, 1, 1048576),
   number('outReqMsgMaxSize', 'OUT_REQ_MSG_MAX_SIZE', 8388608, 0),
   free('corsOrigin', 'CORS_ALLOWED_ORIGIN'),
   number('corsMaxAge', 'CORS_MAX_AGE', 86400, -1, 86400),

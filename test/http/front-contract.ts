@@ -5,6 +5,7 @@
 // Not here: what only one of them does, in the two test files.
 
 import { execFileSync } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { request as tlsRequest } from 'node:https'
 import { networkInterfaces } from 'node:os'
@@ -14,6 +15,7 @@ import type { Test } from 'tap'
 import type { Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from '../../src/http/front.js'
 import { suites12 } from '../../src/http/node-front.js'
 import { type Cut, failedCuts, shapes } from './cut-requests.js'
+import { SlowReader } from './slow-reader.js'
 import { Wire } from './wire.js'
 
 export type Open = (options: FrontOptions, handler: FrontHandler) => Promise<Front>
@@ -607,6 +609,99 @@ export function frontContract(t: Test, open: Open, mayFail: MayFail = () => []):
     wire.read(true)
     t.equal((await wire.answer()).body.length, large.length)
     await closed
+  })
+
+  for (const isTls of [false, true]) {
+    const tls = (t: Test) => (isTls ? { tls: certificate(t) } : {})
+    const over = isTls ? ' over TLS' : ''
+
+    t.test(`a large answer${over}, in parts or not, arrives whole at a client that is slow to read`, async t => {
+      const parts = [1, 70_000, 3, 1_000_000, 65_536, 65_537, 28_000_000, 0, 5].map(size => randomBytes(size))
+      const whole = Buffer.concat(parts)
+      const sent: string[] = []
+      const answer: OnRequest = exchange => {
+        const body = exchange.path === '/parts' ? parts : whole
+        setImmediate(() => exchange.reply(200, [], body, () => sent.push(exchange.path)))
+        return undefined
+      }
+      const { port } = await serve(t, open, answer, tls(t))
+      for (const path of ['/parts', '/whole']) {
+        const reader = await SlowReader.to(port, isTls)
+        reader.ask(path)
+        t.equal(await reader.bodyHash(whole.length), createHash('sha256').update(whole).digest('hex'))
+        // The same connection serves on.
+        reader.ask(path)
+        t.equal(await reader.bodyHash(whole.length), createHash('sha256').update(whole).digest('hex'))
+        reader.leave()
+        while (sent.length < 2) await new Promise(resolve => setTimeout(resolve, 5))
+        t.strictSame(sent.splice(0), [path, path])
+      }
+    })
+
+    t.test(`a client that takes no byte of its answer${over} is closed, others are not`, async t => {
+      const body = Buffer.alloc(30_000_000, 'x')
+      const sent: string[] = []
+      const stalled: number[] = []
+      let announce = () => {}
+      const over = new Promise<void>(resolve => {
+        announce = resolve
+      })
+      const answer: OnRequest = exchange => {
+        setImmediate(() =>
+          exchange.reply(200, [], body, () => {
+            sent.push(exchange.path)
+            if (exchange.path === '/none') announce()
+          }),
+        )
+        return undefined
+      }
+      const options = { answerStallMs: 1_000, onStall: () => stalled.push(sent.length), ...tls(t) }
+      const { port } = await serve(t, open, answer, options)
+      const none = await SlowReader.to(port, isTls)
+      const slow = await SlowReader.to(port, isTls, 20)
+      none.stop()
+      none.ask('/none')
+      slow.ask('/slow')
+      await over
+      t.strictSame(stalled.length, 1)
+      t.equal(await slow.bodyHash(body.length), createHash('sha256').update(body).digest('hex'))
+      t.strictSame([stalled.length, sent], [1, ['/none', '/slow']])
+      slow.leave()
+      none.leave()
+    })
+  }
+
+  t.test('what a large answer was made for is told when its client goes', async t => {
+    let announce = () => {}
+    const over = new Promise<void>(resolve => {
+      announce = resolve
+    })
+    const { wire } = await serve(t, open, exchange => {
+      setImmediate(() => exchange.reply(200, [], [Buffer.alloc(30_000_000)], announce))
+      return undefined
+    })
+    wire.read(false)
+    await wire.request('GET /')
+    setTimeout(() => wire.leave(), 50)
+    await over
+  })
+
+  t.test('what an answer was made for is told at once where nobody is there any more', async t => {
+    const held: Exchange[] = []
+    const { wire, port } = await serve(t, open, exchange => {
+      held.push(exchange)
+      return undefined
+    })
+    await wire.request('GET /')
+    while (held.length === 0) await new Promise(resolve => setImmediate(resolve))
+    wire.leave()
+    const other = await Wire.to(port)
+    await other.request('GET /')
+    while (held.length === 1) await new Promise(resolve => setImmediate(resolve))
+    await new Promise(resolve => setTimeout(resolve, 50))
+    let times = 0
+    held[0]!.reply(200, [], 'x', () => times++)
+    t.equal(times, 1)
   })
 
   t.test('closing does not wait longer than it is told', async t => {

@@ -21,7 +21,12 @@ function written(act: (reply: Reply) => void, vocabulary: Vocabulary = 'Ctx'): W
     (status, list, body) => {
       const headers: Record<string, string> = {}
       for (let i = 0; i < list.length; i += 2) headers[list[i] as string] = list[i + 1] as string
-      answers.push({ status, headers, body: body === undefined ? undefined : Buffer.from(body).toString(), closes })
+      answers.push({
+        status,
+        headers,
+        body: body === undefined ? undefined : Buffer.from(body as string).toString(),
+        closes,
+      })
     }
   const exchange = { reply: take(false), replyAndClose: take(true) } as unknown as Exchange
   act(new Reply(exchange, vocabulary, 'corr-1'))

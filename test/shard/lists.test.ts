@@ -248,6 +248,7 @@ t.test(
               const fetched = await node.end({ kind: 'fetch', tenant: 't', places: standings(keys.keys) })
               assert(fetched.kind === 'fetched')
               assert.deepEqual(namesOf(keys.keys, fetched.images), names)
+              await checkLimits(node, request, whole)
               counts.keys += names.length
               counts.values += keys.keys.values.length
             }
@@ -258,6 +259,24 @@ t.test(
     t.ok(Math.min(...Object.values(counts)) > 100, JSON.stringify(counts))
   },
 )
+
+/** The same with fewer bytes than its entities have, and with just as many. */
+async function checkLimits(node: Node, request: ListRequest, whole: Extract<ShardReply, { kind: 'part' }>) {
+  const images = Array.from({ length: whole.images!.length }, (_, at) => whole.images!.at(at)!)
+  const bytes = images.reduce((sum, image) => sum + image.length, 0)
+  assert.equal((await node.end({ ...request, bytesMax: bytes })).kind, 'listed')
+  if (bytes === 0) return
+  assert.deepEqual(await node.end({ ...request, bytesMax: bytes - 1 }), { kind: 'large' })
+  const part = await node.end({ ...request, part: 'entities', bytesMax: bytes >> 1 })
+  assert(part.kind === 'part')
+  assert.deepEqual(part.keys, whole.keys)
+  const first = Array.from({ length: part.images!.length }, (_, at) => part.images!.at(at)!)
+  assert.deepEqual(first, images.slice(0, first.length))
+  const size = first.reduce((sum, image) => sum + image.length, 0)
+  assert(size <= bytes >> 1 && size + images[first.length]!.length > bytes >> 1, 'as many as fit')
+  const fetched = await node.end({ kind: 'fetch', tenant: 't', places: standings(whole.keys), bytesMax: 1 })
+  assert.deepEqual(fetched, { kind: 'fetched', images: images.slice(0, 1) }, 'one at least')
+}
 
 const standings = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
   Array.from(created, (stamp, at) => {

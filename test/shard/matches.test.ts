@@ -134,7 +134,7 @@ t.test(
       placeOf('E', 'A', '/', 1),
     ]
     t.strictSame(
-      imagesAt(store, 't', places).map(({ place }) => place),
+      [...imagesAt(store, 't', places)].map(({ place }) => place),
       [places[0], places[2], places[4]],
     )
     t.strictSame(

@@ -22,6 +22,7 @@ export interface LocalNodeOptions {
   readonly server?: HttpServer
   readonly tenants?: boolean
   readonly expiryIntervalMs?: number
+  readonly answers?: Partial<Config['answers']>
   readonly queries?: Partial<Config['queries']>
   readonly notifications?: Partial<Config['notifications']>
   readonly forwarding?: Partial<Config['forwarding']>
@@ -145,6 +146,7 @@ export async function startLocalNode(
       idleTimeoutS: 0,
       bodyBytesMax: 1_048_576,
     },
+    answers: { answerBytesMax: 64 * 1024 * 1024, answersInFlightMax: 512 * 1024 * 1024, ...options.answers },
     cors: options.cors,
     egress: { allow: [], deny: [], ...options.egress },
     vocabulary: options.vocabulary,

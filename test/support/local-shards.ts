@@ -2,6 +2,7 @@
 
 import { HybridClock } from '../../src/clock.js'
 import type { ShardMap } from '../../src/domain/scope.js'
+import { AnswersInFlight } from '../../src/http/answers-in-flight.js'
 import type { Clock, Store } from '../../src/ports.js'
 import { StepwiseScanner } from '../../src/shard/scans.js'
 import { LocalShards, lastStamp, type ShardParts, shardLimitsDefault } from '../../src/shard/shards.js'
@@ -11,6 +12,8 @@ export const queriesForTests: ShardParts['queries'] = {
   scanDeadlineMs: 30_000,
   scanRowsMax: 1_000_000,
 }
+
+const mb64 = 64 * 1024 * 1024
 
 /** Shards over a store; what is not given is as in a node. */
 export function localShards(
@@ -28,6 +31,7 @@ export function localShards(
     scanner: new StepwiseScanner(store, shardMap, clock),
     limits: shardLimitsDefault,
     queries: queriesForTests,
+    answers: new AnswersInFlight({ answerBytesMax: mb64, answersInFlightMax: 8 * mb64 }),
     notifications: { isKept: true, descendantsMax: 1000, flowControl: undefined },
     onFailure: () => {},
     ...parts,

@@ -1,0 +1,86 @@
+// Memory for answers under way: what is read, gathered, rendered and sent for clients is counted, and there is not any amount of it.
+//
+// Whoever holds an answer counts it, and gives it back in the same turn in which the next one takes it: the lists of a shard while they read, the
+// gathering of several owners' parts, the handler while it renders, the front until the system has taken the last byte.
+// What is small is not counted, so small answers go out however many large ones are under way.
+//
+// Not here: how an answer is sent (uws-front, node-front), the numbers' place among metrics (telemetry/families).
+
+import { type Refusal, refusals } from '../domain/refusal.js'
+import type { AnswerHold, AnswerRoom } from '../ports.js'
+
+export interface AnswerLimits {
+  /** Bytes of one answer. Raising it trades memory for larger pages. */
+  readonly answerBytesMax: number
+  /** Bytes of all answers under way in this process. */
+  readonly answersInFlightMax: number
+}
+
+/** Of one answer, this much is not counted. */
+const uncountedBytes = 64 * 1024
+
+/** Why an answer was not sent, or not to its end. */
+export type AnswerFailure = 'too_large' | 'no_room' | 'stalled'
+
+export class AnswersInFlight implements AnswerRoom {
+  /** Of one answer, and of all. */
+  readonly answerBytesMax: number
+  readonly bytesMax: number
+  readonly tooLarge: Refusal
+  /** Now. */
+  bytes = 0
+  readonly failures: Record<AnswerFailure, number> = { too_large: 0, no_room: 0, stalled: 0 }
+
+  /** There is room for one answer at least. */
+  constructor({ answerBytesMax, answersInFlightMax }: AnswerLimits) {
+    this.answerBytesMax = answerBytesMax
+    this.tooLarge = refusals.answerTooLarge(answerBytesMax)
+    this.bytesMax = Math.max(answerBytesMax, answersInFlightMax)
+  }
+
+  /** Counts refusals that are about this, wherever they were made. */
+  onRefused({ description }: Refusal): void {
+    if (description === this.tooLarge.description) this.failures.too_large++
+    else if (description === refusals.answersTooMany.description) this.failures.no_room++
+  }
+
+  open(): AnswerHold {
+    return new Hold(this)
+  }
+}
+
+/** For whoever does not care. */
+export const unlimitedAnswers = new AnswersInFlight({
+  answerBytesMax: Number.MAX_SAFE_INTEGER,
+  answersInFlightMax: Number.MAX_SAFE_INTEGER,
+})
+
+class Hold implements AnswerHold {
+  private readonly all: AnswersInFlight
+  private bytes = 0
+  private counted = 0
+
+  constructor(all: AnswersInFlight) {
+    this.all = all
+  }
+
+  // [hot] Several times for each list.
+  take(bytes: number): boolean {
+    const wanted = this.bytes + bytes
+    if (wanted > uncountedBytes) {
+      const { all } = this
+      const more = wanted - uncountedBytes - this.counted
+      if (all.bytes + more > all.bytesMax) return false
+      all.bytes += more
+      this.counted += more
+    }
+    this.bytes = wanted
+    return true
+  }
+
+  release(): void {
+    this.all.bytes -= this.counted
+    this.bytes = 0
+    this.counted = 0
+  }
+}

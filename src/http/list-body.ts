@@ -1,0 +1,107 @@
+// A list as the body of an answer: items are rendered one after the other, some in each turn of the event loop, and counted as they come.
+//
+// [hot] Nearly every list is rendered in one turn, into one buffer. A large one becomes parts, which are sent as they are: an item that is large
+// already is a part of its own and not copied.
+//
+// Not here: how many bytes an answer may have (reply).
+
+import { type Refusal, refusals } from '../domain/refusal.js'
+import type { Reply } from './reply.js'
+
+export interface ListItems {
+  readonly length: number
+  /** Renders one. Called once for each, in order. */
+  render(index: number): Uint8Array | string
+  /** Bytes that have to be looked at for that, if they are more than it has. */
+  cost?(index: number): number
+  /** Bytes that are held until all are rendered. */
+  readonly heldBytes?: number
+}
+
+/** Bytes rendered in one turn: up to 5 ms. */
+const turnBytesMax = 256 * 1024
+/** Items up to this size are put together, up to so many bytes. */
+const smallBytesMax = 32 * 1024
+const partBytesMax = 256 * 1024
+
+/** Answers 200 with the items as a JSON array; `total` as in `Reply.json`. */
+export function replyWithList(reply: Reply, items: ListItems, total?: number): void {
+  new ListBody(reply, items, total).goOn()
+}
+
+const opening = Buffer.from('[')
+const comma = Buffer.from(',')
+const closing = Buffer.from(']')
+
+class ListBody {
+  private readonly reply: Reply
+  private readonly items: ListItems
+  private readonly total: number | undefined
+  private readonly parts: Uint8Array[] = []
+  /** What becomes the next part. */
+  private small: Uint8Array[] = [opening]
+  private smallBytes = 1
+  private bytes = 1
+  private next = 0
+  private readonly hold
+
+  constructor(reply: Reply, items: ListItems, total: number | undefined) {
+    this.reply = reply
+    this.items = items
+    this.total = total
+    this.hold = reply.answers.open()
+  }
+
+  /** Renders what one turn has time for, and answers when all is done. */
+  goOn(): void {
+    const { items, reply, hold } = this
+    if (this.next === 0 && items.heldBytes && !hold.take(items.heldBytes)) return this.refuse(refusals.answersTooMany)
+    let turnBytes = 0
+    while (this.next < items.length) {
+      if (turnBytes > turnBytesMax) {
+        setImmediate(() => this.goOn())
+        return
+      }
+      const index = this.next++
+      const item = items.render(index)
+      if (index > 0) this.add(comma, true)
+      const refusal = typeof item === 'string' ? this.add(Buffer.from(item), true) : this.add(item, false)
+      if (refusal) return this.refuse(refusal)
+      turnBytes += Math.max(item.length, items.cost?.(index) ?? 0)
+    }
+    this.add(closing, true)
+    this.closePart()
+    const [only] = this.parts
+    hold.release()
+    reply.json(this.parts.length === 1 ? only! : this.parts, this.total)
+  }
+
+  /** `isOwn`: it is not part of what is held anyway. */
+  private add(bytes: Uint8Array, isOwn: boolean): Refusal | undefined {
+    this.bytes += bytes.length
+    if (this.bytes > this.reply.answers.answerBytesMax) return this.reply.answers.tooLarge
+    if (bytes.length > smallBytesMax) {
+      this.closePart()
+      this.parts.push(bytes)
+      return !isOwn || this.hold.take(bytes.length) ? undefined : refusals.answersTooMany
+    }
+    this.small.push(bytes)
+    this.smallBytes += bytes.length
+    if (this.smallBytes < partBytesMax) return undefined
+    const more = this.smallBytes
+    this.closePart()
+    return this.hold.take(more) ? undefined : refusals.answersTooMany
+  }
+
+  private closePart(): void {
+    if (this.smallBytes === 0) return
+    this.parts.push(Buffer.concat(this.small, this.smallBytes))
+    this.small = []
+    this.smallBytes = 0
+  }
+
+  private refuse(refusal: Refusal): void {
+    this.hold.release()
+    this.reply.refuse(refusal)
+  }
+}

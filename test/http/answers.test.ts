@@ -1,0 +1,145 @@
+// Large answers over whole nodes (docs/operations/answers.md): what is too large is refused before it is read, what is under way is limited and
+// counted, and what is sent arrives whole. On both servers, on one node and on two workers.
+
+import { createHash } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { parseExposition } from '../support/exposition-parser.js'
+import { httpServers, type LocalNode, type LocalNodeOptions, startLocalNode } from '../support/local-node.js'
+import { startLocalWorkers } from '../support/local-workers.js'
+import { SlowReader } from './slow-reader.js'
+
+const mb = 1024 * 1024
+const entityBytes = 60_000
+/** More than are looked into one by one. */
+const count = 300
+/** As many as fit into 4 MB. */
+const fitting = 69
+
+const entityOf = (n: number): object => ({
+  id: `E${String(n).padStart(3, '0')}`,
+  type: 'T',
+  n: { type: 'Number', value: n, metadata: {} },
+  text: { type: 'Text', value: String.fromCharCode(97 + (n % 26)).repeat(entityBytes), metadata: {} },
+})
+
+async function fill(node: LocalNode): Promise<void> {
+  for (let n = 0; n < count; n++) {
+    const { status } = await node.json('POST /v2/entities', entityOf(n))
+    if (status !== 201) throw new Error(`${status}`)
+  }
+}
+
+/** The body of the list of all, as it has to be. */
+const allText = JSON.stringify(Array.from({ length: count }, (_, n) => entityOf(n)))
+const allHash = createHash('sha256').update(allText).digest('hex')
+
+async function metric(node: LocalNode, name: string, labels: Record<string, string> = {}): Promise<number> {
+  const { text } = await node.ask('GET /metrics')
+  const { samples } = parseExposition(text)
+  const isMeant = (sample: (typeof samples)[number]): boolean =>
+    sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value)
+  return samples.filter(isMeant).reduce((sum, { value }) => sum + value, 0)
+}
+
+const inFlight = 'orrery_http_answers_in_flight_bytes'
+const failures = 'orrery_http_answer_failures_total'
+
+/** Asks until it is so. */
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise(resolve => setTimeout(resolve, 20))
+}
+
+const lists = [
+  '',
+  '&q=n>=0',
+  '&orderBy=!n',
+  '&idPattern=E',
+  `&id=${idsOf(count)}`,
+  '&q=text',
+  '&attrs=n',
+  '&options=keyValues',
+]
+
+function idsOf(some: number): string {
+  return Array.from({ length: some }, (_, n) => `E${String(n).padStart(3, '0')}`).join()
+}
+
+for (const server of httpServers)
+  for (const workers of [1, 2]) {
+    const start = async (t: Test, options: LocalNodeOptions): Promise<LocalNode> => {
+      const nodes =
+        workers === 1
+          ? [await startLocalNode(t, { server, ...options })]
+          : await startLocalWorkers(t, workers, { server, ...options })
+      return nodes[0]!
+    }
+    const where = `${server}, ${workers} of them`
+
+    t.test(
+      `${where}: a list that would be too large is refused, whatever is asked for; less of it is answered`,
+      async t => {
+        for (const viewBytesMax of workers === 1 ? [0, 64 * mb] : [0]) {
+          const node = await start(t, { answers: { answerBytesMax: 4 * mb }, queries: { viewBytesMax } })
+          await fill(node)
+          const description = `answer size: more than ${4 * mb} bytes, max size supported: ${4 * mb}, ask for fewer entities at a time with limit`
+          for (const list of lists) {
+            const refused = await node.ask(`GET /v2/entities?limit=1000${list}`)
+            t.strictSame([refused.status, refused.json], [400, { error: 'BadRequest', description }], list)
+            const answered = await node.ask(`GET /v2/entities?limit=${fitting}${list}`)
+            t.equal(answered.status, 200, list)
+            t.equal((answered.json as object[]).length, fitting, list)
+            const further = await node.ask(`GET /v2/entities?limit=${fitting}&offset=${count - fitting}${list}`)
+            t.equal((further.json as object[]).length, fitting, list)
+            const [first] = further.json as { id: string }[]
+            t.equal(first!.id, list.includes('!') ? 'E068' : 'E231')
+            t.equal((await node.ask(`GET /v2/entities?limit=${fitting + 1}&offset=20${list}`)).status, 400, list)
+          }
+          const query = await node.json('POST /v2/op/query?limit=1000', { entities: [{ idPattern: '.*' }] })
+          t.strictSame([query.status, query.json], [400, { error: 'BadRequest', description }])
+          t.equal(await metric(node, failures, { cause: 'too_large' }), 2 * lists.length + 1)
+          t.equal(await metric(node, inFlight), 0)
+        }
+      },
+    )
+
+    t.test(
+      `${where}: a list of ${count} entities of 60 KB arrives whole at a slow reader, and is counted until then`,
+      async t => {
+        const node = await start(t, {})
+        await fill(node)
+        const readers = await Promise.all([1, 2].map(() => SlowReader.to(node.port)))
+        for (const reader of readers) reader.ask('/v2/entities?limit=1000')
+        const [first, second] = await Promise.all(readers.map(reader => reader.bodyHash(allText.length)))
+        t.strictSame([first, second], [allHash, allHash])
+        await until(async () => (await metric(node, inFlight)) === 0)
+        for (const reader of readers) reader.leave()
+      },
+    )
+
+    t.test(
+      `${where}: clients that do not read hold what is set apart for answers and no more; small answers go on`,
+      async t => {
+        const node = await start(t, { answers: { answerBytesMax: 20 * mb, answersInFlightMax: 40 * mb } })
+        await fill(node)
+        const readers = await Promise.all(Array.from({ length: 20 }, () => SlowReader.to(node.port)))
+        for (const reader of readers) {
+          reader.stop()
+          reader.ask('/v2/entities?limit=1000')
+        }
+        const turnedAway = { route: '/v2/entities', status: '503' }
+        await until(async () => (await metric(node, 'orrery_http_requests_total', turnedAway)) >= 18)
+        t.ok((await metric(node, failures, { cause: 'no_room' })) > 0)
+        const held = await metric(node, inFlight)
+        t.ok(held <= 40 * mb, `${held}`)
+        const refused = await node.ask('GET /v2/entities?limit=1000')
+        const description = 'the answers under way take all the memory that answers may have, try again later'
+        t.strictSame([refused.status, refused.headers['retry-after']], [503, '1'])
+        t.strictSame(refused.json, { error: 'Unavailable', description })
+        t.equal((await node.ask('GET /v2/entities?limit=1&attrs=n')).status, held > 39 * mb ? 503 : 200)
+        t.equal((await node.ask('GET /v2/types')).status, 200)
+        for (const reader of readers) reader.leave()
+        await until(async () => (await metric(node, inFlight)) === 0)
+        t.equal((await node.ask('GET /v2/entities?limit=1000')).status, 200)
+      },
+    )
+  }
