@@ -141,6 +141,7 @@ export async function startLocalNode(
       family: 'both',
       tls: undefined,
       connectionsMax: 1020,
+      connectionsPerAddressMax: 0,
       idleTimeoutS: 0,
       bodyBytesMax: 1_048_576,
     },
