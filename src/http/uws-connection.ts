@@ -8,8 +8,14 @@
 //
 // `handle` is valid as long as `#isOpen`: the binary ends the process when it is touched later.
 
-import type { HttpResponse } from 'uWebSockets.js'
 import type { Admission, Waiting } from './connections.js'
+
+/** What it needs of the binary's object: a response that was given at the beginning of the connection, and not with a request. */
+export interface Handle {
+  onAborted(handler: () => void): unknown
+  onData(handler: (chunk: ArrayBuffer, isLast: boolean) => void): unknown
+  close(): unknown
+}
 
 /** What a connection needs of the request that it carries. */
 export interface ConnectionRequest {
@@ -28,7 +34,7 @@ export interface Heads<Request> {
 
 export class UwsConnection implements Waiting {
   readonly address: string
-  readonly #handle: HttpResponse
+  readonly #handle: Handle
   readonly #heads: Heads<ConnectionRequest>
   readonly #admission: Admission
   readonly #onEnd = () => this.ended()
@@ -36,7 +42,7 @@ export class UwsConnection implements Waiting {
   #isOpen = true
   #request: ConnectionRequest | undefined
 
-  constructor(handle: HttpResponse, address: string, heads: Heads<ConnectionRequest>, admission: Admission) {
+  constructor(handle: Handle, address: string, heads: Heads<ConnectionRequest>, admission: Admission) {
     this.address = address
     this.#handle = handle
     this.#heads = heads
