@@ -54,6 +54,7 @@ import { Alarms } from './telemetry/alarms.js'
 import { DiskTeller } from './telemetry/disk-teller.js'
 import { LoopDelay } from './telemetry/loop-delay.js'
 import { Operator } from './telemetry/operator.js'
+import { ConnectionTallies } from './telemetry/connection-tallies.js'
 import { RequestTallies } from './telemetry/request-tallies.js'
 import { ServiceTallies } from './telemetry/service-tallies.js'
 import { StatisticsBook } from './telemetry/statistics-book.js'
@@ -229,6 +230,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   } as const
   const services = config.statistics.byService ? new ServiceTallies() : undefined
   const requests = new RequestTallies()
+  const connections = new ConnectionTallies()
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
@@ -247,6 +249,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     services,
     sources: {
       requests,
+      connections,
       notifier: () => dispatcher.stats(),
       shards: () => numbersOf(local, ownership?.count ?? ownedBy(place, directory.shards)),
       loop,
@@ -304,7 +307,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { cors, vocabulary, tenants } = config
   const forwards = (): boolean => providers.hasAny
   const settings = { bodyBytesMax: frontOptions.bodyBytesMax, tenants, cors, vocabulary, forwards }
-  const listening = { ...frontOptions, shared: place?.sharesPort ?? false }
+  const listening = { ...frontOptions, shared: place?.sharesPort ?? false, onDropped: connections.onDropped }
   const server = new Server(routes, settings, chance, logger, { watch, clock })
   const front = await openFront(kind, listening, server, logger)
   let port: number

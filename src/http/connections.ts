@@ -5,6 +5,8 @@
 //
 // Not here: how each front learns what a connection does (uws-front, node-front).
 
+import type { DropReason } from '../ports.js'
+
 /** Line and headers of a request must have come within this time. */
 export const headMsMax = 10_000
 /** A body must bring `bodyBytesPerS` in each window of this length, or end. It is the time that a stalled network has to recover. */
@@ -12,14 +14,6 @@ export const bodyWindowMs = 10_000
 export const bodyBytesPerS = 1024
 
 const checkIntervalMs = 1000
-
-/**
- * Why the server closed a connection. `room`: it had waited longest, and a new one came at the limit. `full`: it was new, and none waited.
- * `address`: it was new, and its address had as many as it may. `head`, `body`: its request came too slowly.
- */
-export type DropReason = 'room' | 'full' | 'address' | 'head' | 'body'
-
-export const dropReasons: readonly DropReason[] = ['room', 'full', 'address', 'head', 'body']
 
 export type OnDropped = (reason: DropReason) => void
 

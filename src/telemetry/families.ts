@@ -7,6 +7,7 @@ import type { Family, Labels } from '../domain/exposition.js'
 import type { Histogram } from '../domain/histogram.js'
 import type { ClusterNumbers, DiskRoom } from '../ports.js'
 import { clusterFamilies } from './cluster-families.js'
+import type { ConnectionTallies } from './connection-tallies.js'
 import type { LoopDelay } from './loop-delay.js'
 import type { RequestTallies } from './request-tallies.js'
 
@@ -47,6 +48,7 @@ export interface ShardNumbers {
 
 export interface Sources {
   readonly requests: RequestTallies
+  readonly connections: ConnectionTallies
   readonly notifier: () => NotifierNumbers
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
@@ -58,10 +60,11 @@ export interface Sources {
 }
 
 /** All metrics of this process. */
-export function familiesOf({ requests, notifier, shards, loop, version, disk, cluster }: Sources): readonly Family[] {
+export function familiesOf({ requests, connections, notifier, shards, loop, version, disk, cluster }: Sources): readonly Family[] {
   return [
     one('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
+    ...connections.families(),
     ...ofNotifier(notifier()),
     ...ofShards(shards()),
     ...(disk ? ofDisk(disk()) : []),

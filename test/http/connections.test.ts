@@ -2,9 +2,10 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { bodyBytesPerS, bodyWindowMs, type DropReason, headMsMax } from '../../src/http/connections.js'
+import { bodyBytesPerS, bodyWindowMs, headMsMax } from '../../src/http/connections.js'
 import { openNodeFront } from '../../src/http/node-front.js'
 import { openUwsFront } from '../../src/http/uws-front.js'
+import type { DropReason } from '../../src/ports.js'
 import { certificate, echo, type Open, serve } from './front-contract.js'
 import { Wire } from './wire.js'
 

@@ -19,6 +19,7 @@ export type HttpServer = 'node' | 'uws'
 export const httpServers: readonly HttpServer[] = ['node', 'uws']
 
 export interface LocalNodeOptions {
+  readonly connectionsMax?: number
   readonly server?: HttpServer
   readonly tenants?: boolean
   readonly expiryIntervalMs?: number
@@ -127,6 +128,7 @@ export async function startLocalNode(
     expiryIntervalMs = 20,
     workers = 1,
     reserveBytes = 65_536,
+    connectionsMax = 1020,
     queries,
     notifications,
     forwarding,
@@ -140,7 +142,7 @@ export async function startLocalNode(
       host: '127.0.0.1',
       family: 'both',
       tls: undefined,
-      connectionsMax: 1020,
+      connectionsMax,
       connectionsPerAddressMax: 0,
       idleTimeoutS: 0,
       bodyBytesMax: 1_048_576,
