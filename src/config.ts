@@ -46,6 +46,7 @@ export interface Config {
       | { readonly keyFile: string; readonly certFile: string; readonly minVersion: '1.2' | '1.3' }
       | undefined
     readonly connectionsMax: number
+    readonly connectionsPerAddressMax: number
     /** 0: never closes them. */
     readonly idleTimeoutS: number
     readonly bodyBytesMax: number
@@ -297,6 +298,7 @@ function configOf(values: Values): Config {
       tls:
         https && key && cert ? Object.freeze({ keyFile: key, certFile: cert, minVersion: values.tlsMin }) : undefined,
       connectionsMax: values.maxConnections,
+      connectionsPerAddressMax: values.maxConnectionsPerAddress,
       idleTimeoutS: values.reqTimeout,
       bodyBytesMax: values.inReqPayloadMaxSize,
     }),

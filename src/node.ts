@@ -52,6 +52,7 @@ import { DiskWatch } from './storage/disk-watch.js'
 import { openStore } from './storage/open-store.js'
 import { ReserveFile } from './storage/reserve-file.js'
 import { Alarms } from './telemetry/alarms.js'
+import { ConnectionTallies } from './telemetry/connection-tallies.js'
 import { DiskTeller } from './telemetry/disk-teller.js'
 import { LoopDelay } from './telemetry/loop-delay.js'
 import { Operator } from './telemetry/operator.js'
@@ -236,6 +237,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   } as const
   const services = config.statistics.byService ? new ServiceTallies() : undefined
   const requests = new RequestTallies()
+  const connections = new ConnectionTallies()
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
@@ -255,6 +257,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     sources: {
       requests,
       answers: () => answers,
+      connections,
       notifier: () => dispatcher.stats(),
       shards: () => numbersOf(local, ownership?.count ?? ownedBy(place, directory.shards)),
       loop,
@@ -316,7 +319,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const onStall = (): void => {
     answers.failures.stalled++
   }
-  const listening = { ...frontOptions, shared: place?.sharesPort ?? false, onStall }
+  const { onDropped } = connections
+  const listening = { ...frontOptions, shared: place?.sharesPort ?? false, onStall, onDropped }
   const server = new Server(routes, settings, chance, logger, { watch, clock })
   const front = await openFront(kind, listening, server, logger)
   let port: number

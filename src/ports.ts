@@ -389,6 +389,12 @@ export interface AnsweredRequest {
   readonly payload: Buffer | undefined
 }
 
+/**
+ * Why the server closed a client's connection. `room`: it had waited longest, and a new one came at the limit. `full`: it was new, and none
+ * waited. `address`: it was new, and its address had as many as it may. `head`, `body`: its request came too slowly.
+ */
+export type DropReason = 'room' | 'full' | 'address' | 'head' | 'body'
+
 /** Who counts and logs requests. All is told synchronously and must cost next to nothing: every request passes here. */
 export interface RequestWatch {
   /** Whether `from` will be asked of each request. */

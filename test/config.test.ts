@@ -73,6 +73,7 @@ t.test('without any option the configuration is the default one', async t => {
       family: 'both',
       tls: undefined,
       connectionsMax: 1020,
+      connectionsPerAddressMax: 0,
       idleTimeoutS: 0,
       bodyBytesMax: 1048576,
     },
@@ -114,7 +115,7 @@ t.test('without any option the configuration is the default one', async t => {
 
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
-    '-port 8080 -http1Port 8081 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -reqTimeout 8 ' +
+    '-port 8080 -http1Port 8081 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -multiservice -dataDir /d -durability os -diskReserve 12 -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
@@ -131,6 +132,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       family: 'ipv6',
       tls: { keyFile: 'k.pem', certFile: 'c.pem', minVersion: '1.3' },
       connectionsMax: 7,
+      connectionsPerAddressMax: 6,
       idleTimeoutS: 8,
       bodyBytesMax: 9,
     },

@@ -64,7 +64,14 @@ const network = {
     whole(1),
     1020,
     'now',
-    'Client connections at a time. Each one more costs a file descriptor and some memory: raise their limit too.',
+    'Client connections at a time. At the limit the one that has waited longest for a request, or for the rest of one, makes room. Each one more costs a file descriptor and some memory: raise their limit too.',
+  ),
+  maxConnectionsPerAddress: option(
+    'MAX_CONN_PER_ADDRESS',
+    whole(0),
+    0,
+    'now',
+    'Client connections of one address at a time; 0 is no limit. With uws it costs each request some time.',
   ),
   reqTimeout: option('REQ_TIMEOUT', whole(0, undefined, 's'), 0, 'now', 'Closes idle client connections; 0 is never.'),
   inReqPayloadMaxSize: option(

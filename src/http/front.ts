@@ -3,6 +3,8 @@
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
+import type { OnDropped } from './connections.js'
+
 /** The body of an answer: a text, bytes, or parts that follow each other. */
 export type AnswerBody = string | Uint8Array | readonly Uint8Array[]
 
@@ -58,8 +60,12 @@ export interface FrontOptions {
   readonly shared?: boolean
   /** PEM files; undefined: plain HTTP. */
   readonly tls?: TlsFiles | undefined
-  /** Simultaneous client connections; further ones are closed at once. */
+  /** Client connections at a time; for a further one that makes room which has waited longest. */
   readonly connectionsMax: number
+  /** Of one address; further ones are closed at once. 0: no limit. */
+  readonly connectionsPerAddressMax: number
+  /** Called for each connection that is closed without having ended. */
+  readonly onDropped?: OnDropped | undefined
   /** Idle client connections are closed after this time; 0: the server's own default. */
   readonly idleTimeoutS: number
   /** Bytes of a body that are collected at most; the handler refuses longer ones by their Content-Length before. */

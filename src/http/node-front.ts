@@ -13,8 +13,10 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { BodyPieces, lengthOf, pieceBytesMax } from './body-pieces.js'
+import { Admission, type ArrivingBody, BodyPace, headMsMax, type Waiting } from './connections.js'
 import { ambiguousBody, isAmbiguous } from './framing.js'
 import type { AnswerBody, BodyHandler, Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from './front.js'
 import { headBytesMax } from './head-limit.js'
@@ -22,17 +24,23 @@ import { answerStallMsDefault, type SlowAnswer, StallWatch } from './stall-watch
 
 /** Headers a request may have. */
 const headersMax = 100
-/** A client has this long for line and headers, counted from the connection or from the request before. */
-const headTimeoutMs = 60_000
-const requestTimeoutMs = 300_000
+/** How often node looks for heads that have not come in time. */
+const headCheckMs = 1000
 /** Of a body that nobody wants this much is read away, so that the client finishes sending and sees the answer. */
 export const unwantedBytesMax = 16 * 1024 * 1024
 const unwantedTimeoutMs = 10_000
 
 /** A front over node:http. Fails when the TLS files cannot be used. */
 export async function openNodeFront(options: FrontOptions, handler: FrontHandler): Promise<Front> {
-  const limits = { maxHeaderSize: headBytesMax, headersTimeout: headTimeoutMs, requestTimeout: requestTimeoutMs }
-  const server = options.tls ? createTlsServer({ ...readTls(options.tls), ...limits }) : createServer(limits)
+  const limits = {
+    maxHeaderSize: headBytesMax,
+    headersTimeout: headMsMax,
+    connectionsCheckingInterval: headCheckMs,
+    requestTimeout: 0, // Bodies have a pace instead.
+  }
+  const server = options.tls
+    ? createTlsServer({ ...readTls(options.tls), ...limits, handshakeTimeout: headMsMax })
+    : createServer(limits)
   return new NodeFront(server, options, handler)
 }
 
@@ -47,7 +55,11 @@ class NodeFront implements Front {
   readonly stalls: StallWatch
   readonly #server: Server
   readonly #options: FrontOptions
-  readonly #sockets = new Set<Socket>()
+  readonly #admission: Admission
+  readonly #pace: BodyPace
+  readonly #connections = new Set<NodeConnection>()
+  /** By the socket that requests name: with TLS it is not the one that was accepted. */
+  readonly #bySocket = new WeakMap<Duplex, NodeConnection>()
   /** Connections whose last request has left open where it ends. */
   readonly #refused = new WeakSet<Socket>()
   #inFlight = 0
@@ -58,7 +70,8 @@ class NodeFront implements Front {
     this.#server = server
     this.#options = options
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
-    server.maxConnections = options.connectionsMax
+    this.#admission = new Admission(options)
+    this.#pace = new BodyPace(this.#admission.dropped)
     server.maxHeadersCount = 0
     // node's own close() calls this, and takes a connection for idle whose answer is still being sent.
     server.closeIdleConnections = () => {}
@@ -67,11 +80,12 @@ class NodeFront implements Front {
       this.#onRequest(request, response, handler)
     server.on('request', onRequest)
     server.on('checkExpectation', onRequest)
-    server.on('clientError', refuse)
-    server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
+    server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') this.#admission.dropped('head')
+      refuse(error, socket)
     })
+    server.on('connection', (socket: Socket) => this.#onConnection(socket))
+    if (options.tls) this.#knowTlsSockets()
   }
 
   listen(): Promise<number> {
@@ -106,8 +120,63 @@ class NodeFront implements Front {
         }
       })
     }
-    for (const socket of this.#sockets) socket.destroy()
+    for (const connection of this.#connections) connection.close()
     await ended
+  }
+
+  #onConnection(socket: Socket): void {
+    const address = plainAddress(socket.remoteAddress ?? '')
+    if (!this.#admission.admits(this.#connections.size, address)) {
+      socket.destroy()
+      return
+    }
+    this.#admission.enter(address)
+    const connection = new NodeConnection(socket, () => {
+      this.#connections.delete(connection)
+      this.#pace.delete(connection)
+      this.#admission.waitsNoMore(connection)
+      this.#admission.leave(address)
+    })
+    this.#connections.add(connection)
+    this.#bySocket.set(socket, connection)
+    this.#admission.waits(connection)
+  }
+
+  /** Which of the accepted sockets a TLS socket is over, node does not say: no two of them have one client's address and port. */
+  #knowTlsSockets(): void {
+    const accepted = new Map<string, NodeConnection>()
+    const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+    this.#server.on('connection', (socket: Socket) => {
+      const connection = this.#bySocket.get(socket)
+      if (!connection) return
+      const name = nameOf(socket)
+      accepted.set(name, connection)
+      socket.once('close', () => {
+        if (accepted.get(name) === connection) accepted.delete(name)
+      })
+    })
+    this.#server.on('secureConnection', (socket: Socket) => {
+      const connection = accepted.get(nameOf(socket))
+      if (connection) this.#bySocket.set(socket, connection)
+    })
+  }
+
+  /** Follows a request: its connection waits for the rest of the body, then not, and after the answer for the next request. */
+  #follow(request: IncomingMessage, response: ServerResponse): void {
+    const connection = this.#bySocket.get(request.socket)
+    if (!connection) return
+    const isWhole = (): void => {
+      this.#pace.delete(connection)
+      this.#admission.waitsNoMore(connection)
+    }
+    connection.requests++
+    if (announcesBody(request)) {
+      this.#pace.add(connection)
+      request.once('end', isWhole)
+    } else isWhole()
+    response.once('close', () => {
+      if (--connection.requests === 0 && connection.isOpen) this.#admission.waits(connection)
+    })
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse, handler: FrontHandler): void {
@@ -115,6 +184,7 @@ class NodeFront implements Front {
     response.once('close', () => {
       if (--this.#inFlight === 0) this.#drained()
     })
+    this.#follow(request, response)
     const exchange = new NodeExchange(this, request, response)
     if (request.rawHeaders.length > 2 * headersMax) {
       exchange.replyAndClose(431, [])
@@ -126,6 +196,7 @@ class NodeFront implements Front {
     }
     const onBody = handler.onRequest(exchange)
     if (onBody) exchange.collect(onBody, this.#options.bodyBytesMax)
+    else if (announcesBody(request)) request.resume()
   }
 
   /** Node has read what follows in the same segment as a request of its own: that is not served. */
@@ -136,6 +207,37 @@ class NodeFront implements Front {
     const headers = ['Content-Type', 'application/json', 'Content-Length', String(ambiguousBody.length)]
     response.writeHead(400, [...headers, 'Connection', 'close'])
     response.end(ambiguousBody, () => request.socket.destroySoon())
+  }
+}
+
+class NodeConnection implements Waiting, ArrivingBody {
+  isOpen = true
+  /** Requests that have not been answered. */
+  requests = 0
+  readonly #socket: Socket
+  readonly #onEnd: () => void
+
+  constructor(socket: Socket, onEnd: () => void) {
+    this.#socket = socket
+    this.#onEnd = onEnd
+    socket.once('close', () => this.#end())
+  }
+
+  bytesCome(): number {
+    return this.#socket.bytesRead
+  }
+
+  goesOn(): void {}
+
+  close(): void {
+    this.#end()
+    this.#socket.destroy()
+  }
+
+  #end(): void {
+    if (!this.isOpen) return
+    this.isOpen = false
+    this.#onEnd()
   }
 }
 
@@ -276,8 +378,7 @@ class NodeExchange implements Exchange, SlowAnswer {
   }
 
   #bodyIsArriving(): boolean {
-    const { headers, complete } = this.#request
-    return !complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
+    return !this.#request.complete && announcesBody(this.#request)
   }
 
   /** To close with bytes unread resets the connection, which may cost the client the answer it has not read yet. */
@@ -301,9 +402,12 @@ const bytesOf = (body: AnswerBody | undefined): Bytes | undefined =>
   typeof body === 'string' ? Buffer.from(body) : body
 
 const bytesInOne = (bytes: Bytes): Uint8Array => (bytes instanceof Uint8Array ? bytes : Buffer.concat(bytes))
+function announcesBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
 
 /** What cannot be parsed: no request that anybody could answer properly. */
-function refuse(error: NodeJS.ErrnoException, socket: Socket | import('node:stream').Duplex): void {
+function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return

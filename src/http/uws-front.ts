@@ -16,6 +16,10 @@
 // request (2 us with six headers, less with two). A body chunk is a window into the receive buffer and lives inside its call only.
 // After the end of an answer the native object throws when touched: `#open` says whether it may be.
 //
+// There are two applications, and the system's socket belongs to the first. While there is room it serves what it takes in, and knows of a
+// connection only that it is there. The last tenth of the places, and all of them where addresses are counted, go to the second one, which
+// knows each of its connections and can close it to make room (uws-connection, docs/operations/connections.md).
+//
 // Not here: the same over node:http (node-front), which one is used (open-front), routes and statuses.
 
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
@@ -23,11 +27,13 @@ import { readFileSync } from 'node:fs'
 import { STATUS_CODES } from 'node:http'
 import { createServer } from 'node:net'
 import { BodyPieces, lengthOf } from './body-pieces.js'
+import { Admission, type ArrivingBody, BodyPace, type Waiting } from './connections.js'
 import { ambiguousBody, isAmbiguous } from './framing.js'
 import type { AnswerBody, BodyHandler, Exchange, Front, FrontHandler, FrontOptions } from './front.js'
 import { setHeadLimit } from './head-limit.js'
 import { headerText, listenFailure, readTls, suites12, unwantedBytesMax } from './node-front.js'
 import { answerStallMsDefault, type SlowAnswer, StallWatch } from './stall-watch.js'
+import { type ConnectionRequest, type Heads, UwsConnection } from './uws-connection.js'
 
 /** The binary is not there, or not for this platform. */
 export class UwsMissing extends Error {}
@@ -35,12 +41,12 @@ export class UwsMissing extends Error {}
 /** A front over uWebSockets.js. Fails with UwsMissing where its binary does not load, and when the TLS files cannot be used. */
 export async function openUwsFront(options: FrontOptions, handler: FrontHandler): Promise<Front> {
   const uws = await load()
-  if (!options.tls) return new UwsFront(uws, uws.App(), options, handler)
+  if (!options.tls) return new UwsFront(uws, () => uws.App(), options, handler)
   readTls(options.tls) // The binary would say "App construction failed" and no more.
   const { keyFile, certFile } = options.tls
   return new UwsFront(
     uws,
-    uws.SSLApp({ key_file_name: keyFile, cert_file_name: certFile, ssl_ciphers: suites12.join(':') }),
+    () => uws.SSLApp({ key_file_name: keyFile, cert_file_name: certFile, ssl_ciphers: suites12.join(':') }),
     options,
     handler,
   )
@@ -51,6 +57,11 @@ type OnListen = (socket: us_listen_socket | false) => void
 type App = Omit<TemplatedApp, 'listen'> & {
   listen(port: number, options: number, onListen: OnListen): void
   listen(host: string, port: number, options: number, onListen: OnListen): void
+  /** Names this application to `addChildAppDescriptor`. */
+  getDescriptor(): number
+  /** From now on what this application accepts is served by the other one. */
+  addChildAppDescriptor(descriptor: number): void
+  removeChildAppDescriptor(descriptor: number): void
 }
 interface Uws {
   App(): App
@@ -85,31 +96,55 @@ export function loadedUws(): string {
   return `uWebSockets.js (${name} ${version}, ${binary})`
 }
 
-class UwsFront implements Front {
+/** Of ten places so many are for connections that the server knows, and always one. */
+const knownOfTen = 1
+
+class UwsFront implements Front, Heads<UwsExchange> {
   draining = false
   readonly stalls: StallWatch
   readonly bodyBytesMax: number
+  readonly admission: Admission
+  readonly pace: BodyPace
+  /** Ends of connections that are known, so far. */
+  knownEnds = 0
   readonly #uws: Uws
   readonly #app: App
+  /** Serves the connections that are known. */
+  readonly #knowing: App
   readonly #options: FrontOptions
+  /** At so many connections further ones become known ones. */
+  readonly #unknownMax: number
+  #isKnowing = false
+  #isClosed = false
+  /** A head that came on a connection that is known, until it is known which one that is. */
+  #head: UwsExchange | undefined
   #listenSocket: us_listen_socket | undefined
   #connections = 0
   #inFlight = 0
   #drained: () => void = () => {}
   #closed: Promise<void> | undefined
 
-  constructor(uws: Uws, app: App, options: FrontOptions, handler: FrontHandler) {
+  constructor(uws: Uws, openApp: () => App, options: FrontOptions, handler: FrontHandler) {
     this.#uws = uws
-    this.#app = app
     this.#options = options
     this.bodyBytesMax = options.bodyBytesMax
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
-    app.filter((connection, change) => this.#onConnection(connection, Number(change)))
-    app.any('/*', (response, request) => {
+    this.admission = new Admission(options)
+    this.pace = new BodyPace(this.admission.dropped)
+    const { connectionsMax } = options
+    this.#unknownMax = this.admission.countsAddresses ? 0 : Math.floor((connectionsMax * (10 - knownOfTen)) / 10)
+    if (this.#unknownMax >= connectionsMax) this.#unknownMax = connectionsMax - 1
+    this.#app = openApp()
+    this.#app.filter((connection, change) => this.#onConnection(connection, Number(change)))
+    this.#app.any('/*', (response, request) => {
       this.#inFlight++
       const exchange = new UwsExchange(this, response, request)
       exchange.start(handler)
     })
+    this.#knowing = openApp()
+    this.#knowing.filter((connection, change) => this.#onKnownConnection(connection, Number(change)))
+    this.#knowing.any('/*', (response, request) => this.#onHead(new UwsExchange(this, response, request), handler))
+    this.#choose()
   }
 
   async listen(): Promise<number> {
@@ -135,6 +170,13 @@ class UwsFront implements Front {
     return this.#closed
   }
 
+  take(): UwsExchange | undefined {
+    const head = this.#head
+    this.#head = undefined
+    if (head) this.#inFlight++
+    return head
+  }
+
   /** An exchange has been answered, or its client has gone. */
   settled(): void {
     if (--this.#inFlight === 0) this.#drained()
@@ -152,18 +194,72 @@ class UwsFront implements Front {
         }
       })
     }
+    this.#isClosed = true
     this.#app.close()
+    this.#knowing.close()
   }
 
   #onConnection(connection: HttpResponse, change: number): void {
     this.#connections += change
-    if (change < 0) return
-    const unwanted = this.#options.family === 'ipv6' && isIPv4(new Uint8Array(connection.getRemoteAddress()))
-    if (this.#connections > this.#options.connectionsMax || unwanted) connection.close()
+    this.#choose()
+    if (change > 0 && this.#isUnwanted(connection)) connection.close()
+  }
+
+  #onKnownConnection(connection: HttpResponse, change: number): void {
+    this.#dropHead(change > 0)
+    if (change < 0) {
+      this.#connections--
+      this.knownEnds++
+      this.#choose()
+      return
+    }
+    const others = this.#connections
+    this.#connections++
+    const address = addressText(new Uint8Array(connection.getRemoteAddress()))
+    if (this.#isClosed || this.#isUnwanted(connection) || !this.admission.admits(others, address)) connection.close()
+    else new UwsConnection(connection, address, this, this.admission)
+    this.#choose()
+  }
+
+  /** Decides which application serves the next connection. */
+  #choose(): void {
+    const isKnowing = this.#connections >= this.#unknownMax
+    if (isKnowing === this.#isKnowing) return
+    this.#isKnowing = isKnowing
+    const descriptor = this.#knowing.getDescriptor()
+    if (isKnowing) this.#app.addChildAppDescriptor(descriptor)
+    else this.#app.removeChildAppDescriptor(descriptor)
+  }
+
+  #isUnwanted(connection: HttpResponse): boolean {
+    return this.#options.family === 'ipv6' && isIPv4(new Uint8Array(connection.getRemoteAddress()))
+  }
+
+  /**
+   * A head has come on a connection that is known. Nothing is served before the call that follows has named the connection, and nothing is
+   * answered in that call: the binary forgets its handler for bodies after it.
+   */
+  #onHead(exchange: UwsExchange, handler: FrontHandler): void {
+    this.#dropHead(true)
+    this.#head = exchange
+    setImmediate(() => {
+      if (this.#head === exchange) this.#dropHead(true)
+      else exchange.begin(handler)
+    })
+  }
+
+  /**
+   * A head that no call named a connection for: its body comes in chunks, and the first is not there yet. Its connection is closed, at the first
+   * moment after it: later it might have ended without our knowing.
+   */
+  #dropHead(mayAnswer: boolean): void {
+    const head = this.#head
+    this.#head = undefined
+    head?.drop(mayAnswer)
   }
 }
 
-class UwsExchange implements Exchange, SlowAnswer {
+class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, Waiting, SlowAnswer {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -186,6 +282,12 @@ class UwsExchange implements Exchange, SlowAnswer {
   /** What is being sent. */
   #pieces: BodyPieces | undefined
   #onSent: (() => void) | undefined
+  /** The rest of the body is awaited. */
+  #isPaced = false
+  /** The handler has been asked, where the connection is known. */
+  #hasBegun = false
+  /** Where it is known. */
+  #connection: UwsConnection | undefined
 
   constructor(front: UwsFront, response: HttpResponse, request: HttpRequest) {
     this.#front = front
@@ -197,7 +299,7 @@ class UwsExchange implements Exchange, SlowAnswer {
   }
 
   start(handler: FrontHandler): void {
-    this.#response.onAborted(() => this.#settle())
+    this.#response.onAborted(() => this.onAborted())
     if (isAmbiguous(this.#headers)) {
       this.#refuseAndClose()
       return
@@ -207,7 +309,54 @@ class UwsExchange implements Exchange, SlowAnswer {
     if (!onBody || this.#answered) return
     this.#onBody = onBody
     this.#bodyArriving = true
-    this.#response.onData((chunk, isLast) => this.#onChunk(chunk, isLast))
+    this.#response.onData((chunk, isLast) => this.onChunk(chunk, isLast))
+  }
+
+  linked(connection: UwsConnection): void {
+    this.#connection = connection
+    this.#bodyArriving = true
+    if (isAmbiguous(this.#headers)) this.#refuseAndClose()
+    this.#corked = false
+  }
+
+  /** As `start`, where the connection is known. The body, or the first part of it, has come. */
+  begin(handler: FrontHandler): void {
+    if (this.#answered || !this.#open) return
+    this.#hasBegun = true
+    this.#onBody = handler.onRequest(this)
+    if (!this.#onBody || this.#answered) return
+    if (this.#bytes > this.#front.bodyBytesMax) this.close()
+    else if (this.#bodyRead) this.#deliver()
+  }
+
+  /** Its connection is closed, because nobody can say which one it is. */
+  drop(mayAnswer: boolean): void {
+    this.#open = false
+    const [status, body] = isAmbiguous(this.#headers) ? [400, ambiguousBody] : [411, withoutLength]
+    const headers = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`
+    const answer = `${statusLine(status)}\r\n${headers}\r\n\r\n${body}`
+    if (mayAnswer) this.#response.cork(() => this.#response.writeStatus(answer))
+    this.#response.close()
+  }
+
+  onAborted(): void {
+    if (this.#isPaced) this.#endPace()
+    this.#settle()
+  }
+
+  bytesCome(): number {
+    return this.#bytes
+  }
+
+  /** The binary would close a body slower than 16 KB/s. To resume starts its timer of 10 s anew. */
+  goesOn(): void {
+    if (!this.#open) return
+    this.#response.pause()
+    this.#response.resume()
+  }
+
+  close(): void {
+    if (this.#open) this.#response.close()
   }
 
   header(name: string): string {
@@ -229,6 +378,12 @@ class UwsExchange implements Exchange, SlowAnswer {
 
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
     if (this.#answered || !this.#open) {
+      onSent?.()
+      return
+    }
+    // Of a connection that is known the next request must not come before the body of this one has ended.
+    if (this.#connection && !this.#bodyRead) {
+      this.replyAndClose(status, headers, bodyInOne(body))
       onSent?.()
       return
     }
@@ -264,25 +419,36 @@ class UwsExchange implements Exchange, SlowAnswer {
     this.#corked = false
   }
 
-  #onChunk(chunk: ArrayBuffer, isLast: boolean): void {
+  onChunk(chunk: ArrayBuffer, isLast: boolean): void {
     if (!this.#open) return
     this.#bytes += chunk.byteLength
     if (this.#lingering) {
       if (isLast || this.#bytes > unwantedBytesMax) this.#closeSoon()
       return
     }
-    if (this.#bytes > this.#front.bodyBytesMax) {
+    const isTooLong = this.#bytes > this.#front.bodyBytesMax
+    // A request that has not begun may want no body: then its length is all the same.
+    if (isTooLong && (!this.#connection || (this.#hasBegun && this.#onBody))) {
       this.#response.close()
       return
     }
     if (!isLast) {
-      if (chunk.byteLength === 0) return // The body comes in a segment of its own: the usual case of one chunk after all.
+      this.#awaitRest()
+      if (chunk.byteLength === 0 || isTooLong) return // The body comes in a segment of its own: the usual case of one chunk after all.
       this.#chunks ??= []
       this.#chunks.push(Buffer.from(chunk.slice(0)))
       return
     }
     this.#bodyArriving = false
     this.#bodyRead = true
+    if (this.#isPaced) this.#endPace()
+    if (this.#connection) {
+      if (isTooLong) return
+      this.#chunks ??= []
+      this.#chunks.push(Buffer.from(chunk.slice(0)))
+      if (this.#onBody) setImmediate(() => this.#deliver())
+      return
+    }
     const onBody = this.#onBody
     if (!onBody || this.#answered) return
     this.#onBody = undefined
@@ -294,24 +460,56 @@ class UwsExchange implements Exchange, SlowAnswer {
     this.#corked = false
   }
 
+  #deliver(): void {
+    const onBody = this.#onBody
+    if (!onBody || this.#answered || !this.#open) return
+    this.#onBody = undefined
+    const chunks = this.#chunks ?? []
+    this.#chunks = undefined
+    onBody(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+  }
+
+  /** A part of the body is still to come. */
+  #awaitRest(): void {
+    if (this.#isPaced) return
+    this.#isPaced = true
+    this.#front.pace.add(this)
+    if (!this.#connection) this.#front.admission.waits(this)
+  }
+
+  #endPace(): void {
+    this.#isPaced = false
+    this.#front.pace.delete(this)
+    if (!this.#connection) this.#front.admission.waitsNoMore(this)
+  }
+
   #write(status: number, headers: readonly string[], body: AnswerBody | undefined, close: boolean): void {
     const response = this.#response
     response.writeStatus(statusLines[status] ?? statusLine(status))
     for (let i = 0; i + 1 < headers.length; i += 2) response.writeHeader(headers[i]!, wireValue(headers[i + 1]!))
     const isHead = this.method === 'HEAD'
+    const ends = this.#front.knownEnds
     if (isHead || hasNoLength(status)) {
       // endWithoutBody(length) would wait for that many bytes, and the next request would end the connection.
       if (!hasNoLength(status)) response.writeHeader('Content-Length', String(lengthOf(body ?? '')))
       if (close) response.writeHeader('Connection', 'close')
       response.endWithoutBody()
+      this.#ended(ends, false)
     } else if (body !== undefined && isLarge(body) && (!close || this.#front.draining)) {
       if (close) response.writeHeader('Connection', 'close')
       this.#writeLarge(new BodyPieces(body))
       return
     } else {
       response.end(bodyInOne(body), close)
+      this.#ended(ends, close)
     }
+  }
+
+  /** The answer has ended: the native object must not be touched any more. `endsBefore`: ends of known connections before that call. */
+  #ended(endsBefore: number, isClosing: boolean): void {
     this.#settle()
+    // The binary may have closed the connection in that call, and does not tell: the answer has made it forget our handlers.
+    this.#connection?.answered(this.#front.knownEnds > endsBefore ? 'closed' : isClosing ? 'closing' : 'open')
   }
 
   /** The exchange is over. */
@@ -338,6 +536,7 @@ class UwsExchange implements Exchange, SlowAnswer {
     const pieces = this.#pieces
     if (!pieces) return true
     const beginning = this.#response.getWriteOffset()
+    const ends = this.#front.knownEnds
     for (;;) {
       const offset = this.#response.getWriteOffset()
       if (offset - beginning > turnBytesMax) {
@@ -346,7 +545,7 @@ class UwsExchange implements Exchange, SlowAnswer {
       }
       const [ok, ended] = this.#response.tryEnd(pieces.at(offset), pieces.length)
       if (ended) {
-        this.#settle()
+        this.#ended(ends, false)
         return true
       }
       if (!ok) return false
@@ -389,7 +588,7 @@ class UwsExchange implements Exchange, SlowAnswer {
     }
     this.#lingering = true
     if (!bodyArriving) this.#closeSoon()
-    else if (!this.#bodyArriving) this.#response.onData((chunk, isLast) => this.#onChunk(chunk, isLast))
+    else if (!this.#bodyArriving) this.#response.onData((chunk, isLast) => this.onChunk(chunk, isLast))
   }
 
   /** Not at once: what has been written is still in the cork buffer. */
@@ -410,6 +609,10 @@ const isLarge = (body: AnswerBody): boolean =>
 
 const bodyInOne = (body: AnswerBody | undefined): string | Uint8Array =>
   typeof body === 'string' || body instanceof Uint8Array ? body : Buffer.concat(body ?? [])
+
+/** A head whose body comes in chunks later. */
+const withoutLength =
+  '{"error":"ContentLengthRequired","description":"Zero/No Content-Length in PUT/POST/PATCH request"}'
 
 const statusLines: (string | undefined)[] = []
 

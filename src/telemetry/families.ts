@@ -7,6 +7,7 @@ import type { Family, Labels } from '../domain/exposition.js'
 import type { Histogram } from '../domain/histogram.js'
 import type { ClusterNumbers, DiskRoom } from '../ports.js'
 import { clusterFamilies } from './cluster-families.js'
+import type { ConnectionTallies } from './connection-tallies.js'
 import type { LoopDelay } from './loop-delay.js'
 import type { RequestTallies } from './request-tallies.js'
 
@@ -57,6 +58,7 @@ export interface AnswerNumbers {
 export interface Sources {
   readonly requests: RequestTallies
   readonly answers: () => AnswerNumbers
+  readonly connections: ConnectionTallies
   readonly notifier: () => NotifierNumbers
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
@@ -71,6 +73,7 @@ export interface Sources {
 export function familiesOf({
   requests,
   answers,
+  connections,
   notifier,
   shards,
   loop,
@@ -81,6 +84,7 @@ export function familiesOf({
   return [
     one('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
+    ...connections.families(),
     ...ofAnswers(answers()),
     ...ofNotifier(notifier()),
     ...ofShards(shards()),

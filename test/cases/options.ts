@@ -47,6 +47,7 @@ export const valueCases: readonly OptionCase[] = [
   number('maxConnections', 'MAX_CONN', 1020, 1),
   number('connectionMemory', 'CONN_MEMORY', 64, 0, 1024),
   number('reqPoolSize', 'TRQ_POOL_SIZE', 0, 0, 1024),
+  number('maxConnectionsPerAddress', 'MAX_CONN_PER_ADDRESS', 0, 0),
   number('reqTimeout', 'REQ_TIMEOUT', 0, 0),
   number('inReqPayloadMaxSize', 'IN_REQ_PAYLOAD_MAX_SIZE', 1048576, 0),
   number('answerBytesMax', 'ANSWER_BYTES_MAX', 64, 1, 1024),

@@ -25,6 +25,7 @@ export const plainOptions: FrontOptions = {
   host: '127.0.0.1',
   family: 'both',
   connectionsMax: 1000,
+  connectionsPerAddressMax: 0,
   idleTimeoutS: 0,
   bodyBytesMax: 1000,
 }
@@ -63,7 +64,13 @@ const ambiguous: readonly (readonly [what: string, headers: readonly string[], b
 /** Cuts of a request that a front may answer otherwise than the whole; none, unless it says so. */
 export type MayFail = (request: string) => readonly Cut[]
 
-export function frontContract(t: Test, open: Open, mayFail: MayFail = () => []): void {
+export interface Differences {
+  readonly mayFail?: MayFail
+  /** Whether requests behind one that is answered at once are served. */
+  readonly pipelines?: boolean
+}
+
+export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelines = true }: Differences = {}): void {
   for (const isTls of [false, true])
     for (const isLater of [false, true])
       t.test(
@@ -79,8 +86,12 @@ export function frontContract(t: Test, open: Open, mayFail: MayFail = () => []):
           }
           const { port } = await serve(t, open, answer, isTls ? { tls: certificate(t) } : {})
           const connect = () => (isTls ? Wire.overTls(port) : Wire.to(port))
-          for (const [shape, request] of Object.entries(shapes))
-            t.strictSame(await failedCuts(connect, request, isLater), mayFail(request), shape)
+          for (const [shape, request] of Object.entries(shapes)) {
+            const failed = await failedCuts(connect, request, isLater)
+            // Where this machine is so busy that two pieces are read as one, nothing fails.
+            const hasFailed = ({ at }: Cut): boolean => failed.some(cut => cut.at === at)
+            t.strictSame(failed, mayFail(request).filter(hasFailed), shape)
+          }
         },
       )
 
@@ -284,12 +295,13 @@ export function frontContract(t: Test, open: Open, mayFail: MayFail = () => []):
     t.equal((await wire.answer()).body, 'GET /3')
   })
 
-  t.test('pipelined requests are answered in order', async t => {
-    const { wire } = await serve(t, open, greet)
-    await wire.send('GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n')
-    t.equal((await wire.answer()).body, 'GET /1')
-    t.equal((await wire.answer()).body, 'GET /2')
-  })
+  if (pipelines)
+    t.test('pipelined requests are answered in order', async t => {
+      const { wire } = await serve(t, open, greet)
+      await wire.send('GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n')
+      t.equal((await wire.answer()).body, 'GET /1')
+      t.equal((await wire.answer()).body, 'GET /2')
+    })
 
   t.test('an answer may come later than the request', async t => {
     const { wire } = await serve(t, open, exchange => body => {
@@ -475,26 +487,27 @@ export function frontContract(t: Test, open: Open, mayFail: MayFail = () => []):
     await front.close(0)
   })
 
-  t.test('connections beyond the limit are closed at once, until one leaves', async t => {
-    const { wire, port } = await serve(t, open, greet, { connectionsMax: 2 })
+  t.test('connections that wait for their answer keep their places, and further ones are closed at once', async t => {
+    const held: Exchange[] = []
+    const reasons: string[] = []
+    const hold: OnRequest = exchange => {
+      if (exchange.path === '/held') held.push(exchange)
+      else exchange.reply(200, [], exchange.path)
+      return undefined
+    }
+    const onDropped = (reason: string): void => void reasons.push(reason)
+    const { wire, port } = await serve(t, open, hold, { connectionsMax: 2, onDropped })
     const second = await Wire.to(port)
-    for (const client of [wire, second]) {
-      await client.request('GET /in')
-      t.equal((await client.answer()).body, 'GET /in')
-    }
+    for (const client of [wire, second]) await client.request('GET /held')
+    while (held.length < 2) await new Promise(setImmediate)
     t.ok(await (await Wire.to(port)).closed)
-    second.leave()
-    await second.closed
-    let served = ''
-    while (served === '') {
-      const next = await Wire.to(port)
-      await next.request('GET /next')
-      served = await next.answer().then(
-        answer => answer.body,
-        () => '',
-      ) // The server may not have seen the end yet.
-    }
-    t.equal(served, 'GET /next')
+    t.strictSame(reasons, ['full'])
+    for (const exchange of held) exchange.reply(200, [], 'late')
+    for (const client of [wire, second]) t.equal((await client.answer()).body, 'late')
+    const third = await Wire.to(port)
+    await third.request('GET /next')
+    t.equal((await third.answer()).body, '/next')
+    t.strictSame(reasons, ['full', 'room'])
   })
 
   t.test('ipv4 alone does not listen on ::1, nor ipv6 alone serve 127.0.0.1', { skip: !hasIPv6() }, async t => {
@@ -731,7 +744,7 @@ function hasIPv6(): boolean {
   return Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'))
 }
 
-function certificate(t: Test): TlsFiles {
+export function certificate(t: Test): TlsFiles {
   const folder = t.testdir({})
   const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const wanted = [

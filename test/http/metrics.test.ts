@@ -10,6 +10,7 @@ import { type Exposition, parseExposition } from '../support/exposition-parser.j
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'
 import { root } from '../support/project.js'
+import { Wire } from './wire.js'
 
 async function read(node: LocalNode, headers: readonly string[] = []): Promise<Exposition> {
   const { status, headers: told, text } = await node.ask('GET /metrics', headers)
@@ -54,9 +55,22 @@ for (const server of httpServers)
     t.ok(value('process_resident_memory_bytes') > 1e6)
   })
 
+for (const server of httpServers)
+  t.test(`connections that the server closed are told of by reason, over ${server}`, async t => {
+    const node = await startLocalNode(t, { server, connectionsMax: 5 })
+    for (let nth = 0; nth < 9; nth++) {
+      const idle = await Wire.to(node.port)
+      t.teardown(() => idle.leave())
+    }
+    const closed = (reason: string) => (metrics: Exposition) =>
+      metrics.value('orrery_http_connections_dropped_total', { reason })
+    const metrics = await eventually(node, metrics => closed('room')(metrics) >= 4)
+    t.equal(closed('address')(metrics), 0)
+  })
+
 t.test('the names in the README and in docs are those that are told, and no others', async t => {
-  const texts = ['README.md', 'docs/operations/full-disk.md', 'docs/operations/answers.md'].map(name =>
-    readFileSync(join(root, name), 'utf8'),
+  const texts = ['README.md', ...['full-disk', 'answers', 'connections'].map(name => `docs/operations/${name}.md`)].map(
+    name => readFileSync(join(root, name), 'utf8'),
   )
   const sections = texts.map(text => /### Metrics\n([\s\S]*?)\n##/.exec(text)?.[1] ?? '').join('\n')
   const documented = new Set([...sections.matchAll(/`((?:orrery|process|nodejs)_[a-z_]+)`/g)].map(([, name]) => name!))

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { openFront } from '../../src/http/open-front.js'
 import { openUwsFront } from '../../src/http/uws-front.js'
-import { echo, frontContract, type MayFail, plainOptions, serve } from './front-contract.js'
+import { echo, frontContract, type MayFail, type Open, plainOptions, serve } from './front-contract.js'
 
 /**
  * The binary answers 505 where it has read the method and the space behind it alone, and where the first line has come without its last
@@ -15,7 +15,25 @@ const mayFail: MayFail = request => {
   return places.map(at => ({ at, status: 505 }))
 }
 
-frontContract(t, openUwsFront, mayFail)
+frontContract(t, openUwsFront, { mayFail })
+
+/**
+ * Where connections are known, the first chunk of a body has to come with the head (docs/operations/connections.md#known-connections). No
+ * request is taken before the last one was answered.
+ */
+const mayFailKnown: MayFail = request => {
+  const chunks = request.indexOf('\r\n\r\n5\r\n')
+  return [
+    ...mayFail(request),
+    ...(chunks < 0 ? [] : [4, 5, 6, 7].map(behind => ({ at: chunks + behind, status: 411 }))),
+  ]
+}
+
+const openKnown: Open = (options, handler) => openUwsFront({ ...options, connectionsPerAddressMax: 10_000 }, handler)
+
+t.test('connections that are known are served as others are', async t =>
+  frontContract(t, openKnown, { mayFail: mayFailKnown, pipelines: false }),
+)
 
 t.test('HTTP/1.0 is answered 505 without asking the handler', async t => {
   const { wire } = await serve(t, openUwsFront, echo)

@@ -38,8 +38,9 @@ export class Wire {
     })
   }
 
-  static async to(port: number, host = '127.0.0.1'): Promise<Wire> {
-    const socket = connect({ port, host, noDelay: true })
+  /** `localAddress`: from where; undefined: the system chooses. */
+  static async to(port: number, host = '127.0.0.1', localAddress?: string): Promise<Wire> {
+    const socket = connect({ port, host, localAddress, noDelay: true })
     const wire = new Wire(socket)
     await once(socket, 'connect')
     return wire

@@ -123,6 +123,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     host: '127.0.0.1',
     family: 'both',
     connectionsMax: 100,
+    connectionsPerAddressMax: 0,
     idleTimeoutS: 0,
     bodyBytesMax,
   } as const

@@ -19,6 +19,7 @@ export type HttpServer = 'node' | 'uws'
 export const httpServers: readonly HttpServer[] = ['node', 'uws']
 
 export interface LocalNodeOptions {
+  readonly connectionsMax?: number
   readonly server?: HttpServer
   readonly tenants?: boolean
   readonly expiryIntervalMs?: number
@@ -129,6 +130,7 @@ export async function startLocalNode(
     expiryIntervalMs = 20,
     workers = 1,
     reserveBytes = 65_536,
+    connectionsMax = 1020,
     queries,
     notifications,
     forwarding,
@@ -142,7 +144,8 @@ export async function startLocalNode(
       host: '127.0.0.1',
       family: 'both',
       tls: undefined,
-      connectionsMax: 1020,
+      connectionsMax,
+      connectionsPerAddressMax: 0,
       idleTimeoutS: 0,
       bodyBytesMax: 1_048_576,
     },

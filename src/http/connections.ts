@@ -1,0 +1,151 @@
+// How many connections an HTTP front has, and how fast their requests must come (docs/operations/connections.md).
+//
+// A connection waits while it may send: before a request, and until the rest of one has come. At the limit the one that has waited longest
+// is closed, so that clients that send slowly or not at all cannot lock others out. A connection that waits for its answer keeps its place.
+//
+// Not here: how each front learns what a connection does (uws-front, node-front).
+
+import type { DropReason } from '../ports.js'
+
+/** Line and headers of a request must have come within this time. */
+export const headMsMax = 10_000
+/** A body must bring `bodyBytesPerS` in each window of this length, or end. It is the time that a stalled network has to recover. */
+export const bodyWindowMs = 10_000
+export const bodyBytesPerS = 1024
+
+const checkIntervalMs = 1000
+
+export type OnDropped = (reason: DropReason) => void
+
+export interface ConnectionLimits {
+  readonly connectionsMax: number
+  /** 0: no limit. */
+  readonly connectionsPerAddressMax: number
+  readonly onDropped?: OnDropped | undefined
+}
+
+/** A connection that can be closed while it waits. */
+export interface Waiting {
+  close(): void
+}
+
+/** Decides which connections may stay. */
+export class Admission {
+  /** In the order in which they began to wait. */
+  private readonly waiting = new Set<Waiting>()
+  private readonly byAddress = new Map<string, number>()
+  private readonly limits: ConnectionLimits
+  readonly dropped: OnDropped
+
+  constructor(limits: ConnectionLimits) {
+    this.limits = limits
+    this.dropped = limits.onDropped ?? (() => {})
+  }
+
+  get countsAddresses(): boolean {
+    return this.limits.connectionsPerAddressMax > 0
+  }
+
+  /** Whether one more may come to `others`; the one that has waited longest is closed when it must. A `true` is to be followed by `enter`. */
+  admits(others: number, address: string): boolean {
+    const { connectionsMax, connectionsPerAddressMax } = this.limits
+    if (this.countsAddresses && (this.byAddress.get(address) ?? 0) >= connectionsPerAddressMax) {
+      this.dropped('address')
+      return false
+    }
+    return others < connectionsMax || this.makeRoom()
+  }
+
+  /** Closes the connection that has waited longest; false: none waits. */
+  private makeRoom(): boolean {
+    const [longest] = this.waiting
+    this.dropped(longest ? 'room' : 'full')
+    if (!longest) return false
+    this.waiting.delete(longest)
+    longest.close()
+    return true
+  }
+
+  enter(address: string): void {
+    if (this.countsAddresses) this.byAddress.set(address, (this.byAddress.get(address) ?? 0) + 1)
+  }
+
+  leave(address: string): void {
+    const left = (this.byAddress.get(address) ?? 0) - 1
+    if (left > 0) this.byAddress.set(address, left)
+    else this.byAddress.delete(address)
+  }
+
+  /** From now on it waits. */
+  waits(connection: Waiting): void {
+    this.waiting.delete(connection)
+    this.waiting.add(connection)
+  }
+
+  waitsNoMore(connection: Waiting): void {
+    this.waiting.delete(connection)
+  }
+}
+
+/** A body that has come in part. */
+export interface ArrivingBody {
+  /** How much has come; may count more than the body, as long as it grows with it. */
+  bytesCome(): number
+  /** It is fast enough so far: called each second. */
+  goesOn(): void
+  /** It is too slow. */
+  close(): void
+}
+
+interface Window {
+  startedMs: number
+  bytesBefore: number
+}
+
+/** Watches that bodies make progress. */
+export class BodyPace {
+  private readonly windows = new Map<ArrivingBody, Window>()
+  private readonly dropped: OnDropped
+  private timer: NodeJS.Timeout | undefined
+  private checkedMs = 0
+
+  constructor(dropped: OnDropped) {
+    this.dropped = dropped
+  }
+
+  add(body: ArrivingBody): void {
+    if (this.windows.has(body)) return
+    this.windows.set(body, { startedMs: performance.now(), bytesBefore: body.bytesCome() })
+    if (this.timer) return
+    this.checkedMs = performance.now()
+    this.timer = setInterval(() => this.check(), checkIntervalMs).unref()
+  }
+
+  delete(body: ArrivingBody): void {
+    if (!this.windows.delete(body) || this.windows.size > 0) return
+    clearInterval(this.timer)
+    this.timer = undefined
+  }
+
+  private check(): void {
+    const nowMs = performance.now()
+    // When this process itself was late, bytes may have come that nobody has read yet: no client is blamed for that time.
+    const lateMs = Math.max(0, nowMs - this.checkedMs - 2 * checkIntervalMs)
+    this.checkedMs = nowMs
+    for (const [body, window] of this.windows) {
+      if (lateMs > 0) window.startedMs += lateMs + checkIntervalMs
+      const bytes = body.bytesCome()
+      if (nowMs - window.startedMs < bodyWindowMs) {
+        body.goesOn()
+      } else if (bytes - window.bytesBefore < (bodyBytesPerS * bodyWindowMs) / 1000) {
+        this.delete(body)
+        this.dropped('body')
+        body.close()
+      } else {
+        window.startedMs = nowMs
+        window.bytesBefore = bytes
+        body.goesOn()
+      }
+    }
+  }
+}
