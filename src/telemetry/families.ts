@@ -60,7 +60,16 @@ export interface Sources {
 }
 
 /** All metrics of this process. */
-export function familiesOf({ requests, connections, notifier, shards, loop, version, disk, cluster }: Sources): readonly Family[] {
+export function familiesOf({
+  requests,
+  connections,
+  notifier,
+  shards,
+  loop,
+  version,
+  disk,
+  cluster,
+}: Sources): readonly Family[] {
   return [
     one('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
