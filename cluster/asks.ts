@@ -17,7 +17,7 @@ import { type AskOptions, completeOptions, protocolVersion, redialMs } from './o
 import type { AskHost, ClusterClock, OnCall, OnOutcome, Peer, Stream, StreamListener, Transport } from './ports.js'
 import { nameLengthMax } from './protobuf.js'
 
-/** Streams that have not said who they are; with more, new ones are sent away. */
+/** Streams that have not said who they are; for another one the one that has waited longest is sent away. */
 const strangersMax = 64
 
 export interface Asks {
@@ -301,7 +301,8 @@ class Neighbour {
 class Reception {
   private readonly party: Party
   private readonly neighbours: ReadonlyMap<string, Neighbour>
-  private readonly strangers = new Set<Stream>()
+  /** In the order in which they came, and how each is sent away. */
+  private readonly strangers = new Map<Stream, (reason: string) => void>()
 
   constructor(party: Party, neighbours: ReadonlyMap<string, Neighbour>) {
     this.party = party
@@ -316,8 +317,9 @@ class Reception {
       if (this.strangers.delete(stream) && reason !== undefined) stream.close(reason)
     }
     const stopWaiting = clock.after(options.silentMs, () => leave('no greeting in time'))
-    this.strangers.add(stream)
-    if (this.strangers.size > strangersMax) leave('too many strangers')
+    this.strangers.set(stream, leave)
+    const [longest] = this.strangers.values()
+    if (this.strangers.size > strangersMax) longest?.('too many strangers')
     return {
       onMessage: message => {
         if (talk) return talk.onMessage(message)
@@ -339,7 +341,7 @@ class Reception {
   }
 
   close(): void {
-    for (const stream of this.strangers) stream.close('this node is closing')
+    for (const stream of this.strangers.keys()) stream.close('this node is closing')
     this.strangers.clear()
   }
 }

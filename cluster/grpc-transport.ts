@@ -20,6 +20,7 @@ import {
   status,
 } from '@grpc/grpc-js'
 import { hostPort, isAddress, isLocal, nowhere } from './address.js'
+import { Arrivals } from './arrivals.js'
 import { Calls, callService, callTaker } from './grpc-calls.js'
 import { Channel, channelOptions } from './grpc-channel.js'
 import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
@@ -97,8 +98,20 @@ async function listen(address: string, identity: Identity | undefined, guests: G
   if (!place) throw new Error(`cannot listen on ${address}: it is neither host:port nor unix:/path`)
   if (path !== undefined) await clearSocket(path)
   const server = new Server(serverOptions)
-  server.addService(service, { converse: (call: ServerDuplexStream<Buffer, Buffer>) => serve(call, guests.onStream) })
-  server.addService(callService, { exchange: callTaker(guests.onCall) })
+  const arrivals = new Arrivals()
+  const takeCall = callTaker(guests.onCall)
+  server.addService(service, {
+    converse: (call: ServerDuplexStream<Buffer, Buffer>) => {
+      arrivals.spoke(call.getPeer())
+      serve(call, guests.onStream)
+    },
+  })
+  server.addService(callService, {
+    exchange: (call: ServerDuplexStream<Buffer, Buffer>) => {
+      arrivals.spoke(call.getPeer())
+      takeCall(call)
+    },
+  })
   const entrance = server.createConnectionInjector(ServerCredentials.createInsecure())
   const listener = identity ? createTlsServer({ ...identity.server, noDelay: true }) : createServer({ noDelay: true })
   listener.maxConnections = connectionsMax
@@ -109,6 +122,8 @@ async function listen(address: string, identity: Identity | undefined, guests: G
     socket.once('close', () => sockets.delete(socket))
   }
   listener.on('connection', hold)
+  // Who may come at a path of the file system, that system says; and such clients have no address.
+  if (path === undefined) listener.on('connection', socket => arrivals.add(socket))
   if (identity) listener.on('secureConnection', hold)
   listener.on(identity ? 'secureConnection' : 'connection', socket => entrance.injectConnection(socket))
   // Who does not get through is told by TLS itself.

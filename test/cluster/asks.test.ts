@@ -215,17 +215,25 @@ t.test('a newer stream of a node takes the place of the older one', async t => {
   second.close('enough')
 })
 
-t.test('of many who say nothing the last ones are sent away at once', async t => {
-  const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [], echo, { silentMs: 60_000, abandonMs: 60_000 })
-  const strangers = new Set<Stream>()
-  const reason = await new Promise<string>(resolve => {
-    for (let left = 65; left > 0; left--) {
-      strangers.add(grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve }))
-    }
-  })
-  t.equal(reason, 'too many strangers')
-  for (const stream of strangers) stream.close('enough')
-})
+t.test(
+  'of many who say nothing the one that has waited longest is sent away, so a node that greets comes in',
+  async t => {
+    const neighbours = [{ name: 'a', address: '127.0.0.1:0' }]
+    const patient = { silentMs: 60_000, abandonMs: 60_000 }
+    const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, neighbours, echo, patient)
+    const strangers = new Set<Stream>()
+    const reason = await new Promise<string>(resolve => {
+      for (let left = 65; left > 0; left--) {
+        strangers.add(grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve }))
+      }
+    })
+    t.equal(reason, 'too many strangers')
+    const node = grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: () => {} })
+    node.send(greeting({}))
+    await untilLink(b, 'a')
+    for (const stream of [...strangers, node]) stream.close('enough')
+  },
+)
 
 t.test('a node that is sent away says why to who wants to ask', async t => {
   const unused = '127.0.0.1:0'
