@@ -94,16 +94,18 @@ function scanPlain(text: string): Scan {
 
 /** The JSON of a body. `bytesMax`: how many bytes a body may have, which limits how many values there may be in it (`valuesMax`). */
 export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload> {
-  const read = readJson(bytes, bytesMax)
-  return read.ok ? check(read.value) : read
+  const text = readText(bytes, bytesMax)
+  if (!text.ok) return text
+  const read = makeValue(text.value)
+  return read.ok ? payloadOf(read.value, countKeys(read.value.value, read.value.escapes)) : read
 }
 
 /** Bodies from this size on are parsed in turns of their own. */
 export const parsedInTurnsFrom = 64 * 1024
 
 /**
- * As `parseJson`, for a large body: its values are made in one turn of the event loop, and looked at in the next one. At the limit each takes up
- * to 40 ms in a process that has just started. What the bytes are is known when this returns; they may be used for something else then.
+ * As `parseJson`, for a large body: its bytes are looked at in one turn of the event loop, its values made in the next and looked at in a third. At the
+ * limit each takes up to 40 ms. The bytes may be used for something else when this returns.
  */
 export function parseJsonInTurns(
   bytes: Uint8Array,
@@ -111,20 +113,28 @@ export function parseJsonInTurns(
   endOfTick: (run: () => void) => void,
   onPayload: (payload: Result<Payload>) => void,
 ): void {
-  const read = readJson(bytes, bytesMax)
+  const text = readText(bytes, bytesMax)
+  if (!text.ok) return endOfTick(() => onPayload(text))
   endOfTick(() => {
-    const payload = read.ok ? check(read.value) : read
-    endOfTick(() => onPayload(payload))
+    const read = makeValue(text.value)
+    endOfTick(() => {
+      const keys = read.ok ? countKeys(read.value.value, read.value.escapes) : 0
+      endOfTick(() => onPayload(read.ok ? payloadOf(read.value, keys) : read))
+    })
   })
 }
 
-/** What is known of a body whose values have been made, and not been looked at. */
-interface Read extends Scan {
-  readonly value: Json
+/** The text of a body, and what a pass over it has told. */
+interface Text extends Scan {
   readonly text: string
 }
 
-function readJson(bytes: Uint8Array, bytesMax?: number): Result<Read> {
+/** What is known of a body whose values have been made, and not been looked at. */
+interface Read extends Text {
+  readonly value: Json
+}
+
+function readText(bytes: Uint8Array, bytesMax?: number): Result<Text> {
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const ascii = isAscii(buffer)
   const plain = ascii && !buffer.includes(backslash) ? buffer.toString('latin1') : undefined
@@ -134,16 +144,19 @@ function readJson(bytes: Uint8Array, bytesMax?: number): Result<Read> {
   if (bytesMax !== undefined && values > valuesMax(bytesMax))
     return refused(refusals.tooMany('values', values, valuesMax(bytesMax)))
   if (!ascii && !isUtf8(buffer)) return refused(refusals.notJson)
-  const text = plain ?? buffer.toString(ascii ? 'latin1' : 'utf8')
+  return accepted({ ...scanned, text: plain ?? buffer.toString(ascii ? 'latin1' : 'utf8') })
+}
+
+function makeValue(text: Text): Result<Read> {
   try {
-    return accepted({ ...scanned, value: JSON.parse(text), text })
+    return accepted({ ...text, value: JSON.parse(text.text) })
   } catch {
     return refused(refusals.notJson)
   }
 }
 
-function check({ value, text, colons, depth, escapes }: Read): Result<Payload> {
-  const keys = countKeys(value, escapes)
+/** `keys`: what `countKeys` says of the value. */
+function payloadOf({ value, text, colons, depth }: Read, keys: number): Result<Payload> {
   if (keys < 0) return refused(refusals.notJson)
   return accepted({ value, duplicates: keys === colons ? [] : findDuplicates(text), deep: depth > valueDepthMax })
 }
