@@ -52,9 +52,13 @@ export class MeasuredBroker {
 }
 
 const settleMs = 30
+const startTailMs = 400
 
 export async function startMeasured(t: Teardown, options: BrokerOptions = {}): Promise<MeasuredBroker> {
   const folder = tempDir(t)
   const wrapper = ['env', `NODE_OPTIONS=--import=${probe}`, `ORRERY_TURNS=${folder}`]
-  return new MeasuredBroker(await startBroker(t, { ...options, wrapper }), folder)
+  const broker = await startBroker(t, { ...options, wrapper })
+  // What a start leaves to be done is not what requests cost.
+  await pause(startTailMs)
+  return new MeasuredBroker(broker, folder)
 }
