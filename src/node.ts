@@ -288,7 +288,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
     new TypeHandlers(new TypeOperations(client), clock),
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
-    new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
+    new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach, clock),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true), {
       isShort: () => disk?.isShort ?? false,
       copiesWait: () => local.replicated?.waitsForRoom ?? false,

@@ -34,6 +34,16 @@ export class Pace {
   }
 }
 
+/** What `make` makes of each element. */
+export async function mapped<T, U>(elements: readonly T[], make: (element: T) => U, pace: Pace): Promise<U[]> {
+  const all: U[] = []
+  for (const element of elements) {
+    all.push(make(element))
+    if (pace.isOver) await pace.breathe()
+  }
+  return all
+}
+
 /** Elements sorted, or merged, between two looks at the time. */
 const piece = 1_024
 

@@ -5,6 +5,7 @@
 import type { RegistrationOperations } from '../broker/registrations.js'
 import type { Payload } from '../domain/entity.js'
 import { isObject } from '../domain/json.js'
+import { mapped, Pace, type Ticks } from '../domain/pace.js'
 import { refusals } from '../domain/refusal.js'
 import { renderRegistration } from '../domain/registration-json.js'
 import { checkRegistrationPatch, parseRegistration, type RegistrationHead } from '../domain/registration-parser.js'
@@ -19,9 +20,11 @@ const noHead: RegistrationHead = { id: '', tenant: '', servicePath: '' }
 export class RegistrationHandlers {
   private readonly registrations: RegistrationOperations
   private readonly mayAsk: MayReach
+  private readonly ticks: Ticks
 
-  constructor(registrations: RegistrationOperations, mayAsk: MayReach) {
+  constructor(registrations: RegistrationOperations, mayAsk: MayReach, ticks: Ticks) {
     this.mayAsk = mayAsk
+    this.ticks = ticks
     this.registrations = registrations
   }
 
@@ -52,7 +55,10 @@ export class RegistrationHandlers {
       if (!result.ok) return reply.refuse(result.refusal)
       const { registrations, total } = result.value
       for (const one of registrations) noteLegacyForwarding(one, 'retrieval', one.id, reply.call)
-      reply.json(`[${registrations.map(renderRegistration).join(',')}]`, options.has('count') ? total : undefined)
+      mapped(registrations, renderRegistration, new Pace(this.ticks)).then(
+        items => reply.json(`[${items.join(',')}]`, options.has('count') ? total : undefined),
+        (error: Error) => reply.refuse(refusals.failure(error.message)),
+      )
     })
   }
 

@@ -9,6 +9,7 @@ import type { Payload } from '../domain/entity.js'
 import { explain } from '../domain/explanation.js'
 import { checkIdentifier } from '../domain/identifier.js'
 import { isObject } from '../domain/json.js'
+import { mapped, Pace } from '../domain/pace.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { checkSubscriptionId, watchedPath } from '../domain/subscription.js'
 import { renderSubscription } from '../domain/subscription-json.js'
@@ -30,14 +31,14 @@ const noHead: SubscriptionHead = { id: '', tenant: '', servicePath: '' }
 export class SubscriptionHandlers {
   private readonly subscriptions: SubscriptionOperations
   private readonly entities: Entities
-  private readonly clock: Pick<Clock, 'wallMs'>
+  private readonly clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>
   private readonly mayNotify: MayReach
 
   /** `entities`: where one is found that an explanation is about. */
   constructor(
     subscriptions: SubscriptionOperations,
     entities: Entities,
-    clock: Pick<Clock, 'wallMs'>,
+    clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>,
     mayNotify: MayReach,
   ) {
     this.mayNotify = mayNotify
@@ -76,8 +77,12 @@ export class SubscriptionHandlers {
       const nowMs = this.clock.wallMs()
       for (const { subscription } of subscriptions)
         noteLegacyFormat(subscription, 'retrieval', subscription.id, reply.call)
-      const items = subscriptions.map(({ subscription, progress }) => renderSubscription(subscription, progress, nowMs))
-      reply.json(`[${items.join(',')}]`, options.has('count') ? total : undefined)
+      const render = ({ subscription, progress }: KnownSubscription): string =>
+        renderSubscription(subscription, progress, nowMs)
+      mapped(subscriptions, render, new Pace(this.clock)).then(
+        items => reply.json(`[${items.join(',')}]`, options.has('count') ? total : undefined),
+        (error: Error) => reply.refuse(refusals.failure(error.message)),
+      )
     })
   }
 

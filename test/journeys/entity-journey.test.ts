@@ -112,7 +112,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     new BatchHandlers(entities, new BatchOperations(client, systemClock)),
     new TypeHandlers(new TypeOperations(client), systemClock),
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
-    new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
+    new RegistrationHandlers(new RegistrationOperations(client, ids), () => true, systemClock),
     new ServiceHandlers(facts, systemClock, () => true),
     new AdminHandlers(new AdminOperations(local), { log: logForTests, hasServiceMetrics: false }),
   )
