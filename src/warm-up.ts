@@ -5,6 +5,7 @@
 // loop of a process for ten times as long as the second one. This takes some 0.2 s of each start.
 
 import { type Entity, parseAttributes, parseEntity } from './domain/entity.js'
+import { compilePattern } from './domain/pattern.js'
 import type { Mode } from './domain/representation.js'
 import { renderEntity } from './domain/representation.js'
 import { appendAttributes, createEntity, replaceAttributes, updateAttributes } from './domain/update.js'
@@ -13,6 +14,9 @@ import { decodeImage, encodeImage } from './image.js'
 
 const attributeCount = 1_000
 const rounds = 4
+/** Regular expressions have an engine of their own, which is slow at first, too. */
+const patternsPerRound = 20
+const textLength = 200
 const options = { overrideMetadata: false, forcedUpdate: false }
 const modes: readonly Mode[] = ['normalized', 'keyValues', 'values']
 const nothingNamed = { attrs: undefined, metadata: undefined }
@@ -41,6 +45,8 @@ export function warmUp(): void {
       const isStored = (round + index) % 2 === 0
       known = decodeImage(encodeImage(after, 'root', { entity: known, image: isStored ? asFromStore(before) : before }))
     }
+    for (let n = 0; n < patternsPerRound; n++)
+      compilePattern(`^[ab]*a[ab]{${n}}x${round}$`)?.test('ab'.repeat(textLength / 2))
     for (const mode of modes) renderEntity(known, '/', { ...nothingNamed, mode })
     renderEntity(known, '/', { mode: 'normalized', attrs: ['*', 'dateModified'], metadata: ['*', 'dateModified'] })
   }

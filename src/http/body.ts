@@ -96,8 +96,8 @@ function scanPlain(text: string): Scan {
 export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload> {
   const text = readText(bytes, bytesMax)
   if (!text.ok) return text
-  const read = makeValue(text.value)
-  return read.ok ? payloadOf(read.value, countKeys(read.value.value, read.value.escapes)) : read
+  const value = makeValue(text.value)
+  return value.ok ? payloadOf(value.value, text.value, countKeys(value.value, text.value.scan.escapes)) : value
 }
 
 /** Bodies from this size on are parsed in turns of their own. */
@@ -116,22 +116,19 @@ export function parseJsonInTurns(
   const text = readText(bytes, bytesMax)
   if (!text.ok) return endOfTick(() => onPayload(text))
   endOfTick(() => {
-    const read = makeValue(text.value)
+    const value = makeValue(text.value)
+    if (!value.ok) return endOfTick(() => onPayload(value))
     endOfTick(() => {
-      const keys = read.ok ? countKeys(read.value.value, read.value.escapes) : 0
-      endOfTick(() => onPayload(read.ok ? payloadOf(read.value, keys) : read))
+      const keys = countKeys(value.value, text.value.scan.escapes)
+      endOfTick(() => onPayload(payloadOf(value.value, text.value, keys)))
     })
   })
 }
 
 /** The text of a body, and what a pass over it has told. */
-interface Text extends Scan {
+interface Text {
   readonly text: string
-}
-
-/** What is known of a body whose values have been made, and not been looked at. */
-interface Read extends Text {
-  readonly value: Json
+  readonly scan: Scan
 }
 
 function readText(bytes: Uint8Array, bytesMax?: number): Result<Text> {
@@ -144,19 +141,19 @@ function readText(bytes: Uint8Array, bytesMax?: number): Result<Text> {
   if (bytesMax !== undefined && values > valuesMax(bytesMax))
     return refused(refusals.tooMany('values', values, valuesMax(bytesMax)))
   if (!ascii && !isUtf8(buffer)) return refused(refusals.notJson)
-  return accepted({ ...scanned, text: plain ?? buffer.toString(ascii ? 'latin1' : 'utf8') })
+  return accepted({ scan: scanned, text: plain ?? buffer.toString(ascii ? 'latin1' : 'utf8') })
 }
 
-function makeValue(text: Text): Result<Read> {
+function makeValue({ text }: Text): Result<Json> {
   try {
-    return accepted({ ...text, value: JSON.parse(text.text) })
+    return accepted(JSON.parse(text))
   } catch {
     return refused(refusals.notJson)
   }
 }
 
 /** `keys`: what `countKeys` says of the value. */
-function payloadOf({ value, text, colons, depth }: Read, keys: number): Result<Payload> {
+function payloadOf(value: Json, { text, scan: { colons, depth } }: Text, keys: number): Result<Payload> {
   if (keys < 0) return refused(refusals.notJson)
   return accepted({ value, duplicates: keys === colons ? [] : findDuplicates(text), deep: depth > valueDepthMax })
 }
