@@ -6,6 +6,7 @@ import { systemChance, systemClock } from './clock.js'
 import type { Config } from './config.js'
 import { startNode } from './node.js'
 import { openLog } from './telemetry/open-log.js'
+import { warmUp } from './warm-up.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const port = parentPort
@@ -14,6 +15,7 @@ const config = workerData as Config
 const tell = (message: FromThread): void => port.postMessage(message)
 
 try {
+  warmUp()
   const log = { ...config.log }
   const node = await startNode(config, {
     clock: systemClock,

@@ -298,7 +298,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new EntityHandlers(entities),
     new AttributeHandlers(entities, new AttributeOperations(client, updates)),
     new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
-    new TypeHandlers(new TypeOperations(client)),
+    new TypeHandlers(new TypeOperations(client), clock),
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
     new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
     new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true), {

@@ -220,7 +220,11 @@ export class ShardClient {
       this.shards,
       this.concerned(request).map(shard => ({ shard, request })),
       reply => (reply.kind === 'types' ? accepted(reply.types) : refusalOf(reply, 'read')),
-      result => onResult(result.ok ? accepted(joinTypes(result.value.flat())) : result),
+      result => {
+        if (!result.ok) return onResult(result)
+        const [only, ...others] = result.value
+        onResult(accepted(only && others.length === 0 ? only : joinTypes(result.value.flat())))
+      },
     )
   }
 
@@ -363,13 +367,11 @@ function readRetried(reply: ShardReply): Result<number> {
 
 function joinTypes(parts: readonly TypeSummary[]): readonly TypeSummary[] {
   const joined = new Map<string, TypeSummary>()
-  for (const { type, count, attributes } of parts) {
-    const known = joined.get(type)
-    joined.set(type, {
-      type,
-      count: count + (known?.count ?? 0),
-      attributes: [...(known?.attributes ?? []), ...attributes],
-    })
+  for (const part of parts) {
+    const known = joined.get(part.type)
+    const { type, count } = part
+    const attributes = known && known.attributes.concat(part.attributes)
+    joined.set(type, known && attributes ? { type, count: count + known.count, attributes } : part)
   }
   return [...joined.values()]
 }

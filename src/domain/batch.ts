@@ -6,6 +6,7 @@
 import { defaultEntityType, type Payload, parseEach, refuseDuplicates, type WantedAttribute } from './entity.js'
 import { checkIdentifier } from './identifier.js'
 import { isArray, isObject, type Json, type JsonObject } from './json.js'
+import { attributesMax, listLengthMax } from './limits.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
 import type { SelectionSource, SelectorSource } from './selection.js'
 import { isAlterationType } from './subscription.js'
@@ -154,6 +155,7 @@ function parseItems(
   keyValues: boolean,
   namesOnly: boolean,
 ): Result<readonly BatchItem[]> {
+  if (entities.length > listLengthMax) return refused(refusals.tooMany('entities', entities.length, listLengthMax))
   const items: BatchItem[] = []
   for (const entity of entities) {
     const item = isObject(entity) ? parseItem(entity, deep, keyValues, namesOnly) : refused(notObject)
@@ -170,6 +172,7 @@ function parseItem(json: JsonObject, deep: boolean, keyValues: boolean, namesOnl
   const { id, type } = identity.value
   if (namesOnly) {
     const names = Object.keys(json).filter(name => name !== 'id' && name !== 'type')
+    if (names.length > attributesMax) return refused(refusals.tooMany('attributes', names.length, attributesMax))
     for (const name of names) {
       const refusal = checkIdentifier('attribute name', name)
       if (refusal) return refused(refusal)
@@ -196,6 +199,7 @@ const selectorFields = ['id', 'idPattern', 'type', 'typePattern'] as const
 function parseSelectors(json: Json | undefined): Result<readonly SelectorSource[]> {
   if (json === undefined) return accepted([])
   if (!isArray(json)) return refused(refusals.entitiesNotArray)
+  if (json.length > listLengthMax) return refused(refusals.tooMany('entities', json.length, listLengthMax))
   const selectors: SelectorSource[] = []
   for (const item of json) {
     if (!isObject(item)) return refused(refusals.entityNotObject)
@@ -230,6 +234,7 @@ function parseSelector(json: JsonObject): Result<SelectorSource> {
 function parseList(name: string, json: Json | undefined): Result<readonly string[] | undefined> {
   if (json === undefined) return accepted(undefined)
   if (!isArray(json)) return refused(refusals.listNotArray(name))
+  if (json.length > listLengthMax) return refused(refusals.tooMany('names', json.length, listLengthMax))
   for (const item of json) if (typeof item !== 'string') return refused(refusals.listNotStrings(name))
   return accepted(json as readonly string[])
 }

@@ -9,7 +9,7 @@
 import { parseDateTime, renderDateTime } from './date-time.js'
 import { checkIdentifier } from './identifier.js'
 import { isArray, isObject, type Json, type JsonObject, valueHasForbiddenCharacters } from './json.js'
-import { valueDepthMax } from './limits.js'
+import { attributesMax, metadataMax, valueDepthMax } from './limits.js'
 import { type Operator, operatorOf } from './operators.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
 
@@ -164,6 +164,8 @@ export function parseEach(
   deep: boolean,
   keyValues: boolean,
 ): Result<ReadonlyMap<string, WantedAttribute>> {
+  const tooMany = keys.length > attributesMax ? refuseAttributes(json, keys.length) : undefined
+  if (tooMany) return refused(tooMany)
   const attributes = new Map<string, WantedAttribute>()
   for (const name of keys) {
     if (name === 'id' || name === 'type') continue
@@ -177,6 +179,12 @@ export function parseEach(
     attributes.set(name, attribute.value)
   }
   return accepted(attributes)
+}
+
+/** The refusal of more attributes than an entity may have; `id` and `type` are none. */
+export function refuseAttributes(json: JsonObject, members: number): Refusal | undefined {
+  const count = members - Number(Object.hasOwn(json, 'id')) - Number(Object.hasOwn(json, 'type'))
+  return count > attributesMax ? refusals.tooMany('attributes', count, attributesMax) : undefined
 }
 
 /** An attribute in normalized form (entities.md §5.1). */
@@ -230,6 +238,7 @@ function parseMetadata(json: Json, deep: boolean): Result<MetadataMap> {
   if (!isObject(json)) return refused(refusals.metadataNotObject)
   const names = Object.keys(json)
   if (names.length === 0) return accepted(noMetadata)
+  if (names.length > metadataMax) return refused(refusals.tooMany('metadata', names.length, metadataMax))
   const metadata = new Map<string, Metadata>()
   for (const name of names) {
     const refusal = checkIdentifier('metadata name', name)

@@ -28,14 +28,36 @@ export const orderKeysMax = 16
 /** Levels of nesting inside an attribute or metadata value (entities.md §1.5). */
 export const valueDepthMax = 50
 
-/** Bytes of all that is stored under one id in one scope, all its types together: one row of the store. */
-export const entityRowBytesMax = 16 * 1024 * 1024
+/**
+ * Attributes of an entity. A change of any of them copies the entity, writes all of it and compares what it was: some 8 ms at this limit, 20 ms
+ * in a process that has just started. An entity that had more before there was this limit keeps them, and gets no more.
+ */
+export const attributesMax = 5_000
+
+/** Metadata of one attribute; what an attribute had before there was this limit stays. */
+export const metadataMax = 500
 
 /**
- * Vertices of one ring of a polygon. The test for self-intersection moves edges within an array, so a ring that has them all over
- * one another costs its square in memory moves: some 10 ms at this limit.
+ * JSON values and names in a body that may have so many bytes: 174,762 at the default of 1 MB. Each takes up to 0.2 us to be made, and as much to be
+ * looked at, written and forgotten.
  */
-export const ringVerticesMax = 10_000
+export const valuesMax = (bodyBytesMax: number): number =>
+  Math.max(valuesMin, Math.floor(bodyBytesMax / bytesPerValueMin))
+const bytesPerValueMin = 6
+/** Where bodies are small, this many are always taken. */
+const valuesMin = 1_000
+
+/** Elements of a list in a body: ids and types, names of attributes or metadata, entities of a query, a batch, a subscription, a registration. */
+export const listLengthMax = 10_000
+
+/**
+ * Positions of one location, all its parts together, the last one of a ring included. The test for self-intersection moves edges within an array,
+ * so a ring that has them all over one another costs its square in memory moves: some 10 ms at this limit.
+ */
+export const positionsMax = 10_000
+
+/** Bytes of all that is stored under one id in one scope, all its types together: one row of the store. */
+export const entityRowBytesMax = 16 * 1024 * 1024
 
 /** Characters of a `q` or `mq`. Parsing costs up to 0.1 us a character, and a list in it is kept as a set. */
 export const queryTextLengthMax = 65_536

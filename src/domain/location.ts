@@ -6,7 +6,7 @@
 //
 // Not here: which attribute of an entity is its location, `ignoreType` (update), and geographical queries (geo).
 import { isArray, isObject, type Json, type JsonObject, renderJson } from './json.js'
-import { ringVerticesMax } from './limits.js'
+import { positionsMax } from './limits.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
 import { isSimpleRing, type Position } from './ring.js'
 
@@ -38,6 +38,27 @@ export function isLocationType(type: string): type is LocationType {
 export function checkLocation(type: string, value: Json, prefix: LocationPrefix): Result<Geometry | undefined> {
   if (value === null || !isLocationType(type)) return accepted(undefined)
   return parsers[type](value, detail => refused(refusals.location(prefix, detail)))
+}
+
+/** The refusal of a location with too many positions, before any is looked at. One that was stored without this limit stays a location. */
+export function checkPositions(type: string, value: Json): Refusal | undefined {
+  const count = type === 'geo:json' ? countPositions(coordinatesOf(value)) : isArray(value) ? value.length : 1
+  return count > positionsMax ? refusals.tooMany('positions', count, positionsMax) : undefined
+}
+
+/** The coordinates of a geometry, a feature, or a collection of one feature. */
+function coordinatesOf(value: Json): Json | undefined {
+  const geometry = renderedLocation(value)
+  return isObject(geometry) ? geometry.coordinates : undefined
+}
+
+/** The arrays that hold no array: in a valid location each is a position. */
+function countPositions(value: Json | undefined): number {
+  if (!isArray(value)) return 0
+  if (!isArray(value[0])) return 1
+  let count = 0
+  for (const part of value) count += countPositions(part)
+  return count
 }
 
 /** What is rendered for a valid `geo:json` value: of a feature only its geometry (entities.md §8.2). */
@@ -139,7 +160,6 @@ function isRings(value: Coordinates): value is readonly (readonly Position[])[] 
 }
 
 function isRing(value: Coordinates): value is readonly Position[] {
-  if (!isArray(value) || value.length > ringVerticesMax + 1) return false
   return isListOf(isPosition, ringPositionsMin, value) && isClosed(value) && isSimpleRing(value)
 }
 

@@ -6,7 +6,7 @@
 import type { Payload } from './entity.js'
 import { hasIdentifierCharacters } from './identifier.js'
 import { hasForbiddenCharacters, isArray, type JsonObject } from './json.js'
-import { descriptionLengthMax } from './limits.js'
+import { descriptionLengthMax, listLengthMax } from './limits.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
 
 /** The refusal of a body in which a key stands twice; undefined: none does. */
@@ -29,6 +29,7 @@ export function parseNames(parent: JsonObject, field: string): Result<readonly s
   const json = parent[field]
   if (json === undefined) return accepted([])
   if (!isArray(json)) return refused(refusals.listNotArray(field))
+  if (json.length > listLengthMax) return refused(refusals.tooMany('names', json.length, listLengthMax))
   const names = new Set<string>()
   for (const name of json) {
     if (typeof name !== 'string') return refused(refusals.nameNotString(field))

@@ -27,6 +27,9 @@ export type IdentifierPlace =
   | 'metadata name'
   | 'metadata type'
 
+/** What there may only be so many of in one request or entity, as the error texts name it. */
+export type CountedThing = 'attributes' | 'metadata' | 'entities' | 'names' | 'positions' | 'values'
+
 /** The operators of a query, as the error texts name them (entities.md §7.5). */
 export type QueryOperator =
   | 'Exists'
@@ -144,6 +147,9 @@ export const refusals = {
   identifierTooShort: (place: IdentifierPlace): Refusal => bad(`${place} length: 0, min length supported: 1`),
   identifierTooLong: (place: IdentifierPlace, length: number, lengthMax: number): Refusal =>
     bad(`${place} length: ${length}, max length supported: ${lengthMax}`),
+  /** `what`: of which there are more than the limit (limits.ts). */
+  tooMany: (what: CountedThing, count: number, countMax: number): Refusal =>
+    bad(`too many ${what}: ${count}, at most ${countMax}`),
   charactersInValue: bad('Invalid characters in attribute value'),
   charactersInMetadataValue: bad('Invalid characters in metadata value'),
 

@@ -140,8 +140,8 @@ function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: 
     // Bare values have no names to tell them apart: the reference gives them by name, and base.md leaves the order open.
     return mode === 'values' || mode === 'unique' ? all.sort(([a], [b]) => (a < b ? -1 : 1)) : all
   }
-  if (!names.includes('*')) {
-    return [...new Set(names)].flatMap(name => {
+  if (!isNamed(names, '*')) {
+    return inOrderOf(names, entity.attributes, builtinAttributes).flatMap(name => {
       const attribute = entity.attributes.get(name) ?? builtinAttribute(name, entity, path)
       return attribute ? [[name, attribute] as const] : []
     })
@@ -185,6 +185,37 @@ export const builtin = (type: string, value: Json): Attribute => ({
   modifiedMs: noTimeMs,
 })
 
+/** Of so few names each is looked for, instead of remembering where it stands. */
+const fewNamesMax = 16
+/** Where each name of a long list first stands: a list is asked about for each attribute of each entity of an answer. */
+const positionsOfNames = new WeakMap<readonly string[], ReadonlyMap<string, number>>()
+
+function positionsOf(names: readonly string[]): ReadonlyMap<string, number> {
+  const known = positionsOfNames.get(names)
+  if (known) return known
+  const positions = new Map<string, number>()
+  for (const [at, name] of names.entries()) if (!positions.has(name)) positions.set(name, at)
+  positionsOfNames.set(names, positions)
+  return positions
+}
+
+const isNamed = (names: readonly string[], name: string): boolean =>
+  names.length <= fewNamesMax ? names.includes(name) : positionsOf(names).has(name)
+
+/** The names, each once; of a long list only those that are there or builtin. */
+function inOrderOf(
+  names: readonly string[],
+  there: ReadonlyMap<string, unknown>,
+  builtins: readonly string[],
+): readonly string[] {
+  if (names.length <= fewNamesMax) return [...new Set(names)]
+  const positions = positionsOf(names)
+  const found = new Set<string>()
+  for (const name of there.keys()) if (positions.has(name)) found.add(name)
+  for (const name of builtins) if (positions.has(name)) found.add(name)
+  return [...found].sort((a, b) => positions.get(a)! - positions.get(b)!)
+}
+
 export type NamedMetadata = readonly [name: string, element: { readonly type: string; readonly value: Json }]
 
 /** Builtin metadata that queries know (entities.md §13.2), in the order in which they follow `*`. */
@@ -201,10 +232,10 @@ export function selectMetadata(
   builtinOf = builtinElement,
 ): NamedMetadata[] {
   if (names === undefined) return [...attribute.metadata]
-  const wanted = names.includes('*')
-    ? [...attribute.metadata.keys(), ...builtins.filter(n => names.includes(n))]
-    : names
-  return [...new Set(wanted)].flatMap(name => {
+  const wanted = isNamed(names, '*')
+    ? new Set([...attribute.metadata.keys(), ...builtins.filter(n => isNamed(names, n))])
+    : inOrderOf(names, attribute.metadata, builtins)
+  return [...wanted].flatMap(name => {
     const element = attribute.metadata.get(name) ?? builtinOf(name, attribute)
     return element ? [[name, element] as const] : []
   })

@@ -4,7 +4,7 @@
 
 import { hasIdentifierCharacters } from './identifier.js'
 import { isArray, isObject, type Json } from './json.js'
-import { identifierLengthMax, selectionPatternsMax, selectionStepsMax } from './limits.js'
+import { identifierLengthMax, listLengthMax, selectionPatternsMax, selectionStepsMax } from './limits.js'
 import { compilePattern, type Pattern } from './pattern.js'
 import { accepted, done, type Refusal, type Result, refusals, refused } from './refusal.js'
 import type { SubjectEntity } from './subscription.js'
@@ -12,6 +12,7 @@ import type { SubjectEntity } from './subscription.js'
 /** The elements of an array, what is the same once (subscriptions.md §3.3). */
 export function parseSubjectEntities(json: Json): Result<readonly SubjectEntity[]> {
   if (!isArray(json)) return refused(refusals.subjectEntitiesNotArray)
+  if (json.length > listLengthMax) return refused(refusals.tooMany('entities', json.length, listLengthMax))
   const patterns = new PatternBudget()
   const entities = new Map<string, SubjectEntity>()
   for (const item of json) {

@@ -5,10 +5,10 @@
 // entity at last. Macros are not looked into: what they make of a text is known only when they are filled in. So a URL that holds
 // one is checked then, and so are names and values of headers.
 
-import { defaultType, isTooDeep } from './entity.js'
+import { defaultType, isTooDeep, refuseAttributes } from './entity.js'
 import { checkIdentifier, hasIdentifierCharacters } from './identifier.js'
 import { hasForbiddenCharacters, isArray, isInteger, isObject, type Json, type JsonObject } from './json.js'
-import { identifierLengthMax, notificationTimeoutMsMax, valueDepthMax } from './limits.js'
+import { identifierLengthMax, listLengthMax, notificationTimeoutMsMax, valueDepthMax } from './limits.js'
 import { parseReceiverUrl } from './receiver-url.js'
 import { accepted, type Result, refusals, refused } from './refusal.js'
 import {
@@ -106,6 +106,7 @@ function parseNamedTexts(field: 'qs' | 'headers', json: Json | undefined): Resul
   const label = `notification httpCustom ${field}`
   if (!isObject(json)) return refused(refusals.fieldNotObject(label))
   const named = Object.entries(json)
+  if (named.length > listLengthMax) return refused(refusals.tooMany('names', named.length, listLengthMax))
   if (named.length === 0) return refused(refusals.fieldEmpty(label))
   for (const [name, text] of named) {
     if (typeof text !== 'string') return refused(refusals.fieldNotString(`${label} element`))
@@ -205,7 +206,10 @@ function parseEntityPatch(json: Json, deep: boolean): Result<CustomBody> {
   const type = parsePatchIdentifier('type', json.type)
   if (!type.ok) return type
   const attributes: (readonly [string, PatchAttribute])[] = []
-  for (const name of Object.keys(json)) {
+  const keys = Object.keys(json)
+  const tooMany = refuseAttributes(json, keys.length)
+  if (tooMany) return refused(tooMany)
+  for (const name of keys) {
     if (name === 'id' || name === 'type') continue
     const refusal = checkIdentifier('attribute name', name)
     if (refusal) return refused(refusal)

@@ -19,7 +19,8 @@ import {
   type WantedEntity,
 } from './entity.js'
 import { equal, type Json, valueHasForbiddenCharacters } from './json.js'
-import { checkLocation, isLocationType, type LocationPrefix } from './location.js'
+import { attributesMax, metadataMax } from './limits.js'
+import { checkLocation, checkPositions, isLocationType, type LocationPrefix } from './location.js'
 import { applyOperator, operatorOf, startOperator } from './operators.js'
 import { accepted, type Refusal, type Result, refusals } from './refusal.js'
 import { stampMs } from './stamp.js'
@@ -244,6 +245,7 @@ class Draft {
   private added = false
   /** Whether a location attribute was touched, and the first reason why its value cannot be a location. */
   private locationTouched = false
+  private locationFound = false
   private badLocation: Refusal | undefined
 
   constructor(before: Entity | undefined, nowMs: number) {
@@ -291,6 +293,8 @@ class Draft {
     const value = this.valueAfter(stored, wanted)
     if (!value.ok) return value.refusal
     const metadata = joinMetadata(stored.metadata, wanted.metadata, options.overrideMetadata)
+    if (metadata.size > metadataMax && metadata.size > stored.metadata.size)
+      return refusals.tooMany('metadata', metadata.size, metadataMax)
     const becomesLocation = via === 'append' && !isLocation(stored)
     this.locate(wanted.type, value.value, metadata, becomesLocation ? ' for existing attribute' : '')
     const valueChanged =
@@ -326,6 +330,8 @@ class Draft {
 
   /** The outcome: `identity` gives id, type and creation; `before` what is replaced, if it is not what the draft began with. */
   finish(identity: Pick<Entity, 'id' | 'type' | 'created'>, before = this.before): Outcome {
+    if (this.added && this.attributes.size > attributesMax && this.attributes.size > (before?.attributes.size ?? 0))
+      return refuse(refusals.tooMany('attributes', this.attributes.size, attributesMax))
     if (this.locationTouched && this.locations() > 1) return refuse(refusals.locationSecond)
     if (this.badLocation) return refuse(this.badLocation)
     if (before && !this.changed) return { change: { before, after: before, alterations: this.alterations } }
@@ -343,9 +349,14 @@ class Draft {
   private locate(type: string, value: Json, metadata: MetadataMap, prefix: LocationPrefix): void {
     if (!isLocationType(type)) return
     this.locationTouched = true
-    if (ignoresType(metadata)) return
+    if (value === null || ignoresType(metadata)) return
+    // A second location is refused, whatever it is: to look at each of many would take long.
+    if (this.locationFound) return
+    this.locationFound = true
+    this.badLocation = checkPositions(type, value)
+    if (this.badLocation) return
     const checked = checkLocation(type, value, prefix)
-    if (!checked.ok) this.badLocation ??= checked.refusal
+    if (!checked.ok) this.badLocation = checked.refusal
   }
 
   private locations(): number {

@@ -11,12 +11,11 @@ import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { renderAttribute, renderedValue } from '../domain/representation.js'
 import { parseTextValue } from '../domain/text-value.js'
 import type { Accept } from './accept.js'
-import { parseJson } from './body.js'
 import { noteOldLocations } from './deprecations.js'
 import { pathId, updateOptions, writeTarget } from './entities.js'
 import type { Reply } from './reply.js'
 import { entityOf } from './representation.js'
-import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope } from './request.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, parsedJson, type Request, readScope } from './request.js'
 import { listParameter } from './url.js'
 
 export class AttributeHandlers {
@@ -62,7 +61,7 @@ export class AttributeHandlers {
   updateValue(request: Request, reply: Reply, body: Uint8Array): void {
     const place = pathPlace(request)
     if (!place.ok) return reply.refuse(place.refusal)
-    const value = request.contentType === 'text/plain' ? textValue(body) : jsonValue(body)
+    const value = request.contentType === 'text/plain' ? textValue(body) : jsonValue(request, body)
     if (!value.ok) return reply.refuse(value.refusal)
     const { id, name } = place.value
     const target = writeTarget(request, id)
@@ -120,8 +119,8 @@ function pathPlace(request: Request): Result<{ readonly id: string; readonly nam
   return refusal ? refused(refusal) : accepted({ id: id.value, name })
 }
 
-function jsonValue(body: Uint8Array): Result<Json> {
-  const payload = parseJson(body)
+function jsonValue(request: Request, body: Uint8Array): Result<Json> {
+  const payload = parsedJson(request, body)
   return payload.ok ? parseValue(payload.value) : payload
 }
 

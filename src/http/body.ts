@@ -8,13 +8,14 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import type { Payload } from '../domain/entity.js'
 import type { Json } from '../domain/json.js'
-import { valueDepthMax } from '../domain/limits.js'
+import { valueDepthMax, valuesMax } from '../domain/limits.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 
 /** A value may nest 50 levels; around it stand an entity, an attribute, its metadata, and a batch. */
 const documentDepthMax = valueDepthMax + 10
 
 const quote = 0x22
+const comma = 0x2c
 const backslash = 0x5c
 const colon = 0x3a
 const brace = 0x7b
@@ -25,6 +26,8 @@ const bracketEnd = 0x5d
 /** What a pass over a body tells. */
 interface Scan {
   readonly colons: number
+  /** Commas, and brackets and braces that open: with the colons, about as many as there are values and names. */
+  readonly marks: number
   readonly depth: number
   readonly escapes: boolean
 }
@@ -32,6 +35,7 @@ interface Scan {
 // [hot] Once per body, about 1 ns a byte.
 function scan(bytes: Uint8Array): Scan {
   let colons = 0
+  let marks = 0
   let depth = 0
   let deepest = 0
   let escapes = false
@@ -49,19 +53,23 @@ function scan(bytes: Uint8Array): Scan {
       }
     } else if (byte === colon) {
       colons++
+    } else if (byte === comma) {
+      marks++
     } else if (byte === brace || byte === bracket) {
+      marks++
       if (++depth > deepest) deepest = depth
     } else if (byte === braceEnd || byte === bracketEnd) {
       depth--
     }
   }
-  return { colons, depth: deepest, escapes }
+  return { colons, marks, depth: deepest, escapes }
 }
 
 // [hot] Most bodies are ASCII without a backslash: the runtime finds the ends of their strings in two thirds of the time.
 /** As `scan`, for the text of such a body. */
 function scanPlain(text: string): Scan {
   let colons = 0
+  let marks = 0
   let depth = 0
   let deepest = 0
   const { length } = text
@@ -72,31 +80,80 @@ function scanPlain(text: string): Scan {
       if (at < 0) break
     } else if (code === colon) {
       colons++
+    } else if (code === comma) {
+      marks++
     } else if (code === brace || code === bracket) {
+      marks++
       if (++depth > deepest) deepest = depth
     } else if (code === braceEnd || code === bracketEnd) {
       depth--
     }
   }
-  return { colons, depth: deepest, escapes: false }
+  return { colons, marks, depth: deepest, escapes: false }
 }
 
-/** The JSON of a body. */
-export function parseJson(bytes: Uint8Array): Result<Payload> {
+/** The JSON of a body. `bytesMax`: how many bytes a body may have, which limits how many values there may be in it (`valuesMax`). */
+export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload> {
+  const text = readText(bytes, bytesMax)
+  if (!text.ok) return text
+  const value = makeValue(text.value)
+  return value.ok ? payloadOf(value.value, text.value, countKeys(value.value, text.value.scan.escapes)) : value
+}
+
+/** Bodies from this size on are parsed in turns of their own. */
+export const parsedInTurnsFrom = 64 * 1024
+
+/**
+ * As `parseJson`, for a large body: its bytes are looked at in one turn of the event loop, its values made in the next and looked at in a third. At the
+ * limit each takes up to 40 ms. The bytes may be used for something else when this returns.
+ */
+export function parseJsonInTurns(
+  bytes: Uint8Array,
+  bytesMax: number,
+  endOfTick: (run: () => void) => void,
+  onPayload: (payload: Result<Payload>) => void,
+): void {
+  const text = readText(bytes, bytesMax)
+  if (!text.ok) return endOfTick(() => onPayload(text))
+  endOfTick(() => {
+    const value = makeValue(text.value)
+    if (!value.ok) return endOfTick(() => onPayload(value))
+    endOfTick(() => {
+      const keys = countKeys(value.value, text.value.scan.escapes)
+      endOfTick(() => onPayload(payloadOf(value.value, text.value, keys)))
+    })
+  })
+}
+
+/** The text of a body, and what a pass over it has told. */
+interface Text {
+  readonly text: string
+  readonly scan: Scan
+}
+
+function readText(bytes: Uint8Array, bytesMax?: number): Result<Text> {
   const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const ascii = isAscii(buffer)
   const plain = ascii && !buffer.includes(backslash) ? buffer.toString('latin1') : undefined
-  const { colons, depth, escapes } = plain === undefined ? scan(buffer) : scanPlain(plain)
-  if (depth > documentDepthMax) return refused(refusals.nestedTooDeep(valueDepthMax))
+  const scanned = plain === undefined ? scan(buffer) : scanPlain(plain)
+  if (scanned.depth > documentDepthMax) return refused(refusals.nestedTooDeep(valueDepthMax))
+  const values = scanned.marks + scanned.colons
+  if (bytesMax !== undefined && values > valuesMax(bytesMax))
+    return refused(refusals.tooMany('values', values, valuesMax(bytesMax)))
   if (!ascii && !isUtf8(buffer)) return refused(refusals.notJson)
-  const text = plain ?? buffer.toString(ascii ? 'latin1' : 'utf8')
-  let value: Json
+  return accepted({ scan: scanned, text: plain ?? buffer.toString(ascii ? 'latin1' : 'utf8') })
+}
+
+function makeValue({ text }: Text): Result<Json> {
   try {
-    value = JSON.parse(text)
+    return accepted(JSON.parse(text))
   } catch {
     return refused(refusals.notJson)
   }
-  const keys = countKeys(value, escapes)
+}
+
+/** `keys`: what `countKeys` says of the value. */
+function payloadOf(value: Json, { text, scan: { colons, depth } }: Text, keys: number): Result<Payload> {
   if (keys < 0) return refused(refusals.notJson)
   return accepted({ value, duplicates: keys === colons ? [] : findDuplicates(text), deep: depth > valueDepthMax })
 }

@@ -13,7 +13,7 @@ import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from
 import type { Origin } from '../messages.js'
 import { type Accept, acceptAll, parseAccept } from './accept.js'
 import type { AnswersInFlight } from './answers-in-flight.js'
-import { parseJson } from './body.js'
+import { parsedInTurnsFrom, parseJson } from './body.js'
 import { Call, type Watching } from './call.js'
 import type { Correlators } from './correlators.js'
 import { asksForFiware, type CorsSettings, corsHeaders } from './cors.js'
@@ -139,6 +139,9 @@ export interface Request {
   /** Empty when the header was absent. */
   readonly paths: readonly string[]
   readonly tenants: boolean
+  readonly bodyBytesMax: number
+  /** Of a large body: what `parseJsonInTurns` has made of it. */
+  parsed?: Result<Payload>
   readonly mayForward: boolean
   /** undefined: nobody counts. */
   readonly call: Call | undefined
@@ -184,6 +187,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     authToken: method !== 'GET' || mayForward ? exchange.header('x-auth-token') : '',
     paths: paths.value,
     tenants: settings.tenants,
+    bodyBytesMax: settings.bodyBytesMax,
     mayForward,
     call: vendor.reply.call,
   })
@@ -264,12 +268,22 @@ export function readScope(request: Request): Result<{ readonly tenant: string; r
 /** The body of an operation that takes JSON only. */
 export function jsonPayload(request: Request, body: Uint8Array): Result<Payload> {
   if (request.contentType !== 'application/json') return refused(refusals.contentType(request.contentType))
-  const { call } = request
-  return call ? call.timed(() => parseJson(body)) : parseJson(body)
+  return parsedJson(request, body)
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const control = /[\x00-\x1f\x7f-\x9f]/g
+
+/** The JSON of a body that is JSON. */
+export function parsedJson(request: Request, body: Uint8Array): Result<Payload> {
+  const { call, parsed, bodyBytesMax } = request
+  if (parsed) return parsed
+  return call ? call.timed(() => parseJson(body, bodyBytesMax)) : parseJson(body, bodyBytesMax)
+}
+
+/** Whether the body is JSON, and so large that it is parsed before a handler gets it (`parseJsonInTurns`). */
+export const isLargeJson = ({ contentType }: Request, body: Uint8Array): boolean =>
+  body.length >= parsedInTurnsFrom && contentType === 'application/json'
 
 /** A header's value as it can be sent along: a tab may stand in a request, and nobody wants one in a notification. */
 const sendable = (value: string): string => (value.search(control) < 0 ? value : value.replace(control, ' '))

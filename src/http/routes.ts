@@ -14,7 +14,7 @@ import type { SubscriptionHandlers } from './subscriptions.js'
 import type { TypeHandlers } from './types.js'
 
 type Plain = (request: Request, reply: Reply) => void
-type WithBody = (request: Request, reply: Reply, body: Uint8Array) => void
+export type WithBody = (request: Request, reply: Reply, body: Uint8Array) => void
 
 /** Methods of one path. Those in `read` look at no body. */
 export interface Route {

@@ -5,14 +5,17 @@
 import { isLooped } from '../domain/forwarding.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
+import { parseJsonInTurns } from './body.js'
 import type { Watching } from './call.js'
 import { Correlators } from './correlators.js'
 import { hasCors } from './cors.js'
 import type { BodyHandler, Exchange, FrontHandler } from './front.js'
 import type { Reply } from './reply.js'
-import { type HttpSettings, readHead, readVendor, type Vendor } from './request.js'
-import type { Route, Router } from './routes.js'
+import { type HttpSettings, isLargeJson, type Request, readHead, readVendor, type Vendor } from './request.js'
+import type { Route, Router, WithBody } from './routes.js'
 import { parsePath } from './url.js'
+
+const noBytes = new Uint8Array()
 
 export class Server implements FrontHandler {
   private readonly route: Router
@@ -68,7 +71,8 @@ export class Server implements FrontHandler {
       return body => {
         try {
           call?.onBody(body)
-          write(request, reply, body)
+          if (isLargeJson(request, body)) this.writeLater(write, request, reply, body)
+          else write(request, reply, body)
         } catch (error) {
           this.fail(reply, error as Error)
         }
@@ -78,6 +82,18 @@ export class Server implements FrontHandler {
     if (read) read(request, reply)
     else this.otherMethod(request.method, route, reply)
     return undefined
+  }
+
+  /** A large body is parsed before the handler has its turn. */
+  private writeLater(write: WithBody, request: Request, reply: Reply, body: Uint8Array): void {
+    parseJsonInTurns(body, request.bodyBytesMax, setImmediate, payload => {
+      try {
+        request.parsed = payload
+        write(request, reply, noBytes)
+      } catch (error) {
+        this.fail(reply, error as Error)
+      }
+    })
   }
 
   private otherMethod(method: string, { template, allow, refusals: form }: Route, reply: Reply): void {

@@ -31,14 +31,14 @@ const noHead: SubscriptionHead = { id: '', tenant: '', servicePath: '' }
 export class SubscriptionHandlers {
   private readonly subscriptions: SubscriptionOperations
   private readonly entities: Entities
-  private readonly clock: Pick<Clock, 'wallMs'>
+  private readonly clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>
   private readonly mayNotify: MayReach
 
   /** `entities`: where one is found that an explanation is about. */
   constructor(
     subscriptions: SubscriptionOperations,
     entities: Entities,
-    clock: Pick<Clock, 'wallMs'>,
+    clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>,
     mayNotify: MayReach,
   ) {
     this.mayNotify = mayNotify

@@ -1,18 +1,21 @@
-// Handlers of /v2/types and /v2/types/{type} (entities.md §18).
+// Handlers of /v2/types and /v2/types/{type} (entities.md §18). A type may have more attributes than can be rendered in one turn of the event loop.
 
 import type { TypeOperations } from '../broker/types.js'
 import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
+import { Pace, sorted, type Ticks } from '../domain/pace.js'
 import { refusals } from '../domain/refusal.js'
 import type { TypeSummary } from '../messages.js'
-import { replyWithList } from './list-body.js'
+import { type ListItems, replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { type Request, readScope } from './request.js'
 
 export class TypeHandlers {
   private readonly types: TypeOperations
+  private readonly ticks: Ticks
 
-  constructor(types: TypeOperations) {
+  constructor(types: TypeOperations, ticks: Ticks) {
     this.types = types
+    this.ticks = ticks
   }
 
   list(request: Request, reply: Reply): void {
@@ -23,13 +26,13 @@ export class TypeHandlers {
       if (!result.ok) return reply.refuse(result.refusal)
       const page = result.value.slice(offset, offset + limit)
       const detail = !options.has('noAttrDetail')
-      const isBare = options.has('values')
-      const render = (index: number): string => {
-        const summary = page[index]!
-        const type = JSON.stringify(summary.type)
-        return isBare ? type : `{"type":${type},${membersOf(summary, detail)}}`
-      }
-      replyWithList(reply, { length: page.length, render }, options.has('count') ? result.value.length : undefined)
+      const total = options.has('count') ? result.value.length : undefined
+      if (options.has('values'))
+        return replyWithList(reply, listOf(page.map(({ type }) => JSON.stringify(type))), total)
+      typesJson(page, detail, new Pace(this.ticks)).then(
+        types => replyWithList(reply, listOf(types), total),
+        (error: Error) => reply.refuse(refusals.failure(error.message)),
+      )
     })
   }
 
@@ -42,18 +45,48 @@ export class TypeHandlers {
     if (!scope.ok) return reply.refuse(scope.refusal)
     const detail = !request.parameters.options.has('noAttrDetail')
     this.types.retrieve(scope.value, type, result => {
-      if (result.ok) reply.json(`{${membersOf(result.value, detail)}}`)
-      else reply.refuse(result.refusal)
+      if (!result.ok) return reply.refuse(result.refusal)
+      const summary = result.value
+      this.answer(reply, async pace => `{${await membersOf(summary, detail, pace)}}`)
     })
+  }
+
+  private answer(reply: Reply, render: (pace: Pace) => Promise<string>, total?: number): void {
+    render(new Pace(this.ticks)).then(
+      body => reply.json(body, total),
+      (error: Error) => reply.refuse(refusals.failure(error.message)),
+    )
   }
 }
 
+const listOf = (texts: readonly string[]): ListItems => ({ length: texts.length, render: index => texts[index]! })
+
+async function typesJson(page: readonly TypeSummary[], detail: boolean, pace: Pace): Promise<string[]> {
+  const types: string[] = []
+  for (const summary of page)
+    types.push(`{"type":${JSON.stringify(summary.type)},${await membersOf(summary, detail, pace)}}`)
+  return types
+}
+
+/** Attributes between two looks at the time. */
+const attributesPerLook = 256
+
 /** `"attrs":{..},"count":n`: names and types ascending, each once; without detail the types are left out. */
-function membersOf({ attributes, count }: TypeSummary, detail: boolean): string {
+async function membersOf({ attributes, count }: TypeSummary, detail: boolean, pace: Pace): Promise<string> {
   const types = new Map<string, Set<string>>()
-  for (const [name, type] of attributes) types.set(name, (types.get(name) ?? new Set()).add(type))
-  const attrs = [...types]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, known]) => `${JSON.stringify(name)}:{"types":${JSON.stringify(detail ? [...known].sort() : [])}}`)
+  let looks = 0
+  const isOver = (): boolean => ++looks % attributesPerLook === 0 && pace.isOver
+  for (const [name, type] of attributes) {
+    const known = types.get(name)
+    if (known) known.add(type)
+    else types.set(name, new Set([type]))
+    if (isOver()) await pace.breathe()
+  }
+  const attrs: string[] = []
+  for (const name of await sorted([...types.keys()], (a, b) => (a < b ? -1 : 1), pace)) {
+    const shown = detail ? [...types.get(name)!].sort() : []
+    attrs.push(`${JSON.stringify(name)}:{"types":${JSON.stringify(shown)}}`)
+    if (isOver()) await pace.breathe()
+  }
   return `"attrs":{${attrs.join(',')}},"count":${count}`
 }

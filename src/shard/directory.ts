@@ -66,6 +66,17 @@ interface Tenant {
   changed: boolean
 }
 
+/** A count that the batch being flushed changes. */
+interface Changed {
+  readonly tenant: string
+  readonly path: string
+  readonly type: string
+  readonly difference: number
+  readonly key: Buffer
+  /** undefined: not known yet. */
+  before: number | undefined
+}
+
 const rowsPerRead = 1000
 const noPaths: Paths = new Map()
 
@@ -98,18 +109,35 @@ export class Directory implements PathCounts {
   flush(batch: RowSink): void {
     this.emptied = false
     if (this.staged.size === 0) return
+    const changes: Changed[] = []
     for (const [tenant, paths] of this.staged)
       for (const [path, types] of paths)
-        for (const [type, difference] of types) if (difference !== 0) this.write(batch, tenant, path, type, difference)
+        for (const [type, difference] of types)
+          if (difference !== 0) {
+            const key = this.rows.key(tenant, path, type)
+            changes.push({ tenant, path, type, difference, key, before: this.remembered(tenant, path, type) })
+          }
+    this.readUnknown(changes)
+    for (const change of changes) this.write(batch, change)
     this.staged = new Map()
   }
 
-  private write(batch: RowSink, tenant: string, path: string, type: string, difference: number): void {
-    const total = this.known(tenant, path, type) + difference
+  /** Reads all counts at once that are not in memory: an entity may have thousands of attributes that no entity before had. */
+  private readUnknown(changes: readonly Changed[]): void {
+    const unknown = changes.filter(({ before }) => before === undefined)
+    if (unknown.length === 0) return
+    const values = this.store.getMany(unknown.map(({ key }) => key))
+    for (const [index, change] of unknown.entries()) {
+      const value = values[index]
+      change.before = value ? decodeNumber(value) : 0
+    }
+  }
+
+  private write(batch: RowSink, { tenant, path, type, difference, key, before }: Changed): void {
+    const total = (before ?? 0) + difference
     const entry = this.tenant(tenant)
     entry.changed = true
     this.remember(entry, path, type, total)
-    const key = this.rows.key(tenant, path, type)
     if (total > 0) batch.put(key, encodeNumber(total))
     else batch.del(key)
     if (total === 0) this.emptied = true
@@ -158,13 +186,10 @@ export class Directory implements PathCounts {
     return entry.paths
   }
 
-  private known(tenant: string, path: string, type: string): number {
+  /** A count that is in memory; undefined: the store has to be asked. */
+  private remembered(tenant: string, path: string, type: string): number | undefined {
     const entry = this.tenant(tenant)
-    const total = entry.paths.get(path)?.get(type)
-    if (total !== undefined) return total
-    if (entry.complete) return 0
-    const value = this.store.get(this.rows.key(tenant, path, type))
-    return value ? decodeNumber(value) : 0
+    return entry.paths.get(path)?.get(type) ?? (entry.complete ? 0 : undefined)
   }
 
   private remember(entry: Tenant, path: string, type: string, total: number): void {

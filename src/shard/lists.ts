@@ -10,6 +10,7 @@
 
 import { fewPathsMax } from '../domain/limits.js'
 import { compareSortValues } from '../domain/order.js'
+import { Pace, sorted } from '../domain/pace.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } from '../domain/selection.js'
@@ -35,8 +36,15 @@ import type { Views } from './views/views.js'
 
 type OnReply = (reply: ShardReply) => void
 
-/** Entities looked into per step: some 0.7 ms. */
-const entitiesPerStep = 64
+/** Entities read at once, to be looked into one by one: some 0.7 ms for entities of usual size. */
+const entitiesPerStep = 16
+/** Pairs of path and type between two looks at the time; where patterns have to be tried, one. */
+const rangesPerLook = 64
+/**
+ * Pairs of path and type of which views are used: each view is looked at by every list that uses it, and making one takes some 20 us of the event
+ * loop. Lists about more than these are scans.
+ */
+const viewedRangesMax = 1_500
 /** Up to so many entities are looked into at once rather than by views: some 3 ms. */
 const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
@@ -124,7 +132,8 @@ export class Lists {
     const known = directory.paths(tenant) ?? (await directory.load(tenant))
     const ids = namedIds(selection)
     if (ids) return this.pageOfIds(request, ids, known, hold)
-    const ranges = rangesOf(request, known)
+    const pace = this.pace()
+    const ranges = await rangesOf(request, known, pace)
     const total = ranges.reduce((sum, range) => sum + range.count, 0)
     if (isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0) {
       if (request.part === 'keys') return this.keys(request, ranges, total)
@@ -144,9 +153,14 @@ export class Lists {
     const { tenant, paths, selection, order, offset, limit } = request
     const { store, shardMap, lookup } = this.from
     const found: (Match & { readonly image: Buffer | undefined })[] = []
+    const pace = this.pace()
     let keptBytes = 0
     let sinceBreath = 0
     for (const id of ids) {
+      if (pace.isOver || sinceBreath >= bytesPerTurn) {
+        await pace.breathe()
+        sinceBreath = 0
+      }
       const few = known.size <= fewPathsMax
       const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
       const ours = (path: string): boolean => this.isOurs(shardMap.shardOf(tenant, path, id))
@@ -165,12 +179,13 @@ export class Lists {
           keptBytes += image.length
           found.push({ place, image: keptBytes > keptBytesMax ? undefined : image, values })
         }
-      if (sinceBreath < bytesPerTurn) continue
-      sinceBreath = 0
-      await this.turns.next()
     }
-    found.sort((a, b) => compareSortValues(order, a.values, b.values) || comparePlaces(a.place, b.place))
-    const page = found.slice(offset, offset + limit)
+    const inOrder = await sorted(
+      found,
+      (a, b) => compareSortValues(order, a.values, b.values) || comparePlaces(a.place, b.place),
+      pace,
+    )
+    const page = inOrder.slice(offset, offset + limit)
     const places = page.map(({ place }) => place)
     const values = order.length === 0 ? [] : page.map(match => match.values)
     const read = (from: number, count: number) =>
@@ -178,6 +193,12 @@ export class Lists {
         ? readImages(store, tenant, places.slice(from, from + count))
         : page.slice(from, from + count).map(({ image }) => image)
     return this.reply(request, { places, values, total: found.length }, hold, read)
+  }
+
+  /** Of one long read; others have their turn between its steps, and each of these reads as often as any other. */
+  private pace(): Pace {
+    const { clock } = this.from
+    return new Pace({ monoMs: () => clock.monoMs(), endOfTick: run => void this.turns.next().then(run) })
   }
 
   /** The keys of the first entities, when identity decides. */
@@ -218,21 +239,26 @@ export class Lists {
     const { store, heads, clock, owned } = this.from
     const places = new Places(store, heads, clock, tenant, ranges, owned)
     const matches = new Matches(request)
+    const pace = this.pace()
     try {
       for (;;) {
         const step = await places.next(entitiesPerStep)
-        const meant = step.filter(({ id, type }) => meansIdentity(selection, id, type))
+        const meant: Place[] = []
+        for (const place of step) {
+          if (meansIdentity(selection, place.id, place.type)) meant.push(place)
+          if (pace.isOver) await pace.breathe()
+        }
         let bytes = 0
         for (const { place, image } of imagesAt(store, tenant, meant)) {
           const values = valuesIfMeant(request, image, place.path)
           if (values) matches.add({ place, values })
           bytes += image.length
-          if (bytes < bytesPerTurn) continue
+          if (bytes < bytesPerTurn && !pace.isOver) continue
           bytes = 0
-          await this.turns.next()
+          await pace.breathe()
         }
         if (step.length < entitiesPerStep) break
-        await this.turns.next()
+        await pace.breathe()
       }
     } finally {
       await places.close()
@@ -249,7 +275,7 @@ export class Lists {
     rows: number,
     hold: AnswerHold,
   ): Promise<ShardReply> {
-    const layout = layoutFor(request)
+    const layout = ranges.length > viewedRangesMax ? undefined : layoutFor(request)
     const { tenant } = request
     if (layout && this.from.views.tables(tenant, ranges, layout))
       return this.viewed(request, ranges, layout, rows, hold)
@@ -417,11 +443,16 @@ const isThere = (place: Place | undefined): place is Place => place !== undefine
 const refuse = (refusal: Refusal): ShardReply => ({ kind: 'refused', refusal })
 
 /** The parts of the type index that a list is about, each with its number of entities. */
-function rangesOf({ paths, selection }: ListRequest, known: Paths): CountedRange[] {
+async function rangesOf({ paths, selection }: ListRequest, known: Paths, pace: Pace): Promise<CountedRange[]> {
   const ranges: CountedRange[] = []
+  const perLook = selection.types && selection.types.patterns.length > 0 ? 1 : rangesPerLook
+  let looks = 0
   for (const [path, counts] of known) {
     if (!anyCoversPath(paths, path)) continue
-    for (const [type, count] of counts) if (mayMeanType(selection, type)) ranges.push({ path, type, count })
+    for (const [type, count] of counts) {
+      if (mayMeanType(selection, type)) ranges.push({ path, type, count })
+      if (++looks % perLook === 0 && pace.isOver) await pace.breathe()
+    }
   }
   return ranges
 }

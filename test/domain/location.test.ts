@@ -2,7 +2,6 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../src/domain/json.js'
-import { ringVerticesMax } from '../../src/domain/limits.js'
 import { checkLocation, type Geometry, isLocationType, renderedLocation } from '../../src/domain/location.js'
 import { positions } from '../support/positions.js'
 
@@ -75,18 +74,6 @@ const wrong: Json[] = [
 
 t.test('an object that is not valid GeoJSON is refused', async t => {
   for (const value of wrong) t.equal(check('geo:json', value), 'Wrong GeoJson', JSON.stringify(value))
-})
-
-t.test('a ring longer than the limit is refused', async t => {
-  const circle = (vertices: number): Json => {
-    const ring = Array.from({ length: vertices }, (_, at) => {
-      const angle = (2 * Math.PI * at) / vertices
-      return [Math.cos(angle), Math.sin(angle)]
-    })
-    return { type: 'Polygon', coordinates: [[...ring, ring[0]!]] }
-  }
-  t.match(check('geo:json', circle(ringVerticesMax)), { type: 'Polygon' })
-  t.equal(check('geo:json', circle(ringVerticesMax + 1)), 'Wrong GeoJson')
 })
 
 t.test('geo:json needs an object', async t => {

@@ -147,7 +147,7 @@ t.test('the text of an image gives the same message as the entity', async t => {
 })
 
 t.test('long lists cost no more than their length', async t => {
-  const many = Array.from({ length: 50_000 }, (_, n) => `a${n}`)
+  const many = Array.from({ length: 5_000 }, (_, n) => `a${n}`)
   const entity = roomOf(Object.fromEntries(many.map(name => [name, 1])))
   const none = many.map(name => `no-${name}`)
   const begun = process.cpuUsage()

@@ -421,3 +421,21 @@ t.test('an attribute is stored as it is answered', async t => {
     `{"type":"Celsius","value":21,"metadata":{${unit},${accuracy}}}`,
   )
 })
+
+t.test('a long list of names means what a short one means', async t => {
+  const metadata = new Map(['m', 'n', 'dateCreated'].map(name => [name, { type: 'Text', value: name }]))
+  const attribute = (value: number) => ({ type: 'Number', value, metadata, createdMs: 0, modifiedMs: 0 })
+  const attributes = new Map(['b', 'a', 'c'].map((name, at) => [name, attribute(at)]))
+  const entity = { id: 'E', type: 'T', attributes, created: 0, modifiedMs: 0 }
+  const fillers = Array.from({ length: 100 }, (_, n) => `no-${n}`)
+  const shown = (names: readonly string[], mode: 'normalized' | 'keyValues') =>
+    renderEntity(entity, '/', { mode, attrs: names, metadata: names })
+  for (const names of [
+    ['a', 'b', 'a', 'm', 'dateModified'],
+    ['dateCreated', 'c', 'n', 'm', 'servicePath'],
+    ['*', 'dateModified', 'a'],
+    ['nothing'],
+  ])
+    for (const mode of ['normalized', 'keyValues'] as const)
+      t.equal(shown([...fillers, ...names, ...fillers], mode), shown(names, mode), `${names} ${mode}`)
+})

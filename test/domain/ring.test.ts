@@ -1,7 +1,7 @@
 // Rings: the sweep against the plain comparison of all edges, and the shape that is worst for it.
 import fc from 'fast-check'
 import t from 'tap'
-import { ringVerticesMax } from '../../src/domain/limits.js'
+import { positionsMax } from '../../src/domain/limits.js'
 import { isSimpleRing, type Position } from '../../src/domain/ring.js'
 import { positions } from '../support/positions.js'
 
@@ -87,7 +87,7 @@ t.test('a ring around a centre is simple, and is not once two far corners are sw
 
 t.test('a ring of the largest size is judged, though all its edges lie over one another', async t => {
   // A comb of slanting teeth between two parallel lines, closed around its back.
-  const teeth = Math.floor((ringVerticesMax - 3) / 2)
+  const teeth = Math.floor((positionsMax - 4) / 2)
   const comb: Position[] = []
   for (let at = 0; at < teeth; at++) {
     const shift = (40 * at) / teeth

@@ -2,6 +2,7 @@
 // serves others as before.
 
 import t from 'tap'
+import { valuesMax } from '../../src/domain/limits.js'
 import { httpServers, type LocalNode, startLocalNode } from '../support/local-node.js'
 import { Wire } from './wire.js'
 
@@ -35,6 +36,28 @@ for (const server of httpServers) {
         },
       })
       t.equal((await node.ask('GET /v2/entities/more')).status, 404)
+      await healthy()
+    })
+
+    t.test('a body holds as many values as it may, and not one more', async t => {
+      const max = valuesMax(bodyBytesMax)
+      // Ten marks stand around the list, and a list of n values has n - 1 commas.
+      const body = (values: number) => `{"id":"values","type":"T","a":{"value":[${'1,'.repeat(values - 9)}1]}}`
+      const answer = await node.ask('POST /v2/entities', [jsonType], body(max + 1))
+      const description = `too many values: ${max + 1}, at most ${max}`
+      t.match(answer, { status: 400, json: { error: 'BadRequest', description } })
+      t.equal((await node.ask('POST /v2/entities', [jsonType], body(max))).status, 201)
+      await healthy()
+    })
+
+    t.test('a large body is refused as a small one is', async t => {
+      const long = JSON.stringify({ value: 'x'.repeat(100_000) })
+      for (const [body, error, description] of [
+        [`{"id":"large2","a":${long}`, 'ParseError', 'Errors found in incoming JSON buffer'],
+        [`{"id":"large2","a":${long},"a":{}}`, 'BadRequest', 'duplicated attribute /a/'],
+        [`{"id":"large2","b":{"value":1e999},"a":${long}}`, 'ParseError', 'Errors found in incoming JSON buffer'],
+      ] as const)
+        t.match(await node.ask('POST /v2/entities', [jsonType], body), { status: 400, json: { error, description } })
       await healthy()
     })
 

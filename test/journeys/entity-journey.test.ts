@@ -110,7 +110,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     new EntityHandlers(entities),
     new AttributeHandlers(entities, new AttributeOperations(client)),
     new BatchHandlers(entities, new BatchOperations(client, systemClock)),
-    new TypeHandlers(new TypeOperations(client)),
+    new TypeHandlers(new TypeOperations(client), systemClock),
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
     new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
     new ServiceHandlers(facts, systemClock, () => true),

@@ -48,6 +48,7 @@ const roots = new Set([
   'cluster-init',
   'cluster-log',
   'repartition',
+  'warm-up',
 ])
 
 /** Packages that only the files that fit may import; besides them, bench/ and test/ may. */

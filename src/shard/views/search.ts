@@ -17,7 +17,7 @@ import { First, type Sorted, Sorter } from './sorter.js'
 import type { Table } from './table.js'
 
 /** Entities looked into per step. */
-const looksPerStep = 64
+const looksPerStep = 16
 /** The end of the furthest page by keys; beyond, a scan sorts elsewhere. */
 const orderedMax = 10_000
 /** How long a search keeps the event loop to itself, and then some: a chunk of rows is one piece. */
@@ -106,8 +106,13 @@ class Search {
         if (!(await this.goOn())) return false
         const rows = unsure.slice(from, from + looksPerStep)
         const located = this.located(rows.map(row => ({ part, row })))
-        const meant = located.filter(({ id, type }) => meansIdentity(request.selection, id, type))
+        const meant: Located[] = []
+        for (const place of located) {
+          if (!(await this.goOn())) return false
+          if (meansIdentity(request.selection, place.id, place.type)) meant.push(place)
+        }
         for (const { place, image } of imagesAt(store, request.tenant, meant)) {
+          if (!(await this.goOn())) return false
           const values = valuesIfMeant(request, image, place.path)
           if (!values) continue
           part.known.set(place.row, values)

@@ -1,0 +1,74 @@
+// Long work in steps, so that the event loop has its turn between them. What is long by nature (a list over many entities, a type with very many
+// attributes) asks a `Pace` now and then whether its step is over.
+//
+// A step is measured in time, not in pieces of work: how long a piece takes differs by a factor of a thousand from one entity to another.
+
+/** What tells the time, and gives the event loop its turn: part of `Clock` (ports.ts). */
+export interface Ticks {
+  monoMs(): number
+  endOfTick(run: () => void): void
+}
+
+/** How long a step may take, its last piece of work not counted. */
+const stepMs = 5
+
+export class Pace {
+  private readonly ticks: Ticks
+  /** When the event loop had its turn. */
+  private sinceMs: number
+
+  constructor(ticks: Ticks) {
+    this.ticks = ticks
+    this.sinceMs = ticks.monoMs()
+  }
+
+  /** Whether others should have their turn now. */
+  get isOver(): boolean {
+    return this.ticks.monoMs() - this.sinceMs >= stepMs
+  }
+
+  /** Gives the event loop its turn. */
+  async breathe(): Promise<void> {
+    await new Promise<void>(resolve => this.ticks.endOfTick(resolve))
+    this.sinceMs = this.ticks.monoMs()
+  }
+}
+
+/** Elements sorted, or merged, between two looks at the time. */
+const piece = 1_024
+
+/** The elements in order; equal ones keep theirs. */
+export async function sorted<T>(elements: readonly T[], compare: (a: T, b: T) => number, pace: Pace): Promise<T[]> {
+  let runs: T[][] = []
+  for (let from = 0; from < elements.length; from += piece) {
+    runs.push(elements.slice(from, from + piece).sort(compare))
+    if (pace.isOver) await pace.breathe()
+  }
+  while (runs.length > 1) {
+    const merged: T[][] = []
+    for (let at = 0; at < runs.length; at += 2) {
+      const second = runs[at + 1]
+      merged.push(second ? await merge(runs[at]!, second, compare, pace) : runs[at]!)
+    }
+    runs = merged
+  }
+  return runs[0] ?? []
+}
+
+async function merge<T>(
+  first: readonly T[],
+  second: readonly T[],
+  compare: (a: T, b: T) => number,
+  pace: Pace,
+): Promise<T[]> {
+  const all: T[] = []
+  let a = 0
+  let b = 0
+  while (a < first.length && b < second.length) {
+    all.push(compare(second[b]!, first[a]!) < 0 ? second[b++]! : first[a++]!)
+    if (all.length % piece === 0 && pace.isOver) await pace.breathe()
+  }
+  while (a < first.length) all.push(first[a++]!)
+  while (b < second.length) all.push(second[b++]!)
+  return all
+}
