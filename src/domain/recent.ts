@@ -7,12 +7,14 @@
 
 export class Recent<T> {
   private readonly generationMax: number
+  private readonly onForgotten: ((key: string) => void) | undefined
   private younger = new Map<string, T>()
   private older = new Map<string, T>()
 
-  /** Keeps the latest `generationMax` at least, and twice as many at most. */
-  constructor(generationMax: number) {
+  /** Keeps the latest `generationMax` at least, and twice as many at most. `onForgotten`: told of each that had to give way. */
+  constructor(generationMax: number, onForgotten?: (key: string) => void) {
     this.generationMax = generationMax
+    this.onForgotten = onForgotten
   }
 
   get size(): number {
@@ -25,23 +27,25 @@ export class Recent<T> {
     if (known !== undefined) return known
     const before = this.older.get(key)
     if (before === undefined) return undefined
-    this.older.delete(key)
     this.set(key, before)
     return before
   }
 
   set(key: string, value: T): void {
     if (this.younger.size >= this.generationMax && !this.younger.has(key)) {
+      const { older, onForgotten } = this
       this.older = this.younger
       this.younger = new Map()
+      if (onForgotten) for (const old of older.keys()) if (old !== key) onForgotten(old)
     }
     this.younger.set(key, value)
+    if (this.older.size > 0) this.older.delete(key)
   }
 
-  /** Every text that is known, some of them perhaps twice. */
-  *keys(): Iterable<string> {
-    yield* this.older.keys()
-    yield* this.younger.keys()
+  /** All that is known. */
+  *entries(): Iterable<readonly [string, T]> {
+    yield* this.older
+    yield* this.younger
   }
 
   clear(): void {
