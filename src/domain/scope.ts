@@ -5,7 +5,7 @@
 
 import { type Hash64, xxHash64 } from './hash.js'
 import { pathLevelLengthMax, pathLevelsMax, pathsMax, tenantLengthMax } from './limits.js'
-import { Recent } from './recent.js'
+import { ownText, Recent } from './recent.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
 
 /** Tenant '' is the default one. The path is absolute and has no wildcard. */
@@ -39,7 +39,8 @@ export function parseServicePaths(header: string): Result<readonly string[]> {
     const path = trimmed.length > 1 && trimmed.endsWith('/') ? trimmed.slice(0, -1) : trimmed
     const refusal = checkPath(path)
     if (refusal) return refused(refusal)
-    paths.push(path)
+    // One of several would hold on to all of them.
+    paths.push(items.length > 1 ? ownText(path) : path)
   }
   return accepted(paths)
 }

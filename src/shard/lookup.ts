@@ -124,6 +124,7 @@ export class Lookup {
       if (actor.stagedIn > stagedIn) stagedIn = actor.stagedIn
       for (const { type, image } of actor.variants)
         if (request.type === undefined || request.type === type) entities.push({ path: actor.place.path, image })
+      this.live.releaseEmpty(actor)
     }
     const reply: ShardReply = { kind: 'found', entities }
     const tell = (failure?: Error): void => onReply(failure ? { kind: 'failed', reason: failure.message } : reply)

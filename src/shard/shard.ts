@@ -77,7 +77,10 @@ export class Shard {
   /** Takes one request's turn, and replies when what it depends on is durable. */
   onAsk(request: WriteRequest, onReply: (reply: WriteReply) => void): void {
     const { actor, reply } = this.turn(request)
-    if (!actor || actor.stagedIn <= this.log.durable) return onReply(reply)
+    if (!actor || actor.stagedIn <= this.log.durable) {
+      if (actor) this.actors.releaseEmpty(actor)
+      return onReply(reply)
+    }
     this.hold()
     this.log.afterCommit(actor.stagedIn, failure => {
       this.letGo(actor)
