@@ -78,6 +78,11 @@ export class Views implements Follower {
     this.slots.clear()
   }
 
+  /** How many tables there are, those that are being built included. */
+  get size(): number {
+    return this.slots.size
+  }
+
   /** Memory of all tables. */
   get bytes(): number {
     let bytes = 0
@@ -105,8 +110,14 @@ export class Views implements Follower {
       })
     const { table } = slot
     if (!table) return
-    if (!after) table.remove(created, shard)
-    else if (!table.put(created, shard, cellsOf(table.layout, after, path))) {
+    if (!after) {
+      table.remove(created, shard)
+      // Types and paths come and go: an empty table is of no use to anybody.
+      if (table.live > 0) return
+      slot.table = undefined
+      return this.forgetIfEmpty(slot)
+    }
+    if (!table.put(created, shard, cellsOf(table.layout, after, path))) {
       slot.table = undefined
       this.forgetIfEmpty(slot)
     }
