@@ -96,11 +96,8 @@ export class Heads implements HeadSource, Follower {
     const created = image ? imageCreated(image) : before!.created
     const change = { place: { created, shard, path, type, id }, isThere: image !== undefined }
     const kept = this.kept.get(name)
-    if (kept) {
-      apply(kept, change)
-      // Types and paths come and go.
-      if (kept.places.length === 0 && !kept.rest) this.kept.delete(name)
-    }
+    // One that is empty stays until others need its room: read anew, it would have to pass all that is gone.
+    if (kept) apply(kept, change)
     this.readings.get(name)?.changes.push(change)
   }
 

@@ -9,7 +9,6 @@
 //   else                                   a scan looks into everything, elsewhere if it can (scans)
 
 import { fewPathsMax } from '../domain/limits.js'
-import { compareSortValues } from '../domain/order.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } from '../domain/selection.js'
@@ -21,11 +20,12 @@ import type { GroupCommit } from './commit.js'
 import type { PathCounts, Paths } from './directory.js'
 import { decodeRow, entityKey } from './layout.js'
 import type { Lookup } from './lookup.js'
-import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
+import { imagesAt, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
 import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
-import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
+import { type CountedRange, type HeadSource, locate, type Place, Places } from './places.js'
 import type { Owned } from './replicated/ownership.js'
 import type { Scanner } from './scans.js'
+import { Steps } from './steps.js'
 import { layoutFor } from './views/needs.js'
 import { search } from './views/search.js'
 import type { Layout } from './views/table.js'
@@ -39,6 +39,13 @@ const entitiesPerStep = 64
 const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
 const pageOfActorsMax = 100
+/**
+ * Views are used up to so many paths x types of one list: each costs some 2 KB and 10 us to hand over, whatever is in it. With more the entities
+ * are scanned.
+ */
+export const viewedRangesMax = 1000
+/** Pairs of path and type between two looks at the clock. */
+const pairsPerLook = 64
 /** Lists that wait for a scan or a view; beyond, a list is turned away. */
 const scansMax = 1000
 
@@ -105,8 +112,10 @@ export class Lists {
     const { directory } = this.from
     const known = directory.paths(tenant) ?? (await directory.load(tenant))
     const ids = namedIds(selection)
-    if (ids) return this.pageOfIds(request, ids, known)
-    const ranges = rangesOf(request, known)
+    const steps = new Steps(this.from.clock, this.limits.scanDeadlineMs)
+    if (ids) return this.pageOfIds(request, ids, known, steps)
+    const ranges = await this.ranges(request, known, steps)
+    if (!ranges) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
     const total = ranges.reduce((sum, range) => sum + range.count, 0)
     if (isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0) {
       if (request.part === 'keys') return this.keys(request, ranges, total)
@@ -116,33 +125,67 @@ export class Lists {
     return total <= walkedMax ? this.walked(request, ranges) : this.filtered(request, ranges, total)
   }
 
-  /** Few ids are looked up one by one and put in order. */
-  private async pageOfIds(request: ListRequest, ids: ReadonlySet<string>, known: Paths): Promise<ShardReply> {
-    const { tenant, paths, selection, order, offset, limit } = request
+  /** The parts of the type index that a list is about, each with its number of entities; undefined: to find them took too long. */
+  private async ranges(
+    { paths, selection }: ListRequest,
+    known: Paths,
+    steps: Steps,
+  ): Promise<CountedRange[] | undefined> {
+    const ranges: CountedRange[] = []
+    // A type stands under many paths, and to try patterns on it may take milliseconds.
+    const verdicts = new Map<string, boolean>()
+    let looks = 0
+    for (const [path, counts] of known) {
+      if (!anyCoversPath(paths, path)) continue
+      for (const [type, count] of counts) {
+        if (++looks % pairsPerLook === 0 || isCostly(selection)) {
+          if (steps.isOver) return undefined
+          if (steps.isDue) await steps.breathe()
+        }
+        let mayBeMeant = verdicts.get(type)
+        if (mayBeMeant === undefined) {
+          mayBeMeant = mayMeanType(selection, type)
+          verdicts.set(type, mayBeMeant)
+        }
+        if (mayBeMeant) ranges.push({ path, type, count })
+      }
+    }
+    return ranges
+  }
+
+  /** Ids that are named are looked up one by one and put in order. */
+  private async pageOfIds(
+    request: ListRequest,
+    ids: ReadonlySet<string>,
+    known: Paths,
+    steps: Steps,
+  ): Promise<ShardReply> {
+    const { tenant, paths, selection } = request
     const { store, shardMap, lookup } = this.from
-    const found: (Match & { readonly image: Buffer })[] = []
+    const matches = new Matches(request)
+    const few = known.size <= fewPathsMax
     for (const id of ids) {
-      const few = known.size <= fewPathsMax
       const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
       const ours = (path: string): boolean => this.isOurs(shardMap.shardOf(tenant, path, id))
       const covered = candidates.filter(path => anyCoversPath(paths, path) && ours(path))
-      const shards = covered.map(path => shardMap.shardOf(tenant, path, id))
-      const keys = covered.map((path, index) => entityKey(shards[index]!, tenant, path, id))
-      for (const [index, row] of store.getMany(keys).entries())
-        for (const image of row ? decodeRow(row) : []) {
-          const type = imageType(image)
-          if (!meansIdentity(selection, id, type)) continue
-          const path = covered[index] as string
-          const values = valuesIfMeant(request, image, path)
-          const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
-          if (values) found.push({ place, image, values })
-        }
+      for (let from = 0; from < covered.length; from += entitiesPerStep) {
+        const some = covered.slice(from, from + entitiesPerStep)
+        const shards = some.map(path => shardMap.shardOf(tenant, path, id))
+        const keys = some.map((path, index) => entityKey(shards[index]!, tenant, path, id))
+        for (const [index, row] of store.getMany(keys).entries())
+          for (const image of row ? decodeRow(row) : []) {
+            const type = imageType(image)
+            if (!meansIdentity(selection, id, type)) continue
+            const path = some[index] as string
+            const values = valuesIfMeant(request, image, path)
+            const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
+            if (values) matches.add({ place, values })
+          }
+        if (steps.isOver) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
+        if (steps.isDue) await steps.breathe()
+      }
     }
-    found.sort((a, b) => compareSortValues(order, a.values, b.values) || comparePlaces(a.place, b.place))
-    const page = found.slice(offset, offset + limit)
-    const places = page.map(({ place }) => place)
-    const values = order.length === 0 ? [] : page.map(match => match.values)
-    return pageReply(request, { places, values, total: found.length }, () => page.map(({ image }) => image))
+    return pageReply(request, matches.page(), places => readImages(store, tenant, places))
   }
 
   /** The keys of the first entities, when identity decides. */
@@ -202,7 +245,7 @@ export class Lists {
 
   /** Answers from views, or from a scan, within the time that a query has. */
   private filtered(request: ListRequest, ranges: readonly CountedRange[], rows: number): Promise<ShardReply> {
-    const layout = layoutFor(request)
+    const layout = ranges.length > viewedRangesMax ? undefined : layoutFor(request)
     const { tenant } = request
     if (layout && this.from.views.tables(tenant, ranges, layout)) return this.viewed(request, ranges, layout, rows)
     const { scanRowsMax, scanDeadlineMs } = this.limits
@@ -289,12 +332,5 @@ const isThere = (place: Place | undefined): place is Place => place !== undefine
 
 const refuse = (refusal: Refusal): ShardReply => ({ kind: 'refused', refusal })
 
-/** The parts of the type index that a list is about, each with its number of entities. */
-function rangesOf({ paths, selection }: ListRequest, known: Paths): CountedRange[] {
-  const ranges: CountedRange[] = []
-  for (const [path, counts] of known) {
-    if (!anyCoversPath(paths, path)) continue
-    for (const [type, count] of counts) if (mayMeanType(selection, type)) ranges.push({ path, type, count })
-  }
-  return ranges
-}
+/** Whether to try all patterns of types on one may take milliseconds. */
+const isCostly = ({ types }: ListRequest['selection']): boolean => (types?.patterns.length ?? 0) > 0

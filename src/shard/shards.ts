@@ -264,7 +264,7 @@ export class LocalShards implements Shards {
     this.obey = parts.obey
     this.commit = commit
     this.lookup = lookup
-    this.types = new Types(commit, directory, attributes)
+    this.types = new Types(commit, directory, attributes, clock)
     this.lists = new Lists({ ...sources, ...(owned && { owned }) }, queries)
     this.shards = Array.from(
       { length: shardMap.placement.shards },

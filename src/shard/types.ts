@@ -2,15 +2,25 @@
 
 import { anyCoversPath } from '../domain/scope.js'
 import type { ShardReply, TypeSummary, TypesRequest } from '../messages.js'
+import type { Clock } from '../ports.js'
 import type { GroupCommit } from './commit.js'
 import type { PathCounts } from './directory.js'
+import { Steps } from './steps.js'
 
 export class Types {
   private readonly commit: GroupCommit
   private readonly entities: PathCounts
   private readonly attributes: PathCounts
 
-  constructor(commit: GroupCommit, entities: PathCounts, attributes: PathCounts) {
+  private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
+
+  constructor(
+    commit: GroupCommit,
+    entities: PathCounts,
+    attributes: PathCounts,
+    clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
+  ) {
+    this.clock = clock
     this.commit = commit
     this.entities = entities
     this.attributes = attributes
@@ -29,9 +39,12 @@ export class Types {
 
   private async read({ tenant, paths, type: only }: TypesRequest): Promise<readonly TypeSummary[]> {
     const found = new Map<string, { count: number; attributes: (readonly [string, string])[] }>()
+    const steps = new Steps(this.clock)
+    let looks = 0
     for (const [path, types] of await this.entities.load(tenant)) {
       if (!anyCoversPath(paths, path)) continue
       for (const [type, count] of types) {
+        if (++looks % pairsPerLook === 0 && steps.isDue) await steps.breathe()
         if (only !== undefined && type !== only) continue
         const summary = found.get(type)
         if (summary) summary.count += count
@@ -39,9 +52,14 @@ export class Types {
       }
     }
     if (found.size === 0) return []
+    // Of each type, attributes by what they are called in the counts: they stand under many paths.
+    const seen = new Set<string>()
     for (const [path, attributes] of await this.attributes.load(tenant)) {
       if (!anyCoversPath(paths, path)) continue
       for (const attribute of attributes.keys()) {
+        if (++looks % pairsPerLook === 0 && steps.isDue) await steps.breathe()
+        if (seen.has(attribute)) continue
+        seen.add(attribute)
         const [type, name, attributeType] = attribute.split('\0') as [string, string, string]
         found.get(type)?.attributes.push([name, attributeType])
       }
@@ -49,3 +67,6 @@ export class Types {
     return [...found].map(([type, summary]) => ({ type, ...summary }))
   }
 }
+
+/** Pairs of path and type, or attribute, between two looks at the clock. */
+const pairsPerLook = 256
