@@ -40,6 +40,8 @@ interface Slot {
 
 /** What a table costs besides its arrays. */
 const tableBytes = 2048
+/** Tables at a time: to look at all of them takes a millisecond. */
+const tablesMax = 4_000
 /** Changes kept while a table is built, some 200 bytes each; with more the building is given up. */
 const changesMax = 1_000_000
 /** A building is tried again when the wanted columns have changed meanwhile, so often. */
@@ -226,16 +228,18 @@ export class Views implements Follower {
     return needed + more <= this.bytesMax && columns.length <= columnsMax ? joined : wanted
   }
 
-  /** Lets tables go until there is room for so many bytes more. */
+  /** Lets tables go, those used least recently first, until there is room for so many bytes more and there are not too many. */
   private fit(bytes: number): void {
     let room = this.bytesMax - bytes - this.bytes
-    while (room < 0) {
-      let oldest: Slot | undefined
-      for (const slot of this.slots.values()) if (slot.table && !(oldest && oldest.used <= slot.used)) oldest = slot
-      if (!oldest?.table) return
-      room += oldest.table.bytes + tableBytes
-      oldest.table = undefined
-      this.forgetIfEmpty(oldest)
+    let tooMany = this.slots.size - tablesMax
+    if (room >= 0 && tooMany <= 0) return
+    const oldest = [...this.slots.values()].filter(({ table }) => table).sort((a, b) => a.used - b.used)
+    for (const slot of oldest) {
+      if (room >= 0 && tooMany <= 0) return
+      room += slot.table!.bytes + tableBytes
+      tooMany--
+      slot.table = undefined
+      this.forgetIfEmpty(slot)
     }
   }
 
