@@ -165,6 +165,7 @@ export class Lists {
     const matches = new Matches(request)
     const few = known.size <= fewPathsMax
     for (const id of ids) {
+      if (steps.isDue) await steps.breathe()
       const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
       const ours = (path: string): boolean => this.isOurs(shardMap.shardOf(tenant, path, id))
       const covered = candidates.filter(path => anyCoversPath(paths, path) && ours(path))
@@ -174,6 +175,8 @@ export class Lists {
         const keys = some.map((path, index) => entityKey(shards[index]!, tenant, path, id))
         for (const [index, row] of store.getMany(keys).entries())
           for (const image of row ? decodeRow(row) : []) {
+            if (steps.isOver) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
+            if (steps.isDue) await steps.breathe()
             const type = imageType(image)
             if (!meansIdentity(selection, id, type)) continue
             const path = some[index] as string
@@ -181,8 +184,6 @@ export class Lists {
             const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
             if (values) matches.add({ place, values })
           }
-        if (steps.isOver) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
-        if (steps.isDue) await steps.breathe()
       }
     }
     return pageReply(request, matches.page(), places => readImages(store, tenant, places))

@@ -410,10 +410,7 @@ export class LocalShards implements Shards {
       const item = items[at] as WriteRequest
       const { actor, reply } = this.turn(item)
       replies[at] = reply
-      if (!actor || actor.stagedIn <= this.commit.durable) {
-        if (actor) this.actors.releaseEmpty(actor)
-        continue
-      }
+      if (!actor || actor.stagedIn <= this.commit.durable) continue
       this.shards[actor.place.shard]!.hold()
       held[at] = actor
       if (actor.stagedIn > stagedIn) stagedIn = actor.stagedIn
