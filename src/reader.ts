@@ -8,7 +8,14 @@ import { systemClock } from './clock.js'
 import { ShardMap } from './domain/scope.js'
 import { readPlaces } from './shard/places.js'
 import { readKeys } from './shard/presence.js'
-import { asBuffer, buffersOf, type ReaderInput, type ScanAnswer, type ScanCall } from './shard/scan-protocol.js'
+import {
+  asBuffer,
+  buffersOf,
+  type ReaderInput,
+  rangesOf,
+  type ScanAnswer,
+  type ScanCall,
+} from './shard/scan-protocol.js'
 import { buildTables, type Ground, scanList } from './shard/scans.js'
 import { attachRocksStore } from './storage/rocks-attached.js'
 import { decodeRequest, encodeReply } from './wire.js'
@@ -50,5 +57,6 @@ async function run(call: Exclude<ScanCall, { kind: 'end' }>): Promise<ScanAnswer
     return { kind: 'keys', number, keys: await readKeys(ground.store, call.scan, ground.breathe) }
   const request = decodeRequest(asBuffer(call.request))
   assert(request.kind === 'list')
-  return { kind: 'reply', number, reply: encodeReply(await scanList({ ...call.scan, request }, ground)) }
+  const scan = { ...call.scan, ranges: rangesOf(call.ranges), request }
+  return { kind: 'reply', number, reply: encodeReply(await scanList(scan, ground)) }
 }

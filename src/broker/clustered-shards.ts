@@ -11,6 +11,7 @@
 //
 // Not here: who owns what (cluster/), how bytes get there.
 
+import { Recent } from '../domain/recent.js'
 import type { ShardMap } from '../domain/scope.js'
 import {
   type BatchRequest,
@@ -32,8 +33,8 @@ const ownerWaitMs = 2_000
 const lookMs = 25
 /** Asks that wait for an owner; beyond, they are turned away. */
 const waitingMax = 10_000
-/** Service paths that are known to be announced; all are forgotten at once when there are more, and announced again. */
-const announcedMax = 100_000
+/** Service paths that are known to be announced, or twice as many, some 120 bytes each; the others are announced again. */
+const announcedKept = 32_768
 
 /** The number of those shards' owner that have none. */
 const noOwner = -1
@@ -54,7 +55,7 @@ export class ClusteredShards implements Shards {
   /** The number of each node that has owned something. */
   private readonly numbers = new Map<string, number>()
   private waiting: (() => void)[] = []
-  private readonly announced = new Set<string>()
+  private readonly announced = new Recent<true>(announcedKept)
   private readonly announcing = new Map<string, OnReply[]>()
   /** One shard of each owner; undefined after a change. */
   private asked: readonly number[] | undefined
@@ -70,7 +71,7 @@ export class ClusteredShards implements Shards {
   // [hot] Once per request.
   ask(shard: number, request: ShardRequest, onReply: OnReply): void {
     const scope = newScope(request)
-    if (!scope || this.announced.has(keyOf(scope))) return this.begin(shard, request, onReply)
+    if (!scope || this.announced.get(keyOf(scope))) return this.begin(shard, request, onReply)
     this.announce(scope, reply => {
       if (reply.kind === 'done') this.begin(shard, request, onReply)
       else
@@ -232,10 +233,7 @@ export class ClusteredShards implements Shards {
     const { tenant, path } = scope
     const home = this.parts.shardMap.homeOf(tenant)
     this.askUntil(home, { kind: 'announce', tenant, path }, this.parts.clock.monoMs() + ownerWaitMs, reply => {
-      if (reply.kind === 'done') {
-        if (this.announced.size >= announcedMax) this.announced.clear()
-        this.announced.add(key)
-      }
+      if (reply.kind === 'done') this.announced.set(key, true)
       const told = this.announcing.get(key) ?? []
       this.announcing.delete(key)
       for (const tell of told) tell(reply)

@@ -98,7 +98,7 @@ export class RemoteShards implements Shards {
     for (const owner of this.untold)
       this.send(this.placement.owners.indexOf(owner), { kind: 'paths' }, reply => {
         if (reply.kind !== 'paths') return
-        for (const [tenant, paths] of reply.tenants) for (const path of paths) this.book.hear(tenant, path)
+        for (const [tenant, paths] of reply.tenants) this.book.hearAll(tenant, paths)
         this.untold.delete(owner)
         this.book.isComplete = this.untold.size === 0
       })

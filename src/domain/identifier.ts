@@ -4,6 +4,7 @@
 // are forbidden everywhere. A backslash is legal, so identifiers still need escaping inside JSON.
 
 import { identifierLengthMax } from './limits.js'
+import { ownText } from './recent.js'
 import { type IdentifierPlace, type Refusal, refusals } from './refusal.js'
 
 const syntax = /^[!$%*+,\-.0-9:@A-Z[\\\]^_`a-z{|}~]*$/
@@ -21,12 +22,13 @@ export function checkIdentifier(place: IdentifierPlace, text: string): Refusal |
 
 /** Names and types that were legal. */
 const legal = new Set<string>()
-/** Texts remembered; all are forgotten at once when there are more. Each may hold on to the request line that it was cut from. */
+/** Texts remembered; all are forgotten at once when there are more. */
 const legalMax = 2000
 
 function remember(text: string): void {
   if (legal.size >= legalMax) legal.clear()
-  legal.add(text)
+  // It may be cut out of a list, and hold on to that.
+  legal.add(ownText(text))
 }
 
 /** Whether all characters are legal in an identifier, whatever the length. */

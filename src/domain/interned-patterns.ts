@@ -8,6 +8,7 @@
 
 import { identifierLengthMax } from './limits.js'
 import { compilePattern, literalPrefix, type Pattern } from './pattern.js'
+import { ownText } from './recent.js'
 
 /** A pattern that one or more subscriptions use. */
 export interface InternedPattern {
@@ -28,6 +29,12 @@ const rowWords = (columnsMax / 32) * 2
 /** Rows of the table. It has 2 MiB then, and the texts some 6 MB; with more texts than that it begins anew. */
 const rowsMax = 65_536
 const rowsAtFirst = 1024
+/** Rows of the tables of all tenants: some 30 MB. Beyond, a table begins anew when it has `rowsAtFirst`. */
+const rowsMaxInAll = 262_144
+let rowsInAll = 0
+
+/** Rows of the tables of all tenants. */
+export const rowsOfAllTables = (): number => rowsInAll
 
 export class InternedPatterns {
   private readonly patterns = new Map<string, InternedPattern>()
@@ -58,6 +65,22 @@ export class InternedPatterns {
     this.freeColumns.push(column)
     const { table } = this
     for (let at = (column >>> 5) * 2; at < table.length; at += rowWords) table[at]! &= ~(1 << (column & 31))
+    if (this.freeColumns.length === this.columnsUsed) this.forgetTable()
+  }
+
+  /** No pattern needs it any more. */
+  private forgetTable(): void {
+    this.clearRows()
+    this.table = new Uint32Array(0)
+    this.freeColumns.length = 0
+    this.columnsUsed = 0
+  }
+
+  private clearRows(): void {
+    rowsInAll -= this.rows.size
+    this.rows.clear()
+    this.lastText = ''
+    this.lastRow = -1
   }
 
   // [hot] Once per event and distinct pattern that nothing else has ruled out.
@@ -94,7 +117,9 @@ export class InternedPatterns {
     let row = this.rows.get(text)
     if (row === undefined) {
       row = this.freeRow()
-      this.rows.set(text, row)
+      // It may be cut out of the path of a request.
+      this.rows.set(ownText(text), row)
+      rowsInAll++
     }
     this.lastText = text
     this.lastRow = row
@@ -103,8 +128,8 @@ export class InternedPatterns {
 
   private freeRow(): number {
     const row = this.rows.size
-    if (row === rowsMax) {
-      this.rows.clear()
+    if (row === rowsMax || (row >= rowsAtFirst && rowsInAll >= rowsMaxInAll)) {
+      this.clearRows()
       this.table.fill(0)
       return 0
     }

@@ -18,6 +18,9 @@ export const pathsMax = 10
 /** A tenant has few service paths up to here: an id is looked up under each. Of more an index tells, and every owner is asked. */
 export const fewPathsMax = 8
 
+/** Characters of all service paths of a tenant that has few of them: of tenants there may be many thousands. */
+export const fewPathsLengthMax = 1_000
+
 /** Page size when the request names none, and the highest it may name (base.md "Limits"). */
 export const pageLimitDefault = 20
 export const pageLimitMax = 1000

@@ -16,15 +16,23 @@ export class Pace {
   private readonly ticks: Ticks
   /** When the event loop had its turn. */
   private sinceMs: number
+  private readonly endMs: number
 
-  constructor(ticks: Ticks) {
+  /** `deadlineMs`: what all steps together may take. */
+  constructor(ticks: Ticks, deadlineMs = Number.POSITIVE_INFINITY) {
     this.ticks = ticks
     this.sinceMs = ticks.monoMs()
+    this.endMs = this.sinceMs + deadlineMs
   }
 
   /** Whether others should have their turn now. */
   get isOver(): boolean {
     return this.ticks.monoMs() - this.sinceMs >= stepMs
+  }
+
+  /** Whether the time for all steps was over when this one began. */
+  get isLate(): boolean {
+    return this.sinceMs > this.endMs
   }
 
   /** Gives the event loop its turn. */

@@ -15,12 +15,14 @@ import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import { ownText } from '../domain/recent.js'
 import { BodyPieces, lengthOf, pieceBytesMax } from './body-pieces.js'
 import { Admission, type ArrivingBody, BodyPace, headMsMax, type Waiting } from './connections.js'
 import { ambiguousBody, isAmbiguous } from './framing.js'
 import type { AnswerBody, BodyHandler, Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from './front.js'
 import { headBytesMax } from './head-limit.js'
 import { answerStallMsDefault, type SlowAnswer, StallWatch } from './stall-watch.js'
+import { cutFromMax } from './url.js'
 
 /** Headers a request may have. */
 const headersMax = 100
@@ -259,12 +261,15 @@ class NodeExchange implements Exchange, SlowAnswer {
     this.#request = request
     this.#response = response
     this.method = request.method ?? ''
+    request.on('error', () => {}) // The client went away: 'close' of the response has told.
+    response.on('error', () => {})
     const target = originForm(request.url ?? '')
     const mark = target.indexOf('?')
     this.path = mark < 0 ? target : target.slice(0, mark)
     this.query = mark < 0 ? '' : target.slice(mark + 1)
-    request.on('error', () => {}) // The client went away: 'close' of the response has told.
-    response.on('error', () => {})
+    if (target.length <= cutFromMax) return
+    this.path = ownText(this.path)
+    this.query = ownText(this.query)
   }
 
   header(name: string): string {

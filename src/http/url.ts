@@ -4,6 +4,7 @@
 // may hold any character but the eight forbidden ones; the parameters of the query languages have exceptions of their own.
 
 import { pageLimitDefault, pageLimitMax } from '../domain/limits.js'
+import { ownText } from '../domain/recent.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 
 const forbidden = /[<>"'=;()]/
@@ -25,8 +26,15 @@ export function parsePath(path: string): Result<readonly string[]> {
   const decoded = decode(path)
   if (forbidden.test(decoded)) return refused(refusals.charactersInPath)
   const whole = decoded.length > 1 && decoded.endsWith('/') ? decoded.slice(1, -1) : decoded.slice(1)
-  return accepted(whole.split('/'))
+  const components = whole.split('/')
+  return accepted(path.length > cutFromMax ? components.map(ownText) : components)
 }
+
+/**
+ * Names that are cut out of a longer text are copied: some are kept for long (an id with its entity, a name in a cache), and a request line has
+ * up to 16 KB. Shorter ones cost less than the copy.
+ */
+export const cutFromMax = 512
 
 /** Words of `options` (entities.md §1.8). */
 const optionWords = new Set([
@@ -97,7 +105,8 @@ function readParameters(query: string): Result<Parameters> {
     const value = equal < 0 ? '' : decode(item.slice(equal + 1).replaceAll('+', ' '))
     if (value === '') return refused(refusals.parameterEmpty(name))
     if (forbidden.test(name) || hasForbidden(name, value)) return refused(refusals.charactersInParameter)
-    values.set(name, value)
+    if (query.length > cutFromMax) values.set(ownText(name), ownText(value))
+    else values.set(name, value)
   }
   const limit = parsePage(values.get('limit'))
   if (!limit.ok) return limit

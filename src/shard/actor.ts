@@ -160,10 +160,23 @@ export class Actors {
 
   /**
    * Lets go of an actor whose entity was just created, unless somebody has asked for it since: a new entity is seldom needed again
-   * soon, and what dies young costs the collector next to nothing (bench `create`).
+   * soon, and what dies young costs the collector next to nothing (bench `create`). And of one that has nothing any more.
    */
   release(actor: Actor): void {
-    if (!actor.used && this.isFree(actor)) this.drop(actor)
+    if (!actor.used) {
+      if (this.isFree(actor)) this.drop(actor)
+    } else this.releaseEmpty(actor)
+  }
+
+  // [hot] Once per request by id.
+  /** Lets go of an actor under whose id there is nothing: anybody may ask for any id, in any scope. */
+  releaseEmpty(actor: Actor): void {
+    if (actor.variants.length === 0 && this.isFree(actor)) this.drop(actor)
+  }
+
+  /** How many live. */
+  get size(): number {
+    return this.count
   }
 
   /** Lets go of an actor that is not worth its memory. */

@@ -3,10 +3,15 @@
 //
 // What is in memory is what is on disk: changes wait until their commit is written (`flush`), so a count never tells of something
 // that may yet be lost. A tenant's part is read when it is first needed, hence start-up does not depend on what is stored. A pair of
-// path and type whose count fell to zero leaves.
+// path and type whose count fell to zero leaves, and a tenant of which nothing is left.
+//
+// Of what is left the directory keeps so many pairs in memory (`pairsMax`); tenants that were not used lately are read again when they are
+// needed. A tenant can be forgotten when no commit in flight is about it: what the store shows is then all there is. One commit is in flight at
+// a time, so that is so for all tenants of the batch before when the next batch is flushed.
 //
 // In a node of a cluster each shard has counts of its own (replicated/owned-counts.ts).
 
+import { ownText } from '../domain/recent.js'
 import type { Range, RowSink, Store } from '../ports.js'
 import { decodeNumber, encodeNumber } from './keys.js'
 import {
@@ -59,11 +64,15 @@ export type OnCount = (tenant: string, path: string, type: string, difference: n
 
 interface Tenant {
   readonly paths: Map<string, Map<string, number>>
+  /** Pairs of path and type in `paths`. */
+  pairs: number
   /** Whether all of the tenant is in memory, not only what has changed. */
   complete: boolean
   loading: Promise<Paths> | undefined
-  /** Whether counts were flushed here: while their commit is in flight the store may still show older ones. */
+  /** Whether counts were flushed here whose commit may be in flight: the store may still show older ones. */
   changed: boolean
+  /** Second chance: used since the directory was last full. */
+  used: boolean
 }
 
 /** A count that the batch being flushed changes. */
@@ -76,6 +85,10 @@ interface Changed {
   /** undefined: not known yet. */
   before: number | undefined
 }
+/** Pairs of path and type, of all tenants, that are kept in memory: some 100 bytes each. */
+export const pairsKept = 100_000
+/** Tenants looked at for one commit when there are too many pairs. */
+export const looksMax = 1000
 
 const rowsPerRead = 1000
 const noPaths: Paths = new Map()
@@ -84,7 +97,13 @@ export class Directory implements PathCounts {
   private readonly store: Store
   private readonly rows: CountRows
   private readonly onCount: OnCount | undefined
+  private readonly pairsMax: number
   private readonly tenants = new Map<string, Tenant>()
+  /** Pairs of all tenants. */
+  private pairs = 0
+  /** Tenants of the batch flushed last, and its counts that fell to zero. */
+  private flushed: string[] = []
+  private zeros: DirectoryKey[] = []
   /** Differences that belong to the batch being filled, by tenant, path and type. */
   private staged = new Map<string, Map<string, Map<string, number>>>()
   /** Whether the batch flushed last took away the last entity of a path and type: until it is durable, what is gone may come back. */
@@ -92,10 +111,16 @@ export class Directory implements PathCounts {
   /** How many more there are than at the start, staged ones included. */
   difference = 0
 
-  constructor(store: Store, rows = entityCounts, onCount?: OnCount) {
+  constructor(store: Store, rows = entityCounts, onCount?: OnCount, pairsMax = pairsKept) {
     this.store = store
     this.rows = rows
     this.onCount = onCount
+    this.pairsMax = pairsMax
+  }
+
+  /** What is in memory. */
+  get size(): { readonly tenants: number; readonly pairs: number } {
+    return { tenants: this.tenants.size, pairs: this.pairs }
   }
 
   /** Notes that a staged record makes or removes one. */
@@ -105,18 +130,25 @@ export class Directory implements PathCounts {
     this.difference += difference
   }
 
-  /** Adds the counts that have changed to the batch that is about to be written. */
-  flush(batch: RowSink): void {
+  /**
+   * Adds the counts that have changed to the batch that is about to be written. The batch before is durable. `mayForget`: whether tenants may be
+   * forgotten that are not empty.
+   */
+  flush(batch: RowSink, mayForget = true): void {
     this.emptied = false
+    this.settle()
+    if (mayForget && this.pairs > this.pairsMax) this.forgetSome()
     if (this.staged.size === 0) return
     const changes: Changed[] = []
-    for (const [tenant, paths] of this.staged)
+    for (const [tenant, paths] of this.staged) {
+      this.flushed.push(tenant)
       for (const [path, types] of paths)
         for (const [type, difference] of types)
           if (difference !== 0) {
             const key = this.rows.key(tenant, path, type)
             changes.push({ tenant, path, type, difference, key, before: this.remembered(tenant, path, type) })
           }
+    }
     this.readUnknown(changes)
     for (const change of changes) this.write(batch, change)
     this.staged = new Map()
@@ -133,21 +165,59 @@ export class Directory implements PathCounts {
     }
   }
 
+  /** The commit of the batch flushed last has ended: its zeros need not be remembered any more. */
+  private settle(): void {
+    if (this.flushed.length === 0) return
+    for (const { tenant, path, type } of this.zeros) {
+      const entry = this.tenants.get(tenant)
+      // A reader may have begun before the commit, and see what was there then.
+      if (entry && !entry.loading && entry.paths.get(path)?.get(type) === 0) this.drop(entry, path, type)
+    }
+    for (const tenant of this.flushed) {
+      const entry = this.tenants.get(tenant)
+      if (!entry) continue
+      entry.changed = false
+      if (entry.paths.size === 0 && !entry.loading) this.tenants.delete(tenant)
+    }
+    this.flushed = []
+    this.zeros = []
+  }
+
+  /** Forgets tenants that were not used lately, a quarter of what there is at most. */
+  private forgetSome(): void {
+    const enough = this.pairsMax * 0.75
+    let looks = Math.min(this.tenants.size, looksMax)
+    for (const [tenant, entry] of this.tenants) {
+      if (this.pairs <= enough || looks-- === 0) return
+      this.tenants.delete(tenant)
+      if (entry.used || entry.changed || entry.loading) {
+        entry.used = false
+        this.tenants.set(tenant, entry)
+      } else this.pairs -= entry.pairs
+    }
+  }
+
   private write(batch: RowSink, { tenant, path, type, difference, key, before }: Changed): void {
     const total = (before ?? 0) + difference
     const entry = this.tenant(tenant)
     entry.changed = true
+    entry.used = true
     this.remember(entry, path, type, total)
     if (total > 0) batch.put(key, encodeNumber(total))
     else batch.del(key)
-    if (total === 0) this.emptied = true
+    if (total === 0) {
+      this.emptied = true
+      this.zeros.push({ tenant, path, type })
+    }
     this.onCount?.(tenant, path, type, difference)
   }
 
   /** The tenant's paths with their counts, if they are in memory; else undefined, and `load` brings them. */
   paths(tenant: string): Paths | undefined {
     const known = this.tenants.get(tenant)
-    return known?.complete ? known.paths : undefined
+    if (!known?.complete) return undefined
+    known.used = true
+    return known.paths
   }
 
   /** As `paths`, but for a tenant of which nothing is remembered it gives none: right after `load`, when that has found none. */
@@ -158,6 +228,7 @@ export class Directory implements PathCounts {
   /** The tenant's paths, read from the store if need be. A tenant that has none is not remembered: anybody may ask for any name. */
   load(tenant: string): Promise<Paths> {
     const entry = this.tenant(tenant)
+    entry.used = true
     if (entry.complete) return Promise.resolve(entry.paths)
     entry.loading ??= this.read(tenant, entry).finally(() => {
       entry.loading = undefined
@@ -182,7 +253,8 @@ export class Directory implements PathCounts {
       await cursor.close()
     }
     entry.complete = true
-    for (const path of [...entry.paths.keys()]) this.forgetEmpty(entry, path)
+    for (const [path, types] of [...entry.paths])
+      for (const [type, total] of types) if (total === 0) this.drop(entry, path, type)
     return entry.paths
   }
 
@@ -193,28 +265,34 @@ export class Directory implements PathCounts {
   }
 
   private remember(entry: Tenant, path: string, type: string, total: number): void {
+    // While the tenant is being read a zero must stay, or the cursor's older count would come back.
+    if (total === 0 && entry.complete) return this.drop(entry, path, type)
     let types = entry.paths.get(path)
     if (!types) {
       types = new Map()
-      entry.paths.set(path, types)
+      entry.paths.set(ownText(path), types)
     }
-    types.set(type, total)
-    // While the tenant is being read a zero must stay, or the cursor's older count would come back.
-    if (total === 0 && entry.complete) this.forgetEmpty(entry, path)
+    if (types.has(type)) types.set(type, total)
+    else {
+      types.set(ownText(type), total)
+      entry.pairs++
+      this.pairs++
+    }
   }
 
-  private forgetEmpty(entry: Tenant, path: string): void {
+  private drop(entry: Tenant, path: string, type: string): void {
     const types = entry.paths.get(path)
-    if (!types) return
-    for (const [type, total] of types) if (total === 0) types.delete(type)
+    if (!types?.delete(type)) return
+    entry.pairs--
+    this.pairs--
     if (types.size === 0) entry.paths.delete(path)
   }
 
   private tenant(name: string): Tenant {
     let entry = this.tenants.get(name)
     if (!entry) {
-      entry = { paths: new Map(), complete: false, loading: undefined, changed: false }
-      this.tenants.set(name, entry)
+      entry = { paths: new Map(), pairs: 0, complete: false, loading: undefined, changed: false, used: true }
+      this.tenants.set(ownText(name), entry)
     }
     return entry
   }

@@ -60,6 +60,11 @@ export class Heads implements HeadSource, Follower {
     this.owned = owned
   }
 
+  /** How many heads are kept. */
+  get size(): number {
+    return this.kept.size
+  }
+
   /** Forgets all heads, those that are being read as well: other shards are ours from now on. */
   forget(): void {
     this.kept.clear()
@@ -91,6 +96,7 @@ export class Heads implements HeadSource, Follower {
     const created = image ? imageCreated(image) : before!.created
     const change = { place: { created, shard, path, type, id }, isThere: image !== undefined }
     const kept = this.kept.get(name)
+    // One that is empty stays until others need its room: read anew, it would have to pass all that is gone.
     if (kept) apply(kept, change)
     this.readings.get(name)?.changes.push(change)
   }

@@ -23,6 +23,7 @@
 // Not here: S, R and P (document-layout.ts), O, B and L (notification-layout.ts), how a key is written (keys.ts).
 
 import assert from 'node:assert/strict'
+import { ownText } from '../domain/recent.js'
 import type { Range } from '../ports.js'
 import { KeyReader, prefix, under, writer } from './keys.js'
 import { nested } from './nested.js'
@@ -210,22 +211,21 @@ export function parseDirectoryKey(key: Buffer): DirectoryKey {
 export function attributeOfType(type: string, name: string, attributeType: string): string {
   // [hot] For every attribute of every creation. The same few come again and again, and a text that was looked up before is found
   // without being put together and hashed anew: with that, counting attributes cost 10 % of a create (bench `create`).
-  const types = nested(nested(named, type), name)
-  const known = types.get(attributeType)
+  const known = named.get(type)?.get(name)?.get(attributeType)
   if (known !== undefined) return known
   if (++namedCount > namedMax) {
     named.clear()
-    namedCount = 0
+    namedCount = 1
   }
   const text = `${type}\0${name}\0${attributeType}`
-  types.set(attributeType, text)
+  nested(nested(named, ownText(type)), ownText(name)).set(ownText(attributeType), text)
   return text
 }
 
 const named = new Map<string, Map<string, Map<string, string>>>()
 let namedCount = 0
-/** Texts remembered; all are forgotten at once when there are more. */
-const namedMax = 10_000
+/** Texts remembered, up to 600 bytes each; all are forgotten at once when there are more. */
+const namedMax = 4_000
 
 export const attributeCountKey = (tenant: string, path: string, attribute: string): Buffer => {
   const [type = '', name = '', attributeType = ''] = attribute.split('\0')

@@ -38,13 +38,11 @@ type OnReply = (reply: ShardReply) => void
 
 /** Entities read at once, to be looked into one by one: some 0.7 ms for entities of usual size. */
 const entitiesPerStep = 16
-/** Pairs of path and type between two looks at the time; where patterns have to be tried, one. */
-const rangesPerLook = 64
 /**
  * Pairs of path and type of which views are used: each view is looked at by every list that uses it, and making one takes some 20 us of the event
  * loop. Lists about more than these are scans.
  */
-const viewedRangesMax = 1_500
+export const viewedRangesMax = 1_500
 /** Up to so many entities are looked into at once rather than by views: some 3 ms. */
 const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
@@ -55,6 +53,8 @@ const bytesPerTurn = 512 * 1024
 const keptBytesMax = 1024 * 1024
 /** Larger entities do not stay in memory because a list has shown them. */
 const actorBytesMax = 16 * 1024
+/** Pairs of path and type between two looks at the clock. */
+const pairsPerLook = 64
 /** Lists that wait for a scan or a view; beyond, a list is turned away. */
 const scansMax = 1000
 
@@ -131,9 +131,10 @@ export class Lists {
     const { directory } = this.from
     const known = directory.paths(tenant) ?? (await directory.load(tenant))
     const ids = namedIds(selection)
-    if (ids) return this.pageOfIds(request, ids, known, hold)
     const pace = this.pace()
-    const ranges = await rangesOf(request, known, pace)
+    if (ids) return this.pageOfIds(request, ids, known, pace, hold)
+    const ranges = await this.ranges(request, known, pace)
+    if (!ranges) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
     const total = ranges.reduce((sum, range) => sum + range.count, 0)
     if (isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0) {
       if (request.part === 'keys') return this.keys(request, ranges, total)
@@ -143,42 +144,77 @@ export class Lists {
     return total <= walkedMax ? this.walked(request, ranges, hold) : this.filtered(request, ranges, total, hold)
   }
 
-  /** Few ids are looked up one by one and put in order. */
+  /** The parts of the type index that a list is about, each with its number of entities; undefined: to find them took too long. */
+  private async ranges(
+    { paths, selection }: ListRequest,
+    known: Paths,
+    pace: Pace,
+  ): Promise<CountedRange[] | undefined> {
+    const ranges: CountedRange[] = []
+    // A type stands under many paths, and to try patterns on it may take milliseconds.
+    const verdicts = new Map<string, boolean>()
+    let looks = 0
+    for (const [path, counts] of known) {
+      if (!anyCoversPath(paths, path)) continue
+      for (const [type, count] of counts) {
+        if (++looks % pairsPerLook === 0 || isCostly(selection)) {
+          if (pace.isLate) return undefined
+          if (pace.isOver) await pace.breathe()
+        }
+        let mayBeMeant = verdicts.get(type)
+        if (mayBeMeant === undefined) {
+          mayBeMeant = mayMeanType(selection, type)
+          verdicts.set(type, mayBeMeant)
+        }
+        if (mayBeMeant) ranges.push({ path, type, count })
+      }
+    }
+    return ranges
+  }
+
+  /** Ids that are named are looked up one by one and put in order. */
   private async pageOfIds(
     request: ListRequest,
     ids: ReadonlySet<string>,
     known: Paths,
+    pace: Pace,
     hold: AnswerHold,
   ): Promise<ShardReply> {
     const { tenant, paths, selection, order, offset, limit } = request
     const { store, shardMap, lookup } = this.from
     const found: (Match & { readonly image: Buffer | undefined })[] = []
-    const pace = this.pace()
+    const few = known.size <= fewPathsMax
     let keptBytes = 0
     let sinceBreath = 0
+    const look = async (): Promise<boolean> => {
+      if (!pace.isOver && sinceBreath < bytesPerTurn) return true
+      await pace.breathe()
+      sinceBreath = 0
+      return !pace.isLate
+    }
     for (const id of ids) {
-      if (pace.isOver || sinceBreath >= bytesPerTurn) {
-        await pace.breathe()
-        sinceBreath = 0
-      }
-      const few = known.size <= fewPathsMax
       const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
       const ours = (path: string): boolean => this.isOurs(shardMap.shardOf(tenant, path, id))
       const covered = candidates.filter(path => anyCoversPath(paths, path) && ours(path))
-      const shards = covered.map(path => shardMap.shardOf(tenant, path, id))
-      const keys = covered.map((path, index) => entityKey(shards[index]!, tenant, path, id))
-      for (const [index, row] of store.getMany(keys).entries())
-        for (const image of row ? decodeRow(row) : []) {
-          const type = imageType(image)
-          sinceBreath += image.length
-          if (!meansIdentity(selection, id, type)) continue
-          const path = covered[index] as string
-          const values = valuesIfMeant(request, image, path)
-          const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
-          if (!values) continue
-          keptBytes += image.length
-          found.push({ place, image: keptBytes > keptBytesMax ? undefined : image, values })
-        }
+      for (let from = 0; from < covered.length; from += entitiesPerStep) {
+        if (!(await look())) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
+        const some = covered.slice(from, from + entitiesPerStep)
+        const shards = some.map(path => shardMap.shardOf(tenant, path, id))
+        const keys = some.map((path, index) => entityKey(shards[index]!, tenant, path, id))
+        for (const [index, row] of store.getMany(keys).entries())
+          for (const image of row ? decodeRow(row) : []) {
+            if (!(await look())) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
+            sinceBreath += image.length
+            const type = imageType(image)
+            if (!meansIdentity(selection, id, type)) continue
+            const path = some[index] as string
+            const values = valuesIfMeant(request, image, path)
+            const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
+            if (!values) continue
+            keptBytes += image.length
+            found.push({ place, image: keptBytes > keptBytesMax ? undefined : image, values })
+          }
+      }
     }
     const inOrder = await sorted(
       found,
@@ -198,7 +234,8 @@ export class Lists {
   /** Of one long read; others have their turn between its steps, and each of these reads as often as any other. */
   private pace(): Pace {
     const { clock } = this.from
-    return new Pace({ monoMs: () => clock.monoMs(), endOfTick: run => void this.turns.next().then(run) })
+    const ticks = { monoMs: () => clock.monoMs(), endOfTick: (run: () => void) => void this.turns.next().then(run) }
+    return new Pace(ticks, this.limits.scanDeadlineMs)
   }
 
   /** The keys of the first entities, when identity decides. */
@@ -442,17 +479,5 @@ const isThere = (place: Place | undefined): place is Place => place !== undefine
 
 const refuse = (refusal: Refusal): ShardReply => ({ kind: 'refused', refusal })
 
-/** The parts of the type index that a list is about, each with its number of entities. */
-async function rangesOf({ paths, selection }: ListRequest, known: Paths, pace: Pace): Promise<CountedRange[]> {
-  const ranges: CountedRange[] = []
-  const perLook = selection.types && selection.types.patterns.length > 0 ? 1 : rangesPerLook
-  let looks = 0
-  for (const [path, counts] of known) {
-    if (!anyCoversPath(paths, path)) continue
-    for (const [type, count] of counts) {
-      if (mayMeanType(selection, type)) ranges.push({ path, type, count })
-      if (++looks % perLook === 0 && pace.isOver) await pace.breathe()
-    }
-  }
-  return ranges
-}
+/** Whether to try all patterns of types on one may take milliseconds. */
+const isCostly = ({ types }: ListRequest['selection']): boolean => (types?.patterns.length ?? 0) > 0

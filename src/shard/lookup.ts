@@ -4,9 +4,10 @@
 // key; when the request leaves paths open, the tenant's directory says which there are, and the id index which of many it is.
 
 import { fewPathsMax } from '../domain/limits.js'
+import { Pace } from '../domain/pace.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
 import type { FindRequest, Found, ShardReply } from '../messages.js'
-import type { Range, Row, Store } from '../ports.js'
+import type { Clock, Range, Row, Store } from '../ports.js'
 import type { Actor, Actors } from './actor.js'
 import type { GroupCommit } from './commit.js'
 import type { PathCounts, Paths } from './directory.js'
@@ -24,6 +25,7 @@ export class Lookup {
   private readonly commit: GroupCommit
   private readonly directory: PathCounts
   private readonly shardMap: ShardMap
+  private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
   private readonly owned: Owned
 
   /** `owned`: whose entities are found. */
@@ -33,8 +35,10 @@ export class Lookup {
     commit: GroupCommit,
     directory: PathCounts,
     shardMap: ShardMap,
+    clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
     owned?: Owned,
   ) {
+    this.clock = clock
     this.store = store
     this.live = actors
     this.commit = commit
@@ -64,18 +68,19 @@ export class Lookup {
       for (const path of known.keys()) if (anyCoversPath(paths, path)) actors.push(...this.actors(tenant, path, id))
       return this.answer(request, actors, onReply, this.directory.emptied)
     }
-    this.indexed(tenant, id).then(
-      indexed => {
-        const covered = ['/', ...indexed].filter(path => anyCoversPath(paths, path))
-        this.answer(
-          request,
-          covered.flatMap(path => this.actors(tenant, path, id)),
-          onReply,
-          true,
-        )
-      },
-      (error: Error) => onReply({ kind: 'failed', reason: error.message }),
-    )
+    this.findIndexed(request, onReply).catch((error: Error) => onReply({ kind: 'failed', reason: error.message }))
+  }
+
+  /** The id index tells under which of many paths the id is: some tens of thousands, perhaps. */
+  private async findIndexed(request: FindRequest, onReply: OnReply): Promise<void> {
+    const { tenant, paths, id } = request
+    const pace = new Pace(this.clock)
+    const gathered: Gathered = { entities: [], stagedIn: 0 }
+    for (const path of ['/', ...(await this.indexed(tenant, id))]) {
+      if (anyCoversPath(paths, path)) this.gather(request, this.actors(tenant, path, id), gathered)
+      if (pace.isOver) await pace.breathe()
+    }
+    this.tell(gathered, onReply, true)
   }
 
   /** The paths, other than the root, under which the id is stored. */
@@ -118,13 +123,22 @@ export class Lookup {
 
   /** `mayLack`: an actor may be missing because of a removal whose commit is in flight. */
   private answer(request: FindRequest, actors: readonly Actor[], onReply: OnReply, mayLack = false): void {
-    const entities: Found[] = []
-    let stagedIn = 0
+    const gathered: Gathered = { entities: [], stagedIn: 0 }
+    this.gather(request, actors, gathered)
+    this.tell(gathered, onReply, mayLack)
+  }
+
+  private gather(request: FindRequest, actors: readonly Actor[], gathered: Gathered): void {
     for (const actor of actors) {
-      if (actor.stagedIn > stagedIn) stagedIn = actor.stagedIn
+      if (actor.stagedIn > gathered.stagedIn) gathered.stagedIn = actor.stagedIn
       for (const { type, image } of actor.variants)
-        if (request.type === undefined || request.type === type) entities.push({ path: actor.place.path, image })
+        if (request.type === undefined || request.type === type)
+          gathered.entities.push({ path: actor.place.path, image })
+      this.live.releaseEmpty(actor)
     }
+  }
+
+  private tell({ entities, stagedIn }: Gathered, onReply: OnReply, mayLack: boolean): void {
     const reply: ShardReply = { kind: 'found', entities }
     const tell = (failure?: Error): void => onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
     if (stagedIn > this.commit.durable) this.commit.afterCommit(stagedIn, tell)
@@ -145,4 +159,10 @@ export class Lookup {
       await cursor.close()
     }
   }
+}
+
+/** What was found so far, and the commit that it waits for. */
+interface Gathered {
+  readonly entities: Found[]
+  stagedIn: number
 }

@@ -88,7 +88,9 @@ export function locate(store: StoreReader, tenant: string, standings: readonly S
 /** The places of several paths and types, in order of creation, as they stood when each was first looked at; of shards that are ours. */
 export class Places {
   private readonly clock: Clock
-  private readonly streams: readonly Stream[]
+  private readonly streams: Stream[] = []
+  private readonly openStream: (range: CountedRange) => Stream
+  private readonly ranges: readonly CountedRange[]
   /** Streams with a place to give; undefined before the first look. */
   private heads: Heap<Stream> | undefined
   /** Rows read since the event loop had its turn. */
@@ -103,7 +105,8 @@ export class Places {
     owned?: Owned,
   ) {
     this.clock = clock
-    this.streams = ranges.map(range => new Stream(store, heads, tenant, range, owned))
+    this.ranges = ranges
+    this.openStream = range => new Stream(store, heads, tenant, range, owned)
   }
 
   /** The next places, `placesMax` at most; fewer only at the end. */
@@ -137,8 +140,12 @@ export class Places {
 
   private async open(): Promise<Heap<Stream>> {
     const heads = new Heap<Stream>(byPlace)
-    for (const stream of this.streams) {
-      if (await stream.open()) heads.push(stream)
+    for (const range of this.ranges) {
+      const stream = this.openStream(range)
+      // Of most there is nothing more than their heads, which need not be closed.
+      const isThere = await stream.open()
+      if (stream.hasRest) this.streams.push(stream)
+      if (isThere) heads.push(stream)
       this.sinceBreath += rowsPerOpening
       if (this.sinceBreath >= rowsPerStep) await this.breathe()
     }
@@ -178,6 +185,11 @@ class Stream {
     this.places = head.places
     this.rest = head.rest && this.openRest(head.rest)
     return this.look() || this.read(rowsPerStep)
+  }
+
+  /** Whether there is something to be closed, now or later. */
+  get hasRest(): boolean {
+    return this.rest !== undefined
   }
 
   /** Goes on to the next place; false when places have to be read first. */

@@ -14,7 +14,7 @@ import { decodeReply, encodeRequest } from '../wire.js'
 import type { HeadScan, Place } from './places.js'
 import type { KeyHashes, KeyScan } from './presence.js'
 import type { Owned } from './replicated/ownership.js'
-import { asBuffer, type ReaderInput, type ScanAnswer, type ScanCall } from './scan-protocol.js'
+import { asBuffer, columnsOf, type ReaderInput, type ScanAnswer, type ScanCall } from './scan-protocol.js'
 import type { BuildScan, ListScan, Scanner } from './scans.js'
 import type { TableParts } from './views/table.js'
 
@@ -39,8 +39,9 @@ export class ThreadScanner implements Scanner {
     this.input = { store, placement, owned }
   }
 
-  async list({ request, ...scan }: ListScan): Promise<ShardReply> {
-    const answer = await this.call({ kind: 'list', number: ++this.number, scan, request: encodeRequest(request) })
+  async list({ request, ranges, ...scan }: ListScan): Promise<ShardReply> {
+    const parts = { scan, ranges: columnsOf(ranges), request: encodeRequest(request) }
+    const answer = await this.call({ kind: 'list', number: ++this.number, ...parts })
     assert(answer.kind === 'reply')
     return decodeReply(asBuffer(answer.reply))
   }

@@ -102,20 +102,26 @@ export class Shard {
     const { tenant, path, id } = request.target
     const actor = this.actors.load(this.index, tenant, path, id)
     const variant = choose(actor, request)
-    if (variant && 'kind' in variant) return { actor, reply: { kind: 'refused', refusal: variant } }
+    if (variant && 'kind' in variant) return this.refused(actor, variant)
     const stamp = this.stamps.next(request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const { change } = outcome
     if (this.room.isShort && change) {
       const refusal = refusalForRoom(this.room, isDeletion(request))
-      if (refusal) return { actor, reply: { kind: 'refused', refusal } }
+      if (refusal) return this.refused(actor, refusal)
     }
     const imageBefore = variant?.image
     const refusal = change ? this.stage(actor, variant, change, request) : undefined
     if (change && !refusal && this.notifications.concerns(tenant) && request.kind !== 'expire')
       this.notify(actor, change, imageBefore, request, stamp)
     const told = refusal ?? outcome.refusal
-    return { actor, reply: told ? { kind: 'refused', refusal: told } : doneReply }
+    return told ? this.refused(actor, told) : { actor, reply: doneReply }
+  }
+
+  /** Anybody may ask for any id: where there is nothing, nothing is to stay in memory. */
+  private refused(actor: Actor, refusal: Refusal): Turn {
+    this.actors.releaseEmpty(actor)
+    return { actor, reply: { kind: 'refused', refusal } }
   }
 
   /** Makes a change part of the commit being filled; gives the refusal if it is too large for that. */

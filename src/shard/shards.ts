@@ -46,6 +46,7 @@ import { type FlowControl, Pacer } from './notifications/pacer.js'
 import { Presence } from './presence.js'
 import type { ShardRecord } from './record.js'
 import { Replicated, type ReplicatedNeeds } from './replicated/open-replicated.js'
+import type { OwnedCounts } from './replicated/owned-counts.js'
 import type { OwnedEntityCount } from './replicated/owned-entity-count.js'
 import type { Ownership } from './replicated/ownership.js'
 import { PathRegister } from './replicated/path-register.js'
@@ -134,6 +135,18 @@ interface Homes {
   readonly registrations: RegistrationHome
 }
 
+/** Numbers of names that are in memory (docs/operations/names.md). */
+export interface NamesKept {
+  readonly actors: number
+  /** Tenants whose counts of entities are known, and their pairs of path and type. */
+  readonly tenants: number
+  readonly pairs: number
+  /** The same of attributes by type and name. */
+  readonly tenantsOfAttributes: number
+  readonly attributes: number
+  readonly views: number
+}
+
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
   private readonly shardMap: ShardMap
@@ -144,6 +157,12 @@ export class LocalShards implements Shards {
   private readonly lookup: Lookup
   private readonly lists: Lists
   private readonly types: Types
+  private readonly keepers: {
+    readonly actors: Actors
+    readonly directory: Directory | OwnedCounts
+    readonly attributes: Directory | OwnedCounts
+    readonly views: Views
+  }
   private readonly openHomes: () => Promise<Homes>
   private homes: Homes | undefined
   private readonly pacer: Pacer | undefined
@@ -195,7 +214,7 @@ export class LocalShards implements Shards {
     commit.tell(views)
     commit.tell(heads)
     commit.tell(expiryMark)
-    const lookup = new Lookup(store, actors, commit, directory, shardMap, owned)
+    const lookup = new Lookup(store, actors, commit, directory, shardMap, clock, owned)
     const sources = {
       store,
       commit,
@@ -276,6 +295,7 @@ export class LocalShards implements Shards {
     this.subscriptions = subscriptions
     this.registrations = registrations
     this.providers = new ProviderBook(registrations)
+    this.keepers = { actors, directory, attributes, views }
     this.shardMap = shardMap
     this.actors = actors
     this.obey = parts.obey
@@ -300,6 +320,19 @@ export class LocalShards implements Shards {
   /** Brings changes of subscriptions and registrations to other owners; undefined while there are none, or nothing is loaded. */
   get sharing(): Sharing | undefined {
     return this.homes?.company?.sharing
+  }
+
+  /** How many names are in memory: for whoever wants to know that names which have gone leave nothing behind. */
+  get names(): NamesKept {
+    const { actors, directory, attributes, views } = this.keepers
+    return {
+      actors: actors.size,
+      tenants: directory.size.tenants,
+      pairs: directory.size.pairs,
+      tenantsOfAttributes: attributes.size.tenants,
+      attributes: attributes.size.pairs,
+      views: views.size,
+    }
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {

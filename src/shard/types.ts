@@ -51,10 +51,14 @@ export class Types {
       }
     }
     if (found.size === 0) return []
+    // Of each type, attributes by what they are called in the counts: they stand under many paths.
+    const seen = new Set<string>()
     for (const [path, attributes] of await this.attributes.load(tenant)) {
       if (!anyCoversPath(paths, path)) continue
       for (const attribute of attributes.keys()) {
         if (++looks % countsPerLook === 0 && pace.isOver) await pace.breathe()
+        if (seen.has(attribute)) continue
+        seen.add(attribute)
         const [type, name, attributeType] = attribute.split('\0') as [string, string, string]
         found.get(type)?.attributes.push([name, attributeType])
       }

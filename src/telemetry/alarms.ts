@@ -6,6 +6,7 @@
 //
 // Not here: when the summary is written (summary.ts).
 
+import { ownText } from '../domain/recent.js'
 import type { Clock, LogContext, Logger } from '../ports.js'
 
 /** Keys of one kind that are active at a time: some 200 bytes each. */
@@ -77,7 +78,8 @@ export class Alarms {
       const [oldest = ''] = keys
       keys.delete(oldest)
     }
-    keys.add(key)
+    // What a proxy says of a client is cut out of its header, and holds on to that.
+    keys.add(ownText(key))
     this.alarms[kind].raised++
     this.tell(kind, `Raising alarm ${named(kind, key)}: ${detail}`, context)
   }

@@ -5,11 +5,16 @@
 //
 // [hot] `onAnswered` once per request: 0.1 us (bench/watch.ts).
 
+import { ownText } from '../domain/recent.js'
 import { emptyTally, type ServiceTally, serviceNames } from '../domain/service-metrics.js'
 import type { AnsweredRequest, EndedTry } from '../ports.js'
 
-/** Pairs of tenant and path that are told apart: 200 bytes each. */
+/** Pairs of tenant and path that are told apart until the next reset: 500 bytes each. */
 export const talliesMax = 10_000
+
+/** Pairs of headers whose meaning is remembered, all forgotten at once when there are more, and how long a list of paths may be for that. */
+export const knownMax = 2_000
+const knownLengthMax = 200
 
 /** Names of what is not told apart; no tenant and no path can be called so. */
 const others = 'other-services'
@@ -72,16 +77,17 @@ export class ServiceTallies {
     const names = serviceNames(tenant, paths)
     if (!names) return undefined
     const tally = this.tally(names)
-    if (this.knownCount >= talliesMax) {
+    if (paths.length > knownLengthMax) return tally
+    if (this.knownCount >= knownMax) {
       this.known.clear()
       this.knownCount = 0
     }
     let ofTenant = this.known.get(tenant)
     if (!ofTenant) {
       ofTenant = new Map()
-      this.known.set(tenant, ofTenant)
+      this.known.set(ownText(tenant), ofTenant)
     }
-    ofTenant.set(paths, tally)
+    ofTenant.set(ownText(paths), tally)
     this.knownCount++
     return tally
   }
@@ -91,7 +97,8 @@ export class ServiceTallies {
     const there = this.tallies.get(key)
     if (there) return there
     if (this.tallies.size >= talliesMax && service !== others) return this.tally({ service: others, path: others })
-    const tally = emptyTally(service, path)
+    // Cut out of the key, so that they hold on to no header.
+    const tally = emptyTally(key.slice(0, service.length), key.slice(service.length + 1))
     this.tallies.set(key, tally)
     return tally
   }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { InternedPatterns } from '../../src/domain/interned-patterns.js'
+import { InternedPatterns, rowsOfAllTables } from '../../src/domain/interned-patterns.js'
 
 t.test('a text is interned once, however many use it', async t => {
   const patterns = new InternedPatterns()
@@ -62,4 +62,22 @@ t.test('patterns that need no engine take no column', async t => {
     patterns.matches(pattern, 'room')
     t.equal(pattern.column, -1, source)
   }
+})
+
+t.test('texts are kept as long as a pattern needs them, and of all tables together not too many', async t => {
+  const before = rowsOfAllTables()
+  const tables = Array.from({ length: 20 }, () => {
+    const patterns = new InternedPatterns()
+    return { patterns, pattern: patterns.intern('[x-z][0-9]*7$') }
+  })
+  for (const { patterns, pattern } of tables)
+    for (let n = 0; n < 20_000; n++) if (patterns.matches(pattern, `y${n}`) !== (n % 10 === 7)) t.fail(`y${n}`)
+  t.ok(rowsOfAllTables() <= 262_144 + tables.length * 1024)
+  for (const { patterns, pattern } of tables) patterns.release(pattern)
+  t.equal(rowsOfAllTables(), before)
+  const [{ patterns } = tables[0]!] = tables
+  const again = patterns.intern('[x-z]8$')
+  for (const text of ['y7', 'y8', 'y8']) t.equal(patterns.matches(again, text), text === 'y8')
+  patterns.release(again)
+  t.equal(rowsOfAllTables(), before)
 })

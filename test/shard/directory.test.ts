@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Cursor, Store } from '../../src/ports.js'
-import { Directory } from '../../src/shard/directory.js'
+import { Directory, entityCounts } from '../../src/shard/directory.js'
 import { decodeNumber } from '../../src/shard/keys.js'
 import { directoryKey, directoryRange } from '../../src/shard/layout.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
@@ -145,6 +145,56 @@ t.test('a tenant that could not be read is read again', async t => {
   t.strictSame(paths(directory, 't'), { '/': { A: 2 }, '/a': { B: 1 } })
 })
 
+t.test('a tenant that was emptied is forgotten when its commit has ended', async t => {
+  const store = new MemoryStore()
+  const directory = new Directory(store)
+  for (const tenant of ['t', 'u']) {
+    directory.count(tenant, '/', 'A', 1)
+    await flush(store, directory)
+    directory.count(tenant, '/', 'A', -1)
+    await flush(store, directory)
+  }
+  await directory.load('u')
+  directory.count('other', '/', 'A', 1)
+  await flush(store, directory)
+  t.strictSame(directory.size, { tenants: 1, pairs: 1 })
+})
+
+t.test('a pair that has gone is forgotten, whether its tenant was read or not', async t => {
+  for (const isRead of [false, true]) {
+    const { store, directory } = await filled()
+    if (isRead) await directory.load('t')
+    directory.count('t', '/a', 'B', -1)
+    directory.count('t', '/', 'A', 1)
+    await flush(store, directory)
+    await flush(store, directory)
+    t.strictSame(directory.size, { tenants: 1, pairs: 1 })
+  }
+})
+
+t.test('of too many tenants those that were not used are forgotten, and read again when they are needed', async t => {
+  const store = new MemoryStore()
+  const directory = new Directory(store, entityCounts, undefined, 100)
+  for (let n = 0; n < 1000; n++) {
+    directory.count(`t${n}`, '/', 'A', 1)
+    await flush(store, directory)
+    await directory.load('t0')
+  }
+  t.ok(directory.size.pairs <= 101)
+  t.ok(directory.paths('t0'), 'one that is in use stays')
+  t.equal(directory.paths('t1'), undefined)
+  await directory.load('t1')
+  t.strictSame(paths(directory, 't1'), { '/': { A: 1 } })
+})
+
+t.test('a tenant is not forgotten while a commit about it is in flight', async t => {
+  const { store } = await filled()
+  const directory = new Directory(store, entityCounts, undefined, 0)
+  directory.count('t', '/', 'A', 1)
+  directory.flush(store.batch()) // and the store does not show it yet
+  t.strictSame((await directory.load('t')).get('/')?.get('A'), 3)
+})
+
 t.test('memory, store and a plain count agree whatever happens in which order', async () => {
   const change = fc.record({
     tenant: fc.constantFrom('', 't'),
@@ -156,9 +206,9 @@ t.test('memory, store and a plain count agree whatever happens in which order', 
     maxLength: 40,
   })
   await fc.assert(
-    fc.asyncProperty(steps, async taken => {
+    fc.asyncProperty(steps, fc.constantFrom(0, 1, 2, 100), async (taken, pairsMax) => {
       const store = new MemoryStore()
-      const directory = new Directory(store)
+      const directory = new Directory(store, entityCounts, undefined, pairsMax)
       const model = new Map<string, number>()
       for (const step of taken) {
         if (step === 'flush') await flush(store, directory)

@@ -62,7 +62,7 @@ export class ProgressBook implements Rider {
     subscriptions.onRemoved = (tenant, id) => {
       this.grants.delete(id)
       if (this.isKept) this.write(tenant, id)
-      else this.changed.get(tenant)?.delete(id)
+      else this.forgetChange(tenant, id)
     }
   }
 
@@ -171,6 +171,11 @@ export class ProgressBook implements Rider {
   private note(tenant: string, id: string, progress: SubscriptionProgress): void {
     this.subscriptions.of(tenant)?.note(id, progress)
     this.write(tenant, id)
+  }
+
+  private forgetChange(tenant: string, id: string): void {
+    const ids = this.changed.get(tenant)
+    if (ids?.delete(id) && ids.size === 0) this.changed.delete(tenant)
   }
 
   private write(tenant: string, id: string): void {

@@ -3,9 +3,9 @@
 //
 // A path begins to exist when every node has heard of it: whoever is about to create an entity in a path announces it first, and the register's
 // owner replies when all have its row. Of a tenant with many paths no more is known than that, and nothing is written of the others. Paths are
-// never forgotten: one too many costs a look in vain.
+// never forgotten: one too many costs a look in vain. So tenants that are made up stay in the register until it is full (docs/operations/names.md).
 
-import { fewPathsMax } from '../../domain/limits.js'
+import { type FewPaths, listed, withPath } from '../../domain/few-paths.js'
 import type { AnnounceRequest, ShardReply } from '../../messages.js'
 import type { DiskRoom, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit.js'
@@ -13,7 +13,7 @@ import { nothing } from '../layout.js'
 import { ampleRoom, refusalForRoom } from '../room.js'
 import { parsePathKey, pathKey, pathRange } from './replicated-layout.js'
 
-/** Tenants of which paths are known, some 300 bytes each; with more, nothing is known of any. */
+/** Tenants of which paths are known, some 120 bytes each; with more, nothing is known of any. */
 export const tenantsMax = 100_000
 const rowsPerRead = 1000
 
@@ -22,7 +22,7 @@ export class PathRegister {
   private readonly commit: GroupCommit
   private readonly afterAll: (onDone: (failure?: ShardReply) => void) => void
   private readonly room: DiskRoom
-  private readonly tenants = new Map<string, Set<string>>()
+  private readonly tenants = new Map<string, FewPaths>()
 
   /** `afterAll` calls back when every node has what the register's log says by now, or with what is to be replied when that is unknown. */
   constructor(
@@ -54,24 +54,19 @@ export class PathRegister {
   /** Takes note of a row that the store has got. */
   hear(key: Buffer): void {
     const { tenant, path } = parsePathKey(key)
-    let paths = this.tenants.get(tenant)
-    if (!paths) {
-      paths = new Set()
-      this.tenants.set(tenant, paths)
-    }
-    paths.add(path)
+    this.tenants.set(tenant, withPath(this.tenants.get(tenant), path))
   }
 
   /** All paths of a tenant; undefined when they are many, or not all known. */
   few(tenant: string): ReadonlySet<string> | undefined {
     if (this.tenants.size >= tenantsMax) return undefined
-    const paths = this.tenants.get(tenant)
-    return paths && paths.size > fewPathsMax ? undefined : (paths ?? none)
+    const known = this.tenants.get(tenant)
+    return known === undefined ? none : listed(known)
   }
 
   /** What is known of all tenants. */
   get all(): readonly (readonly [tenant: string, paths: readonly string[]])[] {
-    return [...this.tenants].map(([tenant, paths]) => [tenant, [...paths]])
+    return [...this.tenants].map(([tenant, paths]) => [tenant, [...(listed(paths) ?? [])]])
   }
 
   /** Asked of the register's owner. Replies when every node has heard of the path, or knows that it does not know all. */
@@ -90,9 +85,9 @@ export class PathRegister {
 
   /** Whether knowing this one as well makes a difference. */
   private isWanted(tenant: string, path: string): boolean {
-    const paths = this.tenants.get(tenant)
-    if (!paths) return this.tenants.size < tenantsMax
-    return paths.size <= fewPathsMax && !paths.has(path)
+    const known = this.tenants.get(tenant)
+    if (known === undefined) return this.tenants.size < tenantsMax
+    return known !== null && withPath(known, path) !== known
   }
 }
 

@@ -40,6 +40,8 @@ interface Slot {
 
 /** What a table costs besides its arrays. */
 const tableBytes = 2048
+/** Tables at a time: to look at all of them takes a millisecond. */
+const tablesMax = 4_000
 /** Changes kept while a table is built, some 200 bytes each; with more the building is given up. */
 const changesMax = 1_000_000
 /** A building is tried again when the wanted columns have changed meanwhile, so often. */
@@ -78,6 +80,11 @@ export class Views implements Follower {
     this.slots.clear()
   }
 
+  /** How many tables there are, those that are being built included. */
+  get size(): number {
+    return this.slots.size
+  }
+
   /** Memory of all tables. */
   get bytes(): number {
     let bytes = 0
@@ -105,8 +112,14 @@ export class Views implements Follower {
       })
     const { table } = slot
     if (!table) return
-    if (!after) table.remove(created, shard)
-    else if (!table.put(created, shard, cellsOf(table.layout, after, path))) {
+    if (!after) {
+      table.remove(created, shard)
+      // Types and paths come and go: an empty table is of no use to anybody.
+      if (table.live > 0) return
+      slot.table = undefined
+      return this.forgetIfEmpty(slot)
+    }
+    if (!table.put(created, shard, cellsOf(table.layout, after, path))) {
       slot.table = undefined
       this.forgetIfEmpty(slot)
     }
@@ -215,16 +228,18 @@ export class Views implements Follower {
     return needed + more <= this.bytesMax && columns.length <= columnsMax ? joined : wanted
   }
 
-  /** Lets tables go until there is room for so many bytes more. */
+  /** Lets tables go, those used least recently first, until there is room for so many bytes more and there are not too many. */
   private fit(bytes: number): void {
     let room = this.bytesMax - bytes - this.bytes
-    while (room < 0) {
-      let oldest: Slot | undefined
-      for (const slot of this.slots.values()) if (slot.table && !(oldest && oldest.used <= slot.used)) oldest = slot
-      if (!oldest?.table) return
-      room += oldest.table.bytes + tableBytes
-      oldest.table = undefined
-      this.forgetIfEmpty(oldest)
+    let tooMany = this.slots.size - tablesMax
+    if (room >= 0 && tooMany <= 0) return
+    const oldest = [...this.slots.values()].filter(({ table }) => table).sort((a, b) => a.used - b.used)
+    for (const slot of oldest) {
+      if (room >= 0 && tooMany <= 0) return
+      room += slot.table!.bytes + tableBytes
+      tooMany--
+      slot.table = undefined
+      this.forgetIfEmpty(slot)
     }
   }
 

@@ -43,9 +43,9 @@ t.test(
   'whatever is counted, and whichever shards come and go, the sums are those of the shards that are ours',
   async () => {
     await fc.assert(
-      fc.asyncProperty(steps, async all => {
+      fc.asyncProperty(steps, fc.constantFrom(0, 1, 100), async (all, pairsMax) => {
         const store = new MemoryStore()
-        const counts = new OwnedCounts(store, entityCountsOf)
+        const counts = new OwnedCounts(store, entityCountsOf, pairsMax)
         const owned = new Set<number>()
         /** By shard, path and type: what has been flushed, and what is staged. */
         const model = new Map<string, number>()
@@ -98,4 +98,36 @@ t.test('a tenant without anything is remembered, and of many the latest', async 
   t.equal(counts.paths('t0'), undefined)
   t.equal(counts.paths('t1')?.size, 0)
   t.equal(counts.paths('t1000')?.size, 0)
+})
+
+t.test('tenants that come and go leave nothing but the latest empty ones', async t => {
+  const store = new MemoryStore()
+  const counts = new OwnedCounts(store, entityCountsOf)
+  for (const shard of shards) counts.begin(shard)
+  for (let n = 0; n < 3000; n++) {
+    counts.count(`t${n}`, '/', 'A', 1, n % 3)
+    await commit(store, batch => counts.flush(batch))
+    await counts.load(`t${n}`)
+    counts.count(`t${n}`, '/', 'A', -1, n % 3)
+    await commit(store, batch => counts.flush(batch))
+  }
+  await commit(store, batch => counts.flush(batch))
+  t.strictSame(counts.size, { tenants: 1000, pairs: 0, tenantsOfShards: 0 })
+})
+
+t.test('of too many tenants those that were not used are forgotten, and summed again when they are needed', async t => {
+  const store = new MemoryStore()
+  const counts = new OwnedCounts(store, entityCountsOf, 100)
+  for (const shard of shards) counts.begin(shard)
+  for (let n = 0; n < 1000; n++) {
+    for (const shard of shards) counts.count(`t${n}`, '/', 'A', 1, shard)
+    await commit(store, batch => counts.flush(batch))
+    await counts.load(`t${n}`)
+    counts.paths('t0')
+  }
+  t.ok(counts.size.pairs <= 101)
+  t.ok(counts.size.tenantsOfShards <= 303)
+  t.ok(counts.paths('t0'), 'one that is in use stays')
+  t.equal(counts.paths('t1'), undefined)
+  t.strictSame(plain(await counts.load('t1')), new Map([['/', new Map([['A', 3]])]]))
 })
