@@ -79,6 +79,21 @@ export const automatonBytesMax = 128 * 1024
  */
 export const explorationMax = 4_000
 
+/** The same for all regular expressions of one subscription together; what finds nothing left counts as if it did not fit. */
+export const explorationPerSubscription = 40_000
+
+/**
+ * Characters of one attribute's value that a `~=` of a subscription looks at, those of all elements of an array together; what is longer does not match.
+ * Who creates a subscription pays for so many, whatever the values are.
+ */
+export const subscriptionTextLengthMax = 4_096
+
+/**
+ * Steps times characters that all regular expressions of a tenant may cost for one event: 20 ms at this limit, at up to 15 ns each. It has room for
+ * 3,700 different patterns of ids as people write them, or 240 different `~=`, that all look at the same entities.
+ */
+export const eventWorkMax = 1_000_000
+
 /** Regular expressions for ids and types in one selection: one takes some 0.1 ms to compile, however short. */
 export const selectionPatternsMax = 200
 

@@ -76,10 +76,10 @@ export class PatternEngine {
     this.steps = steps
   }
 
-  /** What a test costs for each character, in steps. */
+  /** What a test costs for each character, in steps; of a pattern that nobody has explored, what it usually costs. */
   get cost(): number {
     // A pattern may begin with a search for texts that it must find, whose cost is a little of their length (plain-pattern.ts).
-    return this.isExplored ? 1 + this.steps / 100 : this.steps + 2
+    return this.isExplored === false ? this.steps + 2 : 1 + this.steps / 100
   }
 
   test(text: string): boolean {
@@ -112,6 +112,7 @@ export class PatternEngine {
     dfa.resetCache = () => {
       dfa.failed = true
       dfa.clearCache()
+      this.isExplored = false
       return null
     }
     return dfa

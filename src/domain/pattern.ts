@@ -19,7 +19,7 @@ export interface Pattern {
   readonly source: string
   /** What a test costs for each character of the text; 0 when its length does not matter. At most `patternStepsMax`. */
   readonly steps: number
-  /** The same as it is known by now: less than `steps` once `explore` has found the pattern to be harmless. */
+  /** What a test really costs for each character, in steps, as far as it is known: for certain after `explore`. */
   readonly cost: number
   /** Finds out what the pattern costs, which takes up to a millisecond of the allowance, once. */
   explore(allowance: Exploration): void

@@ -27,6 +27,7 @@ import { Documents } from './documents/documents.js'
 import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
 import { type Company, Home, type Spreading } from './documents/home.js'
 import { openHome, type WorkerPart } from './documents/open-home.js'
+import { PatternAccounts } from './documents/pattern-accounts.js'
 import { ProviderBook } from './documents/provider-book.js'
 import { RegistrationHome } from './documents/registration-home.js'
 import type { Sharing } from './documents/sharing.js'
@@ -195,6 +196,7 @@ export class LocalShards implements Shards {
     const sources = { store, commit, directory, shardMap, lookup, actors, heads, views, scanner, clock }
     const subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
     const registrations = new Documents(registrationForm, store, commit, shardMap)
+    const patterns = new PatternAccounts(subscriptions, clock)
     const isHome = (tenant: string): boolean =>
       inside?.isHome ?? (!part || workerOf(shardMap.homeOf(tenant), part.workers) === part.worker)
     const { notifications, deliveries, book } = makeNotifications({
@@ -212,7 +214,7 @@ export class LocalShards implements Shards {
       const home = new Home(commit, stamps, limits.mailboxLengthMax, others, room)
       return {
         company,
-        subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax),
+        subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
         registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
       }
     }

@@ -38,10 +38,9 @@ t.test('patterns in use cost a look into a table for each character', async t =>
   for (const source of usual) t.equal(explored(source).cost, 1.5, source)
 })
 
-t.test('a pattern with more states than memory costs its steps, and so does one that nobody has explored', async t => {
+t.test('a pattern with more states than memory costs its steps', async t => {
   for (const source of ['[ab]*a[ab]{12}$', '[ab]*a[ab]{50}$', '[ab]{1,480}$', '.{200}a.{200}$'])
     t.equal(explored(source).cost, steps + 2, source)
-  t.equal(engineOf('urn:[^:]+:[A-Z]', steps)?.cost, steps + 2)
 })
 
 t.test('exploring ends with its allowance, which patterns share', async t => {
@@ -69,9 +68,23 @@ t.test('an automaton whose memory is full is given up, and its pattern matches a
     t.equal(engine.test(part), part.at(-13) === 'a')
   }
   t.equal(inside.dfa.failed, true)
+  t.equal(engine.cost, steps + 2)
 })
 
-const atoms = fc.constantFrom('a', 'b', 'ab', '.', '[ab]', '[^a]', '(a|b)', '(^|b)', '\\b', 'c', '(?:b|)', '(?:[ab]{9})')
+const atoms = fc.constantFrom(
+  'a',
+  'b',
+  'ab',
+  '.',
+  '[ab]',
+  '[^a]',
+  '(a|b)',
+  '(^|b)',
+  '\\b',
+  'c',
+  '(?:b|)',
+  '(?:[ab]{9})',
+)
 const sources = fc
   .tuple(
     fc.constantFrom('', '^'),

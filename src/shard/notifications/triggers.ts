@@ -5,6 +5,8 @@
 
 import type { Entity } from '../../domain/entity.js'
 import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/event.js'
+import { EventWork } from '../../domain/event-work.js'
+import { eventWorkMax } from '../../domain/limits.js'
 import type { NamedAttribute } from '../../domain/occasion.js'
 import type { Subscription } from '../../domain/subscription.js'
 import { firing, isNotificationLoop } from '../../domain/triggering.js'
@@ -32,6 +34,11 @@ export interface Done {
   readonly stamp: number
 }
 
+const noEntries: readonly FiredEntry[] = []
+
+/** Between two warnings of one kind. */
+const tellMsMin = 60_000
+
 export class Triggers {
   private readonly matchers = new Map<string, LateMatcher>()
   private readonly book: ProgressBook
@@ -39,6 +46,8 @@ export class Triggers {
   private readonly logger: Pick<Logger, 'warn'>
   private readonly claims: Claims
   private readonly found: Subscription[] = []
+  private readonly work = new EventWork()
+  private toldMs = Number.NEGATIVE_INFINITY
 
   constructor(
     subscriptions: Subscriptions,
@@ -75,7 +84,7 @@ export class Triggers {
         settle()
       },
       read: subscription => {
-        matcher.add(subscription)
+        matcher.takeIn(subscription)
         settle()
       },
     }
@@ -103,9 +112,11 @@ export class Triggers {
     const event = eventOf(change, place)
     const { found } = this
     found.length = 0
-    matcher.touched(event, found)
-    if (found.length === 0) return undefined
-    const entries = this.entriesOf(found, event, done, numbering)
+    const { work } = this
+    work.begin()
+    matcher.touched(event, found, work)
+    const entries = found.length === 0 ? noEntries : this.entriesOf(found, event, done, numbering)
+    if (work.isExceeded) this.tellExceeded(tenant)
     if (entries.length === 0) return undefined
     return {
       shard,
@@ -131,7 +142,7 @@ export class Triggers {
     const entries: FiredEntry[] = []
     for (const subscription of found) {
       const { id, condition } = subscription
-      if (firing(subscription, this.book.of(event.tenant, id), event, nowMs) !== 'fires') continue
+      if (firing(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
       const isToBeClaimed = this.claims.isElsewhere(subscription)
       if (!isToBeClaimed) this.book.noteSent(subscription)
       else if (this.claims.isQuiet(subscription, nowMs)) continue
@@ -145,6 +156,17 @@ export class Triggers {
       numbering.next += numbering.step
     }
     return entries
+  }
+
+  /** That patterns were left out: subscriptions that are older than the bound exceed it (pattern-account.ts). */
+  private tellExceeded(tenant: string): void {
+    const nowMs = this.clock.monoMs()
+    if (nowMs - this.toldMs < tellMsMin) return
+    this.toldMs = nowMs
+    this.logger.warn(
+      `the patterns of subscriptions cost more than ${eventWorkMax} steps for one event, those left over do not match: delete some`,
+      { tenant },
+    )
   }
 
   /** Whether the update has come round in a circle; that is told (subscriptions.md §6.8). */
