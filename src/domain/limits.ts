@@ -90,7 +90,7 @@ export const subscriptionTextLengthMax = 4_096
 
 /**
  * Steps times characters that all regular expressions of a tenant may cost for one event: 20 ms at this limit, at up to 15 ns each. It has room for
- * 3,700 different patterns of ids as people write them, or 240 different `~=`, that all look at the same entities.
+ * 1,700 different patterns of ids as people write them, or 110 different `~=`, that all look at the same entities.
  */
 export const eventWorkMax = 1_000_000
 

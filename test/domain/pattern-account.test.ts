@@ -36,13 +36,13 @@ t.test('patterns that are comparisons cost nothing, others what a test of an id 
     t.equal(workOf(numbered(1, [{ idPattern }])), 0, idPattern)
   const usual = workOf(numbered(1, [{ idPattern: '[0-9]+$' }]))
   const hurting = workOf(numbered(1, [{ idPattern: wild(0) }]))
-  t.ok(usual > 250 && usual < 300, `${usual}`)
+  t.ok(usual > 500 && usual < 600, `${usual}`)
   t.ok(hurting > 6_000 && hurting < 8_000, `${hurting}`)
 })
 
 t.test('`~=` costs what it takes to look at the longest value', async t => {
   const q = workOf(numbered(1, [{ idPattern: '.*' }], { q: 'name~=[0-9]+$' }))
-  t.ok(q > subscriptionTextLengthMax && q < 1.1 * subscriptionTextLengthMax, `${q}`)
+  t.ok(q > 2 * subscriptionTextLengthMax && q < 2.1 * subscriptionTextLengthMax, `${q}`)
   t.equal(workOf(numbered(1, [{ idPattern: '.*' }], { mq: 'name.unit~=[0-9]+$' })), q)
   t.ok(workOf(numbered(1, [{ idPattern: '.*' }], { q: 'name~=^on$' })) < q / 5)
   t.equal(workOf(numbered(1, [{ idPattern: '.*' }], { q: 'name==on;temperature>20' })), 0)

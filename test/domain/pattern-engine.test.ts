@@ -35,7 +35,7 @@ t.test('patterns in use cost a look into a table for each character', async t =>
     '(^|:)Pump(:|$)',
     '[[:alpha:]]+[[:digit:]]',
   ]
-  for (const source of usual) t.equal(explored(source).cost, 1.5, source)
+  for (const source of usual) t.equal(explored(source).cost, 2.5, source)
 })
 
 t.test('a pattern with more states than memory costs its steps', async t => {
@@ -50,7 +50,7 @@ t.test('exploring ends with its allowance, which patterns share', async t => {
     engine.explore(allowance)
     return engine.cost
   })
-  t.strictSame(costs.slice(0, 2), [1.5, steps + 2])
+  t.strictSame(costs.slice(0, 2), [2.5, steps + 2])
   t.equal(costs.at(-1), steps + 2)
   t.equal(allowance.left, 0)
 })
