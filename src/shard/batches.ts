@@ -1,0 +1,145 @@
+// Batches of writes at their owner: each item has its turn, one after the other, and all are answered together when all is durable.
+//
+// A turn may take long, when an entity is large or many subscriptions look at it. So batches share one slice of time in each tick of the event loop;
+// what is left of them goes on in the next one. A batch has no isolation (broker/batch.ts): between its slices other requests may have their
+// turns. But batches are taken one after the other. So an entity that stands in several parts of one payload sees them in their order.
+//
+// Not here: what a turn does (shard.ts).
+
+import assert from 'node:assert/strict'
+import type { BatchRequest, ShardReply, WriteReply, WriteRequest } from '../messages.js'
+import type { Clock } from '../ports.js'
+import type { Actor } from './actor.js'
+import type { GroupCommit } from './commit.js'
+import type { Shard, Turn } from './shard.js'
+
+type OnReply = (reply: ShardReply) => void
+
+/** How long batches may hold the event loop at a time. Batches of usual size take 1 to 2 ms. Less makes long ones slower, more all others. */
+const sliceMs = 10
+
+/** Items that wait for their turns; more than these are turned away. */
+const itemsWaitingMax = 100_000
+
+/** A batch on its way. [hot] What waits for a commit must not hold on to the payload (broker/batch.ts), nor be more than need be. */
+class Running {
+  readonly items: readonly WriteRequest[]
+  readonly onReply: OnReply
+  readonly replies: WriteReply[]
+  /** The actors whose changes the reply waits for, each where its item is. */
+  readonly held: (Actor | undefined)[]
+  stagedIn = 0
+  /** The next item. */
+  at = 0
+
+  constructor(items: readonly WriteRequest[], onReply: OnReply) {
+    this.items = items
+    this.onReply = onReply
+    this.replies = new Array<WriteReply>(items.length)
+    this.held = new Array<Actor | undefined>(items.length)
+  }
+}
+
+export interface BatchNeeds {
+  readonly turn: (item: WriteRequest) => Turn
+  readonly shards: readonly Pick<Shard, 'hold' | 'letGo'>[]
+  readonly commit: Pick<GroupCommit, 'durable' | 'failed' | 'afterCommit'>
+  readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
+}
+
+export class Batches {
+  private readonly needs: BatchNeeds
+  /** Those that have not had all their turns, in the order in which they came. */
+  private readonly waiting: Running[] = []
+  private itemsWaiting = 0
+  /** When the slice of this tick ends; undefined: none has begun. */
+  private sliceEndMs: number | undefined
+  private onDrained: (() => void)[] = []
+
+  constructor(needs: BatchNeeds) {
+    this.needs = needs
+  }
+
+  // [hot] Once per batch and owner.
+  onBatch({ items }: BatchRequest, onReply: OnReply): void {
+    assert(items.length > 0, 'a batch of nothing')
+    if (this.itemsWaiting + items.length > itemsWaitingMax) return onReply({ kind: 'busy' })
+    const batch = new Running(items, onReply)
+    if (this.waiting.length === 0 && this.run(batch)) return
+    this.waiting.push(batch)
+    this.itemsWaiting += items.length - batch.at
+  }
+
+  /** Resolves when all that has come has had its turns. */
+  drained(): Promise<void> {
+    return new Promise(resolve => (this.waiting.length === 0 ? resolve() : void this.onDrained.push(resolve)))
+  }
+
+  /** Lets items have their turns until the slice ends; true when all had theirs. */
+  private run(batch: Running): boolean {
+    const { items, replies, held } = batch
+    const { turn, shards, commit, clock } = this.needs
+    const endMs = this.slice()
+    while (batch.at < items.length) {
+      if (clock.monoMs() >= endMs) return false
+      const { failed } = commit
+      if (failed) {
+        replies[batch.at++] = { kind: 'failed', reason: failed.message }
+        continue
+      }
+      const { actor, reply } = turn(items[batch.at] as WriteRequest)
+      replies[batch.at] = reply
+      if (actor && actor.stagedIn > commit.durable) {
+        shards[actor.place.shard]!.hold()
+        held[batch.at] = actor
+        if (actor.stagedIn > batch.stagedIn) batch.stagedIn = actor.stagedIn
+      }
+      batch.at++
+    }
+    this.replyAfter(batch.stagedIn, held, replies, batch.onReply)
+    return true
+  }
+
+  /** When the slice of this tick ends, which the first batch of the tick begins. */
+  private slice(): number {
+    if (this.sliceEndMs !== undefined) return this.sliceEndMs
+    const { clock } = this.needs
+    const endMs = clock.monoMs() + sliceMs
+    this.sliceEndMs = endMs
+    clock.endOfTick(() => this.goOn())
+    return endMs
+  }
+
+  private goOn(): void {
+    this.sliceEndMs = undefined
+    let [first] = this.waiting
+    while (first) {
+      const { at } = first
+      const isDone = this.run(first)
+      this.itemsWaiting -= first.at - at
+      if (!isDone) return
+      this.waiting.shift()
+      first = this.waiting[0]
+    }
+    for (const onDrained of this.onDrained.splice(0)) onDrained()
+  }
+
+  /** Apart from the turns, since it must not know the items. */
+  private replyAfter(
+    stagedIn: number,
+    held: readonly (Actor | undefined)[],
+    replies: WriteReply[],
+    onReply: OnReply,
+  ): void {
+    const { shards, commit } = this.needs
+    commit.afterCommit(stagedIn, failure => {
+      for (let at = 0; at < held.length; at++) {
+        const actor = held[at]
+        if (!actor) continue
+        shards[actor.place.shard]!.letGo(actor)
+        if (failure) replies[at] = { kind: 'failed', reason: failure.message }
+      }
+      onReply({ kind: 'batch', replies })
+    })
+  }
+}
