@@ -79,8 +79,8 @@ export const automatonBytesMax = 128 * 1024
  */
 export const explorationMax = 4_000
 
-/** The same for all regular expressions of one subscription together; what finds nothing left counts as if it did not fit. */
-export const explorationPerSubscription = 40_000
+/** The same for all regular expressions of one subscription or selection together; what finds nothing left goes without an automaton. */
+export const explorationTogetherMax = 40_000
 
 /**
  * Characters of one attribute's value that a `~=` of a subscription looks at, those of all elements of an array together; what is longer does not match.

@@ -17,7 +17,7 @@
 import { concerns, type Event } from './event.js'
 import { EventWork } from './event-work.js'
 import { type InternedPattern, InternedPatterns } from './interned-patterns.js'
-import { explorationPerSubscription } from './limits.js'
+import { explorationTogetherMax } from './limits.js'
 import {
   Bucket,
   type Entry,
@@ -74,7 +74,7 @@ export class Matcher {
   prepare(id: string): void {
     const watcher = this.watchers.get(id)
     if (!watcher) return
-    const exploration = new Exploration(explorationPerSubscription)
+    const exploration = new Exploration(explorationTogetherMax)
     for (const { idPattern, typePattern } of watcher.entries) {
       if (idPattern) this.search.ids.prepare(idPattern, exploration)
       if (typePattern) this.search.types.prepare(typePattern, exploration)

@@ -11,7 +11,7 @@
 // Not here: what one test costs (event-work.ts), who asks (shard/documents/pattern-accounts.ts).
 
 import { testWork, valueWork } from './event-work.js'
-import { explorationPerSubscription, identifierLengthMax } from './limits.js'
+import { explorationTogetherMax, identifierLengthMax } from './limits.js'
 import { compilePattern, literalPrefix, type Pattern } from './pattern.js'
 import { Exploration } from './pattern-engine.js'
 import { conjuncts, type Query } from './query.js'
@@ -106,7 +106,7 @@ export class PatternAccount {
 function chargesOf(subscription: Subscription): readonly Charge[] {
   const { status, entities, id: subscriptionId, condition } = subscription
   if (status === 'inactive') return []
-  const exploration = new Exploration(explorationPerSubscription)
+  const exploration = new Exploration(explorationTogetherMax)
   const { source } = condition.expression
   // To look at the others compiles them.
   const q = mayHavePatterns(source.q) ? condition.expression.q : undefined

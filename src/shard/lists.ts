@@ -35,6 +35,8 @@ type OnReply = (reply: ShardReply) => void
 
 /** Entities looked into per step: some 0.7 ms. */
 const entitiesPerStep = 64
+/** How long a step may take all the same: patterns made to hurt take some ms for each entity. */
+const stepMs = 10
 /** Up to so many entities are looked into at once rather than by views: some 3 ms. */
 const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
@@ -119,7 +121,8 @@ export class Lists {
   /** Few ids are looked up one by one and put in order. */
   private async pageOfIds(request: ListRequest, ids: ReadonlySet<string>, known: Paths): Promise<ShardReply> {
     const { tenant, paths, selection, order, offset, limit } = request
-    const { store, shardMap, lookup } = this.from
+    const { store, shardMap, lookup, clock } = this.from
+    let sinceMs = clock.monoMs()
     const found: (Match & { readonly image: Buffer })[] = []
     for (const id of ids) {
       const few = known.size <= fewPathsMax
@@ -130,6 +133,7 @@ export class Lists {
       const keys = covered.map((path, index) => entityKey(shards[index]!, tenant, path, id))
       for (const [index, row] of store.getMany(keys).entries())
         for (const image of row ? decodeRow(row) : []) {
+          if (clock.monoMs() - sinceMs > stepMs) sinceMs = await this.breathed()
           const type = imageType(image)
           if (!meansIdentity(selection, id, type)) continue
           const path = covered[index] as string
@@ -183,16 +187,22 @@ export class Lists {
     const { store, heads, clock, owned } = this.from
     const places = new Places(store, heads, clock, tenant, ranges, owned)
     const matches = new Matches(request)
+    let sinceMs = clock.monoMs()
     try {
       for (;;) {
         const step = await places.next(entitiesPerStep)
-        const meant = step.filter(({ id, type }) => meansIdentity(selection, id, type))
+        const meant: Place[] = []
+        for (const place of step) {
+          if (clock.monoMs() - sinceMs > stepMs) sinceMs = await this.breathed()
+          if (meansIdentity(selection, place.id, place.type)) meant.push(place)
+        }
         for (const { place, image } of imagesAt(store, tenant, meant)) {
+          if (clock.monoMs() - sinceMs > stepMs) sinceMs = await this.breathed()
           const values = valuesIfMeant(request, image, place.path)
           if (values) matches.add({ place, values })
         }
         if (step.length < entitiesPerStep) break
-        await this.breathe()
+        sinceMs = await this.breathed()
       }
     } finally {
       await places.close()
@@ -280,8 +290,11 @@ export class Lists {
     return !owned || owned[shard] === 1
   }
 
-  private breathe(): Promise<void> {
-    return new Promise(resolve => this.from.clock.endOfTick(resolve))
+  /** Lets the event loop have its turn; gives when it went on. */
+  private async breathed(): Promise<number> {
+    const { clock } = this.from
+    await new Promise<void>(resolve => clock.endOfTick(resolve))
+    return clock.monoMs()
   }
 }
 
