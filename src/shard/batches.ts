@@ -2,7 +2,8 @@
 //
 // A turn may take long, when an entity is large or many subscriptions look at it. So batches share one slice of time in each tick of the event loop;
 // what is left of them goes on in the next one. A batch has no isolation (broker/batch.ts): between its slices other requests may have their
-// turns. But batches are taken one after the other. So an entity that stands in several parts of one payload sees them in their order.
+// turns. But batches of one tenant are taken one after the other. So an entity that stands in several parts of one payload sees them in their
+// order. Tenants take turns: one whose entities are slow does not keep the others waiting.
 //
 // Not here: what a turn does (shard.ts).
 
@@ -49,8 +50,8 @@ export interface BatchNeeds {
 
 export class Batches {
   private readonly needs: BatchNeeds
-  /** Those that have not had all their turns, in the order in which they came. */
-  private readonly waiting: Running[] = []
+  /** Those that have not had all their turns, of each tenant in the order in which they came; never empty. The first tenant is next. */
+  private readonly waiting = new Map<string, Running[]>()
   private itemsWaiting = 0
   /** When the slice of this tick ends; undefined: none has begun. */
   private sliceEndMs: number | undefined
@@ -65,14 +66,17 @@ export class Batches {
     assert(items.length > 0, 'a batch of nothing')
     if (this.itemsWaiting + items.length > itemsWaitingMax) return onReply({ kind: 'busy' })
     const batch = new Running(items, onReply)
-    if (this.waiting.length === 0 && this.run(batch)) return
-    this.waiting.push(batch)
+    const { tenant } = items[0]!.target
+    const queue = this.waiting.get(tenant)
+    if (!queue && this.run(batch)) return
+    if (queue) queue.push(batch)
+    else this.waiting.set(tenant, [batch])
     this.itemsWaiting += items.length - batch.at
   }
 
   /** Resolves when all that has come has had its turns. */
   drained(): Promise<void> {
-    return new Promise(resolve => (this.waiting.length === 0 ? resolve() : void this.onDrained.push(resolve)))
+    return new Promise(resolve => (this.waiting.size === 0 ? resolve() : void this.onDrained.push(resolve)))
   }
 
   /** Lets items have their turns until the slice ends; true when all had theirs. */
@@ -112,14 +116,17 @@ export class Batches {
 
   private goOn(): void {
     this.sliceEndMs = undefined
-    let [first] = this.waiting
-    while (first) {
-      const { at } = first
-      const isDone = this.run(first)
-      this.itemsWaiting -= first.at - at
+    // What is put behind is met again by the loop.
+    for (const [tenant, queue] of this.waiting) {
+      if (this.needs.clock.monoMs() >= this.slice()) return
+      const [batch] = queue as [Running]
+      const { at } = batch
+      const isDone = this.run(batch)
+      this.itemsWaiting -= batch.at - at
+      if (isDone) queue.shift()
+      this.waiting.delete(tenant)
+      if (queue.length > 0) this.waiting.set(tenant, queue)
       if (!isDone) return
-      this.waiting.shift()
-      first = this.waiting[0]
     }
     for (const onDrained of this.onDrained.splice(0)) onDrained()
   }

@@ -32,7 +32,11 @@ class Scene {
 
   /** Ids begin with the time that the turn takes, in milliseconds. */
   ask(...ids: readonly string[]): void {
-    const items = ids.map(id => ({ target: { id } }) as WriteRequest)
+    this.askOf('', ...ids)
+  }
+
+  askOf(tenant: string, ...ids: readonly string[]): void {
+    const items = ids.map(id => ({ target: { tenant, id } }) as WriteRequest)
     this.batches.onBatch({ kind: 'batch', items }, reply => this.replies.push(reply))
   }
 }
@@ -96,6 +100,22 @@ t.test('batches share the slice of a tick, and are taken one after the other', a
   t.strictSame(scene.turns.slice(5), ['1 f'])
 })
 
+t.test('a tenant whose batches are slow does not keep others waiting', async t => {
+  const scene = new Scene()
+  scene.askOf('slow', '20 a', '20 b', '20 c')
+  scene.askOf('slow', '20 d')
+  scene.askOf('quick', '1 e', '1 f')
+  scene.askOf('quick', '1 g')
+  scene.clock.end()
+  t.strictSame(scene.turns, ['20 a', '20 b'])
+  scene.clock.end()
+  t.strictSame(scene.turns.slice(2), ['1 e', '1 f', '20 c'])
+  scene.clock.end()
+  t.strictSame(scene.turns.slice(5), ['1 g', '20 d'])
+  t.equal(scene.commit.waiters.length, 4)
+  await scene.batches.drained()
+})
+
 t.test('two quick batches after a long one in one tick wait for the next', async t => {
   const scene = new Scene()
   scene.ask('30 a')
@@ -133,7 +153,7 @@ t.test('after the store has failed no more turns are taken, and what had none ha
 
 t.test('when too many items wait, a batch is turned away as a whole', async t => {
   const scene = new Scene()
-  scene.ask('11 first', ...new Array<string>(99_999).fill('0 more'))
+  for (let n = 0; n < 100; n++) scene.askOf('', '11 first', ...new Array<string>(999).fill('0 more'))
   scene.ask('0 other', '0 and another')
   t.strictSame(scene.replies, [{ kind: 'busy' }])
 })
