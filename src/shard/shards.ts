@@ -264,7 +264,13 @@ export class LocalShards implements Shards {
       { length: shardMap.placement.shards },
       (_, index) => new Shard(index, actors, commit, stamps, this.notifications, limits.mailboxLengthMax, room),
     )
-    this.batches = new Batches({ turn: item => this.turn(item), shards: this.shards, commit, clock })
+    this.batches = new Batches({
+      turn: item => this.turn(item),
+      concerns: tenant => notifications.concerns(tenant),
+      shards: this.shards,
+      commit,
+      clock,
+    })
   }
 
   /**

@@ -25,6 +25,7 @@ class Scene {
       this.clock.pass(Number(id.split(' ')[0]))
       return { actor: undefined, reply: { kind: 'done' } }
     },
+    concerns: tenant => tenant !== 'quiet',
     shards: [],
     commit: this.commit,
     clock: this.clock,
@@ -85,6 +86,14 @@ t.test('a batch whose turns are slow gives the event loop back after 10 ms, and 
   t.strictSame(scene.turns.slice(4), ['1 e'])
   scene.commit.waiters[0]!()
   t.match(scene.replies, [{ kind: 'batch', replies: { length: 5 } }])
+})
+
+t.test('where no subscription looks, the clock is asked after every fourth turn', async t => {
+  const scene = new Scene()
+  scene.askOf('quiet', ...Array.from({ length: 10 }, (_, n) => `3 ${n}`))
+  t.equal(scene.turns.length, 4)
+  scene.clock.end()
+  t.equal(scene.turns.length, 8)
 })
 
 t.test('batches share the slice of a tick, and are taken one after the other', async t => {
