@@ -73,8 +73,9 @@ export class InternedPatterns {
     for (let at = (column >>> 5) * 2; at < table.length; at += rowWords) table[at]! &= ~(1 << (column & 31))
   }
 
-  /** Compiles a pattern and finds out what it costs, so that no event has to. */
+  /** Compiles a pattern and finds out what it costs, so that no event has to. One that is a comparison may never be asked, and waits. */
   prepare(interned: InternedPattern, exploration: Exploration): void {
+    if (interned.pattern === undefined && (compilePattern(interned.source)?.steps ?? 1) < 1) return
     const pattern = interned.pattern === undefined ? this.compile(interned) : interned.pattern
     pattern?.explore(exploration)
   }
