@@ -38,6 +38,8 @@ export interface Config {
     readonly port: number
     /** Where node:http listens besides; undefined: nowhere. */
     readonly http1Port: number | undefined
+    /** Where probes for life are answered besides; undefined: nowhere. */
+    readonly livePort: number | undefined
     /** undefined: all interfaces. */
     readonly host: string | undefined
     readonly family: 'both' | 'ipv4' | 'ipv6'
@@ -226,6 +228,9 @@ function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): 
     lines.push(`${where('tlsMin')}: not together with -httpServer uws, which cannot leave out TLS 1.2`)
   if (values.http1Port === values.port && !isBad('port'))
     lines.push(`${where('http1Port')}: is the port of -port already; it needs one of its own`)
+  for (const name of ['port', 'http1Port'] as const)
+    if (values.livePort !== undefined && values.livePort === values[name] && !isBad(name))
+      lines.push(`${where('livePort')}: is the port of -${name} already; it needs one of its own`)
   if (values.https) {
     for (const name of ['key', 'cert'] as const) {
       if (values[name] === undefined && !isBad(name)) lines.push(`${where('https')}: needs -${name}`)
@@ -293,6 +298,7 @@ function configOf(values: Values): Config {
       server: values.httpServer,
       port: values.port,
       http1Port: values.http1Port,
+      livePort: values.livePort,
       host: values.localIp,
       family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
       tls:

@@ -26,9 +26,14 @@ try {
       tell({ kind: 'failed', reason: `the store has failed, nothing more is taken: ${error.message}` }),
   })
   port.on('message', (order: ToThread) => {
+    if (order.kind === 'ping') return tell({ kind: 'pong' })
     const ended = order.kind === 'drain' ? node.drain() : node.close()
     ended.then(
-      () => tell({ kind: 'ended', reason: '' }),
+      () => {
+        tell({ kind: 'ended', reason: '' })
+        // Nothing more is ordered: the thread may end.
+        if (order.kind === 'close') port.unref()
+      },
       (error: Error) => tell({ kind: 'ended', reason: error.message }),
     )
   })

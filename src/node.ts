@@ -454,8 +454,8 @@ function cacheOf({ subscriptions }: LocalShards) {
   return { ids: listedIds(ids()), refresh: 0, ...subscriptions.changes, items: subscriptions.size }
 }
 
-const portsOf = ({ http: { port, http1Port } }: Config): number[] =>
-  http1Port === undefined ? [port] : [port, http1Port]
+const portsOf = ({ http: { port, http1Port, livePort } }: Config): number[] =>
+  [port, http1Port, livePort].filter(one => one !== undefined)
 
 /** Where nobody may send to: the engine of the log, and where the nodes of the cluster listen for each other. `host:port`. */
 function reservedBy({ cluster }: Config): string[] {

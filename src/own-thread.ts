@@ -1,12 +1,13 @@
 // Runs the only node of a process in a thread of its own, which has the young generation that an event loop wants (collector.ts): the thread in which
 // a process begins has what the command line says, and nobody should have to say anything there.
 //
-// This thread keeps signals and the exit status; it has nothing else to do.
+// This thread keeps signals and the exit status, and answers probes for life (liveness.ts); it has nothing else to do.
 
 import { Worker } from 'node:worker_threads'
 import { enlargeYoung } from './collector.js'
 import type { Config } from './config.js'
 import { setHeadLimit } from './http/head-limit.js'
+import type { Pulse, Pulses } from './liveness.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const entry = new URL('./node-thread.js', import.meta.url)
@@ -18,12 +19,20 @@ export interface ThreadedNode {
   stop(): Promise<void>
 }
 
-/** Starts a node. Fails with a sentence for the operator; `onFailure` is told one when it can promise nothing any more. */
-export function startInThread(config: Config, onFailure: (failure: Error) => void): Promise<ThreadedNode> {
+/**
+ * Starts a node. Fails with a sentence for the operator; `onFailure` is told one when it can promise nothing any more. `pulses`: who watches
+ * over it; undefined: nobody.
+ */
+export function startInThread(
+  config: Config,
+  onFailure: (failure: Error) => void,
+  pulses: Pulses | undefined,
+): Promise<ThreadedNode> {
   enlargeYoung()
   setHeadLimit()
   const thread = new Worker(entry, { workerData: config })
   const tell = (order: ToThread): void => thread.postMessage(order)
+  let pulse: Pulse | undefined
   let onEnded: (reason: string) => void = () => {}
   const ordered = (order: ToThread): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -36,13 +45,17 @@ export function startInThread(config: Config, onFailure: (failure: Error) => voi
       switch (message.kind) {
         case 'ready':
           fail = onFailure
+          pulse = pulses?.begin(() => tell({ kind: 'ping' }))
           return resolve({
             store: message.store,
             async stop() {
+              pulse?.ended()
               await ordered({ kind: 'drain' })
               await ordered({ kind: 'close' })
             },
           })
+        case 'pong':
+          return pulse?.answered()
         case 'ended':
           return onEnded(message.reason)
         case 'failed':

@@ -9,6 +9,7 @@ import { systemChance, systemClock } from './clock.js'
 import { tuneCollector } from './collector.js'
 import { type Config, readConfig, version } from './config.js'
 import { placementDefault } from './domain/scope.js'
+import type { Pulses } from './liveness.js'
 import type { Surroundings } from './node.js'
 import { startInThread } from './own-thread.js'
 import type { Logger, LogSettings } from './ports.js'
@@ -77,6 +78,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
 
   const stopped = new AbortController()
   try {
+    const pulses = await watched(config)
     if (!config.cluster) await divide(config, logger, stopped)
     const onFailure = (error: Error): void => {
       fail(error)
@@ -84,9 +86,9 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
     }
     running =
       config.workers > 1 || config.cluster
-        ? await startWorkers(config, logger, onFailure)
+        ? await startWorkers(config, logger, onFailure, pulses)
         : isEmpty(seams)
-          ? await startInThread(config, onFailure)
+          ? await startInThread(config, onFailure, pulses)
           : await startHere(config, { ...seams, logger, log }, onFailure)
   } catch (error) {
     if (stopped.signal.aborted) process.exit(0)
@@ -118,6 +120,15 @@ function startLog({ logging }: Config, settings: LogSettings): Logger | undefine
 }
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Answers probes for life from now on, if anybody wants to ask; a node that starts or divides its data is alive. */
+async function watched({ http }: Config): Promise<Pulses | undefined> {
+  if (http.livePort === undefined) return undefined
+  const { Pulses, serveLiveness } = await import('./liveness.js')
+  const pulses = new Pulses(systemClock)
+  await serveLiveness(http, pulses)
+  return pulses
+}
 
 /** One node, or several that act as one. */
 interface Running {
@@ -186,9 +197,14 @@ async function startHere(
   }
 }
 
-async function startWorkers(config: Config, logger: Logger, onFailure: (error: Error) => void): Promise<Running> {
+async function startWorkers(
+  config: Config,
+  logger: Logger,
+  onFailure: (error: Error) => void,
+  pulses: Pulses | undefined,
+): Promise<Running> {
   const { superviseWorkers } = await import('./supervisor.js')
-  const workers = await superviseWorkers(config, logger, onFailure)
+  const workers = await superviseWorkers(config, logger, onFailure, pulses)
   return {
     store: workers.store,
     async stop() {

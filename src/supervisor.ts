@@ -17,6 +17,7 @@ import { fileURLToPath } from 'node:url'
 import { youngFlags } from './collector.js'
 import type { Config } from './config.js'
 import { listenFailure } from './http/node-front.js'
+import type { Pulse, Pulses } from './liveness.js'
 import type { Logger } from './ports.js'
 import { type FromWorker, socketAddresses, type ToWorker } from './worker-protocol.js'
 
@@ -38,11 +39,12 @@ export interface Supervised {
   stop(): Promise<boolean>
 }
 
-/** Starts all workers; resolves when they serve. `onFailure` is told when one cannot be kept running. */
+/** Starts all workers; resolves when they serve. `onFailure` is told when one cannot be kept running. `pulses`: who watches over them, if anybody. */
 export async function superviseWorkers(
   config: Config,
   logger: Logger,
   onFailure: (failure: Error) => void,
+  pulses: Pulses | undefined,
 ): Promise<Supervised> {
   await assertPortFree(config)
   const execArgv = [...process.execArgv, ...youngFlags]
@@ -50,7 +52,7 @@ export async function superviseWorkers(
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const addresses = socketAddresses(folder, config.workers)
-  const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure))
+  const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure, pulses))
   try {
     const stores = await Promise.all(workers.map(worker => worker.start()))
     return { store: stores[0]!, stop: () => stopAll(workers) }
@@ -101,7 +103,9 @@ class Supervision {
   private readonly addresses: readonly string[]
   private readonly logger: Logger
   private readonly onFailure: (failure: Error) => void
+  private readonly pulses: Pulses | undefined
   private child: ChildProcess | undefined
+  private pulse: Pulse | undefined
   private serves = false
   private ending = false
   /** Starts in a row that came to nothing. */
@@ -110,7 +114,14 @@ class Supervision {
   private onReady: { resolve(store: string): void; reject(failure: Error): void } | undefined
   private onDrained: () => void = () => {}
 
-  constructor(index: number, addresses: readonly string[], logger: Logger, onFailure: (failure: Error) => void) {
+  constructor(
+    index: number,
+    addresses: readonly string[],
+    logger: Logger,
+    onFailure: (failure: Error) => void,
+    pulses: Pulses | undefined,
+  ) {
+    this.pulses = pulses
     this.index = index
     this.addresses = addresses
     this.logger = logger
@@ -148,9 +159,12 @@ class Supervision {
       case 'ready':
         this.serves = true
         this.failures = 0
+        this.pulse = this.pulses?.begin(() => this.tell({ kind: 'ping' }))
         this.onReady?.resolve(message.store)
         this.onReady = undefined
         return
+      case 'pong':
+        return this.pulse?.answered()
       case 'drained':
         return this.onDrained()
       case 'failed':
@@ -160,6 +174,7 @@ class Supervision {
 
   private onExit(code: number | null, signal: NodeJS.Signals | null): void {
     this.child = undefined
+    this.pulse?.ended()
     this.onDrained()
     if (this.ending) return
     const why = this.reason || `it ended with ${signal ?? `code ${code}`}`
@@ -176,6 +191,7 @@ class Supervision {
   /** Resolves when it has answered what it had taken, has ended, or takes too long. */
   async drain(): Promise<void> {
     this.ending = true
+    this.pulse?.ended()
     if (!this.child) return
     const drained = new Promise<void>(resolve => {
       this.onDrained = resolve

@@ -27,6 +27,8 @@ export type ToWorker =
   | { readonly kind: 'drain' }
   /** Nobody asks you any more: make everything durable and leave. */
   | { readonly kind: 'close' }
+  /** Answer when you can (liveness.ts). */
+  | { readonly kind: 'ping' }
 
 export type FromWorker =
   /** Hears what it is told. */
@@ -34,6 +36,7 @@ export type FromWorker =
   /** Serves; `store` is what it runs on. */
   | { readonly kind: 'ready'; readonly store: string }
   | { readonly kind: 'drained' }
+  | { readonly kind: 'pong' }
   /** Cannot start, or cannot go on: a sentence for the operator. It leaves by itself. */
   | { readonly kind: 'failed'; readonly reason: string }
 
@@ -43,10 +46,13 @@ export type ToThread =
   | { readonly kind: 'drain' }
   /** Make everything durable. */
   | { readonly kind: 'close' }
+  /** Answer when you can (liveness.ts). */
+  | { readonly kind: 'ping' }
 
 export type FromThread =
   | { readonly kind: 'ready'; readonly store: string }
   /** What was ordered is done; with a reason it has failed. */
   | { readonly kind: 'ended'; readonly reason: string }
+  | { readonly kind: 'pong' }
   /** Cannot start, or cannot go on: a sentence for the operator. */
   | { readonly kind: 'failed'; readonly reason: string }

@@ -59,6 +59,9 @@ async function obey(order: ToWorker): Promise<void> {
     case 'close':
       await node?.close()
       process.exit(0)
+      break
+    case 'ping':
+      return tell({ kind: 'pong' })
   }
 }
 

@@ -115,7 +115,7 @@ t.test('without any option the configuration is the default one', async t => {
 
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
-    '-port 8080 -http1Port 8081 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
+    '-port 8080 -http1Port 8081 -livePort 8082 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
     '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -multiservice -dataDir /d -durability os -diskReserve 12 -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
@@ -128,6 +128,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       server: 'node',
       port: 8080,
       http1Port: 8081,
+      livePort: 8082,
       host: '::1',
       family: 'ipv6',
       tls: { keyFile: 'k.pem', certFile: 'c.pem', minVersion: '1.3' },
@@ -333,6 +334,8 @@ t.test('TLS 1.3 alone is not for uws', async t => {
 t.test('the second port has to be another one', async t => {
   t.match(faults(['-port', '8080', '-http1Port', '8080']), [/^-http1Port: is the port of -port already/])
   t.same(faults(['-port', '8080', '-http1Port', '8081']), [])
+  t.match(faults(['-port', '8080', '-livePort', '8080']), [/^-livePort: is the port of -port already/])
+  t.match(faults(['-http1Port', '8081', '-livePort', '8081']), [/^-livePort: is the port of -http1Port already/])
 })
 
 t.test('a key without https is warned of', async t => {

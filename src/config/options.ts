@@ -59,6 +59,13 @@ const network = {
     'now',
     'A second port with the same interface, served by node:http: for clients and proxies that speak HTTP/1.0, and for long idle connections.',
   ),
+  livePort: option(
+    'LIVE_PORT',
+    whole(1, 65535),
+    undefined,
+    'now',
+    'A port of its own for GET /health/live, plain HTTP: answered at once, also while the node is busy with a long request.',
+  ),
   maxConnections: option(
     'MAX_CONN',
     whole(1),

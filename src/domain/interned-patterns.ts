@@ -6,8 +6,10 @@
 //
 // Not here: which patterns need to be tested at all (matcher.ts).
 
+import { type EventWork, testWork } from './event-work.js'
 import { identifierLengthMax } from './limits.js'
 import { compilePattern, literalPrefix, type Pattern } from './pattern.js'
+import type { Exploration } from './pattern-engine.js'
 import { ownText } from './recent.js'
 
 /** A pattern that one or more subscriptions use. */
@@ -20,6 +22,9 @@ export interface InternedPattern {
   /** Its column in the table; negative: none. */
   column: number
   uses: number
+  /** The last event that it was tested for, by its number, and what came of it: without a column it would be tested again and again. */
+  testedFor: number
+  holds: boolean
 }
 
 /** Columns of the table. Whoever has more patterns that need an engine pays for each test of the others. */
@@ -49,7 +54,15 @@ export class InternedPatterns {
   intern(source: string): InternedPattern {
     let pattern = this.patterns.get(source)
     if (!pattern) {
-      pattern = { source, prefix: literalPrefix({ source }), pattern: undefined, column: -1, uses: 0 }
+      pattern = {
+        source,
+        prefix: literalPrefix({ source }),
+        pattern: undefined,
+        column: -1,
+        uses: 0,
+        testedFor: 0,
+        holds: false,
+      }
       this.patterns.set(source, pattern)
     }
     pattern.uses++
@@ -83,16 +96,30 @@ export class InternedPatterns {
     this.lastRow = -1
   }
 
+  /** Compiles a pattern and finds out what it costs, so that no event has to. One that is a comparison may never be asked, and waits. */
+  prepare(interned: InternedPattern, exploration: Exploration): void {
+    if (interned.pattern === undefined && (compilePattern(interned.source)?.steps ?? 1) < 1) return
+    const pattern = interned.pattern === undefined ? this.compile(interned) : interned.pattern
+    pattern?.explore(exploration)
+  }
+
   // [hot] Once per event and distinct pattern that nothing else has ruled out.
-  /** Whether the pattern matches the text, an id or a type. */
-  matches(interned: InternedPattern, text: string): boolean {
+  /** Whether the pattern matches the text, an id or a type. `work`: of the event of this number. */
+  matches(interned: InternedPattern, text: string, work?: EventWork, number = 0): boolean {
     const pattern = interned.pattern === undefined ? this.compile(interned) : interned.pattern
     if (!pattern) return false
-    if (interned.column < 0 || text.length > identifierLengthMax) return pattern.test(text)
+    if (interned.column < 0 || text.length > identifierLengthMax) {
+      if (!work || pattern.cost === 0) return pattern.test(text)
+      if (interned.testedFor === number) return interned.holds
+      interned.testedFor = number
+      interned.holds = work.spend(testWork(pattern, text.length)) && pattern.test(text)
+      return interned.holds
+    }
     const at = this.rowOf(text) * rowWords + (interned.column >>> 5) * 2
     const bit = 1 << (interned.column & 31)
     const { table } = this
     if ((table[at]! & bit) === 0) {
+      if (work && !work.spend(testWork(pattern, text.length))) return false
       table[at]! |= bit
       if (pattern.test(text)) table[at + 1]! |= bit
       else table[at + 1]! &= ~bit

@@ -88,17 +88,36 @@ export const patternStepsMax = 1_000
  * steps look at 2,560 characters, ten at 25,600, and any at an identifier.
  *
  * A test takes some 10 ns a character while the automaton has all its states in memory. Patterns that are made to hurt have more
- * states than memory, and then it is 10 to 40 ns for each step and character. At this limit the worst patterns known, `[ab]*a[ab]{n}$` and
- * `[ab]{1,n}$` with n from 10 to 500 and their like, take 3 to 10 ms, and as the first thing a process does 35 ms, since the
- * engine itself is not compiled yet. Before there was this limit, 900 steps on 10,000 characters took 220 ms.
+ * states than memory, and go on without: then it is 5 to 15 ns for each step and character, 4 ms at this limit.
  */
 export const patternWorkMax = patternStepsMax * identifierLengthMax
 
 /**
- * Bytes of automaton that one regular expression may keep, some 300 states. More makes the worst patterns slower (1 MiB: by half), since
- * the engine fills it twice before it goes on without; less makes ordinary patterns with many states slow.
+ * Bytes of automaton that one regular expression may keep, some 300 states. With more it goes without: filling them took 2 to 4 ms, once. Less
+ * makes ordinary patterns with many states slow.
  */
-export const patternStatesBytesMax = 128 * 1024
+export const automatonBytesMax = 128 * 1024
+
+/**
+ * What may be spent to make all states of one automaton in advance: their transitions, each with the places in the program that it leads to. 0.1 to
+ * 0.4 us each, so up to 2 ms; patterns in use need 100 to 3,000.
+ */
+export const explorationMax = 4_000
+
+/** The same for all regular expressions of one subscription or selection together; what finds nothing left goes without an automaton. */
+export const explorationTogetherMax = 40_000
+
+/**
+ * Characters of one attribute's value that a `~=` of a subscription looks at, those of all elements of an array together; what is longer does not match.
+ * Who creates a subscription pays for so many, whatever the values are.
+ */
+export const subscriptionTextLengthMax = 4_096
+
+/**
+ * Steps times characters that all regular expressions of a tenant may cost for one event: 20 ms at this limit, at up to 15 ns each. It has room for
+ * 1,700 different patterns of ids as people write them, or 110 different `~=`, that all look at the same entities.
+ */
+export const eventWorkMax = 1_000_000
 
 /** Regular expressions for ids and types in one selection: one takes some 0.1 ms to compile, however short. */
 export const selectionPatternsMax = 200

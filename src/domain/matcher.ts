@@ -15,7 +15,9 @@
 // Not here: whether what was found fires (triggering.ts): throttling, expiry, status after switch-offs, `mq` and geography.
 
 import { concerns, type Event } from './event.js'
+import { EventWork } from './event-work.js'
 import { type InternedPattern, InternedPatterns } from './interned-patterns.js'
+import { explorationTogetherMax } from './limits.js'
 import {
   Bucket,
   type Entry,
@@ -25,8 +27,9 @@ import {
   propertiesOfUpdates,
   type Watcher,
 } from './matcher-bucket.js'
+import { Exploration } from './pattern-engine.js'
 import { PrefixTree } from './prefix-tree.js'
-import { matchesQuery, type Query } from './query.js'
+import { conjuncts, matchesQuery, type Query } from './query.js'
 import { guardsOf } from './query-index.js'
 import { coveringPaths, coversPath } from './scope.js'
 import { alterationTypesOf, type Subscription, watchesDeletions } from './subscription.js'
@@ -67,6 +70,19 @@ export class Matcher {
     this.watchers.set(subscription.id, watcher)
   }
 
+  /** Compiles the patterns of a subscription that has been added, and finds out what they cost, so that no event has to. */
+  prepare(id: string): void {
+    const watcher = this.watchers.get(id)
+    if (!watcher) return
+    const exploration = new Exploration(explorationTogetherMax)
+    for (const { idPattern, typePattern } of watcher.entries) {
+      if (idPattern) this.search.ids.prepare(idPattern, exploration)
+      if (typePattern) this.search.types.prepare(typePattern, exploration)
+    }
+    const { mq } = watcher.subscription.condition.expression
+    for (const query of [watcher.query?.query, mq]) if (query) exploreAll(query, exploration)
+  }
+
   /** Forgets a subscription, if it is there. */
   remove(id: string): void {
     const watcher = this.watchers.get(id)
@@ -85,11 +101,11 @@ export class Matcher {
   // [hot] Once per event.
   /**
    * Appends the subscriptions that the event matches (`matches` in triggering.ts), in ascending order of their ids. The caller may use one array
-   * again and again.
+   * again and again. `work`: what the event may cost.
    */
-  touched(event: Event, found: Subscription[]): void {
+  touched(event: Event, found: Subscription[], work = new EventWork()): void {
     const first = found.length
-    this.search.run(event, this.indexesOf(event), found)
+    this.search.run(event, this.indexesOf(event), found, work)
     if (found.length < first + 2) return
     const inOrder = found.splice(first).sort(byId)
     for (const subscription of inOrder) found.push(subscription)
@@ -136,9 +152,11 @@ class Search implements Probe {
   /** Of the event: what was found out for an earlier one counts no more. */
   private number = 0
   private found: Subscription[] = []
+  private work!: EventWork
 
-  run(event: Event, indexes: readonly Index[], found: Subscription[]): void {
+  run(event: Event, indexes: readonly Index[], found: Subscription[], work: EventWork): void {
     this.event = event
+    this.work = work
     this.number++
     this.found = found
     if (event.path !== this.path) {
@@ -151,17 +169,17 @@ class Search implements Probe {
   holds(query: InternedQuery): boolean {
     if (query.askedFor !== this.number) {
       query.askedFor = this.number
-      query.holds = matchesQuery(query.query, this.event.entity, this.event.path)
+      query.holds = matchesQuery(query.query, this.event.entity, this.event.path, this.work)
     }
     return query.holds
   }
 
   matchesId(pattern: InternedPattern): boolean {
-    return this.ids.matches(pattern, this.event.entity.id)
+    return this.ids.matches(pattern, this.event.entity.id, this.work, this.number)
   }
 
   matchesType(pattern: InternedPattern): boolean {
-    return this.types.matches(pattern, this.event.entity.type)
+    return this.types.matches(pattern, this.event.entity.type, this.work, this.number)
   }
 
   /** An entry with an id is shown to events of that id only. */
@@ -178,6 +196,11 @@ class Search implements Probe {
     watcher.foundFor = this.number
     this.found.push(subscription)
   }
+}
+
+function exploreAll(query: Query, exploration: Exploration): void {
+  for (const statement of conjuncts(query))
+    if (statement.operator === 'MatchPattern') statement.right.explore(exploration)
 }
 
 const newQuery = (source: string, query: Query): InternedQuery => ({

@@ -8,17 +8,10 @@
 // anything is compiled (`a{0,1000}` a hundred times is 900 characters and half a second), and steps times characters is limited: a text
 // that is too long for its pattern does not match it. Numbers in limits.ts.
 //
-// Not here: patterns that need no engine, which are most (plain-pattern.ts).
+// Not here: patterns that need no engine, which are most (plain-pattern.ts), how the engine tests a text (pattern-engine.ts).
 
-import { RE2JS, RE2JSException } from 're2js'
-import {
-  patternDepthMax,
-  patternLengthMax,
-  patternStatesBytesMax,
-  patternStepsMax,
-  patternsKeptMax,
-  patternWorkMax,
-} from './limits.js'
+import { patternDepthMax, patternLengthMax, patternStepsMax, patternsKeptMax, patternWorkMax } from './limits.js'
+import { type Exploration, engineOf } from './pattern-engine.js'
 import { literalAt, plainTest } from './plain-pattern.js'
 
 /** A regular expression that is ready for use. Immutable as far as anybody can tell. */
@@ -26,6 +19,10 @@ export interface Pattern {
   readonly source: string
   /** What a test costs for each character of the text; 0 when its length does not matter. At most `patternStepsMax`. */
   readonly steps: number
+  /** What a test really costs for each character, in steps, as far as it is known: for certain after `explore`. */
+  readonly cost: number
+  /** Finds out what the pattern costs, which takes up to a millisecond of the allowance, once. */
+  explore(allowance: Exploration): void
   /**
    * Whether the expression matches some part of the text: not anchored, case sensitive (entities.md §7.4). False for a text with
    * more characters than `patternWorkMax` admits.
@@ -63,17 +60,15 @@ function compile(source: string): Pattern | undefined {
   if (plain) return new LimitedPattern(source, plain.steps, plain)
   const measured = measure(source)
   if (!measured) return undefined
-  try {
-    const engine = new Engine(RE2JS.compile(source, RE2JS.DOTALL | RE2JS.DISABLE_UNICODE_GROUPS))
-    return new LimitedPattern(source, measured.steps, engine)
-  } catch (error) {
-    if (error instanceof RE2JSException) return undefined
-    throw error
-  }
+  const engine = engineOf(source, measured.steps)
+  return engine && new LimitedPattern(source, measured.steps, engine)
 }
 
 interface Test {
+  /** undefined: that of its steps. */
+  readonly cost?: number
   test(text: string): boolean
+  explore?(allowance: Exploration): void
 }
 
 class LimitedPattern implements Pattern {
@@ -89,35 +84,16 @@ class LimitedPattern implements Pattern {
     this.inner = inner
   }
 
+  get cost(): number {
+    return this.inner.cost ?? this.steps
+  }
+
+  explore(allowance: Exploration): void {
+    this.inner.explore?.(allowance)
+  }
+
   test(text: string): boolean {
     return text.length <= this.lengthMax && this.inner.test(text)
-  }
-}
-
-/** The part of the inside of re2js that `Engine` knows. */
-export interface EngineInside {
-  readonly re2Input: { readonly dfa: { stateBudget: number; memBudget: number } }
-}
-
-// The engine keeps the states of its automaton, 8 MiB for each pattern, and offers no option for it. Subscriptions keep their
-// patterns for ever, so a few thousand hostile ones would take all memory, and filling it takes 100 ms before the engine gives up and goes
-// on without an automaton. pattern.test.ts tells when an update renames these fields.
-class Engine implements Test {
-  private readonly engine: RE2JS
-  private isBudgeted = false
-
-  constructor(engine: RE2JS) {
-    this.engine = engine
-  }
-
-  test(text: string): boolean {
-    if (!this.isBudgeted) {
-      this.isBudgeted = true
-      const { dfa } = (this.engine as unknown as EngineInside).re2Input
-      dfa.stateBudget = patternStatesBytesMax
-      dfa.memBudget = patternStatesBytesMax
-    }
-    return this.engine.test(text)
   }
 }
 

@@ -100,6 +100,14 @@ export function parseQuery(text: string, language: QueryLanguage): Result<Query>
 const sharing = (statements: readonly Statement[], charactersMax: number): readonly Statement[] =>
   statements.map(statement => (statement.operator === 'MatchPattern' ? { ...statement, charactersMax } : statement))
 
+/** The same query, whose patterns look at so many characters of an entity at most. */
+export function lookingAt(query: Query, charactersMax: number): Query {
+  const isMore = (one: Statement): one is PatternStatement =>
+    one.operator === 'MatchPattern' && one.charactersMax > charactersMax
+  if (!query.statements.some(isMore)) return query
+  return { ...query, statements: query.statements.map(one => (isMore(one) ? { ...one, charactersMax } : one)) }
+}
+
 function parseStatement(item: string, language: QueryLanguage): Result<Statement> {
   if (item === '') return refused(refusals.statementEmpty)
   const text = strip(item)

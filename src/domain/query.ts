@@ -11,7 +11,9 @@
 
 import { parseDateTime } from './date-time.js'
 import { type Content, type Entity, isDateType } from './entity.js'
+import { charactersPerTest, type EventWork, valueWork } from './event-work.js'
 import { isArray, isObject, type Json } from './json.js'
+import type { Pattern } from './pattern.js'
 import {
   epochSeconds,
   type Path,
@@ -26,6 +28,7 @@ export {
   type Bound,
   type Builtin,
   type Choice,
+  lookingAt,
   type OrderOperator,
   type Path,
   type PatternStatement,
@@ -38,9 +41,9 @@ export {
 } from './query-parser.js'
 
 // [hot] Once per entity that a list, a count or a change looks at.
-/** Whether the entity, which lives in the service path, fulfils all statements (entities.md §7.4). */
-export function matchesQuery(query: Query, entity: Entity, path: string): boolean {
-  for (const statement of query.statements) if (!matchesStatement(statement, entity, path)) return false
+/** Whether the entity, which lives in the service path, fulfils all statements (entities.md §7.4). `work`: of the event that asks. */
+export function matchesQuery(query: Query, entity: Entity, path: string, work?: EventWork): boolean {
+  for (const statement of query.statements) if (!matchesStatement(statement, entity, path, work)) return false
   return true
 }
 
@@ -48,17 +51,17 @@ export function matchesQuery(query: Query, entity: Entity, path: string): boolea
 export const conjuncts = (query: Query): readonly Statement[] => query.statements
 
 /** Whether one statement holds for the entity (entities.md §7.4). */
-export const matchesStatement = (statement: Statement, entity: Entity, path: string): boolean =>
-  holdsFor(statement, targetOf(statement.path, entity, path))
+export const matchesStatement = (statement: Statement, entity: Entity, path: string, work?: EventWork): boolean =>
+  holdsFor(statement, targetOf(statement.path, entity, path), work)
 
 /** What a statement looks at; undefined: there is nothing. */
 export type Target = Json | Several | undefined
 
 /** Whether a statement holds for its target. */
-export function holdsFor(statement: Statement, target: Target): boolean {
+export function holdsFor(statement: Statement, target: Target, work?: EventWork): boolean {
   if (statement.operator === 'NotExists') return target === undefined
   if (target === undefined) return false
-  if (statement.operator === 'MatchPattern') return matchesPattern(statement, target)
+  if (statement.operator === 'MatchPattern') return matchesPattern(statement, target, work)
   const fits =
     target instanceof Several ? target.values.some(one => fitsAny(statement, one)) : fitsAny(statement, target)
   return statement.operator === 'Differs' ? !fits : fits
@@ -140,21 +143,27 @@ function child(parent: Json, step: Step): Json | undefined {
 }
 
 /** Whether the pattern matches one of the texts. A text that is longer than what it may still look at is passed over. */
-function matchesPattern({ right, charactersMax }: PatternStatement, target: Json | Several): boolean {
-  if (typeof target === 'string') return target.length <= charactersMax && right.test(target)
+function matchesPattern(statement: PatternStatement, target: Json | Several, work: EventWork | undefined): boolean {
+  const { right, charactersMax } = statement
+  if (typeof target === 'string') return lengthOf(right, target) <= charactersMax && test(right, target, work)
   let charactersLeft = charactersMax
   for (const one of target instanceof Several ? target.values : [target]) {
     for (const value of isArray(one) ? one : [one]) {
-      if (typeof value !== 'string' || value.length > charactersLeft) continue
-      if (right.test(value)) return true
-      // A test costs something, however short the text.
-      charactersLeft -= value.length + charactersPerTest
+      if (typeof value !== 'string') continue
+      const length = lengthOf(right, value)
+      if (length > charactersLeft) continue
+      if (test(right, value, work)) return true
+      charactersLeft -= length + charactersPerTest
     }
   }
   return false
 }
 
-const charactersPerTest = 10
+/** Characters that the pattern looks at. */
+const lengthOf = ({ steps }: Pattern, { length }: string): number => (steps === 0 ? 0 : length)
+
+const test = (pattern: Pattern, text: string, work: EventWork | undefined): boolean =>
+  (!work || work.spend(valueWork(pattern, lengthOf(pattern, text)))) && pattern.test(text)
 
 function fitsAny(statement: Exclude<Statement, PatternStatement>, target: Json): boolean {
   if (statement.operator === 'Exists') return true

@@ -3,8 +3,8 @@
 // Not here: the texts (refusal.ts, document-refusals.ts).
 
 /**
- * The error names of the interface (base.md "Errors"). Two are ours: `Unavailable`, no shard could answer in time (503), and
- * `InsufficientStorage`, the disk has no room for it (507).
+ * The error names of the interface (base.md "Errors"). Three are ours: `Unavailable`, no shard could answer in time (503), and
+ * `InsufficientStorage`, the disk has no room for it (507). `Forbidden`: the tenant has used up what it may cost (403).
  */
 export type RefusalKind =
   | 'ParseError'
@@ -25,6 +25,7 @@ export type RefusalKind =
   | 'NotImplemented'
   | 'Unavailable'
   | 'InsufficientStorage'
+  | 'Forbidden'
 
 export interface Refusal {
   readonly kind: RefusalKind

@@ -333,6 +333,10 @@ export const refusals = {
     kind: 'Unprocessable',
     description: `there are ${max} subscriptions, and no room for more: delete some`,
   }),
+  patternsTooCostly: (steps: number, stepsMax: number): Refusal => ({
+    kind: 'Forbidden',
+    description: `too many costly patterns: with this subscription one event may take ${steps} steps in the patterns of the tenant, max ${stepsMax}`,
+  }),
   subscriptionTooLarge: (bytes: number, bytesMax: number): Refusal => ({
     kind: 'RequestEntityTooLarge',
     description: `subscription size: ${bytes}, max size supported: ${bytesMax}`,

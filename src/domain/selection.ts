@@ -7,9 +7,10 @@
 import type { Entity } from './entity.js'
 import { locationOf, matchesGeo } from './geo.js'
 import { type GeoQuery, type GivenGeoQuery, parseGeoQuery } from './geo-query.js'
-import { selectionPatternsMax, selectionStepsMax } from './limits.js'
+import { explorationTogetherMax, selectionPatternsMax, selectionStepsMax } from './limits.js'
 import { compilePattern, type Pattern } from './pattern.js'
-import { matchesQuery, parseQuery, type Query } from './query.js'
+import { Exploration } from './pattern-engine.js'
+import { conjuncts, matchesQuery, parseQuery, type Query } from './query.js'
 import { accepted, type GeoQuerySource, type Result, refusals, refused } from './refusal.js'
 
 /** One way to be meant: all of what is given must fit. */
@@ -67,8 +68,27 @@ export function compileSelection(source: SelectionSource): Result<Selection> {
   if (q && !q.ok) return q
   const mq = source.mq === undefined ? undefined : parseQuery(source.mq, 'mq')
   if (mq && !mq.ok) return mq
+  exploreMany([...patternsOf(identity.value), ...patternsIn(q?.value), ...patternsIn(mq?.value)])
   return accepted({ source, ...identity.value, q: q?.value, mq: mq?.value, geo: geo.value })
 }
+
+/** Patterns whose automata are made as they are needed: 4 ms each at worst, once. */
+const unexploredMax = 4
+
+/** So many patterns that their automata could take long are explored now, as far as one allowance goes; the rest does without. */
+function exploreMany(patterns: readonly Pattern[]): void {
+  if (patterns.length <= unexploredMax) return
+  const exploration = new Exploration(explorationTogetherMax)
+  for (const pattern of patterns) pattern.explore(exploration)
+}
+
+const patternsOf = ({ named, unnamed }: Pick<Selection, 'named' | 'unnamed'>): readonly Pattern[] =>
+  [...new Set([...unnamed, ...[...named.values()].flat()])].flatMap(({ idPattern, typePattern }) =>
+    [idPattern, typePattern].filter(one => one !== undefined),
+  )
+
+const patternsIn = (query: Query | undefined): readonly Pattern[] =>
+  query ? conjuncts(query).flatMap(one => (one.operator === 'MatchPattern' ? one.right : [])) : []
 
 type Identity = Pick<Selection, 'named' | 'unnamed' | 'types'>
 

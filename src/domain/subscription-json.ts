@@ -10,7 +10,8 @@
 import { renderDateTime } from './date-time.js'
 import { parseGeoQuery } from './geo-query.js'
 import { type Json, renderJson } from './json.js'
-import { parseQuery } from './query-parser.js'
+import { subscriptionTextLengthMax } from './limits.js'
+import { lookingAt, parseQuery } from './query-parser.js'
 import type { Result } from './refusal.js'
 import { mask, maskNamed } from './secrets.js'
 import {
@@ -314,8 +315,8 @@ class StoredExpression implements Expression {
 
 function compile({ q, mq, geometry, coords, georel }: ExpressionSource): Compiled {
   return {
-    q: q === undefined ? undefined : trusted(parseQuery(q, 'q')),
-    mq: mq === undefined ? undefined : trusted(parseQuery(mq, 'mq')),
+    q: q === undefined ? undefined : lookingAt(trusted(parseQuery(q, 'q')), subscriptionTextLengthMax),
+    mq: mq === undefined ? undefined : lookingAt(trusted(parseQuery(mq, 'mq')), subscriptionTextLengthMax),
     geo: trusted(parseGeoQuery({ geometry, coords, georel }, 'payload')),
   }
 }

@@ -10,8 +10,9 @@ import { parseDateTime } from './date-time.js'
 import type { Payload } from './entity.js'
 import { parseGeoQuery } from './geo-query.js'
 import { isArray, isInteger, isObject, type Json, type JsonObject } from './json.js'
+import { subscriptionTextLengthMax } from './limits.js'
 import { checkDescription, parseNames, refuseDuplicateKeys } from './payload-fields.js'
-import { parseQuery, type Query } from './query-parser.js'
+import { lookingAt, parseQuery, type Query } from './query-parser.js'
 import { accepted, type Refusal, type Result, refusals, refused } from './refusal.js'
 import { parseSubjectEntities } from './subject-entities.js'
 import {
@@ -255,7 +256,7 @@ function parseExpression(json: Json | undefined): Result<Expression> {
     if (name !== 'q' && name !== 'mq') continue
     const filter = parseQuery(text, name)
     if (!filter.ok) return filter
-    filters[name] = filter.value
+    filters[name] = lookingAt(filter.value, subscriptionTextLengthMax)
   }
   const geo = parseGeoQuery(source, 'payload')
   return geo.ok ? accepted({ source, q: filters.q, mq: filters.mq, geo: geo.value }) : geo

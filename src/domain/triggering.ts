@@ -7,6 +7,7 @@
 
 import { type Entity, expiryAttribute, type Metadata } from './entity.js'
 import { actionTypeOf, concerns, type Event, previousOf } from './event.js'
+import type { EventWork } from './event-work.js'
 import { locationOf, matchesGeo } from './geo.js'
 import type { Geometry } from './location.js'
 import { compilePattern } from './pattern.js'
@@ -38,24 +39,27 @@ const fitsPattern = (pattern: string | undefined, text: string): boolean =>
   pattern === undefined || compilePattern(pattern)?.test(text) === true
 
 /** Why a subscription that matched does not fire. */
-export type Hindrance = 'status' | 'expires' | 'onlyChangedAttrs' | 'throttling' | 'q' | 'mq' | 'geo'
+export type Hindrance = 'status' | 'expires' | 'onlyChangedAttrs' | 'throttling' | 'mq' | 'geo'
 
 // [hot] Once per event and subscription that matched it.
-/** Whether a subscription fires that the event matches; if not, the first reason in the order of subscriptions.md §6.1. */
+/**
+ * Whether a subscription fires that the event matches; if not, the first reason in the order of subscriptions.md §6.1. `work`: what the event may
+ * cost.
+ */
 export function firing(
   subscription: Subscription,
   progress: SubscriptionProgress,
   event: Event,
   nowMs: number,
+  work?: EventWork,
 ): 'fires' | Hindrance {
   const { notification, condition } = subscription
-  const { q, mq, geo } = condition.expression
+  const { mq, geo } = condition.expression
   if (storedStatus(subscription, progress) === 'inactive') return 'status'
   if (isExpired(subscription, nowMs)) return 'expires'
   if (notification.onlyChangedAttrs && saysNothing(notification, event)) return 'onlyChangedAttrs'
   if (isThrottled(subscription, progress, nowMs)) return 'throttling'
-  if (q && !matchesQuery(q, event.entity, event.path)) return 'q'
-  if (mq && !matchesMetadata(mq, event)) return 'mq'
+  if (mq && !matchesMetadata(mq, event, work)) return 'mq'
   if (!geo) return 'fires'
   const location = locate(event.entity)
   return location && matchesGeo(geo, location) ? 'fires' : 'geo'
@@ -85,10 +89,10 @@ export function changedAttrs(
 // Metadata
 
 /** Whether all of an `mq` holds after the event, whose own metadata it may ask for as well (subscriptions.md §6.7). */
-function matchesMetadata(mq: Query, event: Event): boolean {
+function matchesMetadata(mq: Query, event: Event, work: EventWork | undefined): boolean {
   for (const statement of conjuncts(mq)) {
     const entity = isAboutEvent(statement) ? withEventMetadata(event, statement.path.attribute) : event.entity
-    if (!matchesStatement(statement, entity, event.path)) return false
+    if (!matchesStatement(statement, entity, event.path, work)) return false
   }
   return true
 }

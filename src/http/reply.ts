@@ -28,6 +28,7 @@ const statusOf = {
   NotImplemented: 501,
   Unavailable: 503,
   InsufficientStorage: 507,
+  Forbidden: 403,
 } as const satisfies Record<RefusalKind, number>
 
 /** The error's name where it is not that of the kind. */

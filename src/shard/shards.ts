@@ -8,25 +8,17 @@
 import assert from 'node:assert/strict'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import { type ShardMap, workerOf } from '../domain/scope.js'
-import type {
-  AdminOrder,
-  AdminTold,
-  BatchRequest,
-  FindRequest,
-  ShardReply,
-  ShardRequest,
-  Shards,
-  WriteReply,
-  WriteRequest,
-} from '../messages.js'
+import type { AdminOrder, AdminTold, FindRequest, ShardReply, ShardRequest, Shards, WriteRequest } from '../messages.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
-import { type Actor, Actors } from './actor.js'
+import { Actors } from './actor.js'
+import { Batches } from './batches.js'
 import { GroupCommit } from './commit.js'
 import { attributeCounts, Directory } from './directory.js'
 import { Documents } from './documents/documents.js'
 import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
 import { type Company, Home, type Spreading } from './documents/home.js'
 import { openHome, type WorkerPart } from './documents/open-home.js'
+import { PatternAccounts } from './documents/pattern-accounts.js'
 import { ProviderBook } from './documents/provider-book.js'
 import { RegistrationHome } from './documents/registration-home.js'
 import type { Sharing } from './documents/sharing.js'
@@ -150,6 +142,7 @@ export interface NamesKept {
 export class LocalShards implements Shards {
   private readonly shards: readonly Shard[]
   private readonly shardMap: ShardMap
+  private readonly batches: Batches
   private readonly actors: Actors
   private readonly obey: ShardParts['obey']
   /** For whoever tells how long commits take. */
@@ -230,6 +223,7 @@ export class LocalShards implements Shards {
     }
     const subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
     const registrations = new Documents(registrationForm, store, commit, shardMap)
+    const patterns = new PatternAccounts(subscriptions, clock)
     const isHome = (tenant: string): boolean =>
       inside?.isHome ?? (!part || workerOf(shardMap.homeOf(tenant), part.workers) === part.worker)
     const { notifications, deliveries, book } = makeNotifications({
@@ -248,7 +242,7 @@ export class LocalShards implements Shards {
       const home = new Home(commit, stamps, limits.mailboxLengthMax, others, room)
       return {
         company,
-        subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax),
+        subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
         registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
       }
     }
@@ -307,6 +301,13 @@ export class LocalShards implements Shards {
       { length: shardMap.placement.shards },
       (_, index) => new Shard(index, actors, commit, stamps, this.notifications, limits.mailboxLengthMax, room),
     )
+    this.batches = new Batches({
+      turn: item => this.turn(item),
+      concerns: tenant => notifications.concerns(tenant),
+      shards: this.shards,
+      commit,
+      clock,
+    })
   }
 
   /**
@@ -353,7 +354,7 @@ export class LocalShards implements Shards {
       case 'fetch':
         return this.lists.fetch(request, this.ofSameShards(onReply))
       case 'batch':
-        return this.onBatch(request, this.paced(request.items[0]!, onReply))
+        return this.batches.onBatch(request, this.paced(request.items[0]!, onReply))
       case 'paths':
         return this.paths ? onReply({ kind: 'paths', tenants: this.paths.all }) : this.lookup.paths(onReply)
       case 'announce':
@@ -416,25 +417,6 @@ export class LocalShards implements Shards {
   }
 
   // [hot] Once per entity of a batch.
-  /** Lets each item have its turn, one after the other, and replies to all when all is durable. */
-  private onBatch({ items }: BatchRequest, onReply: (reply: ShardReply) => void): void {
-    const count = items.length
-    assert(count > 0, 'a batch of nothing')
-    const held = new Array<Actor | undefined>(count)
-    const replies = new Array<WriteReply>(count)
-    let stagedIn = 0
-    for (let at = 0; at < count; at++) {
-      const item = items[at] as WriteRequest
-      const { actor, reply } = this.turn(item)
-      replies[at] = reply
-      if (!actor || actor.stagedIn <= this.commit.durable) continue
-      this.shards[actor.place.shard]!.hold()
-      held[at] = actor
-      if (actor.stagedIn > stagedIn) stagedIn = actor.stagedIn
-    }
-    this.replyAfter(stagedIn, held, replies, onReply)
-  }
-
   private turn(item: WriteRequest): Turn {
     const { tenant, path, id } = item.target
     // An actor that lives knows its shard, which need not be found again.
@@ -442,29 +424,9 @@ export class LocalShards implements Shards {
     return this.ownership && !this.ownership.admits(shard) ? notOurs : this.shards[shard]!.turn(item)
   }
 
-  /**
-   * `held`: the actors whose changes the reply waits for, each where its item is. Apart from the turns: what waits for a commit must not hold
-   * on to the payload (broker/batch.ts), nor be more than need be.
-   */
-  private replyAfter(
-    stagedIn: number,
-    held: readonly (Actor | undefined)[],
-    replies: WriteReply[],
-    onReply: (reply: ShardReply) => void,
-  ): void {
-    this.commit.afterCommit(stagedIn, failure => {
-      for (let at = 0; at < held.length; at++) {
-        const actor = held[at]
-        if (!actor) continue
-        this.shards[actor.place.shard]!.letGo(actor)
-        if (failure) replies[at] = { kind: 'failed', reason: failure.message }
-      }
-      onReply({ kind: 'batch', replies })
-    })
-  }
-
   /** Resolves when everything taken so far is durable, or is known not to be. Nothing more is written then until something is asked. */
   async drain(): Promise<void> {
+    await this.batches.drained()
     await this.entityCount.stop()
     await this.commit.drain()
     this.notifications.settle()

@@ -107,6 +107,7 @@ export const valueCases: readonly OptionCase[] = [
   number('scanDeadline', 'SCAN_DEADLINE', 30000, 1, 3600000),
   number('scanRows', 'SCAN_ROWS', 10000000, 1),
   number('http1Port', 'HTTP1_PORT', undefined, 1, 65535),
+  number('livePort', 'LIVE_PORT', undefined, 1, 65535),
   {
     ...free('egressAllow', 'EGRESS_ALLOW'),
     good: ['', ...egressPatterns],

@@ -1,5 +1,8 @@
 import t from 'tap'
-import { InternedPatterns, rowsOfAllTables } from '../../src/domain/interned-patterns.js'
+import { EventWork } from '../../src/domain/event-work.js'
+import { type InternedPattern, InternedPatterns, rowsOfAllTables } from '../../src/domain/interned-patterns.js'
+import { eventWorkMax, explorationMax } from '../../src/domain/limits.js'
+import { Exploration } from '../../src/domain/pattern-engine.js'
 
 t.test('a text is interned once, however many use it', async t => {
   const patterns = new InternedPatterns()
@@ -80,4 +83,33 @@ t.test('texts are kept as long as a pattern needs them, and of all tables togeth
   for (const text of ['y7', 'y8', 'y8']) t.equal(patterns.matches(again, text), text === 'y8')
   patterns.release(again)
   t.equal(rowsOfAllTables(), before)
+})
+
+t.test('patterns that need an engine are prepared, others are not', async t => {
+  const patterns = new InternedPatterns()
+  const [engine, plain] = ['[0-9]x$', '^room'].map(source => patterns.intern(source)) as [
+    InternedPattern,
+    InternedPattern,
+  ]
+  for (const one of [engine, plain]) patterns.prepare(one, new Exploration(explorationMax))
+  t.equal(engine.pattern?.cost, 2 + engine.pattern!.steps / 100)
+  t.equal(plain.pattern, undefined)
+  t.ok(patterns.matches(plain, 'room1'))
+})
+
+t.test('a pattern is tested once for an event, and not when the event has no work left', async t => {
+  const patterns = new InternedPatterns()
+  const all = Array.from({ length: 200 }, (_, n) => patterns.intern(`[x-z]${n}$`))
+  const work = new EventWork()
+  work.begin()
+  for (const pattern of all) patterns.matches(pattern, 'y199', work, 1)
+  const last = all.at(-1) as InternedPattern
+  t.ok(last.column < 0, 'there are more than columns')
+  work.begin()
+  t.ok(work.spend(eventWorkMax), 'nothing is left')
+  t.equal(patterns.matches(last, 'y199', work, 1), true, 'what came of it is known')
+  t.equal(patterns.matches(last, 'y199', work, 2), false)
+  t.equal(work.isExceeded, true)
+  work.begin()
+  t.equal(patterns.matches(last, 'y199', work, 3), true)
 })

@@ -41,6 +41,7 @@ const roots = new Set([
   'worker',
   'worker-protocol',
   'own-thread',
+  'liveness',
   'node-thread',
   'join-workers',
   'join-cluster',

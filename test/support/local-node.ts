@@ -141,6 +141,7 @@ export async function startLocalNode(
       server,
       port: 0,
       http1Port: undefined,
+      livePort: undefined,
       host: '127.0.0.1',
       family: 'both',
       tls: undefined,

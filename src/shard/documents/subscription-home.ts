@@ -13,14 +13,17 @@ import { storedStatus } from '../../domain/subscription-status.js'
 import type { HomeNews, SubscriptionRequest, SubscriptionWrite } from '../../messages.js'
 import type { Subscriptions } from './forms.js'
 import { type Decided, type Home, type OnReply, removal, wanted } from './home.js'
+import type { PatternAccounts } from './pattern-accounts.js'
 
 export class SubscriptionHome {
   private readonly subscriptions: Subscriptions
   private readonly home: Home
   private readonly countMax: number
+  private readonly patterns: PatternAccounts
 
-  /** `countMax`: of all tenants together, as `subscriptionsMax` says. */
-  constructor(subscriptions: Subscriptions, home: Home, countMax: number) {
+  /** `countMax`: of all tenants together, as `subscriptionsMax` says. `patterns`: what those of each tenant cost. */
+  constructor(subscriptions: Subscriptions, home: Home, countMax: number, patterns: PatternAccounts) {
+    this.patterns = patterns
     this.subscriptions = subscriptions
     this.home = home
     this.countMax = countMax
@@ -59,14 +62,20 @@ export class SubscriptionHome {
       if (this.subscriptions.size >= this.countMax) return refused(refusals.subscriptionsTooMany(this.countMax))
       if (this.subscriptions.of(tenant)?.has(id))
         return refused(refusals.failure(`there is a subscription ${id} already`))
-      return stored(request.subscription)
+      return this.stored(request.subscription)
     }
     const { tenant, id } = request
     const existing = this.subscriptions.of(tenant)?.get(id)
     if (!existing) return refused(refusals.subscriptionNotFound)
     if (request.kind === 'removeSubscription') return accepted(removal(tenant, id))
     const patched = patchSubscription(this.settled(existing), request.payload, request.servicePath)
-    return patched.ok ? stored(patched.value) : patched
+    return patched.ok ? this.stored(patched.value) : patched
+  }
+
+  private stored(subscription: Subscription): Result<Decided<Subscription>> {
+    const refusal = this.patterns.refusalFor(subscription)
+    if (refusal) return refused(refusal)
+    return wanted(subscription, encodeSubscription(subscription), subscriptionBytesMax, refusals.subscriptionTooLarge)
   }
 
   /** One that has been switched off is so in writing, once it changes: from then on it may be that nobody asks here any more (claims.ts). */
@@ -76,6 +85,3 @@ export class SubscriptionHome {
     return found === status ? subscription : { ...subscription, status: found, statusRevision: statusRevision + 1 }
   }
 }
-
-const stored = (subscription: Subscription): Result<Decided<Subscription>> =>
-  wanted(subscription, encodeSubscription(subscription), subscriptionBytesMax, refusals.subscriptionTooLarge)

@@ -1,9 +1,11 @@
 // The matcher of a tenant, which takes in late what is there at start: to decode 100,000 subscriptions and to find places for them takes 1.5
 // s, and until the first event of the tenant nobody asks for them.
 //
-// From `begin` on they are taken in bit by bit, so that the event loop is not held up, or all at once by the first event. What is added does not wait.
+// From `begin` on they are taken in bit by bit, so that the event loop is not held up, or all at once by the first event. Then their patterns are
+// compiled bit by bit, or by the first event that needs them. What is added does not wait.
 
 import type { Event } from '../../domain/event.js'
+import type { EventWork } from '../../domain/event-work.js'
 import { Matcher } from '../../domain/matcher.js'
 import type { Subscription } from '../../domain/subscription.js'
 import type { Clock } from '../../ports.js'
@@ -20,8 +22,10 @@ export class LateMatcher {
   private readonly read: (id: string) => unknown
   /** Ids of those that are not in the matcher. */
   private readonly waiting = new Set<string>()
+  /** Ids of those that are in it, whose patterns are not compiled. */
+  private readonly unprepared: string[] = []
 
-  /** `read` has a subscription that waits decoded: it calls `add`, or `remove` if it is not there any more. */
+  /** `read` has a subscription that waits decoded: it calls `takeIn`, or `remove` if it is not there any more. */
   constructor(clock: Pick<Clock, 'monoMs' | 'after'>, read: (id: string) => unknown) {
     this.clock = clock
     this.read = read
@@ -41,6 +45,14 @@ export class LateMatcher {
   add(subscription: Subscription): void {
     this.waiting.delete(subscription.id)
     this.matcher.add(subscription)
+    this.matcher.prepare(subscription.id)
+  }
+
+  /** Takes in a subscription that waited. What its patterns need is made ready later. */
+  takeIn(subscription: Subscription): void {
+    this.waiting.delete(subscription.id)
+    this.matcher.add(subscription)
+    if (mayHavePatterns(subscription)) this.unprepared.push(subscription.id)
   }
 
   /** Forgets a subscription, if it is there. */
@@ -55,14 +67,20 @@ export class LateMatcher {
 
   // [hot] Once per event.
   /** Appends the subscriptions that the event matches, see `Matcher.touched`. */
-  touched(event: Event, found: Subscription[]): void {
+  touched(event: Event, found: Subscription[], work?: EventWork): void {
     if (this.waiting.size > 0) this.take(Number.POSITIVE_INFINITY)
-    this.matcher.touched(event, found)
+    this.matcher.touched(event, found, work)
   }
 
   private takeBit(): void {
-    this.take(this.clock.monoMs() + bitMs)
-    if (this.waiting.size > 0) this.clock.after(pauseMs, () => this.takeBit())
+    const untilMs = this.clock.monoMs() + bitMs
+    this.take(untilMs)
+    if (this.waiting.size === 0) this.prepareTaken(untilMs)
+    if (this.waiting.size > 0 || this.unprepared.length > 0) this.clock.after(pauseMs, () => this.takeBit())
+  }
+
+  private prepareTaken(untilMs: number): void {
+    while (this.unprepared.length > 0 && this.clock.monoMs() < untilMs) this.matcher.prepare(this.unprepared.pop()!)
   }
 
   private take(untilMs: number): void {
@@ -72,3 +90,8 @@ export class LateMatcher {
     }
   }
 }
+
+const mayHavePatterns = ({ entities, condition: { expression } }: Subscription): boolean =>
+  expression.source.q !== undefined ||
+  expression.source.mq !== undefined ||
+  entities.some(({ idPattern, typePattern }) => idPattern !== undefined || typePattern !== undefined)

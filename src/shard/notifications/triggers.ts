@@ -5,6 +5,8 @@
 
 import type { Entity } from '../../domain/entity.js'
 import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/event.js'
+import { EventWork } from '../../domain/event-work.js'
+import { eventWorkMax } from '../../domain/limits.js'
 import type { NamedAttribute } from '../../domain/occasion.js'
 import type { Subscription, Transport } from '../../domain/subscription.js'
 import { firing, isNotificationLoop } from '../../domain/triggering.js'
@@ -35,6 +37,11 @@ export interface Done {
   readonly stamp: number
 }
 
+const noEntries: readonly FiredEntry[] = []
+
+/** Between two warnings of one kind. */
+const tellMsMin = 60_000
+
 export class Triggers {
   private readonly matchers = new Map<string, LateMatcher>()
   private readonly book: ProgressBook
@@ -43,6 +50,8 @@ export class Triggers {
   private readonly claims: Claims
   private readonly descendants: Descendants
   private readonly found: Subscription[] = []
+  private readonly work = new EventWork()
+  private toldMs = Number.NEGATIVE_INFINITY
 
   constructor(
     subscriptions: Subscriptions,
@@ -81,7 +90,7 @@ export class Triggers {
         settle()
       },
       read: subscription => {
-        matcher.add(subscription)
+        matcher.takeIn(subscription)
         settle()
       },
     }
@@ -111,11 +120,14 @@ export class Triggers {
     const event = eventOf(change, place)
     const { found } = this
     found.length = 0
-    matcher.touched(event, found)
-    if (found.length === 0) return undefined
     const { correlatorRoot: root, correlator } = origin
-    const room = this.descendants.room(origin)
-    const entries = this.entriesOf(found, event, done, numbering, { room, isOfCustom: circle === 'ngsi' })
+    const { work } = this
+    work.begin()
+    matcher.touched(event, found, work)
+    const room = found.length === 0 ? undefined : this.descendants.room(origin)
+    const limits = { room, isOfCustom: circle === 'ngsi' }
+    const entries = found.length === 0 ? noEntries : this.entriesOf(found, event, done, numbering, limits)
+    if (work.isExceeded) this.tellExceeded(tenant)
     if (entries.length === 0) return undefined
     const descendants = this.descendants.add(root, entries.length)
     return {
@@ -146,7 +158,7 @@ export class Triggers {
     for (const subscription of found) {
       const { id, condition, notification } = subscription
       if (isOfCustom && isCustom(notification.transport)) continue
-      if (firing(subscription, this.book.of(event.tenant, id), event, nowMs) !== 'fires') continue
+      if (firing(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
       if (entries.length === room) {
         tooMany++
         continue
@@ -165,6 +177,17 @@ export class Triggers {
     }
     if (tooMany > 0) this.descendants.drop(origin.correlatorRoot, tooMany)
     return entries
+  }
+
+  /** That patterns were left out: subscriptions that are older than the bound exceed it (pattern-account.ts). */
+  private tellExceeded(tenant: string): void {
+    const nowMs = this.clock.monoMs()
+    if (nowMs - this.toldMs < tellMsMin) return
+    this.toldMs = nowMs
+    this.logger.warn(
+      `the patterns of subscriptions cost more than ${eventWorkMax} steps for one event, those left over do not match: delete some`,
+      { tenant },
+    )
   }
 
   /**

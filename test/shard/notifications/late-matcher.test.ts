@@ -29,7 +29,7 @@ function recalled(subscriptions: readonly Subscription[], clock = new FakeClock(
   const reads: string[] = []
   const matcher = new LateMatcher(clock, id => {
     reads.push(id)
-    matcher.add(stored.get(id)!)
+    matcher.takeIn(stored.get(id)!)
   })
   for (const id of stored.keys()) matcher.recall(id)
   return { matcher, reads }
@@ -99,4 +99,25 @@ t.test('nobody comes back to what has nothing that waits', async t => {
   t.equal(clock.waiting, 0)
   matcher.add(numbered(1))
   t.strictSame(touched(matcher), [1])
+})
+
+t.test('patterns of what waited are made ready bit by bit, and found meanwhile', async t => {
+  const clock = new BusyClock()
+  clock.stepMs = 4
+  const patterned = (n: number): Subscription => ({
+    ...subscription(
+      `{"subject":{"entities":[{"idPattern":"^[A-Z]${n}?1$"}]},"notification":{"http":{"url":"http://h"}}}`,
+      '/#',
+    ),
+    id: n.toString(16).padStart(24, '0'),
+  })
+  const { matcher, reads } = recalled([1, 2, 3, 4, 5].map(patterned), clock)
+  matcher.begin()
+  clock.advance(100)
+  while (reads.length < 5) clock.advance(3)
+  t.ok(clock.waiting > 0, 'there is more to do when all are taken in')
+  t.strictSame(touched(matcher), [1, 2, 3, 4, 5])
+  for (let n = 0; n < 20; n++) clock.advance(3)
+  t.equal(clock.waiting, 0)
+  t.strictSame(touched(matcher), [1, 2, 3, 4, 5])
 })
