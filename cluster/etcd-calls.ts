@@ -17,7 +17,18 @@ import {
 import type { EtcdAddress, EtcdOptions } from './etcd-options.js'
 import type { ClusterClock } from './ports.js'
 
-const requestKinds = ['takeOver', 'retake', 'append', 'read', 'takeovers', 'trim', 'createOnce', 'compact'] as const
+const requestKinds = [
+  'takeOver',
+  'retake',
+  'append',
+  'read',
+  'takeovers',
+  'lacking',
+  'trim',
+  'createOnce',
+  'named',
+  'compact',
+] as const
 
 /** What requests are counted by. */
 export type EtcdRequestKind = (typeof requestKinds)[number]

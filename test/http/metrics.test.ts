@@ -55,7 +55,9 @@ for (const server of httpServers)
   })
 
 t.test('the names in the README and in docs are those that are told, and no others', async t => {
-  const texts = ['README.md', 'docs/operations/full-disk.md'].map(name => readFileSync(join(root, name), 'utf8'))
+  const texts = ['README.md', 'docs/operations/full-disk.md', 'docs/operations/log-lost.md'].map(name =>
+    readFileSync(join(root, name), 'utf8'),
+  )
   const sections = texts.map(text => /### Metrics\n([\s\S]*?)\n##/.exec(text)?.[1] ?? '').join('\n')
   const documented = new Set([...sections.matchAll(/`((?:orrery|process|nodejs)_[a-z_]+)`/g)].map(([, name]) => name!))
   const node = await startLocalNode(t)
@@ -68,7 +70,7 @@ t.test('the names in the README and in docs are those that are told, and no othe
 })
 
 const noCluster: ClusterNumbers = {
-  status: { node: '', cluster: '', isJoined: false, members: [], shards: [] },
+  status: { node: '', cluster: '', isJoined: false, log: { state: 'whole', shards: [] }, members: [], shards: [] },
   log: [],
   gossip: { bytesSent: 0, bytesReceived: 0, suspicions: 0 },
 }
