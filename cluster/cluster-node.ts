@@ -63,6 +63,8 @@ export interface ClusterNode {
   begin(): void
   /** Resolves when every shard has an owner, when the log has lost some, or when that takes longer than `waitMs`. */
   settled(waitMs: number): Promise<void>
+  /** Calls back when something is known of members that was not known before. */
+  onMembers(listener: () => void): void
   /** Calls back when shards have other owners. */
   onOwners(listener: () => void): void
   gossipStats(): GossipStats
@@ -201,6 +203,10 @@ class Node implements ClusterNode {
 
   onOwners(listener: () => void): void {
     this.ownerListeners.push(listener)
+  }
+
+  onMembers(listener: () => void): void {
+    this.gossip.onChange(listener)
   }
 
   gossipStats(): GossipStats {

@@ -93,6 +93,11 @@ export function openCluster(
           drain: () => node.drain(drainMsMax),
           resume: () => node.resume(),
         },
+        onMembers(listener) {
+          const tell = (): void => listener(node.members().map(({ address }) => address))
+          node.onMembers(tell)
+          tell()
+        },
         isWhole: () => replicator.knowsRegister,
         lostLog: () => logOf(agreement, node).reason,
         onReach: () => {},

@@ -85,6 +85,8 @@ export interface Joined {
   isWhole(): boolean
   /** Calls back whenever one of the others can be asked anew. */
   onReach(listener: () => void): void
+  /** Calls back at once, and again when others are: where all members of the cluster that are known listen for each other, `host:port`. */
+  onMembers?(listener: (addresses: readonly string[]) => void): void
   /** For operators; undefined: there is no cluster. */
   readonly desk?: ClusterDesk
   /** What the log engine has lost of what this node knows, in words; undefined: nothing. */
@@ -240,6 +242,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
+  joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
   const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger, watch }, notificationOptions, {
     ...sending,
     delivery,

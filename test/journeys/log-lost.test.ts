@@ -32,26 +32,30 @@ class Scene {
   readonly etcd: Etcd
   readonly nodes: BrokerProcess[] = []
   readonly acknowledged = new Map<string, number>()
+  /** Where the nodes talk with each other. */
+  readonly listen: readonly string[]
   private readonly places: readonly Place[]
 
   static async start(t: Test, etcdFolder: string): Promise<Scene> {
     const etcd = await startEtcd(t, { dataDir: etcdFolder })
     const listen: string[] = []
     for (const _ of names) listen.push(`127.0.0.1:${await freePort()}`)
-    const shared = ['-clusterJoin', listen.join(','), '-shardLog', `etcd://${etcd.address().members.join(',')}`]
+    // Of the others each hears from the first.
+    const shared = ['-clusterJoin', listen[0]!, '-shardLog', `etcd://${etcd.address().members.join(',')}`]
     const places: Place[] = []
     for (const [at, name] of names.entries()) {
       const args = ['-nodeName', name, '-clusterListen', listen[at]!, ...shared]
       places.push({ dataDir: tempDir(t), port: await freePort(), args })
     }
-    const scene = new Scene(t, etcd, places)
+    const scene = new Scene(t, etcd, places, listen)
     await Promise.all(names.map((_, index) => scene.begin(index)))
     await scene.writeAll(1)
     return scene
   }
 
-  private constructor(t: Test, etcd: Etcd, places: readonly Place[]) {
+  private constructor(t: Test, etcd: Etcd, places: readonly Place[], listen: readonly string[]) {
     this.t = t
+    this.listen = listen
     this.etcd = etcd
     this.places = places
   }
@@ -184,6 +188,19 @@ t.test('no subscription deletes the log, and who loses it otherwise says so and 
     t.equal(subscription?.notification.lastFailureReason, 'The target is denied here')
     t.ok((await scene.keys(client)).length >= before.length, 'the log is there')
   })
+
+  await t.test(
+    'nor does any node take one to a port where members talk, though it was told of one of them only',
+    async t => {
+      for (const index of [0, 1, 2])
+        for (const address of scene.listen) {
+          const notification = { http: { url: `http://${address}/` } }
+          const subject = { entities: [{ idPattern: '.*' }] }
+          const refused = await scene.send(index, 'POST', '/v2/subscriptions', { subject, notification })
+          t.match(refused, { status: 400, text: /is not allowed here/ }, `node ${names[index]}, ${address}`)
+        }
+    },
+  )
 
   const everything = await scene.keys(client)
   const revision = String((await client.getAll().prefix('/orrery/').exec()).header.revision)
