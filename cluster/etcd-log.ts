@@ -197,7 +197,9 @@ class Log implements EtcdLog {
     outcomeOf: (response: EtcdMethods[M]['response']) => Outcome | Unknown,
     onDone: (outcome: Outcome | Unknown) => void,
   ): void {
-    this.calls.call(request, (response, reason) => onDone(response ? outcomeOf(response) : { kind: 'unknown', reason }))
+    this.calls.call(request, (response, reason, isRefused) =>
+      onDone(response ? outcomeOf(response) : { kind: 'unknown', reason, ...(isRefused && { isRefused }) }),
+    )
   }
 
   private learnLength(shard: number, { records }: Reading): void {

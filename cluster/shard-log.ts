@@ -42,6 +42,8 @@ export interface Append {
 export interface Unknown {
   readonly kind: 'unknown'
   readonly reason: string
+  /** The engine does not take us, or does not let us do that: to ask again is of no use. */
+  readonly isRefused?: true
 }
 
 export type TakeoverOutcome =
