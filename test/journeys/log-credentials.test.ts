@@ -1,14 +1,14 @@
 // An etcd that lets in only whom it knows: nodes show a password from a file or a certificate, and who is refused is told what to look at. What is
 // secret stands nowhere but in its file.
 
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Etcd3, Range } from 'etcd3'
 import t from 'tap'
-import { Authority } from '../cluster/certificates.js'
-import { certificateFor } from '../notifier/receivers.js'
 import { type BrokerProcess, freePort, spawnBroker, startBroker, tempDir } from '../support/broker-process.js'
 import { type Etcd, noEtcd, startEtcd } from '../support/etcd.js'
+import { root } from '../support/project.js'
 
 const skip = noEtcd()
 const password = 'p@ss:w%rd/1'
@@ -84,24 +84,21 @@ t.test('a password comes from a file, and is told to nobody else', { skip }, asy
   t.match(empty, { code: 1, stderr: /-shardLogPasswordFile: \S+ is empty/ })
 })
 
-t.test('an etcd that wants certificates is shown one', { skip }, async t => {
+t.test('an etcd that wants certificates is shown one, as deploy/certificates.sh makes them', { skip }, async t => {
   t.setTimeout(300_000)
-  const server = certificateFor(t, 'IP:127.0.0.1')
-  const authority = new Authority(t)
   const folder = tempDir(t)
-  const write = (name: string, text: string): string => {
-    writeFileSync(join(folder, name), text, { mode: 0o600 })
-    return join(folder, name)
-  }
-  const trusted = write('trusted.pem', authority.ca)
-  const etcd = await startEtcd(t, { tls: server, args: ['--client-cert-auth', `--trusted-ca-file=${trusted}`] })
+  execFileSync(join(root, 'deploy/certificates.sh'), [folder, '127.0.0.1', '::1', 'etcd-0.etcd'], { stdio: 'pipe' })
+  const [ca, server] = ['ca', 'etcd'].map(name => join(folder, `${name}.pem`)) as [string, string]
+  const etcd = await startEtcd(t, {
+    tls: { certFile: server, keyFile: join(folder, 'etcd.key') },
+    args: ['--client-cert-auth', `--trusted-ca-file=${ca}`],
+  })
   const shardLog = `etcds://${etcd.members[0]!.address}`
-  const { cert, key } = authority.member()
-  const known = ['-shardLogCert', write('cert.pem', cert), '-shardLogKey', write('key.pem', key)]
-  const args = await nodeOf(shardLog, '-shardLogCa', server.certFile, ...known)
+  const known = ['-shardLogCert', join(folder, 'node.pem'), '-shardLogKey', join(folder, 'node.key')]
+  const args = await nodeOf(shardLog, '-shardLogCa', ca, ...known)
   await takes(await startBroker(t, { args, readyWaitMs: waitMsMax }))
 
-  const nameless = await spawnBroker(t, { args: await nodeOf(shardLog, '-shardLogCa', server.certFile) })
+  const nameless = await spawnBroker(t, { args: await nodeOf(shardLog, '-shardLogCa', ca) })
   for (const untilMs = performance.now() + waitMsMax; !/waiting for the log engine/.test(nameless.printed()); ) {
     if (performance.now() > untilMs) return t.fail(`nothing is told: ${nameless.printed()}`)
     await new Promise(resolve => setTimeout(resolve, 20))
