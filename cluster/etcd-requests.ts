@@ -40,7 +40,7 @@ import type {
 /** Operations in a transaction, and comparisons: what etcd allows by default. */
 const operationsMax = 128
 
-/** Appends in a transaction: each compares up to three things, and asks as many if it must not happen. */
+/** Appends in a transaction: each compares up to three things. */
 export const appendsMax = Math.floor(operationsMax / 3)
 
 /** Bytes of the records of a transaction: etcd takes requests of 1.5 MiB. */
@@ -97,7 +97,6 @@ export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnR
     if (hasBefore(sequence)) compare.push({ target: 'Create', result: 'Greater', key: before, create_revision: 0 })
     success.push({ request_put: { key, value: bytes } })
     failure.push({ request_range: { key: owner, keys_only: true } }, { request_range: { key } })
-    failure.push({ request_range: { key: before, keys_only: true } })
   }
   return { compare, success, failure }
 }
@@ -105,13 +104,12 @@ export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnR
 export function appendOutcome(appends: readonly Append[], { succeeded, responses }: ITxnResponse): AppendOutcome {
   if (succeeded) return { kind: 'appended' }
   const stands = (index: number): IKeyValue | undefined => responses[index]?.response_range.kvs[0]
-  const superseded = appends.filter(({ epoch }, n) => Number(stands(3 * n)?.mod_revision ?? 0) !== epoch)
+  const superseded = appends.filter(({ epoch }, n) => Number(stands(2 * n)?.mod_revision ?? 0) !== epoch)
   if (superseded.length > 0) return { kind: 'superseded', shards: superseded.map(({ shard }) => shard) }
-  const isThere = (n: number): boolean => stands(3 * n + 1) !== undefined
-  const short = appends.filter(({ sequence }, n) => hasBefore(sequence) && !isThere(n) && !stands(3 * n + 2))
-  if (short.length > 0) return { kind: 'short', shards: short.map(({ shard }) => shard) }
+  // All happens or nothing: where nothing stands the record before was missing, of this shard or of another one.
+  if (appends.some(({ sequence }, n) => hasBefore(sequence) && !stands(2 * n + 1))) return { kind: 'short' }
   // All of it may stand there already: then somebody has asked for it before.
-  const wrong = appends.find(({ bytes }, n) => !stands(3 * n + 1)?.value.equals(bytes))
+  const wrong = appends.find(({ bytes }, n) => !stands(2 * n + 1)?.value.equals(bytes))
   return wrong ? broken(wrong.shard, `its record ${wrong.sequence} is another one already`) : { kind: 'appended' }
 }
 

@@ -60,8 +60,8 @@ export type AppendOutcome =
   | { readonly kind: 'appended' }
   /** Nothing has happened, since the latest takeover of these shards is another one. */
   | { readonly kind: 'superseded'; readonly shards: readonly number[] }
-  /** Nothing has happened, since the logs of these shards lack the record before: the engine has lost something. */
-  | { readonly kind: 'short'; readonly shards: readonly number[] }
+  /** Nothing has happened, since a log lacks the record before: the engine has lost something. */
+  | { readonly kind: 'short' }
   | Unknown
 
 /** Part of a shard's log, and what stood with it at one moment, which is not before the question. */

@@ -155,8 +155,8 @@ export class SimulatedEngine {
       return { kind: 'superseded', shards: superseded.map(({ shard }) => shard) }
     }
     if (appends.some(({ shard, sequence }) => sequence <= this.lastOf(shard))) return this.appendedBefore(appends)
-    const short = appends.filter(({ shard, sequence }) => sequence > 2 && sequence > this.lastOf(shard) + 1)
-    if (this.fenced && short.length > 0) return { kind: 'short', shards: short.map(({ shard }) => shard) }
+    const isShort = appends.some(({ shard, sequence }) => sequence > 2 && sequence > this.lastOf(shard) + 1)
+    if (this.fenced && isShort) return { kind: 'short' }
     this.revision++
     for (const { shard, epoch, sequence, bytes } of appends) {
       const state = this.shardOf(shard)
