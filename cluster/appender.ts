@@ -6,6 +6,9 @@
 //
 // A takeover of our own that came late (its answer was lost) is ours: what has not been appended before it is appended in its name. Anybody
 // else's ends this node's right to append, and since turns have decided what is not durable now and never will be, the node has to end.
+//
+// An engine that has lost something (log-check.ts) has neither the takeover nor the record that an append goes behind. Nothing is appended then, and
+// what was decided waits until the engine has it again.
 
 import assert from 'node:assert/strict'
 import { encodeRecord, positionOf, recordOverheadBytes, type Stretch } from './log-record.js'
@@ -30,6 +33,10 @@ export interface AppenderParts {
   readonly self: string
   /** undefined: this node does not own it. */
   readonly owned: (shard: number) => OwnedShard | undefined
+  /** Whether the engine has everything, as far as is known. */
+  readonly mayAppend: () => boolean
+  /** The engine lacks what is known here. */
+  readonly onLost: () => void
 }
 
 /** A piece of a payload that one record can hold. */
@@ -83,13 +90,21 @@ export class Appender implements Replication {
   }
 
   private make(sent: readonly Sent[]): void {
+    if (!this.parts.mayAppend()) return this.later(() => this.make(sent))
     const appends = sent.map(({ append }) => append)
     this.parts.log.append(appends, outcome => {
       if (this.isClosed) return
       if (outcome.kind === 'appended') this.onAppended(sent)
       else if (outcome.kind === 'superseded') this.findOut(sent)
+      else if (outcome.kind === 'short') this.whenFound(sent)
       else this.later(() => this.make(sent))
     })
+  }
+
+  /** Nothing has happened: tries again, until what the engine has lost is there again. */
+  private whenFound(sent: readonly Sent[]): void {
+    this.parts.onLost()
+    this.later(() => this.make(sent))
   }
 
   /** As much as fits into one append, of each shard the first that is left. */
@@ -129,6 +144,9 @@ export class Appender implements Replication {
     log.takeovers(outcome => {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') return this.later(() => this.findOut(sent))
+      // Takeovers only become later ones, unless the engine has lost some.
+      const isLost = sent.some(({ append }) => append.epoch > (outcome.takeovers.get(append.shard)?.epoch ?? 0))
+      if (isLost) return this.whenFound(sent)
       for (const { append } of sent) {
         const takeover = outcome.takeovers.get(append.shard)
         const holding = owned(append.shard)

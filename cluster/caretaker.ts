@@ -30,6 +30,8 @@ export interface CaretakerParts {
   readonly holdings: Holding[]
   /** A new one, of a shard of which the store has nothing. */
   readonly renew: (shard: number) => Holding
+  /** Whether the engine has everything: as long as it has lost something, or was not asked yet, nothing is begun. */
+  readonly mayAct: () => boolean
   /** Another node has made this one the owner of a shard, with that epoch. */
   readonly onHandedOver: (shard: number, epoch: number) => void
 }
@@ -117,7 +119,7 @@ export class Caretaker {
   }
 
   private look(): void {
-    if (!this.hasTakeovers || !this.living.has(this.parts.self)) return
+    if (!this.hasTakeovers || !this.living.has(this.parts.self) || !this.parts.mayAct()) return
     const nowMs = this.parts.clock.monoMs()
     for (const holding of this.parts.holdings) this.begin(this.dutyFor(holding, nowMs), holding)
   }

@@ -13,6 +13,7 @@ import { type Asks, openAsks } from './asks.js'
 import { type Gossip, type GossipStats, type GossipTrouble, startGossip } from './gossip.js'
 import type { GossipOptions } from './gossip-options.js'
 import { grpcTransport, type TransportOptions } from './grpc-transport.js'
+import type { ClusterMark, LogLoss } from './log-check.js'
 import { isHere, type Member } from './member.js'
 import { type AskOptions, askOptionsDefault } from './options.js'
 import type { AskHost, ClusterClock, OnOutcome } from './ports.js'
@@ -37,12 +38,16 @@ export interface ClusterSetup {
   /** V: shards of entities. */
   readonly shards: number
   readonly log: ShardLog
+  /** What the log has of this cluster as long as it keeps it. */
+  readonly mark?: ClusterMark
   readonly clock: ClusterClock
   readonly chance: () => number
   readonly transport?: TransportOptions
   readonly askOptions?: Partial<AskOptions>
   readonly gossipOptions?: Partial<GossipOptions>
   readonly replicationOptions?: Partial<ReplicationOptions>
+  /** The engine of the log has lost something of what this node knows, or (undefined) has it again. */
+  readonly onLoss?: (loss: LogLoss | undefined) => void
   /** Something for people. */
   readonly onTrouble: (trouble: string) => void
   /** This node must end: it may hold what never happened, or there is another one of its name. */
@@ -56,8 +61,10 @@ export interface ClusterNode {
   members(): readonly Member[]
   /** Begins to look for the others and to do what is to be done: once everything is there that may be asked. */
   begin(): void
-  /** Resolves when every shard has an owner, or when that takes longer than `waitMs`. */
+  /** Resolves when every shard has an owner, when the log has lost some, or when that takes longer than `waitMs`. */
   settled(waitMs: number): Promise<void>
+  /** Calls back when something is known of members that was not known before. */
+  onMembers(listener: () => void): void
   /** Calls back when shards have other owners. */
   onOwners(listener: () => void): void
   gossipStats(): GossipStats
@@ -65,7 +72,7 @@ export interface ClusterNode {
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
   /** Whether a node was heard of lately. */
   reachable(node: string): boolean
-  /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs`. */
+  /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs` or cannot be. */
   drain(waitMs: number): Promise<boolean>
   /** Takes shards again. */
   resume(): void
@@ -85,7 +92,7 @@ const aloneMs = 3_000
 
 /** Listens, and gives a node that has yet to begin; who keeps its shards is also asked by others. Fails with a sentence for the operator when the address cannot be had. */
 export async function startClusterNode(setup: ClusterSetup, host: ShardHost, askHost: AskHost): Promise<ClusterNode> {
-  const { name, life, domain, clusterId, seeds, clock, chance, log, shards, onFailure, onTrouble } = setup
+  const { name, life, domain, clusterId, seeds, clock, chance, log, shards, mark, onFailure, onTrouble } = setup
   const transport = grpcTransport(setup.transport)
   const ownerListeners: (() => void)[] = []
   const options = completeReplicationOptions(setup.replicationOptions ?? {})
@@ -97,6 +104,7 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     host,
     clock,
     options,
+    mark,
     ask: (node, request, waitMs, onReply) =>
       asks.ask(
         node,
@@ -109,6 +117,7 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     onChange: () => {
       for (const listener of ownerListeners) listener()
     },
+    onLoss: loss => setup.onLoss?.(loss),
     onStopped: (shard, reason) => onTrouble(`the copy of shard ${shard} has stopped: ${reason}`),
     onFailure,
   })
@@ -196,6 +205,10 @@ class Node implements ClusterNode {
     this.ownerListeners.push(listener)
   }
 
+  onMembers(listener: () => void): void {
+    this.gossip.onChange(listener)
+  }
+
   gossipStats(): GossipStats {
     return this.gossip.stats()
   }
@@ -215,7 +228,7 @@ class Node implements ClusterNode {
   async settled(waitMs: number): Promise<void> {
     const { clock } = this.setup
     const untilMs = clock.monoMs() + waitMs
-    while (!this.replicator.isWhole && clock.monoMs() < untilMs)
+    while (!this.replicator.isWhole && !this.replicator.loss && clock.monoMs() < untilMs)
       await new Promise<void>(resolve => clock.after(lookMs, resolve))
   }
 
@@ -228,7 +241,7 @@ class Node implements ClusterNode {
     const isAlone = (): boolean =>
       !this.gossip.members().some(member => member.name !== this.setup.name && member.isJoined)
     while (this.replicator.ownedCount > 0 && !isAlone()) {
-      if (clock.monoMs() >= untilMs) return false
+      if (clock.monoMs() >= untilMs || this.replicator.loss) return false
       await new Promise<void>(resolve => clock.after(lookMs, resolve))
     }
     return this.replicator.ownedCount === 0 || isAlone()

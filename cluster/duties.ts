@@ -38,7 +38,7 @@ export type Duty = 'nothing' | 'claim' | 'adopt' | 'release' | 'ask' | 'fetch' |
 
 export function dutyOf(situation: Situation): Duty {
   const { isJoined, rank, keepers, phase, replica, owner, orphanedMs, strandedMs, isClose, options } = situation
-  if (phase !== 'following' || replica === 'closed') return 'nothing'
+  if (phase !== 'following' || replica === 'closed' || replica === 'ahead') return 'nothing'
   if (owner === 'self' && replica !== 'following') return 'release'
   if (replica === 'stopped') return 'nothing'
   if (replica === 'incomplete') return rank >= 0 ? 'fetch' : 'nothing'

@@ -17,7 +17,18 @@ import {
 import type { EtcdAddress, EtcdOptions } from './etcd-options.js'
 import type { ClusterClock } from './ports.js'
 
-const requestKinds = ['takeOver', 'retake', 'append', 'read', 'takeovers', 'trim', 'createOnce', 'compact'] as const
+const requestKinds = [
+  'takeOver',
+  'retake',
+  'append',
+  'read',
+  'takeovers',
+  'lacking',
+  'trim',
+  'createOnce',
+  'named',
+  'compact',
+] as const
 
 /** What requests are counted by. */
 export type EtcdRequestKind = (typeof requestKinds)[number]
@@ -92,7 +103,7 @@ export class EtcdCalls {
   /** Asks etcd once; `onAnswer` is called exactly once, at the deadline at the latest: with a response, or else with a reason. */
   call<M extends EtcdMethod>(
     { kind, method, message, records = 0, bytes = 0, doneBefore }: EtcdRequest<M>,
-    onAnswer: (response: EtcdMethods[M]['response'] | undefined, reason: string) => void,
+    onAnswer: (response: EtcdMethods[M]['response'] | undefined, reason: string, isRefused: boolean) => void,
   ): void {
     const { clock, options, stats } = this
     stats[kind].requests++
@@ -101,27 +112,29 @@ export class EtcdCalls {
     const full = this.underWay.size >= options.requestsMax || this.bytes + bytes > options.requestBytesMax
     if (this.closed || full) {
       stats[kind].failures++
-      return clock.endOfTick(() => onAnswer(undefined, full ? 'too many requests are under way' : 'the log is closed'))
+      return clock.endOfTick(() =>
+        onAnswer(undefined, full ? 'too many requests are under way' : 'the log is closed', false),
+      )
     }
     const beganMs = clock.monoMs()
     this.leaveIfSilent(beganMs)
     const member = this.at(this.current)
     const one: UnderWay = { member, beganMs, end: reason => finish(undefined, reason) }
-    const finish = (response: EtcdMethods[M]['response'] | undefined, reason: string): void => {
+    const finish = (response: EtcdMethods[M]['response'] | undefined, reason: string, isRefused = false): void => {
       if (!this.underWay.delete(one)) return
       stopWaiting()
       giveUp()
       this.bytes -= bytes
       stats[kind].milliseconds += clock.monoMs() - beganMs
       if (!response && !doneBefore?.test(reason)) stats[kind].failures++
-      onAnswer(response, reason)
+      onAnswer(response, reason, isRefused)
       if (this.underWay.size === 0) for (const onIdle of this.idle.splice(0)) onIdle()
     }
     const onDone: OnAnswer<EtcdMethods[M]['response']> = (failure, response) => {
       if (failure?.gone) this.leave(member)
       else if (member === this.at(this.current)) this.heardMs = clock.monoMs()
       if (response) this.learn(response.header.revision)
-      finish(response, failure?.reason ?? '')
+      finish(response, failure?.reason ?? '', failure?.refused)
     }
     const stopWaiting = clock.after(options.deadlineMs, () => {
       this.leave(member)

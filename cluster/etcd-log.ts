@@ -4,7 +4,8 @@
 // append compares it in the transaction that puts the record. etcd says that something has happened when a majority has it on disk.
 //
 // etcd keeps what was deleted or replaced until it is compacted, and counts it against its quota. So each node compacts all the time,
-// up to where the store was one `compactMs` ago; that others do the same harms nobody.
+// up to where the store was one `compactMs` ago; that others do the same harms nobody. Only when something was lost nobody compacts: what was
+// deleted since can then be read from etcd's history.
 //
 // Not here: keys (etcd-keys.ts), what requests and answers mean (etcd-requests.ts), deadlines and members (etcd-calls.ts), following
 // (etcd-following.ts).
@@ -23,6 +24,11 @@ import {
   createOnceOutcome,
   createOnceRequest,
   firstRecordRequest,
+  lackingMax,
+  lackingOutcome,
+  lackingRequest,
+  namedOutcome,
+  namedRequest,
   readOutcome,
   readRecordsMax,
   readRequest,
@@ -74,6 +80,7 @@ class Log implements EtcdLog {
   /** Where the store was one `compactMs` ago, and what we compacted up to. */
   private earlierRevision = 0
   private compactedRevision = 0
+  private keepsHistory = false
   /** Bytes of a record, by shard: what the last reading had on average. */
   private readonly recordBytes = new Map<number, number>()
   /** Up to where shards are to be trimmed, those under way included. */
@@ -128,6 +135,33 @@ class Log implements EtcdLog {
     this.ask({ kind: 'takeovers', method: 'range', message }, response => takeoversOutcome(this.keys, response), onDone)
   }
 
+  lacking: ShardLog['lacking'] = (ends, onDone) => {
+    const all = [...ends]
+    const lacking: number[] = []
+    const askFrom = (at: number): void => {
+      const some = all.slice(at, at + lackingMax)
+      this.ask(
+        { kind: 'lacking', method: 'txn', message: lackingRequest(this.keys, some) },
+        response => lackingOutcome(some, response),
+        outcome => {
+          if (outcome.kind === 'unknown') return onDone(outcome)
+          lacking.push(...outcome.shards)
+          if (at + lackingMax < all.length) askFrom(at + lackingMax)
+          else onDone({ kind: 'read', shards: lacking })
+        },
+      )
+    }
+    askFrom(0)
+  }
+
+  named: ShardLog['named'] = (name, onDone) => {
+    this.ask({ kind: 'named', method: 'range', message: namedRequest(this.keys, name) }, namedOutcome, onDone)
+  }
+
+  keepHistory: ShardLog['keepHistory'] = isOn => {
+    this.keepsHistory = isOn
+  }
+
   createOnce: ShardLog['createOnce'] = (name, value, onDone) => {
     const message = createOnceRequest(this.keys, name, value)
     this.ask({ kind: 'createOnce', method: 'txn', message }, response => createOnceOutcome(value, response), onDone)
@@ -163,7 +197,9 @@ class Log implements EtcdLog {
     outcomeOf: (response: EtcdMethods[M]['response']) => Outcome | Unknown,
     onDone: (outcome: Outcome | Unknown) => void,
   ): void {
-    this.calls.call(request, (response, reason) => onDone(response ? outcomeOf(response) : { kind: 'unknown', reason }))
+    this.calls.call(request, (response, reason, isRefused) =>
+      onDone(response ? outcomeOf(response) : { kind: 'unknown', reason, ...(isRefused && { isRefused }) }),
+    )
   }
 
   private learnLength(shard: number, { records }: Reading): void {
@@ -193,8 +229,9 @@ class Log implements EtcdLog {
   private compactLater(): void {
     this.stopCompacting = this.clock.after(this.options.compactMs, () => {
       const revision = this.earlierRevision
-      this.earlierRevision = this.calls.revision
-      if (revision > this.compactedRevision) {
+      // What was lost may be in the history since before that was known.
+      if (!this.keepsHistory) this.earlierRevision = this.calls.revision
+      if (revision > this.compactedRevision && !this.keepsHistory) {
         this.calls.call(
           { kind: 'compact', method: 'compact', message: { revision }, doneBefore: /compacted/ },
           () => {},

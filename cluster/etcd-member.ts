@@ -36,9 +36,10 @@ export interface EtcdMethods {
 
 export type EtcdMethod = keyof EtcdMethods
 
-/** `gone`: the member cannot be reached, or has no leader. */
+/** `gone`: the member cannot be reached, or has no leader. `refused`: it does not take us, or does not let us do that. */
 export interface EtcdFailure {
   readonly gone: boolean
+  readonly refused?: boolean
   readonly reason: string
 }
 
@@ -96,6 +97,7 @@ interface Opened {
 
 /** gRPC's names for what a member that is away, or has no leader, leaves behind. */
 const deadlineExceeded = 4
+const permissionDenied = 7
 const unavailable = 14
 
 /** gRPC's names for channels that take requests at once, or begin to connect with the first. */
@@ -106,6 +108,8 @@ const ready = 2
 const enterMs = 5000
 
 const invalidToken = /invalid auth token|user name is empty/
+/** What etcd says to who shows nothing although it wants to know who asks. */
+const namelessRefused = /user name is empty/
 
 /** Characters of a reason. */
 const reasonLengthMax = 300
@@ -247,7 +251,11 @@ export class EtcdMember {
     this.open('Auth', settle, ({ client, metadata }) => {
       const request = { name: this.address.user, password: this.address.password }
       client.authenticate(request, metadata, { deadline: Date.now() + enterMs }, (error, response) => {
-        if (error) return settle(this.failureOf(error))
+        if (error) {
+          const failure = this.failureOf(error)
+          // Whoever is there and gives no token has looked at the name and the password.
+          return settle({ ...failure, refused: !failure.gone })
+        }
         this.token = response.token
         settle(undefined)
       })
@@ -259,7 +267,8 @@ export class EtcdMember {
     // etcd looks at tokens before anything else; the next request gets a new one.
     if (invalidToken.test(said)) this.token = undefined
     const gone = this.closed || error.code === unavailable || error.code === deadlineExceeded
-    return { gone, reason: `${this.name}: ${said}`.slice(0, reasonLengthMax) }
+    const refused = error.code === permissionDenied || namelessRefused.test(said)
+    return { gone, refused, reason: `${this.name}: ${said}`.slice(0, reasonLengthMax) }
   }
 }
 

@@ -25,7 +25,9 @@ import { type EtcdKeys, shardsMax } from './etcd-keys.js'
 import type {
   Append,
   AppendOutcome,
+  LackingOutcome,
   LogRecord,
+  NamedOutcome,
   ReadOutcome,
   RetakeOutcome,
   StandingOutcome,
@@ -35,8 +37,11 @@ import type {
   Unknown,
 } from './shard-log.js'
 
-/** Appends in a transaction: each compares two things, and etcd allows 128 comparisons. */
-export const appendsMax = 64
+/** Operations in a transaction, and comparisons: what etcd allows by default. */
+const operationsMax = 128
+
+/** Appends in a transaction: each compares up to three things. */
+export const appendsMax = Math.floor(operationsMax / 3)
 
 /** Bytes of the records of a transaction: etcd takes requests of 1.5 MiB. */
 export const appendBytesMax = 1024 * 1024
@@ -73,7 +78,10 @@ export function retakeOutcome({ succeeded, header }: ITxnResponse): RetakeOutcom
   return succeeded ? { kind: 'taken', epoch: Number(header.revision) } : { kind: 'superseded' }
 }
 
-/** Appends if each epoch is the latest and nothing stands at a record's place or behind it; else tells what stands there. */
+/**
+ * Appends if each epoch is the latest, the record before is there, and nothing stands at a record's place or behind it; else tells what stands
+ * there. Logs that were founded begin with record 2 (founding.ts), so that is compared from record 3 on.
+ */
 export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnRequest {
   const compare: ICompare[] = []
   const success: IRequestOp[] = []
@@ -85,6 +93,8 @@ export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnR
     // Of the whole rest of the log: a place that was trimmed is empty, too, but never all behind it.
     const rest = keys.recordsFrom(shard, sequence)
     compare.push({ target: 'Create', result: 'Equal', ...rest, create_revision: 0 })
+    const before = keys.record(shard, sequence - 1)
+    if (hasBefore(sequence)) compare.push({ target: 'Create', result: 'Greater', key: before, create_revision: 0 })
     success.push({ request_put: { key, value: bytes } })
     failure.push({ request_range: { key: owner, keys_only: true } }, { request_range: { key } })
   }
@@ -96,9 +106,40 @@ export function appendOutcome(appends: readonly Append[], { succeeded, responses
   const stands = (index: number): IKeyValue | undefined => responses[index]?.response_range.kvs[0]
   const superseded = appends.filter(({ epoch }, n) => Number(stands(2 * n)?.mod_revision ?? 0) !== epoch)
   if (superseded.length > 0) return { kind: 'superseded', shards: superseded.map(({ shard }) => shard) }
+  // All happens or nothing: where nothing stands the record before was missing, of this shard or of another one.
+  if (appends.some(({ sequence }, n) => hasBefore(sequence) && !stands(2 * n + 1))) return { kind: 'short' }
   // All of it may stand there already: then somebody has asked for it before.
   const wrong = appends.find(({ bytes }, n) => !stands(2 * n + 1)?.value.equals(bytes))
   return wrong ? broken(wrong.shard, `its record ${wrong.sequence} is another one already`) : { kind: 'appended' }
+}
+
+const hasBefore = (sequence: number): boolean => sequence > 2
+
+/** Of each shard the first record from a number on, without its bytes. As many as a transaction may ask for. */
+export function lackingRequest(keys: EtcdKeys, ends: readonly (readonly [shard: number, end: number])[]): ITxnRequest {
+  return {
+    success: ends.map(([shard, end]) => ({
+      request_range: { ...keys.recordsFrom(shard, end), limit: 1, keys_only: true },
+    })),
+  }
+}
+
+export const lackingMax = operationsMax
+
+export function lackingOutcome(
+  ends: readonly (readonly [shard: number, end: number])[],
+  { responses }: ITxnResponse,
+): LackingOutcome {
+  const lacking = ends.filter((_, n) => !responses[n]?.response_range.kvs[0])
+  return { kind: 'read', shards: lacking.map(([shard]) => shard) }
+}
+
+export function namedRequest(keys: EtcdKeys, name: string): IRangeRequest {
+  return { key: keys.meta(name) }
+}
+
+export function namedOutcome({ kvs: [found] }: IRangeResponse): NamedOutcome {
+  return { kind: 'read', value: found?.value }
 }
 
 /** Records behind a number, the shard's owner, and the first record with the count of all, from which follows the last one. */

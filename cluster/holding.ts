@@ -144,7 +144,8 @@ export class Holding implements OwnedShard {
   /** What cannot follow the log cannot own the shard either: it is for others then. */
   private finishLater(): void {
     const { clock, options } = this.parts
-    if (this.replica.state === 'following') clock.after(options.retryMs, () => this.finish())
+    const { state } = this.replica
+    if (state === 'following' || state === 'ahead') clock.after(options.retryMs, () => this.finish())
     else this.release(nobody, () => {})
   }
 

@@ -14,9 +14,10 @@ export { parseEtcdAddress } from './etcd-options.js'
 export { assertFoundable, foundLogs } from './founding.js'
 export type { Certificates } from './grpc-tls.js'
 export type { TransportOptions } from './grpc-transport.js'
+export type { ClusterMark, LogLoss } from './log-check.js'
 export { type AskOptions, askOptionsDefault } from './options.js'
 export type { AskHost, ClusterClock, OnOutcome, Outcome, Peer } from './ports.js'
-export type { ShardLog } from './shard-log.js'
+export type { ShardLog, Unknown } from './shard-log.js'
 
 /**
  * Starts to listen as `self` and to talk with the other nodes. `incarnation` is another one for each life of a process. Fails with a

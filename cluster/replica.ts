@@ -3,8 +3,9 @@
 //   log --told or read--> tail (taken in) --pending--> host --> applied
 //
 // What is told may begin anywhere and miss something; what does not fit behind the tail is read. A record that stands at the right place and has
-// another past than ours, a log that has become shorter, a version that nobody here knows: the copy stops and says so, for whatever it
-// did then would be a guess. Where the log no longer reaches back to our tail, the copy is `incomplete`, and a snapshot is needed.
+// another past than ours, a version that nobody here knows: the copy stops and says so, for whatever it did then would be a guess. Where the log no
+// longer reaches back to our tail, the copy is `incomplete`, and a snapshot is needed. Where the log ends before our tail, the engine has lost
+// something: the copy is `ahead` and waits until that is there again (log-check.ts).
 //
 // While this node owns the shard its own appends move the copy (`advance`), and what is told is old news.
 //
@@ -25,6 +26,8 @@ export interface ReplicaParts {
   readonly options: Pick<ReplicationOptions, 'pageBytesMax' | 'pendingBytesMax' | 'retryMs'>
   /** It cannot go on, ever: told once, with the reason in words. */
   readonly onStopped: (shard: number, reason: string) => void
+  /** Its log ends before what is known here, or does so no longer. */
+  readonly onAhead: () => void
   /** The host could not apply. */
   readonly onFailure: (failure: Error) => void
 }
@@ -50,8 +53,8 @@ interface Waiter {
   readonly run: () => void
 }
 
-/** What a copy is at the moment. `incomplete`: it needs a snapshot. `owned`: its node appends. */
-export type ReplicaState = 'following' | 'owned' | 'incomplete' | 'stopped' | 'closed'
+/** What a copy is at the moment. `incomplete`: it needs a snapshot. `owned`: its node appends. `ahead`: its log has lost what is known here. */
+export type ReplicaState = 'following' | 'owned' | 'incomplete' | 'ahead' | 'stopped' | 'closed'
 
 export class Replica {
   readonly shard: number
@@ -164,7 +167,7 @@ export class Replica {
       if (this.is !== 'following' || outcome.kind === 'unknown') return this.endReading()
       const { records, last, takeover } = outcome
       const before = this.tail.sequence
-      if (last < before) this.stop(`its log ends with record ${last}, and record ${before} is known here`)
+      if (last < before) this.getAhead()
       for (const record of records) if (record.sequence > before) this.takeNext(record)
       if (this.is !== 'following') return this.endReading()
       const isCurrent = this.tail.sequence >= last
@@ -263,6 +266,23 @@ export class Replica {
     if (due.length === 0) return
     this.waiters = this.waiters.filter(({ sequence }) => sequence > position.sequence)
     for (const { run } of due) run()
+  }
+
+  private getAhead(): void {
+    this.is = 'ahead'
+    this.parts.onAhead()
+  }
+
+  /** Looks whether the log has again what is known here: then it goes on, and finds out whether it is the same. */
+  resume(): void {
+    if (this.is !== 'ahead') return
+    const { log, onAhead } = this.parts
+    log.read(this.shard, this.tail.sequence, 1, outcome => {
+      if (this.is !== 'ahead' || outcome.kind === 'unknown' || outcome.last < this.tail.sequence) return
+      this.is = 'following'
+      this.read()
+      onAhead()
+    })
   }
 
   private stop(reason: string): void {

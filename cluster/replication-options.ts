@@ -29,6 +29,8 @@ export interface ReplicationOptions {
   readonly lookMs: number
   /** Pause before something is asked again that came to nothing. */
   readonly retryMs: number
+  /** Between two looks whether the engine still has what is known here: what somebody else does with it is noticed so late. */
+  readonly checkMs: number
   /** Shards that one node moves to itself at the same time: more is faster, and each has its pause longer. */
   readonly movesMax: number
   /** Shards whose snapshots one node fetches at the same time. */
@@ -55,6 +57,7 @@ export const replicationOptionsDefault: ReplicationOptions = {
   dropAfterMs: 600_000,
   lookMs: 200,
   retryMs: 250,
+  checkMs: 2000,
   movesMax: 4,
   fetchesMax: 2,
   pageBytesMax: mib,
@@ -70,6 +73,7 @@ export function completeReplicationOptions(given: Partial<ReplicationOptions>): 
   assert(options.replicas >= 1, 'a shard needs one node at least')
   assert(options.renewMs * 2 < options.leaseMs, 'leaseMs has no room for two renewals')
   assert(options.leaseMargin >= 0.001, 'leaseMargin is smaller than what clocks drift')
+  assert(options.checkMs >= 1, 'checkMs is too short')
   assert(options.recordsKept >= 1, 'the last record always stays')
   return Object.freeze(options)
 }

@@ -11,6 +11,7 @@
 import { Appender } from './appender.js'
 import { Caretaker } from './caretaker.js'
 import { Holding } from './holding.js'
+import { type ClusterMark, LogCheck, type LogLoss } from './log-check.js'
 import { nameOf, nobody, ownerText } from './owner.js'
 import {
   type AskPeer,
@@ -50,10 +51,14 @@ export interface ReplicatorParts {
   readonly host: ShardHost
   readonly clock: ClusterClock
   readonly options: ReplicationOptions
+  /** What tells the cluster's engine from another one; undefined: nothing does. */
+  readonly mark?: ClusterMark | undefined
   /** Asks another node; undefined: no answer came, or never will. */
   readonly ask: AskPeer
   /** Something has changed about who owns what. */
   readonly onChange: () => void
+  /** The engine lacks other things than before of what is known here; undefined: it has everything. */
+  readonly onLoss: (loss: LogLoss | undefined) => void
   /** A copy cannot go on (replica.ts): for people. */
   readonly onStopped: (shard: number, reason: string) => void
   /** This node may hold what never happened, or its host has failed: it must end, and can begin anew. */
@@ -67,6 +72,9 @@ const mixed = (view: number, shard: number, epoch: number): number =>
 /** What is to be waited for until a lease is over that somebody else has. */
 const wholeLeaseMs = ({ leaseMs, leaseMargin }: ReplicationOptions): number => leaseMs * (1 + leaseMargin)
 
+/** What another node is told that asks for a shard. */
+const lostReason = 'the log lacks what is known here'
+
 /** How long a node has for having applied something. */
 const reachMs = 1_000
 
@@ -77,6 +85,7 @@ export class Replicator implements Replication {
   private readonly appender: Appender
   private readonly caretaker: Caretaker
   private readonly trimming: Trimming
+  private readonly check: LogCheck
   private view: readonly ViewMember[] = []
   private placement: readonly (readonly string[])[] = []
   /** The latest takeovers of all shards that this node has heard of. */
@@ -90,11 +99,31 @@ export class Replicator implements Replication {
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
-    const { name, life, shards, host, log, clock, options, ask, onFailure } = parts
+    const { name, life, shards, host, log, clock, options, mark, ask, onLoss, onFailure } = parts
     this.parts = parts
     this.self = ownerText(name, life)
     this.holdings = Array.from({ length: shards + 1 }, (_, shard) => this.hold(shard, host.position(shard)))
-    this.appender = new Appender({ log, clock, options, self: this.self, owned: shard => this.owned(shard) })
+    this.check = new LogCheck({
+      log,
+      clock,
+      options,
+      mark,
+      holdings: this.holdings,
+      epochOf: shard => this.epochOf(shard),
+      onChange: loss => {
+        this.parts.onChange()
+        onLoss(loss)
+      },
+    })
+    this.appender = new Appender({
+      log,
+      clock,
+      options,
+      self: this.self,
+      owned: shard => this.owned(shard),
+      mayAppend: () => !this.check.isLost,
+      onLost: () => this.check.check(),
+    })
     this.caretaker = new Caretaker({
       self: this.self,
       log,
@@ -105,6 +134,7 @@ export class Replicator implements Replication {
       onFailure,
       holdings: this.holdings,
       renew: shard => this.hold(shard, undefined),
+      mayAct: () => this.check.hasChecked && !this.check.isLost,
       onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
     })
     this.trimming = new Trimming({
@@ -116,6 +146,7 @@ export class Replicator implements Replication {
       ask,
       onFailure,
       holdings: this.holdings,
+      mayTrim: () => !this.check.isLost,
       keepers: shard => this.livingKeepers(shard),
       others: () => this.others(clock.monoMs()),
     })
@@ -141,6 +172,7 @@ export class Replicator implements Replication {
       onGap: () => this.readAll(),
     })
     this.readAll()
+    this.check.start()
     const renewing = (): void => {
       if (this.isClosed) return
       this.renew()
@@ -167,6 +199,7 @@ export class Replicator implements Replication {
   // [hot] Once per request.
   /** Whether this node answers for a shard at this moment. */
   serves(shard: number): boolean {
+    if (this.check.isLost) return false
     const nowMs = this.parts.clock.monoMs()
     const { registerMs } = this
     return nowMs < registerMs + this.parts.options.leaseMs && this.holdings[shard]!.serves(nowMs, registerMs)
@@ -206,6 +239,11 @@ export class Replicator implements Replication {
 
   append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void {
     this.appender.append(parts, onDone)
+  }
+
+  /** What the engine lacks of what is known here; undefined: nothing, as far as is known. */
+  get loss(): LogLoss | undefined {
+    return this.check.loss
   }
 
   /** Whether everything is known that the register had a moment ago: from then on this node may be given shards. */
@@ -271,6 +309,7 @@ export class Replicator implements Replication {
 
   private onHandOver(holding: Holding, to: string, answer: (reply: PeerReply) => void): void {
     const node = nameOf(to)
+    if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
     if (this.placement[holding.shard]?.[0] !== node)
       return answer({ kind: 'refused', reason: `${node} is not the one to own shard ${holding.shard}, as known here` })
     holding.handOver(to, epoch =>
@@ -284,6 +323,7 @@ export class Replicator implements Replication {
     answer: (reply: PeerReply, bytes?: Buffer) => void,
   ): void {
     const { host, options } = this.parts
+    if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
     const written = host.position(shard)
     if (!written || (replica.state !== 'following' && replica.state !== 'owned'))
       return answer({ kind: 'refused', reason: 'there is no whole copy here' })
@@ -318,6 +358,7 @@ export class Replicator implements Replication {
   /** Nothing more is begun. */
   close(): void {
     this.isClosed = true
+    this.check.close()
     this.appender.close()
     this.caretaker.close()
     this.trimming.close()
@@ -326,7 +367,15 @@ export class Replicator implements Replication {
 
   private hold(shard: number, position: Position | undefined): Holding {
     const { log, host, clock, options, onStopped, onFailure } = this.parts
-    const replica = new Replica(shard, position, { log, host, clock, options, onStopped, onFailure })
+    const replica = new Replica(shard, position, {
+      log,
+      host,
+      clock,
+      options,
+      onStopped,
+      onFailure,
+      onAhead: () => this.check.check(),
+    })
     return new Holding(replica, {
       log,
       host,
@@ -431,6 +480,7 @@ export class Replicator implements Replication {
 
   /** `askedMs`: when, at the earliest, these takeovers and everything of the register were asked for. */
   private confirm(askedMs: number, takeovers: ReadonlyMap<number, Takeover>): void {
+    if (this.check.isLost) return
     this.registerMs = Math.max(this.registerMs, askedMs)
     for (const holding of this.holdings)
       if (holding.phase === 'active' && takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)

@@ -42,6 +42,8 @@ export interface Append {
 export interface Unknown {
   readonly kind: 'unknown'
   readonly reason: string
+  /** The engine does not take us, or does not let us do that: to ask again is of no use. */
+  readonly isRefused?: true
 }
 
 export type TakeoverOutcome =
@@ -56,8 +58,10 @@ export type RetakeOutcome =
 
 export type AppendOutcome =
   | { readonly kind: 'appended' }
-  /** Nothing has happened, since these shards have a later takeover. */
+  /** Nothing has happened, since the latest takeover of these shards is another one. */
   | { readonly kind: 'superseded'; readonly shards: readonly number[] }
+  /** Nothing has happened, since a log lacks the record before: the engine has lost something. */
+  | { readonly kind: 'short' }
   | Unknown
 
 /** Part of a shard's log, and what stood with it at one moment, which is not before the question. */
@@ -77,6 +81,12 @@ export type TakeoversOutcome = { readonly kind: 'read'; readonly takeovers: Read
 
 /** `stands`: what the name has had since it was first given a value. */
 export type StandingOutcome = { readonly kind: 'stands'; readonly value: Buffer } | Unknown
+
+/** What a name has; undefined: nothing, neither now nor, unless the engine has lost it, ever before. */
+export type NamedOutcome = { readonly kind: 'read'; readonly value: Buffer | undefined } | Unknown
+
+/** The shards whose logs have neither a certain record nor any behind it. */
+export type LackingOutcome = { readonly kind: 'read'; readonly shards: readonly number[] } | Unknown
 
 /** Told what happens to logs, in the order in which it happens to each of them. */
 export interface LogFollower {
@@ -98,7 +108,8 @@ export interface ShardLog {
   retake(shard: number, epoch: number, owner: string, onDone: (outcome: RetakeOutcome) => void): void
   /**
    * Appends all of them in one step, or none. One for a shard, at least one; `appendsMax` and `appendBytesMax` at most. The same append made
-   * again, with the same bytes and while its takeovers are the latest, happens once, and is told to have happened each time.
+   * again, with the same bytes and while its takeovers are the latest, happens once, and is told to have happened each time. A record from the
+   * third on is appended only behind the one before it.
    */
   append(appends: readonly Append[], onDone: (outcome: AppendOutcome) => void): void
   readonly appendsMax: number
@@ -106,12 +117,18 @@ export interface ShardLog {
   /** The records of a shard behind a number, as many as have about `bytesMax`; one at least, if there is any. */
   read(shard: number, after: number, bytesMax: number, onDone: (outcome: ReadOutcome) => void): void
   takeovers(onDone: (outcome: TakeoversOutcome) => void): void
+  /** Which of these shards have lost their ends: no record of this number, nor of a higher one. */
+  lacking(ends: ReadonlyMap<number, number>, onDone: (outcome: LackingOutcome) => void): void
   /** Begins to tell of all takeovers and of the records of those shards that are `wanted` when they come. One follower at a time. */
   follow(wanted: (shard: number) => boolean, follower: LogFollower): void
   /** Lets go of records up to a number; the last one stays in any case. Whether that succeeds is not told. */
   trim(shard: number, upTo: number): void
   /** Gives a name of the whole cluster its value, unless it has one, and tells the one that stands, for good. */
   createOnce(name: string, value: Buffer, onDone: (outcome: StandingOutcome) => void): void
+  /** What `createOnce` has given a name. */
+  named(name: string, onDone: (outcome: NamedOutcome) => void): void
+  /** While it is on, the engine forgets nothing for our sake: what was deleted may be looked for there. */
+  keepHistory(isOn: boolean): void
   /** Nothing is told any more but the outcomes of what was asked. */
   close(): Promise<void>
 }

@@ -27,6 +27,8 @@ export interface TrimmingParts {
   readonly ask: AskPeer
   readonly onFailure: (failure: Error) => void
   readonly holdings: readonly Holding[]
+  /** Whether the engine has everything: if not, what it still has is not let go of. */
+  readonly mayTrim: () => boolean
   /** What those call themselves that ought to keep a shard, and live. */
   readonly keepers: (shard: number) => readonly string[]
   /** All other nodes. */
@@ -66,7 +68,7 @@ export class Trimming {
   }
 
   private flush(): void {
-    const { host, holdings, self, others, ask, onFailure } = this.parts
+    const { host, holdings, self, others, ask, mayTrim, onFailure } = this.parts
     const applied: Flushed = holdings
       .filter(({ replica }) => replica.state === 'following' || replica.state === 'owned')
       .map(({ shard }) => [shard, host.position(shard)?.sequence ?? 0])
@@ -76,6 +78,7 @@ export class Trimming {
       this.note(self, applied)
       const request = encodePeerMessage({ kind: 'standing', owner: self, flushed: applied })
       for (const node of others()) ask(node, request, tellMs, () => {})
+      if (!mayTrim()) return
       for (const { shard, phase } of holdings) if (phase === 'active') this.trim(shard)
     })
   }

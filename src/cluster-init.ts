@@ -104,7 +104,7 @@ async function init(
       for (const store of old.stores) await splitBundles(store)
       await assertReadable(old)
       assertRoom(old, to)
-      const agreement = await agreed(log, { ...placementOfCluster, id: systemChance.uuid() }, { warn })
+      const { agreement } = await agreed(log, { ...placementOfCluster, id: systemChance.uuid() }, { warn })
       // The register's is one more.
       const logs = agreement.shards + 1
       await assertFoundable(logs, mark, log, systemClock)

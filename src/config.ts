@@ -13,6 +13,13 @@ import { longUsage, shortUsage } from './config/usage.js'
 import { noTraces, parseTraceLevels, type TraceLevels } from './domain/trace-levels.js'
 import type { Durability, LogSettings } from './ports.js'
 
+/** Files for TLS to the engine of the log: its authority, and what this node shows, both or none. */
+export interface LogTls {
+  readonly caFile: string
+  readonly certFile: string | undefined
+  readonly keyFile: string | undefined
+}
+
 /** A node's place in a cluster. */
 export interface ClusterConfig {
   readonly name: string
@@ -22,6 +29,10 @@ export interface ClusterConfig {
   readonly seeds: readonly string[]
   /** Where the engine of the log is; may hold a password. */
   readonly log: string
+  /** As whom this node speaks to it; undefined: as `log` says, if that names anybody. */
+  readonly logUser: { readonly name: string; readonly passwordFile: string } | undefined
+  /** How it is told from others, and what it is shown; undefined: as nodes do among each other. */
+  readonly logTls: LogTls | undefined
   readonly replicas: number
   readonly domain: string
   /** undefined: nodes talk without. */
@@ -260,6 +271,16 @@ function clusterConflicts(
   needs('clusterListen', ['nodeName', 'shardLog'])
   needs('shardLog', ['clusterListen'])
   needs('nodeName', ['clusterListen'])
+  needs('shardLogUser', ['shardLog', 'shardLogPasswordFile'])
+  needs('shardLogPasswordFile', ['shardLogUser'])
+  needs('shardLogCa', ['shardLog'])
+  needs('shardLogCert', ['shardLogKey', 'shardLogCa'])
+  needs('shardLogKey', ['shardLogCert'])
+  const { shardLog } = values
+  if (shardLog?.includes('@') && values.shardLogUser !== undefined)
+    lines.push(`${where('shardLogUser')}: -shardLog names a user already`)
+  if (shardLog !== undefined && !shardLog.startsWith('etcds:') && values.shardLogCa !== undefined)
+    lines.push(`${where('shardLogCa')}: needs etcds:// in -shardLog`)
   for (const name of ['clusterJoin', 'clusterAddress', 'failureDomain', 'clusterCert'] as const)
     needs(name, ['clusterListen'])
   for (const name of ['clusterCert', 'clusterKey', 'clusterCa'] as const)
@@ -376,6 +397,7 @@ const listOf = (text: string): readonly string[] => text.split(',').filter(item 
 
 function clusterOf(values: Values): ClusterConfig | undefined {
   const { nodeName, clusterListen, shardLog, clusterCert, clusterKey, clusterCa } = values
+  const { shardLogUser, shardLogPasswordFile, shardLogCa, shardLogCert, shardLogKey } = values
   if (nodeName === undefined || clusterListen === undefined || shardLog === undefined) return undefined
   return Object.freeze({
     name: nodeName,
@@ -383,6 +405,14 @@ function clusterOf(values: Values): ClusterConfig | undefined {
     advertised: values.clusterAddress,
     seeds: listOf(values.clusterJoin),
     log: shardLog,
+    logUser:
+      shardLogUser !== undefined && shardLogPasswordFile !== undefined
+        ? Object.freeze({ name: shardLogUser, passwordFile: shardLogPasswordFile })
+        : undefined,
+    logTls:
+      shardLogCa === undefined
+        ? undefined
+        : Object.freeze({ caFile: shardLogCa, certFile: shardLogCert, keyFile: shardLogKey }),
     replicas: values.replicas,
     domain: values.failureDomain ?? '',
     tls:

@@ -7,10 +7,11 @@ import { randomUUID } from 'node:crypto'
 import { type ClusterNode, startClusterNode } from '../cluster/index.js'
 import { ClusteredShards } from './broker/clustered-shards.js'
 import { systemClock } from './clock.js'
-import { agreed, certificatesOf, openLogOf } from './cluster-log.js'
+import { type Agreed, agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
 import type { ClusterConfig } from './config.js'
 import type { Agreement, ClusterPlace } from './node.js'
 import type { Barrier, Chance, ClusterStatus, Logger, Nodes, Part, Position, Replication } from './ports.js'
+import { lossInWords } from './telemetry/log-teller.js'
 
 /** How long the start of a node waits until somebody owns every shard. */
 const settleMsMax = 10_000
@@ -24,17 +25,18 @@ export function openCluster(
 ): ClusterPlace {
   const tls = config.tls && certificatesOf(config.tls)
   const log = openLogOf(config, tls)
-  let agreement: Agreement | undefined
+  let found: Agreed | undefined
   let replication: Replication | undefined
   let barrier: Barrier | undefined
   return {
-    async agree(wanted) {
-      agreement = await agreed(log, { ...wanted, id: randomUUID() }, logger)
-      return agreement
+    async agree(wanted, own) {
+      found = own ? await agreedBefore(log, own, logger) : await agreed(log, { ...wanted, id: randomUUID() }, logger)
+      return found.agreement
     },
     replication: { append: (parts: readonly Part[], onDone: OnAppended) => replication!.append(parts, onDone) },
     barrier: (shard, sequence, onDone) => barrier!(shard, sequence, onDone),
-    async join({ host, local, shardMap, pathsOf }, listMs) {
+    async join({ host, local, shardMap, pathsOf }, listMs, onLoss) {
+      const { agreement, mark } = found!
       let shards: ClusteredShards | undefined
       const node = await startClusterNode(
         {
@@ -43,14 +45,16 @@ export function openCluster(
           advertised: config.advertised,
           domain: config.domain,
           seeds: config.seeds,
-          clusterId: agreement!.id,
+          clusterId: agreement.id,
           life: randomUUID(),
-          shards: agreement!.shards,
+          shards: agreement.shards,
           log,
+          mark,
           clock: systemClock,
           chance: () => chance.fraction(),
           transport: { ...(tls && { tls }), plaintext: config.isInsecure },
           replicationOptions: { replicas: config.replicas },
+          onLoss: loss => onLoss(loss && { ...loss, total: agreement.shards + 1 }),
           onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
           onFailure,
         },
@@ -64,6 +68,9 @@ export function openCluster(
         self: config.name,
         ownerOf: shard => replicator.ownerOf(shard),
         serves: shard => replicator.serves(shard),
+        get isLost() {
+          return replicator.loss !== undefined
+        },
         viewOf: name => replicator.viewOf(name),
         get ownView() {
           return replicator.ownView
@@ -77,16 +84,22 @@ export function openCluster(
       return {
         shards,
         desk: {
-          status: () => statusOf(config.name, agreement!, node),
+          status: () => statusOf(config.name, agreement, node),
           numbers: () => ({
-            status: statusOf(config.name, agreement!, node),
+            status: statusOf(config.name, agreement, node),
             log: Object.entries(log.stats().requests).map(([kind, counts]) => ({ kind, ...counts })),
             gossip: node.gossipStats(),
           }),
           drain: () => node.drain(drainMsMax),
           resume: () => node.resume(),
         },
+        onMembers(listener) {
+          const tell = (): void => listener(node.members().map(({ address }) => address))
+          node.onMembers(tell)
+          tell()
+        },
         isWhole: () => replicator.knowsRegister,
+        lostLog: () => logOf(agreement, node).reason,
         onReach: () => {},
         async drain() {
           if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
@@ -100,7 +113,12 @@ export function openCluster(
   }
 }
 
-function statusOf(name: string, { id }: Agreement, node: ClusterNode): ClusterStatus {
+function logOf({ shards }: Agreement, { replicator: { loss } }: ClusterNode): ClusterStatus['log'] {
+  if (!loss) return { state: 'whole', shards: [] }
+  return { state: 'lost', reason: lossInWords({ ...loss, total: shards + 1 }), shards: loss.shards }
+}
+
+function statusOf(name: string, agreement: Agreement, node: ClusterNode): ClusterStatus {
   const { replicator } = node
   const owned = new Map<string, number>()
   const shards = [...replicator.standings()].map(({ shard, replica }) => {
@@ -118,7 +136,7 @@ function statusOf(name: string, { id }: Agreement, node: ClusterNode): ClusterSt
     owned: owned.get(name) ?? 0,
   }))
   const isJoined = members.some(member => member.name === name && member.isJoined)
-  return { node: name, cluster: id, isJoined, members, shards }
+  return { node: name, cluster: agreement.id, isJoined, log: logOf(agreement, node), members, shards }
 }
 
 type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void

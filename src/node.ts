@@ -36,7 +36,7 @@ import { SubscriptionHandlers } from './http/subscriptions.js'
 import { TypeHandlers } from './http/types.js'
 import type { Shards } from './messages.js'
 import { Dispatcher } from './notifier/dispatcher.js'
-import type { Barrier, Chance, Clock, ClusterDesk, Logger, LogSettings, Replication } from './ports.js'
+import type { Barrier, Chance, Clock, ClusterDesk, Logger, LogLoss, LogSettings, Replication } from './ports.js'
 import { Expiry } from './shard/expiry.js'
 import { splitBundles } from './shard/notifications/bundle.js'
 import type { ShardRecord } from './shard/record.js'
@@ -47,13 +47,14 @@ import { StepwiseScanner } from './shard/scans.js'
 import { LocalShards, lastStamp, shardLimitsDefault } from './shard/shards.js'
 import { Egress } from './sockets/egress.js'
 import { openSockets } from './sockets/sockets.js'
-import { openDataDirectory } from './storage/data-directory.js'
+import { clusterOf, openDataDirectory } from './storage/data-directory.js'
 import { DiskWatch } from './storage/disk-watch.js'
 import { openStore } from './storage/open-store.js'
 import { ReserveFile } from './storage/reserve-file.js'
 import { Alarms } from './telemetry/alarms.js'
 import { ConnectionTallies } from './telemetry/connection-tallies.js'
 import { DiskTeller } from './telemetry/disk-teller.js'
+import { LogTeller } from './telemetry/log-teller.js'
 import { LoopDelay } from './telemetry/loop-delay.js'
 import { Operator } from './telemetry/operator.js'
 import { RequestTallies } from './telemetry/request-tallies.js'
@@ -86,8 +87,12 @@ export interface Joined {
   isWhole(): boolean
   /** Calls back whenever one of the others can be asked anew. */
   onReach(listener: () => void): void
+  /** Calls back at once, and again when others are: where all members of the cluster that are known listen for each other, `host:port`. */
+  onMembers?(listener: (addresses: readonly string[]) => void): void
   /** For operators; undefined: there is no cluster. */
   readonly desk?: ClusterDesk
+  /** What the log engine has lost of what this node knows, in words; undefined: nothing. */
+  lostLog?(): string | undefined
   /** Gives away what others can take over, while requests are still answered. */
   drain?(): Promise<void>
   /** Nobody is asked any more, and nobody asks. */
@@ -100,13 +105,16 @@ export interface Agreement extends Placement {
 }
 
 export interface ClusterPlace {
-  /** What the cluster is; as wanted, if this is its first node. Waits for the log engine. */
-  agree(wanted: Placement): Promise<Agreement>
+  /**
+   * What the cluster is; as wanted, if this is its first node. Waits for the log engine. `own`: what the data directory belongs to, where there is
+   * one: rejects with a sentence for the operator when the engine has another cluster, or none.
+   */
+  agree(wanted: Placement, own: { readonly path: string; readonly id: string } | undefined): Promise<Agreement>
   /** Both may be used once `join` has been called. */
   readonly replication: Replication
   readonly barrier: Barrier
   /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
-  join(own: OwnShards, listMs: number): Promise<Joined>
+  join(own: OwnShards, listMs: number, onLoss: (loss: LogLoss | undefined) => void): Promise<Joined>
 }
 
 /** This node's shards, as the cluster moves them and as the broker asks them. */
@@ -147,7 +155,7 @@ export interface RunningNode {
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
   const { clock, chance, logger, log = { ...config.log }, onFailure, place, cluster } = surroundings
-  const agreed = await cluster?.agree(placementOfCluster)
+  const agreed = await cluster?.agree(placementOfCluster, clusterOf(config.store.directory))
   const wanted = agreed
     ? { shards: agreed.shards, spread: agreed.spread, cluster: { id: agreed.id } }
     : { ...placementDefault, workers: config.workers }
@@ -160,6 +168,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const durability = cluster ? 'os' : config.store.durability
   const store = await openStore(directory, { durability, logger, part })
   await splitBundles(store)
+  const logTeller = new LogTeller(logger, alarms)
   let ready = true
   const shardMap = new ShardMap(directory, agreed && directory.shards)
   const ownership = agreed && new Ownership(directory.shards)
@@ -221,6 +230,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
           pathsOf: tenant => local.paths!.few(tenant),
         },
         config.queries.scanDeadlineMs,
+        loss => logTeller.onLoss(loss),
       )
     : await place?.join(between, directory.shards)
   const shards = joined?.shards ?? between
@@ -241,6 +251,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
+  joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
   const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger, watch }, notificationOptions, {
     ...sending,
     delivery,
@@ -301,10 +312,13 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new TypeHandlers(new TypeOperations(client), clock),
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
     new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
-    new ServiceHandlers(factsOf(store.name), clock, () => ready && (joined?.isWhole() ?? true), {
-      isShort: () => disk?.isShort ?? false,
-      copiesWait: () => local.replicated?.waitsForRoom ?? false,
-    }),
+    new ServiceHandlers(
+      factsOf(store.name),
+      clock,
+      () => ready && (joined?.isWhole() ?? true),
+      { isShort: () => disk?.isShort ?? false, copiesWait: () => local.replicated?.waitsForRoom ?? false },
+      () => joined?.lostLog?.(),
+    ),
     // Each node of a cluster is looked at for itself.
     new AdminHandlers(new AdminOperations(cluster ? between : shards), {
       log,

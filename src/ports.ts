@@ -63,6 +63,8 @@ export interface Nodes {
   ownerOf(shard: number): string | undefined
   /** Whether this node may answer for a shard now. */
   serves(shard: number): boolean
+  /** Whether the log lacks what this node knows: then it answers for no shard until the log is back. */
+  readonly isLost: boolean
   /** Stands for all that a node owns, as far as is known here: another number whenever that is something else. Above 0. */
   viewOf(node: string): number
   /** The same of what this node may answer for now. */
@@ -80,12 +82,27 @@ export interface Nodes {
   onChange(listener: () => void): void
 }
 
+/** What the engine of a cluster's log has lost of what this node knows. */
+export interface LogLoss {
+  /** Whether it does not know the cluster any more. */
+  readonly isNameless: boolean
+  /** Shards of whose logs something is missing, of so many in `total`. */
+  readonly shards: readonly number[]
+  readonly total: number
+}
+
 /** A node's cluster, as that node sees it (README, "From one node to three"). */
 export interface ClusterStatus {
   readonly node: string
   readonly cluster: string
   /** Whether this node takes shards. */
   readonly isJoined: boolean
+  /** Whether the log engine has all that this node knows; if not, what was found, and the shards that it is about. */
+  readonly log: {
+    readonly state: 'whole' | 'lost'
+    readonly reason?: string
+    readonly shards: readonly number[]
+  }
   readonly members: readonly {
     readonly name: string
     readonly address: string
@@ -101,7 +118,7 @@ export interface ClusterStatus {
     /** undefined: nobody. */
     readonly owner: string | undefined
     readonly epoch: number
-    /** What this node has of it: `owned`, `following`, `incomplete` (being fetched, or none), `stopped`. */
+    /** What this node has of it: `owned`, `following`, `incomplete` (being fetched, or none), `ahead` (of its log), `stopped`. */
     readonly copy: string
     /** The last record that is known here, and how many of those before it are not applied here. */
     readonly known: number

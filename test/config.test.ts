@@ -390,6 +390,17 @@ t.test('a node of a cluster says all that it needs, and nothing that contradicts
     '-clusterCert: needs -clusterCa',
     '-clusterKey: needs -clusterCa',
   ])
+  const known = ['-shardLogUser', 'u', '-shardLogPasswordFile', 'p']
+  t.same(faults([...whole, ...known]), [])
+  t.same(faults([...whole, '-shardLogUser', 'u']), ['-shardLogUser: needs -shardLogPasswordFile'])
+  t.same(faults([...whole, '-shardLogPasswordFile', 'p']), ['-shardLogPasswordFile: needs -shardLogUser'])
+  t.same(faults([...listen, '-nodeName', 'a', '-shardLog', 'etcd://me:word@b:2379', ...known]), [
+    '-shardLogUser: -shardLog names a user already',
+  ])
+  t.same(faults([...whole, '-shardLogCa', 'ca.pem']), ['-shardLogCa: needs etcds:// in -shardLog'])
+  const secure = [...listen, '-nodeName', 'a', '-shardLog', 'etcds://127.0.0.1:2379']
+  t.same(faults([...secure, '-shardLogCa', 'ca.pem']), [])
+  t.same(faults([...secure, '-shardLogCert', 'c.pem', '-shardLogKey', 'k.pem']), ['-shardLogCert: needs -shardLogCa'])
 })
 
 t.test('where the engine of the log is stays out of what is printed, since it may tell a password', async t => {

@@ -95,7 +95,7 @@ export class ClusteredShards implements Shards {
     this.askOnce(shard, request, reply => {
       if (reply.kind !== 'moved' && reply.kind !== 'unreachable') return onReply(reply)
       const again = (): void => this.askUntil(shard, request, untilMs, onReply)
-      if (!this.wait(untilMs, again)) onReply(this.unowned(shard, reply))
+      if (this.parts.nodes.isLost || !this.wait(untilMs, again)) onReply(this.unowned(shard, reply))
     })
   }
 
@@ -221,6 +221,7 @@ export class ClusteredShards implements Shards {
   }
 
   private unowned(shard: number, reply: ShardReply): ShardReply {
+    if (this.parts.nodes.isLost) return { kind: 'unreachable', reason: 'the log engine has lost data of this cluster' }
     return reply.kind === 'unreachable' ? reply : { kind: 'unreachable', reason: `no node answers for shard ${shard}` }
   }
 

@@ -50,13 +50,22 @@ export class ServiceHandlers {
   private readonly startedMs: number
   private readonly isReady: () => boolean
   private readonly disk: DiskStanding | undefined
+  private readonly lostLog: () => string | undefined
 
-  constructor(facts: ProductFacts, clock: Clock, isReady: () => boolean, disk?: DiskStanding) {
+  /** `lostLog`: what the log engine has lost of what this node knows, in words (docs/operations/log-lost.md). */
+  constructor(
+    facts: ProductFacts,
+    clock: Clock,
+    isReady: () => boolean,
+    disk?: DiskStanding,
+    lostLog: () => string | undefined = () => undefined,
+  ) {
     this.facts = facts
     this.clock = clock
     this.startedMs = clock.monoMs()
     this.isReady = isReady
     this.disk = disk
+    this.lostLog = lostLog
   }
 
   readonly entryPoint = (_request: Request, reply: Reply): void => reply.json(entryPoint)
@@ -90,7 +99,9 @@ export class ServiceHandlers {
 
   /** The node takes requests: its store works and it is not stopping. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
   ready(_request: Request, reply: Reply): void {
-    if (this.disk?.copiesWait())
+    const lost = this.lostLog()
+    if (lost !== undefined) reply.refuse(refusals.unavailable(lost))
+    else if (this.disk?.copiesWait())
       reply.refuse(refusals.unavailable('the disk of this node is full: its copies wait for room'))
     else if (this.isReady())
       reply.json(this.disk?.isShort() ? '{"status":"ready","disk":"full"}' : '{"status":"ready"}')

@@ -3,7 +3,7 @@
 // The decision is made twice: when a subscription or registration is made, as far as its URL tells, and for each connection, on the very addresses
 // that it may be made to, after the name was resolved. So a name that points elsewhere later changes nothing.
 //
-// Reserved are the engine of the log and the ports of the cluster: whoever reaches them can change everything. No option opens them. One that is
+// Reserved are the engine of the log and the ports of the cluster, those of members that are known by hearsay among them: whoever reaches them can change everything. No option opens them. One that is
 // named by a DNS name reserves its port on every host, since its addresses may change at any time.
 
 import { BlockList, isIP, type Socket } from 'node:net'
@@ -38,6 +38,11 @@ export class OwnListenerDenied extends Error {
   }
 }
 
+interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
 interface Rule {
   readonly pattern: EgressPattern
   /** Of a network. */
@@ -59,7 +64,9 @@ loopback.addAddress('::', 'ipv6')
 export class Egress {
   private readonly allow: readonly Rule[]
   private readonly deny: readonly Rule[]
-  private readonly reserved: readonly { readonly host: string; readonly port: number }[]
+  private readonly given: readonly Endpoint[]
+  /** With those of the members of the cluster, as they come and go. */
+  private reserved: readonly Endpoint[]
 
   private readonly ownPorts: Set<number>
 
@@ -68,10 +75,13 @@ export class Egress {
     this.ownPorts = new Set(ownPorts)
     this.allow = allow.map(ruleOf)
     this.deny = deny.map(ruleOf)
-    this.reserved = reserved.map(endpoint => {
-      const colon = endpoint.lastIndexOf(':')
-      return { host: withoutBrackets(endpoint.slice(0, colon)), port: Number(endpoint.slice(colon + 1)) }
-    })
+    this.given = reserved.map(endpointOf)
+    this.reserved = this.given
+  }
+
+  /** These members of the cluster are known at present; each as `host:port`. */
+  reserveMembers(addresses: readonly string[]): void {
+    this.reserved = [...this.given, ...addresses.map(endpointOf).filter(({ port }) => port > 0)]
   }
 
   /** The broker listens for clients at this port as well. */
@@ -131,6 +141,11 @@ function matches({ pattern, block }: Rule, host: string, port: number, address: 
   if (pattern.port !== undefined && pattern.port !== port) return false
   if (pattern.kind === 'host') return pattern.labels.source === '^' || (isIP(host) === 0 && pattern.labels.test(host))
   return address !== undefined && block!.check(address, familyOf(address))
+}
+
+function endpointOf(text: string): Endpoint {
+  const colon = text.lastIndexOf(':')
+  return { host: withoutBrackets(text.slice(0, colon)), port: Number(text.slice(colon + 1)) }
 }
 
 function isReserved(host: string, address: string): boolean {

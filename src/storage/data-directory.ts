@@ -108,6 +108,12 @@ function assertBelongs(directory: DataDirectory, { cluster: wanted }: WantedDire
   )
 }
 
+/** The cluster that a directory belongs to; undefined: there is none yet, or it is that of a single node. */
+export function clusterOf(path: string): { readonly path: string; readonly id: string } | undefined {
+  const { cluster } = isDataDirectory(path) ? read(path) : {}
+  return cluster && { path, id: cluster.id }
+}
+
 /** Whether somebody has made a data directory of it. */
 export const isDataDirectory = (path: string): boolean => existsSync(join(path, fileName))
 

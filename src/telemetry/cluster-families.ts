@@ -24,6 +24,9 @@ export function clusterFamilies({ status, log, gossip }: ClusterNumbers): readon
     family('orrery_cluster_unowned_shards', 'gauge', 'Shards that no node owns.', [
       sample({}, shards.filter(({ owner }) => owner === undefined).length),
     ]),
+    family('orrery_cluster_lost_shards', 'gauge', 'Shards of which the log engine has lost what this node knows.', [
+      sample({}, status.log.shards.length),
+    ]),
     family(
       'orrery_cluster_lag_records',
       'gauge',

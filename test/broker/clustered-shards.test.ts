@@ -15,7 +15,10 @@ const watching = '{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"
 const done: ShardReply = { kind: 'done' }
 
 /** A node that owns everything and loses it to another one while its own shards are at work; what both were asked. */
-function losing(reply: ShardReply): { readonly shards: ClusteredShards; readonly asked: readonly string[] } {
+function losing(
+  reply: ShardReply,
+  isLost = false,
+): { readonly shards: ClusteredShards; readonly asked: readonly string[] } {
   const asked: string[] = []
   const changes: (() => void)[] = []
   let owner = 'here'
@@ -33,9 +36,10 @@ function losing(reply: ShardReply): { readonly shards: ClusteredShards; readonly
   const nodes: Nodes = {
     self: 'here',
     ownerOf: () => owner,
-    serves: () => owner === 'here',
+    serves: () => owner === 'here' && !isLost,
     viewOf: () => 1,
     ownView: 1,
+    isLost,
     ask: (name, _, request, onOutcome) => {
       asked.push(`${name} ${decodeRequest(Buffer.from(request)).kind}`)
       onOutcome({ kind: 'reply', reply: encodeReply(reply) })
@@ -57,6 +61,15 @@ const clock: Clock = {
 
 const told = (shards: ClusteredShards, request: ShardRequest): Promise<ShardReply> =>
   new Promise(resolve => shards.ask(0, request, resolve))
+
+t.test('nobody is waited for where the log was lost, and nothing is done', async t => {
+  const { shards, asked } = losing(done, true)
+  t.match(await told(shards, { kind: 'removeSubscription', ...document }), {
+    kind: 'unreachable',
+    reason: /the log engine has lost data/,
+  })
+  t.strictSame(asked, [])
+})
 
 t.test('what is read is read again at the next owner', async t => {
   const { shards, asked } = losing({ kind: 'subscriptions', subscriptions: [], total: 0 })

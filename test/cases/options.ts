@@ -121,11 +121,16 @@ export const valueCases: readonly OptionCase[] = [
 /** Cases with a condition on another option, which the tests give along. */
 const listen = ['-clusterListen', '10.0.0.1:7000']
 const named = ['-nodeName', 'a']
-const logged = ['-shardLog', 'etcd://10.0.0.9:2379']
+const logged = ['-shardLog', 'etcds://10.0.0.9:2379']
 const inCluster = [...listen, ...named, ...logged]
 const cert = ['-clusterCert', 'cert.pem']
 const key = ['-clusterKey', 'key.pem']
 const ca = ['-clusterCa', 'ca.pem']
+const user = ['-shardLogUser', 'orrery']
+const password = ['-shardLogPasswordFile', 'password']
+const logCert = ['-shardLogCert', 'cert.pem']
+const logKey = ['-shardLogKey', 'key.pem']
+const logCa = ['-shardLogCa', 'ca.pem']
 const badAddresses = ['host', ':7000', 'host:', 'host:seven', 'a b:1', 'http://host:1']
 
 export const conditionalCases: readonly (OptionCase & { readonly along: readonly string[] })[] = [
@@ -164,6 +169,35 @@ export const conditionalCases: readonly (OptionCase & { readonly along: readonly
     along: [...listen, ...named],
     good: ['etcd://a:2379', 'etcds://a:1,b:2', 'etcd://user:word@a:1'],
     bad: ['', 'a:2379', 'http://a:2379', 'etcd://', 'etcd://a'],
+  },
+  {
+    name: 'shardLogUser',
+    env: 'SHARD_LOG_USER',
+    along: [...inCluster, ...password],
+    good: ['orrery'],
+    bad: ['', 'x'.repeat(101)],
+  },
+  {
+    name: 'shardLogPasswordFile',
+    env: 'SHARD_LOG_PASSWORD_FILE',
+    along: [...inCluster, ...user],
+    good: ['/run/secrets/etcd'],
+    bad: [''],
+  },
+  { name: 'shardLogCa', env: 'SHARD_LOG_CA', along: inCluster, good: ['ca.pem'], bad: [''] },
+  {
+    name: 'shardLogCert',
+    env: 'SHARD_LOG_CERT',
+    along: [...inCluster, ...logKey, ...logCa],
+    good: ['c.pem'],
+    bad: [''],
+  },
+  {
+    name: 'shardLogKey',
+    env: 'SHARD_LOG_KEY',
+    along: [...inCluster, ...logCert, ...logCa],
+    good: ['k.pem'],
+    bad: [''],
   },
   { name: 'failureDomain', env: 'FAILURE_DOMAIN', along: inCluster, good: ['rack 1'], bad: ['', 'x'.repeat(101)] },
   { name: 'clusterCert', env: 'CLUSTER_CERT', along: [...inCluster, ...key, ...ca], good: ['c.pem'], bad: [''] },

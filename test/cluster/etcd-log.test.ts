@@ -293,8 +293,10 @@ t.test(
     await followed.until('gap', from)
     await a.own(1, 'heard')
     await followed.until('takeover 1 heard')
-    t.match(await open(t, etcd.address()).takeOver(1, 'nobody'), { kind: 'unknown' })
-    t.match(await open(t, { ...address, password: 'wrong' }).takeOver(1, 'nobody'), { kind: 'unknown' })
+    const refused = { kind: 'unknown', isRefused: true }
+    t.match(await open(t, etcd.address()).takeOver(1, 'nobody'), refused)
+    const wrong = open(t, { ...address, password: 'wrong' }, { deadlineMs: 5000 })
+    t.match(await wrong.takeOver(1, 'nobody'), { ...refused, reason: /authentication failed/ })
   },
 )
 

@@ -44,6 +44,7 @@ function simulate(faults: Partial<LogFaults> = {}) {
       clock,
       options: replicationOptionsDefault,
       onStopped: (_shard, reason) => t.fail(reason),
+      onAhead: () => t.fail('its log has lost something'),
       onFailure: failure => t.fail(failure),
     })
     if (!position) replica.restart(beginning)

@@ -17,6 +17,8 @@ class Scene {
   readonly records: LogRecord[] = []
   readonly applied: string[] = []
   readonly stopped: string[] = []
+  /** Its states when it got ahead of its log, and when it was so no more. */
+  readonly turns: string[] = []
   end: Position = beginning
   reads = 0
   /** What the next readings say instead. */
@@ -42,6 +44,9 @@ class Scene {
       clock,
       options: { ...replicationOptionsDefault, pageBytesMax },
       onStopped: (_shard, reason) => this.stopped.push(reason),
+      onAhead: () => {
+        this.turns.push(this.replica.state)
+      },
       onFailure: error => {
         throw error
       },
@@ -127,14 +132,24 @@ t.test('a record that was changed stops the copy at the next one', async t => {
   t.strictSame(scene.applied.length, 1, 'nothing is applied any more')
 })
 
-t.test('a log that has become shorter stops the copy', async t => {
+t.test('a copy waits while its log ends before what it knows, and goes on when the log has that again', async t => {
   const scene = new Scene()
   scene.replica.onRecord(scene.append('a'))
   await scene.settle()
-  scene.lies.push({ kind: 'read', records: [], last: 0, takeover: undefined })
+  const shorter: ReadOutcome = { kind: 'read', records: [], last: 0, takeover: undefined }
+  scene.lies.push(shorter)
   scene.replica.read()
   await scene.settle()
-  t.match(scene.stopped, [/ends with record 0, and record 1 is known/])
+  t.strictSame([scene.replica.state, scene.turns], ['ahead', ['ahead']])
+  scene.replica.onRecord(scene.append('b'))
+  scene.lies.push(shorter)
+  scene.replica.resume()
+  await scene.settle()
+  t.strictSame([scene.replica.state, scene.applied], ['ahead', ['a']], 'it is as short as before')
+  scene.replica.resume()
+  await scene.settle()
+  t.strictSame([scene.replica.state, scene.turns, scene.applied], ['following', ['ahead', 'following'], ['a', 'b']])
+  t.strictSame(scene.stopped, [])
 })
 
 t.test('where the log does not reach back any more a snapshot is needed, and then it goes on', async t => {

@@ -101,7 +101,7 @@ const placeOf = (counter: Counter | undefined, places: ReadonlyMap<string, numbe
 
 /** Whether every copy that is whole is what the log makes of it, and every shard has an owner that answers. */
 export function checkPeace(cluster: SimulatedCluster): readonly string[] {
-  const wrong: string[] = [...cluster.stopped]
+  const wrong: string[] = [...cluster.stopped, ...cluster.losses]
   for (let shard = 0; shard <= shards; shard++) {
     const histories = historiesOf(cluster, shard)
     const last = new Map([...histories].map(([entity, history]) => [entity, history.at(-1)!.by]))

@@ -7,7 +7,9 @@ import type { Test } from 'tap'
 import type {
   Append,
   AppendOutcome,
+  LackingOutcome,
   LogFollower,
+  NamedOutcome,
   Reading,
   ReadOutcome,
   RetakeOutcome,
@@ -83,6 +85,11 @@ export class Node {
 
   createOnce = (name: string, value: string): Promise<StandingOutcome> =>
     this.ask(onDone => this.log.createOnce(name, Buffer.from(value), onDone))
+
+  lacking = (...ends: readonly (readonly [shard: number, end: number])[]): Promise<LackingOutcome> =>
+    this.ask(onDone => this.log.lacking(new Map(ends), onDone))
+
+  named = (name: string): Promise<NamedOutcome> => this.ask(onDone => this.log.named(name, onDone))
 
   /** The epoch of a takeover that succeeds. */
   async own(shard: number, owner?: string): Promise<number> {
@@ -311,6 +318,30 @@ function appending(test: Define): void {
     const epoch = await a.own(1)
     t.match(await a.retake(1, epoch), { kind: 'taken' })
     t.strictSame(await a.append(record(1, epoch, 1, 'x')), { kind: 'superseded', shards: [1] })
+  })
+
+  test('a record is not appended behind a gap: nothing of its step happens to any shard', async (t, node) => {
+    const a = node()
+    const [one, two] = [await a.own(1), await a.own(2)]
+    await a.write(1, one, 1, 'x', 'y')
+    const gap = record(2, two, 3, 'z')
+    t.strictSame(await a.append(record(1, one, 3, 'z'), gap), { kind: 'short' })
+    t.strictSame(await a.texts(1), ['1 x', '2 y'])
+    t.strictSame(await a.texts(2), [])
+  })
+
+  test('shards that lack their ends are named, and those that go on behind them are not', async (t, node) => {
+    const a = node()
+    await a.write(1, await a.own(1), 1, 'x', 'y')
+    await a.write(2, await a.own(2), 1, 'x', 'y')
+    t.strictSame(await a.lacking([1, 1], [2, 3], [3, 1]), { kind: 'read', shards: [2, 3] })
+  })
+
+  test('a name has what was created once, and nothing is made by looking', async (t, node) => {
+    const a = node()
+    t.strictSame(await a.named('what'), { kind: 'read', value: undefined })
+    t.match(await a.createOnce('what', 'this'), { kind: 'stands' })
+    t.strictSame(await a.named('what'), { kind: 'read', value: Buffer.from('this') })
   })
 
   test('an append to a shard that nobody has taken is superseded', async (t, node) => {

@@ -69,6 +69,9 @@ const options = completeReplicationOptions({
   lagMax: 10,
 })
 
+/** What the engine has of the cluster from the beginning. */
+const mark = { name: 'cluster', value: Buffer.from('simulated') }
+
 interface Life {
   readonly process: Process
   readonly life: string
@@ -97,6 +100,7 @@ export class SimulatedCluster {
   readonly nodes: readonly Node[]
   readonly operations: Operation[] = []
   readonly stopped: string[] = []
+  readonly losses: string[] = []
   /** Pairs of nodes that do not hear each other. */
   readonly cuts = new Set<string>()
   /** How likely a message between nodes is lost, and a living node is taken for dead. */
@@ -124,6 +128,7 @@ export class SimulatedCluster {
     }
     this.engine = new SimulatedEngine(clock, random, { lateMsMax: 6000 })
     this.engine.fenced = rules.fenced
+    this.engine.createOnce(mark.name, mark.value)
     this.nodes = Array.from({ length: size }, (_, index) => new Node(`n${index}`))
     for (const node of this.nodes) this.start(node)
   }
@@ -157,8 +162,12 @@ export class SimulatedCluster {
       host,
       clock,
       options,
+      mark,
       ask: (target, request, waitMs, onReply) => this.carry(node, target, request, waitMs, onReply),
       onChange: () => {},
+      onLoss: loss => {
+        if (loss) this.losses.push(`${owner}: the log has lost shards ${loss.shards.join(', ')}`)
+      },
       onStopped: (shard, reason) => this.stopped.push(`${owner}: shard ${shard}: ${reason}`),
       onFailure: end,
     })
@@ -381,6 +390,9 @@ export const but = (log: ShardLog, change: Partial<ShardLog>): ShardLog => ({
   takeovers: onDone => log.takeovers(onDone),
   follow: (wanted, follower) => log.follow(wanted, follower),
   trim: (shard, upTo) => log.trim(shard, upTo),
+  lacking: (ends, onDone) => log.lacking(ends, onDone),
+  named: (name, onDone) => log.named(name, onDone),
+  keepHistory: isOn => log.keepHistory(isOn),
   createOnce: (name, value, onDone) => log.createOnce(name, value, onDone),
   close: () => log.close(),
   appendsMax: log.appendsMax,

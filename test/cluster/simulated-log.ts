@@ -155,6 +155,8 @@ export class SimulatedEngine {
       return { kind: 'superseded', shards: superseded.map(({ shard }) => shard) }
     }
     if (appends.some(({ shard, sequence }) => sequence <= this.lastOf(shard))) return this.appendedBefore(appends)
+    const isShort = appends.some(({ shard, sequence }) => sequence > 2 && sequence > this.lastOf(shard) + 1)
+    if (this.fenced && isShort) return { kind: 'short' }
     this.revision++
     for (const { shard, epoch, sequence, bytes } of appends) {
       const state = this.shardOf(shard)
@@ -175,6 +177,30 @@ export class SimulatedEngine {
     const stands = this.names.get(name) ?? value
     this.names.set(name, stands)
     return { kind: 'stands', value: stands }
+  }
+
+  named(name: string): Buffer | undefined {
+    return this.names.get(name)
+  }
+
+  /** Forgets everything, as if somebody had deleted it; what is given back can be put back. */
+  lose(): () => void {
+    const [shards, names] = [new Map(this.shards), new Map(this.names)]
+    this.shards.clear()
+    this.names.clear()
+    return () => {
+      for (const [shard, state] of shards) this.shards.set(shard, state)
+      for (const [name, value] of names) this.names.set(name, value)
+    }
+  }
+
+  /** Forgets the records of a shard from a number on, as a backup does that is older. */
+  shorten(shard: number, from: number): () => void {
+    const state = this.shardOf(shard)
+    const { records, last } = state
+    state.records = records.filter(({ sequence }) => sequence < from)
+    state.last = Math.min(last, from - 1)
+    return () => Object.assign(state, { records, last })
   }
 
   chance(likelihood: number): boolean {
@@ -276,6 +302,19 @@ export class SimulatedLog implements ShardLog {
   takeovers: ShardLog['takeovers'] = onDone => {
     this.ask(() => ({ kind: 'read', takeovers: this.engine.takeovers() }), onDone)
   }
+
+  lacking: ShardLog['lacking'] = (ends, onDone) => {
+    this.ask(() => {
+      const shards = [...ends].flatMap(([shard, end]) => (this.engine.lastOf(shard) < end ? [shard] : []))
+      return { kind: 'read', shards }
+    }, onDone)
+  }
+
+  named: ShardLog['named'] = (name, onDone) => {
+    this.ask(() => ({ kind: 'read', value: this.engine.named(name) }), onDone)
+  }
+
+  keepHistory(): void {}
 
   createOnce: ShardLog['createOnce'] = (name, value, onDone) => {
     this.ask(() => this.engine.createOnce(name, value), onDone)

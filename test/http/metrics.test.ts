@@ -1,6 +1,6 @@
 // GET /metrics over whole nodes: every documented name is there and parses, numbers move as they should, and workers are one.
 
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { ClusterNumbers } from '../../src/ports.js'
@@ -69,8 +69,11 @@ for (const server of httpServers)
   })
 
 t.test('the names in the README and in docs are those that are told, and no others', async t => {
-  const texts = ['README.md', ...['full-disk', 'answers', 'connections'].map(name => `docs/operations/${name}.md`)].map(
-    name => readFileSync(join(root, name), 'utf8'),
+  const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).filter(name =>
+    name.endsWith('.md'),
+  )
+  const texts = ['README.md', ...docs.map(name => join('docs', name))].map(name =>
+    readFileSync(join(root, name), 'utf8'),
   )
   const sections = texts.map(text => /### Metrics\n([\s\S]*?)\n##/.exec(text)?.[1] ?? '').join('\n')
   const documented = new Set([...sections.matchAll(/`((?:orrery|process|nodejs)_[a-z_]+)`/g)].map(([, name]) => name!))
@@ -84,7 +87,7 @@ t.test('the names in the README and in docs are those that are told, and no othe
 })
 
 const noCluster: ClusterNumbers = {
-  status: { node: '', cluster: '', isJoined: false, members: [], shards: [] },
+  status: { node: '', cluster: '', isJoined: false, log: { state: 'whole', shards: [] }, members: [], shards: [] },
   log: [],
   gossip: { bytesSent: 0, bytesReceived: 0, suspicions: 0 },
 }

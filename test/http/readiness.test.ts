@@ -7,10 +7,21 @@ import type { Request } from '../../src/http/request.js'
 import { ServiceHandlers } from '../../src/http/service.js'
 import { FakeClock } from '../support/fake-clock.js'
 
-function readiness(isReady: boolean, isShort: boolean, copiesWait: boolean): { status: number; json: unknown } {
+function readiness(
+  isReady: boolean,
+  isShort: boolean,
+  copiesWait: boolean,
+  lost?: string,
+): { status: number; json: unknown } {
   const facts = { version: '1', libraries: {}, machine: '', runtime: '' }
   const disk = { isShort: () => isShort, copiesWait: () => copiesWait }
-  const handlers = new ServiceHandlers(facts, new FakeClock(), () => isReady, disk)
+  const handlers = new ServiceHandlers(
+    facts,
+    new FakeClock(),
+    () => isReady,
+    disk,
+    () => lost,
+  )
   let answer = { status: 0, json: undefined as unknown }
   const exchange = {
     reply: (status: number, _: readonly string[], body: string) => {
@@ -31,6 +42,13 @@ t.test('a node on a full disk is ready, and says so', async t => {
 
 t.test('a node whose copies wait for room is not ready, and says why', async t => {
   t.match(readiness(true, true, true), { status: 503, json: { description: /disk of this node is full/ } })
+})
+
+t.test('a node whose log has lost something is not ready, and says what', async t => {
+  t.match(readiness(true, false, false, 'the log engine has lost data'), {
+    status: 503,
+    json: { error: 'Unavailable', description: 'the log engine has lost data' },
+  })
 })
 
 t.test('a node whose store has failed is not ready, however its disk is', async t => {

@@ -66,6 +66,26 @@ t.test('what is allowed, denied and reserved, by name and by address', async t =
   }
 })
 
+t.test(
+  'ports of members are denied as long as they are members, and what was reserved before is in any case',
+  async t => {
+    const rules = egress(['*'], [], ['10.0.0.1:2379'])
+    const may = (address: string, port: number) => [
+      rules.mayName(address, port),
+      rules.mayConnect('name.example', port, address),
+    ]
+    t.strictSame(may('10.0.0.2', 7026), [true, true])
+    rules.reserveMembers(['10.0.0.2:7026', '[2001:db8::2]:7026', 'unix:/run/orrery/a'])
+    t.strictSame(may('10.0.0.2', 7026), [false, false])
+    t.strictSame(may('2001:db8::2', 7026), [false, false])
+    t.strictSame(may('10.0.0.2', 1026), [true, true])
+    rules.reserveMembers(['10.0.0.3:7026'])
+    t.strictSame(may('10.0.0.2', 7026), [true, true])
+    t.strictSame(may('10.0.0.3', 7026), [false, false])
+    t.strictSame(may('10.0.0.1', 2379), [false, false])
+  },
+)
+
 t.test('what is named and denied is denied at every address of this machine', async t => {
   const own = Object.values(networkInterfaces()).flatMap(found => found ?? [])
   const rules = egress(['*'], [], ['0.0.0.0:7000'])

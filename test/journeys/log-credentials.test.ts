@@ -1,0 +1,108 @@
+// An etcd that lets in only whom it knows: nodes show a password from a file or a certificate, and who is refused is told what to look at. What is
+// secret stands nowhere but in its file.
+
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Etcd3, Range } from 'etcd3'
+import t from 'tap'
+import { type BrokerProcess, freePort, spawnBroker, startBroker, tempDir } from '../support/broker-process.js'
+import { type Etcd, noEtcd, startEtcd } from '../support/etcd.js'
+import { root } from '../support/project.js'
+
+const skip = noEtcd()
+const password = 'p@ss:w%rd/1'
+/** How long a node may take to start, or to find out that it cannot. */
+const waitMsMax = 60_000
+
+/** Arguments of a cluster's only node. */
+async function nodeOf(shardLog: string, ...more: readonly string[]): Promise<readonly string[]> {
+  const listen = `127.0.0.1:${await freePort()}`
+  return ['-nodeName', 'a', '-clusterListen', listen, '-clusterJoin', listen, '-shardLog', shardLog, ...more]
+}
+
+/** Resolves when a write is acknowledged, which stands in the log then. */
+async function takes(node: BrokerProcess): Promise<void> {
+  const headers = { 'Content-Type': 'application/json' }
+  const body = JSON.stringify({ id: 'lamp', type: 'Lamp' })
+  for (const untilMs = performance.now() + waitMsMax; ; ) {
+    const { status } = await fetch(`${node.baseUrl}/v2/entities`, { method: 'POST', headers, body })
+    if (status === 201) break
+    if (performance.now() > untilMs) throw new Error(`status ${status}`)
+  }
+}
+
+/** Lets in root and a user that may use the keys of the cluster and no others; `stranger` may use none. */
+async function protect(etcd: Etcd): Promise<void> {
+  const client = new Etcd3({ hosts: `http://${etcd.members[0]!.address}` })
+  await client.user('root').create('root-word')
+  await client.user('root').addRole(await client.role('root').create())
+  const role = await client.role('orrery').create()
+  await role.grant({ permission: 'Readwrite', range: Range.prefix('/orrery/') })
+  await client.user('orrery').create(password)
+  await client.user('orrery').addRole('orrery')
+  await client.user('stranger').create(password)
+  await client.auth.authEnable()
+  client.close()
+}
+
+t.test('a password comes from a file, and is told to nobody else', { skip }, async t => {
+  t.setTimeout(300_000)
+  const etcd = await startEtcd(t)
+  await protect(etcd)
+  const folder = tempDir(t)
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text, { mode: 0o600 })
+    return join(folder, name)
+  }
+  const shardLog = `etcd://${etcd.members[0]!.address}`
+  const shown = (user: string, file: string) => nodeOf(shardLog, '-shardLogUser', user, '-shardLogPasswordFile', file)
+  const refused = async (args: readonly string[]) => (await spawnBroker(t, { args })).exitWithin(waitMsMax)
+
+  const file = write('password', `${password}\n`)
+  const node = await startBroker(t, { args: await shown('orrery', file), readyWaitMs: waitMsMax })
+  await takes(node)
+  for (const pid of node.processes) t.notMatch(readFileSync(`/proc/${pid}/cmdline`, 'latin1'), password)
+  t.notMatch(node.printed(), password)
+  await node.kill('SIGTERM')
+
+  const wrong = await refused(await shown('orrery', write('wrong', 'guessed-word')))
+  t.equal(wrong.code, 1)
+  t.match(
+    wrong.stderr,
+    /the log engine refuses this node \(.*authentication failed.*\): check -shardLogUser and -shardLogPass/,
+  )
+  t.notMatch(wrong.stderr + wrong.stdout, /guessed-word/)
+
+  const nameless = await refused(await nodeOf(shardLog))
+  t.match(nameless, { code: 1, stderr: /refuses this node \(.*user name is empty\)/ })
+  const powerless = await refused(await shown('stranger', file))
+  t.match(powerless, { code: 1, stderr: /refuses this node \(.*permission denied\).* what etcd lets that user do/ })
+  const missing = await refused(await shown('orrery', join(folder, 'nothing')))
+  t.match(missing, { code: 1, stderr: /-shardLogPasswordFile: ENOENT/ })
+  const empty = await refused(await shown('orrery', write('empty', '\n')))
+  t.match(empty, { code: 1, stderr: /-shardLogPasswordFile: \S+ is empty/ })
+})
+
+t.test('an etcd that wants certificates is shown one, as deploy/certificates.sh makes them', { skip }, async t => {
+  t.setTimeout(300_000)
+  const folder = tempDir(t)
+  execFileSync(join(root, 'deploy/certificates.sh'), [folder, '127.0.0.1', '::1', 'etcd-0.etcd'], { stdio: 'pipe' })
+  const [ca, server] = ['ca', 'etcd'].map(name => join(folder, `${name}.pem`)) as [string, string]
+  const etcd = await startEtcd(t, {
+    tls: { certFile: server, keyFile: join(folder, 'etcd.key') },
+    args: ['--client-cert-auth', `--trusted-ca-file=${ca}`],
+  })
+  const shardLog = `etcds://${etcd.members[0]!.address}`
+  const known = ['-shardLogCert', join(folder, 'node.pem'), '-shardLogKey', join(folder, 'node.key')]
+  const args = await nodeOf(shardLog, '-shardLogCa', ca, ...known)
+  await takes(await startBroker(t, { args, readyWaitMs: waitMsMax }))
+
+  const nameless = await spawnBroker(t, { args: await nodeOf(shardLog, '-shardLogCa', ca) })
+  for (const untilMs = performance.now() + waitMsMax; !/waiting for the log engine/.test(nameless.printed()); ) {
+    if (performance.now() > untilMs) return t.fail(`nothing is told: ${nameless.printed()}`)
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+  t.match(nameless.printed(), /waiting for the log engine \(.*(certificate|handshake|TLS|connection)/i)
+  t.comment(/waiting for the log engine .*/.exec(nameless.printed())?.[0])
+})
