@@ -164,6 +164,8 @@ class Line {
 
   /** The next answer, if it is all there. */
   private take(isHead: boolean): HeardAnswer | undefined {
+    // Line ends before an answer are none of it.
+    while (this.bytes[0] === 13 || this.bytes[0] === 10) this.bytes = this.bytes.subarray(1)
     const headEnd = this.bytes.indexOf('\r\n\r\n')
     if (headEnd < 0) return undefined
     const [first = '', ...lines] = this.bytes.toString('latin1', 0, headEnd).split('\r\n')

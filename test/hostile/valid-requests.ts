@@ -21,7 +21,18 @@ export interface Targets {
 }
 
 /** Tenants that hostile requests use by right. */
-export const tenants = ['', 'alpha', 'beta', 'gamma_1', '__proto__', 'constructor', 'tostring'] as const
+export const tenants = [
+  '',
+  '',
+  'alpha',
+  'alpha',
+  'alpha',
+  'beta',
+  'gamma_1',
+  '__proto__',
+  'constructor',
+  'tostring',
+] as const
 const plainPaths = ['/', '/a', '/a/b', '/c', '/constructor', '/__proto__'] as const
 const wildPaths = ['/#', '/a/#', '/a,/c', '/a/#,/c', '/#'] as const
 const ids = ['E1', 'E2', 'E3', 'E4', 'E5', 'urn:ngsi-ld:Room:6', 'E7', 'E8'] as const

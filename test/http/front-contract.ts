@@ -636,7 +636,8 @@ function hasIPv6(): boolean {
   return Object.values(networkInterfaces()).some(list => list?.some(({ address }) => address === '::1'))
 }
 
-function certificate(t: Test): TlsFiles {
+/** A key and a certificate of its own, for the time of the test. */
+export function certificate(t: Test): TlsFiles {
   const folder = t.testdir({})
   const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const wanted = [
