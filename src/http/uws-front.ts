@@ -199,6 +199,12 @@ class UwsExchange implements Exchange {
       return
     }
     const onBody = handler.onRequest(this)
+    if (onBody && !this.#answered && this.#announcesNothing()) {
+      this.#bodyRead = true
+      onBody(new Uint8Array())
+      this.#corked = false
+      return
+    }
     this.#corked = false
     if (!onBody || this.#answered) return
     this.#onBody = onBody
@@ -244,6 +250,11 @@ class UwsExchange implements Exchange {
 
   #announcesBody(): boolean {
     return Number(this.header('content-length')) > 0 || this.header('transfer-encoding') !== ''
+  }
+
+  /** Of a head in two pieces with `Content-Length: 0` the binary never tells that its body is over. */
+  #announcesNothing(): boolean {
+    return /^0+$/.test(this.header('content-length'))
   }
 
   /**

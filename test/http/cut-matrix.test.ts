@@ -13,7 +13,7 @@ import { shotOf } from '../hostile/draft.js'
 import { ValidRequests } from '../hostile/valid-requests.js'
 import { one } from '../support/mutator.js'
 import { Random } from '../support/random.js'
-import { answerTo, everyPlace, failedCuts, mayFailOnUws } from './cut-requests.js'
+import { answerTo, beyond, everyPlace, failedCuts, mayFailOnUws } from './cut-requests.js'
 import { certificate, frontContract, serve } from './front-contract.js'
 import { Wire } from './wire.js'
 
@@ -69,9 +69,7 @@ for (const [server, open, mayFail] of [
             cuts += places.length
             // What is no request for a front in one piece need be none in two.
             if (!(await answerTo(connect, [request], isLater))) return
-            const allowed = new Set(mayFail(request).map(({ at, status }) => `${at} ${status}`))
-            const failed = await failedCuts(connect, request, isLater, places)
-            const wrong = failed.filter(({ at, status }) => !allowed.has(`${at} ${status}`))
+            const wrong = beyond(await failedCuts(connect, request, isLater, places), mayFail(request))
             if (wrong.length > 0) t.strictSame(wrong, [], JSON.stringify(request.slice(0, 300)))
           })
           await Promise.all(all)
