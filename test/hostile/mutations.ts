@@ -10,7 +10,7 @@
 import { one } from '../support/mutator.js'
 import type { Random } from '../support/random.js'
 import { type Draft, encodeComponent } from './draft.js'
-import { anyNames, oddValues, RawJson, writeJson } from './words.js'
+import { anyNames, copyOf, oddValue, RawJson, writeJson } from './words.js'
 
 type Mutate = (random: Random, draft: Draft) => void
 
@@ -427,15 +427,15 @@ const onJson: Mutate = (random, draft) => {
   const places = placesOf(draft.json)
   const place = one(random, places)
   if (!place) {
-    draft.json = one(random, oddValues)
+    draft.json = oddValue(random)
     return
   }
   const { within, key } = place
   if (Array.isArray(within)) {
     const at = Number(key)
-    if (random.between(0, 3) === 0) within.push(...within.slice(0, 50))
+    if (random.between(0, 3) === 0) within.push(...within.slice(0, 50).map(copyOf))
     else if (random.between(0, 2) === 0) within.splice(at, 1)
-    else within[at] = one(random, oddValues)
+    else within[at] = oddValue(random)
     return
   }
   const value = within[key]
@@ -448,10 +448,10 @@ const onJson: Mutate = (random, draft) => {
       define(within, one(random, anyNames), value)
       return
     case 2:
-      define(within, one(random, anyNames), one(random, oddValues))
+      define(within, one(random, anyNames), oddValue(random))
       return
     default:
-      define(within, key, one(random, oddValues))
+      define(within, key, oddValue(random))
   }
 }
 

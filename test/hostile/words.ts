@@ -4,6 +4,9 @@
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
+import { one } from '../support/mutator.js'
+import type { Random } from '../support/random.js'
+
 /** Every one is a legal identifier (entities.md §3.1), and most are also something else to a program. */
 export const oddNames = [
   '__proto__',
@@ -95,8 +98,8 @@ export class RawJson {
 const nested = (open: string, close: string, depth: number): RawJson =>
   new RawJson(open.repeat(depth) + close.repeat(depth))
 
-/** In place of any value of a body. Functions, so that nobody shares a tree. */
-export const oddValues: readonly unknown[] = [
+/** In place of any value of a body: what `oddValue` copies from. */
+const oddValues: readonly unknown[] = [
   null,
   true,
   false,
@@ -165,6 +168,15 @@ export const oddValues: readonly unknown[] = [
   new RawJson('['.repeat(30_000)),
   ...anyNames,
 ]
+
+/** One of them, which nobody else has. */
+export const oddValue = (random: Random): unknown => copyOf(one(random, oddValues))
+
+export function copyOf(value: unknown): unknown {
+  if (value instanceof RawJson || typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(copyOf)
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copyOf(member)]))
+}
 
 /** As JSON.stringify, with raw texts as they are. A tree from a parser or from literals. */
 export function writeJson(value: unknown): string {
