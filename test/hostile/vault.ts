@@ -5,9 +5,10 @@
 //
 // Not here: who looks for the marker (judge, receiver, campaign).
 
-import { HttpClient } from '../support/http-client.js'
+import type { HttpClient } from '../support/http-client.js'
 import type { Random } from '../support/random.js'
 import { vaultTenant } from './mutations.js'
+import { PatientClient } from './patient-client.js'
 
 /** The one entity whose id hostile requests know. */
 const knownId = 'known'
@@ -28,7 +29,7 @@ export class Vault {
 
   /** Entities, a subscription and a registration with secrets. `receiverPort` gets the owner's notifications. */
   async plant(baseUrl: string, receiverPort: number): Promise<void> {
-    const client = new HttpClient(baseUrl)
+    const client = new PatientClient(baseUrl)
     const { marker, headers } = this
     const entity = (id: string, type: string) => ({
       id,
