@@ -113,7 +113,8 @@ export class Campaign {
     const broker = await startBroker(t, {
       port,
       dataDir: directory,
-      args: [...args, ...optionsOfCampaign],
+      // Preflights are served by workers, and refused by one node.
+      args: [...args, ...optionsOfCampaign, ...(workers > 1 ? ['-corsOrigin', '__ALL'] : [])],
       wrapper: ['env', `NODE_OPTIONS=--import ${new URL('./inspection-preload.js', import.meta.url)}`],
       env: { HOSTILE_INSPECTION: this.folder },
       readyWaitMs: 60_000,
