@@ -13,6 +13,9 @@ NOTIFICATION_CYCLES=300 tests journeys/notification-oracle.test.js
 tests journeys/disk-failure.test.js
 ORRERY_QUERIES=50000 tests journeys/queries.test.js
 DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
+# Not by tests(): they take longer than tap lets a file take.
+HOSTILE_REQUESTS=1000000 node dist/test/hostile/campaign.test.js
+CUT_PLACES=all node dist/test/http/cut-matrix.test.js
 FUZZ_INPUTS=1000000 FUZZ_CALL_MS_MAX=50 node dist/test/domain/fuzz.test.js
 
 ORRERY_MAIN=dist/test/support/loopback-main.js conformance

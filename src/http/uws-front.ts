@@ -305,6 +305,12 @@ class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, Waiting,
       return
     }
     const onBody = handler.onRequest(this)
+    if (onBody && !this.#answered && this.#announcesNothing()) {
+      this.#bodyRead = true
+      onBody(new Uint8Array())
+      this.#corked = false
+      return
+    }
     this.#corked = false
     if (!onBody || this.#answered) return
     this.#onBody = onBody
@@ -407,6 +413,11 @@ class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, Waiting,
 
   #announcesBody(): boolean {
     return Number(this.header('content-length')) > 0 || this.header('transfer-encoding') !== ''
+  }
+
+  /** Of a head in two pieces with `Content-Length: 0` the binary never tells that its body is over. */
+  #announcesNothing(): boolean {
+    return /^0+$/.test(this.header('content-length'))
   }
 
   /**

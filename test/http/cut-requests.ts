@@ -3,13 +3,16 @@
 // All cuts of a request go out side by side, each on a connection of its own, so that a matrix takes as long as one pause. The pause lets the
 // server read the first piece alone. An answer counts when it is the one that the whole request gets.
 //
-// Not here: which cuts a front may fail (the two test files of the fronts), mutilated requests.
+// Not here: which requests are cut (front-contract, cut-matrix), mutilated requests.
 
 import { setTimeout as pause } from 'node:timers/promises'
+import { within } from '../support/broker-process.js'
 import type { Wire } from './wire.js'
 
 /** Long enough that the two pieces are read apart, also on a busy machine. */
 const betweenPiecesMs = 60
+/** A front that does not answer by then has not understood the request. */
+const answerWaitMs = 20_000
 
 const host = 'Host: localhost:1026\r\n'
 
@@ -18,6 +21,7 @@ export const shapes: Readonly<Record<string, string>> = {
   query: `GET /v2/entities?type=Room&q=temperature>22&options=count HTTP/1.1\r\n${host}Accept: application/json\r\n\r\n`,
   body: `POST /v2/entities HTTP/1.1\r\n${host}Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{"id":"R12"}`,
   chunks: `POST /v2/x HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n3\r\nfgh\r\n0\r\n\r\n`,
+  nothing: `POST /log HTTP/1.1\r\n${host}Content-Length: 0\r\nAccept: */*\r\n\r\n`,
   removal: `DELETE /v2/entities/R1 HTTP/1.1\r\n${host}Ctx-Service: city\r\nCtx-ServicePath: /north\r\n\r\n`,
 }
 
@@ -30,11 +34,29 @@ export interface Cut {
 
 type Connect = () => Promise<Wire>
 
+/**
+ * The binary of uWebSockets.js answers 505 where it has read the method and the space behind it alone, and where the first line has come without
+ * its last byte, from the space before `HTTP/1.1` on (docs/operations/http-servers.md#requests-in-pieces).
+ */
+export function mayFailOnUws(request: string): readonly Cut[] {
+  const urlEnd = request.indexOf(' HTTP/1.1')
+  const places = [request.indexOf(' ') + 1, ...Array.from({ length: 10 }, (_, index) => urlEnd + 1 + index)]
+  return places.map(at => ({ at, status: 505 }))
+}
+
+/** Every place at which a request can be cut. */
+export const everyPlace = (request: string): readonly number[] =>
+  Array.from({ length: request.length - 1 }, (_, index) => index + 1)
+
 /** The cuts at which a request is not answered as it is in one piece. `isLater`: another request has been answered on its connection. */
-export async function failedCuts(connect: Connect, request: string, isLater: boolean): Promise<Cut[]> {
+export async function failedCuts(
+  connect: Connect,
+  request: string,
+  isLater: boolean,
+  places: readonly number[] = everyPlace(request),
+): Promise<Cut[]> {
   const expected = await answerTo(connect, [request], isLater)
-  const cuts = Array.from({ length: request.length - 1 }, async (_, index) => {
-    const at = index + 1
+  const cuts = places.map(async at => {
     const answer = await answerTo(connect, [request.slice(0, at), request.slice(at)], isLater)
     return {
       at,
@@ -45,7 +67,12 @@ export async function failedCuts(connect: Connect, request: string, isLater: boo
   return (await Promise.all(cuts)).filter(({ isSame }) => !isSame).map(({ at, status }) => ({ at, status }))
 }
 
-async function answerTo(connect: Connect, pieces: readonly string[], isLater: boolean) {
+/** Those that are not allowed. On a busy machine the two pieces may be read at once, so that an allowed failure may as well not happen. */
+export const beyond = (failed: readonly Cut[], allowed: readonly Cut[]): readonly Cut[] =>
+  failed.filter(({ at, status }) => !allowed.some(may => may.at === at && may.status === status))
+
+/** The answer to a request that comes in some pieces; undefined: there is none. */
+export async function answerTo(connect: Connect, pieces: readonly string[], isLater: boolean) {
   const wire = await connect()
   try {
     if (isLater) {
@@ -56,7 +83,11 @@ async function answerTo(connect: Connect, pieces: readonly string[], isLater: bo
       if (index > 0) await pause(betweenPiecesMs)
       await wire.send(piece)
     }
-    return await wire.answer().catch(() => undefined)
+    const isHead = pieces.join('').startsWith('HEAD ')
+    return await within(
+      answerWaitMs,
+      wire.answer(isHead).catch(() => undefined),
+    )
   } finally {
     wire.leave()
   }

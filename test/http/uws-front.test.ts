@@ -3,19 +3,10 @@
 import t from 'tap'
 import { openFront } from '../../src/http/open-front.js'
 import { openUwsFront } from '../../src/http/uws-front.js'
+import { mayFailOnUws } from './cut-requests.js'
 import { echo, frontContract, type MayFail, type Open, plainOptions, serve } from './front-contract.js'
 
-/**
- * The binary answers 505 where it has read the method and the space behind it alone, and where the first line has come without its last
- * byte, from the space before `HTTP/1.1` on (docs/operations/http-servers.md#requests-in-pieces).
- */
-const mayFail: MayFail = request => {
-  const urlEnd = request.indexOf(' HTTP/1.1')
-  const places = [request.indexOf(' ') + 1, ...Array.from({ length: 10 }, (_, index) => urlEnd + 1 + index)]
-  return places.map(at => ({ at, status: 505 }))
-}
-
-frontContract(t, openUwsFront, { mayFail })
+frontContract(t, openUwsFront, { mayFail: mayFailOnUws })
 
 /**
  * Where connections are known, the first chunk of a body has to come with the head (docs/operations/connections.md#known-connections). No
@@ -24,7 +15,7 @@ frontContract(t, openUwsFront, { mayFail })
 const mayFailKnown: MayFail = request => {
   const chunks = request.indexOf('\r\n\r\n5\r\n')
   return [
-    ...mayFail(request),
+    ...mayFailOnUws(request),
     ...(chunks < 0 ? [] : [4, 5, 6, 7].map(behind => ({ at: chunks + behind, status: 411 }))),
   ]
 }

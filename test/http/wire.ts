@@ -15,6 +15,8 @@ export interface Answer {
 }
 
 export class Wire {
+  /** Told of all bytes that any of them sends, while it is there. */
+  static onSent: ((bytes: Uint8Array) => void) | undefined
   /** Settles with true when the connection is over, however it ended. */
   readonly closed: Promise<boolean>
   readonly #socket: Socket
@@ -57,8 +59,10 @@ export class Wire {
 
   /** Writes bytes, and waits until the system has them. */
   send(bytes: string | Uint8Array): Promise<void> {
+    const sent = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes
+    Wire.onSent?.(sent)
     return new Promise(resolve => {
-      this.#socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes, () => resolve())
+      this.#socket.write(sent, () => resolve())
     })
   }
 

@@ -109,6 +109,13 @@ export class BrokerProcess {
     return this.#stderr
   }
 
+  /** What it has printed since it was last asked, and forgets it: for runs that print more than a string holds. */
+  takeOutput(): string {
+    const printed = this.#stdout
+    this.#stdout = ''
+    return printed
+  }
+
   get gone(): boolean {
     return this.#gone
   }

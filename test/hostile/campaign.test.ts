@@ -1,0 +1,34 @@
+// Whatever a stranger sends, the broker lives, answers by the rules, and tells nobody's secrets: on both servers, by one node and two workers.
+//
+// HOSTILE_REQUESTS is the number of requests in all, SEED repeats a run: the requests are the same, though they are answered side by side.
+// HOSTILE_ONLY=uws/2 runs one of the four.
+
+import t from 'tap'
+import { Random } from '../support/random.js'
+import { Campaign } from './campaign.js'
+
+const requests = Number(process.env.HOSTILE_REQUESTS ?? 20_000)
+const only = process.env.HOSTILE_ONLY
+t.setTimeout(300_000 + requests * 20)
+
+const deployments = (['uws', 'node'] as const)
+  .flatMap(server => [1, 2].map(workers => ({ server, workers })))
+  .filter(({ server, workers }) => only === undefined || only === `${server}/${workers}`)
+const { seed } = Random.fromEnvironment()
+
+for (const [index, { server, workers }] of deployments.entries())
+  t.test(`hostile requests to ${server}, ${workers === 1 ? 'one node' : `${workers} workers`}`, async t => {
+    const share = Math.ceil(requests / deployments.length)
+    t.comment(`SEED=${seed} HOSTILE_REQUESTS=${requests}`)
+    // Each of them meets other requests.
+    const { problems, comments, statuses } = await new Campaign({
+      server,
+      workers,
+      requests: share,
+      seed: (seed + (only === undefined ? index * 7919 : 0)) >>> 0,
+    }).run(t)
+    for (const comment of comments) t.comment(comment)
+    for (const problem of problems) t.fail(problem)
+    for (const status of [200, 201, 204, 400, 404, 405, 411, 415, 422])
+      t.ok(statuses.has(status), `some answers are ${status}`)
+  })
