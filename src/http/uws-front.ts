@@ -304,14 +304,30 @@ class UwsExchange implements Exchange, SlowAnswer {
       if (!hasNoLength(status)) response.writeHeader('Content-Length', String(lengthOf(body ?? '')))
       if (close) response.writeHeader('Connection', 'close')
       response.endWithoutBody()
-    } else if (body !== undefined && isLarge(body) && (!close || this.#front.draining)) {
-      if (close) response.writeHeader('Connection', 'close')
-      this.#writeLarge(new BodyPieces(body))
-      return
     } else {
+      const small = smallOf(body)
+      if (small !== undefined && !close && small.length > 0) {
+        if (!this.#writeSmall(small)) this.#writeLarge(new BodyPieces(small))
+        return
+      }
+      if (small === undefined && (!close || this.#front.draining)) {
+        if (close) response.writeHeader('Connection', 'close')
+        this.#writeLarge(new BodyPieces(body ?? ''))
+        return
+      }
       response.end(bodyInOne(body), close)
     }
     this.#settle()
+  }
+
+  /**
+   * False: the system takes no more. What `end` could not write the binary would keep, whatever it has already, and go on with the next request:
+   * a client that asks and does not read would fill the memory. An answer that has not ended makes it close the connection instead.
+   */
+  #writeSmall(body: string | Uint8Array): boolean {
+    const [, ended] = this.#response.tryEnd(body, typeof body === 'string' ? Buffer.byteLength(body) : body.length)
+    if (ended) this.#settle()
+    return ended
   }
 
   /** The exchange is over. */
@@ -400,13 +416,14 @@ class UwsExchange implements Exchange, SlowAnswer {
   }
 }
 
-/** Answers up to this size are handed over and forgotten: the system's send buffer takes them. */
+/** Answers up to this size are handed over in one piece: nearly always the system's send buffer takes them. */
 const smallBytesMax = 16 * 1024
 /** Bytes given to the system in one turn of the event loop. */
 const turnBytesMax = 1024 * 1024
 
-const isLarge = (body: AnswerBody): boolean =>
-  typeof body === 'string' || body instanceof Uint8Array ? body.length > smallBytesMax : true
+/** The body, unless it is large. */
+const smallOf = (body: AnswerBody = ''): string | Uint8Array | undefined =>
+  (typeof body === 'string' || body instanceof Uint8Array) && body.length <= smallBytesMax ? body : undefined
 
 const bodyInOne = (body: AnswerBody | undefined): string | Uint8Array =>
   typeof body === 'string' || body instanceof Uint8Array ? body : Buffer.concat(body ?? [])
