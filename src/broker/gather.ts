@@ -135,9 +135,10 @@ function fetchAll(
 ): void {
   if (missing.length === 0) return onResult(done)
   const owners = [...new Set(missing.map(({ owner }) => owner))]
+  const most = page.placesPerFetch
   const wanted = owners.map(owner => missing.filter(one => one.owner === owner))
   const asks = owners.map((owner, index): Ask => {
-    const places = wanted[index]!.map(({ place }) => place)
+    const places = wanted[index]!.slice(0, most).map(({ place }) => place)
     return { shard: asked[owner]!, request: { kind: 'fetch', tenant, places, bytesMax: fetchBytesMax } }
   })
   askAll(shards, asks, readImages, result => {
@@ -162,6 +163,7 @@ class GatheredPage {
   private readonly limits: GatherLimits
   private readonly hold: AnswerHold
   private bytes = 0
+  private count = 0
   private refusal: Refusal = refusals.answersTooMany
 
   constructor(length: number, limits: GatherLimits) {
@@ -170,10 +172,16 @@ class GatheredPage {
     this.hold = limits.room.open()
   }
 
+  /** Each owner looks all of them up: no more than will be sent, if they are as large as those that are here. */
+  get placesPerFetch(): number {
+    return this.count === 0 ? this.entities.length : Math.ceil((2 * fetchBytesMax * this.count) / this.bytes)
+  }
+
   /** False: it is too much. */
   add(index: number, path: string, image: Buffer): boolean {
     this.entities[index] = { path, image }
     this.bytes += image.length
+    this.count++
     if (this.bytes <= this.limits.answerBytesMax) return this.hold.take(image.length)
     this.refusal = refusals.answerTooLarge(this.limits.answerBytesMax)
     return false

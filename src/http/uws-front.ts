@@ -506,11 +506,17 @@ class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, Waiting,
       if (close) response.writeHeader('Connection', 'close')
       response.endWithoutBody()
       this.#ended(ends, false)
-    } else if (body !== undefined && isLarge(body) && (!close || this.#front.draining)) {
-      if (close) response.writeHeader('Connection', 'close')
-      this.#writeLarge(new BodyPieces(body))
-      return
     } else {
+      const small = smallOf(body)
+      if (small !== undefined && !close && small.length > 0) {
+        if (!this.#writeSmall(small)) this.#writeLarge(new BodyPieces(small))
+        return
+      }
+      if (small === undefined && (!close || this.#front.draining)) {
+        if (close) response.writeHeader('Connection', 'close')
+        this.#writeLarge(new BodyPieces(body ?? ''))
+        return
+      }
       response.end(bodyInOne(body), close)
       this.#ended(ends, close)
     }
@@ -521,6 +527,17 @@ class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, Waiting,
     this.#settle()
     // The binary may have closed the connection in that call, and does not tell: the answer has made it forget our handlers.
     this.#connection?.answered(this.#front.knownEnds > endsBefore ? 'closed' : isClosing ? 'closing' : 'open')
+  }
+
+  /**
+   * False: the system takes no more. What `end` could not write the binary would keep, whatever it has already, and go on with the next request:
+   * a client that asks and does not read would fill the memory. An answer that has not ended makes it close the connection instead.
+   */
+  #writeSmall(body: string | Uint8Array): boolean {
+    const ends = this.#front.knownEnds
+    const [, ended] = this.#response.tryEnd(body, typeof body === 'string' ? Buffer.byteLength(body) : body.length)
+    if (ended) this.#ended(ends, false)
+    return ended
   }
 
   /** The exchange is over. */
@@ -610,13 +627,14 @@ class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, Waiting,
   }
 }
 
-/** Answers up to this size are handed over and forgotten: the system's send buffer takes them. */
+/** Answers up to this size are handed over in one piece: nearly always the system's send buffer takes them. */
 const smallBytesMax = 16 * 1024
 /** Bytes given to the system in one turn of the event loop. */
 const turnBytesMax = 1024 * 1024
 
-const isLarge = (body: AnswerBody): boolean =>
-  typeof body === 'string' || body instanceof Uint8Array ? body.length > smallBytesMax : true
+/** The body, unless it is large. */
+const smallOf = (body: AnswerBody = ''): string | Uint8Array | undefined =>
+  (typeof body === 'string' || body instanceof Uint8Array) && body.length <= smallBytesMax ? body : undefined
 
 const bodyInOne = (body: AnswerBody | undefined): string | Uint8Array =>
   typeof body === 'string' || body instanceof Uint8Array ? body : Buffer.concat(body ?? [])

@@ -51,7 +51,10 @@ const requestMsMax = 120_000
 /** An answer that is larger is asked for again in smaller pages. */
 const answerBytesMaxDefault = 64 * 1024 * 1024
 
-/** The answer has more than `answerBytesMax`. */
+/** How a broker of ours refuses an answer for its size (docs/operations/answers.md). */
+const tooLarge = /^answer size: /
+
+/** The answer has more than `answerBytesMax`, or more than the broker sends. */
 export class AnswerTooLarge extends Error {}
 
 export class BrokerClient {
@@ -84,6 +87,7 @@ export class BrokerClient {
   async expect(request: BrokerRequest, status: number): Promise<BrokerAnswer> {
     const answer = await this.ask(request)
     if (answer.status === status) return answer
+    if (answer.status === 400 && tooLarge.test(reasonIn(answer))) throw new AnswerTooLarge()
     throw new MoveError(`${this.name}, ${request.what}: answered ${answer.status}: ${reasonIn(answer)}`)
   }
 

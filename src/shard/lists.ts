@@ -28,7 +28,7 @@ import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
 import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
 import type { Owned } from './replicated/ownership.js'
 import type { Scanner } from './scans.js'
-import { Turns } from './turns.js'
+import { Turns, turnBytesMax } from './turns.js'
 import { layoutFor } from './views/needs.js'
 import { search } from './views/search.js'
 import type { Layout } from './views/table.js'
@@ -47,8 +47,6 @@ export const viewedRangesMax = 1_500
 const walkedMax = 256
 /** Pages up to this size are read through the actors, which keeps their entities in memory. */
 const pageOfActorsMax = 100
-/** Bytes of entities read in one turn of the event loop: some 1 ms. */
-const bytesPerTurn = 512 * 1024
 /** Bytes of entities that are kept while ids are looked up; those of a page that has more are read again. */
 const keptBytesMax = 1024 * 1024
 /** Larger entities do not stay in memory because a list has shown them. */
@@ -187,7 +185,7 @@ export class Lists {
     let keptBytes = 0
     let sinceBreath = 0
     const look = async (): Promise<boolean> => {
-      if (!pace.isOver && sinceBreath < bytesPerTurn) return true
+      if (!pace.isOver && sinceBreath < turnBytesMax) return true
       await pace.breathe()
       sinceBreath = 0
       return !pace.isLate
@@ -290,7 +288,7 @@ export class Lists {
           const values = valuesIfMeant(request, image, place.path)
           if (values) matches.add({ place, values })
           bytes += image.length
-          if (bytes < bytesPerTurn && !pace.isOver) continue
+          if (bytes < turnBytesMax && !pace.isOver) continue
           bytes = 0
           await pace.breathe()
         }
@@ -422,15 +420,15 @@ export class Lists {
     reading: PageImages,
     hold: AnswerHold,
   ): Promise<readonly (Buffer | undefined)[] | undefined> {
+    const { turns } = this
     let counted = 0
-    let turnBegan = 0
     for (let goesOn = true; goesOn; ) {
+      if (turns.isOver) await turns.next()
       goesOn = reading.step()
-      if (!hold.take(reading.bytes - counted)) return undefined
+      const more = reading.bytes - counted
+      if (!hold.take(more)) return undefined
+      turns.note(more)
       counted = reading.bytes
-      if (!goesOn || counted - turnBegan < bytesPerTurn) continue
-      turnBegan = counted
-      await this.turns.next()
     }
     return reading.images
   }

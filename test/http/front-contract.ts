@@ -680,6 +680,33 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     })
   }
 
+  t.test('a client that asks again and again and reads nothing gets no more than the system keeps for it', async t => {
+    const body = 'x'.repeat(15_000)
+    let answered = 0
+    const { wire } = await serve(t, open, exchange => {
+      answered++
+      exchange.reply(200, [], body)
+      return undefined
+    })
+    wire.read(false)
+    let isClosed = false
+    void wire.closed.then(() => {
+      isClosed = true
+    })
+    const asked = 10_000
+    let sent = 0
+    const send = async (): Promise<void> => {
+      for (; sent < asked && !isClosed; sent++) await wire.request('GET /')
+    }
+    void send()
+    for (let quiet = 0, before = -1; quiet < 20 && !isClosed; before = answered) {
+      await new Promise(resolve => setTimeout(resolve, 25))
+      quiet = answered === before ? quiet + 1 : 0
+    }
+    t.ok(answered < asked / 2, `${answered} answers`)
+    wire.leave()
+  })
+
   t.test('what a large answer was made for is told when its client goes', async t => {
     let announce = () => {}
     const over = new Promise<void>(resolve => {

@@ -212,6 +212,15 @@ t.test('what a running broker has stays, or is replaced as a whole', async t => 
   t.strictSame((await target.ask('GET /v2/entities/E')).json, made(1, 'a'))
 })
 
+t.test('a broker that refuses a page for its size is asked for smaller ones', async t => {
+  const node = await startLocalNode(t, { answers: { answerBytesMax: 200_000 } })
+  const target = await startLocalNode(t)
+  const long = { type: 'Text', value: 'x'.repeat(50_000), metadata: {} }
+  for (let n = 0; n < 20; n++) await node.json('POST /v2/entities', { id: `E${n}`, type: 'T', long })
+  const moved = await moveAll(await sourceOf(node.port), async () => new BrokerSink(clientOf(target.port), false))
+  t.match(moved.tally.entity, { written: 20 })
+})
+
 t.test('an entity that a broker refuses is found in its batch', async t => {
   const target = await startLocalNode(t)
   const source = await furnished(t)
