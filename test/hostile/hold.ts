@@ -10,7 +10,7 @@ import type { MeasuredBroker } from './turns.js'
 import { startMeasured } from './turns.js'
 
 const heldMsMax = 50
-const attemptsMax = 4
+const attemptsMax = 6
 
 export function holdsNobody(t: Test, args: readonly string[]): void {
   t.setTimeout(600_000)
