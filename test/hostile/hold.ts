@@ -10,7 +10,7 @@ import type { MeasuredBroker } from './turns.js'
 import { startMeasured } from './turns.js'
 
 const heldMsMax = 50
-const attemptsMax = 4
+const attemptsMax = 6
 
 export function holdsNobody(t: Test, args: readonly string[]): void {
   t.setTimeout(600_000)
@@ -30,7 +30,9 @@ export function holdsNobody(t: Test, args: readonly string[]): void {
         const { status, text, heldMs } = await measureAgain(broker, request, restart)
         t.equal(status, request.status, `${request.name}: ${text.slice(0, 200)}`)
         const { todo } = request
-        t.ok(heldMs <= heldMsMax, `${request.name}: ${heldMs} ms`, todo === undefined ? {} : { todo })
+        const held = `${request.name}: ${heldMs} ms`
+        if (todo === undefined) t.ok(heldMs <= heldMsMax, held)
+        else t.comment(`${held} (${todo})`)
       }
     })
 }

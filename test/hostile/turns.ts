@@ -43,6 +43,17 @@ export class MeasuredBroker {
     return longest
   }
 
+  /** Waits until what a start has left to be done is done: that is not what requests cost. */
+  async untilQuiet(): Promise<void> {
+    const endMs = performance.now() + quietWaitMs
+    for (let known = -1; performance.now() < endMs; ) {
+      const rounds = [...this.read().values()].reduce((sum, lines) => sum + lines.length, 0)
+      if (rounds === known) return
+      known = rounds
+      await pause(quietMs)
+    }
+  }
+
   private read(): Map<string, readonly string[]> {
     const files = readdirSync(this.folder).filter(file => serving.test(file))
     return new Map(
@@ -52,13 +63,15 @@ export class MeasuredBroker {
 }
 
 const settleMs = 30
-const startTailMs = 400
+/** So long nothing is to be told of after a start, and so long it is waited for. */
+const quietMs = 300
+const quietWaitMs = 6_000
 
 export async function startMeasured(t: Teardown, options: BrokerOptions = {}): Promise<MeasuredBroker> {
   const folder = tempDir(t)
   const wrapper = ['env', `NODE_OPTIONS=--import=${probe}`, `ORRERY_TURNS=${folder}`]
   const broker = await startBroker(t, { ...options, wrapper })
-  // What a start leaves to be done is not what requests cost.
-  await pause(startTailMs)
-  return new MeasuredBroker(broker, folder)
+  const measured = new MeasuredBroker(broker, folder)
+  await measured.untilQuiet()
+  return measured
 }
