@@ -6,7 +6,7 @@ import { systemChance, systemClock } from './clock.js'
 import type { Config } from './config.js'
 import { startNode } from './node.js'
 import { openLog } from './telemetry/open-log.js'
-import { warmUp } from './warm-up.js'
+import { warmUpSoon } from './warm-up.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const port = parentPort
@@ -15,7 +15,6 @@ const config = workerData as Config
 const tell = (message: FromThread): void => port.postMessage(message)
 
 try {
-  warmUp()
   const log = { ...config.log }
   const node = await startNode(config, {
     clock: systemClock,
@@ -38,6 +37,7 @@ try {
     )
   })
   tell({ kind: 'ready', store: node.store })
+  warmUpSoon()
 } catch (error) {
   tell({ kind: 'failed', reason: (error as Error).message })
 }

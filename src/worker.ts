@@ -14,7 +14,7 @@ import { joinWorkers } from './join-workers.js'
 import { type RunningNode, startNode } from './node.js'
 import { DirectoryFull, DirectoryInUse } from './storage/open-store.js'
 import { openLog } from './telemetry/open-log.js'
-import { warmUp } from './warm-up.js'
+import { warmUpSoon } from './warm-up.js'
 import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
@@ -48,10 +48,10 @@ async function obey(order: ToWorker): Promise<void> {
   switch (order.kind) {
     case 'start':
       tidy = () => removeSockets(order.part)
-      warmUp()
       node = await started(order.part)
       // Until here what is stored was read, with the help of every core that was free.
       tuneCollector(config.workers)
+      warmUpSoon()
       return tell({ kind: 'ready', store: node.store })
     case 'drain':
       await node?.drain()
