@@ -247,21 +247,42 @@ for (const size of [2, 3])
     t.equal(await contentOf(nodes[0]!, inTenant), '')
   })
 
-t.test('what changes at every broker of a ring ends after ten of them', async t => {
+/** Three brokers in a ring, each of which has the next one patch what it sends. */
+async function patchingRing(t: Teardown, ngsi: object): Promise<readonly LocalNode[]> {
   const nodes = await Promise.all([1, 2, 3].map(() => startLocalNode(t)))
   for (const [at, node] of nodes.entries()) {
     const url = `http://127.0.0.1:${nodes[(at + 1) % 3]!.port}/v2/op/notify`
     await send(node, 'POST /v2/subscriptions', {
       subject: { entities: [{ idPattern: '.*' }] },
-      notification: { httpCustom: { url, ngsi: { way: { type: 'Text', value: '${way}x' } } } },
+      notification: { httpCustom: { url, ngsi } },
     })
   }
+  return nodes
+}
+
+t.test('what patches an entity at every broker of a ring ends where it began', async t => {
+  const nodes = await patchingRing(t, { way: { type: 'Text', value: '${way}x' } })
   await upsert(nodes[0]!, { id: 'R1', type: 'Room', way: 'x' })
-  t.strictSame(takenOf(await untilQuiet(nodes)), [3, 4, 3])
+  t.strictSame(takenOf(await untilQuiet(nodes)), [1, 1, 1])
   const ways = await Promise.all(nodes.map(node => node.json('GET /v2/entities/R1/attrs/way/value')))
   t.strictSame(
     ways.map(({ json, text }) => json ?? text),
-    [9, 10, 8].map(hops => JSON.stringify('x'.repeat(hops + 1))),
+    [3, 1, 2].map(hops => JSON.stringify('x'.repeat(hops + 1))),
+  )
+})
+
+t.test('what makes an entity at every broker of a ring ends after ten of them', async t => {
+  const nodes = await patchingRing(t, { id: '${id}x' })
+  await upsert(nodes[0]!, { id: 'R', type: 'Room', way: 'x' })
+  t.strictSame(takenOf(await untilQuiet(nodes)), [3, 4, 3])
+  const ids = await Promise.all(nodes.map(async node => JSON.parse((await node.json('GET /v2/entities')).text)))
+  t.strictSame(
+    ids.map(entities => entities.map(({ id }: { id: string }) => id.length - 1)),
+    [
+      [0, 3, 6, 9],
+      [1, 4, 7, 10],
+      [2, 5, 8],
+    ],
   )
 })
 
