@@ -5,7 +5,7 @@
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { httpReceiver, type Received, until } from '../notifier/receivers.js'
 import { contentOf, type Following, follow, type Traffic, untilQuiet } from '../support/federation.js'
 import { type LocalNode, startLocalNode } from '../support/local-node.js'
@@ -248,7 +248,7 @@ for (const size of [2, 3])
   })
 
 /** Three brokers in a ring, each of which has the next one patch what it sends. */
-async function patchingRing(t: Teardown, ngsi: object): Promise<readonly LocalNode[]> {
+async function patchingRing(t: Test, ngsi: object): Promise<readonly LocalNode[]> {
   const nodes = await Promise.all([1, 2, 3].map(() => startLocalNode(t)))
   for (const [at, node] of nodes.entries()) {
     const url = `http://127.0.0.1:${nodes[(at + 1) % 3]!.port}/v2/op/notify`
