@@ -15,6 +15,8 @@ ORRERY_QUERIES=50000 tests journeys/queries.test.js
 DIFFERENTIAL_REQUESTS=20000 tests journeys/differential.test.js
 # Not by tests(): they take longer than tap lets a file take.
 HOSTILE_REQUESTS=1000000 node dist/test/hostile/campaign.test.js
+HOLD=all node dist/test/hostile/one-node.test.js
+HOLD=all node dist/test/hostile/two-workers.test.js
 CUT_PLACES=all node dist/test/http/cut-matrix.test.js
 FUZZ_INPUTS=1000000 FUZZ_CALL_MS_MAX=50 node dist/test/domain/fuzz.test.js
 

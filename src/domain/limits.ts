@@ -41,12 +41,12 @@ export const attributesMax = 5_000
 export const metadataMax = 500
 
 /**
- * JSON values and names in a body that may have so many bytes: 174,762 at the default of 1 MB. Each takes up to 0.2 us to be made, and as much to be
+ * JSON values and names in a body that may have so many bytes: 131,072 at the default of 1 MB. Each takes up to 0.2 us to be made, and as much to be
  * looked at, written and forgotten.
  */
 export const valuesMax = (bodyBytesMax: number): number =>
   Math.max(valuesMin, Math.floor(bodyBytesMax / bytesPerValueMin))
-const bytesPerValueMin = 6
+const bytesPerValueMin = 8
 /** Where bodies are small, this many are always taken. */
 const valuesMin = 1_000
 

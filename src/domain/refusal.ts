@@ -28,7 +28,7 @@ export type IdentifierPlace =
   | 'metadata type'
 
 /** What there may only be so many of in one request or entity, as the error texts name it. */
-export type CountedThing = 'attributes' | 'metadata' | 'entities' | 'names' | 'positions' | 'values'
+export type CountedThing = 'attributes' | 'metadata' | 'entities' | 'names' | 'positions' | 'values' | 'digits'
 
 /** The operators of a query, as the error texts name them (entities.md §7.5). */
 export type QueryOperator =

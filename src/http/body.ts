@@ -97,7 +97,7 @@ export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload>
   const text = readText(bytes, bytesMax)
   if (!text.ok) return text
   const value = makeValue(text.value)
-  return value.ok ? payloadOf(value.value, text.value, countKeys(value.value, text.value.scan.escapes)) : value
+  return value.ok ? payloadOf(value.value, text.value, count(value.value, text.value.scan.escapes), bytesMax) : value
 }
 
 /** Bodies from this size on are parsed in turns of their own. */
@@ -119,8 +119,8 @@ export function parseJsonInTurns(
     const value = makeValue(text.value)
     if (!value.ok) return endOfTick(() => onPayload(value))
     endOfTick(() => {
-      const keys = countKeys(value.value, text.value.scan.escapes)
-      endOfTick(() => onPayload(payloadOf(value.value, text.value, keys)))
+      const counted = count(value.value, text.value.scan.escapes)
+      endOfTick(() => onPayload(payloadOf(value.value, text.value, counted, bytesMax)))
     })
   })
 }
@@ -152,15 +152,43 @@ function makeValue({ text }: Text): Result<Json> {
   }
 }
 
-/** `keys`: what `countKeys` says of the value. */
-function payloadOf(value: Json, { text, scan: { colons, depth } }: Text, keys: number): Result<Payload> {
+/** What a pass over a value tells. */
+interface Count {
+  /** At all depths; negative when there is a number beyond a double or a lone surrogate. */
+  readonly keys: number
+  /** Of large numbers, as they are shown: `1e300` has 301. */
+  readonly digits: number
+}
+
+function payloadOf(
+  value: Json,
+  { text, scan: { colons, depth } }: Text,
+  { keys, digits }: Count,
+  bytesMax?: number,
+): Result<Payload> {
   if (keys < 0) return refused(refusals.notJson)
+  if (bytesMax !== undefined && digits > bytesMax)
+    return refused(refusals.tooMany('digits', Math.ceil(digits), bytesMax))
   return accepted({ value, duplicates: keys === colons ? [] : findDuplicates(text), deep: depth > valueDepthMax })
 }
 
-/** How many keys a value has at all depths; negative when it holds a number beyond a double or a lone surrogate. */
+/** From here on numbers are written with an exponent, and shown without one. */
+const largeFrom = 1e21
+/** Of the value that is being counted. */
+let largeDigits = 0
+
+function count(value: Json, checkStrings: boolean): Count {
+  largeDigits = 0
+  const keys = countKeys(value, checkStrings)
+  return { keys, digits: largeDigits }
+}
+
+/** `keys` of a `Count`. */
 function countKeys(value: Json, checkStrings: boolean): number {
-  if (typeof value === 'number') return Number.isFinite(value) ? 0 : Number.NEGATIVE_INFINITY
+  if (typeof value === 'number') {
+    if (value >= largeFrom || value <= -largeFrom) largeDigits += Math.log10(Math.abs(value))
+    return Number.isFinite(value) ? 0 : Number.NEGATIVE_INFINITY
+  }
   if (typeof value === 'string') return checkStrings && !value.isWellFormed() ? Number.NEGATIVE_INFINITY : 0
   if (typeof value !== 'object' || value === null) return 0
   let keys = 0

@@ -12,8 +12,6 @@ export interface HostileRequest {
   readonly body?: string
   readonly headers?: readonly string[]
   readonly status: number
-  /** Why it may hold the loop for longer as yet; undefined: it may not. */
-  readonly todo?: string
 }
 
 /** What is stored before the requests come, and the requests. */
@@ -69,11 +67,6 @@ const create = (name: string, entity: object, status = 201, options = ''): Hosti
   body: JSON.stringify({ id: `C${made++}`, type: 'Created', ...entity }),
   status,
 })
-
-/** What holds the loop for longer as yet, and why. */
-const todo = (why: string, request: HostileRequest): HostileRequest => ({ ...request, todo: why })
-const inPieces = 'large answers are to be made in pieces'
-const betweenEntities = 'a batch is to yield between entities'
 
 const post = (name: string, line: string, body: unknown, status: number): HostileRequest => ({
   name,
@@ -152,10 +145,8 @@ const register = (name: string, dataProvided: object, status = 201): HostileRequ
     status,
   )
 
-const batch = (name: string, actionType: string, entities: unknown, status = 204): HostileRequest => {
-  const request = post(`batch ${name}`, 'POST /v2/op/update', { actionType, entities }, status)
-  return status === 400 ? request : todo(betweenEntities, request)
-}
+const batch = (name: string, actionType: string, entities: unknown, status = 204): HostileRequest =>
+  post(`batch ${name}`, 'POST /v2/op/update', { actionType, entities }, status)
 
 /** A page of one entity: how large an answer may be is another matter. */
 const query = (name: string, body: unknown, status = 200, parameters = '?limit=1'): HostileRequest =>
@@ -209,7 +200,7 @@ const emptyWorld: World = {
     ),
     withValue('as many numbers as there may be', () => '1'),
     withValue('numbers of many digits', n => `${n}.123456789012345`),
-    withValue('huge numbers', n => `1e${n % 308}`),
+    withValue('huge numbers', n => `1e${n % 308}`, 400),
     withValue('empty arrays', () => '[]'),
     withValue('empty objects', () => '{}'),
     withValue('objects of one member', () => '{"a":1}'),
@@ -319,14 +310,11 @@ const emptyWorld: World = {
       list(60_000, n => ({ id: `M${n}` })),
       400,
     ),
-    todo(
-      betweenEntities,
-      post(
-        'notify of as many entities',
-        'POST /v2/op/notify',
-        { subscriptionId: 's', data: list(10_000, n => ({ id: `O${n}`, type: 'Batch' })) },
-        200,
-      ),
+    post(
+      'notify of as many entities',
+      'POST /v2/op/notify',
+      { subscriptionId: 's', data: list(10_000, n => ({ id: `O${n}`, type: 'Batch' })) },
+      200,
     ),
 
     query('for as many ids', { entities: ids(10_000) }),
@@ -374,7 +362,7 @@ const emptyWorld: World = {
       400,
     ),
 
-    todo(inPieces, get('list of twenty large entities', '/v2/entities')),
+    get('list of twenty large entities', '/v2/entities'),
     get('list by many ids', `/v2/entities?limit=1&id=${list(2_700, n => n).join()}`),
     get('list with many names', `/v2/entities?limit=1&attrs=${list(2_700, n => n).join()}`),
     get('list with many parameters', `/v2/entities?limit=1&${list(1_800, n => `p${n}=1`).join('&')}`),
@@ -397,8 +385,8 @@ const emptyWorld: World = {
     subscribe('a long filter', {
       condition: { expression: { q: statements(100, n => `a${n}==${'1,'.repeat(300)}2`) } },
     }),
-    subscribe('a template that fills the body', custom({ json: list(140_000, () => macro) })),
-    subscribe('a template of many members', custom({ json: members(80_000, () => 1) })),
+    subscribe('a template that fills the body', custom({ json: list(130_000, () => macro) })),
+    subscribe('a template of many members', custom({ json: members(65_000, () => 1) })),
     subscribe('a text that fills the body', custom({ payload: `${macro} `.repeat(200_000) })),
     subscribe('as many headers', custom({ headers: members(10_000, () => 'x') })),
     subscribe('as many attributes of its own', custom({ ngsi: { id: 'x', ...members(5_000, n => ({ value: n })) } })),
@@ -484,7 +472,7 @@ const wideWorld: World = {
     batch(
       'patch of twelve of them',
       'update',
-      list(12, n => ({ id: `W${n === 5 ? 6 : n}`, type: 'Wide', [n === 2 ? 'c1' : 'a7']: { value: -1 } })),
+      list(12, n => ({ id: `W${n === 2 || n === 5 ? 6 : n}`, type: 'Wide', a7: { value: -1 } })),
     ),
     post('patch of one that is watched', 'PATCH /v2/entities/W9/attrs?options=keyValues', '{"a0":9}', 204),
     post(
@@ -508,7 +496,7 @@ const wideWorld: World = {
     get('one value of it', '/v2/entities/W8/attrs/a4999/value'),
     get('list by its last attribute', '/v2/entities?q=a4999>1&limit=1'),
     get('list by its last attribute, in order', '/v2/entities?q=a4997>1&orderBy=!a4996,a1&limit=1'),
-    todo(inPieces, get('list of one attribute', '/v2/entities?type=Wide&attrs=a1')),
+    get('list of one attribute', '/v2/entities?type=Wide&attrs=a1'),
     get('list of one attribute of one', '/v2/entities?type=Wide&attrs=a1&limit=1'),
     get('list by what is nowhere', '/v2/entities?q=!a4999;nothing>1'),
     get('list by metadata', '/v2/entities?mq=a4999.unit==cm&limit=1'),

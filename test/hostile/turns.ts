@@ -64,7 +64,7 @@ export class MeasuredBroker {
 
 const settleMs = 30
 /** So long nothing is to be told of after a start, longer than a process waits before it warms up; and so long it is waited for. */
-const quietMs = 1_300
+const quietMs = 1_100
 const quietWaitMs = 15_000
 
 export async function startMeasured(t: Teardown, options: BrokerOptions = {}): Promise<MeasuredBroker> {
