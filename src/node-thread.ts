@@ -6,7 +6,6 @@ import { systemChance, systemClock } from './clock.js'
 import type { Config } from './config.js'
 import { startNode } from './node.js'
 import { openLog } from './telemetry/open-log.js'
-import { warmUpSoon } from './warm-up.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 
 const port = parentPort
@@ -37,7 +36,6 @@ try {
     )
   })
   tell({ kind: 'ready', store: node.store })
-  warmUpSoon()
 } catch (error) {
   tell({ kind: 'failed', reason: (error as Error).message })
 }

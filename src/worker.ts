@@ -14,7 +14,6 @@ import { joinWorkers } from './join-workers.js'
 import { type RunningNode, startNode } from './node.js'
 import { DirectoryFull, DirectoryInUse } from './storage/open-store.js'
 import { openLog } from './telemetry/open-log.js'
-import { warmUpSoon } from './warm-up.js'
 import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
@@ -51,7 +50,6 @@ async function obey(order: ToWorker): Promise<void> {
       node = await started(order.part)
       // Until here what is stored was read, with the help of every core that was free.
       tuneCollector(config.workers)
-      warmUpSoon()
       return tell({ kind: 'ready', store: node.store })
     case 'drain':
       await node?.drain()

@@ -10,7 +10,8 @@ import { type Measured, measure } from './measure.js'
 import type { MeasuredBroker } from './turns.js'
 import { startMeasured } from './turns.js'
 
-const heldMsMax = 50
+/** Machines differ by a factor of two: with all requests, in soak on a quiet machine, it is what is promised; else twice as much. */
+const heldMsMax = process.env.HOLD === 'all' ? 50 : 100
 /** Of so many requests one is made, each run another one by its seed, unless all are asked for (`HOLD=all`, in soak). */
 const sampled = 4
 const attemptsMax = 6

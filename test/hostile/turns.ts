@@ -63,9 +63,9 @@ export class MeasuredBroker {
 }
 
 const settleMs = 30
-/** So long nothing is to be told of after a start, longer than a process waits before it warms up; and so long it is waited for. */
-const quietMs = 1_100
-const quietWaitMs = 15_000
+/** So long nothing is to be told of after a start, and so long it is waited for. */
+const quietMs = 300
+const quietWaitMs = 6_000
 
 export async function startMeasured(t: Teardown, options: BrokerOptions = {}): Promise<MeasuredBroker> {
   const folder = tempDir(t)

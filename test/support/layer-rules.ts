@@ -49,7 +49,6 @@ const roots = new Set([
   'cluster-init',
   'cluster-log',
   'repartition',
-  'warm-up',
 ])
 
 /** Packages that only the files that fit may import; besides them, bench/ and test/ may. */
