@@ -9,6 +9,7 @@
 // are the only timers.
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -198,15 +199,25 @@ export const listensNobody = (port: number): Promise<boolean> =>
   )
 
 /** A port nobody listens on now; rejects when `wanted` is given and is not one. */
-export function freePort(wanted = 0): Promise<number> {
-  return new Promise((resolve, reject) => {
+export async function freePort(wanted?: number): Promise<number> {
+  for (;;) {
+    const port = wanted ?? portsFrom + randomInt(portsCount)
+    const error = await listens(port)
+    if (!error) return port
+    if (wanted !== undefined || error.code !== 'EADDRINUSE') throw error
+  }
+}
+
+/** Ports that the system gives nobody by itself: of those some connection may have one before the broker has it. */
+const portsFrom = 10_000
+const portsCount = 10_000
+
+/** Why nobody can listen at a port; undefined: one can. */
+function listens(port: number): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise(resolve => {
     const server = createServer()
-    server.once('error', reject)
-    server.listen(wanted, () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address ? address.port : 0
-      server.close(() => resolve(port))
-    })
+    server.once('error', resolve)
+    server.listen(port, () => server.close(() => resolve(undefined)))
   })
 }
 
