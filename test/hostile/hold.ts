@@ -13,7 +13,7 @@ import { startMeasured } from './turns.js'
 /** Machines differ by a factor of two: with all requests, in soak on a quiet machine, it is what is promised; else twice as much. */
 const heldMsMax = process.env.HOLD === 'all' ? 50 : 100
 /** Of so many requests one is made, each run another one by its seed, unless all are asked for (`HOLD=all`, in soak). */
-const sampled = 4
+const sampled = 6
 const attemptsMax = 6
 
 export function holdsNobody(t: Test, args: readonly string[]): void {

@@ -19,7 +19,7 @@ import { Notified } from './cluster-notified.js'
 
 const skip =
   process.platform === 'linux' ? noEtcd() : 'the network in between asks /proc who has dialed, which is for Linux'
-const rounds = Number(process.env.CLUSTER_ROUNDS ?? 5)
+const rounds = Number(process.env.CLUSTER_ROUNDS ?? 3)
 /** After a fault all entities are written within this time. The promise is less (cluster.test.ts); a busy machine is no fault. */
 const recoveryMsMax = 60_000
 t.setTimeout(180_000 + rounds * 90_000)
