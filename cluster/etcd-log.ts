@@ -229,7 +229,7 @@ class Log implements EtcdLog {
   private compactLater(): void {
     this.stopCompacting = this.clock.after(this.options.compactMs, () => {
       const revision = this.earlierRevision
-      // What was lost may be in the history since before that was known.
+      // The history may still hold what was lost: it may go back to before the loss was noticed.
       if (!this.keepsHistory) this.earlierRevision = this.calls.revision
       if (revision > this.compactedRevision && !this.keepsHistory) {
         this.calls.call(

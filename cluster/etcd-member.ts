@@ -253,7 +253,7 @@ export class EtcdMember {
       client.authenticate(request, metadata, { deadline: Date.now() + enterMs }, (error, response) => {
         if (error) {
           const failure = this.failureOf(error)
-          // Whoever is there and gives no token has looked at the name and the password.
+          // The member answers and gives no token: it has refused the name or the password.
           return settle({ ...failure, refused: !failure.gone })
         }
         this.token = response.token

@@ -122,7 +122,7 @@ async function listen(address: string, identity: Identity | undefined, guests: G
     socket.once('close', () => sockets.delete(socket))
   }
   listener.on('connection', hold)
-  // Who may come at a path of the file system, that system says; and such clients have no address.
+  // For a unix socket the file system decides who may connect. Such clients have no address.
   if (path === undefined) listener.on('connection', socket => arrivals.add(socket))
   if (identity) listener.on('secureConnection', hold)
   listener.on(identity ? 'secureConnection' : 'connection', socket => entrance.injectConnection(socket))

@@ -1,8 +1,8 @@
 // Whether the engine still has what this node knows of the logs.
 //
 // An engine keeps what it has acknowledged, unless somebody deletes its keys, loses its disks or restores a backup that is older. Then a log ends
-// before what nodes have applied, or its latest takeover is an earlier one than was known, or the cluster's name is gone. Whoever went on from there
-// would undo what was acknowledged. So nothing is done as long as that is so, about no shard: no asks are answered, nothing is taken over, appended
+// before what nodes have applied, or its latest takeover is older than one that a node knows, or the cluster's name is gone. A node that went on
+// with such a log would undo what was acknowledged. So nothing is done as long as that is so, about no shard: no asks are answered, nothing is taken over, appended
 // or trimmed. Shards that have lost nothing are left alone as well, for what would be added to an older log is lost when the right one is
 // brought back. Every node finds out for itself.
 //

@@ -9,7 +9,8 @@ import type { Logger } from '../ports.js'
 import type { Front, FrontHandler, FrontOptions } from './front.js'
 import { openNodeFront } from './node-front.js'
 import { TwoFronts } from './two-fronts.js'
-import { loadedUws, openUwsFront, UwsMissing } from './uws-front.js'
+import { loadedUws, UwsMissing } from './uws-binary.js'
+import { openUwsFront } from './uws-front.js'
 
 /** Opens the front named by `kind`; undefined: uws where its binary loads, else node and one line of warning. With `http1Port` two of them. */
 export async function openFront(

@@ -7,6 +7,7 @@ import { Matcher } from '../../src/domain/matcher.js'
 import { PatternAccount } from '../../src/domain/pattern-account.js'
 import type { Subscription } from '../../src/domain/subscription.js'
 import { eventAfter, room } from '../support/events.js'
+import { random } from '../support/hurtful-patterns.js'
 import { subscription } from '../support/subscriptions.js'
 
 const idOf = (n: number): string => n.toString(16).padStart(24, '0')
@@ -143,13 +144,6 @@ function fill(matcher: Matcher, make: (n: number) => Subscription): number {
     matcher.prepare(one.id)
   }
 }
-
-let state = 1
-const random = (length: number): string =>
-  Array.from({ length }, () => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-    return state & 65_536 ? 'a' : 'b'
-  }).join('')
 
 /** Processor time of one event, the least of some: this thread may be interrupted. */
 function timeOf(matcher: Matcher, text: () => string): number {

@@ -26,10 +26,17 @@ async function sent(client: HttpClient): Promise<number> {
   return (json as Shown[]).reduce((sum, { notification }) => sum + (notification.timesSent ?? 0), 0)
 }
 
-/** Resolves when nothing is owed any more. */
-async function settled(client: HttpClient): Promise<void> {
-  while ((await metric(client, 'orrery_outbox_rows')) > 0);
+const waitMs = 20_000
+
+/** Resolves when something holds; fails when that takes too long. */
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + waitMs
+  while (!(await holds())) if (performance.now() > endMs) throw new Error(`waited ${waitMs} ms until ${what}`)
 }
+
+/** Resolves when nothing is owed any more. */
+const settled = (client: HttpClient): Promise<void> =>
+  until('nothing is owed', async () => (await metric(client, 'orrery_outbox_rows')) === 0)
 
 for (const kill of [false, true])
   t.test(`ten subscriptions that make ten entities of each${kill ? ', through a crash' : ''}`, async t => {
@@ -46,13 +53,13 @@ for (const kill of [false, true])
     }
     t.equal((await client.send('POST', '/v2/entities', { id: 'E', type: 'T', n: { value: 1 } })).status, 201)
     if (kill) {
-      while ((await sent(client)) < max / 2);
+      await until('half of them are sent', async () => (await sent(client)) >= max / 2)
       await broker.kill('SIGKILL')
       client.close()
       broker = await startBroker(t, { dataDir, args, port: Number(port) })
       client = new HttpClient(broker.baseUrl)
     }
-    while (!((await metric(client, dropped)) > 0));
+    await until('some are dropped', async () => (await metric(client, dropped)) > 0)
     await settled(client)
     const { text } = await client.get('/v2/entities?limit=1&options=count')
     t.equal(JSON.parse(text).length, 1)
@@ -78,7 +85,7 @@ t.test('a patched entity that comes back to where it came from triggers no custo
   t.equal((await client.send('POST', '/v2/entities', { id: 'E', type: 'T', n: { value: 1 } })).status, 201)
   t.equal((await client.send('PATCH', '/v2/entities/E/attrs', { n: { value: 2 } })).status, 204)
   const derived = async () => (await client.get('/v2/entities/E?options=keyValues&attrs=a,b')).json as object
-  while (Object.keys(await derived()).length < 4);
+  await until('both are derived', async () => Object.keys(await derived()).length === 4)
   await settled(client)
   t.same(await derived(), { id: 'E', type: 'T', a: '22', b: '22' })
   t.equal(await sent(client), 2)

@@ -3,19 +3,12 @@
 import t, { type Test } from 'tap'
 import { startBroker } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
+import { random, wild } from '../support/hurtful-patterns.js'
 
-const wild = (n: number): string => `[ab]*a[ab]{30}${String.fromCharCode(0x100 + n)}?$`
 const subscriptionWith = (idPattern: string, q?: string) => ({
   subject: { entities: [{ idPattern }], condition: { attrs: [], ...(q && { expression: { q } }) } },
   notification: { http: { url: 'http://127.0.0.1:9/' } },
 })
-
-let state = 1
-const random = (length: number): string =>
-  Array.from({ length }, () => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-    return state & 65_536 ? 'a' : 'b'
-  }).join('')
 
 /** Posts subscriptions until one is refused; gives the ids of those that were taken. */
 async function fill(t: Test, client: HttpClient): Promise<readonly string[]> {

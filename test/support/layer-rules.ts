@@ -53,7 +53,11 @@ const roots = new Set([
 
 /** Packages that only the files that fit may import; besides them, bench/ and test/ may. */
 const keepers: readonly { readonly package: string; readonly files: RegExp; readonly said: string }[] = [
-  { package: 'uWebSockets.js', files: /^src\/http\/uws-front\.ts$/, said: 'src/http/uws-front.ts' },
+  {
+    package: 'uWebSockets.js',
+    files: /^src\/http\/uws-(?:binary|exchange|front)\.ts$/,
+    said: 'src/http/uws-{binary,exchange,front}.ts',
+  },
   { package: '@nxtedition/rocksdb', files: /^src\/storage\/rocks-[^/]+\.ts$/, said: 'src/storage/rocks-*.ts' },
   { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
   { package: '@grpc/grpc-js', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },

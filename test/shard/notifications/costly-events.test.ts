@@ -2,16 +2,8 @@
 
 import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscription-json.js'
+import { random, wild } from '../../support/hurtful-patterns.js'
 import { create, idOf, NotifyingOwner, update, watching } from '../../support/notifying.js'
-
-const wild = (n: number): string => `[ab]*a[ab]{30}${String.fromCharCode(0x100 + n)}?$`
-
-let state = 1
-const random = (length: number): string =>
-  Array.from({ length }, () => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
-    return state & 65_536 ? 'a' : 'b'
-  }).join('')
 
 t.test('an event runs patterns until its work is used up, and warns once a minute', async t => {
   const wished = { condition: { alterationTypes: ['entityCreate', 'entityUpdate'] } }

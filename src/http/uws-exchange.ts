@@ -1,0 +1,457 @@
+// One request over uWebSockets.js, and its answer. [hot] Every request passes here.
+//
+// A handler may keep the exchange and read headers later: they are copied once, in one pass, which costs as much as eleven looks at the native
+// request (2 us with six headers, less with two). A body chunk is a window into the receive buffer and lives inside its call only.
+// After the end of an answer the native object throws when touched: `#open` says whether it may be.
+//
+// Where the connection is known (uws-connection.ts), nothing may be answered inside the call that brings the body.
+//
+// Not here: connections, and which of them may stay (uws-front.ts).
+
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import { STATUS_CODES } from 'node:http'
+import { BodyPieces, lengthOf } from './body-pieces.js'
+import { addressText } from './client-address.js'
+import type { Admission, ArrivingBody, BodyPace, Waiting } from './connections.js'
+import { ambiguousBody, isAmbiguous } from './framing.js'
+import type { AnswerBody, BodyHandler, Exchange, FrontHandler } from './front.js'
+import { headerText, unwantedBytesMax } from './node-front.js'
+import type { SlowAnswer, StallWatch } from './stall-watch.js'
+import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
+
+/** What an exchange needs of its front. */
+export interface ExchangeFront {
+  readonly draining: boolean
+  readonly bodyBytesMax: number
+  readonly stalls: StallWatch
+  readonly admission: Admission
+  readonly pace: BodyPace
+  /** Ends of connections that are known, so far. */
+  readonly knownEnds: number
+  /** An exchange has been answered, or its client has gone. */
+  settled(): void
+}
+
+export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, Waiting, SlowAnswer {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly #front: ExchangeFront
+  readonly #response: HttpResponse
+  /** Names in lower case and values in turn. Copied at once: one pass costs less than the looks that follow, and the request is gone after them. */
+  readonly #headers: readonly string[]
+  /** The native response may be touched. */
+  #open = true
+  #answered = false
+  /** The answer is out, the rest of the body is being read away. */
+  #lingering = false
+  /** We are inside a call of the binary for this connection, which collects what is written. */
+  #corked = true
+  #bodyArriving = false
+  #bodyRead = false
+  #onBody: BodyHandler | undefined
+  #chunks: Buffer[] | undefined
+  #bytes = 0
+  /** What is being sent. */
+  #pieces: BodyPieces | undefined
+  #onSent: (() => void) | undefined
+  /** The rest of the body is awaited. */
+  #isPaced = false
+  /** The handler has been asked, where the connection is known. */
+  #hasBegun = false
+  /** Where it is known. */
+  #connection: UwsConnection | undefined
+
+  constructor(front: ExchangeFront, response: HttpResponse, request: HttpRequest) {
+    this.#front = front
+    this.#response = response
+    this.#headers = headersOf(request)
+    this.method = request.getCaseSensitiveMethod()
+    this.path = asSent(request.getUrl())
+    this.query = asSent(request.getQuery() ?? '')
+  }
+
+  start(handler: FrontHandler): void {
+    this.#response.onAborted(() => this.onAborted())
+    if (isAmbiguous(this.#headers)) {
+      this.#refuseAndClose()
+      return
+    }
+    const onBody = handler.onRequest(this)
+    if (onBody && !this.#answered && this.#announcesNothing()) {
+      this.#bodyRead = true
+      onBody(new Uint8Array())
+      this.#corked = false
+      return
+    }
+    this.#corked = false
+    if (!onBody || this.#answered) return
+    this.#onBody = onBody
+    this.#bodyArriving = true
+    this.#response.onData((chunk, isLast) => this.onChunk(chunk, isLast))
+  }
+
+  linked(connection: UwsConnection): void {
+    this.#connection = connection
+    this.#bodyArriving = true
+    if (isAmbiguous(this.#headers)) this.#refuseAndClose()
+    this.#corked = false
+  }
+
+  /** As `start`, where the connection is known. The body, or the first part of it, has come. */
+  begin(handler: FrontHandler): void {
+    if (this.#answered || !this.#open) return
+    this.#hasBegun = true
+    this.#onBody = handler.onRequest(this)
+    if (!this.#onBody || this.#answered) return
+    if (this.#bytes > this.#front.bodyBytesMax) this.close()
+    else if (this.#bodyRead) this.#deliver()
+  }
+
+  /** Its connection is closed, because nobody can say which one it is. */
+  drop(mayAnswer: boolean): void {
+    this.#open = false
+    const [status, body] = isAmbiguous(this.#headers) ? [400, ambiguousBody] : [411, withoutLength]
+    const headers = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`
+    const answer = `${statusLine(status)}\r\n${headers}\r\n\r\n${body}`
+    if (mayAnswer) this.#response.cork(() => this.#response.writeStatus(answer))
+    this.#response.close()
+  }
+
+  onAborted(): void {
+    if (this.#isPaced) this.#endPace()
+    this.#settle()
+  }
+
+  bytesCome(): number {
+    return this.#bytes
+  }
+
+  /** The binary would close a body slower than 16 KB/s. To resume starts its timer of 10 s anew. */
+  goesOn(): void {
+    if (!this.#open) return
+    this.#response.pause()
+    this.#response.resume()
+  }
+
+  close(): void {
+    if (this.#open) this.#response.close()
+  }
+
+  header(name: string): string {
+    const headers = this.#headers
+    for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) return asSent(headers[at + 1]!)
+    return ''
+  }
+
+  headerTimes(name: string): number {
+    const headers = this.#headers
+    let times = 0
+    for (let at = 0; at < headers.length; at += 2) if (headers[at] === name) times++
+    return times
+  }
+
+  clientAddress(): string {
+    return this.#open ? addressText(new Uint8Array(this.#response.getRemoteAddress())) : ''
+  }
+
+  reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
+    if (this.#answered || !this.#open) {
+      onSent?.()
+      return
+    }
+    // Of a connection that is known the next request must not come before the body of this one has ended.
+    if (this.#connection && !this.#bodyRead) {
+      this.replyAndClose(status, headers, bodyInOne(body))
+      onSent?.()
+      return
+    }
+    this.#answered = true
+    this.#onSent = onSent
+    if (this.#corked) this.#write(status, headers, body, this.#front.draining)
+    else this.#response.cork(() => this.#write(status, headers, body, this.#front.draining))
+  }
+
+  replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void {
+    if (this.#answered || !this.#open) return
+    const arriving = !this.#bodyRead && (this.#bodyArriving || (this.#corked && this.#announcesBody()))
+    this.#answered = true
+    const write =
+      arriving || hasNoLength(status) || this.method === 'HEAD'
+        ? () => this.#writeAndLinger(status, headers, body, arriving)
+        : () => this.#write(status, headers, body, true)
+    if (this.#corked) write()
+    else this.#response.cork(write)
+  }
+
+  #announcesBody(): boolean {
+    return Number(this.header('content-length')) > 0 || this.header('transfer-encoding') !== ''
+  }
+
+  /** Of a head in two pieces with `Content-Length: 0` the binary never tells that its body is over. */
+  #announcesNothing(): boolean {
+    return /^0+$/.test(this.header('content-length'))
+  }
+
+  /**
+   * The answer is left unfinished on purpose: the binary would read what follows in the same segment as the next request, and a request behind an
+   * unfinished answer makes it close the connection instead.
+   */
+  #refuseAndClose(): void {
+    this.#answered = true
+    this.#writeAndLinger(400, ['Content-Type', 'application/json'], ambiguousBody, false)
+    this.#corked = false
+  }
+
+  onChunk(chunk: ArrayBuffer, isLast: boolean): void {
+    if (!this.#open) return
+    this.#bytes += chunk.byteLength
+    if (this.#lingering) {
+      if (isLast || this.#bytes > unwantedBytesMax) this.#closeSoon()
+      return
+    }
+    const isTooLong = this.#bytes > this.#front.bodyBytesMax
+    // A request that has not begun may want no body: then its length is all the same.
+    if (isTooLong && (!this.#connection || (this.#hasBegun && this.#onBody))) {
+      this.#response.close()
+      return
+    }
+    if (!isLast) {
+      this.#awaitRest()
+      if (chunk.byteLength === 0 || isTooLong) return // The body comes in a segment of its own: the usual case of one chunk after all.
+      this.#chunks ??= []
+      this.#chunks.push(Buffer.from(chunk.slice(0)))
+      return
+    }
+    this.#bodyArriving = false
+    this.#bodyRead = true
+    if (this.#isPaced) this.#endPace()
+    if (this.#connection) {
+      if (isTooLong) return
+      this.#chunks ??= []
+      this.#chunks.push(Buffer.from(chunk.slice(0)))
+      if (this.#onBody) setImmediate(() => this.#deliver())
+      return
+    }
+    const onBody = this.#onBody
+    if (!onBody || this.#answered) return
+    this.#onBody = undefined
+    const last = Buffer.from(chunk)
+    const body = this.#chunks ? Buffer.concat([...this.#chunks, last]) : last
+    this.#chunks = undefined
+    this.#corked = true
+    onBody(body)
+    this.#corked = false
+  }
+
+  #deliver(): void {
+    const onBody = this.#onBody
+    if (!onBody || this.#answered || !this.#open) return
+    this.#onBody = undefined
+    const chunks = this.#chunks ?? []
+    this.#chunks = undefined
+    onBody(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+  }
+
+  /** A part of the body is still to come. */
+  #awaitRest(): void {
+    if (this.#isPaced) return
+    this.#isPaced = true
+    this.#front.pace.add(this)
+    if (!this.#connection) this.#front.admission.waits(this)
+  }
+
+  #endPace(): void {
+    this.#isPaced = false
+    this.#front.pace.delete(this)
+    if (!this.#connection) this.#front.admission.waitsNoMore(this)
+  }
+
+  #write(status: number, headers: readonly string[], body: AnswerBody | undefined, close: boolean): void {
+    const response = this.#response
+    response.writeStatus(statusLines[status] ?? statusLine(status))
+    for (let i = 0; i + 1 < headers.length; i += 2) response.writeHeader(headers[i]!, wireValue(headers[i + 1]!))
+    const isHead = this.method === 'HEAD'
+    const ends = this.#front.knownEnds
+    if (isHead || hasNoLength(status)) {
+      // endWithoutBody(length) would wait for that many bytes, and the next request would end the connection.
+      if (!hasNoLength(status)) response.writeHeader('Content-Length', String(lengthOf(body ?? '')))
+      if (close) response.writeHeader('Connection', 'close')
+      response.endWithoutBody()
+      this.#ended(ends, false)
+    } else {
+      const small = smallOf(body)
+      if (small !== undefined && !close && small.length > 0) {
+        if (!this.#writeSmall(small)) this.#writeLarge(new BodyPieces(small))
+        return
+      }
+      if (small === undefined && (!close || this.#front.draining)) {
+        if (close) response.writeHeader('Connection', 'close')
+        this.#writeLarge(new BodyPieces(body ?? ''))
+        return
+      }
+      response.end(bodyInOne(body), close)
+      this.#ended(ends, close)
+    }
+  }
+
+  /** The answer has ended: the native object must not be touched any more. `endsBefore`: ends of known connections before that call. */
+  #ended(endsBefore: number, isClosing: boolean): void {
+    this.#settle()
+    // The binary may have closed the connection in that call, and does not tell: the answer has made it forget our handlers.
+    this.#connection?.answered(this.#front.knownEnds > endsBefore ? 'closed' : isClosing ? 'closing' : 'open')
+  }
+
+  /**
+   * False: the system takes no more. What `end` could not write the binary would keep, whatever it has already, and go on with the next request:
+   * a client that asks and does not read would fill the memory. An answer that has not ended makes it close the connection instead.
+   */
+  #writeSmall(body: string | Uint8Array): boolean {
+    const ends = this.#front.knownEnds
+    const [, ended] = this.#response.tryEnd(body, typeof body === 'string' ? Buffer.byteLength(body) : body.length)
+    if (ended) this.#ended(ends, false)
+    return ended
+  }
+
+  /** The exchange is over. */
+  #settle(): void {
+    if (this.#pieces) this.#front.stalls.remove(this)
+    this.#pieces = undefined
+    this.#open = false
+    this.#front.settled()
+    const onSent = this.#onSent
+    this.#onSent = undefined
+    onSent?.()
+  }
+
+  /** A large answer counts as in flight until the system has taken all of it: closing must not cut it. */
+  #writeLarge(pieces: BodyPieces): void {
+    this.#pieces = pieces
+    this.#response.onWritable(() => this.#writePieces())
+    this.#writePieces()
+    if (this.#pieces) this.#front.stalls.add(this)
+  }
+
+  /** Gives the system what it takes; false: it takes no more now. */
+  #writePieces(): boolean {
+    const pieces = this.#pieces
+    if (!pieces) return true
+    const beginning = this.#response.getWriteOffset()
+    const ends = this.#front.knownEnds
+    for (;;) {
+      const offset = this.#response.getWriteOffset()
+      if (offset - beginning > turnBytesMax) {
+        setImmediate(() => this.retry())
+        return true
+      }
+      const [ok, ended] = this.#response.tryEnd(pieces.at(offset), pieces.length)
+      if (ended) {
+        this.#ended(ends, false)
+        return true
+      }
+      if (!ok) return false
+    }
+  }
+
+  taken(): number {
+    return this.#open ? this.#response.getWriteOffset() : 0
+  }
+
+  /** The binary closes a connection 10 s after a write that failed, and the system tells of room only when a third of its buffer is free. */
+  retry(): void {
+    if (this.#pieces) this.#response.cork(() => this.#writePieces())
+  }
+
+  giveUp(): void {
+    if (this.#open) this.#response.close()
+  }
+
+  /**
+   * Answers at once, reads away the rest of the body, and then closes: to close with bytes unread resets the connection,
+   * which may cost the client the answer. The binary cannot go on reading after an answer, so it is told all of it as a
+   * status line. It adds an empty line, which no client looks at after `Connection: close`.
+   */
+  #writeAndLinger(
+    status: number,
+    headers: readonly string[],
+    body: Uint8Array | string | undefined,
+    bodyArriving: boolean,
+  ): void {
+    let head = statusLines[status] ?? statusLine(status)
+    for (let i = 0; i + 1 < headers.length; i += 2) head += `\r\n${headers[i]}: ${headerText(headers[i + 1]!)}`
+    head += `\r\nDate: ${new Date().toUTCString()}\r\nConnection: close`
+    if (hasNoLength(status)) {
+      this.#response.writeStatus(Buffer.from(`${head}\r\n`, 'latin1'))
+    } else {
+      const content = Buffer.from(body ?? '')
+      const ahead = Buffer.from(`${head}\r\nContent-Length: ${content.length}\r\n\r\n`, 'latin1')
+      this.#response.writeStatus(this.method === 'HEAD' ? ahead.subarray(0, -2) : Buffer.concat([ahead, content]))
+    }
+    this.#lingering = true
+    if (!bodyArriving) this.#closeSoon()
+    else if (!this.#bodyArriving) this.#response.onData((chunk, isLast) => this.onChunk(chunk, isLast))
+  }
+
+  /** Not at once: what has been written is still in the cork buffer. */
+  #closeSoon(): void {
+    setImmediate(() => {
+      if (this.#open) this.#response.close()
+    })
+  }
+}
+
+/** Answers up to this size are handed over in one piece: nearly always the system's send buffer takes them. */
+const smallBytesMax = 16 * 1024
+/** Bytes given to the system in one turn of the event loop. */
+const turnBytesMax = 1024 * 1024
+
+/** The body, unless it is large. */
+const smallOf = (body: AnswerBody = ''): string | Uint8Array | undefined =>
+  (typeof body === 'string' || body instanceof Uint8Array) && body.length <= smallBytesMax ? body : undefined
+
+const bodyInOne = (body: AnswerBody | undefined): string | Uint8Array =>
+  typeof body === 'string' || body instanceof Uint8Array ? body : Buffer.concat(body ?? [])
+
+/** A head whose body comes in chunks later. */
+const withoutLength =
+  '{"error":"ContentLengthRequired","description":"Zero/No Content-Length in PUT/POST/PATCH request"}'
+
+const statusLines: (string | undefined)[] = []
+
+function statusLine(status: number): string {
+  const line = `${status} ${STATUS_CODES[status] ?? 'Unknown'}`
+  statusLines[status] = line
+  return line
+}
+
+/** Such an answer has no body, and says nothing of a length. */
+function hasNoLength(status: number): boolean {
+  return status === 204 || status === 304
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what is not ASCII is looked for
+const notAscii = /[^\x00-\x7f]/
+
+/** One character for each byte, as node:http gives it. The binary reads UTF-8; bytes that are none have become U+FFFD there. */
+function asSent(text: string): string {
+  return notAscii.test(text) ? Buffer.from(text).toString('latin1') : text
+}
+
+let collected: string[] = []
+
+const collect = (name: string, value: string): void => {
+  collected.push(name, value)
+}
+
+function headersOf(request: HttpRequest): readonly string[] {
+  collected = []
+  request.forEach(collect)
+  return collected
+}
+
+const unusual = /[^\t -~]/
+
+/** The binary writes strings as UTF-8: what came in must go out the same. */
+function wireValue(value: string): string | Buffer {
+  return unusual.test(value) ? Buffer.from(headerText(value), 'latin1') : value
+}
