@@ -103,7 +103,8 @@ export class Shard {
     const actor = this.actors.load(this.index, tenant, path, id)
     const variant = choose(actor, request)
     if (variant && 'kind' in variant) return this.refused(actor, variant)
-    const stamp = this.stamps.next(request.stamp)
+    // What expires takes the least stamp: a part of a batch may still be on its way that has been given stamps of this moment, and keeps its order.
+    const stamp = this.stamps.next(request.kind === 'expire' ? this.stamps.last + 1 : request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const { change } = outcome
     if (this.room.isShort && change) {

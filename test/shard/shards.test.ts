@@ -10,6 +10,7 @@ import { entityRowBytesMax } from '../../src/domain/limits.js'
 import { operatorOf } from '../../src/domain/operators.js'
 import { refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
+import { stampOf } from '../../src/domain/stamp.js'
 import { decodeImage } from '../../src/image.js'
 import type { ReadRequest, ShardReply, Target, WriteRequest } from '../../src/messages.js'
 import { allEntities, allIndexes } from '../../src/shard/layout.js'
@@ -519,4 +520,17 @@ t.test('the comparison with a rebuild tells which rows are missing, extra or dif
     /^missing: expiry index {"expires":"2030-01-01T00:00:00.000Z",.*"id":"E","type":"T","shard":\d+}/,
     /^missing: id index {"tenant":"t","id":"E","path":"\/a"}/,
   ])
+})
+
+t.test('what expires takes no stamp from what was given one before: the parts of a batch keep their order', async t => {
+  const node = new Node()
+  const dueMs = node.clock.wallMs() + 1_000
+  await node.end(create('E', 1))
+  await node.end(append(target('E'), { dateExpires: wanted(new Date(dueMs).toISOString(), 'DateTime') }))
+  node.clock.advance(2_000)
+  const given = stampOf(node.clock.wallMs())
+  node.clock.advance(1)
+  await node.end({ kind: 'expire', target: target('E'), origin, nowMs: dueMs })
+  await node.end({ ...create('F', 1), stamp: given })
+  t.equal(lastStamp(node.store), given)
 })
