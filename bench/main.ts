@@ -36,7 +36,18 @@ import {
 } from './report.js'
 import { bare, broker, type Subject, start } from './servers.js'
 import { workers } from './workers.js'
-import { batches, creates, entitiesOf, mixed, reads, stockSize, updates, upserts, type Workload } from './workloads.js'
+import {
+  batches,
+  creates,
+  entitiesOf,
+  lists,
+  mixed,
+  reads,
+  stockSize,
+  updates,
+  upserts,
+  type Workload,
+} from './workloads.js'
 
 interface Measurement {
   readonly name: string
@@ -51,10 +62,13 @@ const measurements: readonly Measurement[] = [
   { name: 'upsert', workload: upserts, yardstick: 'upsert', needed: 0.5 },
   { name: 'update', workload: updates, yardstick: 'upsert', needed: 0.5 },
   { name: 'get', workload: reads, yardstick: 'get', needed: 0.65 },
+  { name: 'list', workload: lists, yardstick: 'get', needed: 0.1 },
   { name: 'batch', workload: batches, yardstick: 'batch', needed: 0.5 },
   // Last, for it makes the store grow.
   { name: 'create', workload: creates, yardstick: 'create', needed: 0.5 },
 ]
+/** The bare server has none of its own. */
+const isOfBrokers: ReadonlySet<string> = new Set(['update', 'list'])
 const needed = { moveSeconds: 180, moveMb: 400, residentMb: 700, startMs: 1000, pauseMs: 20 }
 const connections = 64
 const targetTenant = 'bench'
@@ -177,7 +191,7 @@ async function runWorkloads(
   const server = await start(subject, dataDir, 'server')
   await loadStock([server.url], upserts[0]!.template, '', stockSize)
   for (const { name, workload } of measurements) {
-    if (!wanted.has(name) || (name === 'update' && !subject.knowsUpdates)) continue
+    if (!wanted.has(name) || (isOfBrokers.has(name) && !subject.isBroker)) continue
     const load = { urls: [server.url], workload, connections, tenant: '', place: 'generator' as const }
     await drive({ ...load, seconds: warmUpSeconds })
     const othersBefore = othersCpuSeconds(server.pid)
@@ -215,16 +229,14 @@ function printRates(subjects: readonly Subject[], rates: ReadonlyMap<Subject, Re
   const rows: string[][] = []
   for (const { name, workload, yardstick: bareName, needed } of chosen) {
     // Two brokers are compared like with like; the bare server has no update of its own.
-    const other = rates.get(yardstick!)!.get(yardstick!.knowsUpdates ? name : bareName)!
+    const other = rates.get(yardstick!)!.get(yardstick!.isBroker ? name : bareName)!
     const mine = orrery && rates.get(orrery)!.get(name)!
     const ratio = mine ? median(mine.perSecond) / median(other.perSecond) : Number.NaN
     const cpuRatio = mine ? median(mine.perCpuSecond) / median(other.perCpuSecond) : Number.NaN
     const judged = mine !== undefined && yardstick === bare
     if (judged && ratio < needed) short = true
     rows.push([
-      yardstick!.knowsUpdates || name === bareName
-        ? labelOf(name, workload)
-        : `${name} / ${yardstick!.name} ${bareName}`,
+      yardstick!.isBroker || name === bareName ? labelOf(name, workload) : `${name} / ${yardstick!.name} ${bareName}`,
       rate(other.perSecond),
       mine ? rate(mine.perSecond) : '-',
       mine ? ratio.toFixed(2) : '-',
@@ -246,7 +258,7 @@ function printRates(subjects: readonly Subject[], rates: ReadonlyMap<Subject, Re
 async function runPauses(subject: Subject, dataDir: string): Promise<Pauses> {
   const server = await start(subject, dataDir, 'server')
   await loadStock([server.url], upserts[0]!.template, '', stockSize)
-  const workload = mixed(subject.knowsUpdates ? 'patch' : 'upsert')
+  const workload = mixed(subject.isBroker ? 'patch' : 'upsert')
   const load = { urls: [server.url], workload, connections, tenant: '', place: 'generator' as const }
   await drive({ ...load, seconds: warmUpSeconds })
   progress(`pauses of ${subject.name} during ${pauseSeconds} s of mixed load`)
@@ -399,7 +411,7 @@ async function drivenFrom(urls: readonly string[]): Promise<void> {
       // The sampled one first: all take their share of the load.
       const ordered = [url, ...urls.filter(other => other !== url)]
       const load = { urls: ordered, workload: mixed('patch'), connections, tenant: targetTenant, seconds: pauseSeconds }
-      found.set({ name: url, script: '', knowsUpdates: true }, await pauses({ ...load, place: 'anywhere' }))
+      found.set({ name: url, script: '', isBroker: true }, await pauses({ ...load, place: 'anywhere' }))
     }
     printPauses(found, undefined)
   }

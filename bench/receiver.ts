@@ -46,7 +46,7 @@ const askedEveryMs = 20
 /** Starts it beside the generator, with so many lanes. */
 export async function startReceiver(folder: string, lanes = 0): Promise<Receiver> {
   const script = fileURLToPath(new URL('./receiver-main.js', import.meta.url))
-  const subject = { name: 'receiver', script, knowsUpdates: false }
+  const subject = { name: 'receiver', script, isBroker: false }
   const args = ['-lanes', String(lanes)]
   const { pid, url, stop } = await start(subject, join(folder, 'receiver'), 'generator', { probe: '/counts', args })
   const told = async <T>(path: string): Promise<T> => (await fetch(url + path)).json() as Promise<T>

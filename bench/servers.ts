@@ -17,13 +17,13 @@ import { type Place, pinned } from './machine.js'
 export interface Subject {
   readonly name: string
   readonly script: string
-  /** Whether it knows PATCH. */
-  readonly knowsUpdates: boolean
+  /** Whether it is more than a bare server: it knows PATCH and lists. */
+  readonly isBroker: boolean
 }
 
 const atRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
 
-export const bare: Subject = { name: 'bare', script: atRoot('dist/bench/bare-server.js'), knowsUpdates: false }
+export const bare: Subject = { name: 'bare', script: atRoot('dist/bench/bare-server.js'), isBroker: false }
 
 /** A broker by the path of its main.js; by default the one of this checkout. Undefined when it is not built. */
 export function broker(name: string, path?: string): Subject | undefined {
@@ -32,7 +32,7 @@ export function broker(name: string, path?: string): Subject | undefined {
     if (path !== undefined) throw new Error(`${script} does not exist`)
     return undefined
   }
-  return { name, script, knowsUpdates: true }
+  return { name, script, isBroker: true }
 }
 
 export interface Server {

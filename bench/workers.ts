@@ -50,7 +50,7 @@ async function routed(options: RateOptions): Promise<Finding[]> {
   )
   const [local, remote] = [0, 1].map(worker => pathOf(worker, new ShardMap(placement))) as [string, string]
   const script = fileURLToPath(new URL('./worker-main.js', import.meta.url))
-  const subject = { name: 'worker', script, knowsUpdates: true }
+  const subject = { name: 'worker', script, isBroker: true }
   const servers = (await Promise.all(
     ['0', '1'].map(index => start(subject, dataDir, 'server', { probe: '/version', args: [index, '2', sockets] })),
   )) as [Server, Server]

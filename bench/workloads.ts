@@ -53,6 +53,7 @@ export const batchPath = '/v2/op/update'
 const upsert: Template = { method: 'POST', path: '/v2/entities?options=upsert', body: entityBody(250) }
 const create: Template = { method: 'POST', path: '/v2/entities', body: entityBody(250) }
 const read: Template = { method: 'GET', path: entityPath, body: '' }
+const list: Template = { method: 'GET', path: '/v2/entities?type=Sensor&limit=20', body: '' }
 const patch: Template = {
   method: 'PATCH',
   path: `${entityPath}/attrs`,
@@ -73,6 +74,8 @@ export const ownUpdates: Workload = [
 ]
 export const batches: Workload = [{ template: append, ids: 'stock', weight: 1 }]
 export const reads: Workload = [{ template: read, ids: 'stock', weight: 1 }]
+/** The first page of a type. */
+export const lists: Workload = [{ template: list, ids: 'stock', weight: 1 }]
 /** Six reads, three updates and one create in ten; the bare server knows no PATCH and is given upserts. */
 export const mixed = (updating: 'patch' | 'upsert'): Workload => [
   { template: read, ids: 'stock', weight: 6 },

@@ -6,6 +6,7 @@ import { isLooped } from '../domain/forwarding.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
 import { parseJsonInTurns } from './body.js'
+import { BodyTurns, sharedFrom } from './body-turns.js'
 import type { Watching } from './call.js'
 import { Correlators } from './correlators.js'
 import { hasCors } from './cors.js'
@@ -23,6 +24,7 @@ export class Server implements FrontHandler {
   private readonly correlators: Correlators
   private readonly logger: Logger
   private readonly watching: Watching | undefined
+  private readonly turns: BodyTurns
 
   /** `watching`: who is told of each request; undefined: nobody. */
   constructor(route: Router, settings: HttpSettings, chance: Chance, logger: Logger, watching?: Watching) {
@@ -31,6 +33,7 @@ export class Server implements FrontHandler {
     this.correlators = new Correlators(chance)
     this.logger = logger
     this.watching = watching
+    this.turns = new BodyTurns(watching?.clock ?? { monoMs: () => performance.now() })
   }
 
   // [hot] Once per request.
@@ -69,13 +72,10 @@ export class Server implements FrontHandler {
     const write = route.write.get(request.method)
     if (write) {
       return body => {
-        try {
-          call?.onBody(body)
-          if (isLargeJson(request, body)) this.writeLater(write, request, reply, body)
-          else write(request, reply, body)
-        } catch (error) {
-          this.fail(reply, error as Error)
-        }
+        call?.onBody(body)
+        if (isLargeJson(request, body)) this.writeLater(write, request, reply, body)
+        else if (body.length < sharedFrom) this.write(write, request, reply, body)
+        else this.turns.take(body, bytes => this.write(write, request, reply, bytes))
       }
     }
     const read = route.read.get(request.method)
@@ -84,15 +84,19 @@ export class Server implements FrontHandler {
     return undefined
   }
 
+  private write(write: WithBody, request: Request, reply: Reply, body: Uint8Array): void {
+    try {
+      write(request, reply, body)
+    } catch (error) {
+      this.fail(reply, error as Error)
+    }
+  }
+
   /** A large body is parsed before the handler has its turn. */
   private writeLater(write: WithBody, request: Request, reply: Reply, body: Uint8Array): void {
     parseJsonInTurns(body, request.bodyBytesMax, setImmediate, payload => {
-      try {
-        request.parsed = payload
-        write(request, reply, noBytes)
-      } catch (error) {
-        this.fail(reply, error as Error)
-      }
+      request.parsed = payload
+      this.write(write, request, reply, noBytes)
     })
   }
 
