@@ -6,7 +6,7 @@
 //
 // Not here: how they are stored and asked for (queries).
 
-import { distanceBetween } from '../src/domain/distance.js'
+import { distanceBetween } from '../src/domain/places/distance.js'
 import { idHole, stockId, type Template, valueHole, type Workload } from './workloads.js'
 
 export type Kind = 'Few' | 'Sensor'

@@ -1,18 +1,18 @@
-// What gossip costs and how soon it finds out, measured in a simulated world beside the formulas of cluster/gossip-options.ts.
+// What gossip costs and how soon it finds out, measured in a simulated world beside the formulas of cluster/gossip/gossip-options.ts.
 //
 // Time is simulated and chance comes from a seed, so the numbers say nothing of the machine, and are the same on every one: they hold
 // the formulas to the code, and the code to the formulas. Bytes are those of real messages.
 //
 // Not here: what a message costs in CPU, which is that of the wire.
 
-import { encodeMessage, type Message, rumourLength } from '../cluster/gossip-messages.js'
+import { encodeMessage, type Message, rumourLength } from '../cluster/gossip/gossip-messages.js'
 import {
   exchangeEveryMs,
   gossipOptionsDefault,
   gossipVersion,
   helperShare,
   suspicionMs,
-} from '../cluster/gossip-options.js'
+} from '../cluster/gossip/gossip-options.js'
 import { type GossipNode, GossipWorld } from '../test/cluster/simulated-gossip.js'
 import { Random } from '../test/support/random.js'
 import { type Finding, told } from './report.js'

@@ -316,7 +316,7 @@ async function runForwarding(subject: Subject, folder: string): Promise<void> {
 
 async function runGossip(): Promise<void> {
   for (const size of [3, 30, 300])
-    judge(`Gossip of ${size} simulated members, beside the formulas of cluster/gossip-options.ts`, [
+    judge(`Gossip of ${size} simulated members, beside the formulas of cluster/gossip/gossip-options.ts`, [
       ...(await gossip(size, options.quick, progress)),
     ])
 }

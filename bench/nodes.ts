@@ -7,7 +7,7 @@
 
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { place } from '../cluster/placement.js'
+import { place } from '../cluster/replication/placement.js'
 import { placementOfCluster } from '../src/domain/scope.js'
 import type { ClusterStatus } from '../src/ports.js'
 import { type Etcd, startEtcd } from '../test/support/etcd.js'

@@ -3,11 +3,11 @@
 
 import { ok as assert } from 'node:assert/strict'
 import { systemChance, systemClock } from '../src/clock.js'
-import { readConfig } from '../src/config.js'
-import { joinWorkers } from '../src/join-workers.js'
-import { startNode } from '../src/node.js'
-import { openLogger } from '../src/telemetry/logger.js'
-import { socketAddresses } from '../src/worker-protocol.js'
+import { readConfig } from '../src/config/config.js'
+import { openLogger } from '../src/observe/logger.js'
+import { joinWorkers } from '../src/process/join-workers.js'
+import { startNode } from '../src/process/node.js'
+import { socketAddresses } from '../src/process/worker-protocol.js'
 
 const [own, count, sockets] = process.argv.slice(-3) as [string, string, string]
 const [index, workers] = [Number(own), Number(count)]

@@ -1,23 +1,23 @@
 // The public face of the cluster library: asks between nodes, and nodes of a cluster. What is promised stands in README.md.
 
-import { type Asks, openAsks } from './asks.js'
-import { grpcTransport, type TransportOptions } from './grpc-transport.js'
+import { type Asks, openAsks } from './asks/asks.js'
+import { grpcTransport, type TransportOptions } from './asks/grpc-transport.js'
+import { socketTransport } from './asks/socket-transport.js'
+import { barePath } from './asks/unix-socket.js'
 import type { AskOptions } from './options.js'
 import type { AskHost, ClusterClock, Peer, Transport } from './ports.js'
-import { socketTransport } from './socket-transport.js'
-import { barePath } from './unix-socket.js'
 
-export type { Asks, ChangeListener } from './asks.js'
+export type { Asks, ChangeListener } from './asks/asks.js'
+export type { Certificates } from './asks/grpc-tls.js'
+export type { TransportOptions } from './asks/grpc-transport.js'
 export { type ClusterNode, type ClusterSetup, startClusterNode } from './cluster-node.js'
-export { type EtcdLog, openEtcdLog } from './etcd-log.js'
-export { parseEtcdAddress } from './etcd-options.js'
-export { assertFoundable, foundLogs } from './founding.js'
-export type { Certificates } from './grpc-tls.js'
-export type { TransportOptions } from './grpc-transport.js'
-export type { ClusterMark, LogLoss } from './log-check.js'
+export { type EtcdLog, openEtcdLog } from './logs/etcd-log.js'
+export { parseEtcdAddress } from './logs/etcd-options.js'
+export type { ShardLog, Unknown } from './logs/shard-log.js'
 export { type AskOptions, askOptionsDefault } from './options.js'
 export type { AskHost, ClusterClock, OnOutcome, Outcome, Peer } from './ports.js'
-export type { ShardLog, Unknown } from './shard-log.js'
+export { assertFoundable, foundLogs } from './replication/founding.js'
+export type { ClusterMark, LogLoss } from './replication/log-check.js'
 
 /**
  * Starts to listen as `self` and to talk with the other nodes. `incarnation` is another one for each life of a process. Fails with a

@@ -22,11 +22,16 @@ import {
   isDateType,
   type Metadata,
   noMetadata,
-} from './domain/entity.js'
+} from './domain/entities/entity.js'
+import {
+  isHidden,
+  writeStoredAttribute,
+  writeStoredIdentity,
+  writeStoredMember,
+} from './domain/entities/representation.js'
+import { expiresMs } from './domain/entities/update.js'
 import type { Json } from './domain/json.js'
 import { JsonWriter } from './domain/json-writer.js'
-import { isHidden, writeStoredAttribute, writeStoredIdentity, writeStoredMember } from './domain/representation.js'
-import { expiresMs } from './domain/update.js'
 
 const version = 1
 const flagAsIs = 1

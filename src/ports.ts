@@ -1,10 +1,10 @@
 // The outside world as the broker needs it. Whoever implements a port lives at the edge (storage, telemetry, clock, cluster);
 // whoever uses it receives it as an argument. Nothing here knows a product.
 
-import type { Occasion } from './domain/occasion.js'
 import type { RefusalKind } from './domain/refusal.js'
 import type { DeprecatedFeature } from './domain/statistics.js'
-import type { Subscription } from './domain/subscription.js'
+import type { Occasion } from './domain/subscriptions/occasion.js'
+import type { Subscription } from './domain/subscriptions/subscription.js'
 import type { TraceLevels } from './domain/trace-levels.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */

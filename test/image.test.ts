@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { renderDateTime } from '../src/domain/date-time.js'
-import type { Attribute, Entity, Metadata } from '../src/domain/entity.js'
+import type { Attribute, Entity, Metadata } from '../src/domain/entities/entity.js'
+import { fullView, renderEntity } from '../src/domain/entities/representation.js'
+import { expiresMs } from '../src/domain/entities/update.js'
 import type { Json } from '../src/domain/json.js'
-import { fullView, renderEntity } from '../src/domain/representation.js'
-import { expiresMs } from '../src/domain/update.js'
 import {
   decodeImage,
   encodeImage,

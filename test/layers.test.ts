@@ -31,7 +31,7 @@ t.test('main may import sideways and cluster, others may not', async t => {
   const lines = "import '../cluster/index.js'\nimport './http/front.js'\nimport './shard/shard.js'\n"
   t.strictSame(invented(['src/main.ts', lines]), [])
   t.match(invented(['src/clock.ts', lines]), [
-    /only main and supervisor/,
+    /only main and process/,
     /clock may import domain, ports, not http/,
     /not shard/,
   ])
@@ -52,8 +52,8 @@ t.test('a package with a keeper is imported by the keeper only, dynamically too'
   t.match(invented(['src/storage/store.ts', "await import('@nxtedition/rocksdb')"]), [
     /only src\/storage\/rocks-\*\.ts/,
   ])
-  t.match(invented(['src/shard/shard.ts', "import { pino } from 'pino'"]), [/only src\/telemetry\//])
-  t.match(invented(['cluster/link.ts', "import { Client } from '@grpc/grpc-js'"]), [/only cluster\/grpc-\*\.ts/])
+  t.match(invented(['src/shard/shard.ts', "import { pino } from 'pino'"]), [/only src\/observe\//])
+  t.match(invented(['cluster/link.ts', "import { Client } from '@grpc/grpc-js'"]), [/only cluster\/asks\/grpc-\*\.ts/])
 })
 
 t.test('a relative import without .js is refused', async t => {

@@ -27,5 +27,5 @@ CTX_WORKERS=2 conformance
 conformance --cluster
 
 SIMULATIONS=1000 node dist/test/cluster/simulation.test.js
-SIMULATIONS=200 node dist/test/cluster/gossip.test.js
+SIMULATIONS=200 node dist/test/cluster/gossip/gossip.test.js
 REPLICATIONS=2000 node dist/test/cluster/replication-simulation.test.js

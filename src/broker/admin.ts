@@ -2,9 +2,9 @@
 //
 // Whoever cannot be reached is left out: numbers of the others are better than none, and an order about the log is lost with a process anyway.
 //
-// Not here: what a process tells (telemetry/operator.ts), how parts become one (domain), forms and texts (http/admin.ts).
+// Not here: what a process tells (observe/operator.ts), how parts become one (domain), forms and texts (http/admin.ts).
 
-import type { AdminOrder, AdminTold, Shards } from '../messages.js'
+import type { AdminOrder, AdminTold, Shards } from '../messages/messages.js'
 
 export class AdminOperations {
   private readonly shards: Shards

@@ -1,9 +1,9 @@
 // Operations on a single attribute (entities.md §12): one method each, in the words of NGSI. Reading one is reading its entity.
 
-import type { WantedAttribute } from '../domain/entity.js'
+import type { WantedAttribute } from '../domain/entities/entity.js'
+import type { UpdateOptions } from '../domain/entities/update.js'
 import type { Json } from '../domain/json.js'
-import type { UpdateOptions } from '../domain/update.js'
-import type { AttributeRequest, Origin, Target, ValueRequest } from '../messages.js'
+import type { AttributeRequest, Origin, Target, ValueRequest } from '../messages/messages.js'
 import type { ForwardedUpdates } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'
 import type { OnResult } from './replies.js'

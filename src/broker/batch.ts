@@ -8,14 +8,14 @@
 // When nobody knows what became of some entities the answer is an internal error that names them, whatever became of the others: never
 // success, and never a refusal that says less.
 
-import { type Batch, type BatchIdentity, type BatchItem, batchOutcome } from '../domain/batch.js'
-import { defaultEntityType } from '../domain/entity.js'
-import type { Undone } from '../domain/forwarded-update.js'
-import type { ProviderIndex } from '../domain/provider-index.js'
+import { type Batch, type BatchIdentity, type BatchItem, batchOutcome } from '../domain/entities/batch.js'
+import { defaultEntityType } from '../domain/entities/entity.js'
+import { entityLabel, type UpdateOptions } from '../domain/entities/update.js'
+import type { Undone } from '../domain/providers/forwarded-update.js'
+import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { done, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Scope } from '../domain/scope.js'
-import { entityLabel, type UpdateOptions } from '../domain/update.js'
-import type { Origin, ShardReply, WriteRequest } from '../messages.js'
+import type { Origin, ShardReply, WriteRequest } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
 import { type ForwardedUpdates, isPartly, missingOf } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'

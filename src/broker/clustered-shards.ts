@@ -21,9 +21,9 @@ import {
   type Shards,
   type WriteReply,
   type WriteRequest,
-} from '../messages.js'
+} from '../messages/messages.js'
 import type { AskOutcome, Clock, Nodes } from '../ports.js'
-import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../wire.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../wire/wire.js'
 
 type OnReply = (reply: ShardReply) => void
 

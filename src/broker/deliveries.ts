@@ -2,7 +2,7 @@
 //
 // Not here: who is asked (shard-client), what an owner keeps (shard/notifications/deliveries).
 
-import type { DeliveryRecord, DeliveryReport } from '../messages.js'
+import type { DeliveryRecord, DeliveryReport } from '../messages/messages.js'
 
 /** The latest of all owners, `limit` in each list at most. */
 export const mergeReports = (reports: readonly DeliveryReport[], limit: number): DeliveryReport => ({

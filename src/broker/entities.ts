@@ -2,10 +2,10 @@
 //
 // A write acts on one scope; a read may leave the path open and then means all paths of the tenant that its list covers.
 
-import type { WantedEntity } from '../domain/entity.js'
+import type { WantedEntity } from '../domain/entities/entity.js'
+import type { UpdateOptions } from '../domain/entities/update.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
-import type { UpdateOptions } from '../domain/update.js'
-import type { Attributes, AttributesRequest, Found, ListRequest, Origin, Target } from '../messages.js'
+import type { Attributes, AttributesRequest, Found, ListRequest, Origin, Target } from '../messages/messages.js'
 import type { Elsewhere, ForwardedReads } from './forwarded-reads.js'
 import type { ForwardedUpdates } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'

@@ -2,13 +2,13 @@
 //
 // What they send is not checked against the filters of the query, and nothing of it is kept. Whatever they do, what is here is answered.
 
-import { ForwardedQuery, mayBeProvided, type Placed } from '../domain/forwarded-query.js'
 import { pageLimitDefault } from '../domain/limits.js'
-import type { ProviderIndex } from '../domain/provider-index.js'
+import { ForwardedQuery, mayBeProvided, type Placed } from '../domain/providers/forwarded-query.js'
+import type { ProviderIndex } from '../domain/providers/provider-index.js'
+import { compileSelection, type Selection } from '../domain/queries/selection.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
-import { compileSelection, type Selection } from '../domain/selection.js'
 import { decodeImage, imageType } from '../image.js'
-import type { Found, ListRequest } from '../messages.js'
+import type { Found, ListRequest } from '../messages/messages.js'
 import type { AnswerRoom } from '../ports.js'
 import type { Forwarding, Outward } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'

@@ -5,13 +5,20 @@
 // nothing. Only a replacement, which would add what is not there, has to be split before. What was done here stays, whatever the providers
 // do. A local part that is refused for another reason than missing names decides alone, and nothing is forwarded.
 
-import { defaultType, type WantedAttribute } from '../domain/entity.js'
-import { forwardedOutcome, type Undone, updateRequests } from '../domain/forwarded-update.js'
-import type { ProviderIndex } from '../domain/provider-index.js'
+import { defaultType, type WantedAttribute } from '../domain/entities/entity.js'
+import { forwardedOutcome, type Undone, updateRequests } from '../domain/providers/forwarded-update.js'
+import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { done, namesMissing, type Refusal, refusals, refused } from '../domain/refusal.js'
 import type { Scope } from '../domain/scope.js'
 import { decodeImage, imageType } from '../image.js'
-import type { AttributeRequest, Attributes, AttributesRequest, Found, Target, ValueRequest } from '../messages.js'
+import type {
+  AttributeRequest,
+  Attributes,
+  AttributesRequest,
+  Found,
+  Target,
+  ValueRequest,
+} from '../messages/messages.js'
 import type { Forwarding, Outward } from './forwarding.js'
 import type { OnResult } from './replies.js'
 import type { ShardClient } from './shard-client.js'

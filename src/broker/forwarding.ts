@@ -7,17 +7,17 @@
 // Not here: who is asked for what (domain/forwarded-query, domain/forwarded-update), which part of a write is local (forwarded-updates.ts),
 // connections (forwarder).
 
-import { defaultEntityType, type Entity } from '../domain/entity.js'
-import type { ForwardedQuery, QueryRequest } from '../domain/forwarded-query.js'
-import { type Undone, type UpdateRequest, updateAnswerOf, updateBody } from '../domain/forwarded-update.js'
-import { type Forwarded, operationUrl, type Pathless } from '../domain/forwarding.js'
+import { defaultEntityType, type Entity } from '../domain/entities/entity.js'
 import type { Json } from '../domain/json.js'
-import { jsonType } from '../domain/notification-headers.js'
-import { readProvidedEntities } from '../domain/provided-entities.js'
-import type { ProviderIndex } from '../domain/provider-index.js'
-import { parseReceiverUrl } from '../domain/receiver-url.js'
-import type { Registration } from '../domain/registration.js'
-import { withoutSecretEntries } from '../domain/secrets.js'
+import type { ForwardedQuery, QueryRequest } from '../domain/providers/forwarded-query.js'
+import { type Undone, type UpdateRequest, updateAnswerOf, updateBody } from '../domain/providers/forwarded-update.js'
+import { type Forwarded, operationUrl, type Pathless } from '../domain/providers/forwarding.js'
+import { readProvidedEntities } from '../domain/providers/provided-entities.js'
+import type { ProviderIndex } from '../domain/providers/provider-index.js'
+import type { Registration } from '../domain/providers/registration.js'
+import { jsonType } from '../domain/subscriptions/notification-headers.js'
+import { parseReceiverUrl } from '../domain/subscriptions/receiver-url.js'
+import { withoutSecretEntries } from '../domain/subscriptions/secrets.js'
 import type { Clock, Logger, ProviderAnswer, Providers, SendWatch } from '../ports.js'
 
 /** What a client's request gives along to providers. */

@@ -24,7 +24,7 @@ import type {
   ShardReply,
   Shards,
   Standing,
-} from '../messages.js'
+} from '../messages/messages.js'
 import type { AnswerHold, AnswerRoom } from '../ports.js'
 import { mergedPage, type Picked } from './merge.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'

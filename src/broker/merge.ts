@@ -8,8 +8,8 @@
 //
 // and from there the parts are merged as far as the page goes.
 
-import { compareSortValues, type OrderKey } from '../domain/order.js'
-import type { ListKeys } from '../messages.js'
+import { compareSortValues, type OrderKey } from '../domain/queries/order.js'
+import type { ListKeys } from '../messages/messages.js'
 
 /** An entity of the page: the part that has it, and where its key stands there. */
 export interface Picked {

@@ -2,9 +2,9 @@
 //
 // A registration belongs to its tenant; its service path says which requests it is for, and finds it in lists.
 
+import type { Registration } from '../domain/providers/registration.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
-import type { Registration } from '../domain/registration.js'
-import type { ChangeRegistrationRequest, ListRegistrationsRequest } from '../messages.js'
+import type { ChangeRegistrationRequest, ListRegistrationsRequest } from '../messages/messages.js'
 import type { DocumentIds } from './document-ids.js'
 import type { OnResult } from './replies.js'
 import type { RegistrationPage, ShardClient } from './shard-client.js'

@@ -7,9 +7,15 @@
 //
 // Not here: how bytes get there (cluster/), who owns what (the placement is handed in).
 
-import { type AnnounceRequest, mayCreate, type ShardReply, type ShardRequest, type Shards } from '../messages.js'
+import {
+  type AnnounceRequest,
+  mayCreate,
+  type ShardReply,
+  type ShardRequest,
+  type Shards,
+} from '../messages/messages.js'
 import type { AskOutcome, Owners } from '../ports.js'
-import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../wire.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../wire/wire.js'
 import { PathBook } from './path-book.js'
 
 type OnReply = (reply: ShardReply) => void

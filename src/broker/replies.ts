@@ -3,9 +3,9 @@
 // A refusal stays a refusal wherever it was decided. Where it is certain that nothing has happened, and for every read, the client may come
 // again: Unavailable. A failure becomes an internal error, since nobody knows what has happened.
 
-import type { Entity } from '../domain/entity.js'
+import type { Entity } from '../domain/entities/entity.js'
 import { type Result, refusals, refused } from '../domain/refusal.js'
-import type { Found, ShardReply } from '../messages.js'
+import type { Found, ShardReply } from '../messages/messages.js'
 
 export type OnResult<T> = (result: Result<T>) => void
 

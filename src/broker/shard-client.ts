@@ -4,12 +4,12 @@
 // a part, each is asked once, and their answers become one (gather). With several owners every write gets its stamp here, for their clocks do not know of each other: what one client creates, one
 // after the other or in one batch, is listed in that order.
 
+import type { Registration } from '../domain/providers/registration.js'
+import { namedIds } from '../domain/queries/selection.js'
 import { accepted, done, type Result, refusals, refused } from '../domain/refusal.js'
-import type { Registration } from '../domain/registration.js'
 import { anyCoversPath, type ShardMap } from '../domain/scope.js'
-import { namedIds } from '../domain/selection.js'
-import type { SubscriptionProgress } from '../domain/subscription.js'
-import { mergeProgress } from '../domain/subscription-status.js'
+import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
+import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import type {
   DeliveriesRequest,
   DeliveryReport,
@@ -28,7 +28,7 @@ import type {
   TypeSummary,
   TypesRequest,
   WriteRequest,
-} from '../messages.js'
+} from '../messages/messages.js'
 import type { Clock, Stamps } from '../ports.js'
 import { mergeReports } from './deliveries.js'
 import { type Ask, askAll, type GatherLimits, gatherList } from './gather.js'

@@ -4,13 +4,13 @@
 // to every owner in part: whoever is shown a subscription is shown all of it.
 
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
-import type { Subscription } from '../domain/subscription.js'
+import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type {
   ChangeSubscriptionRequest,
   DeliveryReport,
   KnownSubscription,
   ListSubscriptionsRequest,
-} from '../messages.js'
+} from '../messages/messages.js'
 import type { DocumentIds } from './document-ids.js'
 import type { OnResult } from './replies.js'
 import type { KnownPage, ShardClient } from './shard-client.js'

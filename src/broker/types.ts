@@ -1,7 +1,7 @@
 // Operations on entity types (entities.md §18): what types there are, and what their entities have in common.
 
 import { accepted, refusals, refused } from '../domain/refusal.js'
-import type { TypeSummary } from '../messages.js'
+import type { TypeSummary } from '../messages/messages.js'
 import type { OnResult } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 

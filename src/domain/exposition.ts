@@ -3,7 +3,7 @@
 // A family is joined as its kind says: what is counted adds up, what all processes know alike is taken once, and what is about a process
 // stays apart by a label. A label's value may be any text; names are ours and need no escaping.
 //
-// Not here: which metrics there are (telemetry/families.ts; README, "Metrics").
+// Not here: which metrics there are (observe/families.ts; README, "Metrics").
 
 import { countOf, type Histogram, joinHistograms } from './histogram.js'
 

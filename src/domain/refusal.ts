@@ -4,8 +4,8 @@
 // crosses nodes inside the reply, and becomes an HTTP status in http/reply.ts and nowhere else.
 // Texts are those of entities.md §1-§20 and subscriptions.md §3; where base.md names the error, its spelling wins (MethodNotAlowed, 21.1).
 
-import { documentRefusals } from './document-refusals.js'
 import { bad, notAcceptable, parse, type Refusal } from './refusal-kind.js'
+import { documentRefusals } from './subscriptions/document-refusals.js'
 
 export type { Refusal, RefusalKind } from './refusal-kind.js'
 

@@ -3,7 +3,7 @@
 // With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and authenticate
 // nobody: expose them to operators only.
 //
-// Not here: who counts (telemetry).
+// Not here: who counts (observe).
 
 import type { AdminOperations } from '../broker/admin.js'
 import { expositionType, type Family, joinFamilies, renderExposition } from '../domain/exposition.js'
@@ -17,7 +17,7 @@ import {
   type TraceLevels,
   withoutTraceLevels,
 } from '../domain/trace-levels.js'
-import type { LogChange } from '../messages.js'
+import type { LogChange } from '../messages/messages.js'
 import type { LogLevel, LogSettings } from '../ports.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'

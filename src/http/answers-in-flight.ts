@@ -4,7 +4,7 @@
 // gathering of several owners' parts, the handler while it renders, the front until the system has taken the last byte.
 // What is small is not counted, so small answers go out however many large ones are under way.
 //
-// Not here: how an answer is sent (uws-front, node-front), the numbers' place among metrics (telemetry/families).
+// Not here: how an answer is sent (uws-front, node-front), the numbers' place among metrics (observe/families).
 
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { AnswerHold, AnswerRoom } from '../ports.js'

@@ -2,10 +2,10 @@
 
 import type { BatchOperations } from '../broker/batch.js'
 import type { Entities } from '../broker/entities.js'
-import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domain/batch.js'
-import { parseOrder } from '../domain/order.js'
+import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domain/entities/batch.js'
+import { parseOrder } from '../domain/queries/order.js'
+import { compileSelection } from '../domain/queries/selection.js'
 import type { Result } from '../domain/refusal.js'
-import { compileSelection } from '../domain/selection.js'
 import { noteOldLocations } from './deprecations.js'
 import { updateOptions } from './entities.js'
 import { replyWithList } from './list-body.js'

@@ -1,7 +1,7 @@
 // Bodies that take long share one slice of time in each tick of the event loop; the rest of them wait as bytes.
 //
 // Many batches may arrive in one tick. If all of them were parsed at once, their entities would wait in memory for the slice of the shards
-// (shard/batches.ts), and the garbage collector would copy them again and again: with 64 clients a batch cost 4 % more processor time. A body that
+// (shard/turn/batches.ts), and the garbage collector would copy them again and again: with 64 clients a batch cost 4 % more processor time. A body that
 // waits as bytes costs one copy, and lies outside of the collector's heap.
 //
 // [hot] Bodies below `sharedFrom` never wait.
@@ -10,7 +10,7 @@ import type { Clock } from '../ports.js'
 
 type Handle = (body: Uint8Array) => void
 
-/** How long such bodies may hold the event loop in one tick: as long as the batches of a shard (shard/batches.ts). */
+/** How long such bodies may hold the event loop in one tick: as long as the batches of a shard (shard/turn/batches.ts). */
 const sliceMs = 10
 
 /** Bodies of this size take part: they cost some 0.2 ms. Smaller ones are handled when they arrive. */

@@ -6,7 +6,7 @@
 // `documentDepthMax`, because deeper documents are refused before they are parsed.
 
 import { isAscii, isUtf8 } from 'node:buffer'
-import type { Payload } from '../domain/entity.js'
+import type { Payload } from '../domain/entities/entity.js'
 import type { Json } from '../domain/json.js'
 import { valueDepthMax, valuesMax } from '../domain/limits.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'

@@ -3,7 +3,7 @@
 // The head of a request is gone when `onRequest` returns. What has to be read from it for a line in the log or an alarm is read then only
 // where somebody may want it: two looks at headers cost as much as all the rest of this.
 //
-// Not here: what is made of it (telemetry/request-watcher.ts).
+// Not here: what is made of it (observe/traffic-watcher.ts).
 
 import type { Refusal } from '../domain/refusal.js'
 import type { DeprecatedFeature } from '../domain/statistics.js'

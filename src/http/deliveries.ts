@@ -6,7 +6,7 @@
 // `code` and `reason` are left out where there are none. Both lists begin with the latest and are of one form.
 
 import { renderDateTime } from '../domain/date-time.js'
-import type { DeliveryRecord, DeliveryReport } from '../messages.js'
+import type { DeliveryRecord, DeliveryReport } from '../messages/messages.js'
 
 /** The JSON of a report. */
 export const renderDeliveries = ({ deliveries, deadLetters, deadCount }: DeliveryReport): string =>

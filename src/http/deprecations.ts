@@ -2,9 +2,9 @@
 //
 // [hot] `noteOldLocations` looks at one character of each attribute's type.
 
-import type { WantedAttribute } from '../domain/entity.js'
-import type { Registration } from '../domain/registration.js'
-import type { Subscription } from '../domain/subscription.js'
+import type { WantedAttribute } from '../domain/entities/entity.js'
+import type { Registration } from '../domain/providers/registration.js'
+import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { Call } from './call.js'
 
 const letterG = 0x67

@@ -3,11 +3,15 @@
 // The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one that is not found.
 
 import type { RegistrationOperations } from '../broker/registrations.js'
-import type { Payload } from '../domain/entity.js'
+import type { Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
+import { renderRegistration } from '../domain/providers/registration-json.js'
+import {
+  checkRegistrationPatch,
+  parseRegistration,
+  type RegistrationHead,
+} from '../domain/providers/registration-parser.js'
 import { refusals } from '../domain/refusal.js'
-import { renderRegistration } from '../domain/registration-json.js'
-import { checkRegistrationPatch, parseRegistration, type RegistrationHead } from '../domain/registration-parser.js'
 import { noteLegacyForwarding } from './deprecations.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'

@@ -3,8 +3,8 @@
 // The usual answer, an entity as it is stored, is sent without being parsed or rendered.
 
 import type { Shown } from '../broker/replies.js'
-import type { Entity } from '../domain/entity.js'
-import { fullView, isFullView, type Mode, renderEntity, type View } from '../domain/representation.js'
+import type { Entity } from '../domain/entities/entity.js'
+import { fullView, isFullView, type Mode, renderEntity, type View } from '../domain/entities/representation.js'
 import { decodeImage, imageJson, isAnswer } from '../image.js'
 import type { ListItems } from './list-body.js'
 import { listParameter, type Parameters } from './url.js'

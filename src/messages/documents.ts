@@ -3,9 +3,9 @@
 // Those of a tenant are decided about in one place, its home: the owner of the shard `ShardMap.homeOf`. All other owners keep copies, and a
 // change is done when all of them have it.
 
-import type { Payload } from '../domain/entity.js'
-import type { Registration } from '../domain/registration.js'
-import type { Subscription, SubscriptionProgress } from '../domain/subscription.js'
+import type { Payload } from '../domain/entities/entity.js'
+import type { Registration } from '../domain/providers/registration.js'
+import type { Subscription, SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 
 /** What is kept by all owners alike. */
 export type DocumentKind = 'subscription' | 'registration'

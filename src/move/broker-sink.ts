@@ -7,10 +7,10 @@
 // A batch that the broker refuses is halved until the entity is found that it is about. A request whose outcome is unknown is sent again
 // when it may arrive twice; after a kill, what arrived before counts as being there.
 
-import { isDateType } from '../domain/entity.js'
+import { isDateType } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
-import { renderRegistration } from '../domain/registration-json.js'
-import { storedStatus } from '../domain/subscription-status.js'
+import { renderRegistration } from '../domain/providers/registration-json.js'
+import { storedStatus } from '../domain/subscriptions/subscription-status.js'
 import { parseJson } from '../http/body.js'
 import { type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
 import { subscriptionJson } from './document-lines.js'

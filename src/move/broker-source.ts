@@ -12,9 +12,9 @@
 // Pages are cut by number: what is created or deleted meanwhile may come twice or not at all, so let nobody write while this is going on.
 
 import { parseDateTime } from '../domain/date-time.js'
-import { isDateType } from '../domain/entity.js'
+import { isDateType } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
-import { hasMask } from '../domain/unmask.js'
+import { hasMask } from '../domain/subscriptions/unmask.js'
 import { parseJson } from '../http/body.js'
 import { AnswerTooLarge, type BrokerClient, type BrokerRequest } from './broker-client.js'
 import { readObject } from './lines.js'

@@ -1,6 +1,6 @@
 // Writes into the stores of a data directory: the rows that a broker would have written had it made these entities and documents.
 //
-// Records go through the same group commit as those of turns, which also keeps the indexes, the counts and the stamp (shard/commit.ts); what
+// Records go through the same group commit as those of turns, which also keeps the indexes, the counts and the stamp (shard/commit/commit.ts); what
 // is put at once is one batch of each store. Of several stores one may have its batch and another not, when the process dies between them: then
 // the same items come again, and what is there exactly so is left alone.
 //
@@ -13,7 +13,7 @@
 // Not here: what can be wrong with an item by itself (entity-line.ts).
 
 import { HybridClock } from '../clock.js'
-import { type Attribute, type Entity, expiryAttribute } from '../domain/entity.js'
+import { type Attribute, type Entity, expiryAttribute } from '../domain/entities/entity.js'
 import type { Json, JsonObject } from '../domain/json.js'
 import {
   entityRowBytesMax,
@@ -25,13 +25,12 @@ import {
 import { type Refusal, refusals } from '../domain/refusal.js'
 import { workerOf } from '../domain/scope.js'
 import { stampMs, stampOf } from '../domain/stamp.js'
-import { noProgress, type SubscriptionProgress } from '../domain/subscription.js'
+import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { encodeImage } from '../image.js'
-import type { DocumentKind } from '../messages.js'
+import type { DocumentKind } from '../messages/messages.js'
 import type { Clock, Store } from '../ports.js'
-import { Actor, Variant } from '../shard/actor.js'
-import { GroupCommit } from '../shard/commit.js'
-import { attributeCounts, Directory } from '../shard/directory.js'
+import { GroupCommit } from '../shard/commit/commit.js'
+import { attributeCounts, Directory } from '../shard/commit/directory.js'
 import {
   allDocuments,
   type DocumentKey,
@@ -39,12 +38,13 @@ import {
   documentKey,
   encodeDocumentRow,
   progressKey,
-} from '../shard/document-layout.js'
+} from '../shard/documents/document-layout.js'
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
 import { decodeRow, entityKey, typeKey } from '../shard/layout.js'
-import { encodeProgress } from '../shard/notifications/progress-book.js'
-import type { AttributeDifference } from '../shard/record.js'
+import { encodeProgress } from '../shard/notify/progress-book.js'
 import { lastStamp } from '../shard/shards.js'
+import { Actor, Variant } from '../shard/turn/actor.js'
+import type { AttributeDifference } from '../shard/turn/record.js'
 import type { OpenDirectory } from './directory.js'
 import {
   type Item,

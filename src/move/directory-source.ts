@@ -7,17 +7,17 @@
 // A position is the row that came last. It is worth something only as long as nobody has written to the directory, which its stamp tells.
 
 import type { Json } from '../domain/json.js'
-import type { SubscriptionProgress } from '../domain/subscription.js'
-import { mergeProgress } from '../domain/subscription-status.js'
+import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
+import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import { decodeImage, imageRoot } from '../image.js'
 import type { Cursor, Range, Row } from '../ports.js'
-import { decodeDocumentRow, homeRange, parseDocumentKey, progressKey } from '../shard/document-layout.js'
+import { decodeDocumentRow, homeRange, parseDocumentKey, progressKey } from '../shard/documents/document-layout.js'
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
-import { Heap } from '../shard/heap.js'
 import { decodeRow, parseEntityKey, shardRange } from '../shard/layout.js'
-import { decodeProgress } from '../shard/notifications/progress-book.js'
+import { decodeProgress } from '../shard/notify/progress-book.js'
 import { lastStamp } from '../shard/shards.js'
 import { countEntities } from '../shard/transfer.js'
+import { Heap } from '../shard/turn/heap.js'
 import type { OpenDirectory } from './directory.js'
 import { type Found, type Item, type ItemKind, itemKinds, type Page, type Source } from './moved.js'
 

@@ -3,25 +3,25 @@
 //   {"subscription":{...},"tenant":"city","servicePath":"/#","progress":{"timesSent":3,...},"spent":true}
 //   {"registration":{...},"tenant":"city","servicePath":"/"}
 //
-// Inside stands what GET shows, so that anybody can write it; of a subscription its secrets as well (domain/secrets.ts), and numbers in full precision. What
+// Inside stands what GET shows, so that anybody can write it; of a subscription its secrets as well (domain/subscriptions/secrets.ts), and numbers in full precision. What
 // became of its notifications stands in `progress`, exactly; without that it is taken from what GET shows. `spent`: a one-shot that has
 // fired, or too many failures, have switched it off. It is read as the body of a POST would be, with its id.
 //
 // The revision of its status (subscription.ts) is not kept: it counts from 1 again, and what was spent is spent.
 
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
+import { renderRegistration } from '../domain/providers/registration-json.js'
+import { parseRegistration } from '../domain/providers/registration-parser.js'
 import { accepted, type Result, refused } from '../domain/refusal.js'
-import { renderRegistration } from '../domain/registration-json.js'
-import { parseRegistration } from '../domain/registration-parser.js'
 import {
   type CustomBody,
   checkSubscriptionId,
   noProgress,
   type Subscription,
   type SubscriptionProgress,
-} from '../domain/subscription.js'
-import { renderSubscription } from '../domain/subscription-json.js'
-import { parseSubscription } from '../domain/subscription-parser.js'
+} from '../domain/subscriptions/subscription.js'
+import { renderSubscription } from '../domain/subscriptions/subscription-json.js'
+import { parseSubscription } from '../domain/subscriptions/subscription-parser.js'
 import { badLine, checkKeys, readPath, readTenant, readTime, time } from './line-fields.js'
 import type { MovedRegistration, MovedSubscription } from './moved.js'
 

@@ -21,13 +21,13 @@ import {
   type Metadata,
   noMetadata,
   type WantedAttribute,
-} from '../domain/entity.js'
+} from '../domain/entities/entity.js'
+import { isHidden } from '../domain/entities/representation.js'
+import { createEntity } from '../domain/entities/update.js'
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import { identifierLengthMax, valueDepthMax } from '../domain/limits.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
-import { isHidden } from '../domain/representation.js'
 import { stampMs, stampOf, stampsPerMs } from '../domain/stamp.js'
-import { createEntity } from '../domain/update.js'
 import { badLine, checkKeys, optionalText, readPath, readTenant, readTime, time } from './line-fields.js'
 import type { MovedEntity } from './moved.js'
 

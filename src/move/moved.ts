@@ -5,10 +5,10 @@
 //
 // Not here: the form of a line (entity-line.ts, document-lines.ts), who drives (move.ts).
 
-import type { Entity } from '../domain/entity.js'
+import type { Entity } from '../domain/entities/entity.js'
 import type { Json, JsonObject } from '../domain/json.js'
-import type { Registration } from '../domain/registration.js'
-import type { Subscription, SubscriptionProgress } from '../domain/subscription.js'
+import type { Registration } from '../domain/providers/registration.js'
+import type { Subscription, SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 
 export interface MovedEntity {
   readonly kind: 'entity'

@@ -5,12 +5,12 @@
 // gone, so a run begins where nothing can be left before it (the low-water mark).
 
 import { imageExpiresMs } from '../image.js'
-import type { Shards } from '../messages.js'
+import type { Shards } from '../messages/messages.js'
 import type { Clock, Logger, Row, Store } from '../ports.js'
-import type { Follower } from './commit.js'
+import type { Follower } from './commit/commit.js'
 import { type ExpiryKey, expiryRange, parseExpiryKey } from './layout.js'
-import type { ShardRecord } from './record.js'
-import type { Owned } from './replicated/ownership.js'
+import type { Owned } from './replicate/ownership.js'
+import type { ShardRecord } from './turn/record.js'
 
 const rowsPerRead = 128
 

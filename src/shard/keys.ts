@@ -3,7 +3,7 @@
 // whose bytes sort as they do.
 //
 // The first byte says the kind. Not here: what stands behind it (layout.ts, document-layout.ts, notification-layout.ts, and of a node of a
-// cluster replicated/replicated-layout.ts).
+// cluster shard/replicate/replicated-layout.ts).
 
 import assert from 'node:assert/strict'
 import type { Range } from '../ports.js'

@@ -18,7 +18,7 @@
 // between nodes, the rest is found again from them. Subscriptions and registrations begin with the home shard of their tenant: every store
 // has a row of each, and that of the shard's owner is the one that counts.
 //
-// A node of a cluster has some rows in another form, and some of its own (replicated/replicated-layout.ts).
+// A node of a cluster has some rows in another form, and some of its own (shard/replicate/replicated-layout.ts).
 //
 // Not here: S, R and P (document-layout.ts), O, B and L (notification-layout.ts), how a key is written (keys.ts).
 

@@ -9,10 +9,10 @@
 //
 // Not here: whether a primary row itself is right, and in its right shard.
 
-import { expiryAttribute } from '../domain/entity.js'
+import { expiryAttribute } from '../domain/entities/entity.js'
 import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Range, Row, Store } from '../ports.js'
-import { attributeCounts, type CountRows, entityCounts } from './directory.js'
+import { attributeCounts, type CountRows, entityCounts } from './commit/directory.js'
 import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
 import {
   allEntities,
@@ -30,7 +30,7 @@ import {
   parseTypeKey,
   typeKey,
 } from './layout.js'
-import { attributeCountsOf, entityCountsOf } from './replicated/replicated-layout.js'
+import { attributeCountsOf, entityCountsOf } from './replicate/replicated-layout.js'
 
 const rowsPerRead = 128
 

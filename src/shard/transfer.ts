@@ -10,23 +10,23 @@
 // the store of the home gets all parts as one. All that is little against the entities, so nobody is told how much it is.
 //
 // The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
-// what was begun (src/repartition.ts).
+// what was begun (src/process/repartition.ts).
 //
 // An entity of 320 bytes takes about 30 us of processor time, RocksDB's own threads and flushes included; reading ahead while a
 // batch is written gained nothing.
 //
-// Not here: which stores there are, and when the new ones begin to count (src/repartition.ts).
+// Not here: which stores there are, and when the new ones begin to count (src/process/repartition.ts).
 
 import assert from 'node:assert/strict'
-import { mergeProgress } from '../domain/subscription-status.js'
+import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import type { Range, Row, Store, StoreReader } from '../ports.js'
-import { attributeCounts, Directory } from './directory.js'
-import { homeRange, progressRange } from './document-layout.js'
-import { Filling } from './filling.js'
+import { attributeCounts, Directory } from './commit/directory.js'
+import { Filling } from './commit/filling.js'
+import { homeRange, progressRange } from './documents/document-layout.js'
 import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
 import { allDirectories, copiedKey, shardRange, stampKey } from './layout.js'
-import { letterRange, outboxRange } from './notification-layout.js'
-import { decodeProgress, encodeProgress } from './notifications/progress-book.js'
+import { letterRange, outboxRange } from './notify/notification-layout.js'
+import { decodeProgress, encodeProgress } from './notify/progress-book.js'
 
 /**
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.

@@ -69,7 +69,7 @@ export interface WantedDirectory {
 
 /**
  * Opens the directory, or creates it with what is wanted. `id` is asked for a UUID when it is created. One that is there keeps its own
- * number of workers: src/repartition.ts changes it.
+ * number of workers: src/process/repartition.ts changes it.
  */
 export function openDataDirectory(path: string, wanted: WantedDirectory, id: () => string): DataDirectory {
   const names = namesIn(path)

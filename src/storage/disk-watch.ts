@@ -5,7 +5,7 @@
 //
 // Of several processes on one directory each looks for itself, and any gives the reserve up; the one that is `keeper` makes it.
 //
-// Not here: the bounds (room-steps), what is refused (shard/room.ts).
+// Not here: the bounds (room-steps), what is refused (shard/turn/room.ts).
 
 import type { Clock, DiskRoom } from '../ports.js'
 import type { ReserveFile } from './reserve-file.js'

@@ -5,7 +5,7 @@
 // up, and may be removed by whoever holds the locks of the stores that count. A folder is renamed before its files are deleted:
 // a half-deleted store can never be taken for one that was begun.
 //
-// Not here: `orrery.json` (data-directory), when what is removed (src/repartition.ts).
+// Not here: `orrery.json` (data-directory), when what is removed (src/process/repartition.ts).
 
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, statfsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

@@ -10,7 +10,7 @@
 // Not here: the part of a list (part.ts), which begins with another form; everything else that is asked and answered, which is JSON (wire.ts).
 
 import type { Json } from '../domain/json.js'
-import type { Attributes, AttributesRequest, FindRequest, Found, Numbering, ShardReply } from '../messages.js'
+import type { Attributes, AttributesRequest, FindRequest, Found, Numbering, ShardReply } from '../messages/messages.js'
 import { partForm, unpackPart } from './part.js'
 
 const forms = { find: 0x80, write: 0x81, found: 0x82, done: 0x83 } as const

@@ -10,7 +10,7 @@
 // Numbers are little endian, one after the other. Images stay where they are until one is wanted: each owner sends as many as the page has, and
 // of those of n owners one in n is shown.
 
-import type { Images, ListKeys, ShardReply } from '../messages.js'
+import type { Images, ListKeys, ShardReply } from '../messages/messages.js'
 
 type Part = Extract<ShardReply, { kind: 'part' }>
 

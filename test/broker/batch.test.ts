@@ -5,7 +5,7 @@ import { BatchOperations } from '../../src/broker/batch.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { type Refusal, refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import type { ShardReply, WriteReply } from '../../src/messages.js'
+import type { ShardReply, WriteReply } from '../../src/messages/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
 
 /** Batches to the shards of one owner that give these replies. */

@@ -1,12 +1,12 @@
 // Gathering over three owners, of which some are away or slow: what is told, and what is done.
 
 import t from 'tap'
-import type { Batch, BatchAction } from '../../src/domain/batch.js'
-import type { WantedAttribute } from '../../src/domain/entity.js'
+import type { Batch, BatchAction } from '../../src/domain/entities/batch.js'
+import type { WantedAttribute } from '../../src/domain/entities/entity.js'
+import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
-import { operatorOf } from '../../src/domain/operators.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import type { ListRequest } from '../../src/messages.js'
+import type { ListRequest } from '../../src/messages/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { meaning, orderOf } from '../support/selections.js'
 import { type Step, World } from '../support/worlds.js'

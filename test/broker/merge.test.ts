@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import { mergedPage } from '../../src/broker/merge.js'
 import type { Json } from '../../src/domain/json.js'
-import { compareSortValues, type OrderKey } from '../../src/domain/order.js'
-import type { ListKeys } from '../../src/messages.js'
+import { compareSortValues, type OrderKey } from '../../src/domain/queries/order.js'
+import type { ListKeys } from '../../src/messages/messages.js'
 import { orderOf } from '../support/selections.js'
 
 interface Key {

@@ -2,9 +2,9 @@
 
 import t from 'tap'
 import { type Placement, RemoteShards } from '../../src/broker/remote-shards.js'
-import type { ShardReply, ShardRequest, WriteRequest } from '../../src/messages.js'
+import type { ShardReply, ShardRequest, WriteRequest } from '../../src/messages/messages.js'
 import type { AskOutcome } from '../../src/ports.js'
-import { decodeReply, encodeRequest } from '../../src/wire.js'
+import { decodeReply, encodeRequest } from '../../src/wire/wire.js'
 
 const owners = [0, 1, 2, 0, 1, 2]
 

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Listed, ReadTarget } from '../../src/broker/replies.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { HybridClock } from '../../src/clock.js'
-import type { Entity } from '../../src/domain/entity.js'
+import type { Entity } from '../../src/domain/entities/entity.js'
 import { type Result, refusals } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { encodeImage, imageCreated } from '../../src/image.js'
@@ -16,7 +16,7 @@ import type {
   ShardRequest,
   Shards,
   WriteRequest,
-} from '../../src/messages.js'
+} from '../../src/messages/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { meaning } from '../support/selections.js'
 

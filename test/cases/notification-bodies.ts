@@ -4,7 +4,7 @@
 // `stored` gives it other attributes, in normalized form.
 
 import type { JsonObject } from '../../src/domain/json.js'
-import type { AlterationType } from '../../src/domain/subscription.js'
+import type { AlterationType } from '../../src/domain/subscriptions/subscription.js'
 
 /** One format after the other (subscriptions.md §7.6, §7.7). */
 export const formatCases: readonly (readonly [format: string, body: string])[] = [

@@ -6,7 +6,7 @@
 // Not here: what each number means (http/metrics.test), and what this parser would let pass (support/exposition-parser is stricter).
 
 import t from 'tap'
-import { httpReceiver, until } from '../notifier/receivers.js'
+import { httpReceiver, until } from '../deliver/receivers.js'
 import { startBroker } from '../support/broker-process.js'
 import { parseExposition } from '../support/exposition-parser.js'
 import { HttpClient } from '../support/http-client.js'

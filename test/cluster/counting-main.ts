@@ -3,9 +3,9 @@
 // The disk of these nodes is their memory: a process that dies begins with nothing, and fetches its shards.
 
 import { type ClusterNode, startClusterNode } from '../../cluster/cluster-node.js'
-import { openEtcdLog } from '../../cluster/etcd-log.js'
-import type { EtcdAddress } from '../../cluster/etcd-options.js'
-import type { ReplicationOptions } from '../../cluster/replication-options.js'
+import { openEtcdLog } from '../../cluster/logs/etcd-log.js'
+import type { EtcdAddress } from '../../cluster/logs/etcd-options.js'
+import type { ReplicationOptions } from '../../cluster/replication/replication-options.js'
 import { systemClock } from '../../src/clock.js'
 import { type Counter, CountingHost, Disk } from './simulated-host.js'
 

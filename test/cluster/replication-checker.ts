@@ -9,8 +9,8 @@
 //
 // A superseded owner that had answered once would break one of these.
 
-import { decodeRecord } from '../../cluster/log-record.js'
-import type { LogRecord } from '../../cluster/shard-log.js'
+import type { LogRecord } from '../../cluster/logs/shard-log.js'
+import { decodeRecord } from '../../cluster/replication/log-record.js'
 import { type Operation, type SimulatedCluster, shards } from './simulated-cluster.js'
 import { type Counter, decodeRows } from './simulated-host.js'
 

@@ -1,6 +1,6 @@
 // The rules of replication, each switched off: a simulation that does not notice would prove nothing.
 
-import type { ShardLog, Takeover } from '../../cluster/shard-log.js'
+import type { ShardLog, Takeover } from '../../cluster/logs/shard-log.js'
 import { allRules, but, type NodeRules } from './simulated-cluster.js'
 
 /** Each with the rule that it breaks. */

@@ -1,4 +1,4 @@
-// What the port of the replicated log promises (cluster/shard-log.ts), as tests which every driver passes.
+// What the port of the replicated log promises (cluster/logs/shard-log.ts), as tests which every driver passes.
 //
 // A driver brings an engine, logs that are connected to it as those of different nodes are, and faults between each of them and the engine.
 
@@ -18,7 +18,7 @@ import type {
   Takeover,
   TakeoverOutcome,
   TakeoversOutcome,
-} from '../../cluster/shard-log.js'
+} from '../../cluster/logs/shard-log.js'
 
 /** A node's log, and what can happen between it and the engine. */
 export interface Connection {

@@ -3,11 +3,11 @@
 //
 // Who is alive is told to each node by a detector that is late and sometimes wrong. What clients were told is kept for replication-checker.ts.
 
-import { ownerText } from '../../cluster/owner.js'
+import type { ShardLog } from '../../cluster/logs/shard-log.js'
 import type { ClusterClock } from '../../cluster/ports.js'
-import { completeReplicationOptions, type ReplicationOptions } from '../../cluster/replication-options.js'
-import { Replicator, type ViewMember } from '../../cluster/replicator.js'
-import type { ShardLog } from '../../cluster/shard-log.js'
+import { ownerText } from '../../cluster/replication/owner.js'
+import { completeReplicationOptions, type ReplicationOptions } from '../../cluster/replication/replication-options.js'
+import { Replicator, type ViewMember } from '../../cluster/replication/replicator.js'
 import type { Random } from '../support/random.js'
 import { type Counter, CountingHost, Disk } from './simulated-host.js'
 import { SimulatedEngine, type SimulatedLog } from './simulated-log.js'

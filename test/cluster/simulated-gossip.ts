@@ -3,9 +3,9 @@
 //
 // Each start is another life of a name. Everything a node has been told of members is kept, with the time.
 
-import { type Gossip, type GossipTrouble, type GossipWire, startGossip } from '../../cluster/gossip.js'
-import type { GossipOptions } from '../../cluster/gossip-options.js'
-import { isHere, type Member } from '../../cluster/member.js'
+import { type Gossip, type GossipTrouble, type GossipWire, startGossip } from '../../cluster/gossip/gossip.js'
+import type { GossipOptions } from '../../cluster/gossip/gossip-options.js'
+import { isHere, type Member } from '../../cluster/gossip/member.js'
 import type { Random } from '../support/random.js'
 import { type Process, World } from './simulated-world.js'
 

@@ -4,7 +4,7 @@
 // Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append under way, and replies
 // when that is durable and written. What it keeps of an entity is its value and who raised it last, so that a log tells everything.
 
-import type { Part, Position, Replication, ShardHost, SnapshotPage } from '../../cluster/shard-host.js'
+import type { Part, Position, Replication, ShardHost, SnapshotPage } from '../../cluster/replication/shard-host.js'
 
 /** An entity as it is kept. */
 export interface Counter {

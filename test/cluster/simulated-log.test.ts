@@ -1,7 +1,7 @@
 // The simulated driver keeps the promises of the port, and does to those who ask what it is told to.
 
 import t from 'tap'
-import type { AppendOutcome, ShardLog } from '../../cluster/shard-log.js'
+import type { AppendOutcome, ShardLog } from '../../cluster/logs/shard-log.js'
 import { Random } from '../support/random.js'
 import { record, shardLogContract } from './shard-log-contract.js'
 import { type LogFaults, SimulatedEngine } from './simulated-log.js'

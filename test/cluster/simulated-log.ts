@@ -7,7 +7,6 @@
 // `fenced = false` takes its fence away: a negative control for those who check.
 
 import assert from 'node:assert/strict'
-import type { ClusterClock } from '../../cluster/ports.js'
 import type {
   Append,
   AppendOutcome,
@@ -17,7 +16,8 @@ import type {
   StandingOutcome,
   Takeover,
   Unknown,
-} from '../../cluster/shard-log.js'
+} from '../../cluster/logs/shard-log.js'
+import type { ClusterClock } from '../../cluster/ports.js'
 import type { Random } from '../support/random.js'
 
 /** How likely it is that something happens to a request, and how long things take. */

@@ -6,7 +6,7 @@
 // lose, repeat or overtake messages; a stream can break on both sides or, half-open, on one.
 
 import type { ClusterClock, Guests, OnCallReply, Stream, StreamListener, Transport } from '../../cluster/ports.js'
-import { Heap } from '../../src/shard/heap.js'
+import { Heap } from '../../src/shard/turn/heap.js'
 import type { Random } from '../support/random.js'
 
 /** How likely it is that something happens to a message. */

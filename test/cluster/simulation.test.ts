@@ -4,7 +4,7 @@
 // SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
 
 import t from 'tap'
-import { type Asks, openAsks } from '../../cluster/asks.js'
+import { type Asks, openAsks } from '../../cluster/asks/asks.js'
 import type { Outcome, Peer } from '../../cluster/ports.js'
 import { Random } from '../support/random.js'
 import { type End, type Process, World } from './simulated-world.js'

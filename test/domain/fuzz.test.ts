@@ -7,10 +7,23 @@
 // FUZZ_INPUTS sets the number of inputs in all, SEED repeats a run.
 
 import t from 'tap'
-import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../../src/domain/batch.js'
-import { type Entity, type Payload, parseAttributes, parseEntity, parseValue } from '../../src/domain/entity.js'
-import { distanceTo, locationOf, matchesGeo } from '../../src/domain/geo.js'
-import { boundsOf, parseGeoQuery } from '../../src/domain/geo-query.js'
+import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../../src/domain/entities/batch.js'
+import {
+  type Entity,
+  type Payload,
+  parseAttributes,
+  parseEntity,
+  parseValue,
+} from '../../src/domain/entities/entity.js'
+import { type Mode, renderEntity } from '../../src/domain/entities/representation.js'
+import { parseTextValue } from '../../src/domain/entities/text-value.js'
+import {
+  appendAttributes,
+  createEntity,
+  deleteAttributes,
+  replaceAttributes,
+  updateAttributes,
+} from '../../src/domain/entities/update.js'
 import {
   orderKeysMax,
   patternStepsMax,
@@ -19,12 +32,11 @@ import {
   queryStatementsMax,
   shapePositionsMax,
 } from '../../src/domain/limits.js'
-import { compareSortValues, parseOrder, sortValues } from '../../src/domain/order.js'
-import { charactersMax, compilePattern, literalPrefix } from '../../src/domain/pattern.js'
-import { matchesQuery, parseQuery, type Query, type QueryLanguage } from '../../src/domain/query.js'
-import type { Result } from '../../src/domain/refusal.js'
-import { type Mode, renderEntity } from '../../src/domain/representation.js'
-import { parseServicePaths, parseTenant, updatePath } from '../../src/domain/scope.js'
+import { distanceTo, locationOf, matchesGeo } from '../../src/domain/places/geo.js'
+import { boundsOf, parseGeoQuery } from '../../src/domain/places/geo-query.js'
+import { compareSortValues, parseOrder, sortValues } from '../../src/domain/queries/order.js'
+import { charactersMax, compilePattern, literalPrefix } from '../../src/domain/queries/pattern.js'
+import { matchesQuery, parseQuery, type Query, type QueryLanguage } from '../../src/domain/queries/query.js'
 import {
   compileSelection,
   mayMeanType,
@@ -32,16 +44,10 @@ import {
   meansIdentity,
   namedIds,
   type Selection,
-} from '../../src/domain/selection.js'
+} from '../../src/domain/queries/selection.js'
+import type { Result } from '../../src/domain/refusal.js'
+import { parseServicePaths, parseTenant, updatePath } from '../../src/domain/scope.js'
 import { stampOf } from '../../src/domain/stamp.js'
-import { parseTextValue } from '../../src/domain/text-value.js'
-import {
-  appendAttributes,
-  createEntity,
-  deleteAttributes,
-  replaceAttributes,
-  updateAttributes,
-} from '../../src/domain/update.js'
 import { parseAccept } from '../../src/http/accept.js'
 import { parseJson } from '../../src/http/body.js'
 import { selectionOf } from '../../src/http/entities.js'

@@ -4,16 +4,13 @@
 // ORRERY_MATCHES sets the number of changes, SEED repeats a run.
 
 import t from 'tap'
-import { type Entity, parseAttributes, parseEntity, parseSingleAttribute, parseValue } from '../../src/domain/entity.js'
-import { type Event, eventOf } from '../../src/domain/event.js'
-import { explain } from '../../src/domain/explanation.js'
-import type { Json } from '../../src/domain/json.js'
-import { Matcher } from '../../src/domain/matcher.js'
-import type { Result } from '../../src/domain/refusal.js'
-import { stampOf } from '../../src/domain/stamp.js'
-import { noProgress, type Subscription } from '../../src/domain/subscription.js'
-import { parseSubscription } from '../../src/domain/subscription-parser.js'
-import { firing, matches } from '../../src/domain/triggering.js'
+import {
+  type Entity,
+  parseAttributes,
+  parseEntity,
+  parseSingleAttribute,
+  parseValue,
+} from '../../src/domain/entities/entity.js'
 import {
   appendAttributes,
   appendStrict,
@@ -26,7 +23,16 @@ import {
   updateAttribute,
   updateAttributes,
   updateValue,
-} from '../../src/domain/update.js'
+} from '../../src/domain/entities/update.js'
+import type { Json } from '../../src/domain/json.js'
+import type { Result } from '../../src/domain/refusal.js'
+import { stampOf } from '../../src/domain/stamp.js'
+import { type Event, eventOf } from '../../src/domain/subscriptions/event.js'
+import { explain } from '../../src/domain/subscriptions/explanation.js'
+import { Matcher } from '../../src/domain/subscriptions/matcher.js'
+import { noProgress, type Subscription } from '../../src/domain/subscriptions/subscription.js'
+import { parseSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
+import { firing, matches } from '../../src/domain/subscriptions/triggering.js'
 import { Random } from '../support/random.js'
 import { nextChange } from '../support/random-change.js'
 import { chance, storyBeginsMs } from '../support/random-entity.js'

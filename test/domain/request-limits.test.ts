@@ -1,19 +1,18 @@
 // The limits on what one request or entity may hold (docs/interface/request-limits.md), each from both sides: the most that is taken, and one more.
 import t from 'tap'
-import { type BatchAction, parseBatchUpdate, parseNotification, parseQueryPayload } from '../../src/domain/batch.js'
+import {
+  type BatchAction,
+  parseBatchUpdate,
+  parseNotification,
+  parseQueryPayload,
+} from '../../src/domain/entities/batch.js'
 import {
   type Entity,
   type Payload,
   parseAttributes,
   parseEntity,
   type WantedAttribute,
-} from '../../src/domain/entity.js'
-import { locationOf } from '../../src/domain/geo.js'
-import type { Json } from '../../src/domain/json.js'
-import { attributesMax, listLengthMax, metadataMax, positionsMax } from '../../src/domain/limits.js'
-import { parseRegistration } from '../../src/domain/registration-parser.js'
-import { stampOf } from '../../src/domain/stamp.js'
-import { parseSubscription } from '../../src/domain/subscription-parser.js'
+} from '../../src/domain/entities/entity.js'
 import {
   appendAttributes,
   appendStrict,
@@ -21,7 +20,13 @@ import {
   type Outcome,
   replaceAttributes,
   updateAttributes,
-} from '../../src/domain/update.js'
+} from '../../src/domain/entities/update.js'
+import type { Json } from '../../src/domain/json.js'
+import { attributesMax, listLengthMax, metadataMax, positionsMax } from '../../src/domain/limits.js'
+import { locationOf } from '../../src/domain/places/geo.js'
+import { parseRegistration } from '../../src/domain/providers/registration-parser.js'
+import { stampOf } from '../../src/domain/stamp.js'
+import { parseSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
 
 const nowMs = Date.UTC(2024, 4, 1)
 const plain = { overrideMetadata: false, forcedUpdate: false }

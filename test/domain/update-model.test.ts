@@ -2,9 +2,13 @@
 // §11-§15) and as plainly as it can be. After every request both must agree on the refusal, on all that is stored, and on times.
 import fc from 'fast-check'
 import t from 'tap'
-import { type Entity, parseAttributes, parseEntity, parseSingleAttribute, parseValue } from '../../src/domain/entity.js'
-import type { Json } from '../../src/domain/json.js'
-import { stampMs, stampOf } from '../../src/domain/stamp.js'
+import {
+  type Entity,
+  parseAttributes,
+  parseEntity,
+  parseSingleAttribute,
+  parseValue,
+} from '../../src/domain/entities/entity.js'
 import {
   appendAttributes,
   appendStrict,
@@ -15,7 +19,9 @@ import {
   updateAttribute,
   updateAttributes,
   updateValue,
-} from '../../src/domain/update.js'
+} from '../../src/domain/entities/update.js'
+import type { Json } from '../../src/domain/json.js'
+import { stampMs, stampOf } from '../../src/domain/stamp.js'
 
 // What is sent
 

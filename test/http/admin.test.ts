@@ -2,7 +2,7 @@
 // answer is about both (operations.md §3 to §7).
 
 import t, { type Test } from 'tap'
-import type { Config } from '../../src/config.js'
+import type { Config } from '../../src/config/config.js'
 import type { LogSettings } from '../../src/ports.js'
 import { httpServers, type LocalNode, logForTests, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'

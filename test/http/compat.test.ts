@@ -1,7 +1,7 @@
 // `-compat fiware`: what is sent speaks the other vocabulary, and what comes is heard in that one only.
 
 import t from 'tap'
-import { httpReceiver } from '../notifier/receivers.js'
+import { httpReceiver } from '../deliver/receivers.js'
 import { startLocalNode } from '../support/local-node.js'
 
 for (const [vocabulary, ours, others] of [

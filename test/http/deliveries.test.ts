@@ -4,7 +4,7 @@
 // The node's shards are real; only to send again is answered for them, since nothing here sends.
 
 import t, { type Test } from 'tap'
-import type { DeliveryRecord, Shards } from '../../src/messages.js'
+import type { DeliveryRecord, Shards } from '../../src/messages/messages.js'
 import type { LocalShards } from '../../src/shard/shards.js'
 import {
   type Answer,

@@ -2,9 +2,9 @@
 // (operations.md §6).
 
 import t, { type Test } from 'tap'
+import { openLogger } from '../../src/observe/logger.js'
 import type { LogLevel, LogSettings } from '../../src/ports.js'
-import { openLogger } from '../../src/telemetry/logger.js'
-import { httpReceiver } from '../notifier/receivers.js'
+import { httpReceiver } from '../deliver/receivers.js'
 import {
   httpServers,
   type LocalNode,

@@ -3,8 +3,8 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { table } from '../../src/cluster-command.js'
 import type { ClusterStatus } from '../../src/ports.js'
+import { table } from '../../src/process/cluster-command.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } from '../support/broker-process.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
 

@@ -1,7 +1,7 @@
 // Where a broker sends to, from outside: what is refused at creation, what becomes a dead letter, and that etcd is out of reach.
 
 import t from 'tap'
-import { httpReceiver } from '../notifier/receivers.js'
+import { httpReceiver } from '../deliver/receivers.js'
 import { freePort, startBroker, tempDir } from '../support/broker-process.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
 import { HttpClient } from '../support/http-client.js'

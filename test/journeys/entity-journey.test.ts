@@ -97,7 +97,7 @@ class HeldStore implements Store {
   }
 }
 
-/** A node over a store of the test's own, put together as src/node.ts does it. */
+/** A node over a store of the test's own, put together as src/process/node.ts does it. */
 async function startOver(t: Test, store: Store, server: HttpServer): Promise<LocalNode> {
   const shardMap = new ShardMap({ shards: 256, spread: 16 })
   const { logger } = errorsOnly()

@@ -6,7 +6,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 
 import t, { type Test } from 'tap'
-import { httpReceiver, type Received, until } from '../notifier/receivers.js'
+import { httpReceiver, type Received, until } from '../deliver/receivers.js'
 import { contentOf, type Following, follow, type Traffic, untilQuiet } from '../support/federation.js'
 import { type LocalNode, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'

@@ -5,7 +5,7 @@
 
 import type { ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { httpReceiver, plainReceiver, type Received, type Receiver, until } from '../notifier/receivers.js'
+import { httpReceiver, plainReceiver, type Received, type Receiver, until } from '../deliver/receivers.js'
 import { errorsOnly, type LocalNode, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'
 

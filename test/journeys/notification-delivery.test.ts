@@ -6,7 +6,7 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { certificateFor, httpReceiver, plainReceiver, type Received, until } from '../notifier/receivers.js'
+import { certificateFor, httpReceiver, plainReceiver, type Received, until } from '../deliver/receivers.js'
 import { freePort, startBroker, tempDir } from '../support/broker-process.js'
 import { brief, headerOf, Tenant, valuesOf } from './notified.js'
 

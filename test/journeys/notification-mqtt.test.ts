@@ -1,11 +1,11 @@
 // Subscriptions whose receiver is an MQTT broker: aedes in this process, and mosquitto.
 //
-// Not here: connections, idle times, certificates (test/notifier/mqtt-sender.test.ts).
+// Not here: connections, idle times, certificates (test/deliver/mqtt-sender.test.ts).
 
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: macros of notifications look like templates
 
 import t from 'tap'
-import { aedesBroker, hasMosquitto, mosquitto, untilPublished } from '../notifier/brokers.js'
+import { aedesBroker, hasMosquitto, mosquitto, untilPublished } from '../deliver/brokers.js'
 import { freePort, startBroker } from '../support/broker-process.js'
 import { Tenant } from './notified.js'
 

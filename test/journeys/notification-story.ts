@@ -5,7 +5,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { until } from '../notifier/receivers.js'
+import { until } from '../deliver/receivers.js'
 import { type BrokerProcess, startBroker, tempDir, within } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
 import { KeptAlive } from '../support/kept-alive.js'

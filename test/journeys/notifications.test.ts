@@ -8,7 +8,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { httpReceiver, until } from '../notifier/receivers.js'
+import { httpReceiver, until } from '../deliver/receivers.js'
 import { freePort, startBroker } from '../support/broker-process.js'
 import { brief, headerOf, Tenant, valuesOf } from './notified.js'
 

@@ -3,7 +3,7 @@
 // A `Tenant` is a client that keeps to one tenant, so that many journeys share one broker and none sees what another one does.
 
 import type { Test } from 'tap'
-import type { Received } from '../notifier/receivers.js'
+import type { Received } from '../deliver/receivers.js'
 import type { BrokerProcess } from '../support/broker-process.js'
 import { type Answer, HttpClient } from '../support/http-client.js'
 

@@ -6,8 +6,8 @@
 
 import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import { decodeSubscription } from '../../src/domain/subscription-json.js'
-import { allDocuments, decodeDocumentRow, parseDocumentKey } from '../../src/shard/document-layout.js'
+import { decodeSubscription } from '../../src/domain/subscriptions/subscription-json.js'
+import { allDocuments, decodeDocumentRow, parseDocumentKey } from '../../src/shard/documents/document-layout.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { openStore } from '../../src/storage/open-store.js'
 import { rowsOf } from '../storage/store-contract.js'

@@ -2,9 +2,9 @@
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
-import type { WantedAttribute } from '../../src/domain/entity.js'
+import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import { ShardMap } from '../../src/domain/scope.js'
-import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
+import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import type { Cursor, Logger, Range } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
 import { allEntities, expiryRange } from '../../src/shard/layout.js'

@@ -10,7 +10,7 @@ import {
   encodeDocumentRow,
   homeRange,
   parseDocumentKey,
-} from '../../src/shard/document-layout.js'
+} from '../../src/shard/documents/document-layout.js'
 import { decodeNumber, encodeNumber, shardOfKey, under } from '../../src/shard/keys.js'
 import {
   allEntities,
@@ -39,7 +39,7 @@ import {
   letterKey,
   letterRange,
   parseLetterKey,
-} from '../../src/shard/notification-layout.js'
+} from '../../src/shard/notify/notification-layout.js'
 
 /** Any text, and often one near another: beginnings of it, with the bytes 0, 1 and 2, or beyond ASCII. */
 const texts = fc.oneof(

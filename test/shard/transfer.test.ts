@@ -2,7 +2,7 @@
 
 import t, { type Test } from 'tap'
 import { ShardMap } from '../../src/domain/scope.js'
-import { noProgress } from '../../src/domain/subscription.js'
+import { noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeImage } from '../../src/image.js'
 import type { Row, Store } from '../../src/ports.js'
 import {
@@ -12,7 +12,7 @@ import {
   encodeDocumentRow,
   parseDocumentKey,
   progressKey,
-} from '../../src/shard/document-layout.js'
+} from '../../src/shard/documents/document-layout.js'
 import { encodeNumber } from '../../src/shard/keys.js'
 import { allEntities, copiedKey, entityKey, parseEntityKey, stampKey } from '../../src/shard/layout.js'
 import {
@@ -23,8 +23,8 @@ import {
   outboxKey,
   parseLetterKey,
   parseOutboxKey,
-} from '../../src/shard/notification-layout.js'
-import { decodeProgress, encodeProgress } from '../../src/shard/notifications/progress-book.js'
+} from '../../src/shard/notify/notification-layout.js'
+import { decodeProgress, encodeProgress } from '../../src/shard/notify/progress-book.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { lastStamp } from '../../src/shard/shards.js'
 import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'

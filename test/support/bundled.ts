@@ -1,7 +1,7 @@
-// Rows of the outbox as a crash may leave them: several ones as one row of the store (src/shard/notifications/bundle.ts).
+// Rows of the outbox as a crash may leave them: several ones as one row of the store (src/shard/notify/bundle.ts).
 
 import type { Row, Store } from '../../src/ports.js'
-import { allOutbox, bundleKey, parseOutboxKey } from '../../src/shard/notification-layout.js'
+import { allOutbox, bundleKey, parseOutboxKey } from '../../src/shard/notify/notification-layout.js'
 import { commit, rowsOf } from '../storage/store-contract.js'
 
 function bundleOf(rows: readonly Row[]): Row {

@@ -3,14 +3,14 @@
 // Everything is real but the clock. A commit begins when the tick ends, and with `isHeld` it is durable when the test says so.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
-import type { Entity } from '../../src/domain/entity.js'
+import type { Entity } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { encodeImage } from '../../src/image.js'
 import type { Batch } from '../../src/ports.js'
-import { GroupCommit } from '../../src/shard/commit.js'
-import { attributeCounts, Directory } from '../../src/shard/directory.js'
+import { GroupCommit } from '../../src/shard/commit/commit.js'
+import { attributeCounts, Directory } from '../../src/shard/commit/directory.js'
 import { entityKey } from '../../src/shard/layout.js'
 import { MemoryStore } from '../../src/storage/memory-store.js'
 import { entityOf } from './entities.js'

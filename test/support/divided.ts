@@ -5,10 +5,10 @@
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { systemClock } from '../../src/clock.js'
-import type { WantedAttribute } from '../../src/domain/entity.js'
+import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
 import { ShardMap, workerOf } from '../../src/domain/scope.js'
-import type { ShardReply, WriteRequest } from '../../src/messages.js'
+import type { ShardReply, WriteRequest } from '../../src/messages/messages.js'
 import type { Row, Store } from '../../src/ports.js'
 import { allEntities, decodeRow, parseEntityKey } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'

@@ -1,18 +1,18 @@
 // Entities for tests, stores that hold them as a commit leaves them, and lists as the plainest program would make them.
 
-import type { Attribute, Entity } from '../../src/domain/entity.js'
-import { noMetadata } from '../../src/domain/entity.js'
+import type { Attribute, Entity } from '../../src/domain/entities/entity.js'
+import { noMetadata } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
-import { compareSortValues, sortValues } from '../../src/domain/order.js'
+import { compareSortValues, sortValues } from '../../src/domain/queries/order.js'
+import { meansContent, meansIdentity } from '../../src/domain/queries/selection.js'
 import { anyCoversPath, type ShardMap } from '../../src/domain/scope.js'
-import { meansContent, meansIdentity } from '../../src/domain/selection.js'
 import { stampMs } from '../../src/domain/stamp.js'
 import { encodeImage, imageId, imageType } from '../../src/image.js'
-import type { ListRequest, ShardReply } from '../../src/messages.js'
+import type { ListRequest, ShardReply } from '../../src/messages/messages.js'
 import type { Store } from '../../src/ports.js'
-import { apply } from '../../src/shard/apply.js'
-import { attributeCounts, Directory } from '../../src/shard/directory.js'
+import { attributeCounts, Directory } from '../../src/shard/commit/directory.js'
 import { encodeRow, entityKey } from '../../src/shard/layout.js'
+import { apply } from '../../src/shard/turn/apply.js'
 
 export const attribute = (value: Json, type = 'X', metadata = noMetadata): Attribute => ({
   type,

@@ -9,7 +9,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Etcd3 } from 'etcd3'
-import type { EtcdAddress } from '../../cluster/etcd-options.js'
+import type { EtcdAddress } from '../../cluster/logs/etcd-options.js'
 import { freePort, plainly, type Teardown, tempDir } from './broker-process.js'
 import { root } from './project.js'
 

@@ -1,10 +1,12 @@
 // Events for tests, made of what clients send: the entity R1 of type Room, and one request about it.
 
-import { type Entity, parseAttributes, parseEntity, parseSingleAttribute, parseValue } from '../../src/domain/entity.js'
-import { type Event, eventOf } from '../../src/domain/event.js'
-import type { Json } from '../../src/domain/json.js'
-import type { Result } from '../../src/domain/refusal.js'
-import { stampOf } from '../../src/domain/stamp.js'
+import {
+  type Entity,
+  parseAttributes,
+  parseEntity,
+  parseSingleAttribute,
+  parseValue,
+} from '../../src/domain/entities/entity.js'
 import {
   appendAttributes,
   createEntity,
@@ -15,7 +17,11 @@ import {
   updateAttribute,
   updateAttributes,
   updateValue,
-} from '../../src/domain/update.js'
+} from '../../src/domain/entities/update.js'
+import type { Json } from '../../src/domain/json.js'
+import type { Result } from '../../src/domain/refusal.js'
+import { stampOf } from '../../src/domain/stamp.js'
+import { type Event, eventOf } from '../../src/domain/subscriptions/event.js'
 
 export const createdMs = Date.UTC(2024, 4, 1)
 export const updatedMs = createdMs + 5000

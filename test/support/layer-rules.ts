@@ -18,38 +18,18 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   image: ['domain', 'ports', 'messages'],
   shard: ['domain', 'ports', 'messages', 'image', 'wire'],
   broker: ['domain', 'ports', 'messages', 'image', 'wire'],
-  sockets: ['domain', 'ports'],
-  notifier: ['domain', 'ports', 'messages', 'image', 'sockets'],
-  forwarder: ['domain', 'ports', 'messages', 'image', 'sockets'],
+  deliver: ['domain', 'ports', 'messages', 'image'],
   storage: ['domain', 'ports', 'messages', 'image'],
-  telemetry: ['domain', 'ports', 'messages', 'image'],
+  observe: ['domain', 'ports', 'messages', 'image'],
   http: ['domain', 'ports', 'messages', 'image', 'broker'],
   // parseJson of http/body.js is how JSON from outside is read; it knows nothing of HTTP.
-  move: ['domain', 'ports', 'messages', 'image', 'shard', 'storage', 'sockets', 'telemetry', 'config', 'clock', 'http'],
+  move: ['domain', 'ports', 'messages', 'image', 'shard', 'storage', 'deliver', 'observe', 'config', 'clock', 'http'],
   config: ['domain', 'ports'],
   clock: ['domain', 'ports'],
-  collector: [],
 }
 
 /** The only files that import sideways, and the only ones of src/ that know cluster/. Nobody imports them but another of them. */
-const roots = new Set([
-  'main',
-  'program',
-  'node',
-  'reader',
-  'supervisor',
-  'worker',
-  'worker-protocol',
-  'own-thread',
-  'liveness',
-  'node-thread',
-  'join-workers',
-  'join-cluster',
-  'cluster-command',
-  'cluster-init',
-  'cluster-log',
-  'repartition',
-])
+const roots = new Set(['main', 'process'])
 
 /** Packages that only the files that fit may import; besides them, bench/ and test/ may. */
 const keepers: readonly { readonly package: string; readonly files: RegExp; readonly said: string }[] = [
@@ -60,16 +40,16 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   },
   { package: '@nxtedition/rocksdb', files: /^src\/storage\/rocks-[^/]+\.ts$/, said: 'src/storage/rocks-*.ts' },
   { package: 'classic-level', files: /^src\/storage\/level-store\.ts$/, said: 'src/storage/level-store.ts' },
-  { package: '@grpc/grpc-js', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
-  { package: '@grpc/proto-loader', files: /^cluster\/grpc-[^/]+\.ts$/, said: 'cluster/grpc-*.ts' },
-  { package: 'etcd3', files: /^cluster\/etcd-[^/]+\.ts$/, said: 'cluster/etcd-*.ts' },
+  { package: '@grpc/grpc-js', files: /^cluster\/asks\/grpc-[^/]+\.ts$/, said: 'cluster/asks/grpc-*.ts' },
+  { package: '@grpc/proto-loader', files: /^cluster\/asks\/grpc-[^/]+\.ts$/, said: 'cluster/asks/grpc-*.ts' },
+  { package: 'etcd3', files: /^cluster\/logs\/etcd-[^/]+\.ts$/, said: 'cluster/logs/etcd-*.ts' },
   {
     package: 'undici',
-    files: /^src\/(notifier|forwarder|sockets|move)\//,
-    said: 'src/notifier/, src/forwarder/, src/sockets/ and src/move/',
+    files: /^src\/(deliver|move)\//,
+    said: 'src/deliver/ and src/move/',
   },
-  { package: 'mqtt', files: /^src\/notifier\//, said: 'src/notifier/' },
-  { package: 'pino', files: /^src\/telemetry\//, said: 'src/telemetry/' },
+  { package: 'mqtt', files: /^src\/deliver\//, said: 'src/deliver/' },
+  { package: 'pino', files: /^src\/observe\//, said: 'src/observe/' },
 ]
 
 /** Packages without I/O, clock or chance: the only ones that `domain` may use. */
@@ -118,7 +98,7 @@ function layer({ file, words, target }: Import): string[] {
   const allowed = mayImport[from]
   if (!allowed) return [`src/${from} has no row in the table of layers`]
   if (!words.startsWith('.')) return from === 'domain' ? impure(words) : []
-  if (outsideSrc(target, words)) return [`only main and supervisor look outside src`]
+  if (outsideSrc(target, words)) return [`only main and process look outside src`]
   const to = layerOf(target)
   if (to === from || allowed.includes(to)) return []
   return [`${from} may import ${allowed.length > 0 ? allowed.join(', ') : 'nothing outside itself'}, not ${to}`]

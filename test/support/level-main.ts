@@ -2,8 +2,8 @@
 // `ORRERY_MAIN=dist/test/support/level-main.js npm run conformance` runs the conformance cases that way.
 
 import { systemChance } from '../../src/clock.js'
-import { readConfig } from '../../src/config.js'
-import { runProgram } from '../../src/program.js'
+import { readConfig } from '../../src/config/config.js'
+import { runProgram } from '../../src/process/program.js'
 import { openDataDirectory, recordStore } from '../../src/storage/data-directory.js'
 
 const reading = readConfig(process.argv.slice(2), process.env)

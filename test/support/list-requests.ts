@@ -2,9 +2,9 @@
 
 import fc from 'fast-check'
 import type { Json } from '../../src/domain/json.js'
-import type { SelectionSource, SelectorSource } from '../../src/domain/selection.js'
-import type { ListRequest } from '../../src/messages.js'
-import type { CountedRange } from '../../src/shard/places.js'
+import type { SelectionSource, SelectorSource } from '../../src/domain/queries/selection.js'
+import type { ListRequest } from '../../src/messages/messages.js'
+import type { CountedRange } from '../../src/shard/read/places.js'
 import { attribute, type Placed, withAttributes } from './entities.js'
 import { orderOf, selectionOf } from './selections.js'
 import { attributesForStatements, statementTexts } from './statements.js'

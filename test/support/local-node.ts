@@ -6,10 +6,10 @@
 // Not here: the program as the operator has it (broker-process).
 
 import { systemChance, systemClock } from '../../src/clock.js'
-import type { Config } from '../../src/config.js'
+import type { Config } from '../../src/config/config.js'
 import { noTraces } from '../../src/domain/trace-levels.js'
-import { type RunningNode, type Surroundings, startNode } from '../../src/node.js'
 import type { Logger } from '../../src/ports.js'
+import { type RunningNode, type Surroundings, startNode } from '../../src/process/node.js'
 import { Wire } from '../http/wire.js'
 import { type Teardown, tempDir } from './broker-process.js'
 

@@ -1,10 +1,10 @@
-// The shards of a node over a store of the test's own, put together as src/node.ts does it, with limits for a test.
+// The shards of a node over a store of the test's own, put together as src/process/node.ts does it, with limits for a test.
 
 import { HybridClock } from '../../src/clock.js'
 import type { ShardMap } from '../../src/domain/scope.js'
 import { AnswersInFlight } from '../../src/http/answers-in-flight.js'
 import type { Clock, Store } from '../../src/ports.js'
-import { StepwiseScanner } from '../../src/shard/scans.js'
+import { StepwiseScanner } from '../../src/shard/read/scans.js'
 import { LocalShards, lastStamp, type ShardParts, shardLimitsDefault } from '../../src/shard/shards.js'
 
 export const queriesForTests: ShardParts['queries'] = {

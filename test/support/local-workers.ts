@@ -2,10 +2,10 @@
 // port of its own, so that the test says whom it asks.
 
 import { placementDefault } from '../../src/domain/scope.js'
-import { joinWorkers } from '../../src/join-workers.js'
+import { joinWorkers } from '../../src/process/join-workers.js'
+import { socketAddresses } from '../../src/process/worker-protocol.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { settleStore } from '../../src/storage/open-store.js'
-import { socketAddresses } from '../../src/worker-protocol.js'
 import { type Teardown, tempDir } from './broker-process.js'
 import { type LocalNode, type LocalNodeOptions, startLocalNode } from './local-node.js'
 

@@ -2,8 +2,8 @@
 //
 // Whatever runs over this and behaves as without it can run over a network, too: nothing of a request or reply is lost on the way.
 
-import type { ShardReply, ShardRequest, Shards } from '../../src/messages.js'
-import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire.js'
+import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 
 export class Loopback implements Shards {
   private readonly inner: Shards

@@ -3,9 +3,11 @@
 // Unless a test says otherwise it is the room R1 in tenant acme under /b1, with a temperature, a name and a place; a PATCH has just set
 // its temperature from 20 to 21.5. Made 2024-05-01T08:00Z, changed 2024-05-02T09:30Z.
 
-import { type Attribute, type Entity, noMetadata, parseEntity } from '../../src/domain/entity.js'
+import { type Attribute, type Entity, noMetadata, parseEntity } from '../../src/domain/entities/entity.js'
+import { createEntity } from '../../src/domain/entities/update.js'
 import type { Json, JsonObject } from '../../src/domain/json.js'
-import { notificationOf } from '../../src/domain/notification.js'
+import { stampOf } from '../../src/domain/stamp.js'
+import { notificationOf } from '../../src/domain/subscriptions/notification.js'
 import type {
   HttpNotification,
   MqttNotification,
@@ -13,11 +15,9 @@ import type {
   NotificationMessage,
   NotificationOptions,
   Occasion,
-} from '../../src/domain/occasion.js'
-import { stampOf } from '../../src/domain/stamp.js'
-import type { Subscription } from '../../src/domain/subscription.js'
-import { parseSubscription } from '../../src/domain/subscription-parser.js'
-import { createEntity } from '../../src/domain/update.js'
+} from '../../src/domain/subscriptions/occasion.js'
+import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
+import { parseSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
 
 export const createdMs = Date.UTC(2024, 4, 1, 8)
 export const changedMs = Date.UTC(2024, 4, 2, 9, 30)

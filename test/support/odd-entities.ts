@@ -1,6 +1,6 @@
 // Entities with values that are rare, large, deep or misleading, under the names that the tables of test/cases use.
 
-import type { Attribute, Entity } from '../../src/domain/entity.js'
+import type { Attribute, Entity } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
 import { stampOf } from '../../src/domain/stamp.js'
 

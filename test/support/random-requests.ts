@@ -1,10 +1,10 @@
 // Random requests to shards, of all kinds, over few enough entities that they meet; and what a reply says, whoever gave it.
 
-import type { WantedAttribute } from '../../src/domain/entity.js'
+import type { WantedAttribute } from '../../src/domain/entities/entity.js'
+import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
-import { operatorOf } from '../../src/domain/operators.js'
+import type { SelectorSource } from '../../src/domain/queries/selection.js'
 import type { Result } from '../../src/domain/refusal.js'
-import type { SelectorSource } from '../../src/domain/selection.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { decodeImage } from '../../src/image.js'
 import type {
@@ -15,7 +15,7 @@ import type {
   TypeSummary,
   TypesRequest,
   WriteRequest,
-} from '../../src/messages.js'
+} from '../../src/messages/messages.js'
 import type { Random } from './random.js'
 import { orderOf, selectionOf } from './selections.js'
 

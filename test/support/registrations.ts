@@ -1,9 +1,9 @@
 // Registrations for tests: made of the bodies that clients send, and drawn at random.
 
 import fc from 'fast-check'
+import type { Registration } from '../../src/domain/providers/registration.js'
+import { parseRegistration, patchRegistration } from '../../src/domain/providers/registration-parser.js'
 import type { Result } from '../../src/domain/refusal.js'
-import type { Registration } from '../../src/domain/registration.js'
-import { parseRegistration, patchRegistration } from '../../src/domain/registration-parser.js'
 import { parseJson } from '../../src/http/body.js'
 
 const registrationId = '65f0c2a1b4d3e2f1a0c9b8d7'

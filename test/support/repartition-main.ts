@@ -2,7 +2,7 @@
 //
 // Arguments: the directory, the number of workers. One line for each batch: how many entities are in their new place.
 
-import { repartition } from '../../src/repartition.js'
+import { repartition } from '../../src/process/repartition.js'
 import { directoryAt } from './divided.js'
 
 const [path, workers] = process.argv.slice(2) as [string, string]

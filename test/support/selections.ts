@@ -1,13 +1,13 @@
 // Selections for tests, from their texts.
 
 import assert from 'node:assert/strict'
-import { type OrderKey, parseOrder } from '../../src/domain/order.js'
+import { type OrderKey, parseOrder } from '../../src/domain/queries/order.js'
 import {
   compileSelection,
   type Selection,
   type SelectionSource,
   type SelectorSource,
-} from '../../src/domain/selection.js'
+} from '../../src/domain/queries/selection.js'
 
 /** A selection that must compile. */
 export function selectionOf(source: Partial<SelectionSource>): Selection {

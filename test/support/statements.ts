@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import type { Attribute } from '../../src/domain/entity.js'
+import type { Attribute } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
-import { parseQuery, type Statement } from '../../src/domain/query.js'
+import { parseQuery, type Statement } from '../../src/domain/queries/query.js'
 import { attribute } from './entities.js'
 
 const day = 86_400

@@ -1,7 +1,7 @@
 // How long single calls take, by a monotonic clock, and which was the worst of each kind.
 
 import { patternsKeptMax } from '../../src/domain/limits.js'
-import { compilePattern } from '../../src/domain/pattern.js'
+import { compilePattern } from '../../src/domain/queries/pattern.js'
 
 interface Kind {
   calls: number

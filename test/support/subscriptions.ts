@@ -1,8 +1,8 @@
 // Subscriptions for tests, made of the bodies that clients send.
 
 import type { Result } from '../../src/domain/refusal.js'
-import type { Subscription } from '../../src/domain/subscription.js'
-import { parseSubscription, patchSubscription } from '../../src/domain/subscription-parser.js'
+import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
+import { parseSubscription, patchSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
 import { parseJson } from '../../src/http/body.js'
 
 export const subscriptionId = '65f0c2a1b4d3e2f1a0c9b8d7'

@@ -1,9 +1,9 @@
 // What a table holds, in words that two tables can be compared by.
 
-import type { Geometry } from '../../src/domain/location.js'
-import type { Target } from '../../src/domain/query.js'
-import { type Column, hashOfText, kinds } from '../../src/shard/views/column.js'
-import type { Cells, Table } from '../../src/shard/views/table.js'
+import type { Geometry } from '../../src/domain/places/location.js'
+import type { Target } from '../../src/domain/queries/query.js'
+import { type Column, hashOfText, kinds } from '../../src/shard/read/views/column.js'
+import type { Cells, Table } from '../../src/shard/read/views/table.js'
 
 /** What a table has of each entity that is there, in its order: stamp, shard, a cell for each column by name, and the point. */
 export function contentOf(table: Table): string[] {

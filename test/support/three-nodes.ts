@@ -4,7 +4,7 @@
 
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { placeOne } from '../../cluster/placement.js'
+import { placeOne } from '../../cluster/replication/placement.js'
 import type { ClusterStatus } from '../../src/ports.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown } from './broker-process.js'
 import { startEtcd } from './etcd.js'

@@ -1,5 +1,5 @@
 // Geometries as geographers write them: `POLYGON ((0 0, 4 0, 0 3, 0 0))`, longitude first.
-import type { Geometry } from '../../src/domain/location.js'
+import type { Geometry } from '../../src/domain/places/location.js'
 
 const types = {
   POINT: 'Point',

@@ -9,9 +9,9 @@
 // Not here: who may change what (home.ts), how owners hear of each other's changes (sharing.ts, learning.ts), what a document is good for.
 
 import type { ShardMap } from '../../domain/scope.js'
-import type { DocumentKind } from '../../messages.js'
+import type { DocumentKind } from '../../messages/messages.js'
 import type { Store } from '../../ports.js'
-import type { GroupCommit } from '../commit.js'
+import type { GroupCommit } from '../commit/commit.js'
 import {
   allDocuments,
   type DocumentKey,
@@ -19,7 +19,7 @@ import {
   documentKey,
   encodeDocumentRow,
   parseDocumentKey,
-} from '../document-layout.js'
+} from './document-layout.js'
 
 const rowsPerRead = 1000
 

@@ -1,14 +1,14 @@
 // The kinds of documents: what is stored of each, and what is kept beside it.
 
-import type { Registration } from '../../domain/registration.js'
-import { decodeRegistration, encodeRegistration } from '../../domain/registration-json.js'
-import { noProgress, type Subscription, type SubscriptionProgress } from '../../domain/subscription.js'
+import type { Registration } from '../../domain/providers/registration.js'
+import { decodeRegistration, encodeRegistration } from '../../domain/providers/registration-json.js'
+import { noProgress, type Subscription, type SubscriptionProgress } from '../../domain/subscriptions/subscription.js'
 import {
   decodeSubscription,
   encodeSubscription,
   isOfThisVersion,
   SubscriptionReader,
-} from '../../domain/subscription-json.js'
+} from '../../domain/subscriptions/subscription-json.js'
 import type { Documents, Form } from './documents.js'
 
 /** With what became of its notifications. */

@@ -9,10 +9,10 @@
 // Not here: what is asked, and what comes of it (subscription-home.ts, registration-home.ts).
 
 import { accepted, type Refusal, type Result, refused } from '../../domain/refusal.js'
-import type { ShardReply } from '../../messages.js'
+import type { ShardReply } from '../../messages/messages.js'
 import type { DiskRoom, Stamps } from '../../ports.js'
-import type { GroupCommit } from '../commit.js'
-import { ampleRoom, refusalForRoom } from '../room.js'
+import type { GroupCommit } from '../commit/commit.js'
+import { ampleRoom, refusalForRoom } from '../turn/room.js'
 import type { Document, Documents } from './documents.js'
 import type { JournalEntry } from './journal.js'
 import type { Learning } from './learning.js'

@@ -8,7 +8,7 @@
 //
 // Not here: who is told when (sharing.ts).
 
-import type { DocumentChange, DocumentKind } from '../../messages.js'
+import type { DocumentChange, DocumentKind } from '../../messages/messages.js'
 
 export interface JournalEntry {
   readonly revision: number

@@ -8,8 +8,8 @@
 // Not here: the telling (sharing.ts).
 
 import assert from 'node:assert/strict'
-import type { LearnRequest, ShardReply } from '../../messages.js'
-import type { GroupCommit } from '../commit.js'
+import type { LearnRequest, ShardReply } from '../../messages/messages.js'
+import type { GroupCommit } from '../commit/commit.js'
 import type { Shelves } from './documents.js'
 
 export class Learning {

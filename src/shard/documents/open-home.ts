@@ -5,7 +5,7 @@
 
 import { type ShardMap, workerOf } from '../../domain/scope.js'
 import type { Clock } from '../../ports.js'
-import type { GroupCommit } from '../commit.js'
+import type { GroupCommit } from '../commit/commit.js'
 import type { Shelves } from './documents.js'
 import type { Company } from './home.js'
 import type { JournalEntry } from './journal.js'

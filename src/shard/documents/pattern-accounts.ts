@@ -1,13 +1,13 @@
-// What the patterns of each tenant's subscriptions may cost for one event (domain/pattern-account.ts), kept by every owner, since any may become
+// What the patterns of each tenant's subscriptions may cost for one event (domain/subscriptions/pattern-account.ts), kept by every owner, since any may become
 // the home that decides about the next subscription.
 //
 // What the store has at start counts when it is decoded, bit by bit: to find out what patterns cost takes up to 0.4 ms each. Until then a tenant
 // may get more than its bound; an event stops at the bound whatever there is (event-work.ts).
 
 import { eventWorkMax } from '../../domain/limits.js'
-import { PatternAccount } from '../../domain/pattern-account.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
-import type { Subscription } from '../../domain/subscription.js'
+import { PatternAccount } from '../../domain/subscriptions/pattern-account.js'
+import type { Subscription } from '../../domain/subscriptions/subscription.js'
 import type { Clock } from '../../ports.js'
 import type { Follower } from './documents.js'
 import type { Subscriptions } from './forms.js'

@@ -3,7 +3,7 @@
 // A tenant without registrations is not in it, so that its requests pay one look. What is staged is in it at once: a provider that is asked a
 // moment too early is not asked too much.
 
-import { ProviderIndex } from '../../domain/provider-index.js'
+import { ProviderIndex } from '../../domain/providers/provider-index.js'
 import type { Registrations } from './forms.js'
 
 export class ProviderBook {

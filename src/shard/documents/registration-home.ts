@@ -3,11 +3,11 @@
 // Not here: how a change is made (home.ts), who is asked because of them (provider-book.ts, broker/forwarding.ts).
 
 import { registrationBytesMax } from '../../domain/limits.js'
+import type { Registration } from '../../domain/providers/registration.js'
+import { encodeRegistration } from '../../domain/providers/registration-json.js'
+import { patchRegistration } from '../../domain/providers/registration-parser.js'
 import { accepted, type Result, refusals, refused } from '../../domain/refusal.js'
-import type { Registration } from '../../domain/registration.js'
-import { encodeRegistration } from '../../domain/registration-json.js'
-import { patchRegistration } from '../../domain/registration-parser.js'
-import type { RegistrationRequest, RegistrationWrite } from '../../messages.js'
+import type { RegistrationRequest, RegistrationWrite } from '../../messages/messages.js'
 import type { Registrations } from './forms.js'
 import { type Decided, type Home, type OnReply, removal, wanted } from './home.js'
 

@@ -11,7 +11,7 @@
 // A home may have lost what it told, its last moments before a power cut if it does not flush: who knows more than the home could have told
 // forgets all of it and learns anew.
 
-import type { DocumentKind, ShardReply, Shards } from '../../messages.js'
+import type { DocumentKind, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { Shelves } from './documents.js'
 import { Journal, type JournalEntry } from './journal.js'

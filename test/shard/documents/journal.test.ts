@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { encodeSubscription } from '../../../src/domain/subscription-json.js'
+import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
 import { Journal, type JournalEntry } from '../../../src/shard/documents/journal.js'
 import { subscription } from '../../support/subscriptions.js'
 

@@ -1,0 +1,347 @@
+// The shell around the links: listens, dials, greets, and gives every link its stream, its ticks and its turns to wake.
+//
+// Of two nodes the one whose name comes first dials; both know that, so there is one stream, and it carries the asks of both. The
+// first frame of each side is a greeting; who is not known, speaks another version, or means somebody else is told so and sent away.
+// A stream that is lost is dialed again, later and later. A newer stream of a node replaces the older one: the older may be dead
+// without anybody having said so.
+//
+// Nodes come and go (`meet`, `part`) as somebody else decides. One that has parted and is met again may be the same process, with answers
+// for the link of before: therefore the numbers of asks go on from link to link.
+//
+// Not here: everything about asks (link.ts); who is a member, and how many there may be.
+
+import assert from 'node:assert/strict'
+import { type AskOptions, completeOptions, protocolVersion, redialMs } from '../options.js'
+import type { AskHost, ClusterClock, OnCall, OnOutcome, Peer, Stream, StreamListener, Transport } from '../ports.js'
+import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
+import { Link } from './link.js'
+import { nameLengthMax } from './protobuf.js'
+
+/** Streams that have not said who they are; for another one the one that has waited longest is sent away. */
+const strangersMax = 64
+
+export interface Asks {
+  /** Where this node listens: as it was told, but a port 0 has become one. */
+  readonly address: string
+  /**
+   * Asks another node. `onOutcome` is called exactly once; at once, before this returns, when the ask cannot
+   * even wait. What takes its time may wait longer than `askDeadlineMs`: `waitMs`, one of a few, none shorter. `view`: in which epoch the
+   * other node is believed to own the shard, for its host; 0: no opinion.
+   */
+  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
+  /** Whether the link to a node is up and was heard of lately. */
+  reachable(node: string): boolean
+  /**
+   * Talks with a node from now on. One that is known already keeps its link and its asks; under another address it is dialed there. Names
+   * have 1 to `nameLengthMax` bytes and are not our own.
+   */
+  meet(peer: Peer): void
+  /** Ends the link to a node: asks not sent yet are 'unavailable', the others 'unknown', at once. It is told the reason. */
+  part(node: string, reason: string): void
+  /** Calls back when a link comes up or goes down; the reason is for people. */
+  onChange(listener: ChangeListener): void
+  /** Ends every ask that waits ('unavailable' if it was not sent), closes all streams and frees the address. */
+  close(): Promise<void>
+}
+
+export type ChangeListener = (node: string, up: boolean, reason: string) => void
+
+/** Joins the conversation as `self`; `incarnation` must never have been used before. Links come up later, see `onChange`. */
+export async function openAsks(
+  transport: Transport,
+  self: Peer,
+  incarnation: string,
+  peers: readonly Peer[],
+  host: AskHost,
+  clock: ClusterClock,
+  options: Partial<AskOptions>,
+  onCall?: OnCall,
+): Promise<Asks> {
+  for (const name of [self.name, incarnation]) assertName(name)
+  const party: Party = { transport, self, incarnation, host, clock, options: completeOptions(options) }
+  const listeners: ChangeListener[] = []
+  const onChange: ChangeListener = (node, up, reason) => {
+    for (const listener of listeners) listener(node, up, reason)
+  }
+  const neighbours = new Map<string, Neighbour>()
+  /** The highest number of an ask to nodes that have parted. */
+  let numbered = 0
+  const add = (peer: Peer): Neighbour => {
+    assertName(peer.name)
+    assert(peer.name !== self.name && !neighbours.has(peer.name), 'two nodes have one name')
+    const neighbour = new Neighbour(party, peer, onChange, numbered)
+    neighbours.set(peer.name, neighbour)
+    return neighbour
+  }
+  for (const peer of peers) add(peer)
+  const reception = new Reception(party, neighbours)
+  const listening = await transport.listen(self.address, { onStream: stream => reception.welcome(stream), onCall })
+  for (const neighbour of neighbours.values()) neighbour.start()
+  let closing: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    for (const neighbour of neighbours.values()) neighbour.close('this node is closing')
+    reception.close()
+    return listening.close()
+  }
+  return {
+    address: listening.address,
+    ask: (node, shard, request, onOutcome, waitMs, view) => {
+      const neighbour = neighbours.get(node)
+      if (neighbour) neighbour.link.ask(shard, request, onOutcome, waitMs, view)
+      else onOutcome({ kind: 'unavailable', reason: `there is no node ${node}` })
+    },
+    reachable: node => neighbours.get(node)?.link.reachable ?? false,
+    meet: peer => {
+      if (closing) return
+      const known = neighbours.get(peer.name)
+      if (known) known.moveTo(peer.address)
+      else add(peer).start()
+    },
+    part: (node, reason) => {
+      const neighbour = neighbours.get(node)
+      if (!neighbour) return
+      neighbours.delete(node)
+      numbered = Math.max(numbered, neighbour.link.lastNumber)
+      neighbour.part(reason)
+    },
+    onChange: listener => {
+      listeners.push(listener)
+    },
+    close: () => {
+      closing ??= close()
+      return closing
+    },
+  }
+}
+
+function assertName(name: string): void {
+  assert(name !== '' && Buffer.byteLength(name) <= nameLengthMax, `not a name: '${name}'`)
+}
+
+/** What all parts of one node share. */
+interface Party {
+  readonly transport: Transport
+  readonly self: Peer
+  readonly incarnation: string
+  readonly host: AskHost
+  readonly clock: ClusterClock
+  readonly options: AskOptions
+}
+
+const helloTo = ({ self, incarnation }: Party, to: string): Hello => ({
+  version: protocolVersion,
+  name: self.name,
+  incarnation,
+  to,
+})
+
+/** Another node: its link, the stream it has at the moment, and the dialing when it has none. */
+class Neighbour {
+  readonly link: Link
+  private readonly party: Party
+  private peer: Peer
+  /** The one stream there is: dialed and not greeted yet, or the link's. */
+  private stream: Stream | undefined
+  private failures = 0
+  private stopWaking = (): void => {}
+  private stopDialing = (): void => {}
+  private closed = false
+
+  constructor(party: Party, peer: Peer, onChange: ChangeListener, numbered: number) {
+    this.party = party
+    this.peer = peer
+    const { clock, host, options } = party
+    const surroundings = {
+      host,
+      nowMs: () => clock.monoMs(),
+      flushSoon: () => clock.endOfTick(this.onTickEnd),
+      onChange: (up: boolean, reason: string) => onChange(peer.name, up, reason),
+    }
+    this.link = new Link(peer.name, options, surroundings, numbered)
+  }
+
+  private readonly onTickEnd = (): void => this.link.onTickEnd()
+
+  private get dials(): boolean {
+    return this.party.self.name < this.peer.name
+  }
+
+  start(): void {
+    this.wakeAfter(0)
+    if (this.dials) this.dial()
+  }
+
+  /** Takes over a stream on which the other node has greeted. */
+  accept(stream: Stream, theirs: ReadFrame, hello: Hello): StreamListener {
+    this.stream?.close('there is a newer stream')
+    if (this.stream) this.link.detach('there is a newer stream')
+    return this.converse(stream, theirs, hello, helloTo(this.party, this.peer.name))
+  }
+
+  /** Why this neighbour's greeting is not accepted; undefined when it is. */
+  objection(hello: Hello): string | undefined {
+    if (hello.version !== protocolVersion)
+      return `version ${hello.version} of the protocol, here it is ${protocolVersion}`
+    if (hello.name !== this.peer.name) return `this is node ${hello.name}, not ${this.peer.name}`
+    if (hello.to !== this.party.self.name) return `this is node ${this.party.self.name}, not ${hello.to}`
+    if (hello.incarnation === '') return 'no incarnation'
+    return undefined
+  }
+
+  /** Whether it is for the other node to dial. */
+  get isDialed(): boolean {
+    return !this.dials
+  }
+
+  /** Is found elsewhere from now on. Its asks wait: if it is still the same process they may be answered from there. */
+  moveTo(address: string): void {
+    if (address === this.peer.address) return
+    this.peer = { name: this.peer.name, address }
+    if (!this.dials) return
+    this.stopDialing()
+    this.failures = 0
+    const { stream } = this
+    this.stream = undefined
+    stream?.close('it has moved')
+    this.link.detach('it has moved')
+    if (!this.closed) this.dial()
+  }
+
+  /** Ends the link; answers that are due still leave. */
+  close(reason: string): void {
+    this.end(reason)?.close()
+  }
+
+  /** Ends the link, and tells the other node why. */
+  part(reason: string): void {
+    this.end(reason)?.close(reason)
+  }
+
+  /** Gives the stream that is left. */
+  private end(reason: string): Stream | undefined {
+    this.closed = true
+    this.stopWaking()
+    this.stopDialing()
+    this.link.close(reason)
+    const { stream } = this
+    this.stream = undefined
+    return stream
+  }
+
+  private dial(): void {
+    let talk: StreamListener | undefined
+    const { transport, clock, options } = this.party
+    const stream = transport.dial(this.peer.address, {
+      onMessage: message => {
+        if (stream !== this.stream) return
+        if (talk) return talk.onMessage(message)
+        const frame = decodeFrame(message)
+        const objection = frame?.hello ? this.objection(frame.hello) : 'no greeting'
+        if (objection !== undefined || !frame?.hello) return this.lose(stream, objection ?? '', true)
+        this.stopDialing()
+        talk = this.converse(stream, frame, frame.hello, undefined)
+      },
+      onDrain: () => talk?.onDrain(),
+      onClosed: reason => this.lose(stream, reason, false),
+    })
+    this.stream = stream
+    this.stopDialing = clock.after(options.silentMs, () => this.lose(stream, 'no greeting in time', true))
+    stream.send(
+      encodeFrame({
+        sentMs: clock.monoMs(),
+        echoMs: undefined,
+        ping: true,
+        hello: helloTo(this.party, this.peer.name),
+        asks: [],
+        answers: [],
+      }),
+    )
+  }
+
+  private converse(stream: Stream, theirs: ReadFrame, { incarnation }: Hello, ours: Hello | undefined): StreamListener {
+    this.stream = stream
+    this.failures = 0
+    this.link.attach(stream, theirs, incarnation, ours)
+    return {
+      onMessage: message => {
+        if (stream !== this.stream) return
+        const frame = decodeFrame(message)
+        if (frame) this.link.onFrame(frame)
+        else this.lose(stream, 'it sent something that is no frame', true)
+      },
+      onDrain: () => {
+        if (stream === this.stream) this.link.onDrain()
+      },
+      onClosed: reason => this.lose(stream, reason, false),
+    }
+  }
+
+  /** The stream has ended, or (`open`) is to end; there will be another one, if it is for us to dial. */
+  private lose(stream: Stream, reason: string, open: boolean): void {
+    if (stream !== this.stream) return
+    this.stream = undefined
+    this.stopDialing()
+    if (open) stream.close(reason)
+    this.link.detach(reason)
+    if (this.closed || !this.dials) return
+    const { clock, options } = this.party
+    this.stopDialing = clock.after(redialMs(this.failures++, options), () => this.dial())
+  }
+
+  private wakeAfter(delayMs: number): void {
+    this.stopWaking = this.party.clock.after(delayMs, () => {
+      const next = this.link.wake()
+      if (next === 'abandon' && this.stream) this.lose(this.stream, 'it was silent for too long', true)
+      if (!this.closed) this.wakeAfter(next === 'abandon' ? 1 : next)
+    })
+  }
+}
+
+/** Where streams arrive that others have dialed, until they have said who they are. */
+class Reception {
+  private readonly party: Party
+  private readonly neighbours: ReadonlyMap<string, Neighbour>
+  /** In the order in which they came, and how each is sent away. */
+  private readonly strangers = new Map<Stream, (reason: string) => void>()
+
+  constructor(party: Party, neighbours: ReadonlyMap<string, Neighbour>) {
+    this.party = party
+    this.neighbours = neighbours
+  }
+
+  welcome(stream: Stream): StreamListener {
+    const { clock, options } = this.party
+    let talk: StreamListener | undefined
+    const leave = (reason?: string): void => {
+      stopWaiting()
+      if (this.strangers.delete(stream) && reason !== undefined) stream.close(reason)
+    }
+    const stopWaiting = clock.after(options.silentMs, () => leave('no greeting in time'))
+    this.strangers.set(stream, leave)
+    const [longest] = this.strangers.values()
+    if (this.strangers.size > strangersMax) longest?.('too many strangers')
+    return {
+      onMessage: message => {
+        if (talk) return talk.onMessage(message)
+        if (!this.strangers.has(stream)) return
+        const frame = decodeFrame(message)
+        const guest = frame?.hello && this.neighbours.get(frame.hello.name)
+        if (!frame?.hello || !guest?.isDialed) return leave('this node does not expect you')
+        const objection = guest.objection(frame.hello)
+        if (objection !== undefined) return leave(objection)
+        leave()
+        talk = guest.accept(stream, frame, frame.hello)
+      },
+      onDrain: () => talk?.onDrain(),
+      onClosed: reason => {
+        leave()
+        talk?.onClosed(reason)
+      },
+    }
+  }
+
+  close(): void {
+    for (const stream of this.strangers.keys()) stream.close('this node is closing')
+    this.strangers.clear()
+  }
+}

@@ -1,0 +1,222 @@
+// Calls over gRPC: one message there, one back, as in proto/calls.proto.
+//
+// For each address one connection is kept while it is used. A call is written once; what it waits for is bounded by time here, whatever the
+// other process does, and calls are bounded by number and bytes on both sides. A connection that has failed, or was silent for all the time that a call
+// had, is not used again: behind it may be a process that has moved, or a machine without power.
+//
+// Not here: streams (grpc-transport.ts), what the messages mean.
+
+import assert from 'node:assert/strict'
+import { type ServerDuplexStream, type ServiceDefinition, type ServiceError, status } from '@grpc/grpc-js'
+import {
+  callBytesMax,
+  callConnectionsMax,
+  callIdleMs,
+  callServedMsMax,
+  callsMax,
+  callsPerConnectionMax,
+} from '../options.js'
+import type { OnCall, OnCallReply } from '../ports.js'
+import { isAddress } from './address.js'
+import { Channel, channelOptions } from './grpc-channel.js'
+import type { Identity } from './grpc-tls.js'
+import { decodePacket, encodePacket, packetHeadBytesMax } from './packet.js'
+
+const same = (message: Buffer): Buffer => message
+
+const exchange = '/orrery.cluster.Calls/Exchange'
+
+/**
+ * The library tells of a unary call when its message is complete; of a stream at once. The bytes are the same, and so those are counted too, and
+ * ended in time, that never become complete.
+ */
+export const callService = {
+  exchange: {
+    path: exchange,
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
+  },
+} satisfies ServiceDefinition
+
+const options = channelOptions(callBytesMax + packetHeadBytesMax)
+
+/** Connections to one address. */
+interface Line {
+  readonly address: string
+  readonly channel: Channel
+  /** Ends a call that is under way. */
+  readonly calls: Set<(reason: string) => void>
+  /** Calls that got an answer. */
+  answered: number
+  /** No further calls; it is closed after the last one. */
+  isLeft: boolean
+  idle: NodeJS.Timeout | undefined
+}
+
+/** Calls of this process. */
+export class Calls {
+  private readonly identity: Identity | undefined
+  /** The longest unused first. */
+  private readonly lines = new Map<string, Line>()
+  private underWay = 0
+  private isClosed = false
+  private readonly idleMs: number
+  private readonly connectionsMax: number
+
+  /** `identity`: for TLS; the others as in options.ts. */
+  constructor(identity: Identity | undefined, idleMs = callIdleMs, connectionsMax = callConnectionsMax) {
+    this.identity = identity
+    this.idleMs = idleMs
+    this.connectionsMax = connectionsMax
+  }
+
+  /** As `Transport.call`. */
+  call(address: string, message: Uint8Array, waitMs: number, onReply: OnCallReply): void {
+    assert(message.length <= callBytesMax, `a call of more than ${callBytesMax} bytes`)
+    const line = this.lineTo(address)
+    if (typeof line === 'string') return void setImmediate(() => onReply(undefined, line))
+    const { answered } = line
+    let isOver = false
+    const end = (reply: Buffer | undefined, reason: string): void => {
+      if (isOver) return
+      isOver = true
+      clearTimeout(timer)
+      this.underWay--
+      line.calls.delete(cut)
+      if (line.calls.size === 0) this.rest(line)
+      onReply(reply, reason)
+    }
+    const cut = (reason: string): void => {
+      end(undefined, reason)
+      request.cancel()
+    }
+    const timer = setTimeout(() => {
+      if (line.answered === answered) this.leave(line)
+      cut('no reply in time')
+    }, waitMs)
+    clearTimeout(line.idle)
+    line.calls.add(cut)
+    this.underWay++
+    const request = line.channel.client.makeUnaryRequest(
+      exchange,
+      same,
+      same,
+      encodePacket(message),
+      (error, bytes) => {
+        if (isOver) return
+        if (error) return end(undefined, this.failure(line, error))
+        line.answered++
+        const reply = bytes && decodePacket(bytes)
+        end(reply, reply ? '' : 'it sent something that is no packet')
+      },
+    )
+  }
+
+  /** Ends all calls, and closes what is kept. */
+  close(): void {
+    this.isClosed = true
+    for (const line of [...this.lines.values()]) {
+      this.leave(line)
+      for (const cut of [...line.calls]) cut('this node is closing')
+    }
+  }
+
+  /** The connection for a call, or why there is none. */
+  private lineTo(address: string): Line | string {
+    if (this.isClosed) return 'this node is closing'
+    if (!isAddress(address)) return `not an address: ${JSON.stringify(address.slice(0, 100))}`
+    if (this.underWay >= callsMax) return 'too many calls are under way'
+    const line = this.lines.get(address) ?? this.open(address)
+    if (!line) return 'calls to too many addresses are under way'
+    if (line.calls.size >= callsPerConnectionMax) return 'too many calls to this address are under way'
+    this.lines.delete(address)
+    this.lines.set(address, line)
+    return line
+  }
+
+  private open(address: string): Line | undefined {
+    if (this.lines.size >= this.connectionsMax) {
+      const unused = [...this.lines.values()].find(({ calls }) => calls.size === 0)
+      if (!unused) return undefined
+      this.leave(unused)
+    }
+    return {
+      address,
+      channel: new Channel(address, this.identity, options),
+      calls: new Set(),
+      answered: 0,
+      isLeft: false,
+      idle: undefined,
+    }
+  }
+
+  private failure(line: Line, { code, details, message }: ServiceError): string {
+    if (code === status.UNAVAILABLE) this.leave(line)
+    else line.answered++
+    return line.channel.explain(details || message)
+  }
+
+  /** A connection has no calls. */
+  private rest(line: Line): void {
+    if (line.isLeft) line.channel.close()
+    else line.idle = setTimeout(() => this.leave(line), this.idleMs).unref()
+  }
+
+  private leave(line: Line): void {
+    if (line.isLeft) return
+    line.isLeft = true
+    clearTimeout(line.idle)
+    this.lines.delete(line.address)
+    if (line.calls.size === 0) line.channel.close()
+  }
+}
+
+/** Takes in calls of other processes for one listener. */
+export function callTaker(
+  onCall: OnCall | undefined,
+  servedMsMax = callServedMsMax,
+): (call: ServerDuplexStream<Buffer, Buffer>) => void {
+  let underWay = 0
+  return call => {
+    let isOver = false
+    const finish = (): void => {
+      if (isOver) return
+      isOver = true
+      underWay--
+      clearTimeout(timer)
+    }
+    const refuse = (code: status, details: string): void => {
+      if (isOver) return
+      finish()
+      call.emit('error', { code, details })
+    }
+    const answer = (reply: Uint8Array): void => {
+      if (isOver) return
+      if (reply.length > callBytesMax) return refuse(status.INTERNAL, `a reply of more than ${callBytesMax} bytes`)
+      finish()
+      call.write(encodePacket(reply))
+      call.end()
+    }
+    underWay++
+    const timer = setTimeout(() => refuse(status.DEADLINE_EXCEEDED, 'no reply in time'), servedMsMax)
+    call.on('cancelled', finish)
+    call.on('error', finish)
+    if (!onCall) return refuse(status.UNIMPLEMENTED, 'this node takes no calls')
+    if (underWay > callsMax) return refuse(status.RESOURCE_EXHAUSTED, 'too many calls are running there')
+    let isRead = false
+    call.on('data', (bytes: Buffer) => {
+      if (isRead || isOver) return
+      isRead = true
+      const message = bytes.length > callBytesMax + packetHeadBytesMax ? undefined : decodePacket(bytes)
+      if (message && message.length <= callBytesMax) onCall(message, answer)
+      else refuse(status.INVALID_ARGUMENT, `a call has one packet of up to ${callBytesMax} bytes`)
+    })
+    call.on('end', () => {
+      if (!isRead) refuse(status.INVALID_ARGUMENT, `a call has one packet of up to ${callBytesMax} bytes`)
+    })
+  }
+}

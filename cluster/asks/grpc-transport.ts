@@ -1,0 +1,222 @@
+// Streams and calls over gRPC, on unix sockets and TCP, plain or with TLS.
+//
+// Every dialed stream has a connection of its own. A message is a frame's bytes; nothing is coded here. How much a stream takes is counted in bytes, since
+// the library counts messages, from bytes to megabytes each. Whoever has been let in at the address may do both, streams and calls.
+//
+// Listening sockets are our own, and the library is handed what comes in: so they can be counted, and taken away when we close. Nobody listens
+// where other machines can connect without TLS, unless somebody has said in words that it is meant.
+//
+// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts).
+
+import { createServer, type Server as Listener, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import {
+  logVerbosity,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServiceDefinition,
+  setLogVerbosity,
+  status,
+} from '@grpc/grpc-js'
+import { bufferBytesMax, callIdleMs, callsPerConnectionMax, messageBytesMax, reasonLengthMax } from '../options.js'
+import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
+import { hostPort, isAddress, isLocal, nowhere } from './address.js'
+import { Arrivals } from './arrivals.js'
+import { Calls, callService, callTaker } from './grpc-calls.js'
+import { Channel, channelOptions } from './grpc-channel.js'
+import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
+import { begin, end } from './listening.js'
+import { clearSocket, protectSocket, socketPath } from './unix-socket.js'
+
+/** Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and one for its calls. */
+const connectionsMax = 4096
+
+const same = (message: Buffer): Buffer => message
+
+/** As in proto/asks.proto. */
+const converse = '/orrery.cluster.Asks/Converse'
+
+const service = {
+  converse: {
+    path: converse,
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
+  },
+} satisfies ServiceDefinition
+
+const options = channelOptions(messageBytesMax)
+
+/** Connections that do not answer, or carry nothing for longer than their other side would keep them, are no burden for long. */
+const serverOptions = {
+  ...options,
+  'grpc.max_concurrent_streams': callsPerConnectionMax,
+  'grpc.keepalive_time_ms': 10_000,
+  'grpc.keepalive_timeout_ms': 10_000,
+  'grpc.max_connection_idle_ms': callIdleMs + 10_000,
+}
+
+export interface TransportOptions {
+  /** For TLS with everybody; absent: plain. */
+  readonly tls?: Certificates | undefined
+  /** Lets `listen` without TLS where other machines can connect: for networks that are protected otherwise. */
+  readonly plaintext?: boolean
+}
+
+export interface GrpcTransport extends Transport {
+  /** Ends all calls, and lets go of connections that are kept for them. Streams and listeners are their owners'. */
+  close(): void
+}
+
+/** Streams and calls over gRPC. Fails with a sentence for the operator when certificates are given and are of no use. */
+export function grpcTransport({ tls, plaintext = false }: TransportOptions = {}): GrpcTransport {
+  // What goes wrong is told as the reason of a stream's end, or thrown; standard error is not ours.
+  setLogVerbosity(logVerbosity.NONE)
+  const identity = tls && readCertificates(tls)
+  const calls = new Calls(identity)
+  return {
+    listen: async (address, guests) => {
+      if (!identity && !plaintext && !isLocal(address)) throw new Error(unprotected(address))
+      return listen(address, identity, guests)
+    },
+    dial: (address, listener) => dial(address, identity, listener),
+    call: (address, message, waitMs, onReply) => calls.call(address, message, waitMs, onReply),
+    close: () => calls.close(),
+  }
+}
+
+const unprotected = (address: string): string =>
+  `without TLS everybody who can connect to ${address} could join the cluster: give -clusterCert, -clusterKey and -clusterCa, or -clusterInsecure if the network is protected otherwise`
+
+async function listen(address: string, identity: Identity | undefined, guests: Guests): Promise<Listening> {
+  const path = socketPath(address)
+  const place = path === undefined ? hostPort(address) : { path }
+  if (!place) throw new Error(`cannot listen on ${address}: it is neither host:port nor unix:/path`)
+  if (path !== undefined) await clearSocket(path)
+  const server = new Server(serverOptions)
+  const arrivals = new Arrivals()
+  const takeCall = callTaker(guests.onCall)
+  server.addService(service, {
+    converse: (call: ServerDuplexStream<Buffer, Buffer>) => {
+      arrivals.spoke(call.getPeer())
+      serve(call, guests.onStream)
+    },
+  })
+  server.addService(callService, {
+    exchange: (call: ServerDuplexStream<Buffer, Buffer>) => {
+      arrivals.spoke(call.getPeer())
+      takeCall(call)
+    },
+  })
+  const entrance = server.createConnectionInjector(ServerCredentials.createInsecure())
+  const listener = identity ? createTlsServer({ ...identity.server, noDelay: true }) : createServer({ noDelay: true })
+  listener.maxConnections = connectionsMax
+  const sockets = new Set<Socket>()
+  const hold = (socket: Socket): void => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.once('close', () => sockets.delete(socket))
+  }
+  listener.on('connection', hold)
+  // For a unix socket the file system decides who may connect. Such clients have no address.
+  if (path === undefined) listener.on('connection', socket => arrivals.add(socket))
+  if (identity) listener.on('secureConnection', hold)
+  listener.on(identity ? 'secureConnection' : 'connection', socket => entrance.injectConnection(socket))
+  // Who does not get through is told by TLS itself.
+  listener.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
+  await begin(listener, address, place)
+  if (path !== undefined) protectSocket(path)
+  return {
+    address: boundTo(listener, address),
+    close: () => end(listener, sockets, () => server.tryShutdown(() => {})),
+  }
+}
+
+/** The address with the port that it has become. */
+function boundTo(listener: Listener, address: string): string {
+  const bound = listener.address()
+  if (bound === null || typeof bound === 'string') return address
+  return `${address.slice(0, address.lastIndexOf(':'))}:${bound.port}`
+}
+
+function serve(call: ServerDuplexStream<Buffer, Buffer>, onStream: (stream: Stream) => StreamListener): void {
+  const state = { over: false }
+  const listener = onStream({
+    send: sender(call, state, () => listener.onDrain()),
+    close: reason => {
+      state.over = true
+      if (reason === undefined) call.end()
+      else call.emit('error', { code: status.ABORTED, details: reason.slice(0, reasonLengthMax) })
+    },
+  })
+  const finish = (reason: string): void => {
+    if (state.over) return
+    state.over = true
+    listener.onClosed(reason)
+  }
+  call.on('data', (message: Buffer) => {
+    if (!state.over) listener.onMessage(message)
+  })
+  call.on('end', () => {
+    call.end()
+    finish('it has ended the conversation')
+  })
+  call.on('cancelled', () => finish('the connection is lost'))
+  call.on('error', (error: Error) => finish(error.message))
+}
+
+function dial(address: string, identity: Identity | undefined, listener: StreamListener): Stream {
+  if (!isAddress(address)) return nowhere(address, listener)
+  const channel = new Channel(address, identity, options)
+  const call = channel.client.makeBidiStreamRequest(converse, same, same)
+  const state = { over: false }
+  const letGo = (): void => {
+    state.over = true
+    channel.close()
+  }
+  const finish = (reason: string): void => {
+    if (state.over) return
+    letGo()
+    listener.onClosed(reason)
+  }
+  call.on('data', (message: Buffer) => {
+    if (!state.over) listener.onMessage(message)
+  })
+  call.on('error', (error: Error & { readonly details?: string }) =>
+    finish(channel.explain(error.details ?? error.message)),
+  )
+  call.on('status', () => finish('it has ended the conversation'))
+  return {
+    send: sender(call, state, () => listener.onDrain()),
+    close: reason => {
+      if (reason === undefined) call.end()
+      else call.cancel()
+      letGo()
+    },
+  }
+}
+
+/** The `send` of a stream: counts the bytes that it holds. */
+function sender(
+  call: { write(message: Buffer, onWritten: () => void): boolean },
+  state: { readonly over: boolean },
+  onDrain: () => void,
+): (message: Buffer) => boolean {
+  let held = 0
+  let waited = false
+  return message => {
+    held += message.length
+    call.write(message, () => {
+      held -= message.length
+      if (!waited || held >= bufferBytesMax) return
+      waited = false
+      if (!state.over) onDrain()
+    })
+    waited = held >= bufferBytesMax
+    return !waited
+  }
+}

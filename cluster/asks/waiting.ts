@@ -1,0 +1,154 @@
+// Asks of one link that have no outcome yet: by number, in the order in which they fall due, and in the order in which they are to be sent.
+//
+// Callers use a few waiting times, each for a kind of ask. Those that wait equally long stand in one chain, in the order in which they were
+// asked; it is also the order of their deadlines, and what of them has not been sent is its end:
+//
+//   first -> ... -> last sent -> unsent -> ... -> last
+//
+// [hot] An ask is one object and a place in a table. With two sets instead of the chains a read by id from worker to worker cost 10.2 us of CPU in
+// both processes together, without them 8.2 (64 outstanding, medians): entries of a set are hashed, and its tables are garbage. One that leaves its chain
+// lets go of its neighbours: when it has grown old before, it would keep all that came after it until the next full collection.
+//
+// Not here: what becomes of an ask (link.ts).
+
+import assert from 'node:assert/strict'
+import type { OnOutcome } from '../ports.js'
+import { ByNumber } from './by-number.js'
+
+/** One ask that has no outcome yet. */
+export interface Waiting {
+  readonly number: number
+  readonly shard: number
+  /** Empty once it is sent. */
+  request: Uint8Array
+  readonly requestBytes: number
+  readonly view: number
+  readonly deadlineMs: number
+  readonly onOutcome: OnOutcome
+  sent: boolean
+  readonly chain: Chain
+  previous: Waiting | undefined
+  next: Waiting | undefined
+}
+
+/** Those that wait equally long. */
+interface Chain {
+  first: Waiting | undefined
+  last: Waiting | undefined
+  /** The first that has not been sent. */
+  unsent: Waiting | undefined
+}
+
+/** Different times that asks may wait. */
+const chainsMax = 16
+
+export class WaitingAsks {
+  /** Of their requests, sent or not. */
+  bytes = 0
+  /** How many have not been sent. */
+  unsentCount = 0
+  private readonly byNumber = new ByNumber<Waiting>()
+  /** By how long they wait. */
+  private readonly chains = new Map<number, Chain>()
+
+  get size(): number {
+    return this.byNumber.size
+  }
+
+  get(number: number): Waiting | undefined {
+    return this.byNumber.get(number)
+  }
+
+  /** Adds one that is to be sent; its number is above all before it. */
+  add(
+    number: number,
+    shard: number,
+    request: Uint8Array,
+    view: number,
+    nowMs: number,
+    waitMs: number,
+    onOutcome: OnOutcome,
+  ): void {
+    const chain = this.chainOf(waitMs)
+    const previous = chain.last
+    const one: Waiting = {
+      number,
+      shard,
+      request,
+      requestBytes: request.length,
+      view,
+      deadlineMs: nowMs + waitMs,
+      onOutcome,
+      sent: false,
+      chain,
+      previous,
+      next: undefined,
+    }
+    if (previous) previous.next = one
+    else chain.first = one
+    chain.last = one
+    chain.unsent ??= one
+    this.byNumber.add(one)
+    this.unsentCount++
+    this.bytes += one.requestBytes
+  }
+
+  delete(one: Waiting): void {
+    const { chain, previous, next } = one
+    if (chain.unsent === one) chain.unsent = next
+    if (previous) previous.next = next
+    else chain.first = next
+    if (next) next.previous = previous
+    else chain.last = previous
+    one.previous = undefined
+    one.next = undefined
+    this.byNumber.delete(one.number)
+    if (!one.sent) this.unsentCount--
+    this.bytes -= one.requestBytes
+  }
+
+  /** The first that has not been sent. */
+  get unsent(): Waiting | undefined {
+    let first: Waiting | undefined
+    for (const { unsent } of this.chains.values())
+      if (unsent && (!first || unsent.number < first.number)) first = unsent
+    return first
+  }
+
+  /** The first that has not been sent is sent now. */
+  noteSent(one: Waiting): void {
+    assert.equal(one.chain.unsent, one)
+    one.chain.unsent = one.next
+    one.sent = true
+    this.unsentCount--
+  }
+
+  /** One that has fallen due. */
+  due(nowMs: number): Waiting | undefined {
+    for (const { first } of this.chains.values()) if (first && first.deadlineMs <= nowMs) return first
+    return undefined
+  }
+
+  /** When the first of all falls due; infinity when nothing waits. */
+  get dueMs(): number {
+    let dueMs = Number.POSITIVE_INFINITY
+    for (const { first } of this.chains.values()) if (first) dueMs = Math.min(dueMs, first.deadlineMs)
+    return dueMs
+  }
+
+  /** One of them, sent or not. */
+  get any(): Waiting | undefined {
+    for (const { first } of this.chains.values()) if (first) return first
+    return undefined
+  }
+
+  private chainOf(waitMs: number): Chain {
+    let chain = this.chains.get(waitMs)
+    if (!chain) {
+      chain = { first: undefined, last: undefined, unsent: undefined }
+      this.chains.set(waitMs, chain)
+      assert(this.chains.size <= chainsMax, 'asks wait for a few different times')
+    }
+    return chain
+  }
+}

@@ -1,0 +1,241 @@
+// The shell around membership: carries messages to the wire and back, keeps its timer, resolves seeds, counts bytes, tells listeners.
+//
+// The machine is asked one thing after the other, and its effects are carried out in order before the next. Nothing happens any more
+// once it is closed: what is still asked is not answered.
+//
+// Not here: every decision (membership.ts), the wire itself, and what a name of a seed stands for (both are handed in).
+
+import assert from 'node:assert/strict'
+import { nameLengthMax } from '../asks/protobuf.js'
+import type { ClusterClock } from '../ports.js'
+import type { Effect } from './conversation.js'
+import { decodeMessage, encodeMessage } from './gossip-messages.js'
+import { completeGossipOptions, type GossipOptions, gossipVersion } from './gossip-options.js'
+import type { Member } from './member.js'
+import { Membership, type MembershipStats } from './membership.js'
+
+/** One question, one answer. */
+export interface GossipWire {
+  /**
+   * Asks who listens at an address. `onReply` is called exactly once, never before this has returned, within `deadlineMs` from now:
+   * without a reply, the reason is for people.
+   */
+  call(
+    address: string,
+    message: Buffer,
+    deadlineMs: number,
+    onReply: (reply: Buffer | undefined, reason?: string) => void,
+  ): void
+}
+
+export interface GossipSetup {
+  /** `life` must never have been used before. */
+  readonly self: Pick<Member, 'name' | 'address' | 'domain' | 'life' | 'isJoined'>
+  readonly clusterId: string
+  /** Each an address or a name that stands for several; this node's own may be among them. None: this node is the first. */
+  readonly seeds: readonly string[]
+  readonly options: Partial<GossipOptions>
+}
+
+/** What the operator should know. `superseded`: another node has this one's name, and this one takes no part any more. */
+export interface GossipTrouble {
+  readonly kind: 'refused' | 'unresolved' | 'superseded'
+  readonly reason: string
+}
+
+export interface GossipStats extends MembershipStats {
+  /** Both questions and answers. */
+  readonly messagesSent: number
+  readonly messagesReceived: number
+  readonly bytesSent: number
+  readonly bytesReceived: number
+}
+
+export interface Gossip {
+  /** This node first, then all that are known; those who are gone for a while. */
+  members(): readonly Member[]
+  /** Called with each member that has changed, this node included; also when `suspect` becomes `alive`. */
+  onChange(listener: (member: Member) => void): void
+  /** Called for the operator, once for each reason until another one comes. */
+  onTrouble(listener: (trouble: GossipTrouble) => void): void
+  /** Whether this node may be given shards. */
+  setJoined(isJoined: boolean): void
+  /** Tells others that this node goes. Resolves when one of them has said that it knows, or none can be reached. */
+  leave(): Promise<void>
+  /** Nothing is asked, answered or told any more. */
+  close(): void
+  /** What another node asks; `onReply` is called once, now or later, and not at all once this is closed. */
+  onCall(message: Buffer, onReply: (reply: Buffer) => void): void
+  stats(): GossipStats
+}
+
+/** Begins to look for the others. `resolve` gives the addresses that a seed stands for, or fails. */
+export function startGossip(
+  setup: GossipSetup,
+  wire: GossipWire,
+  clock: ClusterClock,
+  chance: () => number,
+  resolve: (seed: string) => Promise<readonly string[]>,
+): Gossip {
+  const { self, clusterId, seeds } = setup
+  for (const text of [self.name, self.address, self.life, clusterId, ...seeds, `${self.domain}.`])
+    assert(text !== '' && Buffer.byteLength(text) <= nameLengthMax, `gossip cannot carry '${text}'`)
+  return new Shell(setup, wire, clock, chance, resolve)
+}
+
+class Shell implements Gossip {
+  private readonly setup: GossipSetup
+  private readonly wire: GossipWire
+  private readonly clock: ClusterClock
+  private readonly resolve: (seed: string) => Promise<readonly string[]>
+  private readonly machine: Membership
+  private readonly changeListeners: ((member: Member) => void)[] = []
+  private readonly troubleListeners: ((trouble: GossipTrouble) => void)[] = []
+  /** Those who have asked and wait. */
+  private readonly callers = new Map<number, (reply: Buffer) => void>()
+  private lastCall = 0
+  private lastTrouble = ''
+  private readonly counts = { messagesSent: 0, messagesReceived: 0, bytesSent: 0, bytesReceived: 0 }
+  private stopTimer = (): void => {}
+  private timerDueMs = Number.POSITIVE_INFINITY
+  private leaving: Promise<void> | undefined
+  private onLeft = (): void => {}
+  private isClosed = false
+
+  constructor(
+    setup: GossipSetup,
+    wire: GossipWire,
+    clock: ClusterClock,
+    chance: () => number,
+    resolve: (seed: string) => Promise<readonly string[]>,
+  ) {
+    this.setup = setup
+    this.wire = wire
+    this.clock = clock
+    this.resolve = resolve
+    const { self, clusterId, seeds } = setup
+    const options = completeGossipOptions(setup.options)
+    this.machine = new Membership({ self, clusterId, hasSeeds: seeds.length > 0, options, chance }, clock.monoMs())
+    this.arm()
+  }
+
+  members(): readonly Member[] {
+    return this.machine.members
+  }
+
+  onChange(listener: (member: Member) => void): void {
+    this.changeListeners.push(listener)
+  }
+
+  onTrouble(listener: (trouble: GossipTrouble) => void): void {
+    this.troubleListeners.push(listener)
+  }
+
+  setJoined(isJoined: boolean): void {
+    this.step(nowMs => this.machine.setJoined(isJoined, nowMs))
+  }
+
+  leave(): Promise<void> {
+    this.leaving ??= new Promise(resolve => {
+      this.onLeft = resolve
+      if (this.isClosed) resolve()
+      this.step(nowMs => this.machine.leave(nowMs))
+    })
+    return this.leaving
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.stopTimer()
+    this.callers.clear()
+    this.onLeft()
+  }
+
+  onCall(bytes: Buffer, onReply: (reply: Buffer) => void): void {
+    if (this.isClosed) return
+    this.received(bytes)
+    const message = decodeMessage(bytes)
+    if (!message) return onReply(this.refusal())
+    const number = ++this.lastCall
+    this.callers.set(number, onReply)
+    this.step(nowMs => this.machine.onCall(number, message, nowMs))
+  }
+
+  stats(): GossipStats {
+    return { ...this.machine.stats, ...this.counts }
+  }
+
+  private step(event: (nowMs: number) => readonly Effect[]): void {
+    if (this.isClosed) return
+    for (const effect of event(this.clock.monoMs())) this.carryOut(effect)
+    this.arm()
+  }
+
+  private carryOut(effect: Effect): void {
+    if (effect.kind === 'send') this.send(effect)
+    else if (effect.kind === 'reply') {
+      const onReply = this.callers.get(effect.number)
+      this.callers.delete(effect.number)
+      onReply?.(this.sent(encodeMessage(effect.message)))
+    } else if (effect.kind === 'changed') for (const listener of this.changeListeners) listener(effect.member)
+    else if (effect.kind === 'resolve') void this.resolveSeeds()
+    else if (effect.kind === 'left') this.onLeft()
+    else this.tellTrouble(effect)
+  }
+
+  private send({ number, to, message, deadlineMs }: Extract<Effect, { kind: 'send' }>): void {
+    this.wire.call(to, this.sent(encodeMessage(message)), deadlineMs, (bytes, reason) => {
+      if (bytes && !this.isClosed) this.received(bytes)
+      const reply = bytes && decodeMessage(bytes)
+      this.step(nowMs => this.machine.onReply(number, reply, nowMs, bytes ? 'bytes that are no message' : reason))
+    })
+  }
+
+  private async resolveSeeds(): Promise<void> {
+    const answers = await Promise.allSettled(this.setup.seeds.map(seed => this.resolve(seed)))
+    for (const [at, answer] of answers.entries()) {
+      if (answer.status === 'fulfilled') continue
+      this.tellTrouble({ kind: 'unresolved', reason: `${this.setup.seeds[at]} has no address: ${answer.reason}` })
+    }
+    const addresses = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
+    this.step(nowMs => this.machine.onSeeds(addresses, nowMs))
+  }
+
+  private tellTrouble(trouble: GossipTrouble): void {
+    if (this.isClosed || trouble.reason === this.lastTrouble) return
+    this.lastTrouble = trouble.reason
+    for (const listener of this.troubleListeners) listener(trouble)
+  }
+
+  /** A timer that comes too early does no harm, so it is set anew only when it would come too late. */
+  private arm(): void {
+    const dueMs = this.machine.nextWakeMs
+    if (this.isClosed || dueMs >= this.timerDueMs) return
+    this.stopTimer()
+    this.timerDueMs = dueMs
+    this.stopTimer = this.clock.after(Math.max(0, dueMs - this.clock.monoMs()), () => {
+      this.timerDueMs = Number.POSITIVE_INFINITY
+      this.step(nowMs => this.machine.tick(nowMs))
+    })
+  }
+
+  private refusal(): Buffer {
+    const { name, life } = this.setup.self
+    const from = { name, life, incarnation: 0 }
+    const reason = `bytes that are no message of version ${gossipVersion} of gossip`
+    return this.sent(
+      encodeMessage({ version: gossipVersion, cluster: this.setup.clusterId, from, kind: 'refusal', reason }),
+    )
+  }
+
+  private sent(bytes: Buffer): Buffer {
+    this.counts.messagesSent++
+    this.counts.bytesSent += bytes.length
+    return bytes
+  }
+
+  private received(bytes: Buffer): void {
+    this.counts.messagesReceived++
+    this.counts.bytesReceived += bytes.length
+  }
+}

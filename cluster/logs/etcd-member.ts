@@ -1,0 +1,304 @@
+// One member of an etcd: connections to it, and single requests over them.
+//
+// A request is written at most once. The retries of the package stand in its own way of carrying requests, which is not used: what is
+// used of it is what it knows of etcd's messages, its channels, and its way of opening them. Channels do not retry what may
+// have been begun; they dial again by themselves, at least once a second.
+//
+// Not here: deadlines, and when to leave a member for another one (etcd-calls.ts).
+
+import {
+  Etcd3,
+  type ICompactionRequest,
+  type ICompactionResponse,
+  type IDeleteRangeRequest,
+  type IDeleteRangeResponse,
+  type IPutRequest,
+  type IPutResponse,
+  type IRangeRequest,
+  type IRangeResponse,
+  type ITxnRequest,
+  type ITxnResponse,
+  type IWatchRequest,
+  type IWatchResponse,
+} from 'etcd3'
+import type { ClusterClock } from '../ports.js'
+import type { EtcdAddress, EtcdOptions, EtcdTls } from './etcd-options.js'
+import { appendBytesMax, readRecordsMax } from './etcd-requests.js'
+
+/** What may be asked, and what is answered. */
+export interface EtcdMethods {
+  readonly range: { readonly request: IRangeRequest; readonly response: IRangeResponse }
+  readonly put: { readonly request: IPutRequest; readonly response: IPutResponse }
+  readonly txn: { readonly request: ITxnRequest; readonly response: ITxnResponse }
+  readonly deleteRange: { readonly request: IDeleteRangeRequest; readonly response: IDeleteRangeResponse }
+  readonly compact: { readonly request: ICompactionRequest; readonly response: ICompactionResponse }
+}
+
+export type EtcdMethod = keyof EtcdMethods
+
+/** `gone`: the member cannot be reached, or has no leader. `refused`: it does not take us, or does not let us do that. */
+export interface EtcdFailure {
+  readonly gone: boolean
+  readonly refused?: boolean
+  readonly reason: string
+}
+
+export type OnAnswer<Response> = (failure: EtcdFailure | undefined, response: Response | undefined) => void
+
+/** What a watch tells; `onEnd` comes last, and not after `cancel`. */
+export interface WatchListener {
+  onResponse(response: IWatchResponse): void
+  onEnd(reason: string): void
+}
+
+export interface Watching {
+  write(request: IWatchRequest): void
+  cancel(): void
+}
+
+/** The package's channels, as far as they are needed here; it does not tell their types. */
+interface GrpcError extends Error {
+  readonly code?: number
+  readonly details?: string
+}
+interface GrpcMetadata {
+  set(key: string, value: string): void
+  clone(): GrpcMetadata
+}
+interface GrpcCall {
+  cancel(): void
+}
+interface GrpcStream extends GrpcCall {
+  write(request: unknown): void
+  on(event: 'data', listener: (response: IWatchResponse) => void): void
+  on(event: 'error', listener: (error: GrpcError) => void): void
+  on(event: 'end', listener: () => void): void
+}
+type GrpcUnary = (
+  request: unknown,
+  metadata: GrpcMetadata,
+  onDone: (error: GrpcError | null, response: unknown) => void,
+) => GrpcCall
+type Service = 'KV' | 'Watch' | 'Auth'
+interface Opened {
+  readonly client: Readonly<Record<EtcdMethod, GrpcUnary>> & {
+    authenticate(
+      request: unknown,
+      metadata: GrpcMetadata,
+      options: { readonly deadline: number },
+      onDone: (error: GrpcError | null, response: { readonly token: string }) => void,
+    ): void
+    watch(metadata: GrpcMetadata): GrpcStream
+    getChannel(): { getConnectivityState(tryToConnect: boolean): number }
+  }
+  /** Empty. */
+  readonly metadata: GrpcMetadata
+}
+
+/** gRPC's names for what a member that is away, or has no leader, leaves behind. */
+const deadlineExceeded = 4
+const permissionDenied = 7
+const unavailable = 14
+
+/** gRPC's names for channels that take requests at once, or begin to connect with the first. */
+const idle = 0
+const ready = 2
+
+/** How long it may take to be given a token, which etcd makes slow on purpose. */
+const enterMs = 5000
+
+const invalidToken = /invalid auth token|user name is empty/
+/** What etcd says to who shows nothing although it wants to know who asks. */
+const namelessRefused = /user name is empty/
+
+/** Characters of a reason. */
+const reasonLengthMax = 300
+
+const channelOptions = {
+  'grpc.max_receive_message_length': (readRecordsMax + 1) * appendBytesMax,
+  'grpc.max_send_message_length': 2 * appendBytesMax,
+  'grpc.enable_retries': 0,
+  'grpc.enable_channelz': 0,
+  'grpc.enable_http_proxy': 0,
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 1000,
+  // More often than every 5 s would be taken for an attack by etcd.
+  'grpc.keepalive_time_ms': 10_000,
+  'grpc.keepalive_timeout_ms': 5000,
+}
+
+export class EtcdMember {
+  readonly name: string
+  private readonly address: EtcdAddress
+  private readonly options: EtcdOptions
+  private readonly clock: ClusterClock
+  private readonly channels = new Map<Service, ServiceChannel>()
+  private token: string | undefined
+  /** Those who wait for a token. */
+  private entering: ((failure: EtcdFailure | undefined) => void)[] = []
+  private closed = false
+
+  constructor(name: string, address: EtcdAddress, clock: ClusterClock, options: EtcdOptions) {
+    this.name = name
+    this.address = address
+    this.options = options
+    this.clock = clock
+  }
+
+  /** Asks once. The function returned gives up: `onDone` is not called any more, though the request may have been or be carried out. */
+  call<M extends EtcdMethod>(
+    method: M,
+    request: EtcdMethods[M]['request'],
+    onDone: OnAnswer<EtcdMethods[M]['response']>,
+  ): () => void {
+    let call: GrpcCall | undefined
+    let wanted = true
+    const fail = (failure: EtcdFailure): void => {
+      if (wanted) onDone(failure, undefined)
+    }
+    this.open('KV', fail, ({ client, metadata }) => {
+      if (!wanted) return
+      call = client[method](request, metadata, (error, response) => {
+        if (!wanted) return
+        wanted = false
+        if (error) onDone(this.failureOf(error), undefined)
+        else onDone(undefined, response as EtcdMethods[M]['response'])
+      })
+    })
+    return () => {
+      wanted = false
+      call?.cancel()
+    }
+  }
+
+  /** Begins to watch. It ends by itself when this member has no leader: it would tell nothing of what the others do. */
+  watch(request: IWatchRequest, listener: WatchListener): Watching {
+    let stream: GrpcStream | undefined
+    let wanted = true
+    const end = (reason: string): void => {
+      if (!wanted) return
+      wanted = false
+      stream?.cancel()
+      listener.onEnd(reason)
+    }
+    this.open(
+      'Watch',
+      ({ reason }) => end(reason),
+      ({ client, metadata }) => {
+        if (!wanted) return
+        const own = metadata.clone()
+        own.set('hasleader', 'true')
+        stream = client.watch(own)
+        stream.on('data', response => {
+          if (wanted) listener.onResponse(response)
+        })
+        stream.on('error', error => end(this.failureOf(error).reason))
+        stream.on('end', () => end('it has ended the watch'))
+        stream.write(request)
+      },
+    )
+    return {
+      write: next => {
+        if (wanted) stream?.write(next)
+      },
+      cancel: () => {
+        wanted = false
+        stream?.cancel()
+      },
+    }
+  }
+
+  close(): void {
+    this.closed = true
+    for (const channel of this.channels.values()) channel.close()
+  }
+
+  private open(service: Service, onFailure: (failure: EtcdFailure) => void, onOpen: (opened: Opened) => void): void {
+    this.channelTo(service).opened.then(
+      opened => {
+        if (this.closed) return onFailure({ gone: true, reason: 'closed' })
+        if (this.address.user === undefined || service === 'Auth') return onOpen(opened)
+        this.enter(failure => {
+          if (failure) return onFailure(failure)
+          const metadata = opened.metadata.clone()
+          metadata.set('token', this.token ?? '')
+          onOpen({ client: opened.client, metadata })
+        })
+      },
+      (error: Error) => onFailure(this.failureOf(error)),
+    )
+  }
+
+  private channelTo(service: Service): ServiceChannel {
+    const known = this.channels.get(service)
+    if (known && !known.isStuck(this.clock.monoMs(), this.options.connectMs)) return known
+    known?.close()
+    const channel = new ServiceChannel(service, this.name, this.address.secure, this.options.tls)
+    this.channels.set(service, channel)
+    return channel
+  }
+
+  /** Gets a token, unless there is one. */
+  private enter(onDone: (failure: EtcdFailure | undefined) => void): void {
+    if (this.token !== undefined) return onDone(undefined)
+    this.entering.push(onDone)
+    if (this.entering.length > 1) return
+    const settle = (failure: EtcdFailure | undefined): void => {
+      for (const waiting of this.entering.splice(0)) waiting(failure)
+    }
+    this.open('Auth', settle, ({ client, metadata }) => {
+      const request = { name: this.address.user, password: this.address.password }
+      client.authenticate(request, metadata, { deadline: Date.now() + enterMs }, (error, response) => {
+        if (error) {
+          const failure = this.failureOf(error)
+          // The member answers and gives no token: it has refused the name or the password.
+          return settle({ ...failure, refused: !failure.gone })
+        }
+        this.token = response.token
+        settle(undefined)
+      })
+    })
+  }
+
+  private failureOf(error: GrpcError): EtcdFailure {
+    const said = error.details || error.message
+    // etcd looks at tokens before anything else; the next request gets a new one.
+    if (invalidToken.test(said)) this.token = undefined
+    const gone = this.closed || error.code === unavailable || error.code === deadlineExceeded
+    const refused = error.code === permissionDenied || namelessRefused.test(said)
+    return { gone, refused, reason: `${this.name}: ${said}`.slice(0, reasonLengthMax) }
+  }
+}
+
+/** The package as a way to open a channel to one service, which has a connection of its own. */
+class ServiceChannel extends Etcd3 {
+  readonly opened: Promise<Opened>
+  private client: Opened['client'] | undefined
+  /** Since when it is known not to be connected. */
+  private awayMs: number | undefined
+
+  constructor(service: Service, name: string, secure: boolean, { ca, cert, key }: EtcdTls) {
+    super({
+      hosts: `${secure ? 'https' : 'http'}://${name}`,
+      grpcOptions: channelOptions,
+      ...(secure &&
+        ca && {
+          credentials: { rootCertificate: ca, ...(key && { privateKey: key }), ...(cert && { certChain: cert }) },
+        }),
+    })
+    this.opened = this.pool.withConnection(service, ({ client, metadata }) => {
+      this.client = client as unknown as Opened['client']
+      return { client: this.client, metadata: metadata as GrpcMetadata }
+    })
+  }
+
+  /** To be asked before each use: whether it was not connected at any of those in more than `connectMs`. */
+  isStuck(nowMs: number, connectMs: number): boolean {
+    const state = this.client?.getChannel().getConnectivityState(false) ?? idle
+    if (state === idle || state === ready) this.awayMs = undefined
+    else this.awayMs ??= nowMs
+    return this.awayMs !== undefined && nowMs - this.awayMs > connectMs
+  }
+}

@@ -1,0 +1,211 @@
+// Appending: what turns of this node have decided, to the logs of the shards that it owns.
+//
+// One append is under way at a time. What does not fit into one goes in several, one after the other, and the host hears of the end of all. An
+// append whose outcome is unknown is made again as it was, byte for byte: where it has happened already it is told to have, and once somebody
+// has taken over it cannot happen any more. Nothing is guessed, and nothing stands there twice.
+//
+// A takeover of our own that came late (its answer was lost) is ours: what has not been appended before it is appended in its name. Anybody
+// else's ends this node's right to append, and since turns have decided what is not durable now and never will be, the node has to end.
+//
+// An engine that has lost something (log-check.ts) has neither the takeover nor the record that an append goes behind. Nothing is appended then, and
+// what was decided waits until the engine has it again.
+
+import assert from 'node:assert/strict'
+import type { Append, ShardLog } from '../logs/shard-log.js'
+import type { ClusterClock } from '../ports.js'
+import { encodeRecord, positionOf, recordOverheadBytes, type Stretch } from './log-record.js'
+import type { Replica } from './replica.js'
+import type { ReplicationOptions } from './replication-options.js'
+import type { Part, Position, Replication } from './shard-host.js'
+
+/** A shard that this node owns, as who appends to it sees it. */
+export interface OwnedShard {
+  readonly replica: Replica
+  /** Of the takeover in whose name this node appends. */
+  epoch: number
+}
+
+export interface AppenderParts {
+  readonly log: ShardLog
+  readonly clock: Pick<ClusterClock, 'after'>
+  readonly options: Pick<ReplicationOptions, 'retryMs' | 'pageBytesMax'>
+  /** What this node calls itself in takeovers. */
+  readonly self: string
+  /** undefined: this node does not own it. */
+  readonly owned: (shard: number) => OwnedShard | undefined
+  /** Whether the engine has everything, as far as is known. */
+  readonly mayAppend: () => boolean
+  /** The engine lacks what is known here. */
+  readonly onLost: () => void
+}
+
+/** A piece of a payload that one record can hold. */
+interface Piece {
+  readonly shard: number
+  readonly payload: Buffer
+  readonly stretch: Stretch
+}
+
+/** A piece on its way. */
+interface Sent {
+  readonly piece: Piece
+  readonly append: Append
+  readonly position: Position
+}
+
+type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+
+export class Appender implements Replication {
+  private readonly parts: AppenderParts
+  /** What is still to be appended of the parts that were handed over. */
+  private pieces: Piece[] = []
+  private positions = new Map<number, Position>()
+  private onDone: OnAppended | undefined
+  private isClosed = false
+
+  constructor(parts: AppenderParts) {
+    this.parts = parts
+  }
+
+  append(parts: readonly Part[], onDone: OnAppended): void {
+    assert(!this.onDone && parts.length > 0, 'one append at a time, of something')
+    this.onDone = onDone
+    this.positions = new Map()
+    const payloadMax = this.parts.log.appendBytesMax - recordOverheadBytes
+    this.pieces = parts.flatMap(({ shard, payload }) => piecesOf(shard, payload, payloadMax))
+    this.send()
+  }
+
+  /** Nothing is sent any more, and nobody is told. */
+  close(): void {
+    this.isClosed = true
+  }
+
+  private send(): void {
+    if (this.isClosed) return
+    if (this.pieces.length === 0) return this.end(this.positions)
+    const sent = this.load()
+    if (!sent) return this.end(new Error('a shard is not owned by this node any more'))
+    this.make(sent)
+  }
+
+  private make(sent: readonly Sent[]): void {
+    if (!this.parts.mayAppend()) return this.later(() => this.make(sent))
+    const appends = sent.map(({ append }) => append)
+    this.parts.log.append(appends, outcome => {
+      if (this.isClosed) return
+      if (outcome.kind === 'appended') this.onAppended(sent)
+      else if (outcome.kind === 'superseded') this.findOut(sent)
+      else if (outcome.kind === 'short') this.whenFound(sent)
+      else this.later(() => this.make(sent))
+    })
+  }
+
+  /** Nothing has happened: tries again, until what the engine has lost is there again. */
+  private whenFound(sent: readonly Sent[]): void {
+    this.parts.onLost()
+    this.later(() => this.make(sent))
+  }
+
+  /** As much as fits into one append, of each shard the first that is left. */
+  private load(): Sent[] | undefined {
+    const { appendsMax, appendBytesMax } = this.parts.log
+    const sent: Sent[] = []
+    const shards = new Set<number>()
+    let bytes = 0
+    for (const piece of this.pieces) {
+      if (shards.has(piece.shard)) continue
+      const owned = this.parts.owned(piece.shard)
+      if (!owned) return undefined
+      const size = piece.payload.length + recordOverheadBytes
+      if (sent.length >= appendsMax || bytes + size > appendBytesMax) break
+      bytes += size
+      shards.add(piece.shard)
+      sent.push(sending(piece, owned))
+    }
+    return sent
+  }
+
+  private onAppended(sent: readonly Sent[]): void {
+    const pieces = new Set(sent.map(({ piece }) => piece))
+    this.pieces = this.pieces.filter(piece => !pieces.has(piece))
+    for (const { append, position } of sent) {
+      const owned = this.parts.owned(append.shard)
+      if (!owned) return this.end(new Error(`shard ${append.shard} was let go of in the middle of an append`))
+      owned.replica.advance(position)
+      this.positions.set(append.shard, position)
+    }
+    this.send()
+  }
+
+  /** There are later takeovers, so that it has happened before them or never will. Goes on if they are this node's own. */
+  private findOut(sent: readonly Sent[]): void {
+    const { log, self, owned } = this.parts
+    log.takeovers(outcome => {
+      if (this.isClosed) return
+      if (outcome.kind === 'unknown') return this.later(() => this.findOut(sent))
+      // Takeovers only become later ones, unless the engine has lost some.
+      const isLost = sent.some(({ append }) => append.epoch > (outcome.takeovers.get(append.shard)?.epoch ?? 0))
+      if (isLost) return this.whenFound(sent)
+      for (const { append } of sent) {
+        const takeover = outcome.takeovers.get(append.shard)
+        const holding = owned(append.shard)
+        if (takeover?.owner !== self || !holding)
+          return this.end(new Error(`shard ${append.shard} was taken over by ${takeover?.owner ?? 'nobody'}`))
+        holding.epoch = takeover.epoch
+      }
+      this.look(sent)
+    })
+  }
+
+  /** All of an append has happened, or nothing: one of its shards tells. */
+  private look(sent: readonly Sent[]): void {
+    const { log, options } = this.parts
+    const [{ append, position }] = sent as [Sent]
+    log.read(append.shard, position.sequence - 1, options.pageBytesMax, outcome => {
+      if (this.isClosed) return
+      if (outcome.kind === 'unknown') return this.later(() => this.look(sent))
+      const [there] = outcome.records
+      if (!there) return this.send()
+      if (there.bytes.equals(append.bytes)) return this.onAppended(sent)
+      this.end(new Error(`shard ${append.shard} has another record ${position.sequence} than the one appended here`))
+    })
+  }
+
+  private later(run: () => void): void {
+    const { clock, options } = this.parts
+    clock.after(options.retryMs, () => {
+      if (!this.isClosed) run()
+    })
+  }
+
+  private end(outcome: ReadonlyMap<number, Position> | Error): void {
+    const { onDone } = this
+    this.onDone = undefined
+    this.pieces = []
+    onDone?.(outcome)
+  }
+}
+
+function sending(piece: Piece, { epoch, replica }: OwnedShard): Sent {
+  const bytes = encodeRecord(piece.shard, epoch, replica.end, piece.payload, piece.stretch)
+  const sequence = replica.end.sequence + 1
+  return {
+    piece,
+    append: { shard: piece.shard, epoch, sequence, bytes },
+    position: positionOf(bytes, { epoch, sequence }),
+  }
+}
+
+function piecesOf(shard: number, payload: Buffer, payloadMax: number): Piece[] {
+  const pieces: Piece[] = []
+  for (let at = 0; at === 0 || at < payload.length; at += payloadMax) {
+    const end = at + payloadMax
+    pieces.push({
+      shard,
+      payload: payload.subarray(at, end),
+      stretch: { goesOn: end < payload.length, wentBefore: at > 0 },
+    })
+  }
+  return pieces
+}

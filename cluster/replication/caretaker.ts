@@ -1,0 +1,247 @@
+// Looks after the shards of a node: now and then, and when something has changed, it finds out what is to be done about each (duties.ts) and
+// begins it. What is under way is not begun again, and only so much is under way at a time.
+
+import type { ShardLog } from '../logs/shard-log.js'
+import type { ClusterClock } from '../ports.js'
+import { type Duty, dutyOf } from './duties.js'
+import type { Holding } from './holding.js'
+import { nameOf, nobody, ownerText } from './owner.js'
+import { type AskPeer, encodePeerMessage, replyOf } from './peer-messages.js'
+import type { ReplicationOptions } from './replication-options.js'
+import type { ShardHost } from './shard-host.js'
+import { SignsOfLife } from './signs-of-life.js'
+import { fetchShard } from './snapshot-fetch.js'
+
+/** How long an owner has for handing a shard over. */
+const handOverMs = 5_000
+/** How long a page of a snapshot may take. */
+const pageMs = 10_000
+
+export interface CaretakerParts {
+  /** What this node calls itself in takeovers. */
+  readonly self: string
+  readonly log: ShardLog
+  readonly host: ShardHost
+  readonly clock: ClusterClock
+  readonly options: ReplicationOptions
+  readonly ask: AskPeer
+  readonly onFailure: (failure: Error) => void
+  /** By shard. One whose copy was dropped is replaced here. */
+  readonly holdings: Holding[]
+  /** A new one, of a shard of which the store has nothing. */
+  readonly renew: (shard: number) => Holding
+  /** Whether the engine has everything: as long as it has lost something, or was not asked yet, nothing is begun. */
+  readonly mayAct: () => boolean
+  /** Another node has made this one the owner of a shard, with that epoch. */
+  readonly onHandedOver: (shard: number, epoch: number) => void
+}
+
+/** What is known of a node besides its name. */
+interface Known {
+  readonly name: string
+  readonly life: string
+  /** Whether it is to be given shards. */
+  readonly isJoined: boolean
+  /** Whether it was not heard lately. */
+  readonly isSuspect: boolean
+}
+
+export class Caretaker {
+  private readonly parts: CaretakerParts
+  private readonly name: string
+  /** What living nodes call themselves in takeovers. */
+  private living: ReadonlySet<string> = new Set()
+  private readonly signs: SignsOfLife
+  private isJoined = false
+  private placement: readonly (readonly string[])[] = []
+  /** Since when a shard has had no living owner, and since when this node ought not to keep it. */
+  private readonly orphanedSince = new Map<number, number>()
+  private readonly strandedSince = new Map<number, number>()
+  /** Shards that were asked for, and shards that are being fetched or dropped. */
+  private readonly asking = new Set<number>()
+  private readonly copying = new Set<number>()
+  private hasTakeovers = false
+  private willLook = false
+  private isClosed = false
+
+  constructor(parts: CaretakerParts) {
+    this.parts = parts
+    this.name = nameOf(parts.self)
+    this.signs = new SignsOfLife(parts.options.signMs)
+  }
+
+  start(): void {
+    const { clock, options } = this.parts
+    const looking = (): void => {
+      if (this.isClosed) return
+      this.look()
+      clock.after(options.lookMs, looking)
+    }
+    looking()
+  }
+
+  close(): void {
+    this.isClosed = true
+  }
+
+  /** Whether the host is putting in or deleting a copy. */
+  get isCopying(): boolean {
+    return this.copying.size > 0
+  }
+
+  setView(members: readonly Known[], placement: readonly (readonly string[])[]): void {
+    const ownersOf = (some: readonly Known[]): Set<string> =>
+      new Set(some.map(({ name, life }) => ownerText(name, life)))
+    this.living = ownersOf(members)
+    this.signs.setHeard(ownersOf(members.filter(({ isSuspect }) => !isSuspect)), members.length)
+    this.isJoined = members.some(({ name, isJoined }) => name === this.name && isJoined)
+    this.placement = placement
+    this.lookSoon()
+  }
+
+  /** The log tells of something that a node has just done. */
+  noteSign(owner: string): void {
+    this.signs.note(owner, this.parts.clock)
+  }
+
+  /** All takeovers there were have been told: a shard without any has never had an owner. */
+  knowsTakeovers(): void {
+    this.hasTakeovers = true
+  }
+
+  lookSoon(): void {
+    if (this.willLook) return
+    this.willLook = true
+    this.parts.clock.endOfTick(() => {
+      this.willLook = false
+      if (!this.isClosed) this.look()
+    })
+  }
+
+  private look(): void {
+    if (!this.hasTakeovers || !this.living.has(this.parts.self) || !this.parts.mayAct()) return
+    const nowMs = this.parts.clock.monoMs()
+    for (const holding of this.parts.holdings) this.begin(this.dutyFor(holding, nowMs), holding)
+  }
+
+  private dutyFor(holding: Holding, nowMs: number): Duty {
+    const { shard, replica, phase } = holding
+    const { options } = this.parts
+    const keepers = this.placement[shard] ?? []
+    const rank = keepers.indexOf(this.name)
+    const owner = this.ownerSort(holding, nowMs)
+    return dutyOf({
+      isJoined: this.isJoined,
+      rank,
+      keepers: keepers.length,
+      phase,
+      replica: replica.state,
+      owner,
+      orphanedMs: since(this.orphanedSince, shard, owner === 'gone', nowMs),
+      strandedMs: since(this.strandedSince, shard, rank < 0, nowMs),
+      isClose: replica.isWithin(options.lagMax),
+      options,
+    })
+  }
+
+  private ownerSort({ latest }: Holding, nowMs: number): 'self' | 'other' | 'gone' {
+    if (!latest || latest.owner === nobody) return 'gone'
+    if (latest.owner === this.parts.self) return 'self'
+    return this.living.has(latest.owner) || this.signs.spares(latest.owner, nowMs) ? 'other' : 'gone'
+  }
+
+  private begin(duty: Duty, holding: Holding): void {
+    switch (duty) {
+      case 'claim':
+        return holding.claim()
+      case 'adopt':
+        return holding.adopt(holding.latest!)
+      case 'release':
+        return holding.letGo(holding.latest!)
+      case 'ask':
+        return this.askFor(holding)
+      case 'fetch':
+        return this.fetch(holding)
+      case 'drop':
+        return this.drop(holding)
+      case 'nothing':
+    }
+  }
+
+  /** Shards on their way to this node. */
+  private get moving(): number {
+    const arriving = this.parts.holdings.filter(({ phase }) => phase === 'waiting' || phase === 'activating')
+    return this.asking.size + arriving.length
+  }
+
+  private askFor({ shard, latest }: Holding): void {
+    const { ask, self, options, clock, onHandedOver } = this.parts
+    if (this.asking.has(shard) || this.moving >= options.movesMax) return
+    this.asking.add(shard)
+    const request = encodePeerMessage({ kind: 'handOver', shard, to: self })
+    ask(nameOf(latest!.owner), request, handOverMs, reply => {
+      if (this.isClosed) return
+      const told = replyOf(reply)
+      if (told?.kind === 'handedOver') {
+        this.asking.delete(shard)
+        onHandedOver(shard, told.epoch)
+      } else clock.after(options.retryMs, () => this.asking.delete(shard))
+    })
+  }
+
+  private fetch({ shard, replica, latest }: Holding): void {
+    const { options, clock, onFailure, ask } = this.parts
+    if (replica.isBusy || this.copying.has(shard) || this.copying.size >= options.fetchesMax) return
+    this.copying.add(shard)
+    const source = this.sourceOf(shard, latest?.owner)
+    fetchShard(
+      shard,
+      {
+        ...this.parts,
+        ask: (request, onReply) => (source === undefined ? onReply(undefined) : ask(source, request, pageMs, onReply)),
+      },
+      outcome => {
+        if (this.isClosed) return void this.copying.delete(shard)
+        if (outcome instanceof Error) return onFailure(outcome)
+        if (typeof outcome === 'string') return void clock.after(options.retryMs, () => this.copying.delete(shard))
+        this.copying.delete(shard)
+        replica.restart(outcome)
+        this.lookSoon()
+      },
+    )
+  }
+
+  /** Whom to fetch a shard from: its owner, or else one that ought to keep it. */
+  private sourceOf(shard: number, owner: string | undefined): string | undefined {
+    if (owner !== undefined && owner !== this.parts.self && this.living.has(owner)) return nameOf(owner)
+    const others = this.placement[shard]?.filter(name => name !== this.name) ?? []
+    // Another one each time: not all of them need have a copy.
+    return others[Math.floor(this.parts.clock.monoMs() / pageMs) % Math.max(1, others.length)]
+  }
+
+  private drop({ shard, replica }: Holding): void {
+    const { host, holdings, renew, onFailure } = this.parts
+    if (replica.isBusy || this.copying.has(shard)) return
+    this.copying.add(shard)
+    replica.close()
+    host.drop(shard, failure => {
+      this.copying.delete(shard)
+      if (this.isClosed) return
+      if (failure) return onFailure(failure)
+      const { latest } = holdings[shard]!
+      holdings[shard] = renew(shard)
+      if (latest) holdings[shard].onTakeover(latest)
+    })
+  }
+}
+
+/** How long something has been so. */
+function since(times: Map<number, number>, shard: number, isSo: boolean, nowMs: number): number {
+  if (!isSo) {
+    times.delete(shard)
+    return 0
+  }
+  const sinceMs = times.get(shard) ?? nowMs
+  times.set(shard, sinceMs)
+  return nowMs - sinceMs
+}

@@ -1,0 +1,143 @@
+// The beginning of logs whose shards have content already: that of a store which is the first copy of all of them.
+//
+// Such a log begins with record 2. Whoever has no copy finds that the log does not reach back to its beginning, and fetches a snapshot; who has
+// the content gets the position behind record 2, as if it had applied a first record with all of it. So the content never goes through the engine.
+//
+// Founding that was interrupted can be resumed: record 2 carries the mark of whoever founds. A shard that had an owner by then, or has any other record,
+// belongs to a cluster that goes on already, and nothing is done about it.
+
+import type { AppendOutcome, Reading, RetakeOutcome, ShardLog, TakeoverOutcome, Unknown } from '../logs/shard-log.js'
+import type { ClusterClock } from '../ports.js'
+import { beginning, decodeRecord, encodeRecord, positionOf } from './log-record.js'
+import { nameOf, nobody, ownerText } from './owner.js'
+import type { Position } from './shard-host.js'
+
+/** No node has this name: it is none. */
+const founder = '(founding)'
+/** What record 2 stands behind. */
+const content: Position = { ...beginning, sequence: 1 }
+
+export interface FoundingOptions {
+  /** Between two tries when the engine does not answer. */
+  readonly retryMs: number
+  /** How often the engine may not answer, one time after the other, until it is given up. */
+  readonly triesMax: number
+}
+
+export const foundingOptionsDefault: FoundingOptions = { retryMs: 500, triesMax: 20 }
+
+/**
+ * Begins the logs of shards 0 to `shards` - 1; gives where each begins. `mark` is the same each time the same content is tried again. Rejects with a
+ * sentence for the operator when one of them has begun otherwise, or when the engine does not answer.
+ */
+export async function foundLogs(
+  shards: number,
+  mark: string,
+  log: ShardLog,
+  clock: Pick<ClusterClock, 'after'>,
+  options: FoundingOptions = foundingOptionsDefault,
+): Promise<ReadonlyMap<number, Position>> {
+  const positions = new Map<number, Position>()
+  for (let shard = 0; shard < shards; shard++)
+    positions.set(shard, await new Founding(shard, mark, log, clock, options).found())
+  return positions
+}
+
+/** Rejects as `foundLogs` would for logs that have begun otherwise by now, and begins none: for who has much to do before. */
+export async function assertFoundable(
+  shards: number,
+  mark: string,
+  log: ShardLog,
+  clock: Pick<ClusterClock, 'after'>,
+  options: FoundingOptions = foundingOptionsDefault,
+): Promise<void> {
+  for (let shard = 0; shard < shards; shard++) await new Founding(shard, mark, log, clock, options).look()
+}
+
+class Founding {
+  private readonly shard: number
+  private readonly mark: Buffer
+  private readonly owner: string
+  private readonly log: ShardLog
+  private readonly clock: Pick<ClusterClock, 'after'>
+  private readonly options: FoundingOptions
+
+  constructor(
+    shard: number,
+    mark: string,
+    log: ShardLog,
+    clock: Pick<ClusterClock, 'after'>,
+    options: FoundingOptions,
+  ) {
+    this.shard = shard
+    this.mark = Buffer.from(mark)
+    this.owner = ownerText(founder, mark)
+    this.log = log
+    this.clock = clock
+    this.options = options
+  }
+
+  async found(): Promise<Position> {
+    const first = (await this.look()) ?? (await this.append())
+    await this.letGo()
+    return positionOf(first, decodeRecord(first)!)
+  }
+
+  /** The record with which its log has begun, if it has; rejects when that was otherwise. */
+  async look(): Promise<Buffer | undefined> {
+    const { last, takeover, records } = await this.read()
+    if (takeover && takeover.owner !== nobody && takeover.owner !== this.owner)
+      throw this.begun(`it belongs to ${nameOf(takeover.owner)}`)
+    if (last > 0 && !this.isOurs(last, records)) throw this.begun(`its log has ${last} records`)
+    return last > 0 ? records[0]!.bytes : undefined
+  }
+
+  private isOurs(last: number, records: Reading['records']): boolean {
+    const record = records[0] && decodeRecord(records[0].bytes)
+    return last === content.sequence + 1 && record?.sequence === last && record.payload.equals(this.mark)
+  }
+
+  private async append(): Promise<Buffer> {
+    const { shard, mark, owner, log } = this
+    const { epoch } = await this.answered<Known<TakeoverOutcome>>(onDone => log.takeOver(shard, owner, onDone))
+    const bytes = encodeRecord(shard, epoch, content, mark, { goesOn: false, wentBefore: false })
+    const appends = [{ shard, epoch, sequence: content.sequence + 1, bytes }]
+    const outcome = await this.answered<Known<AppendOutcome>>(onDone => log.append(appends, onDone))
+    if (outcome.kind === 'superseded') throw this.begun('somebody has taken it over meanwhile')
+    return bytes
+  }
+
+  /** Has the shard belong to nobody, so that whoever has its content may take it at once. */
+  private async letGo(): Promise<void> {
+    const { takeover } = await this.read()
+    if (takeover?.owner !== this.owner) return
+    await this.answered<Known<RetakeOutcome>>(onDone => this.log.retake(this.shard, takeover.epoch, nobody, onDone))
+  }
+
+  private read(): Promise<Reading> {
+    return this.answered<Reading>(onDone => this.log.read(this.shard, 0, 1, onDone))
+  }
+
+  /** The outcome of what may be asked again as it was, once there is one. */
+  private async answered<T extends { readonly kind: string }>(
+    ask: (onDone: (outcome: T | Unknown) => void) => void,
+  ): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      const outcome = await new Promise<T | Unknown>(ask)
+      if (!isUnknown(outcome)) return outcome
+      if (tries >= this.options.triesMax) throw new Error(`the log engine does not answer: ${outcome.reason}`)
+      await new Promise<void>(resolve => this.clock.after(this.options.retryMs, resolve))
+    }
+  }
+
+  private begun(why: string): Error {
+    return new Error(
+      `the log engine keeps a cluster already, and shard ${this.shard} cannot begin with other content: ${why}`,
+    )
+  }
+}
+
+/** An outcome of which it is known what happened. */
+type Known<T> = Exclude<T, Unknown>
+
+const isUnknown = (outcome: { readonly kind: string }): outcome is Unknown => outcome.kind === 'unknown'

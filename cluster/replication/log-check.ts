@@ -1,0 +1,187 @@
+// Whether the engine still has what this node knows of the logs.
+//
+// An engine keeps what it has acknowledged, unless somebody deletes its keys, loses its disks or restores a backup that is older. Then a log ends
+// before what nodes have applied, or its latest takeover is older than one that a node knows, or the cluster's name is gone. A node that went on
+// with such a log would undo what was acknowledged. So nothing is done as long as that is so, about no shard: no asks are answered, nothing is taken over, appended
+// or trimmed. Shards that have lost nothing are left alone as well, for what would be added to an older log is lost when the right one is
+// brought back. Every node finds out for itself.
+//
+// Both sides of a comparison come from the engine, and what is compared was known before the engine was asked: what happens meanwhile makes nothing
+// look lost. Nothing is repaired. When the engine has everything again all goes on.
+//
+// Not here: what is not done meanwhile (replicator.ts, caretaker.ts, appender.ts).
+
+import type { LackingOutcome, NamedOutcome, ShardLog, TakeoversOutcome } from '../logs/shard-log.js'
+import type { ClusterClock } from '../ports.js'
+import type { Holding } from './holding.js'
+import type { ReplicationOptions } from './replication-options.js'
+
+/** What stands in the engine as long as it keeps this cluster. */
+export interface ClusterMark {
+  readonly name: string
+  readonly value: Buffer
+}
+
+/** What the engine has lost of what this node knows. */
+export interface LogLoss {
+  /** Whether it does not know the cluster any more, or has another one in its place. */
+  readonly isNameless: boolean
+  /** The shards of whose logs something is missing, in their order. */
+  readonly shards: readonly number[]
+}
+
+export interface LogCheckParts {
+  readonly log: Pick<ShardLog, 'named' | 'takeovers' | 'lacking' | 'keepHistory'>
+  readonly clock: Pick<ClusterClock, 'after'>
+  readonly options: Pick<ReplicationOptions, 'checkMs' | 'retryMs'>
+  /** undefined: nothing tells this cluster from another one. */
+  readonly mark: ClusterMark | undefined
+  /** By shard. */
+  readonly holdings: readonly Holding[]
+  /** The epoch of the latest takeover that is known of a shard; 0: there is none. */
+  readonly epochOf: (shard: number) => number
+  /** Other shards are lost than before, or it is known for the first time that none is. */
+  readonly onChange: (lost: LogLoss | undefined) => void
+}
+
+/** What is known of a shard before the engine is asked. */
+interface Known {
+  readonly epoch: number
+  readonly sequence: number
+}
+
+/** All that the engine has answered. */
+interface Answers {
+  named?: NamedOutcome
+  takeovers?: TakeoversOutcome
+  lacking?: LackingOutcome
+}
+
+export class LogCheck {
+  private readonly parts: LogCheckParts
+  private readonly lost = new Set<number>()
+  private isNameless = false
+  private isChecked = false
+  private isAsking = false
+  /** Something was noticed while the engine was being asked. */
+  private isStale = false
+  private isClosed = false
+
+  constructor(parts: LogCheckParts) {
+    this.parts = parts
+  }
+
+  start(): void {
+    const { clock, options, holdings } = this.parts
+    const checking = (): void => {
+      if (this.isClosed) return
+      for (const { replica } of holdings) replica.resume()
+      this.check()
+      clock.after(options.checkMs, checking)
+    }
+    checking()
+  }
+
+  close(): void {
+    this.isClosed = true
+  }
+
+  /** Whether the engine was asked once, and has answered. */
+  get hasChecked(): boolean {
+    return this.isChecked
+  }
+
+  // [hot] Once per request.
+  /** Whether something is missing. */
+  get isLost(): boolean {
+    return this.lost.size > 0
+  }
+
+  /** undefined: as far as is known, the engine has everything. */
+  get loss(): LogLoss | undefined {
+    if (this.lost.size === 0) return undefined
+    return { isNameless: this.isNameless, shards: [...this.lost].sort((a, b) => a - b) }
+  }
+
+  /** Looks at once: somebody has noticed something. */
+  check(): void {
+    if (this.isClosed) return
+    if (this.isAsking) {
+      this.isStale = true
+      return
+    }
+    this.isAsking = true
+    const { log, mark } = this.parts
+    const known = this.known()
+    const ends = new Map([...known].flatMap(([shard, { sequence }]) => (sequence > 0 ? [[shard, sequence]] : [])))
+    const answers: Answers = {}
+    const settle = (): void => {
+      if (answers.named && answers.takeovers && answers.lacking) this.compare(known, answers as Required<Answers>)
+    }
+    const nothing = { kind: 'read', value: undefined } as const
+    log.takeovers(outcome => {
+      answers.takeovers = outcome
+      settle()
+    })
+    if (ends.size === 0) answers.lacking = { kind: 'read', shards: [] }
+    else
+      log.lacking(ends, outcome => {
+        answers.lacking = outcome
+        settle()
+      })
+    if (!mark) answers.named = nothing
+    else
+      log.named(mark.name, outcome => {
+        answers.named = outcome
+        settle()
+      })
+  }
+
+  private known(): ReadonlyMap<number, Known> {
+    const { holdings, epochOf } = this.parts
+    const known = new Map<number, Known>()
+    for (const { shard, replica } of holdings) {
+      const { sequence, epoch } = replica.end
+      known.set(shard, { sequence, epoch: Math.max(epoch, epochOf(shard)) })
+    }
+    return known
+  }
+
+  private compare(known: ReadonlyMap<number, Known>, { named, takeovers, lacking }: Required<Answers>): void {
+    this.isAsking = false
+    if (this.isClosed) return
+    if (named.kind === 'unknown' || takeovers.kind === 'unknown' || lacking.kind === 'unknown') return this.later()
+    const { mark } = this.parts
+    const isNameless = mark !== undefined && !named.value?.equals(mark.value)
+    const lost = new Set(lacking.shards)
+    for (const { shard, replica } of this.parts.holdings) {
+      const epoch = takeovers.takeovers.get(shard)?.epoch ?? 0
+      // Who follows may have found what no single key tells, as a gap.
+      if (isNameless || epoch < known.get(shard)!.epoch || replica.state === 'ahead') lost.add(shard)
+    }
+    this.learn(lost, isNameless)
+    if (!this.isStale) return
+    this.isStale = false
+    this.check()
+  }
+
+  private learn(lost: ReadonlySet<number>, isNameless: boolean): void {
+    const isSame =
+      isNameless === this.isNameless && lost.size === this.lost.size && [...lost].every(shard => this.lost.has(shard))
+    const isFirst = !this.isChecked
+    this.isChecked = true
+    this.isNameless = isNameless
+    if (isSame && !isFirst) return
+    this.lost.clear()
+    for (const shard of lost) this.lost.add(shard)
+    this.parts.log.keepHistory(lost.size > 0)
+    this.parts.onChange(this.loss)
+  }
+
+  /** The engine did not answer: before its first answer nothing is begun, so it is asked again soon. */
+  private later(): void {
+    const { clock, options } = this.parts
+    this.isStale = false
+    if (!this.isChecked) clock.after(options.retryMs, () => this.check())
+  }
+}

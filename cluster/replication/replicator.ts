@@ -1,0 +1,488 @@
+// All shards of one node: which of them it follows and owns, what it asks the other nodes about them, and who they are asked of.
+//
+// It is told which nodes there are (gossip), which is a hint, and what the logs say, which is the truth; now and then it looks at every shard
+// and does what is its duty (duties.ts). Everything runs on events and a clock that are handed in, so that many nodes can be simulated in one
+// process (test/cluster/replication-simulation.test.ts).
+//
+// The register, the shard behind the last one, is followed by all. Who answers for any shard has everything that the register's log had when
+// its lease was last confirmed, and not before it took the shard over. So when a change of the register is known to every owner that says so,
+// and the leases of all others are over, no owner decides anything without it (`barrier`): whoever is none yet will have it.
+
+import type { ShardLog, Takeover } from '../logs/shard-log.js'
+import type { ClusterClock } from '../ports.js'
+import { Appender } from './appender.js'
+import { Caretaker } from './caretaker.js'
+import { Holding } from './holding.js'
+import { type ClusterMark, LogCheck, type LogLoss } from './log-check.js'
+import { nameOf, nobody, ownerText } from './owner.js'
+import {
+  type AskPeer,
+  decodePeerMessage,
+  encodePeerMessage,
+  type PeerReply,
+  type PeerRequest,
+  replyOf,
+  textOf,
+} from './peer-messages.js'
+import { place, placeOne } from './placement.js'
+import { Replica } from './replica.js'
+import type { ReplicationOptions } from './replication-options.js'
+import type { Part, Position, Replication, ShardHost } from './shard-host.js'
+import { Trimming } from './trimming.js'
+
+/** A node as gossip tells of it. */
+export interface ViewMember {
+  readonly name: string
+  /** A word of its own for each life of its process. */
+  readonly life: string
+  readonly domain: string
+  /** Whether it is to be given shards. */
+  readonly isJoined: boolean
+  /** Whether it was not heard lately. */
+  readonly isSuspect: boolean
+}
+
+export interface ReplicatorParts {
+  readonly name: string
+  readonly life: string
+  /** V: shards of entities. The register is the one with this number. */
+  readonly shards: number
+  readonly log: ShardLog
+  readonly host: ShardHost
+  readonly clock: ClusterClock
+  readonly options: ReplicationOptions
+  /** What tells the cluster's engine from another one; undefined: nothing does. */
+  readonly mark?: ClusterMark | undefined
+  /** Asks another node; undefined: no answer came, or never will. */
+  readonly ask: AskPeer
+  /** Something has changed about who owns what. */
+  readonly onChange: () => void
+  /** The engine lacks other things than before of what is known here; undefined: it has everything. */
+  readonly onLoss: (loss: LogLoss | undefined) => void
+  /** A copy cannot go on (replica.ts): for people. */
+  readonly onStopped: (shard: number, reason: string) => void
+  /** This node may hold what never happened, or its host has failed: it must end, and can begin anew. */
+  readonly onFailure: (failure: Error) => void
+}
+
+/** A sum, so that the order does not matter; exact as a number. */
+const mixed = (view: number, shard: number, epoch: number): number =>
+  (view + (epoch % 2 ** 30) * 1_000_003 + shard * 7919) % 2 ** 52
+
+/** What is to be waited for until a lease is over that somebody else has. */
+const wholeLeaseMs = ({ leaseMs, leaseMargin }: ReplicationOptions): number => leaseMs * (1 + leaseMargin)
+
+/** What another node is told that asks for a shard. */
+const lostReason = 'the log lacks what is known here'
+
+/** How long a node has for having applied something. */
+const reachMs = 1_000
+
+export class Replicator implements Replication {
+  private readonly parts: ReplicatorParts
+  private readonly self: string
+  private readonly holdings: Holding[]
+  private readonly appender: Appender
+  private readonly caretaker: Caretaker
+  private readonly trimming: Trimming
+  private readonly check: LogCheck
+  private view: readonly ViewMember[] = []
+  private placement: readonly (readonly string[])[] = []
+  /** The latest takeovers of all shards that this node has heard of. */
+  private readonly table = new Map<number, Takeover>()
+  /** Until when those that owned a shard and do not any more may still answer, and some that nobody has told of here. */
+  private readonly formerUntil = new Map<string, number>()
+  private blindUntilMs = Number.POSITIVE_INFINITY
+  private hasRegister = false
+  /** When everything of the register was asked for that is applied. */
+  private registerMs = Number.NEGATIVE_INFINITY
+  private isClosed = false
+
+  constructor(parts: ReplicatorParts) {
+    const { name, life, shards, host, log, clock, options, mark, ask, onLoss, onFailure } = parts
+    this.parts = parts
+    this.self = ownerText(name, life)
+    this.holdings = Array.from({ length: shards + 1 }, (_, shard) => this.hold(shard, host.position(shard)))
+    this.check = new LogCheck({
+      log,
+      clock,
+      options,
+      mark,
+      holdings: this.holdings,
+      epochOf: shard => this.epochOf(shard),
+      onChange: loss => {
+        this.parts.onChange()
+        onLoss(loss)
+      },
+    })
+    this.appender = new Appender({
+      log,
+      clock,
+      options,
+      self: this.self,
+      owned: shard => this.owned(shard),
+      mayAppend: () => !this.check.isLost,
+      onLost: () => this.check.check(),
+    })
+    this.caretaker = new Caretaker({
+      self: this.self,
+      log,
+      host,
+      clock,
+      options,
+      ask,
+      onFailure,
+      holdings: this.holdings,
+      renew: shard => this.hold(shard, undefined),
+      mayAct: () => this.check.hasChecked && !this.check.isLost,
+      onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
+    })
+    this.trimming = new Trimming({
+      self: this.self,
+      log,
+      host,
+      clock,
+      options,
+      ask,
+      onFailure,
+      holdings: this.holdings,
+      mayTrim: () => !this.check.isLost,
+      keepers: shard => this.livingKeepers(shard),
+      others: () => this.others(clock.monoMs()),
+    })
+  }
+
+  /** The shard that all nodes follow. */
+  get register(): number {
+    return this.parts.shards
+  }
+
+  /** Begins to follow the logs and to do what is to be done. */
+  start(): void {
+    const { log, clock, options } = this.parts
+    log.follow(shard => this.holdings[shard]?.replica.state === 'following', {
+      onRecord: (shard, record) => {
+        this.caretaker.noteSign(this.table.get(shard)?.owner ?? nobody)
+        this.holdings[shard]?.replica.onRecord(record)
+      },
+      onTakeover: (shard, takeover) => {
+        this.caretaker.noteSign(takeover.owner)
+        this.noteTakeover(shard, takeover)
+      },
+      onGap: () => this.readAll(),
+    })
+    this.readAll()
+    this.check.start()
+    const renewing = (): void => {
+      if (this.isClosed) return
+      this.renew()
+      clock.after(options.renewMs, renewing)
+    }
+    renewing()
+    this.caretaker.start()
+    this.trimming.start()
+  }
+
+  /** Which nodes there are, this one among them. */
+  setView(view: readonly ViewMember[]): void {
+    const { shards, options } = this.parts
+    this.view = view
+    const joined = view.filter(({ isJoined }) => isJoined)
+    const [first] = placeOne(shards, joined, 1)
+    // All nodes keep the register, and where nobody has joined yet, each may be the first.
+    const others = view.map(({ name }) => name).filter(name => name !== first)
+    const register = first === undefined ? others : [first, ...others]
+    this.placement = [...place(shards, joined, options.replicas), register]
+    this.caretaker.setView(view, this.placement)
+  }
+
+  // [hot] Once per request.
+  /** Whether this node answers for a shard at this moment. */
+  serves(shard: number): boolean {
+    if (this.check.isLost) return false
+    const nowMs = this.parts.clock.monoMs()
+    const { registerMs } = this
+    return nowMs < registerMs + this.parts.options.leaseMs && this.holdings[shard]!.serves(nowMs, registerMs)
+  }
+
+  /** The node that owns a shard, as far as is known. */
+  ownerOf(shard: number): string | undefined {
+    const owner = this.table.get(shard)?.owner
+    return owner === undefined || owner === nobody ? undefined : nameOf(owner)
+  }
+
+  /** The epoch of a shard's latest takeover that is known; 0: there is none. */
+  epochOf(shard: number): number {
+    return this.table.get(shard)?.epoch ?? 0
+  }
+
+  /** Whether every shard has an owner, as far as is known. */
+  get isWhole(): boolean {
+    return this.holdings.every(({ shard }) => this.ownerOf(shard) !== undefined)
+  }
+
+  /** Stands for all that a node owns as far as is known here, the register left out: another number whenever that is something else. */
+  viewOf(node: string): number {
+    let view = 1
+    for (const [shard, { epoch, owner }] of this.table)
+      if (shard < this.register && owner !== nobody && nameOf(owner) === node) view = mixed(view, shard, epoch)
+    return view
+  }
+
+  /** The same of what this node answers for at this moment. */
+  get ownView(): number {
+    let view = 1
+    for (const { shard, epoch } of this.holdings)
+      if (shard < this.register && this.serves(shard)) view = mixed(view, shard, epoch)
+    return view
+  }
+
+  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void {
+    this.appender.append(parts, onDone)
+  }
+
+  /** What the engine lacks of what is known here; undefined: nothing, as far as is known. */
+  get loss(): LogLoss | undefined {
+    return this.check.loss
+  }
+
+  /** Whether everything is known that the register had a moment ago: from then on this node may be given shards. */
+  get knowsRegister(): boolean {
+    return this.hasRegister
+  }
+
+  /**
+   * Calls back when no node decides anything any more without having applied this record of a shard that all follow: every other node has
+   * said so, or its lease is over.
+   */
+  barrier(shard: number, sequence: number, onDone: () => void): void {
+    const { log, clock, options, ask } = this.parts
+    log.takeovers(outcome => {
+      const startedMs = clock.monoMs()
+      // Who may have owned something unseen may answer under a lease as well.
+      let isLacking = startedMs < this.blindUntilMs || outcome.kind === 'unknown' || this.hasNews(outcome.takeovers)
+      if (outcome.kind === 'read') this.noteTakeovers(outcome.takeovers)
+      const end = (): void => {
+        if (!isLacking) return onDone()
+        clock.after(Math.max(0, startedMs + wholeLeaseMs(options) - clock.monoMs()), onDone)
+      }
+      const nodes = this.others(startedMs)
+      let missing = nodes.length
+      if (missing === 0) return end()
+      const request = encodePeerMessage({ kind: 'reached', shard, sequence })
+      for (const node of nodes)
+        ask(node, request, reachMs, reply => {
+          if (replyOf(reply)?.kind !== 'done') isLacking = true
+          if (--missing === 0) end()
+        })
+    })
+  }
+
+  /** Whether a reading has takeovers that nobody has told of yet. */
+  private hasNews(takeovers: ReadonlyMap<number, Takeover>): boolean {
+    for (const [shard, { epoch }] of takeovers) if (epoch > (this.table.get(shard)?.epoch ?? 0)) return true
+    return false
+  }
+
+  /** What another node asks. */
+  onAsk(given: Buffer, onReply: (reply: Buffer) => void): void {
+    const asked = decodePeerMessage<PeerRequest>(given)
+    const answer = (reply: PeerReply, bytes?: Buffer): void => onReply(encodePeerMessage(reply, bytes))
+    if (!asked || this.isClosed) return answer({ kind: 'refused', reason: 'this is no request' })
+    const { message } = asked
+    if (message.kind === 'standing') {
+      this.trimming.note(message.owner, message.flushed)
+      return answer({ kind: 'done' })
+    }
+    const holding = this.holdings[message.shard]
+    if (!holding) return answer({ kind: 'refused', reason: `there is no shard ${message.shard}` })
+    switch (message.kind) {
+      case 'handOver':
+        return this.onHandOver(holding, message.to, answer)
+      case 'reached':
+        holding.replica.expect(message.sequence)
+        return holding.replica.afterApplied(message.sequence, () => answer({ kind: 'done' }))
+      case 'snapshot':
+        return this.onSnapshot(holding, message.after, answer)
+    }
+  }
+
+  private onHandOver(holding: Holding, to: string, answer: (reply: PeerReply) => void): void {
+    const node = nameOf(to)
+    if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
+    if (this.placement[holding.shard]?.[0] !== node)
+      return answer({ kind: 'refused', reason: `${node} is not the one to own shard ${holding.shard}, as known here` })
+    holding.handOver(to, epoch =>
+      answer(epoch === undefined ? { kind: 'refused', reason: 'it is not owned here' } : { kind: 'handedOver', epoch }),
+    )
+  }
+
+  private onSnapshot(
+    { shard, replica }: Holding,
+    after: string,
+    answer: (reply: PeerReply, bytes?: Buffer) => void,
+  ): void {
+    const { host, options } = this.parts
+    if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
+    const written = host.position(shard)
+    if (!written || (replica.state !== 'following' && replica.state !== 'owned'))
+      return answer({ kind: 'refused', reason: 'there is no whole copy here' })
+    const position = textOf(written)
+    const place = after === '' ? undefined : Buffer.from(after, 'base64')
+    host.snapshot(shard, place, options.pageBytesMax, page => {
+      if (page instanceof Error) answer({ kind: 'refused', reason: page.message })
+      else answer({ kind: 'page', position, next: page.next?.toString('base64') }, page.rows)
+    })
+  }
+
+  /** Whether this node ought to have a copy of a shard, as owner or standby. */
+  keeps(shard: number): boolean {
+    return this.placement[shard]?.includes(this.parts.name) ?? false
+  }
+
+  /** What is known of each shard here, for people. */
+  *standings(): Iterable<Holding> {
+    yield* this.holdings
+  }
+
+  /** How many shards this node owns, the register counted. */
+  get ownedCount(): number {
+    return this.holdings.filter(({ phase }) => phase !== 'following').length
+  }
+
+  /** Whether the host is at work for this node's copies: its store must not be closed then. */
+  get isWriting(): boolean {
+    return this.caretaker.isCopying || this.holdings.some(({ replica }) => replica.isApplying)
+  }
+
+  /** Nothing more is begun. */
+  close(): void {
+    this.isClosed = true
+    this.check.close()
+    this.appender.close()
+    this.caretaker.close()
+    this.trimming.close()
+    for (const holding of this.holdings) holding.close()
+  }
+
+  private hold(shard: number, position: Position | undefined): Holding {
+    const { log, host, clock, options, onStopped, onFailure } = this.parts
+    const replica = new Replica(shard, position, {
+      log,
+      host,
+      clock,
+      options,
+      onStopped,
+      onFailure,
+      onAhead: () => this.check.check(),
+    })
+    return new Holding(replica, {
+      log,
+      host,
+      clock,
+      options,
+      self: this.self,
+      onChange: () => {
+        if (this.holdings[shard]?.phase === 'waiting') this.renew()
+        this.caretaker.lookSoon()
+      },
+      onFailure,
+    })
+  }
+
+  private owned(shard: number): Holding | undefined {
+    const holding = this.holdings[shard]
+    return holding && (holding.phase === 'active' || holding.phase === 'sealing') && holding.replica.state === 'owned'
+      ? holding
+      : undefined
+  }
+
+  private livingKeepers(shard: number): string[] {
+    const keepers = this.placement[shard] ?? []
+    return this.view.flatMap(({ name, life }) => (keepers.includes(name) ? ownerText(name, life) : []))
+  }
+
+  /** Other nodes that may own something, now or soon, or may believe to. */
+  private others(nowMs: number): string[] {
+    const { name } = this.parts
+    const names = new Set(this.view.map(member => member.name))
+    for (const { owner } of this.table.values()) names.add(nameOf(owner))
+    for (const [owner, untilMs] of this.formerUntil)
+      if (untilMs > nowMs) names.add(nameOf(owner))
+      else this.formerUntil.delete(owner)
+    names.delete(name)
+    names.delete(nobody)
+    return [...names]
+  }
+
+  private noteTakeover(shard: number, takeover: Takeover): void {
+    const known = this.table.get(shard)
+    if (known && known.epoch >= takeover.epoch) return
+    const { clock, options } = this.parts
+    if (known) this.formerUntil.set(known.owner, clock.monoMs() + wholeLeaseMs(options))
+    this.table.set(shard, takeover)
+    this.holdings[shard]?.onTakeover(takeover)
+    this.parts.onChange()
+  }
+
+  /** Reads what may have been missed. */
+  private readAll(): void {
+    const { log, clock, options } = this.parts
+    log.takeovers(outcome => {
+      if (this.isClosed) return
+      if (outcome.kind === 'unknown') return void clock.after(options.retryMs, () => this.readAll())
+      this.noteTakeovers(outcome.takeovers)
+      this.blindUntilMs = clock.monoMs() + wholeLeaseMs(options)
+      for (const { replica } of this.holdings) replica.read()
+    })
+  }
+
+  private noteTakeovers(takeovers: ReadonlyMap<number, Takeover>): void {
+    for (const [shard, takeover] of takeovers) this.noteTakeover(shard, takeover)
+    this.caretaker.knowsTakeovers()
+  }
+
+  /**
+   * Makes certain that nothing of the register is missing, and that what this node owns is its own: then it may go on answering. Both are asked
+   * for at once, for a shard that has moved waits for them.
+   */
+  private renew(): void {
+    const { log, clock } = this.parts
+    const askedMs = clock.monoMs()
+    const { replica } = this.holdings[this.register]!
+    const isOwner = replica.state === 'owned'
+    // When everything of the register was asked for that is applied; who owns it knows all of it, as long as it does.
+    let registerMs = isOwner ? askedMs : undefined
+    let takeovers: ReadonlyMap<number, Takeover> | undefined
+    const confirm = (): void => {
+      if (this.isClosed || registerMs === undefined || !takeovers) return
+      if (isOwner && !this.ownsRegister(takeovers)) return
+      this.hasRegister = true
+      this.confirm(Math.min(registerMs, askedMs), takeovers)
+    }
+    if (!isOwner)
+      replica.catchUp(caughtUp => {
+        registerMs = caughtUp?.askedMs
+        confirm()
+      })
+    log.takeovers(outcome => {
+      if (this.isClosed || outcome.kind === 'unknown') return
+      takeovers = outcome.takeovers
+      this.noteTakeovers(takeovers)
+      confirm()
+    })
+  }
+
+  private ownsRegister(takeovers: ReadonlyMap<number, Takeover>): boolean {
+    const { replica, epoch } = this.holdings[this.register]!
+    return replica.state === 'owned' && takeovers.get(this.register)?.epoch === epoch
+  }
+
+  /** `askedMs`: when, at the earliest, these takeovers and everything of the register were asked for. */
+  private confirm(askedMs: number, takeovers: ReadonlyMap<number, Takeover>): void {
+    if (this.check.isLost) return
+    this.registerMs = Math.max(this.registerMs, askedMs)
+    for (const holding of this.holdings)
+      if (holding.phase === 'active' && takeovers.get(holding.shard)?.epoch === holding.epoch) holding.confirm(askedMs)
+  }
+}

@@ -1,0 +1,69 @@
+// How a node comes by a copy of a shard that it cannot make from the log alone: page by page from a node that has one.
+//
+// Pages are read at different moments while the shard goes on changing. That is right all the same: the log is followed from where the source
+// stood before its first page, records say what rows are and not how they change, and so what a page has too early or too late is
+// put right by the records that come. Every page must have been read no earlier in the log than that.
+//
+// A log that still has its first record needs no snapshot.
+
+import type { ShardLog } from '../logs/shard-log.js'
+import { beginning } from './log-record.js'
+import { decodePeerMessage, encodePeerMessage, type PeerReply, positionFrom } from './peer-messages.js'
+import type { Position, ShardHost } from './shard-host.js'
+
+export interface FetchParts {
+  readonly log: Pick<ShardLog, 'read'>
+  readonly host: Pick<ShardHost, 'install' | 'drop' | 'apply'>
+  /** Asks the node that is to be fetched from; undefined: no answer. */
+  readonly ask: (request: Buffer, onReply: (reply: Buffer | undefined) => void) => void
+}
+
+/** Fetches a shard; tells the position to follow its log from, or why there is none now. A failure of the host is an error. */
+export function fetchShard(
+  shard: number,
+  parts: FetchParts,
+  onDone: (outcome: Position | string | Error) => void,
+): void {
+  const { log, host } = parts
+  log.read(shard, 0, 1, outcome => {
+    if (outcome.kind === 'unknown') return onDone(outcome.reason)
+    const isWhole = outcome.last === 0 || outcome.records[0]?.sequence === 1
+    if (!isWhole) return fetchPage(shard, parts, undefined, '', onDone)
+    host.drop(shard, failure => {
+      if (failure) onDone(failure)
+      else settle(shard, parts, beginning, onDone)
+    })
+  })
+}
+
+function fetchPage(
+  shard: number,
+  parts: FetchParts,
+  base: Position | undefined,
+  after: string,
+  onDone: (outcome: Position | string | Error) => void,
+): void {
+  parts.ask(encodePeerMessage({ kind: 'snapshot', shard, after }), reply => {
+    const page = reply && decodePeerMessage<PeerReply>(reply)
+    if (page?.message.kind !== 'page')
+      return onDone(page?.message.kind === 'refused' ? page.message.reason : 'no answer')
+    const { position, next } = page.message
+    const from = base ?? positionFrom(position)
+    if (position.sequence < from.sequence) return onDone('the source of a snapshot has gone back')
+    parts.host.install(shard, page.bytes, base === undefined, failure => {
+      if (failure) onDone(failure)
+      else if (next !== undefined) fetchPage(shard, parts, from, next, onDone)
+      else settle(shard, parts, from, onDone)
+    })
+  })
+}
+
+/** From now on the store has a copy, up to the position. */
+function settle(
+  shard: number,
+  { host }: FetchParts,
+  position: Position,
+  onDone: (outcome: Position | Error) => void,
+): void {
+  host.apply(shard, [], position, failure => onDone(failure ?? position))
+}

@@ -1,0 +1,96 @@
+// Letting go of records that are no longer needed: those that enough nodes have on their disks.
+//
+// Each node flushes its store now and then and tells the others what is safe there. The owner of a shard then trims its log up to what all who
+// ought to keep it have, the last records aside; one that is away is not waited for, it will fetch a snapshot, but two copies are the least
+// (one, where `replicas` is one). Until there are two the log grows.
+
+import type { ShardLog } from '../logs/shard-log.js'
+import type { ClusterClock } from '../ports.js'
+import type { Holding } from './holding.js'
+import { nameOf } from './owner.js'
+import { type AskPeer, encodePeerMessage } from './peer-messages.js'
+import type { ReplicationOptions } from './replication-options.js'
+import type { ShardHost } from './shard-host.js'
+
+/** Copies on disks without which nothing is trimmed. */
+const copiesMin = 2
+/** How long a node has for taking note. */
+const tellMs = 2_000
+
+export interface TrimmingParts {
+  /** What this node calls itself: the next life of its process may have another disk. */
+  readonly self: string
+  readonly log: Pick<ShardLog, 'trim'>
+  readonly host: Pick<ShardHost, 'sync' | 'position'>
+  readonly clock: ClusterClock
+  readonly options: ReplicationOptions
+  readonly ask: AskPeer
+  readonly onFailure: (failure: Error) => void
+  readonly holdings: readonly Holding[]
+  /** Whether the engine has everything: if not, what it still has is not let go of. */
+  readonly mayTrim: () => boolean
+  /** What those call themselves that ought to keep a shard, and live. */
+  readonly keepers: (shard: number) => readonly string[]
+  /** All other nodes. */
+  readonly others: () => readonly string[]
+}
+
+type Flushed = readonly (readonly [shard: number, sequence: number])[]
+
+export class Trimming {
+  private readonly parts: TrimmingParts
+  /** What each node has on its disk, by shard; the names are those of `keepers`. */
+  private readonly flushed = new Map<string, ReadonlyMap<number, number>>()
+  private readonly trimmed = new Map<number, number>()
+  private isClosed = false
+
+  constructor(parts: TrimmingParts) {
+    this.parts = parts
+  }
+
+  start(): void {
+    const { clock, options } = this.parts
+    clock.after(options.trimMs, () => {
+      if (this.isClosed) return
+      this.flush()
+      this.start()
+    })
+  }
+
+  close(): void {
+    this.isClosed = true
+  }
+
+  /** What a node has told. */
+  note(owner: string, flushed: Flushed): void {
+    for (const known of this.flushed.keys()) if (nameOf(known) === nameOf(owner)) this.flushed.delete(known)
+    this.flushed.set(owner, new Map(flushed))
+  }
+
+  private flush(): void {
+    const { host, holdings, self, others, ask, mayTrim, onFailure } = this.parts
+    const applied: Flushed = holdings
+      .filter(({ replica }) => replica.state === 'following' || replica.state === 'owned')
+      .map(({ shard }) => [shard, host.position(shard)?.sequence ?? 0])
+    host.sync(failure => {
+      if (this.isClosed) return
+      if (failure) return onFailure(failure)
+      this.note(self, applied)
+      const request = encodePeerMessage({ kind: 'standing', owner: self, flushed: applied })
+      for (const node of others()) ask(node, request, tellMs, () => {})
+      if (!mayTrim()) return
+      for (const { shard, phase } of holdings) if (phase === 'active') this.trim(shard)
+    })
+  }
+
+  private trim(shard: number): void {
+    const { keepers, options, log } = this.parts
+    const copies = keepers(shard).flatMap(owner => this.flushed.get(owner)?.get(shard) ?? [])
+    if (copies.length < Math.min(copiesMin, options.replicas)) return
+    const upTo = Math.min(...copies) - options.recordsKept
+    const before = this.trimmed.get(shard) ?? 0
+    if (upTo <= before) return
+    this.trimmed.set(shard, upTo)
+    log.trim(shard, upTo)
+  }
+}

@@ -1,0 +1,446 @@
+// Every setting of the process: read once at the start from the command line and the environment, checked one by one and
+// then together, frozen, and passed on. All that is wrong is reported at once.
+//
+// `Config` has the settings that this version uses, under the names the code uses, with their units. The options
+// themselves, with names, limits, defaults and what raising them costs, are the table in config/options.ts.
+//
+// Not here: whether the files named can be read and the port can be had; who opens them finds out.
+
+import { readFileSync } from 'node:fs'
+import { noTraces, parseTraceLevels, type TraceLevels } from '../domain/trace-levels.js'
+import type { Durability, LogSettings } from '../ports.js'
+import { type OptionName, optionNames, options, type Values } from './options.js'
+import { type Given, mask, parse } from './parse.js'
+import { longUsage, shortUsage } from './usage.js'
+
+/** Files for TLS to the engine of the log: its authority, and what this node shows, both or none. */
+export interface LogTls {
+  readonly caFile: string
+  readonly certFile: string | undefined
+  readonly keyFile: string | undefined
+}
+
+/** A node's place in a cluster. */
+export interface ClusterConfig {
+  readonly name: string
+  /** Where to listen for other nodes, and where these are told to find this one; undefined: there. `host:port`. */
+  readonly listen: string
+  readonly advertised: string | undefined
+  readonly seeds: readonly string[]
+  /** Where the engine of the log is; may hold a password. */
+  readonly log: string
+  /** As whom this node speaks to it; undefined: as `log` says, if that names anybody. */
+  readonly logUser: { readonly name: string; readonly passwordFile: string } | undefined
+  /** How it is told from others, and what it is shown; undefined: as nodes do among each other. */
+  readonly logTls: LogTls | undefined
+  readonly replicas: number
+  readonly domain: string
+  /** undefined: nodes talk without. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string; readonly caFile: string } | undefined
+  /** Whether they may do so beyond this machine. */
+  readonly isInsecure: boolean
+}
+
+export interface Config {
+  /** What the HTTP server is told; all but `server` fits `FrontOptions`. */
+  readonly http: {
+    /** undefined: the fastest that can be loaded. */
+    readonly server: 'uws' | 'node' | undefined
+    readonly port: number
+    /** Where node:http listens besides; undefined: nowhere. */
+    readonly http1Port: number | undefined
+    /** Where probes for life are answered besides; undefined: nowhere. */
+    readonly livePort: number | undefined
+    /** undefined: all interfaces. */
+    readonly host: string | undefined
+    readonly family: 'both' | 'ipv4' | 'ipv6'
+    /** undefined: plain HTTP. */
+    readonly tls:
+      | { readonly keyFile: string; readonly certFile: string; readonly minVersion: '1.2' | '1.3' }
+      | undefined
+    readonly connectionsMax: number
+    readonly connectionsPerAddressMax: number
+    /** 0: never closes them. */
+    readonly idleTimeoutS: number
+    readonly bodyBytesMax: number
+  }
+  readonly answers: {
+    /** Bytes of one answer. */
+    readonly answerBytesMax: number
+    /** Bytes of all answers under way. */
+    readonly answersInFlightMax: number
+  }
+  /** undefined: pages from elsewhere see nothing. */
+  readonly cors: { readonly origin: string; readonly maxAgeS: number } | undefined
+  /** How our headers are called in all that is sent; undefined: `Ctx-*`, and in answers as the request calls them. */
+  readonly vocabulary: 'Fiware' | undefined
+  /** Processes that share the port. */
+  readonly workers: number
+  /** What makes it a node of a cluster; undefined: it is a single one. */
+  readonly cluster: ClusterConfig | undefined
+  /** Where notifications and forwarded requests may go: patterns (docs/operations/egress.md). */
+  readonly egress: { readonly allow: readonly string[]; readonly deny: readonly string[] }
+  /** Whether the tenant header has an effect. */
+  readonly tenants: boolean
+  readonly store: {
+    readonly directory: string
+    readonly durability: Durability
+    /** Room kept for hard times on the disk of the directory; 0: nobody looks whether it is full. */
+    readonly reserveBytes: number
+  }
+  /** How often entities past their time are removed. */
+  readonly expiryIntervalMs: number
+  readonly queries: {
+    /** Memory for views; 0: there are none. */
+    readonly viewBytesMax: number
+    /** After which a query is given up. */
+    readonly scanDeadlineMs: number
+    /** Entities that one query may look into. */
+    readonly scanRowsMax: number
+  }
+  readonly notifications: {
+    readonly delivery: 'atLeastOnce' | 'bestEffort'
+    /** Notifications that descend from one request of a client at most; 0: any number (docs/interface/cascades.md). */
+    readonly descendantsMax: number
+    /** As given, and valid; deliver/limits.ts says what it means. */
+    readonly mode: string
+    /** undefined: off. */
+    readonly flowControl: { readonly gauge: number; readonly stepMs: number; readonly waitMsMax: number } | undefined
+    readonly httpTimeoutMs: number
+    readonly mqttTimeoutMs: number
+    /** 0: connections do not age. */
+    readonly mqttIdleMsMax: number
+    readonly messageBytesMax: number
+    /** Whether nothing is sent. */
+    readonly simulated: boolean
+    readonly disableCustomNotifications: boolean
+    readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
+  }
+  readonly forwarding: {
+    /** Requests to providers for one of a client; 0: nothing is forwarded. */
+    readonly requestsMax: number
+    /** What stands between a URL without a path and the operation. */
+    readonly pathless: 'plain' | 'slash' | 'v2'
+  }
+  /** How the process begins to log; operators may change it. */
+  readonly log: Readonly<LogSettings>
+  readonly logging: {
+    readonly format: 'pipe' | 'json'
+    /** Short lines on standard output. */
+    readonly forHumans: boolean
+    /** undefined: standard output alone. */
+    readonly file: { readonly directory: string; readonly append: boolean } | undefined
+    /** 0: no summary. */
+    readonly summaryS: number
+    readonly relogAlarms: boolean
+    readonly pidFile: string | undefined
+  }
+  readonly statistics: {
+    /** Blocks of `GET /statistics`. */
+    readonly counters: boolean
+    readonly semWait: boolean
+    readonly timing: boolean
+    readonly notifQueue: boolean
+    /** Whether requests are counted by tenant and path, for `GET /admin/metrics`. */
+    readonly byService: boolean
+  }
+}
+
+/** What to do, by the command line and the environment. No text ends with a newline. */
+export type Reading =
+  | {
+      readonly kind: 'run'
+      readonly config: Config
+      /** To be logged at WARN: options given that have no effect. */
+      readonly warnings: string[]
+      /** To be logged at INFO, as are the lines of `fromEnv`; passwords are masked. */
+      readonly commandLine: string
+      readonly fromEnv: string[]
+      /** Every option that has an effect, with its value; to be logged at INFO, too. */
+      readonly effective: string
+    }
+  /** Print the text and exit with 0. */
+  | { readonly kind: 'print'; readonly text: string }
+  /** Write the lines and the usage, if there is one, to standard error and exit with 1. */
+  | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string }
+
+/** The version of the package this file belongs to. */
+export const version: string = JSON.parse(
+  readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+).version
+
+/**
+ * Reads all settings. `argv` begins with the first argument, without the program. `config check` in front of the options prints what they come to, and
+ * starts nothing.
+ */
+export function readConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
+  const isCheck = argv[0] === 'config' && argv[1] === 'check'
+  const { given, print, faults, shownArguments, fromEnv } = parse(isCheck ? argv.slice(2) : argv, env)
+  if (print === 'version') return { kind: 'print', text: `orrery ${version}` }
+  if (print) return { kind: 'print', text: print === 'u' ? shortUsage() : longUsage() }
+
+  const { values, faults: bad } = valuesOf(given)
+  const lines = [...faults, ...bad, ...contradictions(values, given)]
+  if (lines.length > 0) return { kind: 'refuse', lines, usage: isCheck ? '' : shortUsage() }
+  const warnings = withoutEffect(values, given)
+  if (isCheck) return { kind: 'print', text: [...warnings, ...settings(values, given, true)].join('\n') }
+
+  return {
+    kind: 'run',
+    config: configOf(values),
+    warnings,
+    commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
+    fromEnv: [...fromEnv],
+    effective: `configuration: ${settings(values, given, false).join(' ')}`,
+  }
+}
+
+/** Options that have an effect, each with its value; with `hasSource`, also where that comes from. Those without a value are left out. */
+function settings(values: Values, given: ReadonlyMap<OptionName, Given>, hasSource: boolean): string[] {
+  // Those that follow from others when nobody has named them.
+  const all: Values = { ...values, durability: durabilityOf(values), fwdPathless: pathlessOf(values) }
+  return optionNames
+    .filter(name => options[name].standing === 'now' && all[name] !== undefined && all[name] !== '')
+    .map(name => {
+      const shown = options[name].secret ? mask : String(all[name])
+      const follows = values[name] === undefined ? 'follows from others' : 'default'
+      const source = given.get(name)?.where ?? follows
+      return hasSource ? `-${name} ${shown}   (${source})` : `-${name} ${shown}`
+    })
+}
+
+/** The value of every option; of a bad one its default, and a fault. */
+function valuesOf(given: ReadonlyMap<OptionName, Given>): { values: Values; faults: string[] } {
+  const values: Partial<Record<OptionName, unknown>> = {}
+  const faults: string[] = []
+  for (const name of optionNames) {
+    const { kind, byDefault, secret } = options[name]
+    const one = given.get(name)
+    const value = one && kind.read(one.text)
+    if (one && value === undefined) {
+      faults.push(`${one.where}: ${secret ? mask : JSON.stringify(one.text)} is not ${kind.form}`)
+    }
+    values[name] = value ?? byDefault
+  }
+  return { values: values as Values, faults }
+}
+
+/** What is wrong with values that are good one by one. A value that is bad already is not complained about again. */
+function contradictions(values: Values, given: ReadonlyMap<OptionName, Given>): string[] {
+  const lines: string[] = []
+  const where = (name: OptionName): string => given.get(name)?.where ?? `-${name}`
+  const isBad = (name: OptionName): boolean => {
+    const one = given.get(name)
+    return one !== undefined && options[name].kind.read(one.text) === undefined
+  }
+
+  if (values.ipv4 && values.ipv6) {
+    lines.push(`${where('ipv4')}: excludes ${where('ipv6')}; without both, both families are served`)
+  }
+  if (values.tlsMin === '1.3' && values.httpServer === 'uws')
+    lines.push(`${where('tlsMin')}: not together with -httpServer uws, which cannot leave out TLS 1.2`)
+  if (values.http1Port === values.port && !isBad('port'))
+    lines.push(`${where('http1Port')}: is the port of -port already; it needs one of its own`)
+  for (const name of ['port', 'http1Port'] as const)
+    if (values.livePort !== undefined && values.livePort === values[name] && !isBad(name))
+      lines.push(`${where('livePort')}: is the port of -${name} already; it needs one of its own`)
+  if (values.https) {
+    for (const name of ['key', 'cert'] as const) {
+      if (values[name] === undefined && !isBad(name)) lines.push(`${where('https')}: needs -${name}`)
+    }
+  }
+  if (values.notifFlowControl && !values.notificationMode.startsWith('threadpool') && !isBad('notificationMode')) {
+    lines.push(`${where('notifFlowControl')}: needs -notificationMode threadpool`)
+  }
+  if (values.t !== undefined && values.logLevel !== 'DEBUG' && !isBad('logLevel')) {
+    lines.push(`${where('t')}: needs -logLevel DEBUG`)
+  }
+  return [...lines, ...clusterConflicts(values, where, isBad)]
+}
+
+/** What a node of a cluster needs, and what it cannot be besides. */
+function clusterConflicts(
+  values: Values,
+  where: (name: OptionName) => string,
+  isBad: (name: OptionName) => boolean,
+): string[] {
+  const lines: string[] = []
+  const needs = (name: OptionName, needed: readonly OptionName[]): void => {
+    if (values[name] === undefined || values[name] === '') return
+    for (const other of needed)
+      if (values[other] === undefined && !isBad(other)) lines.push(`${where(name)}: needs -${other}`)
+  }
+  needs('clusterListen', ['nodeName', 'shardLog'])
+  needs('shardLog', ['clusterListen'])
+  needs('nodeName', ['clusterListen'])
+  needs('shardLogUser', ['shardLog', 'shardLogPasswordFile'])
+  needs('shardLogPasswordFile', ['shardLogUser'])
+  needs('shardLogCa', ['shardLog'])
+  needs('shardLogCert', ['shardLogKey', 'shardLogCa'])
+  needs('shardLogKey', ['shardLogCert'])
+  const { shardLog } = values
+  if (shardLog?.includes('@') && values.shardLogUser !== undefined)
+    lines.push(`${where('shardLogUser')}: -shardLog names a user already`)
+  if (shardLog !== undefined && !shardLog.startsWith('etcds:') && values.shardLogCa !== undefined)
+    lines.push(`${where('shardLogCa')}: needs etcds:// in -shardLog`)
+  for (const name of ['clusterJoin', 'clusterAddress', 'failureDomain', 'clusterCert'] as const)
+    needs(name, ['clusterListen'])
+  for (const name of ['clusterCert', 'clusterKey', 'clusterCa'] as const)
+    needs(name, ['clusterCert', 'clusterKey', 'clusterCa'])
+  if (values.clusterListen !== undefined && values.workers > 1)
+    lines.push(`${where('workers')}: not together with -clusterListen; start several nodes`)
+  if (values.clusterListen !== undefined && (values.durability === 'sync' || values.durability === 'os'))
+    lines.push(`${where('durability')}: a node of a cluster has replicated`)
+  if (values.clusterListen === undefined && values.durability === 'replicated')
+    lines.push(`${where('durability')}: replicated needs -shardLog`)
+  return lines
+}
+
+/** One warning for each option that was given and never has an effect. A flag given as FALSE asks for nothing. */
+function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): string[] {
+  const lines: string[] = []
+  for (const [name, { where }] of given) {
+    const { standing, help } = options[name]
+    if (standing === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
+    if ((name === 'key' || name === 'cert' || name === 'tlsMin') && !values.https)
+      lines.push(`${where} is ignored: there is no -https`)
+    if (name === 'reqTimeout' && values.reqTimeout > 0 && values.httpServer !== 'node')
+      lines.push(
+        `${where} has an effect with -httpServer node and on -http1Port: uws closes idle connections after about 10 s`,
+      )
+  }
+  return lines
+}
+
+const bytesPerMb = 1024 * 1024
+
+function configOf(values: Values): Config {
+  const { https, key, cert, ipv4, ipv6 } = values
+  return Object.freeze({
+    http: Object.freeze({
+      server: values.httpServer,
+      port: values.port,
+      http1Port: values.http1Port,
+      livePort: values.livePort,
+      host: values.localIp,
+      family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
+      tls:
+        https && key && cert ? Object.freeze({ keyFile: key, certFile: cert, minVersion: values.tlsMin }) : undefined,
+      connectionsMax: values.maxConnections,
+      connectionsPerAddressMax: values.maxConnectionsPerAddress,
+      idleTimeoutS: values.reqTimeout,
+      bodyBytesMax: values.inReqPayloadMaxSize,
+    }),
+    answers: Object.freeze({
+      answerBytesMax: values.answerBytesMax * bytesPerMb,
+      answersInFlightMax: values.answersInFlightMax * bytesPerMb,
+    }),
+    cors:
+      values.corsOrigin === '' ? undefined : Object.freeze({ origin: values.corsOrigin, maxAgeS: values.corsMaxAge }),
+    vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
+    workers: values.workers,
+    cluster: clusterOf(values),
+    egress: Object.freeze({ allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) }),
+    tenants: values.multiservice,
+    store: Object.freeze({
+      directory: values.dataDir,
+      durability: durabilityOf(values),
+      reserveBytes: values.diskReserve * bytesPerMb,
+    }),
+    expiryIntervalMs: values.expiryInterval,
+    queries: Object.freeze({
+      viewBytesMax: values.viewMemory * bytesPerMb,
+      scanDeadlineMs: values.scanDeadline,
+      scanRowsMax: values.scanRows,
+    }),
+    notifications: Object.freeze({
+      delivery: values.notifDelivery,
+      descendantsMax: values.notifDescendants,
+      mode: values.notificationMode,
+      flowControl: flowControlOf(values.notifFlowControl),
+      httpTimeoutMs: timeoutMsOf(values.httpTimeout),
+      mqttTimeoutMs: timeoutMsOf(values.mqttTimeout),
+      mqttIdleMsMax: values.mqttMaxAge * msPerMinute,
+      messageBytesMax: values.outReqMsgMaxSize,
+      simulated: values.simulatedNotification,
+      disableCustomNotifications: values.disableCustomNotifications,
+      tls: Object.freeze({ insecure: values.insecureNotif, caFile: values.notifCaFile }),
+    }),
+    forwarding: Object.freeze({ requestsMax: values.cprForwardLimit, pathless: pathlessOf(values) }),
+    log: Object.freeze({
+      level: values.logLevel,
+      infoPayloadBytesMax: values.logInfoPayloadMaxSize,
+      lineBytesMax: values.logLineMaxSize,
+      deprecate: values.logDeprecate,
+      traces: values.t === undefined ? noTraces : (parseTraceLevels(values.t) as TraceLevels),
+    }),
+    logging: Object.freeze({
+      format: values.logFormat,
+      forHumans: values.logForHumans,
+      file:
+        values.logDir === undefined || values.disableFileLog
+          ? undefined
+          : Object.freeze({ directory: values.logDir, append: values.logAppend }),
+      summaryS: values.logSummary,
+      relogAlarms: values.relogAlarms,
+      pidFile: values.pidpath,
+    }),
+    statistics: Object.freeze({
+      counters: values.statCounters,
+      semWait: values.statSemWait,
+      timing: values.statTiming,
+      notifQueue: values.statNotifQueue && values.notificationMode.startsWith('threadpool'),
+      byService: !values.disableMetrics,
+    }),
+  })
+}
+
+const listOf = (text: string): readonly string[] => text.split(',').filter(item => item !== '')
+
+function clusterOf(values: Values): ClusterConfig | undefined {
+  const { nodeName, clusterListen, shardLog, clusterCert, clusterKey, clusterCa } = values
+  const { shardLogUser, shardLogPasswordFile, shardLogCa, shardLogCert, shardLogKey } = values
+  if (nodeName === undefined || clusterListen === undefined || shardLog === undefined) return undefined
+  return Object.freeze({
+    name: nodeName,
+    listen: clusterListen,
+    advertised: values.clusterAddress,
+    seeds: listOf(values.clusterJoin),
+    log: shardLog,
+    logUser:
+      shardLogUser !== undefined && shardLogPasswordFile !== undefined
+        ? Object.freeze({ name: shardLogUser, passwordFile: shardLogPasswordFile })
+        : undefined,
+    logTls:
+      shardLogCa === undefined
+        ? undefined
+        : Object.freeze({ caFile: shardLogCa, certFile: shardLogCert, keyFile: shardLogKey }),
+    replicas: values.replicas,
+    domain: values.failureDomain ?? '',
+    tls:
+      clusterCert && clusterKey && clusterCa
+        ? Object.freeze({ certFile: clusterCert, keyFile: clusterKey, caFile: clusterCa })
+        : undefined,
+    isInsecure: values.clusterInsecure,
+  })
+}
+
+/** `-writeConcern 0` asks not to wait for the disk; who names a durability means that (operations.md §1.5). */
+const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
+  durability === 'replicated' ? 'os' : (durability ?? (writeConcern === 0 ? 'os' : 'sync'))
+
+/** Agents that came with Orion answer below `//`, where it asks them. */
+const pathlessOf = ({ fwdPathless, compat }: Values): Config['forwarding']['pathless'] =>
+  fwdPathless ?? (compat === 'fiware' ? 'slash' : 'plain')
+
+const msPerMinute = 60_000
+
+/** What -1 stands for, and 0, which would leave no time at all (operations.md §1.3). */
+const timeoutMsByDefault = 5_000
+const timeoutMsOf = (givenMs: number): number => (givenMs > 0 ? givenMs : timeoutMsByDefault)
+
+function flowControlOf(given: string | undefined): Config['notifications']['flowControl'] {
+  if (given === undefined) return undefined
+  const [gauge = 0, stepMs = 0, waitMsMax = 0] = given.split(':').map(Number)
+  return Object.freeze({ gauge, stepMs, waitMsMax })
+}

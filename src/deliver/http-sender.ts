@@ -1,0 +1,375 @@
+// Sends HTTP messages over connections that are kept alive, one message at a time on each.
+//
+// A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all receivers, the
+// longest idle one gives way to a new one, and it is known whether a connection has served before. If it has, and is lost before a
+// byte of an answer, the message goes out once more on a fresh one, for the receiver has most likely closed an idle connection at that
+// moment. Connecting, TLS and the `Host` header are ours (deliver/sockets/client.ts), so that nothing is lost in undici's view of a URL.
+//
+// Once the status is known it is an answer, whatever happens to the rest (subscriptions.md §8.6). The body is read and thrown away, so
+// that the connection can be used again, up to a bound. Redirects are followed with the same verb and body (subscriptions.md §8.4), but never
+// from TLS to plain text, and no other receiver is shown the token of the one that was meant.
+//
+// Not here: how many are sent at a time (lanes), whether it is tried again (retry).
+
+import assert from 'node:assert/strict'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Client, Dispatcher } from 'undici'
+import type { Clock } from '../ports.js'
+import { type Address, addressOf } from './address.js'
+import type { HttpMessage, SendResult } from './delivery.js'
+import { openClient } from './sockets/client.js'
+import { mayNotifyItself, OwnListenerDenied } from './sockets/egress.js'
+import { isDenied, isLost, type OpenSocket, reasonOf, reasons } from './sockets/sockets.js'
+
+/** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
+const answerBytesMax = 1024 * 1024
+
+/** Redirects followed for one message. */
+const redirectsMax = 10
+
+export interface HttpSenderOptions {
+  /** Time of one try when the message says nothing (`-httpTimeout`). */
+  readonly timeoutMs: number
+  /** Connections at a time; at least as many as messages at a time. */
+  readonly connectionsMax: number
+  /** Whether a socket ends at this broker itself; undefined: none does. */
+  readonly isOwn?: ((socket: Socket) => boolean) | undefined
+}
+
+type OnEnd = (result: SendResult) => void
+
+/** A message under way. */
+interface Sending {
+  readonly address: Address
+  readonly path: string
+  readonly message: HttpMessage
+  readonly onEnd: OnEnd
+  readonly deadlineMs: number
+  /** It has gone out on a connection that was lost. */
+  isAgain: boolean
+  /** Redirects that have brought it here. */
+  readonly redirects: number
+}
+
+export class HttpSender {
+  private readonly connections = new Set<Connection>()
+  /** By receiver; the one used last is taken first. */
+  private readonly idle = new Map<string, Connection[]>()
+  private cancelTimer = (): void => {}
+  private timerAtMs = Number.POSITIVE_INFINITY
+
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly openSocket: OpenSocket,
+    private readonly options: HttpSenderOptions,
+  ) {}
+
+  /** Open connections, idle ones included. */
+  get connectionCount(): number {
+    return this.connections.size
+  }
+
+  // [hot] Once per notification.
+  /** Sends it and tells once, later, how that ended. */
+  send(address: Address, path: string, message: HttpMessage, onEnd: OnEnd): void {
+    const deadlineMs = this.clock.monoMs() + (message.timeoutMs || this.options.timeoutMs)
+    this.begin({ address, path, message, onEnd, deadlineMs, isAgain: false, redirects: 0 })
+  }
+
+  private begin(sending: Sending): void {
+    const { address, deadlineMs } = sending
+    const idle = this.idleOne(address.receiver)
+    if (idle?.isOwn && !mayNotifyItself(sending.path, sending.message.leavesScope ?? false)) {
+      this.rest(idle)
+      // Nobody is called back before `send` returns.
+      this.clock.after(0, () => sending.onEnd({ kind: 'unsendable', reason: reasons.own }))
+      return
+    }
+    this.start(sending, idle ?? this.open(address))
+    if (deadlineMs < this.timerAtMs) this.arm(deadlineMs)
+  }
+
+  /** Sends a message to where its receiver has pointed; false if it is not to go there. */
+  redirect(sending: Sending, location: string): boolean {
+    const { address, path, message, redirects } = sending
+    const { protocol, host, port, receiver } = address
+    const from = `${protocol}//${host}:${port}${path}`
+    if (redirects >= redirectsMax || !URL.canParse(location, from)) return false
+    const next = addressOf({ ...message, url: new URL(location, from).href })
+    if (!next || (protocol === 'https:' && next.protocol !== 'https:')) return false
+    const shown = next.receiver === receiver ? message : { ...message, headers: withoutToken(message.headers) }
+    this.begin({ ...sending, address: next, path: next.path, message: shown, isAgain: false, redirects: redirects + 1 })
+    return true
+  }
+
+  private start(sending: Sending, connection: Connection): void {
+    const { address, path, message } = sending
+    connection.sending = sending
+    connection.code = undefined
+    connection.location = undefined
+    connection.bytes = undefined
+    connection.answerBytes = 0
+    connection.isStarting = true
+    connection.client.dispatch(
+      {
+        path,
+        method: message.method,
+        headers: framed(message.headers, address),
+        body: message.body ?? null,
+      },
+      connection,
+    )
+    connection.isStarting = false
+  }
+
+  private idleOne(receiver: string): Connection | undefined {
+    const idle = this.idle.get(receiver)
+    const connection = idle?.pop()
+    if (idle?.length === 0) this.idle.delete(receiver)
+    return connection
+  }
+
+  private open(address: Address): Connection {
+    if (this.connections.size >= this.options.connectionsMax) this.dropLongestIdle()
+    const connection = new Connection(address, this.openSocket, this.clock, this, this.options.isOwn)
+    this.connections.add(connection)
+    return connection
+  }
+
+  private dropLongestIdle(): void {
+    let longest: Connection | undefined
+    for (const connection of this.connections)
+      if (!connection.sending && (!longest || connection.idleSinceMs < longest.idleSinceMs)) longest = connection
+    assert(longest, 'there are more connections than messages at a time')
+    this.drop(longest)
+  }
+
+  /** A message ended and the connection can be used again. */
+  rest(connection: Connection): void {
+    const { receiver } = connection.address
+    const idle = this.idle.get(receiver)
+    if (idle) idle.push(connection)
+    else this.idle.set(receiver, [connection])
+  }
+
+  /** Closes a connection and forgets it. What it was sending is no longer its own. */
+  drop(connection: Connection): void {
+    if (!this.connections.delete(connection)) return
+    const idle = this.idle.get(connection.address.receiver)
+    const at = idle ? idle.indexOf(connection) : -1
+    if (at >= 0) idle!.splice(at, 1)
+    if (idle?.length === 0) this.idle.delete(connection.address.receiver)
+    connection.destroy()
+  }
+
+  /** The connection was lost while it was sending. */
+  onLost(connection: Connection, sending: Sending, error: Error): void {
+    this.drop(connection)
+    if (connection.answers > 0 && !sending.isAgain && isLost(error)) {
+      sending.isAgain = true
+      this.start(sending, this.open(sending.address))
+    } else sending.onEnd({ kind: isDenied(error) ? 'unsendable' : 'failed', reason: reasonOf(error) })
+  }
+
+  private arm(atMs: number): void {
+    this.cancelTimer()
+    this.timerAtMs = atMs
+    this.cancelTimer = this.clock.after(atMs - this.clock.monoMs(), () => this.onTimer())
+  }
+
+  /** One timer for all: it looks at what is under way, at most a few hundred, once per timeout. */
+  private onTimer(): void {
+    const nowMs = this.clock.monoMs()
+    let nextMs = Number.POSITIVE_INFINITY
+    const late: Connection[] = []
+    for (const connection of this.connections) {
+      if (!connection.sending) continue
+      if (connection.sending.deadlineMs <= nowMs) late.push(connection)
+      else nextMs = Math.min(nextMs, connection.sending.deadlineMs)
+    }
+    this.timerAtMs = Number.POSITIVE_INFINITY
+    if (nextMs < Number.POSITIVE_INFINITY) this.arm(nextMs)
+    for (const connection of late) connection.giveUp(reasons.timeout)
+  }
+
+  /** Closes all connections; what is under way is not told of. */
+  close(): void {
+    this.cancelTimer()
+    for (const connection of this.connections) {
+      connection.sending = undefined
+      this.drop(connection)
+    }
+  }
+}
+
+/** A connection, and the handler of what it sends. */
+class Connection implements Dispatcher.DispatchHandler {
+  readonly client: Client
+  sending: Sending | undefined
+  isStarting = false
+  /** Of the answer, once it is known. */
+  code: number | undefined
+  /** Where a redirect points. */
+  location: string | undefined
+  /** What the answer says that its body has, if that is anything. */
+  bytes: number | undefined
+  answerBytes = 0
+  /** That came over the present socket. */
+  answers = 0
+  idleSinceMs = 0
+  /** It ends at this broker itself. */
+  isOwn = false
+  private socket: Socket | undefined
+
+  constructor(
+    readonly address: Address,
+    openSocket: OpenSocket,
+    private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly owner: HttpSender,
+    isOwn: HttpSenderOptions['isOwn'],
+  ) {
+    this.client = openClient(address, openSocket, socket => {
+      this.socket = socket
+      this.answers = 0
+      this.isOwn = false
+      if (isOwn)
+        socket.once(address.protocol === 'https:' ? 'secureConnect' : 'connect', () => this.onSocket(isOwn(socket)))
+    })
+    this.client.on('disconnect', () => {
+      if (!this.sending) owner.drop(this)
+    })
+  }
+
+  /** Before anything is sent. */
+  private onSocket(isOwn: boolean): void {
+    const { sending, socket } = this
+    this.isOwn = isOwn
+    if (isOwn && sending && !mayNotifyItself(sending.path, sending.message.leavesScope ?? false))
+      socket?.destroy(new OwnListenerDenied())
+  }
+
+  onRequestStart(): void {}
+
+  onResponseStart(_controller: Dispatcher.DispatchController, code: number, headers: IncomingHttpHeaders): void {
+    // Below that more will follow.
+    if (code >= 200) this.code = code
+    if (redirecting.has(code)) this.location = headers.location
+    this.bytes = Number(headers['content-length']) || undefined
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.answerBytes += chunk.length
+    if (this.answerBytes > answerBytesMax) this.giveUp('')
+  }
+
+  onResponseEnd(): void {
+    this.answers++
+    this.end(this.answered)
+  }
+
+  private get answered(): SendResult {
+    const { code, bytes } = this
+    return bytes === undefined ? { kind: 'answered', code } : { kind: 'answered', code, bytes }
+  }
+
+  onRequestUpgrade(_controller: Dispatcher.DispatchController, code: number, _headers: object, socket: Duplex): void {
+    socket.destroy()
+    this.code = code
+    this.giveUp('')
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    const { sending } = this
+    if (!sending) return
+    if (this.isStarting) {
+      // Refused before anything was sent. Nobody is called back before `send` returns.
+      const reason = `Not a message: ${error.message}`
+      this.clock.after(0, () => this.end({ kind: 'unsendable', reason }))
+      return
+    }
+    if (this.code !== undefined) return this.giveUp('')
+    this.sending = undefined
+    aside(() => this.owner.onLost(this, sending, error))
+  }
+
+  /** It ended, and the connection can be used again. */
+  end(result: SendResult): void {
+    const { sending } = this
+    if (!sending) return
+    this.sending = undefined
+    this.idleSinceMs = this.clock.monoMs()
+    this.owner.rest(this)
+    const { location } = this
+    aside(() => {
+      if (location === undefined || !this.owner.redirect(sending, location)) sending.onEnd(result)
+    })
+  }
+
+  /** Waits no longer, and closes the connection: an answer if its status is known, else a failure. */
+  giveUp(reason: string): void {
+    const { sending } = this
+    if (!sending) return
+    const result: SendResult = this.code === undefined ? { kind: 'failed', reason } : this.answered
+    this.sending = undefined
+    this.owner.drop(this)
+    aside(() => sending.onEnd(result))
+  }
+
+  /** Also while it is connecting, which undici would let go on. */
+  destroy(): void {
+    this.client.destroy().catch(() => {})
+    this.socket?.on('error', () => {}).destroy()
+  }
+}
+
+/** Statuses whose `Location` is where the message should have gone. */
+const redirecting = new Set([301, 302, 303, 307, 308])
+
+/** Headers, names and values in turn, without what is meant for the first receiver alone, and without its host. */
+function withoutToken(headers: readonly string[]): readonly string[] {
+  const kept: string[] = []
+  for (let at = 0; at < headers.length; at += 2)
+    if (!/^(x-auth-token|authorization|cookie|host)$/i.test(headers[at]!)) kept.push(headers[at]!, headers[at + 1]!)
+  return kept
+}
+
+/** undici swallows what is thrown in its callbacks; a bug must not be. */
+function aside(run: () => void): void {
+  try {
+    run()
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error
+    })
+  }
+}
+
+const framing = /^(content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer|proxy-connection)$/i
+
+// Most headers can be sent as they are: their names are looked at by length before anything else.
+const framingLengths = new Set([2, 6, 7, 10, 14, 16, 17])
+
+/** The headers as they are sent: with a host, without framing, and as bytes of UTF-8. */
+function framed(headers: readonly string[], { host, port }: Address): string[] {
+  const sent: string[] = []
+  let hasHost = false
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at]!
+    if (framingLengths.has(name.length) && framing.test(name)) continue
+    if (name.length === 4 && name.toLowerCase() === 'host') {
+      if (hasHost) continue
+      hasHost = true
+    }
+    sent.push(name, asBytes(headers[at + 1]!))
+  }
+  if (!hasHost) sent.push('Host', `${host}:${port}`)
+  return sent
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what is not ASCII is looked for
+const notAscii = /[^\x00-\x7f]/
+
+/** undici writes each character as one byte. */
+const asBytes = (text: string): string => (notAscii.test(text) ? Buffer.from(text).toString('latin1') : text)

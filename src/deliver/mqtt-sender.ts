@@ -1,0 +1,193 @@
+// Publishes to MQTT brokers over connections that all subscriptions with the same broker and credentials share (subscriptions.md §10).
+//
+// A connection is made by the first message for it, or before when somebody knows that there will be one, with MQTT 3.1.1, a clean session and a keep-alive of 60 s, and never made again by
+// itself: the next message does that. QoS 0 has been delivered when it is written, QoS 1 and 2 when the broker has acknowledged it,
+// because what was only accepted by the library is lost with the connection. Whatever fails on a connection ends it, and with it all that
+// was under way there: a connection whose oldest message is not acknowledged in time is of no use to the others.
+//
+// Not here: how many are sent at a time and in which order (lanes), whether they are sent again (retry).
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { MqttClient } from 'mqtt'
+import type { Clock } from '../ports.js'
+import type { Address } from './address.js'
+import type { MqttMessage, SendResult } from './delivery.js'
+import { isDenied, type OpenSocket, reasonOf, reasons } from './sockets/sockets.js'
+
+export interface MqttSenderOptions {
+  /** Wait for a connection, and for an acknowledgement (`-mqttTimeout`). */
+  readonly timeoutMs: number
+  /** Connections that have not been used for so long are closed, within twice the time (`-mqttMaxAge`); 0: never. */
+  readonly idleMsMax: number
+  /** Connections at a time; at least as many as messages at a time. */
+  readonly connectionsMax: number
+}
+
+type OnEnd = (result: SendResult) => void
+
+/** A message that waits for its connection, or for its acknowledgement. */
+interface Sending {
+  readonly message: MqttMessage
+  readonly onEnd: OnEnd
+  readonly deadlineMs: number
+}
+
+const keepAliveSeconds = 60
+
+export class MqttSender {
+  private readonly connections = new Map<string, Connection>()
+  private cancelSweep = (): void => {}
+
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly openSocket: OpenSocket,
+    private readonly options: MqttSenderOptions,
+  ) {
+    this.sweepLater()
+  }
+
+  get connectionCount(): number {
+    return this.connections.size
+  }
+
+  /** Publishes it and tells once, later, how that ended. */
+  send(address: Address, message: MqttMessage, onEnd: OnEnd): void {
+    const connection = this.connections.get(address.receiver) ?? this.open(address, message)
+    connection.send({ message, onEnd, deadlineMs: this.clock.monoMs() + this.options.timeoutMs })
+  }
+
+  /** Connects to where messages will soon be sent, if there is room for one more connection; what comes of it is not told. */
+  prepare(address: Address, login: Pick<MqttMessage, 'user' | 'password'>): void {
+    if (this.connections.has(address.receiver) || this.connections.size >= this.options.connectionsMax) return
+    this.open(address, login)
+  }
+
+  private open(address: Address, { user, password }: Pick<MqttMessage, 'user' | 'password'>): Connection {
+    if (this.connections.size >= this.options.connectionsMax) this.dropLongestIdle()
+    const connection = new Connection(this.clock, () => this.openSocket(address), {
+      user,
+      password,
+      onGone: () => this.connections.delete(address.receiver),
+    })
+    this.connections.set(address.receiver, connection)
+    return connection
+  }
+
+  private dropLongestIdle(): void {
+    let longest: Connection | undefined
+    for (const connection of this.connections.values())
+      if (connection.isIdle && (!longest || connection.usedAtMs < longest.usedAtMs)) longest = connection
+    assert(longest, 'there are more connections than messages at a time')
+    longest.close()
+  }
+
+  private sweepLater(): void {
+    const { idleMsMax } = this.options
+    if (idleMsMax === 0) return
+    this.cancelSweep = this.clock.after(idleMsMax, () => {
+      const nowMs = this.clock.monoMs()
+      for (const connection of [...this.connections.values()])
+        if (connection.isIdle && nowMs - connection.usedAtMs > idleMsMax) connection.close()
+      this.sweepLater()
+    })
+  }
+
+  /** Closes all connections; what is under way is not told of. */
+  close(): void {
+    this.cancelSweep()
+    for (const connection of [...this.connections.values()]) connection.close()
+  }
+}
+
+interface ConnectionOptions {
+  readonly user: string | undefined
+  readonly password: string | undefined
+  readonly onGone: () => void
+}
+
+class Connection {
+  usedAtMs: number
+  private readonly client: MqttClient
+  private isUp = false
+  private isGone = false
+  /** In the order they came, and so of their deadlines. */
+  private readonly sending = new Set<Sending>()
+  private cancelTimer: (() => void) | undefined
+
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
+    openSocket: () => ReturnType<OpenSocket>,
+    private readonly options: ConnectionOptions,
+  ) {
+    const { user, password } = options
+    this.usedAtMs = clock.monoMs()
+    this.client = new MqttClient(openSocket, {
+      protocolVersion: 4,
+      clean: true,
+      clientId: `orrery${randomBytes(8).toString('hex')}`,
+      keepalive: keepAliveSeconds,
+      reconnectPeriod: 0,
+      resubscribe: false,
+      ...(user === undefined ? {} : { username: user }),
+      ...(password === undefined ? {} : { password }),
+    })
+    this.client.on('connect', () => this.onUp())
+    this.client.on('error', error => this.fail(reasonOf(error), isDenied(error)))
+    this.client.on('close', () => this.fail(reasons.empty))
+  }
+
+  get isIdle(): boolean {
+    return this.sending.size === 0
+  }
+
+  send(sending: Sending): void {
+    this.usedAtMs = this.clock.monoMs()
+    this.sending.add(sending)
+    if (this.isUp) this.publish(sending)
+    if (!this.cancelTimer) this.arm(sending.deadlineMs)
+  }
+
+  private onUp(): void {
+    this.isUp = true
+    for (const sending of this.sending) this.publish(sending)
+  }
+
+  private publish(sending: Sending): void {
+    const { topic, payload, qos, retain } = sending.message
+    this.client.publish(topic, payload, { qos, retain }, error => {
+      // The library may say so before `publish` returns.
+      queueMicrotask(() => {
+        if (error) this.fail(reasonOf(error))
+        else if (this.sending.delete(sending)) sending.onEnd({ kind: 'answered', code: undefined })
+      })
+    })
+  }
+
+  private arm(atMs: number): void {
+    this.cancelTimer = this.clock.after(Math.max(0, atMs - this.clock.monoMs()), () => {
+      this.cancelTimer = undefined
+      const [oldest] = this.sending
+      if (!oldest) return
+      if (oldest.deadlineMs <= this.clock.monoMs()) this.fail(reasons.timeout)
+      else this.arm(oldest.deadlineMs)
+    })
+  }
+
+  private fail(reason: string, isFinal = false): void {
+    const failed = [...this.sending]
+    this.close()
+    for (const { onEnd } of failed) onEnd({ kind: isFinal ? 'unsendable' : 'failed', reason })
+  }
+
+  /** Closes the connection; what is under way is not told of. */
+  close(): void {
+    this.sending.clear()
+    this.cancelTimer?.()
+    if (this.isGone) return
+    this.isGone = true
+    this.options.onGone()
+    this.client.end(true)
+    this.client.stream.destroy()
+  }
+}

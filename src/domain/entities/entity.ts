@@ -1,0 +1,319 @@
+// Entities, attributes and metadata: what they are, and how they are read from the JSON of a request.
+//
+// Reading refuses everything that depends on the request alone (entities.md §3-§5, §10.2, §11, §16); what also depends on the stored
+// entity (existence, operators, locations, a value without a type) is decided in update.ts. Dates come out of here in the one
+// form in which they are stored and rendered.
+//
+// Not here: bytes to JSON (http/body), what an update does (update), JSON of an answer (representation).
+
+import { parseDateTime, renderDateTime } from '../date-time.js'
+import { checkIdentifier } from '../identifier.js'
+import { isArray, isObject, type Json, type JsonObject, valueHasForbiddenCharacters } from '../json.js'
+import { attributesMax, metadataMax, valueDepthMax } from '../limits.js'
+import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import { type Operator, operatorOf } from './operators.js'
+
+export interface Metadata {
+  readonly type: string
+  readonly value: Json
+}
+
+export type MetadataMap = ReadonlyMap<string, Metadata>
+
+export const noMetadata: MetadataMap = new Map()
+
+/** An attribute as it is stored. Times are milliseconds since 1970. */
+export interface Attribute {
+  readonly type: string
+  readonly value: Json
+  readonly metadata: MetadataMap
+  readonly createdMs: number
+  readonly modifiedMs: number
+  /**
+   * Of a `dateExpires` with a date type: it came from where that name meant nothing, and is an attribute like any other until it is updated
+   * (base.md "Builtin attributes"). No request makes one.
+   */
+  readonly isPlain?: true | undefined
+}
+
+/** An entity as it is stored. Immutable. */
+export interface Entity extends Content {
+  readonly id: string
+  readonly type: string
+}
+
+/** What queries look at besides the identity of an entity. */
+export interface Content {
+  /** In the order in which they were added. */
+  readonly attributes: ReadonlyMap<string, Attribute>
+  /** Hybrid clock stamp (stamp.ts): unique on its node, and the order of creation. */
+  readonly created: number
+  readonly modifiedMs: number
+}
+
+/** An attribute as a request wants it. */
+export interface WantedAttribute {
+  readonly type: string
+  /** The new value, or the operator object that yields it. */
+  readonly value: Json
+  readonly operator?: Operator | undefined
+  /** undefined: not mentioned. An empty map asks for the removal of all (entities.md §13.1). */
+  readonly metadata: MetadataMap | undefined
+}
+
+export interface WantedEntity {
+  readonly id: string
+  readonly type: string
+  readonly attributes: ReadonlyMap<string, WantedAttribute>
+}
+
+/** The body of a request as JSON, with what a JSON value alone no longer tells. */
+export interface Payload {
+  readonly value: Json
+  /** Where a key stood twice: the keys from the root to it, array positions as numbers. */
+  readonly duplicates: readonly (readonly (string | number)[])[]
+  /** The document nests deeper than a single value may: values must be measured. */
+  readonly deep: boolean
+}
+
+/** The type of an entity when a creation names none. */
+export const defaultEntityType = 'Thing'
+
+/** The attribute that makes an entity transient (entities.md §16). */
+export const expiryAttribute = 'dateExpires'
+
+/** The type of an attribute or metadata whose request names none (entities.md §4.1). */
+export function defaultType(value: Json): string {
+  switch (typeof value) {
+    case 'string':
+      return 'Text'
+    case 'number':
+      return 'Number'
+    case 'boolean':
+      return 'Boolean'
+    default:
+      return value === null ? 'None' : 'StructuredValue'
+  }
+}
+
+/** Whether values of the type are dates (entities.md §4.3). */
+export const isDateType = (type: string): boolean => type === 'DateTime' || type === 'ISO8601'
+
+/** A value as it is stored under a date type: null, or the date in its rendered form; undefined when it is no date. */
+export function asStoredDate(value: Json): string | null | undefined {
+  if (value === null) return null
+  if (typeof value !== 'string') return undefined
+  const ms = parseDateTime(value)
+  return ms === undefined ? undefined : renderDateTime(ms)
+}
+
+/** Whether the attribute carries the metadata that keeps it from being the entity's location (entities.md §8.1). */
+export const ignoresType = (metadata: MetadataMap | undefined): boolean => metadata?.get('ignoreType')?.value === true
+
+/** The entity of a `POST /v2/entities` (entities.md §10.2). */
+export function parseEntity(payload: Payload, keyValues: boolean): Result<WantedEntity> {
+  const json = payload.value
+  if (!isObject(json)) return refused(refusals.notJson)
+  const duplicate = refuseDuplicates(payload, 'entity', keyValues)
+  if (duplicate) return refused(duplicate)
+  const keys = Object.keys(json)
+  const id = json['id'] ?? (Object.hasOwn(json, 'id') ? null : '')
+  const type = json['type'] ?? (Object.hasOwn(json, 'type') ? null : defaultEntityType)
+  if (typeof id !== 'string') return refused(refusals.entityIdKind)
+  if (typeof type !== 'string') return refused(refusals.entityTypeKind)
+  const refusal = checkIdentifier('entity id', id) ?? checkIdentifier('entity type', type)
+  if (refusal) return refused(refusal)
+  const attributes = parseEach(json, keys, payload.deep, keyValues)
+  return attributes.ok ? accepted({ id, type, attributes: attributes.value }) : attributes
+}
+
+/** The attributes of a `POST`, `PATCH` or `PUT` on `/attrs` (entities.md §11). */
+export function parseAttributes(payload: Payload, keyValues: boolean): Result<ReadonlyMap<string, WantedAttribute>> {
+  const json = payload.value
+  if (!isObject(json)) return refused(refusals.notJson)
+  const duplicate = refuseDuplicates(payload, 'entity', keyValues)
+  if (duplicate) return refused(duplicate)
+  const keys = Object.keys(json)
+  if (keys.length === 0) return refused(refusals.emptyPayload)
+  if (Object.hasOwn(json, 'id')) return refused(refusals.entityIdInPayload)
+  if (Object.hasOwn(json, 'type')) return refused(refusals.entityTypeInPayload)
+  return parseEach(json, keys, payload.deep, keyValues)
+}
+
+/** The attribute of a `PUT .../attrs/{name}` (entities.md §12.1). */
+export function parseSingleAttribute(name: string, payload: Payload): Result<WantedAttribute> {
+  const json = payload.value
+  if (!isObject(json)) return refused(refusals.notJson)
+  const duplicate = refuseDuplicates(payload, 'attribute', false)
+  if (duplicate) return refused(duplicate)
+  return parseAttribute(name, json, payload.deep)
+}
+
+/** The JSON value of a `PUT .../value` (entities.md §12.5). Its type is the stored one, so update.ts checks the rest. */
+export function parseValue(payload: Payload): Result<Json> {
+  const duplicate = refuseDuplicates(payload, 'value', false)
+  if (duplicate) return refused(duplicate)
+  if (payload.deep && isTooDeep(payload.value)) return refused(refusals.nestedTooDeep(valueDepthMax))
+  return accepted(payload.value)
+}
+
+/** The attributes of an entity in a payload, `id` and `type` left out (entities.md §5). */
+export function parseEach(
+  json: JsonObject,
+  keys: readonly string[],
+  deep: boolean,
+  keyValues: boolean,
+): Result<ReadonlyMap<string, WantedAttribute>> {
+  const tooMany = keys.length > attributesMax ? refuseAttributes(json, keys.length) : undefined
+  if (tooMany) return refused(tooMany)
+  const attributes = new Map<string, WantedAttribute>()
+  for (const name of keys) {
+    if (name === 'id' || name === 'type') continue
+    const refusal = checkIdentifier('attribute name', name)
+    if (refusal) return refused(refusal)
+    const value = json[name] as Json
+    const attribute = keyValues
+      ? parseTyped(name, defaultType(value), value, undefined, deep)
+      : parseAttribute(name, value, deep)
+    if (!attribute.ok) return attribute
+    attributes.set(name, attribute.value)
+  }
+  return accepted(attributes)
+}
+
+/** The refusal of more attributes than an entity may have; `id` and `type` are none. */
+export function refuseAttributes(json: JsonObject, members: number): Refusal | undefined {
+  const count = members - Number(Object.hasOwn(json, 'id')) - Number(Object.hasOwn(json, 'type'))
+  return count > attributesMax ? refusals.tooMany('attributes', count, attributesMax) : undefined
+}
+
+/** An attribute in normalized form (entities.md §5.1). */
+function parseAttribute(name: string, json: Json, deep: boolean): Result<WantedAttribute> {
+  if (!isObject(json)) return refused(refusals.attributeNotObject)
+  let type: string | undefined
+  let value: Json = null
+  let metadata: MetadataMap | undefined
+  for (const key in json) {
+    const member = json[key] as Json
+    if (key === 'value') {
+      value = member
+    } else if (key === 'type') {
+      if (typeof member !== 'string') return refused(refusals.attributeTypeNotString)
+      const refusal = checkIdentifier('attribute type', member)
+      if (refusal) return refused(refusal)
+      type = member
+    } else if (key === 'metadata') {
+      const parsed = parseMetadata(member, deep)
+      if (!parsed.ok) return parsed
+      metadata = parsed.value
+    } else {
+      return refused(refusals.attributeUnknownKey)
+    }
+  }
+  return parseTyped(name, type ?? defaultType(value), value, metadata, deep)
+}
+
+/** The rules that join name, type and value (entities.md §3.2, §4.3, §16). */
+function parseTyped(
+  name: string,
+  type: string,
+  value: Json,
+  metadata: MetadataMap | undefined,
+  deep: boolean,
+): Result<WantedAttribute> {
+  if (deep && isTooDeep(value)) return refused(refusals.nestedTooDeep(valueDepthMax))
+  if (type !== 'TextUnrestricted' && valueHasForbiddenCharacters(value)) return refused(refusals.charactersInValue)
+  if (isDateType(type)) {
+    const date = asStoredDate(value)
+    if (date === undefined) return refused(refusals.date)
+    return accepted({ type, value: date, metadata })
+  }
+  if (name === expiryAttribute) return refused(refusals.expiryType)
+  if (type === 'geo:json' && value !== null && !isObject(value) && !ignoresType(metadata))
+    return refused(refusals.geoJsonKind)
+  return accepted({ type, value, operator: operatorOf(value), metadata })
+}
+
+function parseMetadata(json: Json, deep: boolean): Result<MetadataMap> {
+  if (!isObject(json)) return refused(refusals.metadataNotObject)
+  const names = Object.keys(json)
+  if (names.length === 0) return accepted(noMetadata)
+  if (names.length > metadataMax) return refused(refusals.tooMany('metadata', names.length, metadataMax))
+  const metadata = new Map<string, Metadata>()
+  for (const name of names) {
+    const refusal = checkIdentifier('metadata name', name)
+    if (refusal) return refused(refusal)
+    const element = parseMetadataElement(json[name] as Json, deep)
+    if (!element.ok) return element
+    metadata.set(name, element.value)
+  }
+  return accepted(metadata)
+}
+
+function parseMetadataElement(json: Json, deep: boolean): Result<Metadata> {
+  if (!isObject(json)) return refused(refusals.metadataElementNotObject)
+  let type: string | undefined
+  let value: Json = null
+  for (const key in json) {
+    const member = json[key] as Json
+    if (key === 'value') {
+      value = member
+    } else if (key === 'type') {
+      if (typeof member !== 'string') return refused(refusals.metadataTypeNotString)
+      const refusal = checkIdentifier('metadata type', member)
+      if (refusal) return refused(refusal)
+      type = member
+    } else {
+      return refused(refusals.metadataUnknownKey)
+    }
+  }
+  if (deep && isTooDeep(value)) return refused(refusals.nestedTooDeep(valueDepthMax))
+  if (valueHasForbiddenCharacters(value)) return refused(refusals.charactersInMetadataValue)
+  if (type !== undefined && isDateType(type)) {
+    const date = asStoredDate(value)
+    return date === undefined ? refused(refusals.date) : accepted({ type, value: date })
+  }
+  return accepted({ type: type ?? defaultType(value), value })
+}
+
+/** Whether the value nests deeper than a value may (entities.md §1.5). */
+export function isTooDeep(value: Json, levels = 0): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === valueDepthMax) return true
+  for (const item of isArray(value) ? value : Object.values(value)) if (isTooDeep(item, levels + 1)) return true
+  return false
+}
+
+/**
+ * The refusal for the first key that stands twice where it may not (entities.md §5.2). What the root of the document is
+ * decides what a path into it means; `id`, `type` of an entity and `type` of an attribute may stand twice, the last one wins.
+ */
+export function refuseDuplicates(
+  payload: Pick<Payload, 'duplicates'>,
+  root: 'entity' | 'attribute' | 'value',
+  keyValues: boolean,
+): Refusal | undefined {
+  for (const found of payload.duplicates) {
+    // The path as it would be in a normalized entity: attribute, then value, type or metadata, then deeper.
+    const path: readonly (string | number)[] =
+      root === 'value'
+        ? ['', 'value', ...found]
+        : root === 'attribute'
+          ? ['', ...found]
+          : keyValues && found.length > 1
+            ? [found[0] as string, 'value', ...found.slice(1)]
+            : found
+    const [attribute, member] = path
+    const key = String(path.at(-1))
+    if (path.length === 1) {
+      if (attribute !== 'id' && attribute !== 'type') return refusals.attributeTwice(key)
+    } else if (path.length === 2) {
+      if (member === 'value') return refusals.attributeValueTwice
+      if (member === 'metadata') return refusals.keyTwice(key, '/')
+    } else {
+      const above = path.slice(2, -1).map(step => `${step}/`)
+      return refusals.keyTwice(key, `/${above.join('')}`)
+    }
+  }
+  return undefined
+}

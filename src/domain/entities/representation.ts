@@ -1,0 +1,255 @@
+// Entities as JSON text: the modes, the `attrs` and `metadata` filters, the builtins (entities.md §2, §6).
+//
+// Text is put together piece by piece instead of through objects, so that attributes keep their order and any name is an
+// ordinary name. `writeStored` writes what is kept on disk; when the writer says `asIs`, that text is also the normalized answer and
+// nothing has to be rendered again.
+
+import { renderDateTime } from '../date-time.js'
+import { type Json, renderJson } from '../json.js'
+import type { JsonWriter } from '../json-writer.js'
+import { renderedLocation } from '../places/location.js'
+import { stampMs } from '../stamp.js'
+import { type Attribute, type Entity, expiryAttribute, ignoresType, isDateType, noMetadata } from './entity.js'
+
+export type Mode = 'normalized' | 'keyValues' | 'values' | 'unique'
+
+/** What of an entity is answered, and how. */
+export interface View {
+  readonly mode: Mode
+  /** Names of the `attrs` parameter; undefined: all user attributes (entities.md §6.1). */
+  readonly attrs: readonly string[] | undefined
+  /** Names of the `metadata` parameter; undefined: all user metadata. */
+  readonly metadata: readonly string[] | undefined
+}
+
+/** Everything, as it is stored. */
+export const fullView: View = { mode: 'normalized', attrs: undefined, metadata: undefined }
+
+/** Whether the view is the plain normalized one, which stored text may answer. */
+export const isFullView = (view: View): boolean =>
+  view.mode === 'normalized' && view.attrs === undefined && view.metadata === undefined
+
+/** Builtin attributes in the fixed order in which they follow `*` (entities.md §6.1). */
+const builtinAttributes = ['dateCreated', 'dateModified', 'servicePath'] as const
+
+/** Writes an entity as it is stored: normalized, without `dateExpires`, numbers in full precision. */
+export function writeStored(entity: Entity, writer: JsonWriter): void {
+  writeStoredIdentity(entity, writer)
+  for (const [name, attribute] of entity.attributes)
+    if (!isHidden(name, attribute)) writeStoredMember(name, attribute, writer)
+  writer.raw('}')
+}
+
+/** Writes the beginning of an entity as it is stored: its id and type. */
+export function writeStoredIdentity({ id, type }: Entity, writer: JsonWriter): void {
+  writer.raw('{"id":')
+  writer.string(id)
+  writer.raw(',"type":')
+  writer.string(type)
+}
+
+/** Writes an attribute with its name, behind other members. */
+export function writeStoredMember(name: string, attribute: Attribute, writer: JsonWriter): void {
+  writer.raw(',')
+  writer.string(name)
+  writer.raw(':')
+  writeStoredAttribute(attribute, writer)
+  if (attribute.type === 'geo:json' && renderedValue(attribute) !== attribute.value) writer.asIs = false
+}
+
+/** Writes one attribute as it is stored. */
+export function writeStoredAttribute(attribute: Attribute, writer: JsonWriter): void {
+  writer.raw('{"type":')
+  writer.string(attribute.type)
+  writer.raw(',"value":')
+  writer.value(attribute.value)
+  writer.raw(',"metadata":{')
+  let first = true
+  for (const [name, element] of attribute.metadata) {
+    if (!first) writer.raw(',')
+    first = false
+    writer.string(name)
+    writer.raw(':{"type":')
+    writer.string(element.type)
+    writer.raw(',"value":')
+    writer.value(element.value)
+    writer.raw('}')
+  }
+  writer.raw('}}')
+}
+
+/** `dateExpires` of a transient entity is shown only when it is asked for (entities.md §6.3, §16). */
+export const isHidden = (name: string, attribute: Attribute): boolean =>
+  name === expiryAttribute && isDateType(attribute.type) && !attribute.isPlain
+
+/** An entity of a list or of `GET /v2/entities/{id}`. */
+export function renderEntity(entity: Entity, path: string, view: View): string {
+  return renderSelected(entity, path, view, `"id":${quoted(entity.id)},"type":${quoted(entity.type)}`)
+}
+
+/** `GET .../attrs`: as the entity, without id and type. */
+export function renderAttributes(entity: Entity, path: string, view: View): string {
+  return renderSelected(entity, path, view, '')
+}
+
+function renderSelected(entity: Entity, path: string, view: View, head: string): string {
+  const selected = selectAttributes(entity, path, view)
+  switch (view.mode) {
+    case 'normalized':
+      return `{${joined(head, selected, attribute => renderAttribute(attribute, view.metadata))}}`
+    case 'keyValues':
+      return `{${joined(head, selected, attribute => renderJson(renderedValue(attribute)))}}`
+    case 'values':
+      return `[${selected.map(([, attribute]) => renderJson(renderedValue(attribute))).join(',')}]`
+    case 'unique':
+      return `[${[...new Set(selected.map(([, attribute]) => renderJson(renderedValue(attribute))))].join(',')}]`
+  }
+}
+
+function joined(head: string, selected: readonly Named[], render: (attribute: Attribute) => string): string {
+  const members = selected.map(([name, attribute]) => `${quoted(name)}:${render(attribute)}`)
+  return head === '' ? members.join(',') : [head, ...members].join(',')
+}
+
+/** `{"type":..,"value":..,"metadata":{..}}` (entities.md §12). */
+export function renderAttribute(attribute: Attribute, metadata: readonly string[] | undefined): string {
+  return renderWithMetadata(attribute, selectMetadata(attribute, metadata))
+}
+
+/** The same with these elements in place of the attribute's own, which still say what its value is. */
+export function renderWithMetadata(attribute: Attribute, metadata: readonly NamedMetadata[]): string {
+  const elements = metadata.map(
+    ([name, element]) => `${quoted(name)}:{"type":${quoted(element.type)},"value":${renderJson(element.value)}}`,
+  )
+  const value = renderJson(renderedValue(attribute))
+  return `{"type":${quoted(attribute.type)},"value":${value},"metadata":{${elements.join(',')}}}`
+}
+
+/** The value that is shown: a location's Feature gives its geometry (entities.md §8.2). */
+export function renderedValue(attribute: Attribute): Json {
+  if (attribute.type !== 'geo:json' || ignoresType(attribute.metadata)) return attribute.value
+  return renderedLocation(attribute.value)
+}
+
+type Named = readonly [name: string, attribute: Attribute]
+
+/** The attributes that the `attrs` names mean, in the order in which they are answered (entities.md §6.1). */
+function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: View): Named[] {
+  if (names === undefined) {
+    const all = [...entity.attributes].filter(([name, attribute]) => !isHidden(name, attribute))
+    // Bare values have no names to tell them apart: the reference gives them by name, and base.md leaves the order open.
+    return mode === 'values' || mode === 'unique' ? all.sort(([a], [b]) => (a < b ? -1 : 1)) : all
+  }
+  if (!isNamed(names, '*')) {
+    return inOrderOf(names, entity.attributes, builtinAttributes).flatMap(name => {
+      const attribute = entity.attributes.get(name) ?? builtinAttribute(name, entity, path)
+      return attribute ? [[name, attribute] as const] : []
+    })
+  }
+  const all = [...entity.attributes].filter(
+    ([name, attribute]) => !isHidden(name, attribute) || names.includes(name),
+  ) as Named[]
+  for (const name of builtinAttributes) {
+    if (!names.includes(name) || entity.attributes.has(name)) continue
+    const attribute = builtinAttribute(name, entity, path)
+    if (attribute) all.push([name, attribute])
+  }
+  return all
+}
+
+/** The builtin attribute of that name; undefined: there is none that every entity has (base.md "Builtin attributes"). */
+export function builtinAttribute(name: string, entity: Entity, path: string): Attribute | undefined {
+  // Of an entity that only providers have, its times are unknown.
+  if (Number.isNaN(entity.created) && name !== 'servicePath') return undefined
+  switch (name) {
+    case 'dateCreated':
+      return builtin('DateTime', renderDateTime(stampMs(entity.created)))
+    case 'dateModified':
+      return builtin('DateTime', renderDateTime(entity.modifiedMs))
+    case 'servicePath':
+      return builtin('Text', path)
+    default:
+      return undefined
+  }
+}
+
+/** A builtin attribute has no metadata, and no times of its own. */
+const noTimeMs = Number.NaN
+
+/** An attribute that is shown and not stored: without metadata, builtin ones included. */
+export const builtin = (type: string, value: Json): Attribute => ({
+  type,
+  value,
+  metadata: noMetadata,
+  createdMs: noTimeMs,
+  modifiedMs: noTimeMs,
+})
+
+/** Of so few names each is looked for, instead of remembering where it stands. */
+const fewNamesMax = 16
+/** Where each name of a long list first stands: a list is asked about for each attribute of each entity of an answer. */
+const positionsOfNames = new WeakMap<readonly string[], ReadonlyMap<string, number>>()
+
+function positionsOf(names: readonly string[]): ReadonlyMap<string, number> {
+  const known = positionsOfNames.get(names)
+  if (known) return known
+  const positions = new Map<string, number>()
+  for (const [at, name] of names.entries()) if (!positions.has(name)) positions.set(name, at)
+  positionsOfNames.set(names, positions)
+  return positions
+}
+
+const isNamed = (names: readonly string[], name: string): boolean =>
+  names.length <= fewNamesMax ? names.includes(name) : positionsOf(names).has(name)
+
+/** The names, each once; of a long list only those that are there or builtin. */
+function inOrderOf(
+  names: readonly string[],
+  there: ReadonlyMap<string, unknown>,
+  builtins: readonly string[],
+): readonly string[] {
+  if (names.length <= fewNamesMax) return [...new Set(names)]
+  const positions = positionsOf(names)
+  const found = new Set<string>()
+  for (const name of there.keys()) if (positions.has(name)) found.add(name)
+  for (const name of builtins) if (positions.has(name)) found.add(name)
+  return [...found].sort((a, b) => positions.get(a)! - positions.get(b)!)
+}
+
+export type NamedMetadata = readonly [name: string, element: { readonly type: string; readonly value: Json }]
+
+/** Builtin metadata that queries know (entities.md §13.2), in the order in which they follow `*`. */
+const builtinMetadata = ['dateCreated', 'dateModified'] as const
+
+/**
+ * The metadata that the names mean, in the order in which they are shown (entities.md §13.2). Notifications know more builtin ones
+ * than queries: `builtins` names them in the order in which they follow `*`, `builtinOf` gives them.
+ */
+export function selectMetadata(
+  attribute: Attribute,
+  names: readonly string[] | undefined,
+  builtins: readonly string[] = builtinMetadata,
+  builtinOf = builtinElement,
+): NamedMetadata[] {
+  if (names === undefined) return [...attribute.metadata]
+  const wanted = isNamed(names, '*')
+    ? new Set([...attribute.metadata.keys(), ...builtins.filter(n => isNamed(names, n))])
+    : inOrderOf(names, attribute.metadata, builtins)
+  return [...wanted].flatMap(name => {
+    const element = attribute.metadata.get(name) ?? builtinOf(name, attribute)
+    return element ? [[name, element] as const] : []
+  })
+}
+
+/** The builtin metadata of that name that queries know; undefined: there is none. */
+export function builtinElement(name: string, attribute: Attribute): NamedMetadata[1] | undefined {
+  if (Number.isNaN(attribute.createdMs)) return undefined
+  if (name === 'dateCreated') return { type: 'DateTime', value: renderDateTime(attribute.createdMs) }
+  if (name === 'dateModified') return { type: 'DateTime', value: renderDateTime(attribute.modifiedMs) }
+  return undefined
+}
+
+const plain = /^[ !#-[\]-~]*$/
+
+/** A name as a JSON string. Nearly all names need no escaping. */
+export const quoted = (text: string): string => (plain.test(text) ? `"${text}"` : JSON.stringify(text))

@@ -1,0 +1,234 @@
+// A geographical query: `georel`, `geometry` and `coords` as one value, ready to be asked of many locations.
+//
+//   georel=near;maxDistance:1000   geometry=point   coords=41.4,2.2        latitude first, unlike GeoJSON
+//
+// Parsing refuses everything of entities.md §8.4-§8.6, in the order given there, and prepares what every test needs: the shape's
+// line as a chain, and the boxes outside of which nothing matches. The value is plain data: it may be cloned to another thread.
+//
+// Shapes are taken in a plane of longitude and latitude. One that shall lie across the antimeridian has to be asked for as two;
+// a polygon with corners at 170 and -170 is the one that spans the rest of the world. `near` knows no seam and no poles.
+//
+// Not here: what matches (geo).
+
+import { coordsLengthMax, shapePositionsMax } from '../limits.js'
+import { accepted, type GeoQuerySource, geoProblems, type Result, refusals, refused } from '../refusal.js'
+import { type Bounds, hull } from './bounds.js'
+import { earthRadiusMetres } from './distance.js'
+import type { Geometry } from './location.js'
+import { type Chain, chainOf, isSame, ringChainOf } from './plane.js'
+import { isSimpleRing, type Position } from './ring.js'
+
+export type Relation = 'near' | 'coveredBy' | 'intersects' | 'equals' | 'disjoint'
+
+/** The geometry of a query as GeoJSON. A polygon has one ring, as it was given; a box begins in the southwest and turns left. */
+export type Shape = Extract<Geometry, { type: 'Point' | 'LineString' | 'Polygon' }>
+
+export interface GeoQuery {
+  readonly relation: Relation
+  readonly shape: Shape
+  /** The shape's line; the ring of a polygon turns left. */
+  readonly chain: Chain
+  /** Of `near`; 0 and Infinity when not given. */
+  readonly distanceMetresMin: number
+  readonly distanceMetresMax: number
+  /** Whatever matches shares a point with one of these; undefined: anything may match. Two where `near` meets the antimeridian. */
+  readonly boxes: readonly Bounds[] | undefined
+}
+
+export interface GivenGeoQuery {
+  readonly georel?: string | undefined
+  readonly geometry?: string | undefined
+  readonly coords?: string | undefined
+}
+
+/**
+ * The query, or undefined when there is none: nothing is given, or a URL has `geometry` and `coords`, which are valid, without
+ * `georel` (entities.md §8.5). Empty texts count as given; requests refuse them before (§1.8, §17.1).
+ */
+export function parseGeoQuery(given: GivenGeoQuery, source: GeoQuerySource): Result<GeoQuery | undefined> {
+  const { georel, geometry, coords } = given
+  if (georel === undefined && geometry === undefined && coords === undefined) return accepted(undefined)
+  if (source === 'payload' && (georel === undefined || geometry === undefined || coords === undefined))
+    return refused(refusals.geoPartial)
+  if (coords !== undefined && geometry === undefined) return refused(refusals.coordsWithoutGeometry)
+  if (geometry !== undefined && coords === undefined) return refused(refusals.geometryWithoutCoords)
+  if (geometry === undefined || coords === undefined) return refused(refusals.georelWithoutGeometry)
+  const parsed = parseParts(georel, geometry, coords)
+  return typeof parsed === 'string' ? refused(refusals.geoQuery(source, parsed)) : accepted(parsed)
+}
+
+// Below, a text in place of a value is the problem that refuses the query (§8.6).
+
+function parseParts(georel: string | undefined, geometry: string, coords: string): GeoQuery | undefined | string {
+  const problem = checkGeometry(geometry)
+  if (problem !== undefined) return problem
+  if (georel === undefined) {
+    const shape = parseShape(geometry as GeometryWord, coords)
+    return typeof shape === 'string' ? shape : undefined
+  }
+  const relation = parseGeorel(georel)
+  if (typeof relation === 'string') return relation
+  if (relation.relation === 'near' && geometry !== 'point') return geoProblems.nearWithoutPoint
+  if (relation.relation === 'coveredBy' && (geometry === 'point' || geometry === 'line'))
+    return geoProblems.coveredBy(geometry)
+  const shape = parseShape(geometry as GeometryWord, coords)
+  if (typeof shape === 'string') return shape
+  const chain = shape.type === 'Polygon' ? ringChainOf(shape.coordinates[0]!) : chainOf(positionsOf(shape))
+  return { ...relation, shape, chain, boxes: boxesAround(relation, chain) }
+}
+
+// Geometry
+
+type GeometryWord = 'point' | 'line' | 'polygon' | 'box'
+
+const geometryWords: ReadonlySet<string> = new Set<GeometryWord>(['point', 'line', 'polygon', 'box'])
+
+function checkGeometry(text: string): string | undefined {
+  const words = text.split(';')
+  for (const [at, word] of words.entries()) {
+    if (!geometryWords.has(word)) return geoProblems.geometryWord
+    if (at > 0) return geoProblems.geometryTwice
+  }
+  return undefined
+}
+
+// Relation
+
+type Wanted = Pick<GeoQuery, 'relation' | 'distanceMetresMin' | 'distanceMetresMax'>
+
+const relations: ReadonlySet<string> = new Set<Relation>(['near', 'coveredBy', 'intersects', 'equals', 'disjoint'])
+
+const modifiers = ['maxDistance', 'minDistance'] as const
+
+function parseGeorel(text: string): Wanted | string {
+  let relation: Relation | undefined
+  const distances = new Map<string, number>()
+  for (const token of text.split(';')) {
+    if (relations.has(token)) {
+      if (relation !== undefined) return geoProblems.georelTwice
+      relation = token as Relation
+      continue
+    }
+    const modifier = modifiers.find(name => token.startsWith(`${name}:`))
+    if (modifier === undefined) return geoProblems.georelWord
+    if (distances.has(modifier)) return geoProblems.distanceTwice(modifier)
+    const metres = parseNumber(token.slice(modifier.length + 1))
+    if (metres === undefined || metres < 0) return geoProblems.distanceNumber(modifier)
+    distances.set(modifier, metres)
+  }
+  if (relation === undefined) return geoProblems.georelWord
+  const given = modifiers.find(name => distances.has(name))
+  if (relation === 'near' && given === undefined) return geoProblems.nearWithoutDistance
+  if (relation !== 'near' && given !== undefined) return geoProblems.distanceWithoutNear(given, relation)
+  return {
+    relation,
+    distanceMetresMin: distances.get('minDistance') ?? 0,
+    distanceMetresMax: distances.get('maxDistance') ?? Number.POSITIVE_INFINITY,
+  }
+}
+
+const decimal = /^[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*$/
+
+/** A finite decimal number, with blanks around it. */
+function parseNumber(text: string): number | undefined {
+  if (!decimal.test(text)) return undefined
+  const number = Number(text)
+  return Number.isFinite(number) ? number : undefined
+}
+
+// Coordinates
+
+function parseShape(geometry: GeometryWord, coords: string): Shape | string {
+  if (coords.length > coordsLengthMax) return geoProblems.coordsTooLong(coords.length, coordsLengthMax)
+  const pairs = coords.split(';')
+  if (pairs.length > shapePositionsMax) return geoProblems.positionsTooMany(pairs.length, shapePositionsMax)
+  const positions: Position[] = []
+  for (const pair of pairs) {
+    const position = parsePair(pair)
+    if (typeof position === 'string') return position
+    positions.push(position)
+  }
+  return shapes[geometry](positions)
+}
+
+function parsePair(text: string): Position | string {
+  const parts = text.split(',')
+  if (parts.length !== 2) return geoProblems.pair
+  const latitude = parseNumber(parts[0]!)
+  const longitude = parseNumber(parts[1]!)
+  if (latitude === undefined || longitude === undefined) return geoProblems.coordinates
+  if (Math.abs(latitude) > 90 || Math.abs(longitude) > 180) return geoProblems.coordinates
+  return [longitude, latitude]
+}
+
+const polygonPositionsMin = 4
+
+const shapes = {
+  point: positions =>
+    positions.length === 1 ? { type: 'Point', coordinates: positions[0]! } : geoProblems.count('point'),
+  line: positions =>
+    positions.length >= 2 ? { type: 'LineString', coordinates: positions } : geoProblems.count('line'),
+  polygon: positions => {
+    if (positions.length < polygonPositionsMin) return geoProblems.polygonCount
+    if (!isSame(positions[0]!, positions.at(-1)!)) return geoProblems.polygonOpen
+    return isSimpleRing(positions) ? { type: 'Polygon', coordinates: [positions] } : geoProblems.polygonCrossed
+  },
+  box: positions => {
+    if (positions.length !== 2) return geoProblems.count('box')
+    const [[lon1, lat1], [lon2, lat2]] = positions as [Position, Position]
+    if (lon1 === lon2 || lat1 === lat2) return geoProblems.boxFlat
+    const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
+    const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
+    const southwest: Position = [west, south]
+    // The order matters to `equals` (§8.4).
+    return { type: 'Polygon', coordinates: [[southwest, [east, south], [east, north], [west, north], southwest]] }
+  },
+} as const satisfies Record<GeometryWord, (positions: readonly Position[]) => Shape | string>
+
+function positionsOf(shape: Exclude<Shape, { type: 'Polygon' }>): readonly Position[] {
+  return shape.type === 'Point' ? [shape.coordinates] : shape.coordinates
+}
+
+// Boxes
+
+/** A box that holds every possible match; undefined when anything may match. At the antimeridian it goes all around. */
+export function boundsOf(query: GeoQuery): Bounds | undefined {
+  return query.boxes && hull(query.boxes)
+}
+
+function boxesAround({ relation, distanceMetresMax }: Wanted, chain: Chain): readonly Bounds[] | undefined {
+  if (relation === 'disjoint') return undefined
+  return relation === 'near' ? boxesNear(chain.positions[0]!, distanceMetresMax) : [chain.bounds]
+}
+
+/** More than rounding takes away: some 0.1 mm, and as much per 100 km. */
+const slack = (degrees: number): number => 1e-9 + degrees * 1e-9
+
+function boxesNear([longitude, latitude]: Position, metresMax: number): readonly Bounds[] | undefined {
+  const angle = metresMax / earthRadiusMetres
+  if (angle >= Math.PI) return undefined
+  const height = angle * degrees + slack(angle * degrees)
+  const south = Math.max(-90, latitude - height)
+  const north = Math.min(90, latitude + height)
+  // With a pole inside, every meridian is near.
+  if (south === -90 || north === 90) return [{ west: -180, south, east: 180, north }]
+  // A meridian that touches the circle does so nearer to the pole than its centre.
+  const half = Math.asin(Math.min(1, Math.sin(angle) / Math.cos(latitude / degrees))) * degrees
+  const width = half + slack(half)
+  const west = longitude - width
+  const east = longitude + width
+  if (width >= 180) return [{ west: -180, south, east: 180, north }]
+  if (west <= -180)
+    return [
+      { west: -180, south, east, north },
+      { west: west + 360, south, east: 180, north },
+    ]
+  if (east >= 180)
+    return [
+      { west, south, east: 180, north },
+      { west: -180, south, east: east - 360, north },
+    ]
+  return [{ west, south, east, north }]
+}
+
+const degrees = 180 / Math.PI

@@ -1,0 +1,248 @@
+// The location of an entity: which values are one, and the geometry they stand for.
+//
+// Clients write locations as GeoJSON (`geo:json`) or in one of the legacy forms (`geo:point`, `geo:line`, `geo:box`,
+// `geo:polygon`: strings, latitude first). Here both become one Geometry, `[longitude, latitude]`, that is known to be
+// valid: whatever indexes or compares it need not check again. What is stored and rendered stays as it was given.
+//
+// Not here: which attribute of an entity is its location, `ignoreType` (update), and geographical queries (geo).
+import { isArray, isObject, type Json, type JsonObject, renderJson } from '../json.js'
+import { positionsMax } from '../limits.js'
+import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import { isSimpleRing, type Position } from './ring.js'
+
+export type { Position } from './ring.js'
+
+/** A valid GeoJSON geometry. Rings are closed and do not cross or touch themselves. */
+export type Geometry =
+  | { readonly type: 'Point'; readonly coordinates: Position }
+  | { readonly type: 'MultiPoint'; readonly coordinates: readonly Position[] }
+  | { readonly type: 'LineString'; readonly coordinates: readonly Position[] }
+  | { readonly type: 'MultiLineString'; readonly coordinates: readonly (readonly Position[])[] }
+  | { readonly type: 'Polygon'; readonly coordinates: readonly (readonly Position[])[] }
+  | { readonly type: 'MultiPolygon'; readonly coordinates: readonly (readonly (readonly Position[])[])[] }
+
+export type LocationType = 'geo:json' | 'geo:point' | 'geo:line' | 'geo:box' | 'geo:polygon'
+
+/** Whose error text it is (entities.md §8.2): an attribute of a new entity, a new one, or an existing one. */
+export type LocationPrefix = '' | ' for new attribute' | ' for existing attribute'
+
+/** Whether attributes of this type are locations (entities.md §8.1). */
+export function isLocationType(type: string): type is LocationType {
+  return Object.hasOwn(parsers, type)
+}
+
+/**
+ * The geometry of a location attribute without `ignoreType`, or undefined when it has none because its value is null or
+ * its type is no location type (entities.md §8.1-§8.3).
+ */
+export function checkLocation(type: string, value: Json, prefix: LocationPrefix): Result<Geometry | undefined> {
+  if (value === null || !isLocationType(type)) return accepted(undefined)
+  return parsers[type](value, detail => refused(refusals.location(prefix, detail)))
+}
+
+/** The refusal of a location with too many positions, before any is looked at. One that was stored without this limit stays a location. */
+export function checkPositions(type: string, value: Json): Refusal | undefined {
+  const count = type === 'geo:json' ? countPositions(coordinatesOf(value)) : isArray(value) ? value.length : 1
+  return count > positionsMax ? refusals.tooMany('positions', count, positionsMax) : undefined
+}
+
+/** The coordinates of a geometry, a feature, or a collection of one feature. */
+function coordinatesOf(value: Json): Json | undefined {
+  const geometry = renderedLocation(value)
+  return isObject(geometry) ? geometry.coordinates : undefined
+}
+
+/** The arrays that hold no array: in a valid location each is a position. */
+function countPositions(value: Json | undefined): number {
+  if (!isArray(value)) return 0
+  if (!isArray(value[0])) return 1
+  let count = 0
+  for (const part of value) count += countPositions(part)
+  return count
+}
+
+/** What is rendered for a valid `geo:json` value: of a feature only its geometry (entities.md §8.2). */
+export function renderedLocation(value: Json): Json {
+  if (!isObject(value)) return value
+  if (value.type === 'FeatureCollection') {
+    const features = value.features
+    return isArray(features) && features.length === 1 ? geometryOr(features[0], value) : value
+  }
+  return value.type === 'Feature' ? geometryOr(value, value) : value
+}
+
+function geometryOr(feature: Json | undefined, otherwise: Json): Json {
+  return isObject(feature) && isObject(feature.geometry) ? feature.geometry : otherwise
+}
+
+type Refused = { readonly ok: false; readonly refusal: Refusal }
+/** Refuses with a text of §8.2 or §8.3 behind the prefix of the attribute. */
+type Refuse = (detail: string) => Refused
+
+const parsers = {
+  'geo:json': parseGeoJson,
+  'geo:point': (value, refuse) => {
+    const position = parseCoordinates(value)
+    return position ? accepted({ type: 'Point', coordinates: position }) : refuse(coordinatesFormat(value))
+  },
+  'geo:line': (value, refuse) => {
+    const line = parseCoordinatesList(value, refuse, count => count >= 2, 'geo:line uses at least 2 coordinates')
+    return line.ok ? accepted({ type: 'LineString', coordinates: line.value }) : line
+  },
+  'geo:box': parseBox,
+  'geo:polygon': parsePolygon,
+} as const satisfies Record<LocationType, (value: Json, refuse: Refuse) => Result<Geometry>>
+
+// GeoJSON
+
+function parseGeoJson(value: Json, refuse: Refuse): Result<Geometry> {
+  if (!isObject(value)) return refused(refusals.geoJsonKind)
+  if (value.type === 'Feature') return parseFeature(value, refuse)
+  if (value.type !== 'FeatureCollection') return parseGeometry(value)
+
+  const features = value.features
+  if (features === undefined) return refuse('features field not found in FeatureCollection')
+  if (!isArray(features)) return refuse('features in FeatureCollection is not an array')
+  if (features.length === 0) return refuse('features in FeatureCollection has 0 items')
+  if (features.length > 1) return refuse('features in FeatureCollection has more than 1 item')
+  const feature = features[0]
+  if (!isObject(feature) || feature.type !== 'Feature') return refused(refusals.geoJson)
+  return parseFeature(feature, refuse)
+}
+
+function parseFeature(feature: JsonObject, refuse: Refuse): Result<Geometry> {
+  const geometry = feature.geometry
+  if (geometry === undefined) return refuse('geometry in Feature not found')
+  return isObject(geometry) ? parseGeometry(geometry) : refuse('geometry in Feature is not an object')
+}
+
+function parseGeometry(value: JsonObject): Result<Geometry> {
+  const geometry = geometryOf(value.type, value.coordinates)
+  return geometry ? accepted(geometry) : refused(refusals.geoJson)
+}
+
+function geometryOf(type: Json | undefined, coordinates: Json | undefined): Geometry | undefined {
+  switch (type) {
+    case 'Point':
+      return isPosition(coordinates) ? { type, coordinates } : undefined
+    case 'MultiPoint':
+      return isListOf(isPosition, 1, coordinates) ? { type, coordinates } : undefined
+    case 'LineString':
+      return isLine(coordinates) ? { type, coordinates } : undefined
+    case 'MultiLineString':
+      return isListOf(isLine, 1, coordinates) ? { type, coordinates } : undefined
+    case 'Polygon':
+      return isRings(coordinates) ? { type, coordinates } : undefined
+    case 'MultiPolygon':
+      return isListOf(isRings, 1, coordinates) ? { type, coordinates } : undefined
+    default:
+      return undefined
+  }
+}
+
+type Coordinates = Json | undefined
+
+function isPosition(value: Coordinates): value is Position {
+  return (
+    isArray(value) &&
+    value.length >= 2 &&
+    value.every(n => typeof n === 'number' && Number.isFinite(n)) &&
+    inRange(value[0] as number, value[1] as number)
+  )
+}
+
+function isLine(value: Coordinates): value is readonly Position[] {
+  return isListOf(isPosition, 2, value)
+}
+
+function isRings(value: Coordinates): value is readonly (readonly Position[])[] {
+  return isListOf(isRing, 1, value)
+}
+
+function isRing(value: Coordinates): value is readonly Position[] {
+  return isListOf(isPosition, ringPositionsMin, value) && isClosed(value) && isSimpleRing(value)
+}
+
+function isListOf<T extends Json>(
+  isElement: (element: Coordinates) => element is T,
+  lengthMin: number,
+  value: Coordinates,
+): value is readonly T[] {
+  return isArray(value) && value.length >= lengthMin && value.every(isElement)
+}
+
+const ringPositionsMin = 4
+
+function isClosed(ring: readonly Position[]): boolean {
+  const first = ring[0]!
+  const last = ring[ring.length - 1]!
+  return first[0] === last[0] && first[1] === last[1]
+}
+
+function inRange(longitude: number, latitude: number): boolean {
+  return longitude >= -180 && longitude <= 180 && latitude >= -90 && latitude <= 90
+}
+
+// Legacy forms
+
+function parseBox(value: Json, refuse: Refuse): Result<Geometry> {
+  const corners = parseCoordinatesList(value, refuse, count => count === 2, 'geo:box uses exactly 2 coordinates')
+  if (!corners.ok) return corners
+  const [[lon1, lat1], [lon2, lat2]] = corners.value as [Position, Position]
+  if (lon1 === lon2 || lat1 === lat2) return refuse('geo:box coordinates are not defining an actual box')
+  const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
+  const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
+  // The order matters to `georel=equals` (§8.4).
+  const ring: Position[] = [
+    [west, south],
+    [east, south],
+    [east, north],
+    [west, north],
+    [west, south],
+  ]
+  return accepted({ type: 'Polygon', coordinates: [ring] })
+}
+
+function parsePolygon(value: Json, refuse: Refuse): Result<Geometry> {
+  const enough = (count: number): boolean => count >= ringPositionsMin
+  const ring = parseCoordinatesList(value, refuse, enough, 'geo:polygon uses at least 4 coordinates')
+  if (!ring.ok) return ring
+  if (!isClosed(ring.value)) return refuse('geo:polygon first and last coordinates must match')
+  // The interface names no text for a legacy ring that crosses itself; as GeoJSON it would be this one.
+  return isRing(ring.value) ? accepted({ type: 'Polygon', coordinates: [ring.value] }) : refused(refusals.geoJson)
+}
+
+function parseCoordinatesList(
+  value: Json,
+  refuse: Refuse,
+  isCount: (count: number) => boolean,
+  wrongCount: string,
+): Result<readonly Position[]> {
+  if (!isArray(value)) return refuse('geo:line, geo:box and geo:polygon needs array of strings as value')
+  if (!value.every(element => typeof element === 'string'))
+    return refuse('geo:line, geo:box and geo:polygon needs array of strings but some element is not a string')
+  if (!isCount(value.length)) return refuse(wrongCount)
+  const positions: Position[] = []
+  for (const element of value) {
+    const position = parseCoordinates(element)
+    if (!position) return refuse(coordinatesFormat(element))
+    positions.push(position)
+  }
+  return accepted(positions)
+}
+
+const coordinatesFormat = (value: Json): string =>
+  `geo coordinates format error [see Orion user manual]: ${typeof value === 'string' ? value : renderJson(value)}`
+
+/** `latitude, longitude`, with blanks around each (§8.3). */
+function parseCoordinates(value: Json): Position | undefined {
+  if (typeof value !== 'string') return undefined
+  const parts = legacyCoordinates.exec(value)
+  if (!parts) return undefined
+  const latitude = Number(parts[1])
+  const longitude = Number(parts[2])
+  return inRange(longitude, latitude) ? [longitude, latitude] : undefined
+}
+
+const decimal = String.raw`[ \t]*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[ \t]*`
+const legacyCoordinates = new RegExp(`^${decimal},${decimal}$`)

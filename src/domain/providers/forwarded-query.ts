@@ -1,0 +1,279 @@
+// A query that is forwarded: which requests it becomes, and how their answers and what is stored here are one page (subscriptions.md §13.3).
+//
+// What is local, and what an earlier provider has told, wins. Requests go out one after the other, so each is made when its turn has come:
+// what is known of a named entity by then is not asked for again.
+//
+//   page            local entities first, then those of the providers, in the order in which they are asked
+//   limit, offset   what is left of the page, and of what is to be skipped; for an entity that is on the page already, whatever it takes
+//   total           local, and what each provider has said
+//
+// Not here: sending (broker/forwarding.ts), answers from bytes (provided-entities.ts).
+
+import type { Attribute, Entity } from '../entities/entity.js'
+import { meansIdentity, type Selection } from '../queries/selection.js'
+import { anyCoversPath } from '../scope.js'
+import { isOpenTo } from './forwarding.js'
+import type { Provided, ProviderIndex } from './provider-index.js'
+import type { Registration } from './registration.js'
+
+/** What a query is about, as far as providers are told. */
+export interface Sought {
+  readonly selection: Selection
+  /** Where it looks, wildcards among them. */
+  readonly paths: readonly string[]
+  /** Attributes that it names; empty: all. */
+  readonly attrs: readonly string[]
+}
+
+export interface PageWindow {
+  readonly limit: number
+  readonly offset: number
+}
+
+/** An entity and where it lives. */
+export interface Placed {
+  readonly entity: Entity
+  readonly path: string
+}
+
+/** What a provider is asked for: an id or a pattern of ids; undefined: any type. */
+export interface AskedEntity {
+  readonly id?: string | undefined
+  readonly idPattern?: string | undefined
+  readonly type?: string | undefined
+}
+
+/** One request to a provider. */
+export interface QueryRequest extends PageWindow {
+  readonly registration: Registration
+  readonly entity: AskedEntity
+  /** Empty: all. */
+  readonly attrs: readonly string[]
+}
+
+/** One request as it is planned, its attributes those that are not there locally. */
+interface Planned {
+  readonly registration: Registration
+  readonly entity: AskedEntity
+  /** undefined: all. */
+  attrs: Set<string> | undefined
+  /** Whether it is made for a registration of whole entities. */
+  readonly isWhole: boolean
+}
+
+export class ForwardedQuery {
+  private readonly sought: Sought
+  private readonly path: string
+  private readonly limit: number
+  private offset: number
+  private readonly plan: Planned[]
+  /** Entities by id, and all in the order of the page. */
+  private readonly byId = new Map<string, Merged[]>()
+  private readonly page: Merged[] = []
+  private sum: number
+
+  /**
+   * `local`: what of the page is local, and how many there are in all. `path`: where entities of providers are said to be. `requestsMax`:
+   * requests that are made at most.
+   */
+  constructor(
+    index: ProviderIndex,
+    sought: Sought,
+    { limit, offset }: PageWindow,
+    local: { readonly entities: readonly Placed[]; readonly total: number },
+    path: string,
+    nowMs: number,
+    requestsMax: number,
+  ) {
+    this.sought = sought
+    this.path = path
+    this.limit = limit
+    this.offset = Math.max(0, offset - local.total)
+    this.sum = local.total
+    for (const placed of local.entities) this.append(placed, true)
+    this.plan = limit === 0 ? [] : planOf(index, sought, this, nowMs, requestsMax).reverse()
+  }
+
+  /** The entities of the page that have an id, as far as they are known by now. */
+  known(id: string): readonly Placed[] {
+    return this.byId.get(id) ?? []
+  }
+
+  /** Whether the page has room for entities that are not on it. */
+  get hasRoom(): boolean {
+    return this.page.length < this.limit
+  }
+
+  /** The local entities. */
+  *local(): Iterable<Placed> {
+    for (const one of this.page) if (one.isLocal) yield one
+  }
+
+  /** The next request; undefined: there is none. */
+  next(): QueryRequest | undefined {
+    for (;;) {
+      const planned = this.plan.pop()
+      if (!planned) return undefined
+      const { registration, entity } = planned
+      const known = knownEntity(this, entity)
+      const attrs = planned.attrs && lacking(planned.attrs, known)
+      if (attrs?.length === 0) continue
+      const room = this.limit - this.page.length
+      const window = known ? { limit: Math.max(1, room), offset: 0 } : { limit: room, offset: this.offset }
+      return { registration, entity, attrs: attrs ?? [], ...window }
+    }
+  }
+
+  /** Takes what was answered; `total`: how many the provider says there are, undefined: as many as it has sent. */
+  take(entities: readonly Entity[], total = entities.length): void {
+    this.sum += total
+    this.offset = Math.max(0, this.offset - total)
+    for (const entity of entities) {
+      if (!meansIdentity(this.sought.selection, entity.id, entity.type)) continue
+      const known = this.byId.get(entity.id)?.find(one => one.entity.type === entity.type)
+      if (known) join(known, entity)
+      else if (this.hasRoom) this.append({ entity, path: this.path }, false)
+    }
+  }
+
+  private append({ entity, path }: Placed, isLocal: boolean): void {
+    const merged = { entity, path, isLocal, isJoined: !isLocal }
+    this.page.push(merged)
+    const same = this.byId.get(entity.id)
+    if (same) same.push(merged)
+    else this.byId.set(entity.id, [merged])
+  }
+
+  /** The page as it is now. `isJoined`: it is not, or not only, what is stored here. */
+  result(): { readonly entities: readonly Merged[]; readonly total: number } {
+    return { entities: this.page, total: this.sum }
+  }
+}
+
+interface Merged {
+  entity: Entity
+  readonly path: string
+  readonly isLocal: boolean
+  isJoined: boolean
+}
+
+/** Adds the attributes that an entity lacks. */
+function join(known: Merged, { attributes: told }: Entity): void {
+  let attributes: Map<string, Attribute> | undefined
+  for (const [name, attribute] of told) {
+    if (known.entity.attributes.has(name)) continue
+    attributes ??= new Map(known.entity.attributes)
+    attributes.set(name, attribute)
+  }
+  if (!attributes) return
+  known.entity = { ...known.entity, attributes }
+  known.isJoined = true
+}
+
+/** Names that an entity, if it is known, lacks. */
+const lacking = (names: Iterable<string>, known: Entity | undefined): string[] =>
+  known ? [...names].filter(name => !known.attributes.has(name)) : [...names]
+
+/** The entity on the page that is asked for by its id; undefined when there is none, or not one alone. */
+function knownEntity(page: Pick<ForwardedQuery, 'known'>, { id, type }: AskedEntity): Entity | undefined {
+  if (id === undefined) return undefined
+  const same = page.known(id).filter(({ entity }) => type === undefined || entity.type === type)
+  return same.length === 1 ? same[0]!.entity : undefined
+}
+
+// Planning
+
+type Page = Pick<ForwardedQuery, 'known' | 'hasRoom' | 'local'>
+
+/**
+ * Requests in the order in which they are made: those of attributes before those of whole entities, each by registration. Providers that could
+ * only add entities are not asked when the local ones have taken the page. Of a hundred thousand registrations all are looked at, some
+ * 20 ms, when a query names neither id nor type and few of them are meant.
+ */
+function planOf(index: ProviderIndex, sought: Sought, page: Page, nowMs: number, requestsMax: number): Planned[] {
+  const plan = new Map<string, Planned>()
+  for (const isWhole of [false, true])
+    for (const { registration, entity, attrs } of hits(index, sought.selection, page)) {
+      if ((attrs.size === 0) !== isWhole || !isOpenTo(registration, 'query', nowMs)) continue
+      if (!anyCoversPath(sought.paths, registration.servicePath)) continue
+      const wanted = wantedAttributes(sought.attrs, attrs, knownEntity(page, entity))
+      if (wanted?.length === 0) continue
+      const key = JSON.stringify([registration.provider.url, entity.id, entity.idPattern, entity.type])
+      const known = plan.get(key)
+      if (known) known.attrs = wanted && known.attrs && new Set([...known.attrs, ...wanted])
+      else if (plan.size >= requestsMax) break
+      else plan.set(key, { registration, entity, attrs: wanted && new Set(wanted), isWhole })
+    }
+  return [...plan.values()].sort((a, b) => Number(a.isWhole) - Number(b.isWhole) || compareIds(a, b))
+}
+
+const compareIds = ({ registration: a }: Planned, { registration: b }: Planned): number =>
+  a.id < b.id ? -1 : a.id > b.id ? 1 : 0
+
+/** What of the attributes that a query names and a registration provides is not there; undefined: all, whatever they are called. */
+function wantedAttributes(
+  named: readonly string[],
+  provided: ReadonlySet<string>,
+  known: Entity | undefined,
+): readonly string[] | undefined {
+  if (named.length === 0) return provided.size === 0 ? undefined : lacking(provided, known)
+  return lacking(provided.size === 0 ? named : named.filter(name => provided.has(name)), known)
+}
+
+interface Hit {
+  readonly registration: Registration
+  readonly attrs: ReadonlySet<string>
+  readonly entity: AskedEntity
+}
+
+type Selector = Selection['unnamed'][number]
+
+const everything: Selector = { idPattern: undefined, types: undefined, typePattern: undefined }
+
+/** Whether anybody is registered for anything that a selection may mean: if not, there is nothing to plan. */
+export function mayBeProvided(index: ProviderIndex, { source, named, unnamed }: Selection): boolean {
+  for (const id of named.keys()) if (index.mayProvide(id)) return true
+  for (const { types } of source.selectors.length === 0 ? [everything] : unnamed)
+    for (const _ of index.ofTypes(types)) return true
+  return false
+}
+
+/** Registrations that fit what a query is about, each with what it would be asked for. */
+function* hits(index: ProviderIndex, selection: Selection, page: Page): Iterable<Hit> {
+  const { source, named, unnamed } = selection
+  if (!page.hasRoom) return yield* hitsOfLocal(index, selection, page)
+  for (const [id, selectors] of named)
+    for (const selector of selectors)
+      for (const provided of index.ofId(id, selector.types)) yield* hitsOf(provided, { id }, selector, page)
+  for (const selector of source.selectors.length === 0 ? [everything] : unnamed)
+    for (const provided of index.ofTypes(selector.types)) {
+      const { id } = provided.entity
+      if (id === undefined) yield* hitsOf(provided, { idPattern: selector.idPattern?.source ?? '.*' }, selector, page)
+      else if (selector.idPattern?.test(id) ?? true) yield* hitsOf(provided, { id }, selector, page)
+    }
+}
+
+/** Those of entities that are on the page: by their ids, or those of every id when the query names theirs. */
+function* hitsOfLocal(index: ProviderIndex, { named }: Selection, page: Page): Iterable<Hit> {
+  for (const { entity } of page.local()) {
+    const { id, type } = entity
+    for (const { registration, attrs, entity: provided } of index.ofId(id, new Set([type]))) {
+      if (provided.type !== undefined && provided.type !== type) continue
+      if (provided.id !== undefined || named.has(id)) yield { registration, attrs, entity: { id, type } }
+    }
+  }
+}
+
+function* hitsOf(
+  { registration, attrs, entity }: Provided,
+  asked: AskedEntity,
+  { types, typePattern }: Selector,
+  page: Page,
+): Iterable<Hit> {
+  const { type } = entity
+  if (type !== undefined) {
+    if ((types?.has(type) ?? true) && (typePattern?.test(type) ?? true))
+      yield { registration, attrs, entity: { ...asked, type } }
+  } else if (types) for (const one of types) yield { registration, attrs, entity: { ...asked, type: one } }
+  else yield { registration, attrs, entity: { ...asked, type: knownEntity(page, asked)?.type } }
+}

@@ -1,0 +1,109 @@
+// An update that is forwarded: what of it goes to which provider, and what becomes of it in all (subscriptions.md §13.4).
+//
+// Only what could not be done here is forwarded: an attribute that is stored here is never changed elsewhere. Each attribute goes to one
+// provider, that of the first registration that names it, else that of the first one for whole entities; each provider is asked once.
+//
+// Not here: the local part (update.ts), sending (broker/forwarding.ts).
+
+import type { WantedAttribute } from '../entities/entity.js'
+import { type Refusal, refusals } from '../refusal.js'
+import { isOpenTo } from './forwarding.js'
+import type { ProviderIndex } from './provider-index.js'
+import type { Registration } from './registration.js'
+
+/** What could not be done here for one entity. */
+export interface Undone {
+  readonly id: string
+  /** That of the request, or of the entity that is stored; undefined: none is known, and only registrations without a type fit (§16, 15). */
+  readonly type: string | undefined
+  readonly attributes: ReadonlyMap<string, WantedAttribute>
+}
+
+/** What one provider is asked to change, by where it stands among all that is undone. */
+export interface UpdateRequest {
+  readonly registration: Registration
+  readonly parts: ReadonlyMap<number, readonly string[]>
+}
+
+/** The requests that it takes, by the first registration of each; `path` is that of the update. Attributes that nobody provides are in none. */
+export function updateRequests(
+  index: ProviderIndex,
+  path: string,
+  undone: readonly Undone[],
+  nowMs: number,
+): readonly UpdateRequest[] {
+  const requests = new Map<string, { registration: Registration; readonly parts: Map<number, string[]> }>()
+  for (const [at, one] of undone.entries())
+    for (const [name, registration] of providersOf(index, path, one, nowMs)) {
+      const { url } = registration.provider
+      let request = requests.get(url)
+      if (!request) {
+        request = { registration, parts: new Map() }
+        requests.set(url, request)
+      } else if (registration.id < request.registration.id) request.registration = registration
+      const names = request.parts.get(at)
+      if (names) names.push(name)
+      else request.parts.set(at, [name])
+    }
+  return [...requests.values()].sort((a, b) => (a.registration.id < b.registration.id ? -1 : 1))
+}
+
+/** The registration for each attribute that has one. */
+function providersOf(index: ProviderIndex, path: string, undone: Undone, nowMs: number): Map<string, Registration> {
+  const { id, type, attributes } = undone
+  const found = new Map<string, Registration>()
+  let whole: Registration | undefined
+  for (const { registration, entity, attrs } of index.ofId(id, new Set(type === undefined ? [] : [type]))) {
+    if (entity.type !== undefined && entity.type !== type) continue
+    if (registration.servicePath !== path || !isOpenTo(registration, 'update', nowMs)) continue
+    if (attrs.size === 0) whole ??= registration
+    for (const name of attributes.keys()) if (attrs.has(name) && !found.has(name)) found.set(name, registration)
+    if (found.size === attributes.size) break
+  }
+  if (whole) for (const name of attributes.keys()) if (!found.has(name)) found.set(name, whole)
+  return found
+}
+
+/** What a provider has made of its part, by the status of its answer (§13.4): only 204 says that it was done. */
+export type UpdateAnswer = 'updated' | 'refused' | 'failed'
+
+export const updateAnswerOf = (status: number): UpdateAnswer =>
+  status === 204 ? 'updated' : status === 404 || status === 422 ? 'refused' : 'failed'
+
+/** Entities and those of their attributes that nobody has updated. */
+export interface Left {
+  readonly id: string
+  readonly type: string | undefined
+  readonly names: readonly string[]
+}
+
+/** The refusal of an update of which something was forwarded; undefined: everything was done (§13.4). */
+export function forwardedOutcome(isAnyDone: boolean, left: readonly Left[]): Refusal | undefined {
+  const remaining = left.filter(({ names }) => names.length > 0)
+  if (remaining.length === 0) return undefined
+  if (!isAnyDone) return refusals.entityNotFound
+  const shown = remaining.map(({ id, type, names }) => {
+    const label = type === undefined ? id : `${id}-${type}`
+    return `${label} : [${names.join(', ')}]`
+  })
+  return refusals.partlyForwarded(shown)
+}
+
+/** The body of such a request (§13.4). Whatever the client has asked for, a provider is asked to update. */
+export function updateBody(undone: readonly Undone[], { parts }: UpdateRequest): string {
+  const entities = [...parts].map(([at, names]) => renderEntity(undone[at]!, names))
+  return `{"entities":[${entities.join(',')}],"actionType":"update"}`
+}
+
+function renderEntity({ id, type, attributes }: Undone, names: readonly string[]): string {
+  const members = [`"id":${JSON.stringify(id)}`]
+  if (type !== undefined) members.push(`"type":${JSON.stringify(type)}`)
+  for (const name of names) members.push(`${JSON.stringify(name)}:${renderAttribute(attributes.get(name)!)}`)
+  return `{${members.join(',')}}`
+}
+
+// In full precision: what the interface shows of a number is for who reads it.
+function renderAttribute({ type, value, metadata }: WantedAttribute): string {
+  const elements = [...(metadata ?? [])].map(([name, element]) => `${JSON.stringify(name)}:${JSON.stringify(element)}`)
+  return `{"type":${JSON.stringify(type)},"value":${JSON.stringify(value)},"metadata":{${elements.join(',')}}}`
+}

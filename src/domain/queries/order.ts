@@ -1,0 +1,105 @@
+// The order of a list: `orderBy` with its keys, and how values of different kinds stand to each other (entities.md §9.2).
+//
+// What is compared is taken out of an entity once (`sortValues`); ties are broken by the caller, by order of creation.
+
+import { parseDateTime } from '../date-time.js'
+import { type Entity, isDateType } from '../entities/entity.js'
+import { compare, isArray, type Json } from '../json.js'
+import { orderKeysMax } from '../limits.js'
+import { distanceTo, locationOf } from '../places/geo.js'
+import type { GeoQuery } from '../places/geo-query.js'
+import { accepted, type Result, refusals, refused } from '../refusal.js'
+import { stampMs } from '../stamp.js'
+import { epochSeconds } from './query-parser.js'
+
+export interface OrderKey {
+  readonly name: string
+  readonly descending: boolean
+}
+
+/** The keys of an `orderBy` parameter, none when it is absent; a leading `!` reverses one. What stands twice counts once. */
+export function parseOrder(text: string | undefined): Result<readonly OrderKey[]> {
+  const keys = new Map<string, OrderKey>()
+  for (const word of text?.split(',') ?? []) {
+    const descending = word.startsWith('!')
+    // In the other direction it may tell after all: of an array the other end counts.
+    keys.set(word, keys.get(word) ?? { name: descending ? word.slice(1) : word, descending })
+  }
+  if (keys.size > orderKeysMax) return refused(refusals.orderKeysTooMany(keys.size, orderKeysMax))
+  return accepted([...keys.values()])
+}
+
+/** What an entity is ordered by: a value for each key, undefined where it has none. */
+export function sortValues(
+  keys: readonly OrderKey[],
+  entity: Entity,
+  path: string,
+  geo: GeoQuery | undefined,
+): readonly (Json | undefined)[] {
+  if (isByDistance(keys)) return [distance(entity, geo)]
+  return keys.map(key => keyValue(key, entity, path))
+}
+
+/** Which of two comes first by the keys; 0 when they do not tell. */
+export function compareSortValues(
+  keys: readonly OrderKey[],
+  a: readonly (Json | undefined)[],
+  b: readonly (Json | undefined)[],
+): number {
+  for (let i = 0; i < keys.length; i++) {
+    const order = compare(a[i], b[i])
+    if (order !== 0) return keys[i]!.descending ? -order : order
+  }
+  return 0
+}
+
+/** `orderBy=geo:distance` counts as the only key and in this direction (entities.md §9.3). */
+export const isByDistance = (keys: readonly OrderKey[]): boolean =>
+  keys.length === 1 && keys[0]!.name === 'geo:distance' && !keys[0]!.descending
+
+/** Metres from the point of a `near`; without one all are equal, and the order is that of creation. */
+function distance(entity: Entity, geo: GeoQuery | undefined): number {
+  const location = geo?.relation === 'near' ? locationOf(entity) : undefined
+  return geo && location ? distanceTo(geo, location) : 0
+}
+
+function keyValue({ name, descending }: OrderKey, entity: Entity, path: string): Json | undefined {
+  switch (name) {
+    case 'id':
+      return entity.id
+    case 'type':
+      return entity.type
+    case 'servicePath':
+      return path
+    case 'dateCreated':
+      return epochSeconds(stampMs(entity.created))
+    case 'dateModified':
+      return epochSeconds(entity.modifiedMs)
+    default:
+      return attributeValue(entity, name, descending)
+  }
+}
+
+/**
+ * Dates stand among the numbers, an array where its smallest (descending: largest) element stands. Objects are all alike, and so are
+ * arrays within arrays: the interface gives them no order, and sorting by large ones would compare all of them again and again.
+ */
+function attributeValue(entity: Entity, name: string, descending: boolean): Json | undefined {
+  const attribute = entity.attributes.get(name)
+  if (!attribute) return undefined
+  const { value, type } = attribute
+  if (isDateType(type) && typeof value === 'string') return epochSeconds(parseDateTime(value) as number)
+  if (!isArray(value) || value.length === 0) return flat(value)
+  return value.reduce<Json>(
+    (best, item) => (compare(flat(item), best) < 0 === descending ? best : flat(item)),
+    flat(value[0]!),
+  )
+}
+
+function flat(value: Json): Json {
+  if (typeof value !== 'object' || value === null) return value
+  return isArray(value) ? anyArray : anyObject
+}
+
+const anyArray: Json = []
+const anyObject: Json = {}

@@ -1,0 +1,146 @@
+// The engine of one regular expression (re2js), and what a test of it costs.
+//
+// The engine has two ways to test a text. Its automaton looks each character up in a table, and makes the states of the table when a text needs
+// them. A pattern can have more states than memory (`[ab]*a[ab]{30}$` has 2^30): then the engine makes states all the time, at 2 to 10 ms for a
+// text of 256 characters, however few steps the pattern has. Without an automaton a test costs at most its steps times the characters, at 5 to
+// 15 ns for each.
+//
+// So an automaton is given up for good when its memory is full. `explore` makes all states in advance, which tells whether they fit: only then
+// a test is certain to cost a look into the table for each character. Subscriptions are charged by that (pattern-account.ts).
+//
+// Not here: what a pattern may be (pattern.ts), patterns that need no engine (plain-pattern.ts).
+
+import { RE2JS, RE2JSException } from 're2js'
+import { automatonBytesMax, explorationMax } from '../limits.js'
+
+/** States of automata that may yet be made. Whoever explores many patterns in one turn lends them one allowance. */
+export class Exploration {
+  left: number
+
+  constructor(left: number) {
+    this.left = left
+  }
+}
+
+/** A state of the automaton: the places in the program where it may be. */
+interface State {
+  readonly nfaStates: { readonly length: number }
+}
+
+/** The part of the inside of re2js that is used here. pattern-engine.test.ts tells when an update renames it. */
+export interface EngineInside {
+  readonly re2Input: {
+    /** Not null: the pattern needs no automaton to be tested in one look for each character. */
+    readonly onepass: object | null
+    readonly dfa: Automaton
+  }
+}
+
+export interface Automaton {
+  stateBudget: number
+  memBudget: number
+  /** Whether the engine goes on without it. */
+  failed: boolean
+  /** Where the classes of characters begin but the first, which begins with 0. */
+  readonly classBounds: Int32Array
+  readonly numClasses: number
+  readonly startStates: ReadonlyMap<number, State>
+  step(state: State, characterClass: number, character: number, anchor: number): State | null
+  /** Empties a full memory. */
+  resetCache(state: State): State | null
+  clearCache(): void
+}
+
+const unanchored = 0
+const endOfText = -1
+
+/** The engine of an expression; undefined when it is none. */
+export function engineOf(source: string, steps: number): PatternEngine | undefined {
+  try {
+    return new PatternEngine(RE2JS.compile(source, RE2JS.DOTALL | RE2JS.DISABLE_UNICODE_GROUPS), steps)
+  } catch (error) {
+    if (error instanceof RE2JSException) return undefined
+    throw error
+  }
+}
+
+export class PatternEngine {
+  private readonly engine: RE2JS
+  private readonly steps: number
+  private isBounded = false
+  /** Whether every state of its automaton is there; undefined: nobody has tried. */
+  private isExplored: boolean | undefined
+
+  constructor(engine: RE2JS, steps: number) {
+    this.engine = engine
+    this.steps = steps
+  }
+
+  /** What a test costs for each character, in steps; of a pattern that nobody has explored, what it usually costs. */
+  get cost(): number {
+    // A look takes 10 ns, and 40 when there are so many tables that the processor finds none at hand. A pattern may begin with a search for
+    // texts that it must find, whose cost is a little of their length (plain-pattern.ts).
+    return this.isExplored === false ? this.steps + 2 : 2 + this.steps / 100
+  }
+
+  test(text: string): boolean {
+    if (!this.isBounded) this.bound()
+    return this.engine.test(text)
+  }
+
+  /** Makes all states of the automaton, as far as the allowance goes. What does not get far enough goes without an automaton. */
+  explore(allowance: Exploration): void {
+    if (this.isExplored !== undefined) return
+    const { onepass } = (this.engine as unknown as EngineInside).re2Input
+    if (onepass) {
+      this.isExplored = true
+      return
+    }
+    const automaton = this.bound()
+    this.isExplored = !automaton.failed && makeStates(this.engine, automaton, allowance)
+    if (this.isExplored) return
+    automaton.failed = true
+    automaton.clearCache()
+  }
+
+  /** Limits the automaton's memory. That takes time to prepare, which a pattern that is never tested does not need. */
+  private bound(): Automaton {
+    const { dfa } = (this.engine as unknown as EngineInside).re2Input
+    if (this.isBounded) return dfa
+    this.isBounded = true
+    dfa.stateBudget = automatonBytesMax
+    dfa.memBudget = automatonBytesMax
+    dfa.resetCache = () => {
+      dfa.failed = true
+      dfa.clearCache()
+      this.isExplored = false
+      return null
+    }
+    return dfa
+  }
+}
+
+/** Whether all states that any text can lead to were made. */
+function makeStates(engine: RE2JS, automaton: Automaton, allowance: Exploration): boolean {
+  // The engine makes the first state for any text; with this call it has no way to answer without.
+  engine.testExact('')
+  const waiting = [...automaton.startStates.values()]
+  const known = new Set(waiting)
+  let left = Math.min(allowance.left, explorationMax)
+  allowance.left -= left
+  while (waiting.length > 0) {
+    const state = waiting.pop() as State
+    for (let at = 0; at <= automaton.numClasses; at++) {
+      const isEnd = at === automaton.numClasses
+      const character = isEnd ? endOfText : at === 0 ? 0 : (automaton.classBounds[at - 1] as number)
+      const next = automaton.step(state, at, character, unanchored)
+      left -= 1 + (next?.nfaStates.length ?? 0)
+      if (!next || left < 0) return false
+      if (isEnd || known.has(next)) continue
+      known.add(next)
+      waiting.push(next)
+    }
+  }
+  allowance.left += left
+  return true
+}

@@ -1,0 +1,316 @@
+// Which of many `q` may hold for an entity: `temperature>21`, `temperature>22` ... are not tried one by one.
+//
+// Of each query one necessary condition is taken, its guard: that what a path leads to has one of a few values, else that it lies between
+// bounds, else that the attribute is there at all. What stands in the entity leads to the queries whose guards hold, and only those
+// are worth a trial. A query that has no guard (`!temperature`, `dateModified>...`) is always worth one.
+//
+// Where there are many values, in an array, any of them may fulfil an equality; of bounds the least value must not be too high nor the
+// greatest too low, which holds too when different elements meet different statements.
+//
+// Not here: whether a query holds (query.ts), that texts of queries are alike (matcher.ts).
+
+import type { Entity } from '../entities/entity.js'
+import { isArray, type Json } from '../json.js'
+import { Intervals } from './intervals.js'
+import {
+  type Bound,
+  conjuncts,
+  type Path,
+  type Query,
+  type Scalar,
+  Several,
+  type Statement,
+  targetOf,
+} from './query.js'
+
+/** A query that can be put into an index. */
+export interface GuardedQuery {
+  readonly query: Query
+  /** Any of them will do as its guard; none: there is nothing simple that must hold. */
+  readonly guards: readonly Guard[]
+}
+
+/** What must hold of the attribute, or what the path leads to in it, for a query to hold. */
+export type Guard =
+  | { readonly kind: 'present'; readonly path: Path }
+  | { readonly kind: 'equal'; readonly path: Path; readonly values: readonly Scalar[] }
+  | NumberGuard
+  | TextGuard
+
+interface NumberGuard extends Ends<number> {
+  readonly kind: 'number'
+}
+
+interface TextGuard extends Ends<string> {
+  readonly kind: 'text'
+}
+
+interface Ends<B> {
+  readonly path: Path
+  /** Included; undefined: open. */
+  readonly low: B | undefined
+  readonly high: B | undefined
+}
+
+/** Guards of one query that are thought of. */
+const guardsMax = 8
+
+/** Possible guards of a query: those that select, or if there are none, those that only need an attribute. */
+export function guardsOf(query: Query): readonly Guard[] {
+  const statements = conjuncts(query)
+  const selective = [...statements.map(equalGuard).filter(isThere), ...boundsGuards(statements)]
+  const guards = selective.length > 0 ? selective : statements.map(presence).filter(isThere)
+  return guards.slice(0, guardsMax)
+}
+
+const isThere = <T>(one: T | undefined): one is T => one !== undefined
+
+/** Items of a list under each of which a query stands in an index: any of them costs memory. */
+const listedMax = 16
+
+function equalGuard(statement: Statement): Guard | undefined {
+  const { path } = statement
+  if (statement.operator !== 'Equals' || path.builtin) return undefined
+  const { right } = statement
+  if (right.kind === 'value') return { kind: 'equal', path, values: [right.value] }
+  if (right.kind === 'range' || right.items.size > listedMax) return undefined
+  return { kind: 'equal', path, values: [...right.items] }
+}
+
+/** For each path and kind of its bounds: all of them together. */
+function boundsGuards(statements: readonly Statement[]): readonly Guard[] {
+  const guards = new Map<string, NumberGuard | TextGuard>()
+  for (const guard of statements.map(boundsOf).filter(isThere)) {
+    const key = `${guard.kind} ${guard.path.attribute} ${keyOf(guard.path)}`
+    const known = guards.get(key)
+    guards.set(key, known ? narrowed(known, guard) : guard)
+  }
+  return [...guards.values()]
+}
+
+function boundsOf(statement: Statement): NumberGuard | TextGuard | undefined {
+  const { path } = statement
+  if (path.builtin) return undefined
+  switch (statement.operator) {
+    case 'GreaterThan':
+    case 'GreaterThanOrEqual':
+      return bounded(path, statement.right, undefined)
+    case 'LessThan':
+    case 'LessThanOrEqual':
+      return bounded(path, undefined, statement.right)
+    case 'Equals':
+      return statement.right.kind === 'range' ? bounded(path, statement.right.from, statement.right.to) : undefined
+    default:
+      return undefined
+  }
+}
+
+function bounded(path: Path, low: Bound | undefined, high: Bound | undefined): NumberGuard | TextGuard {
+  return typeof (low ?? high) === 'number'
+    ? { kind: 'number', path, low: low as number | undefined, high: high as number | undefined }
+    : { kind: 'text', path, low: low as string | undefined, high: high as string | undefined }
+}
+
+/** The bounds of both, which are of one kind. */
+function narrowed<G extends NumberGuard | TextGuard>(guard: G, other: G): G {
+  const low = guard.low === undefined || (other.low !== undefined && other.low > guard.low) ? other.low : guard.low
+  const high =
+    guard.high === undefined || (other.high !== undefined && other.high < guard.high) ? other.high : guard.high
+  return { ...guard, low, high }
+}
+
+/** Whatever is asked of an attribute but its absence, it has to be there. */
+function presence({ operator, path }: Statement): Guard | undefined {
+  return operator === 'NotExists' || path.builtin ? undefined : { kind: 'present', path: { ...path, steps: [] } }
+}
+
+/** The path within an attribute as a text. */
+const keyOf = ({ steps }: Path): string => (steps.length === 0 ? '' : JSON.stringify(steps.map(({ key }) => key)))
+
+/** Queries, to be found by what an entity holds. */
+export class QueryIndex<Q extends GuardedQuery> {
+  private readonly unguarded = new Set<Q>()
+  /** The guard that a query was given when it came. */
+  private readonly given = new Map<Q, Guard>()
+  /** By attribute, then by the path within it. */
+  private readonly guarded = new Map<string, Map<string, PathGuards<Q>>>()
+
+  add(query: Q): void {
+    const guard = this.leastCrowded(query.guards)
+    if (!guard) {
+      this.unguarded.add(query)
+      return
+    }
+    this.given.set(query, guard)
+    const { attribute } = guard.path
+    let paths = this.guarded.get(attribute)
+    if (!paths) {
+      paths = new Map()
+      this.guarded.set(attribute, paths)
+    }
+    const key = keyOf(guard.path)
+    let guards = paths.get(key)
+    if (!guards) {
+      guards = new PathGuards(guard.path)
+      paths.set(key, guards)
+    }
+    guards.add(query, guard)
+  }
+
+  remove(query: Q): void {
+    const guard = this.given.get(query)
+    if (!guard) {
+      this.unguarded.delete(query)
+      return
+    }
+    this.given.delete(query)
+    const paths = this.guarded.get(guard.path.attribute)!
+    const guards = paths.get(keyOf(guard.path))!
+    guards.remove(query, guard)
+    if (guards.size > 0) return
+    paths.delete(keyOf(guard.path))
+    if (paths.size === 0) this.guarded.delete(guard.path.attribute)
+  }
+
+  // [hot] Once per event and bucket of the matcher that tells queries apart.
+  /** Shows every query that may hold for the entity in the path, some of them perhaps twice. */
+  visit(entity: Entity, path: string, show: (query: Q) => void): void {
+    for (const query of this.unguarded) show(query)
+    if (this.guarded.size <= entity.attributes.size) {
+      for (const [name, paths] of this.guarded)
+        if (entity.attributes.has(name)) for (const guards of paths.values()) guards.visit(entity, path, show)
+      return
+    }
+    for (const name of entity.attributes.keys()) {
+      const paths = this.guarded.get(name)
+      if (paths) for (const guards of paths.values()) guards.visit(entity, path, show)
+    }
+  }
+
+  /** Of guards that will do, the one that the fewest have: in `status==on;room==17` it is not the status. */
+  private leastCrowded(guards: readonly Guard[]): Guard | undefined {
+    if (guards.length < 2) return guards[0]
+    const crowds = guards.map(
+      guard => this.guarded.get(guard.path.attribute)?.get(keyOf(guard.path))?.crowd(guard) ?? 0,
+    )
+    return guards[crowds.indexOf(Math.min(...crowds))]
+  }
+}
+
+/** Queries whose guards look where one path leads. */
+class PathGuards<Q> {
+  size = 0
+  private readonly path: Path
+  private readonly present = new Set<Q>()
+  private readonly equal = new Map<Scalar, Set<Q>>()
+  private readonly numbers = new Intervals<number, Q>()
+  private readonly texts = new Intervals<string, Q>()
+
+  constructor(path: Path) {
+    this.path = path
+  }
+
+  add(query: Q, guard: Guard): void {
+    this.size++
+    switch (guard.kind) {
+      case 'present':
+        this.present.add(query)
+        break
+      case 'equal':
+        for (const value of guard.values) {
+          const queries = this.equal.get(value)
+          if (queries) queries.add(query)
+          else this.equal.set(value, new Set([query]))
+        }
+        break
+      case 'number':
+        this.numbers.add(guard.low, guard.high, query)
+        break
+      case 'text':
+        this.texts.add(guard.low, guard.high, query)
+    }
+  }
+
+  remove(query: Q, guard: Guard): void {
+    this.size--
+    switch (guard.kind) {
+      case 'present':
+        this.present.delete(query)
+        break
+      case 'equal':
+        for (const value of guard.values) {
+          const queries = this.equal.get(value)
+          queries?.delete(query)
+          if (queries?.size === 0) this.equal.delete(value)
+        }
+        break
+      case 'number':
+        this.numbers.remove(guard.low, guard.high, query)
+        break
+      case 'text':
+        this.texts.remove(guard.low, guard.high, query)
+    }
+  }
+
+  /** How many queries an entity may meet whose guard is like this one; of those with bounds perhaps half. */
+  crowd(guard: Guard): number {
+    switch (guard.kind) {
+      case 'present':
+        return this.present.size
+      case 'equal':
+        return Math.max(...guard.values.map(value => this.equal.get(value)?.size ?? 0))
+      case 'number':
+        return this.numbers.size / 2
+      case 'text':
+        return this.texts.size / 2
+    }
+  }
+
+  /** The entity has the attribute. */
+  visit(entity: Entity, path: string, show: (query: Q) => void): void {
+    for (const query of this.present) show(query)
+    if (this.size === this.present.size) return
+    const target = targetOf(this.path, entity, path)
+    if (target instanceof Several) this.visitElements(target.values.flat() as readonly Json[], show)
+    else if (isArray(target)) this.visitElements(target, show)
+    else this.visitValue(target, show)
+  }
+
+  private visitValue(value: Json | undefined, show: (query: Q) => void): void {
+    if (value === undefined || (typeof value === 'object' && value !== null)) return
+    this.visitEqual(value, show)
+    if (typeof value === 'number') this.numbers.visit(value, value, show)
+    else if (typeof value === 'string') this.texts.visit(value, value, show)
+  }
+
+  private visitElements(array: readonly Json[], show: (query: Q) => void): void {
+    if (this.equal.size > 0) for (const element of new Set(array)) this.visitEqual(element as Scalar, show)
+    visitSpan(this.numbers, array, isNumber, show)
+    visitSpan(this.texts, array, isText, show)
+  }
+
+  private visitEqual(value: Scalar, show: (query: Q) => void): void {
+    const queries = this.equal.get(value)
+    if (queries) for (const query of queries) show(query)
+  }
+}
+
+const isNumber = (value: Json): value is number => typeof value === 'number'
+const isText = (value: Json): value is string => typeof value === 'string'
+
+function visitSpan<B extends Bound, Q>(
+  intervals: Intervals<B, Q>,
+  array: readonly Json[],
+  isOfKind: (value: Json) => value is B & Json,
+  show: (query: Q) => void,
+): void {
+  let least: B | undefined
+  let most: B | undefined
+  if (intervals.size === 0) return
+  for (const element of array) {
+    if (!isOfKind(element)) continue
+    if (least === undefined || element < least) least = element
+    if (most === undefined || element > most) most = element
+  }
+  if (least !== undefined && most !== undefined) intervals.visit(least, most, show)
+}

@@ -1,0 +1,197 @@
+// The Simple Query Language: whether an entity matches a `q` or `mq` (entities.md §7.2-§7.4).
+//
+// A statement is answered in two moves: find its target, then ask whether the target, or an element of it when it is an array,
+// fits the right side. Two rules make the rest simple. A date (an attribute or metadata of type DateTime or ISO8601, a builtin date) is
+// the number of its epoch seconds, so nothing below this knows dates. And `!=` is "there is a target, and `==` does not hold".
+//
+// A key on an array of objects leads to several targets, one for each element that has it; they count like elements. A key that is
+// a number leads to one element. It never does both, so each part of a value is visited at most once, however it is nested.
+//
+// Not here: syntax and refusals (query-parser.ts), who is visible to whom, which index helps.
+
+import { parseDateTime } from '../date-time.js'
+import { type Content, type Entity, isDateType } from '../entities/entity.js'
+import { isArray, isObject, type Json } from '../json.js'
+import { stampMs } from '../stamp.js'
+import { charactersPerTest, type EventWork, valueWork } from './event-work.js'
+import type { Pattern } from './pattern.js'
+import {
+  epochSeconds,
+  type Path,
+  type PatternStatement,
+  type Query,
+  type Statement,
+  type Step,
+} from './query-parser.js'
+
+export {
+  type Bound,
+  type Builtin,
+  type Choice,
+  lookingAt,
+  type OrderOperator,
+  type Path,
+  type PatternStatement,
+  parseQuery,
+  type Query,
+  type QueryLanguage,
+  type Scalar,
+  type Statement,
+  type Step,
+} from './query-parser.js'
+
+// [hot] Once per entity that a list, a count or a change looks at.
+/** Whether the entity, which lives in the service path, fulfils all statements (entities.md §7.4). `work`: of the event that asks. */
+export function matchesQuery(query: Query, entity: Entity, path: string, work?: EventWork): boolean {
+  for (const statement of query.statements) if (!matchesStatement(statement, entity, path, work)) return false
+  return true
+}
+
+/** What must hold, all of it and in any order: an index that answers some may leave the others to `matchesStatement`. */
+export const conjuncts = (query: Query): readonly Statement[] => query.statements
+
+/** Whether one statement holds for the entity (entities.md §7.4). */
+export const matchesStatement = (statement: Statement, entity: Entity, path: string, work?: EventWork): boolean =>
+  holdsFor(statement, targetOf(statement.path, entity, path), work)
+
+/** What a statement looks at; undefined: there is nothing. */
+export type Target = Json | Several | undefined
+
+/** Whether a statement holds for its target. */
+export function holdsFor(statement: Statement, target: Target, work?: EventWork): boolean {
+  if (statement.operator === 'NotExists') return target === undefined
+  if (target === undefined) return false
+  if (statement.operator === 'MatchPattern') return matchesPattern(statement, target, work)
+  const fits =
+    target instanceof Several ? target.values.some(one => fitsAny(statement, one)) : fitsAny(statement, target)
+  return statement.operator === 'Differs' ? !fits : fits
+}
+
+/** The targets of a path that runs through arrays of objects; never empty. */
+export class Several {
+  readonly values: readonly Json[]
+
+  constructor(values: readonly Json[]) {
+    this.values = values
+  }
+}
+
+/** What a path leads to in the entity, which lives in the service path. A date is its epoch seconds. */
+export function targetOf(path: Path, entity: Content, servicePath: string): Target {
+  if (path.metadata === undefined && path.builtin) return builtinOf(path.builtin, entity, servicePath)
+  const attribute = entity.attributes.get(path.attribute)
+  if (!attribute) return undefined
+  if (path.metadata === undefined) return descend(comparable(attribute.type, attribute.value), path.steps)
+  if (path.builtin) return epochSeconds(path.builtin === 'dateCreated' ? attribute.createdMs : attribute.modifiedMs)
+  const metadata = attribute.metadata.get(path.metadata)
+  return metadata ? descend(comparable(metadata.type, metadata.value), path.steps) : undefined
+}
+
+function builtinOf(builtin: NonNullable<Path['builtin']>, entity: Content, servicePath: string): Json {
+  switch (builtin) {
+    case 'dateCreated':
+      return epochSeconds(stampMs(entity.created))
+    case 'dateModified':
+      return epochSeconds(entity.modifiedMs)
+    case 'servicePath':
+      return servicePath
+  }
+}
+
+/** The value as it is compared: a date as its epoch seconds. What a date type holds otherwise (null) is what it is. */
+function comparable(type: string, value: Json): Json {
+  if (typeof value !== 'string' || !isDateType(type)) return value
+  const ms = parseDateTime(value)
+  return ms === undefined ? value : epochSeconds(ms)
+}
+
+function descend(root: Json, steps: readonly Step[]): Json | Several | undefined {
+  let value: Json | undefined = root
+  for (let at = 0; at < steps.length; at++) {
+    const step = steps[at]!
+    if (isArray(value) && step.index < 0) return spread(value, steps, at)
+    value = child(value, step)
+    if (value === undefined) return undefined
+  }
+  return value
+}
+
+/** Level by level, so that nothing recurses: what the steps from `at` on lead to from the elements of the array. */
+function spread(array: readonly Json[], steps: readonly Step[], at: number): Several | undefined {
+  let level: Json[] = [array as Json]
+  for (const step of steps.slice(at)) {
+    const next: Json[] = []
+    for (const value of level) {
+      if (!isArray(value) || step.index >= 0) collect(value, step, next)
+      else for (const element of value) if (isObject(element)) collect(element, step, next)
+    }
+    if (next.length === 0) return undefined
+    level = next
+  }
+  return new Several(level)
+}
+
+function collect(parent: Json, step: Step, found: Json[]): void {
+  const value = child(parent, step)
+  if (value !== undefined) found.push(value)
+}
+
+function child(parent: Json, step: Step): Json | undefined {
+  if (typeof parent !== 'object' || parent === null) return undefined
+  if (isArray(parent)) return step.index < 0 ? undefined : parent[step.index]
+  return Object.hasOwn(parent, step.key) ? parent[step.key] : undefined
+}
+
+/** Whether the pattern matches one of the texts. A text that is longer than what it may still look at is passed over. */
+function matchesPattern(statement: PatternStatement, target: Json | Several, work: EventWork | undefined): boolean {
+  const { right, charactersMax } = statement
+  if (typeof target === 'string') return lengthOf(right, target) <= charactersMax && test(right, target, work)
+  let charactersLeft = charactersMax
+  for (const one of target instanceof Several ? target.values : [target]) {
+    for (const value of isArray(one) ? one : [one]) {
+      if (typeof value !== 'string') continue
+      const length = lengthOf(right, value)
+      if (length > charactersLeft) continue
+      if (test(right, value, work)) return true
+      charactersLeft -= length + charactersPerTest
+    }
+  }
+  return false
+}
+
+/** Characters that the pattern looks at. */
+const lengthOf = ({ steps }: Pattern, { length }: string): number => (steps === 0 ? 0 : length)
+
+const test = (pattern: Pattern, text: string, work: EventWork | undefined): boolean =>
+  (!work || work.spend(valueWork(pattern, lengthOf(pattern, text)))) && pattern.test(text)
+
+function fitsAny(statement: Exclude<Statement, PatternStatement>, target: Json): boolean {
+  if (statement.operator === 'Exists') return true
+  if (!isArray(target)) return fits(statement, target)
+  for (const element of target) if (fits(statement, element)) return true
+  return false
+}
+
+/** Whether one value fits the right side. `!=` asks what `==` asks; an object and an array fit nothing. */
+function fits(statement: Exclude<Statement, PatternStatement>, value: Json): boolean {
+  switch (statement.operator) {
+    case 'Equals':
+    case 'Differs': {
+      const { right } = statement
+      if (right.kind === 'value') return value === right.value
+      if (typeof value === 'object' && value !== null) return false
+      if (right.kind === 'list') return right.items.has(value)
+      return typeof value === typeof right.from && value! >= right.from && value! <= right.to
+    }
+    case 'GreaterThan':
+      return typeof value === typeof statement.right && value! > statement.right
+    case 'GreaterThanOrEqual':
+      return typeof value === typeof statement.right && value! >= statement.right
+    case 'LessThan':
+      return typeof value === typeof statement.right && value! < statement.right
+    case 'LessThanOrEqual':
+      return typeof value === typeof statement.right && value! <= statement.right
+    default:
+      return true
+  }
+}

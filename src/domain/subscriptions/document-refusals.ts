@@ -1,0 +1,107 @@
+// Why subscriptions and registrations, and what is forwarded because of them, are refused, in the words of subscriptions.md.
+
+import { bad, type Refusal } from '../refusal-kind.js'
+import { withoutUserinfo } from './secrets.js'
+
+export const documentRefusals = {
+  // subscriptions.md §2: operations on subscriptions
+  subscriptionPaths: bad('max one service-path allowed for subscriptions'),
+  subscriptionNotFound: {
+    kind: 'NotFound',
+    description: 'The requested subscription has not been found. Check id',
+  } as Refusal,
+  subscriptionIdLength: (length: number): Refusal =>
+    bad(`Invalid subscription ID: bad length - ${length} chars expected`),
+  subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
+  // Ours.
+  notificationUrlDenied: (url: string): Refusal => bad(`notification url is not allowed here: ${withoutUserinfo(url)}`),
+  providerUrlDenied: (url: string): Refusal => bad(`provider url is not allowed here: ${url}`),
+  /** `field`: where a mask stands. */
+  maskForOtherReceiver: (field: string): Refusal =>
+    bad(`a masked value is kept for the same scheme, host and port only, give the value itself: ${field}`),
+  explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
+
+  // subscriptions.md §13.4: updates that are forwarded
+  /** `left`: entities with the attributes that were not updated. */
+  partlyForwarded: (left: readonly string[]): Refusal => ({
+    kind: 'PartlyForwarded',
+    description: `Some of the following attributes were not updated: { ${left.join(', ')} }`,
+  }),
+
+  // subscriptions.md §12: registrations
+  registrationNotFound: {
+    kind: 'NotFound',
+    description: 'The requested registration has not been found. Check id',
+  } as Refusal,
+  payloadNotObject: bad('not a JSON object'),
+  descriptionKind: bad('invalid description'),
+  fieldMissingInPayload: (name: string): Refusal => bad(`the field /${name}/ is missing in payload`),
+  fieldNotFoundIn: (parent: string, name: string): Refusal => bad(`/${parent}/ must contain a field /${name}/`),
+  fieldNotJsonObject: (name: string): Refusal => bad(`/${name}/ must be a JSON object`),
+  dataProvidedEmpty: bad('/dataProvided/ is empty'),
+  providerEmpty: bad('/provider/ empty'),
+  providedIdPattern: { kind: 'NotImplemented', description: 'Unsupported idPattern' } as Refusal,
+  providedTypePattern: { kind: 'NotImplemented', description: 'typePattern is not supported' } as Refusal,
+  /** `problem` ends the sentence. */
+  providerUrl: (problem: 'must be a JSON string' | 'cannot be the empty string' | 'is invalid'): Refusal =>
+    bad(`/url/ field of /http/ ${problem}`),
+  forwardingModeKind: bad('/supportedForwardingMode/ must be a JSON string'),
+  forwardingMode: bad('invalid value of /supportedForwardingMode/'),
+  legacyForwarding: bad('the field /legacyForwarding/ must be a boolean'),
+  registrationExpires: bad('the field /expires/ has an invalid format'),
+  registrationStatusKind: bad('/status/ must be a string'),
+  registrationStatus: bad('invalid value for /status/'),
+
+  // subscriptions.md §3.2, §3.3: simple fields, subject
+  descriptionTooLong: bad('max description length exceeded'),
+  noSubject: bad('no subject for subscription specified'),
+  noNotification: bad('no notification for subscription specified'),
+  expires: bad('expires has an invalid format'),
+  status: bad('status is not valid: it has to be either active, inactive or oneshot'),
+  noSubjectEntities: bad('no subject entities specified'),
+  subjectEntitiesNotArray: bad('/entities/ is not an array'),
+  subjectEntityWithoutId: bad('/entities/ vector item does not have /id/ nor /idPattern/'),
+  subjectEntityBothIds: bad('/entities/ vector item has both /id/ and /idPattern/'),
+  subjectEntityBothTypes: bad('/entities/ element has both /type/ and /typePattern/'),
+  subjectEntityTooLong: (field: 'id' | 'type'): Refusal =>
+    bad(`max ${field} length exceeded in /entities/ vector item /${field}/`),
+
+  // subscriptions.md §3.4, §3.5: lists of names, condition
+  nameNotString: (list: string): Refusal => bad(`only JSON Strings allowed in string vector /${list}/`),
+  nameEmpty: (list: string): Refusal => bad(`empty string found in string vector /${list}/`),
+  nameTwice: (name: string): Refusal => bad(`duplicated item /${name}/ in array`),
+  alterationType: (name: string): Refusal => bad(`unknown subscription alterationType: ${name}`),
+
+  // subscriptions.md §3.6: notification
+  transportTwice: bad('only one of http, httpCustom, mqtt or mqttCustom is allowed'),
+  attrsAndExceptAttrs: bad('http notification has attrs and exceptAttrs'),
+  coveredWithoutList: bad('covered true cannot be used if notification attributes list is empty'),
+  attrsFormat: bad(
+    'invalid attrsFormat, accepted values: ' +
+      'legacy, normalized, simplifiedNormalized, keyValues, simplifiedkeyValues, values',
+  ),
+  maxFailsLimit: bad('maxFailsLimit must be greater than zero'),
+
+  // subscriptions.md §3.7, §3.8: HTTP transports, custom payloads
+  httpUrl: bad('Invalid URL parsing notification url'),
+  httpCustomUrl: bad('invalid custom /url/'),
+  httpUrlIsMqtt: bad('mqtt URL cannot be used in http notifications'),
+  timeoutRange: (max: number): Refusal => bad(`timeout field must be an integer between 0 and ${max}`),
+  httpMethod: bad('unknown method httpCustom notification'),
+  customBodyTwice: bad(
+    'only one of payload, json or ngsi fields accepted at the same time in httpCustom or mqttCustom',
+  ),
+  customJson: bad('json fields in httpCustom or mqttCustom must be object or array'),
+  customMetadata: bad('metadata are not allowed in ngsi field in custom notifications'),
+  customNestedTooDeep: (depthMax: number): Refusal =>
+    bad(`attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`),
+
+  // subscriptions.md §3.9: MQTT transports
+  mqttUrl: bad('invalid mqtt /url/'),
+  mqttUrlIsHttp: bad('http or https URL cannot be used in mqtt notifications'),
+  mqttUrlPath: bad('path cannot be used in mqtt url, use topic instead'),
+  mqttLogin: bad('you must use user and passwd fields simultaneously'),
+  mqttQos: bad('mqtt qos field must be an integer in the 0 to 2 range'),
+  mqttTopicEmpty: bad('empty mqtt field /topic/'),
+  mqttTopicWildcard: bad('+ and # are not allowed in mqtt field /topic/'),
+} as const

@@ -1,0 +1,257 @@
+// The subscriptions of a tenant, to be found by an event.
+//
+// What an event costs grows with the subscriptions that it matches, not with those that exist. An entry stands where its most telling property
+// puts it: under its id; else under what its pattern says every matching id begins with (a tree of prefixes); else among those that watch
+// any id. Within such a place, buckets tell entries apart by path, type, attributes, `q` and patterns (matcher-bucket.ts). Texts of
+// queries and patterns are interned: each is compiled once, when it is needed, and asked once per event.
+//
+// Whoever waits for creations only, for updates only, for both or for deletions stands in an index of its own, so that they do not meet.
+//
+// Measured on one core of a busy machine, with 100,000 subscriptions that do not match, 40 % by id, 25 % by type with `q`, 25 % by pattern, 10 %
+// by attribute: an event takes 1.3 us, with 10 subscriptions 0.4 us; 1.5 us when the type is the entity's and only the `q` differ; 3 us
+// when there are a hundred patterns among them that need an engine and begin with no text. To add one takes 8 us, and 0.8 KB
+// besides the 1.6 KB of the subscription itself.
+//
+// Not here: whether what was found fires (triggering.ts): throttling, expiry, status after switch-offs, `mq` and geography.
+
+import { explorationTogetherMax } from '../limits.js'
+import { EventWork } from '../queries/event-work.js'
+import { type InternedPattern, InternedPatterns } from '../queries/interned-patterns.js'
+import { Exploration } from '../queries/pattern-engine.js'
+import { PrefixTree } from '../queries/prefix-tree.js'
+import { conjuncts, matchesQuery, type Query } from '../queries/query.js'
+import { guardsOf } from '../queries/query-index.js'
+import { coveringPaths, coversPath } from '../scope.js'
+import { concerns, type Event } from './event.js'
+import {
+  Bucket,
+  type Entry,
+  type InternedQuery,
+  type Probe,
+  propertiesOfDeletions,
+  propertiesOfUpdates,
+  type Watcher,
+} from './matcher-bucket.js'
+import { alterationTypesOf, type Subscription, watchesDeletions } from './subscription.js'
+
+export class Matcher {
+  private readonly watchers = new Map<string, Watcher>()
+  private readonly creations = new Index(propertiesOfUpdates)
+  private readonly updates = new Index(propertiesOfUpdates)
+  /** Who waits for both, as all do who name no alteration types. */
+  private readonly both = new Index(propertiesOfUpdates)
+  private readonly deletions = new Index(propertiesOfDeletions)
+  private readonly queries = new Map<string, InternedQuery>()
+  private readonly search = new Search()
+
+  /** How many subscriptions may be found; with none, nobody needs to make events. */
+  get size(): number {
+    return this.watchers.size
+  }
+
+  /** Takes in a subscription, in place of one with the same id. One that its owner made inactive is never found. */
+  add(subscription: Subscription): void {
+    this.remove(subscription.id)
+    if (subscription.status === 'inactive') return
+    const entries: Entry[] = []
+    const indexes = this.indexesFor(subscription)
+    const watcher: Watcher = { subscription, query: this.internQuery(subscription), entries, foundFor: 0 }
+    for (const { id, type, idPattern, typePattern } of subscription.entities) {
+      const entry: Entry = {
+        watcher,
+        id,
+        type,
+        idPattern: idPattern === undefined ? undefined : this.search.ids.intern(idPattern),
+        typePattern: typePattern === undefined ? undefined : this.search.types.intern(typePattern),
+      }
+      entries.push(entry)
+      for (const index of indexes) index.add(entry)
+    }
+    this.watchers.set(subscription.id, watcher)
+  }
+
+  /** Compiles the patterns of a subscription that has been added, and finds out what they cost, so that no event has to. */
+  prepare(id: string): void {
+    const watcher = this.watchers.get(id)
+    if (!watcher) return
+    const exploration = new Exploration(explorationTogetherMax)
+    for (const { idPattern, typePattern } of watcher.entries) {
+      if (idPattern) this.search.ids.prepare(idPattern, exploration)
+      if (typePattern) this.search.types.prepare(typePattern, exploration)
+    }
+    const { mq } = watcher.subscription.condition.expression
+    for (const query of [watcher.query?.query, mq]) if (query) exploreAll(query, exploration)
+  }
+
+  /** Forgets a subscription, if it is there. */
+  remove(id: string): void {
+    const watcher = this.watchers.get(id)
+    if (!watcher) return
+    this.watchers.delete(id)
+    const indexes = this.indexesFor(watcher.subscription)
+    for (const entry of watcher.entries) {
+      for (const index of indexes) index.remove(entry)
+      if (entry.idPattern) this.search.ids.release(entry.idPattern)
+      if (entry.typePattern) this.search.types.release(entry.typePattern)
+    }
+    const { query } = watcher
+    if (query && --query.uses === 0) this.queries.delete(query.source)
+  }
+
+  // [hot] Once per event.
+  /**
+   * Appends the subscriptions that the event matches (`matches` in triggering.ts), in ascending order of their ids. The caller may use one array
+   * again and again. `work`: what the event may cost.
+   */
+  touched(event: Event, found: Subscription[], work = new EventWork()): void {
+    const first = found.length
+    this.search.run(event, this.indexesOf(event), found, work)
+    if (found.length < first + 2) return
+    const inOrder = found.splice(first).sort(byId)
+    for (const subscription of inOrder) found.push(subscription)
+  }
+
+  private indexesOf(event: Event): readonly Index[] {
+    switch (event.class) {
+      case 'create':
+        return [this.both, this.creations]
+      case 'delete':
+        return [this.deletions]
+      default:
+        return [this.both, this.updates]
+    }
+  }
+
+  private indexesFor(subscription: Subscription): readonly Index[] {
+    const types = alterationTypesOf(subscription.condition)
+    const creations = types.includes('entityCreate')
+    const updates = types.includes('entityUpdate') || types.includes('entityChange')
+    const indexes = creations && updates ? [this.both] : creations ? [this.creations] : updates ? [this.updates] : []
+    return watchesDeletions(subscription) ? [...indexes, this.deletions] : indexes
+  }
+
+  private internQuery({ condition: { expression } }: Subscription): InternedQuery | undefined {
+    const { q } = expression
+    if (!q) return undefined
+    const source = expression.source.q as string
+    const known = this.queries.get(source) ?? newQuery(source, q)
+    known.uses++
+    this.queries.set(source, known)
+    return known
+  }
+}
+
+/** One event at a time on its way through an index. */
+class Search implements Probe {
+  readonly ids = new InternedPatterns()
+  readonly types = new InternedPatterns()
+  event!: Event
+  paths: readonly string[] = []
+  /** The path that `paths` cover: it is the same again and again. */
+  private path = ''
+  /** Of the event: what was found out for an earlier one counts no more. */
+  private number = 0
+  private found: Subscription[] = []
+  private work!: EventWork
+
+  run(event: Event, indexes: readonly Index[], found: Subscription[], work: EventWork): void {
+    this.event = event
+    this.work = work
+    this.number++
+    this.found = found
+    if (event.path !== this.path) {
+      this.path = event.path
+      this.paths = coveringPaths(event.path)
+    }
+    for (const index of indexes) index.visit(this)
+  }
+
+  holds(query: InternedQuery): boolean {
+    if (query.askedFor !== this.number) {
+      query.askedFor = this.number
+      query.holds = matchesQuery(query.query, this.event.entity, this.event.path, this.work)
+    }
+    return query.holds
+  }
+
+  matchesId(pattern: InternedPattern): boolean {
+    return this.ids.matches(pattern, this.event.entity.id, this.work, this.number)
+  }
+
+  matchesType(pattern: InternedPattern): boolean {
+    return this.types.matches(pattern, this.event.entity.type, this.work, this.number)
+  }
+
+  /** An entry with an id is shown to events of that id only. */
+  consider({ watcher, type, idPattern, typePattern }: Entry): void {
+    if (watcher.foundFor === this.number) return
+    const { subscription, query } = watcher
+    const { entity, path } = this.event
+    if (type !== undefined && type !== entity.type) return
+    if (!coversPath(subscription.servicePath, path)) return
+    if (!concerns(this.event, subscription.condition, subscription.notification.propagateDeletes)) return
+    if (query && !this.holds(query)) return
+    if (typePattern && !this.matchesType(typePattern)) return
+    if (idPattern && !this.matchesId(idPattern)) return
+    watcher.foundFor = this.number
+    this.found.push(subscription)
+  }
+}
+
+function exploreAll(query: Query, exploration: Exploration): void {
+  for (const statement of conjuncts(query))
+    if (statement.operator === 'MatchPattern') statement.right.explore(exploration)
+}
+
+const newQuery = (source: string, query: Query): InternedQuery => ({
+  source,
+  query,
+  guards: guardsOf(query),
+  uses: 0,
+  askedFor: 0,
+  holds: false,
+})
+
+const byId = (a: Subscription, b: Subscription): number => (a.id < b.id ? -1 : 1)
+
+/** Entries by id, by the beginning of the id, and all others. */
+class Index {
+  private readonly ids = new Map<string, Bucket>()
+  private readonly prefixes = new PrefixTree<Bucket>()
+  private readonly properties: ConstructorParameters<typeof Bucket>[0]
+
+  constructor(properties: ConstructorParameters<typeof Bucket>[0]) {
+    this.properties = properties
+  }
+
+  add(entry: Entry): void {
+    const { id } = entry
+    const prefix = prefixOf(entry)
+    let bucket = id === undefined ? this.prefixes.get(prefix) : this.ids.get(id)
+    if (!bucket) {
+      bucket = new Bucket(this.properties)
+      if (id === undefined) this.prefixes.set(prefix, bucket)
+      else this.ids.set(id, bucket)
+    }
+    bucket.add(entry)
+  }
+
+  remove(entry: Entry): void {
+    const { id } = entry
+    const prefix = prefixOf(entry)
+    const bucket = (id === undefined ? this.prefixes.get(prefix) : this.ids.get(id))!
+    bucket.remove(entry)
+    if (bucket.size > 0) return
+    if (id === undefined) this.prefixes.delete(prefix)
+    else this.ids.delete(id)
+  }
+
+  visit(probe: Probe): void {
+    const { id } = probe.event.entity
+    this.ids.get(id)?.visit(probe)
+    this.prefixes.visit(id, bucket => bucket.visit(probe))
+  }
+}
+
+/** The empty prefix, which every id begins with, holds all that is said of no id and no beginning. */
+const prefixOf = ({ idPattern }: Entry): string => idPattern?.prefix ?? ''

@@ -1,0 +1,198 @@
+// What a notification says of an entity: which attributes and metadata, in which of the six formats (subscriptions.md §7).
+//
+// The entity is the one after the change, all of it; then come the lists of the subscription (`attrs`, `exceptAttrs`, `metadata`), then
+// `covered`, then the format. An entity that a template has patched (custom-notification.ts) goes the same way.
+//
+// Not here: headers, macros, whether to notify at all.
+
+import { type Attribute, type Entity, expiryAttribute } from '../entities/entity.js'
+import {
+  builtin,
+  builtinAttribute,
+  builtinElement,
+  isHidden,
+  type NamedMetadata,
+  quoted,
+  renderedValue,
+  renderWithMetadata,
+  selectMetadata,
+} from '../entities/representation.js'
+import { type Json, renderJson } from '../json.js'
+import type { NamedAttribute, Occasion } from './occasion.js'
+import type { AttrsFormat, NotificationSettings } from './subscription.js'
+
+// [hot] The plain case, everything and normalized, once per notification.
+/** The body of a regular notification in the format of its subscription (subscriptions.md §7.6). */
+export function renderBody(occasion: Occasion): string {
+  const { subscription, entity, normalizedText } = occasion
+  const { notification } = subscription
+  const { attrsFormat } = notification
+  if (normalizedText === undefined || !showsEverything(notification)) return renderBodyOf(occasion, entity, attrsFormat)
+  if (attrsFormat === 'normalized') return enveloped(subscription.id, normalizedText)
+  if (attrsFormat === 'simplifiedNormalized') return normalizedText
+  return renderBodyOf(occasion, entity, attrsFormat)
+}
+
+/** Whether a notification may be made of the entity's normalized text (`normalizedText`). */
+export const isOfText = (settings: NotificationSettings): boolean =>
+  (settings.attrsFormat === 'normalized' || settings.attrsFormat === 'simplifiedNormalized') &&
+  showsEverything(settings)
+
+/** The same for an entity, patched perhaps, in any format. */
+export function renderBodyOf(occasion: Occasion, entity: Entity, format: AttrsFormat): string {
+  const { id, notification } = occasion.subscription
+  const shown = shownAttributes(occasion, entity)
+  switch (format) {
+    case 'normalized':
+      return enveloped(id, renderNormalized(occasion, entity, shown))
+    case 'simplifiedNormalized':
+      return renderNormalized(occasion, entity, shown)
+    case 'keyValues':
+      return enveloped(id, renderKeyValues(entity, shown))
+    case 'simplifiedKeyValues':
+      return renderKeyValues(entity, shown)
+    case 'values':
+      return enveloped(id, `[${shown.map(([, attribute]) => renderJson(renderedValue(attribute))).join(',')}]`)
+    case 'legacy':
+      return renderLegacy(id, entity, shown, metadataOf(occasion, notification))
+  }
+}
+
+const showsEverything = (settings: NotificationSettings): boolean =>
+  settings.attrs.length === 0 &&
+  settings.exceptAttrs.length === 0 &&
+  settings.metadata.length === 0 &&
+  !settings.onlyChangedAttrs
+
+const enveloped = (subscription: string, data: string): string =>
+  `{"subscriptionId":"${subscription}","data":[${data}]}`
+
+const identity = ({ id, type }: Entity): string => `"id":${quoted(id)},"type":${quoted(type)}`
+
+function renderNormalized(occasion: Occasion, entity: Entity, shown: readonly Named[]): string {
+  const metadata = metadataOf(occasion, occasion.subscription.notification)
+  let text = `{${identity(entity)}`
+  for (const [name, attribute] of shown)
+    text += `,${quoted(name)}:${renderWithMetadata(attribute, metadata(name, attribute))}`
+  return `${text}}`
+}
+
+function renderKeyValues(entity: Entity, shown: readonly Named[]): string {
+  let text = `{${identity(entity)}`
+  for (const [name, attribute] of shown) text += `,${quoted(name)}:${renderJson(renderedValue(attribute))}`
+  return `${text}}`
+}
+
+/** The form of the first version of the interface (subscriptions.md §7.7): lists instead of members, and none that is empty. */
+function renderLegacy(subscription: string, entity: Entity, shown: readonly Named[], metadata: MetadataOf): string {
+  const attributes = shown.map(([name, attribute]) => {
+    const metadatas = metadata(name, attribute).map(([key, { type, value }]) => `{${legacyMember(key, type, value)}}`)
+    return `{${legacyMember(name, attribute.type, renderedValue(attribute))}${listMember('metadatas', metadatas)}}`
+  })
+  const element =
+    `{"type":${quoted(entity.type)},"isPattern":"false","id":${quoted(entity.id)}` +
+    `${listMember('attributes', attributes)}}`
+  const response = `{"contextElement":${element},"statusCode":{"code":"200","reasonPhrase":"OK"}}`
+  return `{"subscriptionId":"${subscription}","originator":"localhost","contextResponses":[${response}]}`
+}
+
+const legacyMember = (name: string, type: string, value: Json): string =>
+  `"name":${quoted(name)},"type":${quoted(type)},"value":${renderJson(value)}`
+
+const listMember = (name: string, items: readonly string[]): string =>
+  items.length === 0 ? '' : `,"${name}":[${items.join(',')}]`
+
+// Attributes
+
+type Named = readonly [name: string, attribute: Attribute]
+
+/** Builtin attributes in the order in which they follow `*`; `dateExpires` is one that is stored with the others. */
+const builtinAttributes = ['dateCreated', 'dateModified', 'alterationType', 'servicePath']
+
+/** What is sent even if the request named it not (subscriptions.md §7.3), when it is listed. */
+const alwaysChanged = new Set(['dateCreated', 'dateModified', 'alterationType'])
+
+/** The attributes to send, in their order (subscriptions.md §7.2-§7.4). */
+function shownAttributes(occasion: Occasion, entity: Entity): readonly Named[] {
+  const { attrs, exceptAttrs, onlyChangedAttrs } = occasion.subscription.notification
+  const changed = onlyChangedAttrs ? new Set(namedBy(occasion).map(({ name }) => name)) : undefined
+  const isSent = (name: string): boolean =>
+    !changed || changed.has(name) || (alwaysChanged.has(name) && attrs.includes(name))
+  if (attrs.length > 0 && !attrs.includes('*'))
+    return listedAttributes(occasion, entity, changed ? attrs.filter(isSent) : attrs)
+
+  const listed = attrs.filter(name => name !== '*' && isSent(name))
+  const except = new Set(exceptAttrs)
+  const user = [...entity.attributes].filter(
+    ([name, attribute]) => isSent(name) && !except.has(name) && (!isHidden(name, attribute) || attrs.includes(name)),
+  )
+  const builtins = builtinAttributes.filter(name => listed.includes(name))
+  const others = [...new Set([...builtins, ...listed])].filter(name => !entity.attributes.has(name))
+  return [...user, ...listedAttributes(occasion, entity, others)]
+}
+
+/** Those of these names that are sent. */
+function listedAttributes(occasion: Occasion, entity: Entity, names: readonly string[]): readonly Named[] {
+  const shown: Named[] = []
+  for (const name of names) {
+    const attribute = listedAttribute(occasion, entity, name)
+    if (attribute) shown.push([name, attribute])
+  }
+  return shown
+}
+
+/** The attribute of a name in `attrs`: the entity's, a builtin one, or null if the subscription asks for that. */
+function listedAttribute(occasion: Occasion, entity: Entity, name: string): Attribute | undefined {
+  return (
+    entity.attributes.get(name) ??
+    builtinOf(occasion, entity, name) ??
+    (occasion.subscription.notification.covered && canBeCovered(name) ? coveredNull : undefined)
+  )
+}
+
+/** The builtin attribute of that name, as it stands in notifications (subscriptions.md §7.2). */
+export const builtinOf = ({ path, alteration }: Occasion, entity: Entity, name: string): Attribute | undefined =>
+  name === 'alterationType' ? builtin('Text', alteration) : builtinAttribute(name, entity, path)
+
+const coveredNull = builtin('None', null)
+
+/** Whether a name of `attrs` may be one that the entity lacks (subscriptions.md §7.4). Other builtin names it never lacks. */
+const canBeCovered = (name: string): boolean => name !== '*' && name !== expiryAttribute
+
+/** The names that stand for null where the entity lacks them (subscriptions.md §7.4). */
+export const coveredNames = ({ covered, attrs }: NotificationSettings): ReadonlySet<string> =>
+  new Set(covered ? attrs.filter(canBeCovered) : [])
+
+/** What the request named; a deletion of the whole entity names nothing (subscriptions.md §7.3). */
+const namedBy = ({ alteration, named }: Occasion): readonly NamedAttribute[] =>
+  alteration === 'entityDelete' ? [] : named
+
+// Metadata
+
+type MetadataOf = (name: string, attribute: Attribute) => readonly NamedMetadata[]
+
+/** Builtin metadata in the order in which they follow `*` (subscriptions.md §7.5). */
+const builtinMetadata = ['dateCreated', 'dateModified', 'actionType', 'previousValue']
+
+/** Gives the metadata to send of an attribute. */
+function metadataOf(occasion: Occasion, { metadata: names }: NotificationSettings): MetadataOf {
+  if (names.length === 0) return (_name, attribute) => selectMetadata(attribute, undefined)
+  const named = new Map(namedBy(occasion).map(one => [one.name, one]))
+  return (name, attribute) =>
+    selectMetadata(attribute, names, builtinMetadata, (element, { createdMs }) =>
+      // What is not stored was not named by the request, whatever its name.
+      Number.isNaN(createdMs)
+        ? undefined
+        : (builtinElement(element, attribute) ?? metadataOfRequest(element, named.get(name))),
+    )
+}
+
+/** The builtin metadata that tell of the request. An attribute that was there before was updated, even by a request that replaces all. */
+function metadataOfRequest(element: string, named: NamedAttribute | undefined): NamedMetadata[1] | undefined {
+  if (!named) return undefined
+  const { action, previous } = named
+  if (element === 'actionType')
+    return { type: 'Text', value: action === 'append' && previous === undefined ? 'append' : 'update' }
+  if (element === 'previousValue' && previous) return { type: previous.type, value: renderedValue(previous) }
+  return undefined
+}

@@ -1,0 +1,203 @@
+// What the patterns of a tenant's subscriptions may cost for one event, whichever comes: kept as subscriptions come and go, so that one that
+// would make an event too expensive is refused when it is created.
+//
+// An event has one id and one type. It runs patterns of subscriptions that name its type or none, and that name its id, or patterns which begin
+// like it. So works stand in one tree for each type, and one for all who name no type: under the id, or under what every matching id begins
+// with. The most that an event may cost is the heaviest way from the root to a leaf. It is never more than this, and often less: attributes
+// and service paths may leave subscriptions out, too.
+//
+// Equal texts in one place are run once, and count once. Patterns that are comparisons (plain-pattern.ts) cost nothing for ids and types.
+//
+// Not here: what one test costs (event-work.ts), who asks (shard/documents/pattern-accounts.ts).
+
+import { explorationTogetherMax, identifierLengthMax } from '../limits.js'
+import { testWork, valueWork } from '../queries/event-work.js'
+import { compilePattern, literalPrefix, type Pattern } from '../queries/pattern.js'
+import { Exploration } from '../queries/pattern-engine.js'
+import { conjuncts, type Query } from '../queries/query.js'
+import type { Subscription } from './subscription.js'
+
+/** What one text costs at one place. */
+interface Charge {
+  /** undefined: any. */
+  readonly type: string | undefined
+  /** What ids begin with for which it is run. */
+  readonly prefix: string
+  readonly text: string
+  readonly work: number
+}
+
+/** No id has it: an id with this behind it begins no other. */
+const endOfId = '\u0000'
+
+export class PatternAccount {
+  /** Of each subscription that costs anything. */
+  private readonly charges = new Map<string, readonly Charge[]>()
+  private readonly uses = new Map<string, number>()
+  private readonly anyType = new WorkTree()
+  private readonly types = new Map<string, WorkTree>()
+
+  /** Takes in a subscription, in place of one with the same id. */
+  add(subscription: Subscription): void {
+    this.put(subscription.id, chargesOf(subscription))
+  }
+
+  /** Forgets a subscription, if it is there. */
+  remove(id: string): void {
+    this.put(id, [])
+  }
+
+  /** Whether no subscription in it costs anything. */
+  get isEmpty(): boolean {
+    return this.charges.size === 0
+  }
+
+  /** What an event costs at most. */
+  get work(): number {
+    let heaviest = 0
+    for (const { work } of this.types.values()) if (work > heaviest) heaviest = work
+    return this.anyType.work + heaviest
+  }
+
+  /** What an event costs at most now, and with the subscription, in place of one with the same id. */
+  workWith(subscription: Subscription): { readonly before: number; readonly after: number } {
+    const { id } = subscription
+    const charges = chargesOf(subscription)
+    const held = this.charges.get(id) ?? []
+    const before = this.work
+    if (charges.length === 0 && held.length === 0) return { before, after: before }
+    this.put(id, charges)
+    const after = this.work
+    this.put(id, held)
+    return { before, after }
+  }
+
+  private put(id: string, charges: readonly Charge[]): void {
+    // First what is new, so that what stays is not forgotten in between.
+    for (const charge of charges) this.count(charge, 1)
+    for (const charge of this.charges.get(id) ?? []) this.count(charge, -1)
+    if (charges.length > 0) this.charges.set(id, charges)
+    else this.charges.delete(id)
+  }
+
+  private count({ type, prefix, text, work }: Charge, times: 1 | -1): void {
+    const key = JSON.stringify([type ?? null, prefix, text])
+    const before = this.uses.get(key) ?? 0
+    const after = before + times
+    if (after > 0) this.uses.set(key, after)
+    else this.uses.delete(key)
+    if (before > 0 && after > 0) return
+    this.treeOf(type).add(prefix, times * work)
+    if (type !== undefined && this.types.get(type)!.work === 0) this.types.delete(type)
+  }
+
+  private treeOf(type: string | undefined): WorkTree {
+    if (type === undefined) return this.anyType
+    let tree = this.types.get(type)
+    if (!tree) {
+      tree = new WorkTree()
+      this.types.set(type, tree)
+    }
+    return tree
+  }
+}
+
+/** What a subscription costs. One that its owner made inactive is never looked at. */
+function chargesOf(subscription: Subscription): readonly Charge[] {
+  const { status, entities, id: subscriptionId, condition } = subscription
+  if (status === 'inactive') return []
+  const exploration = new Exploration(explorationTogetherMax)
+  const { source } = condition.expression
+  // To look at the others compiles them.
+  const q = mayHavePatterns(source.q) ? condition.expression.q : undefined
+  const mq = mayHavePatterns(source.mq) ? condition.expression.mq : undefined
+  const contents: Pick<Charge, 'text' | 'work'>[] = []
+  if (q) contents.push({ text: `q ${source.q}`, work: workOf(q, exploration) })
+  // An `mq` is asked for each subscription, as it may be about what the event tells.
+  if (mq) contents.push({ text: `mq ${subscriptionId}`, work: workOf(mq, exploration) })
+  const charges: Charge[] = []
+  for (const { id, idPattern, type, typePattern } of entities) {
+    const prefix = id === undefined ? literalPrefix({ source: idPattern as string }) : id + endOfId
+    const texts = [...contents]
+    if (idPattern !== undefined) texts.push({ text: `id ${idPattern}`, work: identityWork(idPattern, exploration) })
+    if (typePattern !== undefined)
+      texts.push({ text: `type ${typePattern}`, work: identityWork(typePattern, exploration) })
+    for (const { text, work } of texts) if (work > 0) charges.push({ type, prefix, text, work: Math.ceil(work) })
+  }
+  return charges
+}
+
+const mayHavePatterns = (text: string | undefined): boolean => text?.includes('~=') === true
+
+function identityWork(source: string, exploration: Exploration): number {
+  const pattern = compilePattern(source)
+  return pattern ? testWork(explored(pattern, exploration), identifierLengthMax) : 0
+}
+
+function workOf(query: Query, exploration: Exploration): number {
+  let work = 0
+  for (const statement of conjuncts(query))
+    if (statement.operator === 'MatchPattern')
+      work += valueWork(explored(statement.right, exploration), statement.charactersMax)
+  return work
+}
+
+function explored(pattern: Pattern, exploration: Exploration): Pattern {
+  pattern.explore(exploration)
+  return pattern
+}
+
+interface Node {
+  /** The characters between the node above and this one. */
+  label: string
+  /** What stands here. */
+  own: number
+  /** The same with the heaviest way below. */
+  work: number
+  readonly below: Map<number, Node>
+}
+
+/** Works under prefixes: a radix tree whose nodes know the heaviest way down. Works are whole numbers, so that nothing is left of what has gone. */
+class WorkTree {
+  private readonly root: Node = { label: '', own: 0, work: 0, below: new Map() }
+
+  /** The most that stands on one way from the root. */
+  get work(): number {
+    return this.root.work
+  }
+
+  add(prefix: string, work: number): void {
+    const way = [this.root]
+    for (let at = 0; at < prefix.length; ) {
+      const next = step(way.at(-1)!, prefix, at)
+      way.push(next)
+      at += next.label.length
+    }
+    way.at(-1)!.own += work
+    for (let depth = way.length - 1; depth >= 0; depth--) {
+      const node = way[depth]!
+      let heaviest = 0
+      for (const below of node.below.values()) if (below.work > heaviest) heaviest = below.work
+      node.work = node.own + heaviest
+      if (node.work === 0 && depth > 0) way[depth - 1]!.below.delete(node.label.charCodeAt(0))
+    }
+  }
+}
+
+/** The node below on the way to the prefix, of which `at` characters are behind; made if it is not there. */
+function step(above: Node, prefix: string, at: number): Node {
+  const known = above.below.get(prefix.charCodeAt(at))
+  if (!known) {
+    const node: Node = { label: prefix.slice(at), own: 0, work: 0, below: new Map() }
+    above.below.set(prefix.charCodeAt(at), node)
+    return node
+  }
+  let common = 1
+  while (common < known.label.length && known.label[common] === prefix[at + common]) common++
+  if (common === known.label.length) return known
+  const upper: Node = { label: known.label.slice(0, common), own: 0, work: known.work, below: new Map() }
+  known.label = known.label.slice(common)
+  upper.below.set(known.label.charCodeAt(0), known)
+  above.below.set(upper.label.charCodeAt(0), upper)
+  return upper
+}

@@ -1,0 +1,325 @@
+// The bodies of POST and PATCH on subscriptions, read and refused (subscriptions.md §1-§3).
+//
+// Both bodies are read by one function into blocks: what a POST needs and a PATCH replaces as a whole. The first mistake is told, in the
+// order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown fields are passed over wherever they
+// stand; what is read-only is an unknown field here.
+//
+// Not here: what registrations have, too (payload-fields.ts, subject-entities.ts), transports (transport-parser.ts), checks of headers and ids (subscription.ts), the JSON of an answer (subscription-json.ts).
+
+import { parseDateTime } from '../date-time.js'
+import type { Payload } from '../entities/entity.js'
+import { isArray, isInteger, isObject, type Json, type JsonObject } from '../json.js'
+import { subscriptionTextLengthMax } from '../limits.js'
+import { parseGeoQuery } from '../places/geo-query.js'
+import { lookingAt, parseQuery, type Query } from '../queries/query-parser.js'
+import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import { checkDescription, parseNames, refuseDuplicateKeys } from './payload-fields.js'
+import { parseSubjectEntities } from './subject-entities.js'
+import {
+  type AlterationType,
+  type AttrsFormat,
+  type Condition,
+  type Expression,
+  isAlterationType,
+  type NotificationSettings,
+  type SubjectEntity,
+  type Subscription,
+  type SubscriptionStatus,
+} from './subscription.js'
+import { parseTransport } from './transport-parser.js'
+import { unmask } from './unmask.js'
+
+/** What a new subscription has that its body does not tell. */
+export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>
+
+/** The subscription of a POST body (subscriptions.md §2.2), or the first thing that is wrong with it (§3). */
+export function parseSubscription(payload: Payload, head: SubscriptionHead): Result<Subscription> {
+  const blocks = parseBlocks(payload, true)
+  if (!blocks.ok) return blocks
+  const { description = '', expiry, status = 'active', throttlingSeconds = 0 } = blocks.value
+  const { entities, condition = noCondition } = blocks.value.subject as SubjectBlock
+  const { onlyChangedAttrs = false, covered = false, ...settings } = blocks.value.notification as NotificationBlock
+  return accepted({
+    ...head,
+    description,
+    status,
+    statusRevision: 1,
+    expiresMs: expiry?.ms,
+    throttlingSeconds,
+    entities,
+    condition,
+    notification: { ...settings, onlyChangedAttrs, covered },
+  })
+}
+
+/** The first thing that is wrong with the body of a PATCH (subscriptions.md §3), whatever subscription it is for; undefined: nothing. */
+export function checkPatch(payload: Payload): Refusal | undefined {
+  const blocks = parseBlocks(payload, false)
+  return blocks.ok ? undefined : blocks.refusal
+}
+
+/**
+ * The subscription after a PATCH (subscriptions.md §2.3), or the first thing that is wrong with the body (§3). The path is always
+ * that of the request, even when it names none.
+ */
+export function patchSubscription(existing: Subscription, payload: Payload, servicePath: string): Result<Subscription> {
+  const blocks = parseBlocks(payload, false)
+  if (!blocks.ok) return blocks
+  const { description, subject, expiry, status, throttlingSeconds } = blocks.value
+  const notification = replaceNotification(existing, blocks.value.notification)
+  if (!notification.ok) return notification
+  return accepted({
+    ...existing,
+    servicePath,
+    description: description ?? existing.description,
+    status: status ?? existing.status,
+    statusRevision: existing.statusRevision + (status === undefined ? 0 : 1),
+    expiresMs: expiry ? expiry.ms : existing.expiresMs,
+    throttlingSeconds: throttlingSeconds ?? existing.throttlingSeconds,
+    ...(subject && replaceSubject(existing, subject)),
+    notification: notification.value,
+  })
+}
+
+/**
+ * A flag of metadata changes is part of the condition: a condition without one has the default. Only where there is no condition at all,
+ * it is kept (§2.3; a test of the reference shows the first half, its table tells the second).
+ */
+function replaceSubject(existing: Subscription, { entities, condition }: SubjectBlock): Partial<Subscription> {
+  return {
+    entities,
+    condition: condition ?? { ...noCondition, notifyOnMetadataChange: existing.condition.notifyOnMetadataChange },
+  }
+}
+
+function replaceNotification(
+  { notification: before }: Subscription,
+  block: NotificationBlock | undefined,
+): Result<NotificationSettings> {
+  if (!block) return accepted(before)
+  const { onlyChangedAttrs = before.onlyChangedAttrs, covered = before.covered } = block
+  const transport = unmask(block.transport, before.transport)
+  if (!transport.ok) return transport
+  return accepted({ ...block, transport: transport.value, onlyChangedAttrs, covered })
+}
+
+/** What a body gives; undefined: nothing. */
+interface Blocks {
+  readonly description: string | undefined
+  readonly subject: SubjectBlock | undefined
+  readonly notification: NotificationBlock | undefined
+  readonly expiry: { readonly ms: number | undefined } | undefined
+  readonly status: SubscriptionStatus | undefined
+  readonly throttlingSeconds: number | undefined
+}
+
+interface SubjectBlock {
+  readonly entities: readonly SubjectEntity[]
+  readonly condition: Condition | undefined
+}
+
+interface NotificationBlock extends Omit<NotificationSettings, 'onlyChangedAttrs' | 'covered'> {
+  readonly onlyChangedAttrs: boolean | undefined
+  readonly covered: boolean | undefined
+}
+
+function parseBlocks(payload: Payload, isComplete: boolean): Result<Blocks> {
+  const json = payload.value
+  if (!isObject(json)) return refused(refusals.notJson)
+  const duplicate = refuseDuplicateKeys(payload)
+  if (duplicate) return refused(duplicate)
+  if (Object.keys(json).length === 0) return refused(refusals.emptyPayload)
+  const description = parseDescription(json.description)
+  if (!description.ok) return description
+  if (isComplete && json.subject === undefined) return refused(refusals.noSubject)
+  const subject = parseSubject(json.subject)
+  if (!subject.ok) return subject
+  if (isComplete && json.notification === undefined) return refused(refusals.noNotification)
+  const notification = parseNotification(json.notification, payload.deep)
+  if (!notification.ok) return notification
+  const expiry = parseExpiry(json.expires)
+  if (!expiry.ok) return expiry
+  const status = parseStatus(json.status)
+  if (!status.ok) return status
+  const throttling = parseThrottling(json.throttling)
+  if (!throttling.ok) return throttling
+  return accepted({
+    description: description.value,
+    subject: subject.value,
+    notification: notification.value,
+    expiry: expiry.value,
+    status: status.value,
+    throttlingSeconds: throttling.value,
+  })
+}
+
+// Fields of the top level (§3.2). Each is undefined when it is not there.
+
+function parseDescription(json: Json | undefined): Result<string | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('description'))
+  const refusal = checkDescription(json)
+  return refusal ? refused(refusal) : accepted(json)
+}
+
+function parseExpiry(json: Json | undefined): Result<Blocks['expiry']> {
+  if (json === undefined) return accepted(undefined)
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('expires'))
+  if (json === '') return accepted({ ms: undefined })
+  const ms = parseDateTime(json)
+  return ms === undefined ? refused(refusals.expires) : accepted({ ms })
+}
+
+const statuses: ReadonlySet<string> = new Set<SubscriptionStatus>(['active', 'inactive', 'oneshot'])
+
+function parseStatus(json: Json | undefined): Result<SubscriptionStatus | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('status'))
+  return statuses.has(json) ? accepted(json as SubscriptionStatus) : refused(refusals.status)
+}
+
+function parseThrottling(json: Json | undefined): Result<number | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isInteger(json)) return refused(refusals.fieldNotInteger('throttling'))
+  return accepted(Math.max(json, 0))
+}
+
+// Subject (§3.3)
+
+function parseSubject(json: Json | undefined): Result<SubjectBlock | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('subject'))
+  const entities = parseEntities(json.entities)
+  if (!entities.ok) return entities
+  const condition = parseCondition(json.condition)
+  return condition.ok ? accepted({ entities: entities.value, condition: condition.value }) : condition
+}
+
+function parseEntities(json: Json | undefined): Result<readonly SubjectEntity[]> {
+  if (json === undefined) return refused(refusals.noSubjectEntities)
+  if (isArray(json) && json.length === 0) return refused(refusals.fieldEmpty('subject entities'))
+  return parseSubjectEntities(json)
+}
+
+// Condition (§3.5)
+
+const noExpression: Expression = { source: {}, q: undefined, mq: undefined, geo: undefined }
+
+const noCondition: Condition = {
+  attrs: [],
+  expression: noExpression,
+  alterationTypes: [],
+  notifyOnMetadataChange: true,
+}
+
+function parseCondition(json: Json | undefined): Result<Condition | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('condition'))
+  if (Object.keys(json).length === 0) return refused(refusals.fieldEmpty('condition'))
+  const attrs = parseNames(json, 'attrs')
+  if (!attrs.ok) return attrs
+  const expression = parseExpression(json.expression)
+  if (!expression.ok) return expression
+  const types = parseNames(json, 'alterationTypes')
+  if (!types.ok) return types
+  const unknown = types.value.find(name => !isAlterationType(name))
+  if (unknown !== undefined) return refused(refusals.alterationType(unknown))
+  const flag = parseFlag(json, 'notifyOnMetadataChange')
+  if (!flag.ok) return flag
+  return accepted({
+    attrs: attrs.value,
+    expression: expression.value,
+    alterationTypes: types.value as readonly AlterationType[],
+    notifyOnMetadataChange: flag.value ?? true,
+  })
+}
+
+function parseFlag(parent: JsonObject, field: string): Result<boolean | undefined> {
+  const flag = parent[field]
+  return flag === undefined || typeof flag === 'boolean' ? accepted(flag) : refused(refusals.fieldNotBoolean(field))
+}
+
+const expressionFields = ['q', 'mq', 'geometry', 'coords', 'georel'] as const
+
+function parseExpression(json: Json | undefined): Result<Expression> {
+  if (json === undefined) return accepted(noExpression)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('expression'))
+  if (Object.keys(json).length === 0) return refused(refusals.fieldEmpty('expression'))
+  const source: Record<string, string> = {}
+  const filters: { q?: Query; mq?: Query } = {}
+  for (const name of expressionFields) {
+    const text = json[name]
+    if (text === undefined) continue
+    if (typeof text !== 'string') return refused(refusals.fieldNotString(name))
+    if (text === '') return refused(refusals.fieldEmpty(name))
+    source[name] = text
+    if (name !== 'q' && name !== 'mq') continue
+    const filter = parseQuery(text, name)
+    if (!filter.ok) return filter
+    filters[name] = lookingAt(filter.value, subscriptionTextLengthMax)
+  }
+  const geo = parseGeoQuery(source, 'payload')
+  return geo.ok ? accepted({ source, q: filters.q, mq: filters.mq, geo: geo.value }) : geo
+}
+
+// Notification (§3.6)
+
+function parseNotification(json: Json | undefined, deep: boolean): Result<NotificationBlock | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isObject(json)) return refused(refusals.fieldNotObject('notification'))
+  const transport = parseTransport(json, deep)
+  if (!transport.ok) return transport
+  if (json.attrs !== undefined && json.exceptAttrs !== undefined) return refused(refusals.attrsAndExceptAttrs)
+  const attrs = parseNames(json, 'attrs')
+  if (!attrs.ok) return attrs
+  const exceptAttrs = parseNames(json, 'exceptAttrs')
+  if (!exceptAttrs.ok) return exceptAttrs
+  const isListEmpty = attrs.value.length === 0 && exceptAttrs.value.length === 0
+  if (json.exceptAttrs !== undefined && isListEmpty)
+    return refused(refusals.fieldEmpty('http notification has exceptAttrs'))
+  const onlyChangedAttrs = parseFlag(json, 'onlyChangedAttrs')
+  if (!onlyChangedAttrs.ok) return onlyChangedAttrs
+  const covered = parseFlag(json, 'covered')
+  if (!covered.ok) return covered
+  if (covered.value === true && isListEmpty) return refused(refusals.coveredWithoutList)
+  const metadata = parseNames(json, 'metadata')
+  if (!metadata.ok) return metadata
+  const attrsFormat = parseFormat(json.attrsFormat)
+  if (!attrsFormat.ok) return attrsFormat
+  const maxFailsLimit = parseFailsLimit(json.maxFailsLimit)
+  if (!maxFailsLimit.ok) return maxFailsLimit
+  const propagateDeletes = parseFlag(json, 'propagateDeletes')
+  if (!propagateDeletes.ok) return propagateDeletes
+  return accepted({
+    transport: transport.value,
+    attrs: attrs.value,
+    exceptAttrs: exceptAttrs.value,
+    onlyChangedAttrs: onlyChangedAttrs.value,
+    covered: covered.value,
+    metadata: metadata.value,
+    attrsFormat: attrsFormat.value,
+    maxFailsLimit: maxFailsLimit.value,
+    ...(propagateDeletes.value && { propagateDeletes: true }),
+  })
+}
+
+const formats: ReadonlySet<string> = new Set<AttrsFormat>([
+  'normalized',
+  'simplifiedNormalized',
+  'keyValues',
+  'simplifiedKeyValues',
+  'values',
+  'legacy',
+])
+
+function parseFormat(json: Json | undefined): Result<AttrsFormat> {
+  if (json === undefined) return accepted('normalized')
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('attrsFormat'))
+  return formats.has(json) ? accepted(json as AttrsFormat) : refused(refusals.attrsFormat)
+}
+
+function parseFailsLimit(json: Json | undefined): Result<number | undefined> {
+  if (json === undefined) return accepted(undefined)
+  if (!isInteger(json)) return refused(refusals.fieldNotInteger('maxFailsLimit'))
+  return json > 0 ? accepted(json) : refused(refusals.maxFailsLimit)
+}

@@ -1,0 +1,131 @@
+// The engine that keeps a cluster's logs, as the configuration names it, and what stands there of the cluster as a whole.
+
+import { readFileSync } from 'node:fs'
+import {
+  type Certificates,
+  type ClusterMark,
+  type EtcdLog,
+  openEtcdLog,
+  parseEtcdAddress,
+  type ShardLog,
+  type Unknown,
+} from '../../cluster/index.js'
+import { systemClock } from '../clock.js'
+import type { ClusterConfig, LogTls } from '../config/config.js'
+import type { OptionName } from '../config/options.js'
+import type { Logger } from '../ports.js'
+import type { Agreement } from './node.js'
+
+/** Between two tries to find out what the cluster is. */
+const agreeRetryMs = 500
+
+/**
+ * The log of the cluster that is configured. `tls`: what this side shows other nodes, and the engine as well where nothing else is said. Fails with a
+ * sentence for the operator when a file cannot be read.
+ */
+export function openLogOf(config: ClusterConfig, tls: Certificates | undefined): EtcdLog {
+  const address = parseEtcdAddress(config.log)
+  if (typeof address === 'string') throw new Error(`-shardLog: ${address}`)
+  const { logUser: user, logTls } = config
+  const known = user ? { ...address, user: user.name, password: passwordIn(user.passwordFile) } : address
+  if (!address.secure) return openEtcdLog(known, 'orrery', systemClock)
+  const shown = logTls ? filesOf(logTls) : tls && buffersOf(tls)
+  return openEtcdLog(known, 'orrery', systemClock, shown ? { tls: shown } : {})
+}
+
+/** What a file has but for the line break at its end. */
+function passwordIn(file: string): string {
+  const password = readOf('shardLogPasswordFile', file)
+    .toString()
+    .replace(/\r?\n$/, '')
+  if (password === '') throw new Error(`-shardLogPasswordFile: ${file} is empty`)
+  return password
+}
+
+const filesOf = ({ caFile, certFile, keyFile }: LogTls) => ({
+  ca: readOf('shardLogCa', caFile),
+  ...(certFile !== undefined && { cert: readOf('shardLogCert', certFile) }),
+  ...(keyFile !== undefined && { key: readOf('shardLogKey', keyFile) }),
+})
+
+function readOf(option: OptionName, file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw new Error(`-${option}: ${(error as Error).message}`)
+  }
+}
+
+/** Under which name the engine keeps what the cluster is. */
+const markName = 'cluster'
+
+/** What stands in the engine for this cluster, as long as it takes to find out; as wanted where nothing does. */
+export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logger, 'warn'>): Promise<Agreed> {
+  const value = await answered<Buffer>(logger, onDone =>
+    log.createOnce(markName, Buffer.from(JSON.stringify(wanted)), told =>
+      onDone(told.kind === 'stands' ? { kind: 'answer', value: told.value } : told),
+    ),
+  )
+  return agreedOf(value)
+}
+
+/** The same for who belongs to a cluster already: makes nothing of what is missing, since others may bring it back. */
+export async function agreedBefore(
+  log: ShardLog,
+  own: { readonly path: string; readonly id: string },
+  logger: Pick<Logger, 'warn'>,
+): Promise<Agreed> {
+  const value = await answered<Buffer | undefined>(logger, onDone =>
+    log.named(markName, told => onDone(told.kind === 'read' ? { kind: 'answer', value: told.value } : told)),
+  )
+  const found = value && agreedOf(value)
+  if (found?.agreement.id === own.id) return found
+  const has = found ? `has cluster ${found.agreement.id} in its place` : 'has nothing of it'
+  throw new Error(
+    `data directory ${own.path} belongs to cluster ${own.id}, and the log engine (-shardLog) ${has}: its data was deleted or replaced, or it is another engine. ` +
+      'Nothing was changed. Bring the log back, or name the right engine, and start again (docs/operations/log-lost.md)',
+  )
+}
+
+/** What the cluster is, and the bytes that say so in the engine. */
+export interface Agreed {
+  readonly agreement: Agreement
+  readonly mark: ClusterMark
+}
+
+const agreedOf = (value: Buffer): Agreed => ({
+  agreement: JSON.parse(value.toString()) as Agreement,
+  mark: { name: markName, value },
+})
+
+/** What the engine has answered, or why it has not. */
+type Heard<T> = { readonly kind: 'answer'; readonly value: T } | Unknown
+
+/** Asks the engine until it answers. Rejects with a sentence for the operator when it does not take us. */
+async function answered<T>(
+  logger: Pick<Logger, 'warn'>,
+  ask: (onDone: (outcome: Heard<T>) => void) => void,
+): Promise<T> {
+  for (let attempt = 0; ; attempt++) {
+    const outcome = await new Promise<Heard<T>>(ask)
+    if (outcome.kind === 'answer') return outcome.value
+    if (outcome.isRefused)
+      throw new Error(
+        `the log engine refuses this node (${outcome.reason}): check -shardLogUser and -shardLogPasswordFile, or the user in -shardLog, and what etcd lets that user do`,
+      )
+    if (attempt % 10 === 0) logger.warn(`cluster: waiting for the log engine (${outcome.reason})`)
+    await new Promise<void>(resolve => systemClock.after(agreeRetryMs, resolve))
+  }
+}
+
+/** What the files say. */
+export function certificatesOf({ certFile, keyFile, caFile }: NonNullable<ClusterConfig['tls']>): Certificates {
+  const read = (file: string): string => readFileSync(file, 'utf8')
+  return { cert: read(certFile), key: read(keyFile), ca: read(caFile) }
+}
+
+const buffersOf = ({ cert, key, ca }: Certificates) => ({
+  cert: Buffer.from(cert),
+  key: Buffer.from(key),
+  ca: Buffer.from(ca),
+})

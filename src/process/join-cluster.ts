@@ -1,0 +1,145 @@
+// How a node becomes one of a cluster: what it agrees about with the others before it opens its store, and how it comes together with them.
+//
+// First the log engine is asked what the cluster is: its id and how its data is spread, which the first of its nodes has decided for good. Then the
+// node's shards are introduced to the cluster, which moves them, and its broker to the others' shards.
+
+import { randomUUID } from 'node:crypto'
+import { type ClusterNode, startClusterNode } from '../../cluster/index.js'
+import { ClusteredShards } from '../broker/clustered-shards.js'
+import { systemClock } from '../clock.js'
+import type { ClusterConfig } from '../config/config.js'
+import { lossInWords } from '../observe/log-teller.js'
+import type { Barrier, Chance, ClusterStatus, Logger, Nodes, Part, Position, Replication } from '../ports.js'
+import { type Agreed, agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
+import type { Agreement, ClusterPlace } from './node.js'
+
+/** How long the start of a node waits until somebody owns every shard. */
+const settleMsMax = 10_000
+/** How long shards may take to find new owners before this node goes without them. */
+const drainMsMax = 8_000
+
+/** `onFailure` is told when the node must end and may begin anew. */
+export function openCluster(
+  config: ClusterConfig,
+  { chance, logger, onFailure }: { chance: Chance; logger: Logger; onFailure: (failure: Error) => void },
+): ClusterPlace {
+  const tls = config.tls && certificatesOf(config.tls)
+  const log = openLogOf(config, tls)
+  let found: Agreed | undefined
+  let replication: Replication | undefined
+  let barrier: Barrier | undefined
+  return {
+    async agree(wanted, own) {
+      found = own ? await agreedBefore(log, own, logger) : await agreed(log, { ...wanted, id: randomUUID() }, logger)
+      return found.agreement
+    },
+    replication: { append: (parts: readonly Part[], onDone: OnAppended) => replication!.append(parts, onDone) },
+    barrier: (shard, sequence, onDone) => barrier!(shard, sequence, onDone),
+    async join({ host, local, shardMap, pathsOf }, listMs, onLoss) {
+      const { agreement, mark } = found!
+      let shards: ClusteredShards | undefined
+      const node = await startClusterNode(
+        {
+          name: config.name,
+          listen: config.listen,
+          advertised: config.advertised,
+          domain: config.domain,
+          seeds: config.seeds,
+          clusterId: agreement.id,
+          life: randomUUID(),
+          shards: agreement.shards,
+          log,
+          mark,
+          clock: systemClock,
+          chance: () => chance.fraction(),
+          transport: { ...(tls && { tls }), plaintext: config.isInsecure },
+          replicationOptions: { replicas: config.replicas },
+          onLoss: loss => onLoss(loss && { ...loss, total: agreement.shards + 1 }),
+          onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
+          onFailure,
+        },
+        host,
+        { onAsk: (shard, request, onReply, view) => shards!.onAsk(shard, request, onReply, view) },
+      )
+      const { replicator } = node
+      replication = replicator
+      barrier = (shard, sequence, onDone) => replicator.barrier(shard, sequence, () => onDone())
+      const nodes: Nodes = {
+        self: config.name,
+        ownerOf: shard => replicator.ownerOf(shard),
+        serves: shard => replicator.serves(shard),
+        get isLost() {
+          return replicator.loss !== undefined
+        },
+        viewOf: name => replicator.viewOf(name),
+        get ownView() {
+          return replicator.ownView
+        },
+        ask: (name, shard, request, onOutcome, waitMs, view) => node.ask(name, shard, request, onOutcome, waitMs, view),
+        onChange: listener => node.onOwners(listener),
+      }
+      shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs: listMs + askMs })
+      node.begin()
+      await node.settled(settleMsMax)
+      return {
+        shards,
+        desk: {
+          status: () => statusOf(config.name, agreement, node),
+          numbers: () => ({
+            status: statusOf(config.name, agreement, node),
+            log: Object.entries(log.stats().requests).map(([kind, counts]) => ({ kind, ...counts })),
+            gossip: node.gossipStats(),
+          }),
+          drain: () => node.drain(drainMsMax),
+          resume: () => node.resume(),
+        },
+        onMembers(listener) {
+          const tell = (): void => listener(node.members().map(({ address }) => address))
+          node.onMembers(tell)
+          tell()
+        },
+        isWhole: () => replicator.knowsRegister,
+        lostLog: () => logOf(agreement, node).reason,
+        onReach: () => {},
+        async drain() {
+          if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
+        },
+        async close() {
+          await node.close()
+          await log.close()
+        },
+      }
+    },
+  }
+}
+
+function logOf({ shards }: Agreement, { replicator: { loss } }: ClusterNode): ClusterStatus['log'] {
+  if (!loss) return { state: 'whole', shards: [] }
+  return { state: 'lost', reason: lossInWords({ ...loss, total: shards + 1 }), shards: loss.shards }
+}
+
+function statusOf(name: string, agreement: Agreement, node: ClusterNode): ClusterStatus {
+  const { replicator } = node
+  const owned = new Map<string, number>()
+  const shards = [...replicator.standings()].map(({ shard, replica }) => {
+    const owner = replicator.ownerOf(shard)
+    if (owner !== undefined) owned.set(owner, (owned.get(owner) ?? 0) + 1)
+    const { state: copy, end, lag } = replica
+    return { shard, owner, epoch: replicator.epochOf(shard), copy, known: end.sequence, lag }
+  })
+  const members = node.members().map(({ name, address, domain, status, isJoined }) => ({
+    name,
+    address,
+    domain,
+    status,
+    isJoined,
+    owned: owned.get(name) ?? 0,
+  }))
+  const isJoined = members.some(member => member.name === name && member.isJoined)
+  return { node: name, cluster: agreement.id, isJoined, log: logOf(agreement, node), members, shards }
+}
+
+type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+
+/** What an ask may take besides the list that is asked for. */
+const askMs = 2_000

@@ -1,0 +1,120 @@
+// `GET /health/live` on a port of its own (`-livePort`), answered by the thread or process that watches over the node.
+//
+// A node answers nothing while one of its turns lasts. An orchestrator that asks the node itself takes a long turn for a dead process, and kills it,
+// with all that was under way. Here the watching thread answers, which has nothing else to do: at once, whatever the node does. So that a
+// node which never comes back is found out, each part of it (the thread, or every worker) is sent a ping each second. A part that has left one
+// unanswered for a minute is not live.
+//
+// Plain HTTP, whatever the other port speaks: probes send no secrets. There is nothing here but this one answer.
+//
+// Not here: what a worker that ended is replaced by (supervisor.ts), readiness, which is the node's own to tell (http/service.ts).
+
+import { createServer, type Server } from 'node:http'
+import { isIPv6 } from 'node:net'
+import type { Config } from '../config/config.js'
+import type { Clock } from '../ports.js'
+
+/** Between two pings to a part that answers. */
+const pingMs = 1_000
+/** A part that has been silent for longer is not live. Longer than any turn: only a loop without end takes this long. */
+const silenceMsMax = 60_000
+
+/** Connections at a time, and how long a request may take to come: probes are few and short. */
+const connectionsMax = 64
+const requestMsMax = 5_000
+
+/** One part of a node, as whoever watches over it knows it. */
+export interface Pulse {
+  /** The part has answered. */
+  answered(): void
+  /** The part has ended, on purpose or not: nobody waits for it. */
+  ended(): void
+}
+
+/** Whether the parts of a node answer pings. */
+export class Pulses {
+  private readonly clock: Pick<Clock, 'monoMs'>
+  /** Each with when it was sent a ping that it has not answered; undefined: it has answered all. */
+  private readonly parts = new Map<() => void, number | undefined>()
+
+  constructor(clock: Pick<Clock, 'monoMs'>) {
+    this.clock = clock
+  }
+
+  /** A part begins, which is sent pings. */
+  begin(ping: () => void): Pulse {
+    this.parts.set(ping, undefined)
+    return {
+      answered: () => {
+        if (this.parts.has(ping)) this.parts.set(ping, undefined)
+      },
+      ended: () => {
+        this.parts.delete(ping)
+      },
+    }
+  }
+
+  /** Sends a ping to each part that has answered the one before. */
+  beat(): void {
+    const nowMs = this.clock.monoMs()
+    for (const [ping, sentMs] of this.parts) {
+      if (sentMs !== undefined) continue
+      this.parts.set(ping, nowMs)
+      ping()
+    }
+  }
+
+  /** For how long the most silent part has not answered. */
+  get silentMs(): number {
+    const nowMs = this.clock.monoMs()
+    let longest = 0
+    for (const sentMs of this.parts.values()) if (sentMs !== undefined) longest = Math.max(longest, nowMs - sentMs)
+    return longest
+  }
+}
+
+/** Listens for probes until the process ends; gives the port. Fails with a sentence for the operator. */
+export function serveLiveness(
+  { livePort: port, host, family }: Pick<Config['http'], 'livePort' | 'host' | 'family'>,
+  pulses: Pulses,
+): Promise<number> {
+  const server = probeServer(pulses)
+  const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
+  const beating = setInterval(() => pulses.beat(), pingMs)
+  beating.unref()
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      clearInterval(beating)
+      const shown = address === undefined ? `port ${port}` : `${isIPv6(address) ? `[${address}]` : address}:${port}`
+      reject(new Error(`cannot listen for -livePort at ${shown}: ${cause.message}`, { cause }))
+    })
+    server.listen({ port, host: address, ipv6Only: family === 'ipv6' }, () => {
+      server.unref()
+      const listening = server.address()
+      resolve(typeof listening === 'object' && listening ? listening.port : 0)
+    })
+  })
+}
+
+function probeServer(pulses: Pulses): Server {
+  const server = createServer({ requestTimeout: requestMsMax, headersTimeout: requestMsMax }, (request, response) => {
+    const isKnown = request.url === '/health/live' && (request.method === 'GET' || request.method === 'HEAD')
+    const { silentMs } = pulses
+    const status = !isKnown ? 404 : silentMs > silenceMsMax ? 503 : 200
+    response.writeHead(status, { 'Content-Type': 'application/json', Connection: 'close' })
+    response.end(JSON.stringify(bodyOf(status, silentMs)))
+  })
+  server.maxConnections = connectionsMax
+  return server
+}
+
+function bodyOf(status: 200 | 404 | 503, silentMs: number): Readonly<Record<string, string>> {
+  switch (status) {
+    case 200:
+      return { status: 'live' }
+    case 404:
+      return { error: 'NotFound', description: 'there is only GET /health/live here' }
+    case 503:
+      return { error: 'Unavailable', description: `the node has not answered for ${Math.floor(silentMs / 1000)} s` }
+  }
+}

@@ -1,0 +1,41 @@
+// The thread in which the only node of a process runs: see own-thread.ts.
+
+import assert from 'node:assert/strict'
+import { parentPort, workerData } from 'node:worker_threads'
+import { systemChance, systemClock } from '../clock.js'
+import type { Config } from '../config/config.js'
+import { openLog } from '../observe/open-log.js'
+import { startNode } from './node.js'
+import type { FromThread, ToThread } from './worker-protocol.js'
+
+const port = parentPort
+assert(port, 'this runs in a thread')
+const config = workerData as Config
+const tell = (message: FromThread): void => port.postMessage(message)
+
+try {
+  const log = { ...config.log }
+  const node = await startNode(config, {
+    clock: systemClock,
+    chance: systemChance,
+    log,
+    logger: openLog(config.logging, log, false),
+    onFailure: error =>
+      tell({ kind: 'failed', reason: `the store has failed, nothing more is taken: ${error.message}` }),
+  })
+  port.on('message', (order: ToThread) => {
+    if (order.kind === 'ping') return tell({ kind: 'pong' })
+    const ended = order.kind === 'drain' ? node.drain() : node.close()
+    ended.then(
+      () => {
+        tell({ kind: 'ended', reason: '' })
+        // Nothing more is ordered: the thread may end.
+        if (order.kind === 'close') port.unref()
+      },
+      (error: Error) => tell({ kind: 'ended', reason: error.message }),
+    )
+  })
+  tell({ kind: 'ready', store: node.store })
+} catch (error) {
+  tell({ kind: 'failed', reason: (error as Error).message })
+}

@@ -1,0 +1,224 @@
+// The process: reads the configuration, starts a node, says when it is ready, and ends it on a signal or a failure.
+//
+// Exit status: 0 after a signal, once everything acknowledged is on disk; 1 when the options are wrong, when the node could not start, or
+// when it had to end because the disk failed.
+//
+// Parts that not every process needs are loaded when they are: a node's own are loaded by its thread, and twice would take 0.2 s of a start.
+
+import { systemChance, systemClock } from '../clock.js'
+import { type Config, readConfig, version } from '../config/config.js'
+import { placementDefault } from '../domain/scope.js'
+import { openLog } from '../observe/open-log.js'
+import { writePidFile } from '../observe/pid-file.js'
+import { openProgress } from '../observe/progress.js'
+import type { Logger, LogSettings } from '../ports.js'
+import { openDataDirectory, wordsFor } from '../storage/data-directory.js'
+import { leftovers } from '../storage/store-folders.js'
+import { tuneCollector } from './collector.js'
+import type { Pulses } from './liveness.js'
+import type { Surroundings } from './node.js'
+import { startInThread } from './own-thread.js'
+
+/** What a test puts between the parts of the node; nothing in earnest. */
+export type Seams = Pick<Surroundings, 'between' | 'betweenRecords'>
+
+/** Runs the program of this process, from its command line to its exit. */
+export async function runProgram(seams: Seams = {}): Promise<void> {
+  const [verb, ...rest] = process.argv.slice(2)
+  if (verb === 'export' || verb === 'import') {
+    const { runMove } = await import('../move/command.js')
+    process.exitCode = await runMove(verb, rest, process.env, divideForMove)
+    return
+  }
+  if (verb === 'cluster') {
+    const { runCluster } = await import('./cluster-command.js')
+    process.exitCode = await runCluster(rest, process.env)
+    return
+  }
+  const reading = readConfig(process.argv.slice(2), process.env)
+  switch (reading.kind) {
+    case 'print':
+      process.stdout.write(`${reading.text}\n`)
+      break
+    case 'refuse':
+      process.stderr.write(`${[...reading.lines, ...(reading.usage ? ['', reading.usage] : [])].join('\n')}\n`)
+      process.exitCode = 1
+      break
+    case 'run':
+      await run(reading, seams)
+  }
+}
+
+type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
+
+async function run({ config, warnings, commandLine, fromEnv, effective }: Run, seams: Seams): Promise<void> {
+  const log = { ...config.log }
+  const logger = startLog(config, log)
+  if (!logger) return
+  for (const line of [commandLine, ...fromEnv, effective]) logger.info(line)
+  for (const line of warnings) logger.warn(line)
+
+  let running: Running | undefined
+  let ending = false
+  const end = async (status: number): Promise<void> => {
+    if (ending) return
+    ending = true
+    try {
+      await running?.stop()
+    } catch (error) {
+      logger.error(`Runtime Error (stopping: ${(error as Error).message})`)
+      status = 1
+    }
+    process.exit(status)
+  }
+  const fail = (error: Error): void => {
+    logger.fatal(`Fatal Error (${error.message})`)
+    process.stderr.write(`orrery: ${error.message}\n`)
+  }
+
+  const stopped = new AbortController()
+  try {
+    const pulses = await watched(config)
+    if (!config.cluster) await divide(config, logger, stopped)
+    const onFailure = (error: Error): void => {
+      fail(error)
+      void end(1)
+    }
+    running =
+      config.workers > 1 || config.cluster
+        ? await startWorkers(config, logger, onFailure, pulses)
+        : isEmpty(seams)
+          ? await startInThread(config, onFailure, pulses)
+          : await startHere(config, { ...seams, logger, log }, onFailure)
+  } catch (error) {
+    if (stopped.signal.aborted) process.exit(0)
+    fail(error as Error)
+    process.exit(1)
+  }
+  // Until here what is stored was read, with the help of every core that was free.
+  tuneCollector(config.workers)
+  for (const signal of signals) {
+    process.on(signal, () => {
+      logger.info(`orrery exiting due to receiving a signal (${signal})`)
+      void end(0)
+    })
+  }
+  logger.info('Startup completed')
+  process.stdout.write(`${readyLine(config, running)}\n`)
+}
+
+/** The log, once the files beside it are there; undefined: they cannot be had, which has been told. */
+function startLog({ logging }: Config, settings: LogSettings): Logger | undefined {
+  try {
+    if (logging.pidFile !== undefined) writePidFile(logging.pidFile)
+    return openLog(logging, settings, true)
+  } catch (error) {
+    process.stderr.write(`orrery: ${(error as Error).message}\n`)
+    process.exitCode = 1
+    return undefined
+  }
+}
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Answers probes for life from now on, if anybody wants to ask; a node that starts or divides its data is alive. */
+async function watched({ http }: Config): Promise<Pulses | undefined> {
+  if (http.livePort === undefined) return undefined
+  const { Pulses, serveLiveness } = await import('./liveness.js')
+  const pulses = new Pulses(systemClock)
+  await serveLiveness(http, pulses)
+  return pulses
+}
+
+/** One node, or several that act as one. */
+interface Running {
+  /** What it runs on, for the line that says it is ready. */
+  readonly store: string
+  stop(): Promise<void>
+}
+
+/** Divides what is stored among the workers, where it is divided otherwise. A signal stops it: then it rejects, and the next start goes on. */
+async function divide(
+  { store: { directory }, workers }: { readonly store: Pick<Config['store'], 'directory'>; readonly workers: number },
+  logger: Pick<Logger, 'info' | 'warn'>,
+  stopped: AbortController,
+): Promise<void> {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    logger.info(`orrery exiting due to receiving a signal (${signal}), the next start goes on dividing`)
+    stopped.abort()
+  }
+  for (const signal of signals) process.on(signal, onSignal)
+  const title = `Dividing the data among ${wordsFor(workers)}`
+  const progress = openProgress({ title, unit: 'entities', clock: systemClock, logger })
+  try {
+    const wanted = openDataDirectory(directory, { ...placementDefault, workers }, () => systemChance.uuid())
+    if (workers === 1 && wanted.workers === 1 && wanted.becoming === undefined && leftovers(wanted).length === 0) return
+    const { repartition } = await import('./repartition.js')
+    await repartition(wanted, workers, { logger, signal: stopped.signal, onProgress: progress.show })
+  } finally {
+    progress.end()
+    for (const signal of signals) process.off(signal, onSignal)
+  }
+}
+
+/** The same for an import, which tells all on standard error. */
+async function divideForMove(directory: string, workers: number): Promise<void> {
+  const tell = (line: string): boolean => process.stderr.write(`${line}\n`)
+  const stopped = new AbortController()
+  try {
+    await divide({ store: { directory }, workers }, { info: tell, warn: tell }, stopped)
+  } catch (error) {
+    if (stopped.signal.aborted) process.exit(1)
+    throw error
+  }
+}
+
+const isEmpty = (seams: Seams): boolean => Object.keys(seams).length === 0
+
+/** In this thread: what a test puts between cannot be handed to another one. */
+async function startHere(
+  config: Config,
+  given: Seams & Pick<Surroundings, 'logger' | 'log'>,
+  onFailure: (error: Error) => void,
+): Promise<Running> {
+  const { startNode } = await import('./node.js')
+  const node = await startNode(config, {
+    ...given,
+    clock: systemClock,
+    chance: systemChance,
+    onFailure: error => onFailure(new Error(`the store has failed, nothing more is taken: ${error.message}`)),
+  })
+  return {
+    store: node.store,
+    async stop() {
+      await node.drain()
+      await node.close()
+    },
+  }
+}
+
+async function startWorkers(
+  config: Config,
+  logger: Logger,
+  onFailure: (error: Error) => void,
+  pulses: Pulses | undefined,
+): Promise<Running> {
+  const { superviseWorkers } = await import('./supervisor.js')
+  const workers = await superviseWorkers(config, logger, onFailure, pulses)
+  return {
+    store: workers.store,
+    async stop() {
+      if (!(await workers.stop())) throw new Error('a worker did not end well')
+    },
+  }
+}
+
+function readyLine(config: Config, { store }: Running): string {
+  const scheme = config.http.tls ? 'https' : 'http'
+  const { directory } = config.store
+  const durability = config.cluster ? `replicated, node ${config.cluster.name}` : config.store.durability
+  const workers = config.workers > 1 ? `, ${config.workers} workers` : ''
+  const host = config.http.host ?? 'localhost'
+  const address = host.includes(':') ? `[${host}]` : host
+  return `Orrery ${version} is ready at ${scheme}://${address}:${config.http.port} (data in ${directory}, ${store}, ${durability}${workers})`
+}

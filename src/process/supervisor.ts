@@ -1,0 +1,219 @@
+// The supervisor of `-workers N`: starts the workers, lets them share the port, starts another one where one ended, and stops all in order.
+//
+// The port is shared as the HTTP server can: uws opens a socket for each worker, and the system spreads connections; for node the
+// supervisor accepts them and hands them out in turn (node:cluster). It looks into no request, so that it does not end for what ends a
+// worker. The socket files by which workers talk lie in a directory that only this user can enter; whoever goes last removes it.
+//
+// Stopping goes in two steps, for workers answer each other: first all of them answer what they have taken, then all close their stores.
+
+import type { ChildProcess } from 'node:child_process'
+import cluster from 'node:cluster'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Config } from '../config/config.js'
+import { listenFailure } from '../http/node-front.js'
+import type { Logger } from '../ports.js'
+import { youngFlags } from './collector.js'
+import type { Pulse, Pulses } from './liveness.js'
+import { type FromWorker, socketAddresses, type ToWorker } from './worker-protocol.js'
+
+/** A worker that ends before it serves is started again so often in a row. */
+const startsMax = 5
+/** Pause before a worker is started again that ended before it served. */
+const restartPauseMs = 200
+/** How long workers may take to answer what they have taken, and then to close. */
+const drainMsMax = 15_000
+const closeMsMax = 20_000
+/** How long a port may still be in use by workers of a supervisor that was killed. */
+const portWaitMs = 2_000
+const portRetryMs = 50
+
+export interface Supervised {
+  /** What the workers' stores are. */
+  readonly store: string
+  /** Stops all workers; false when one of them did not end well. */
+  stop(): Promise<boolean>
+}
+
+/** Starts all workers; resolves when they serve. `onFailure` is told when one cannot be kept running. `pulses`: who watches over them, if anybody. */
+export async function superviseWorkers(
+  config: Config,
+  logger: Logger,
+  onFailure: (failure: Error) => void,
+  pulses: Pulses | undefined,
+): Promise<Supervised> {
+  await assertPortFree(config)
+  const execArgv = [...process.execArgv, ...youngFlags]
+  cluster.setupPrimary({ exec: entry, execArgv, args: process.argv.slice(2), serialization: 'json' })
+  const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const addresses = socketAddresses(folder, config.workers)
+  const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure, pulses))
+  try {
+    const stores = await Promise.all(workers.map(worker => worker.start()))
+    return { store: stores[0]!, stop: () => stopAll(workers) }
+  } catch (error) {
+    for (const worker of workers) worker.kill()
+    throw error
+  }
+}
+
+async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
+  await Promise.all(workers.map(worker => worker.drain()))
+  const ends = await Promise.all(workers.map(worker => worker.close()))
+  return ends.every(isWell => isWell)
+}
+
+/**
+ * Makes sure that nobody else serves at the port: a broker with workers of its own would share it, and nobody would notice. Whoever does not
+ * share ports is met when the workers listen. It is asked by a connection, for a socket of our own would take those of clients.
+ */
+async function assertPortFree({ http }: Config): Promise<void> {
+  const host = http.host ?? (http.family === 'ipv6' ? '::1' : '127.0.0.1')
+  const untilMs = performance.now() + portWaitMs
+  while (await accepts(http.port, host)) {
+    if (performance.now() > untilMs)
+      throw listenFailure(Object.assign(new Error('address already in use'), { code: 'EADDRINUSE' }), http)
+    await pause(portRetryMs)
+  }
+}
+
+function accepts(port: number, host: string): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect({ port, host, timeout: portWaitMs })
+    const end = (isTaken: boolean): void => {
+      socket.destroy()
+      resolve(isTaken)
+    }
+    socket.once('connect', () => end(true))
+    socket.once('timeout', () => end(false))
+    socket.once('error', () => end(false))
+  })
+}
+
+const entry = fileURLToPath(new URL('./worker.js', import.meta.url))
+
+/** One worker, in all the processes that it is in turn. */
+class Supervision {
+  private readonly index: number
+  private readonly addresses: readonly string[]
+  private readonly logger: Logger
+  private readonly onFailure: (failure: Error) => void
+  private readonly pulses: Pulses | undefined
+  private child: ChildProcess | undefined
+  private pulse: Pulse | undefined
+  private serves = false
+  private ending = false
+  /** Starts in a row that came to nothing. */
+  private failures = 0
+  private reason = ''
+  private onReady: { resolve(store: string): void; reject(failure: Error): void } | undefined
+  private onDrained: () => void = () => {}
+
+  constructor(
+    index: number,
+    addresses: readonly string[],
+    logger: Logger,
+    onFailure: (failure: Error) => void,
+    pulses: Pulses | undefined,
+  ) {
+    this.pulses = pulses
+    this.index = index
+    this.addresses = addresses
+    this.logger = logger
+    this.onFailure = onFailure
+  }
+
+  /** Resolves when it serves for the first time, with the name of its store. Rejects when that cannot be. */
+  start(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.onReady = { resolve, reject }
+      this.spawn()
+    })
+  }
+
+  private spawn(): void {
+    const child = cluster.fork().process
+    this.child = child
+    this.serves = false
+    this.reason = ''
+    child.on('message', message => this.onMessage(message as FromWorker))
+    child.once('exit', (code, signal) => this.onExit(code, signal))
+    child.on('error', error => this.logger.error(`Runtime Error (worker ${this.index}: ${error.message})`))
+  }
+
+  private tell(order: ToWorker): void {
+    // A failure to send means that it has ended, and 'exit' tells.
+    if (this.child?.connected) this.child.send(order, () => {})
+  }
+
+  private onMessage(message: FromWorker): void {
+    const { index, addresses } = this
+    switch (message.kind) {
+      case 'hears':
+        return this.tell({ kind: 'start', part: { index, workers: addresses.length, addresses } })
+      case 'ready':
+        this.serves = true
+        this.failures = 0
+        this.pulse = this.pulses?.begin(() => this.tell({ kind: 'ping' }))
+        this.onReady?.resolve(message.store)
+        this.onReady = undefined
+        return
+      case 'pong':
+        return this.pulse?.answered()
+      case 'drained':
+        return this.onDrained()
+      case 'failed':
+        this.reason = message.reason
+    }
+  }
+
+  private onExit(code: number | null, signal: NodeJS.Signals | null): void {
+    this.child = undefined
+    this.pulse?.ended()
+    this.onDrained()
+    if (this.ending) return
+    const why = this.reason || `it ended with ${signal ?? `code ${code}`}`
+    const { onReady } = this
+    if (onReady) return onReady.reject(new Error(this.reason || `worker ${this.index} cannot start: ${why}`))
+    this.failures = this.serves ? 0 : this.failures + 1
+    if (this.failures >= startsMax)
+      return this.onFailure(new Error(`worker ${this.index} cannot be started again: ${why}`))
+    this.logger.error(`Runtime Error (worker ${this.index} is started again: ${why})`)
+    if (this.serves) this.spawn()
+    else setTimeout(() => this.ending || this.spawn(), restartPauseMs)
+  }
+
+  /** Resolves when it has answered what it had taken, has ended, or takes too long. */
+  async drain(): Promise<void> {
+    this.ending = true
+    this.pulse?.ended()
+    if (!this.child) return
+    const drained = new Promise<void>(resolve => {
+      this.onDrained = resolve
+    })
+    this.tell({ kind: 'drain' })
+    await Promise.race([drained, pause(drainMsMax, undefined, { ref: false })])
+  }
+
+  /** Resolves when it has ended; false when it did not do so well. */
+  async close(): Promise<boolean> {
+    const { child } = this
+    if (!child) return true
+    const ended = new Promise<boolean>(resolve => child.once('exit', code => resolve(code === 0)))
+    this.tell({ kind: 'close' })
+    const late = setTimeout(() => child.kill('SIGKILL'), closeMsMax)
+    const isWell = await ended
+    clearTimeout(late)
+    return isWell
+  }
+
+  kill(): void {
+    this.ending = true
+    this.child?.kill('SIGKILL')
+  }
+}

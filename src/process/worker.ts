@@ -1,0 +1,139 @@
+// A worker: one of the processes of `-workers N`. It is a whole node with a part of the shards, and asks the others for the rest.
+//
+// It does what its supervisor says and lives no longer than that: when the channel between them ends, so does the worker, at once. What
+// it has acknowledged is on disk. Signals are for the supervisor, which hears them too.
+
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { setTimeout as pause } from 'node:timers/promises'
+import { systemChance, systemClock } from '../clock.js'
+import { type ClusterConfig, type Config, readConfig } from '../config/config.js'
+import { openLog } from '../observe/open-log.js'
+import { DirectoryFull, DirectoryInUse } from '../storage/open-store.js'
+import { tuneCollector } from './collector.js'
+import { openCluster } from './join-cluster.js'
+import { joinWorkers } from './join-workers.js'
+import { type RunningNode, startNode } from './node.js'
+import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+
+const reading = readConfig(process.argv.slice(2), process.env)
+assert(reading.kind === 'run', 'the supervisor has read the same')
+const { config } = reading
+const log = { ...config.log }
+const logger = openLog(config.logging, log, false)
+
+/** A store is waited for for 3 s. */
+const storeAttemptsMax = 60
+const storeRetryMs = 50
+
+let node: RunningNode | undefined
+let isFailing = false
+/** Removes what a supervisor leaves behind that was killed. */
+let tidy = (): void => {}
+
+// node:cluster ends a process whose supervisor has gone.
+process.on('exit', () => {
+  if (!process.connected) tidy()
+})
+
+process.on('message', (order: ToWorker) => {
+  obey(order).catch((error: Error) => fail(error.message))
+})
+tell({ kind: 'hears' })
+
+async function obey(order: ToWorker): Promise<void> {
+  switch (order.kind) {
+    case 'start':
+      tidy = () => removeSockets(order.part)
+      node = await started(order.part)
+      // Until here what is stored was read, with the help of every core that was free.
+      tuneCollector(config.workers)
+      return tell({ kind: 'ready', store: node.store })
+    case 'drain':
+      await node?.drain()
+      return tell({ kind: 'drained' })
+    case 'close':
+      await node?.close()
+      process.exit(0)
+      break
+    case 'ping':
+      return tell({ kind: 'pong' })
+  }
+}
+
+/** Waits for the store as long as a predecessor may take to end, or the others to let go of the room that opening theirs takes. */
+async function started(part: Part): Promise<RunningNode> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(part)
+    } catch (error) {
+      const passes = error instanceof DirectoryInUse || error instanceof DirectoryFull
+      if (!passes || attempt >= storeAttemptsMax) throw error
+      await pause(storeRetryMs)
+    }
+  }
+}
+
+function start(part: Part): Promise<RunningNode> {
+  const { index, workers } = part
+  if (config.cluster) return startInCluster(config.cluster)
+  return startNode(ofOne(config), {
+    clock: systemClock,
+    chance: systemChance,
+    logger,
+    log,
+    onFailure: error => fail(`the store has failed, nothing more is taken: ${error.message}`),
+    place: {
+      index,
+      workers,
+      sharesPort: true,
+      join: (local, shards) => joinWorkers(part, local, shards, config.queries.scanDeadlineMs),
+    },
+  })
+}
+
+/** A node of a cluster is one worker, so that another process takes its place when it has to end. */
+function startInCluster(place: ClusterConfig): Promise<RunningNode> {
+  const onFailure = (error: Error): void => fail(`nothing more is taken: ${error.message}`)
+  return startNode(config, {
+    clock: systemClock,
+    chance: systemChance,
+    logger,
+    log,
+    onFailure,
+    cluster: openCluster(place, { chance: systemChance, logger, onFailure }),
+  })
+}
+
+/** Whatever cannot be removed stays: nobody is there any more to be told. */
+function removeSockets({ addresses }: Part): void {
+  try {
+    rmSync(socketFolder(addresses), { recursive: true, force: true })
+  } catch {}
+}
+
+/** What each worker may take of what the machine has: its part. */
+function ofOne({ queries, answers, workers, ...rest }: Config): Config {
+  const { answerBytesMax, answersInFlightMax } = answers
+  return {
+    ...rest,
+    workers,
+    queries: { ...queries, viewBytesMax: Math.floor(queries.viewBytesMax / workers) },
+    answers: { answerBytesMax, answersInFlightMax: Math.floor(answersInFlightMax / workers) },
+  }
+}
+
+function tell(message: FromWorker, onSent: () => void = () => {}): void {
+  if (process.connected) process.send!(message, undefined, undefined, onSent)
+  else onSent()
+}
+
+/** Ends the worker. What fails until it has ended follows from that, and is not told. */
+function fail(reason: string): void {
+  if (isFailing) return
+  isFailing = true
+  logger.fatal(`Fatal Error (${reason})`)
+  tell({ kind: 'failed', reason }, () => process.exit(1))
+}

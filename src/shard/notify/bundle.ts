@@ -1,0 +1,100 @@
+// A bundle: rows of the outbox that one commit writes, as one row of the store.
+//
+//   value   of each row: u16 shard | f64 stamp | u32 length | its bytes
+//
+// Not here: which rows share one, and for how long (bundles.ts).
+
+import type { Store } from '../../ports.js'
+import { type Firing, writeRow } from './firing.js'
+import { allBundles, bundleKey, type OutboxKey, outboxKey } from './notification-layout.js'
+
+/** A row of the outbox, as far as bundles know it. */
+export interface BundledRow extends OutboxKey {
+  readonly bytes: number
+  /** Notifications that have not ended. */
+  open: number
+  /** undefined: it has a place of its own in the store. */
+  bundle: Bundle | undefined
+  /** Where its bytes begin in the bundle. */
+  begin: number
+  /** What it says, while it moves from the bundle to a place of its own. */
+  value: Buffer | undefined
+}
+
+const headBytes = 14
+
+export class Bundle {
+  readonly rows: BundledRow[] = []
+  /** Rows of it that have not ended. */
+  open = 0
+  /** When it was written, by the monotonic clock. */
+  sinceMs = 0
+  private bytes: Buffer
+  private length = 0
+
+  /** `likelyBytes`: how much it will take in, about. */
+  constructor(likelyBytes: number) {
+    this.bytes = Buffer.allocUnsafe(likelyBytes)
+  }
+
+  // [hot] Once per change that fires.
+  /** Takes the row of a firing with this head. */
+  add(row: BundledRow, head: string, firing: Firing): void {
+    const bytes = this.roomFor(headBytes + row.bytes)
+    let at = bytes.writeUInt16BE(row.shard, this.length)
+    at = bytes.writeDoubleBE(row.stamp, at)
+    row.begin = bytes.writeUInt32BE(row.bytes, at)
+    row.bundle = this
+    this.length = writeRow(bytes, row.begin, head, firing)
+    this.open++
+    this.rows.push(row)
+  }
+
+  /** The buffer, with so much behind what is in it. */
+  private roomFor(bytes: number): Buffer {
+    const needed = this.length + bytes
+    if (needed > this.bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.bytes.length))
+      larger.set(this.bytes.subarray(0, this.length))
+      this.bytes = larger
+    }
+    return this.bytes
+  }
+
+  get key(): Buffer {
+    return bundleKey(this.rows[0]!)
+  }
+
+  /** What the store keeps. */
+  get value(): Buffer {
+    return this.bytes.subarray(0, this.length)
+  }
+
+  /** The bytes of a row of it; they share the memory of all. */
+  bytesOf({ begin, bytes }: BundledRow): Buffer {
+    return this.bytes.subarray(begin, begin + bytes)
+  }
+}
+
+/** Gives every row of the bundles in a store a place of its own: to be called before anybody reads the outbox, and safe to be called again. */
+export async function splitBundles(store: Store): Promise<void> {
+  const cursor = store.cursor(allBundles())
+  const batch = store.batch()
+  try {
+    for (let rows = await cursor.next(1); rows.length > 0; rows = await cursor.next(1))
+      for (const { key, value } of rows) {
+        for (let at = 0; at < value.length; ) {
+          const begin = at + headBytes
+          const end = begin + value.readUInt32BE(at + 10)
+          const row = { shard: value.readUInt16BE(at), stamp: value.readDoubleBE(at + 2) }
+          batch.put(outboxKey(row), value.subarray(begin, end))
+          at = end
+        }
+        batch.del(key)
+        await new Promise<void>((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
+        batch.clear()
+      }
+  } finally {
+    await cursor.close()
+  }
+}

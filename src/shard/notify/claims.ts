@@ -1,0 +1,122 @@
+// Claims: subscriptions that depend on their own past (throttling, one-shots, a limit of failures) are decided about in one place, the home of
+// their tenant, so that of several owners no two send what only one may.
+//
+// Who wants to send asks when its change is durable, again and again until there is an answer; the home knows what it has granted lately, so
+// the same notification is never refused because of itself. A grant is durable before it is told. What then becomes of the notification
+// is told to the home as well: of such a subscription it alone has the counters. A throttled one is not asked for before its time is over:
+// all owners read the clock of one machine, or clocks that are kept alike.
+
+import type { ShardMap } from '../../domain/scope.js'
+import type { Subscription } from '../../domain/subscriptions/subscription.js'
+import { isExpired, isThrottled, storedStatus } from '../../domain/subscriptions/subscription-status.js'
+import type { ClaimRequest, NewsRequest, ProgressNews, ShardReply, Shards } from '../../messages/messages.js'
+import type { Clock } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import type { Subscriptions } from '../documents/forms.js'
+import { isGuarded, type ProgressBook } from './progress-book.js'
+
+/** Pause before a home is asked again that did not answer. */
+const retryMs = 1_000
+
+export class Claims {
+  private readonly subscriptions: Subscriptions
+  private readonly book: ProgressBook
+  private readonly commit: GroupCommit
+  private readonly shardMap: ShardMap
+  private readonly clock: Clock
+  private readonly isHome: ((tenant: string) => boolean) | undefined
+  private shards: Shards | undefined
+  /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
+  private readonly quiet = new Map<string, number>()
+
+  /** `isHome`: whether this owner is a tenant's home now; undefined where there is one owner: then nothing is ever claimed. */
+  constructor(
+    subscriptions: Subscriptions,
+    book: ProgressBook,
+    commit: GroupCommit,
+    shardMap: ShardMap,
+    clock: Clock,
+    isHome: ((tenant: string) => boolean) | undefined,
+  ) {
+    this.subscriptions = subscriptions
+    this.book = book
+    this.commit = commit
+    this.shardMap = shardMap
+    this.clock = clock
+    this.isHome = isHome
+    // Whoever changes it may end the quiet.
+    const forget = (id: string): void => void this.quiet.delete(id)
+    subscriptions.follow(() => ({ add: ({ id }) => forget(id), remove: forget }))
+  }
+
+  /** From now on homes are asked through `shards`. */
+  begin(shards: Shards): void {
+    this.shards = shards
+  }
+
+  /** Nobody is asked any more. */
+  end(): void {
+    this.shards = undefined
+  }
+
+  /** Whether another owner decides about it. */
+  isElsewhere(subscription: Subscription): boolean {
+    return this.isHome !== undefined && isGuarded(subscription) && !this.isHome(subscription.tenant)
+  }
+
+  /** Asks whether a notification may be sent, until there is an answer, or nobody is asked any more. */
+  claim(tenant: string, id: string, notification: string, onAnswer: (isGranted: boolean) => void): void {
+    const again = (): void => void this.clock.after(retryMs, () => this.claim(tenant, id, notification, onAnswer))
+    this.shards?.ask(this.shardMap.homeOf(tenant), { kind: 'claim', tenant, id, notification }, reply => {
+      if (reply.kind !== 'claimed') return again()
+      if (reply.quietUntilMs !== undefined) this.keepQuiet(tenant, id, reply.quietUntilMs)
+      onAnswer(reply.isGranted)
+    })
+  }
+
+  private keepQuiet(tenant: string, id: string, untilMs: number): void {
+    if (this.subscriptions.of(tenant)?.has(id)) this.quiet.set(id, untilMs)
+  }
+
+  // [hot] Once per change and subscription of another home that it matches.
+  /** Whether the home is known to refuse now. */
+  isQuiet({ id }: Subscription, nowMs: number): boolean {
+    const untilMs = this.quiet.get(id)
+    return untilMs !== undefined && nowMs < untilMs
+  }
+
+  /** Tells the home what became of a notification that it has granted. Counters miss what cannot be told. */
+  tell(tenant: string, id: string, news: ProgressNews): void {
+    this.shards?.ask(this.shardMap.homeOf(tenant), { kind: 'news', tenant, id, news }, () => {})
+  }
+
+  onClaim({ tenant, id, notification }: ClaimRequest, onReply: (reply: ShardReply) => void): void {
+    const subscription = this.subscriptions.of(tenant)?.get(id)
+    const isGranted =
+      subscription !== undefined && (this.book.hasGranted(id, notification) || this.grant(subscription, notification))
+    const quietUntilMs = subscription && this.quietUntilMs(subscription)
+    this.commit.afterCommit(this.book.writeNow(tenant, id), failure =>
+      onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'claimed', isGranted, quietUntilMs }),
+    )
+  }
+
+  private quietUntilMs({ tenant, id, throttlingSeconds }: Subscription): number | undefined {
+    const { lastNotificationMs } = this.book.of(tenant, id)
+    if (throttlingSeconds === 0 || lastNotificationMs === undefined) return undefined
+    return lastNotificationMs + throttlingSeconds * 1000
+  }
+
+  private grant(subscription: Subscription, notification: string): boolean {
+    const progress = this.book.of(subscription.tenant, subscription.id)
+    const nowMs = this.clock.wallMs()
+    if (storedStatus(subscription, progress) === 'inactive' || isExpired(subscription, nowMs)) return false
+    if (isThrottled(subscription, progress, nowMs)) return false
+    this.book.noteGranted(subscription, notification)
+    return true
+  }
+
+  onNews({ tenant, id, news }: NewsRequest, onReply: (reply: ShardReply) => void): void {
+    this.book.noteNews(tenant, id, news)
+    onReply({ kind: 'done' })
+  }
+}

@@ -1,0 +1,90 @@
+// What an owner needs to notify, put together.
+
+import type { ShardMap } from '../../domain/scope.js'
+import type { Clock, Logger, Stamps, Store } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import type { Subscriptions } from '../documents/forms.js'
+import { Claims } from './claims.js'
+import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
+import { Descendants } from './descendants.js'
+import { HandingIn } from './handing-in.js'
+import { Notifications } from './notifications.js'
+import { Outbox, type OutboxLimits } from './outbox.js'
+import { ProgressBook } from './progress-book.js'
+import { Triggers } from './triggers.js'
+
+export interface NotificationNeeds {
+  readonly store: Store
+  readonly commit: GroupCommit
+  readonly subscriptions: Subscriptions
+  readonly shardMap: ShardMap
+  readonly clock: Clock
+  readonly stamps: Stamps
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  readonly limits: OutboxLimits
+  readonly deliveryLimits?: DeliveryLimits | undefined
+  /** Whether this owner is a tenant's home now; undefined: it is the only one. */
+  readonly isHome?: ((tenant: string) => boolean) | undefined
+  /** Whether shards come and go: then none is this owner's at first. */
+  readonly isOfShards: boolean
+  /** Whether what is owed outlives the process. */
+  readonly isKept: boolean
+  /** Notifications that descend from one request at most; 0: any number. */
+  readonly descendantsMax: number
+  /** Takes dead letters that are to be sent again; undefined: they are. */
+  readonly onRetry?: ((message: Buffer) => void) | undefined
+}
+
+/** To be made before the subscriptions are loaded; the book and the deliveries are loaded after them. */
+export function makeNotifications(needs: NotificationNeeds): {
+  readonly notifications: Notifications
+  readonly deliveries: Deliveries
+  readonly book: ProgressBook
+} {
+  const {
+    store,
+    commit,
+    subscriptions,
+    shardMap,
+    clock,
+    stamps,
+    logger,
+    limits,
+    isHome,
+    isOfShards,
+    isKept,
+    descendantsMax,
+  } = needs
+  const { deliveryLimits = deliveryLimitsDefault, onRetry = message => notifications.again(message) } = needs
+  const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger, !isOfShards)
+  const claims = new Claims(subscriptions, book, commit, shardMap, clock, isHome)
+  const descendants = new Descendants(descendantsMax, root =>
+    logger.warn(`more than ${descendantsMax} notifications descend from one request, further ones are dropped`, {
+      correlator: root,
+    }),
+  )
+  const triggers = new Triggers(subscriptions, book, claims, descendants, clock, logger)
+  const handingIn = isOfShards ? new HandingIn(book, commit, shardMap, clock) : undefined
+  const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last, clock)
+  const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
+  const deliveries = new Deliveries(store, commit, kept)
+  const parts = {
+    commit,
+    subscriptions,
+    book,
+    triggers,
+    claims,
+    descendants,
+    handingIn,
+    outbox,
+    atHand: { bytes: 0 },
+    deliveries,
+    isKept,
+    shardMap,
+    stamps,
+    clock,
+    logger,
+  }
+  const notifications = new Notifications(parts)
+  return { notifications, deliveries, book }
+}

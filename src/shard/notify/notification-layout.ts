@@ -1,0 +1,65 @@
+// Keys and rows of notifications that are owed or were given up: prefixes O, B and L of layout.ts.
+
+import type { Range } from '../../ports.js'
+import { KeyReader, prefix, under, writer } from '../keys.js'
+
+export interface OutboxKey {
+  readonly shard: number
+  /** Of the turn: no other one of the shard has it. */
+  readonly stamp: number
+}
+
+export const outboxKey = ({ shard, stamp }: OutboxKey): Buffer =>
+  writer.begin(prefix.outbox).u16(shard).positive(stamp).key()
+
+export function parseOutboxKey(key: Buffer): OutboxKey {
+  const reader = new KeyReader(key)
+  return { shard: reader.u16(), stamp: reader.positive() }
+}
+
+/** What one shard owes. */
+export const outboxRange = (shard: number): Range => under(writer.begin(prefix.outbox).u16(shard).key())
+
+export const allOutbox = (): Range => under(Buffer.from([prefix.outbox]))
+
+/** Of several rows of the outbox as one, named after one of them. */
+export const bundleKey = ({ shard, stamp }: OutboxKey): Buffer =>
+  writer.begin(prefix.bundle).u16(shard).positive(stamp).key()
+
+export const allBundles = (): Range => under(Buffer.from([prefix.bundle]))
+
+export interface LetterKey {
+  /** The shard of the entity that it is about. */
+  readonly shard: number
+  readonly tenant: string
+  readonly subscription: string
+  /** When it was given up; no two of one owner have the same. */
+  readonly stamp: number
+}
+
+export const letterKey = ({ shard, tenant, subscription, stamp }: LetterKey): Buffer =>
+  writer.begin(prefix.letter).u16(shard).text(tenant).text(subscription).positive(stamp).key()
+
+export function parseLetterKey(key: Buffer): LetterKey {
+  const reader = new KeyReader(key)
+  return { shard: reader.u16(), tenant: reader.text(), subscription: reader.text(), stamp: reader.positive() }
+}
+
+/** The dead letters of one shard. */
+export const letterRange = (shard: number): Range => under(writer.begin(prefix.letter).u16(shard).key())
+
+export const allLetters = (): Range => under(Buffer.from([prefix.letter]))
+
+/** The row of a dead letter: u32 length of the head, what is told of it (JSON), and what it takes to send it again. */
+export function encodeLetterRow(head: string, message: Buffer): Buffer {
+  const text = Buffer.from(head)
+  const length = Buffer.allocUnsafe(4)
+  length.writeUInt32BE(text.length)
+  return Buffer.concat([length, text, message])
+}
+
+/** The parts of such a row; `message` shares its memory. */
+export function decodeLetterRow(row: Buffer): { readonly head: string; readonly message: Buffer } {
+  const end = 4 + row.readUInt32BE(0)
+  return { head: row.toString('utf8', 4, end), message: row.subarray(end) }
+}

@@ -1,0 +1,194 @@
+// The outbox: rows that say which notifications are owed, each in the same commit as the change that owes them.
+//
+// A row goes when all its notifications have ended. That is not urgent, for whoever is told twice knows it by the id: so deletions ride
+// along with later commits, and rows of one commit are one row for a moment (bundles.ts), unless shards come and go. After a start all rows are
+// read, in the background and in order, and what they owe is sent again; until that is done, what changes fire meanwhile stands behind, so that
+// nobody hears of them before. Where shards come and go, so it is with each of them.
+//
+// What is owed and not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
+// `bytesMax`: past these nothing more is taken, which is counted and told.
+//
+// Not here: which subscriptions fire (triggers.ts), who sends (deliver/).
+
+import assert from 'node:assert/strict'
+import type { Clock, Range, Row, RowSink, Store } from '../../ports.js'
+import type { GroupCommit, Rider } from '../commit/commit.js'
+import type { BundledRow } from './bundle.js'
+import { Bundles } from './bundles.js'
+import { decodeFiring, encodeFiring, type FiredEntry, type Firing, headText, rowBytes, rowOf } from './firing.js'
+import { allOutbox, outboxKey, outboxRange, parseOutboxKey } from './notification-layout.js'
+
+export interface OutboxLimits {
+  /** Changes whose notifications have not all ended. Raising it lets receivers stay away for longer. */
+  readonly rowsMax: number
+  /** Bytes of their rows in the store. */
+  readonly bytesMax: number
+}
+
+export const outboxLimitsDefault: OutboxLimits = { rowsMax: 500_000, bytesMax: 2 * 1024 * 1024 * 1024 }
+
+/** What is read at once, and comes or goes as a whole: all rows of an owner that is always the same, or those of a shard. */
+export interface OutboxPart {
+  readonly range: Range
+  /** No row that an earlier owner has left has a stamp above it, and every row of this one has. */
+  readonly horizon: number
+  rows: number
+  bytes: number
+  /** Whether another owner sees to it from now on: nothing is sent any more, and no row deleted. */
+  isOver: boolean
+}
+
+/** A row that is not finished. */
+export interface OutboxRow extends BundledRow {
+  readonly of: OutboxPart
+}
+
+const rowsPerRead = 200
+
+export class Outbox implements Rider {
+  private readonly store: Store
+  private readonly commit: GroupCommit
+  private readonly limits: OutboxLimits
+  private readonly whole: OutboxPart | undefined
+  private readonly shards = new Map<number, OutboxPart>()
+  /** undefined: shards come and go, and rows with them. */
+  private readonly bundles: Bundles | undefined
+  private readonly ended: OutboxRow[] = []
+  private rowCount = 0
+  private byteCount = 0
+
+  /** `horizon` as in `OutboxPart`; undefined: shards come and go. */
+  constructor(
+    store: Store,
+    commit: GroupCommit,
+    limits: OutboxLimits,
+    horizon: number | undefined,
+    clock: Pick<Clock, 'monoMs' | 'after'>,
+  ) {
+    this.store = store
+    this.commit = commit
+    this.limits = limits
+    this.whole = horizon === undefined ? undefined : partOf(allOutbox(), horizon)
+    this.bundles = this.whole && new Bundles(commit, clock)
+    commit.carry(this)
+  }
+
+  /** Sees to the rows of a shard from now on. */
+  beginShard(shard: number, horizon: number): OutboxPart {
+    const part = partOf(outboxRange(shard), horizon)
+    this.shards.set(shard, part)
+    return part
+  }
+
+  /** Another owner sees to the rows of a shard from now on. What has ended by now is still deleted with the next commit. */
+  endShard(shard: number): void {
+    const part = this.of(shard)
+    part.isOver = true
+    this.shards.delete(shard)
+    this.rowCount -= part.rows
+    this.byteCount -= part.bytes
+  }
+
+  /** The part that a shard, which is this owner's, belongs to. */
+  of(shard: number): OutboxPart {
+    const part = this.whole ?? this.shards.get(shard)
+    assert(part, 'the outbox of a shard of this owner')
+    return part
+  }
+
+  /** All there is. */
+  get parts(): Iterable<OutboxPart> {
+    return this.whole ? [this.whole] : this.shards.values()
+  }
+
+  get rows(): number {
+    return this.rowCount
+  }
+
+  get bytes(): number {
+    return this.byteCount
+  }
+
+  /** Whether another row is taken. */
+  get hasRoom(): boolean {
+    return this.rowCount < this.limits.rowsMax && this.byteCount < this.limits.bytesMax
+  }
+
+  // [hot] Once per change that fires.
+  /** Writes a firing; gives its row and the number of the commit that carries it. */
+  add(firing: Firing): { readonly row: OutboxRow; readonly commit: number } {
+    const { shard, stamp, entries } = firing
+    const head = headText(firing)
+    const bytes = rowBytes(head, firing)
+    const row = this.keep(this.of(shard), shard, stamp, bytes, entries.length)
+    if (this.bundles?.take(row, head, firing)) return { row, commit: this.commit.hasten() }
+    return { row, commit: this.commit.write(outboxKey(row), rowOf(head, firing)) }
+  }
+
+  private keep(of: OutboxPart, shard: number, stamp: number, bytes: number, open: number): OutboxRow {
+    of.rows++
+    of.bytes += bytes
+    this.rowCount++
+    this.byteCount += bytes
+    return { of, shard, stamp, bytes, open, bundle: undefined, begin: 0, value: undefined }
+  }
+
+  /** One notification of a row has ended. */
+  end(row: OutboxRow): void {
+    row.open--
+    if (row.open > 0) return
+    row.of.rows--
+    row.of.bytes -= row.bytes
+    this.rowCount--
+    this.byteCount -= row.bytes
+    if (!row.bundle) this.ended.push(row)
+    else if (!this.bundles!.end(row.bundle)) return
+    this.commit.awaitRiders()
+  }
+
+  board(batch: RowSink): void {
+    for (const row of this.ended) batch.del(outboxKey(row))
+    this.ended.length = 0
+    this.bundles?.board(batch)
+  }
+
+  /** Has the next commit leave nothing in the store but what is owed; until something is added nothing is written after that. */
+  settle(): void {
+    this.bundles?.giveUpAll()
+  }
+
+  /** What a durable row says; undefined when it has gone. */
+  read(row: OutboxRow): Firing | undefined {
+    const value = row.bundle?.bytesOf(row) ?? row.value ?? this.store.get(outboxKey(row))
+    return value && decodeFiring(value, row)
+  }
+
+  /** One notification alone, as a row of its own. What its row is bundled with leaves the bundle in the commit of this tick. */
+  extract(row: OutboxRow, entry: FiredEntry): Buffer | undefined {
+    if (row.bundle) this.bundles!.giveUp(row.bundle)
+    const firing = this.read(row)
+    return firing && encodeFiring(firing, [entry])
+  }
+
+  /** Reads what was owed when a part began, until `onRow` says that it is enough; what was added since is not read. */
+  async load(part: OutboxPart, onRow: (row: OutboxRow, firing: Firing) => boolean): Promise<void> {
+    const cursor = this.store.cursor(part.range)
+    try {
+      for (;;) {
+        const rows: Row[] = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return
+        for (const { key, value } of rows) {
+          const { shard, stamp } = parseOutboxKey(key)
+          if (part.isOver) return
+          if (stamp > part.horizon) continue
+          const firing = decodeFiring(value, { shard, stamp })
+          if (!onRow(this.keep(part, shard, stamp, value.length, firing.entries.length), firing)) return
+        }
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+}
+
+const partOf = (range: Range, horizon: number): OutboxPart => ({ range, horizon, rows: 0, bytes: 0, isOver: false })

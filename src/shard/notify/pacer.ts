@@ -1,0 +1,47 @@
+// Flow control: a client that asks for it has its answer when the notifications that its request caused have, for the most part, left the queue
+// (subscriptions.md §11.3). So who writes faster than receivers take is slowed down, and nobody else.
+
+import type { Origin, ShardReply } from '../../messages/messages.js'
+import type { Clock } from '../../ports.js'
+import type { Notifications } from './notifications.js'
+
+export interface FlowControl {
+  /** 1: waits until the queue is as long as before; 0: hardly waits at all. */
+  readonly gauge: number
+  /** How often the queue is looked at. */
+  readonly stepMs: number
+  /** How long a reply waits at most. */
+  readonly waitMsMax: number
+}
+
+type OnReply = (reply: ShardReply) => void
+
+export class Pacer {
+  private readonly notifications: Notifications
+  private readonly clock: Clock
+  private readonly control: FlowControl
+
+  constructor(notifications: Notifications, clock: Clock, control: FlowControl) {
+    this.notifications = notifications
+    this.clock = clock
+    this.control = control
+  }
+
+  /** What replies to a request of a tenant in its time; to be called before its turn. */
+  paced({ numbering }: Origin, tenant: string, onReply: OnReply): OnReply {
+    if (!numbering) return onReply
+    const { gauge, stepMs, waitMsMax } = this.control
+    const before = this.notifications.queueLength(tenant)
+    const first = numbering.next
+    return reply => {
+      const sent = (numbering.next - first) / numbering.step
+      const target = Math.floor(before + (1 - gauge) * sent)
+      const untilMs = this.clock.monoMs() + waitMsMax
+      const look = (): void => {
+        if (this.notifications.queueLength(tenant) <= target || this.clock.monoMs() > untilMs) onReply(reply)
+        else this.clock.after(stepMs, look)
+      }
+      look()
+    }
+  }
+}

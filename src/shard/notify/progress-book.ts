@@ -1,0 +1,281 @@
+// What became of notifications, written down: each owner's own part, in memory beside the subscription (documents.ts) and in its store.
+//
+// A part changes with nearly every notification, so it is not written each time: it rides along with the next commit. The one that carries
+// a change and what it owes carries the counters as well, so nothing that was sent before a crash is forgotten by throttling or one-shots.
+//
+// Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home, and there alone is
+// something written down (claims.ts).
+//
+// In a cluster owners come and go, and with them what is in their memory alone. So there the home alone keeps rows, and is handed what others
+// know (handing-in.ts): until then it is in their memory.
+
+import type { ShardMap } from '../../domain/scope.js'
+import type { Subscription, SubscriptionProgress } from '../../domain/subscriptions/subscription.js'
+import { noProgress } from '../../domain/subscriptions/subscription.js'
+import {
+  mergeProgress,
+  recordFailure,
+  recordSent,
+  recordSuccess,
+} from '../../domain/subscriptions/subscription-status.js'
+import type { HandedPart, ProgressNews } from '../../messages/messages.js'
+import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
+import type { GroupCommit, Rider } from '../commit/commit.js'
+import { allProgress, parseDocumentKey, progressKey } from '../documents/document-layout.js'
+import type { Subscriptions } from '../documents/forms.js'
+
+const rowsPerRead = 1000
+
+/** Grants remembered of one subscription: more than can be on their way when a process dies. */
+const grantsMax = 64
+
+/** Whether a subscription fires or not depends on what it has fired before. */
+export const isGuarded = ({ throttlingSeconds, status, notification }: Subscription): boolean =>
+  throttlingSeconds > 0 || status === 'oneshot' || notification.maxFailsLimit !== undefined
+
+export class ProgressBook implements Rider {
+  private readonly subscriptions: Subscriptions
+  private readonly commit: GroupCommit
+  private readonly shardMap: ShardMap
+  private readonly clock: Clock
+  private readonly logger: Pick<Logger, 'warn'>
+  /** Whether rows are kept here. */
+  private isKept: boolean
+  /** What is being handed in, and counts here until it is known that the home has it. */
+  private taken: readonly HandedPart[] | undefined
+  /** Those to be written, or to be handed in where no rows are kept, by tenant. */
+  private readonly changed = new Map<string, Set<string>>()
+  /** The latest notifications granted to other owners, by subscription. */
+  private readonly grants = new Map<string, readonly string[]>()
+
+  /** `isKept`: whether rows are kept here at first, which `enter` and `leave` change. */
+  constructor(
+    subscriptions: Subscriptions,
+    commit: GroupCommit,
+    shardMap: ShardMap,
+    clock: Clock,
+    logger: Pick<Logger, 'warn'>,
+    isKept: boolean,
+  ) {
+    this.isKept = isKept
+    this.subscriptions = subscriptions
+    this.commit = commit
+    this.shardMap = shardMap
+    this.clock = clock
+    this.logger = logger
+    commit.carry(this)
+    subscriptions.onRemoved = (tenant, id) => {
+      this.grants.delete(id)
+      if (this.isKept) this.write(tenant, id)
+      else this.forgetChange(tenant, id)
+    }
+  }
+
+  /** Keeps no rows from now on, and nothing that was in them: what became of notifications is another owner's. What is not written yet is written now. */
+  leave(): void {
+    for (const [tenant, ids] of this.changed) for (const id of ids) this.writeNow(tenant, id)
+    this.isKept = false
+    this.changed.clear()
+    this.grants.clear()
+    this.subscriptions.forgetProgress()
+  }
+
+  /** Keeps rows from now on, first those that are there (`read`): to these is added what is known here, but for what is being handed in. */
+  enter(rows: readonly Row[]): void {
+    if (this.taken) this.noteHandedIn(this.taken)
+    this.isKept = true
+    for (const row of rows) this.recall(row, true)
+    if (this.changed.size > 0) this.commit.awaitRiders()
+  }
+
+  /** Some of what is known here and is not the home's yet, to be handed in: one of the two below follows, and then the next. */
+  takeSome(partsMax: number): readonly HandedPart[] {
+    const parts: HandedPart[] = []
+    if (this.isKept) return parts
+    this.taken = parts
+    for (const [tenant, ids] of this.changed) {
+      for (const id of ids) {
+        if (parts.length >= partsMax) return parts
+        ids.delete(id)
+        parts.push({ tenant, id, progress: this.of(tenant, id) })
+      }
+      this.changed.delete(tenant)
+    }
+    return parts
+  }
+
+  /** Nobody has what was taken. */
+  giveBack(parts: readonly HandedPart[]): void {
+    const counts = this.taken === parts
+    this.taken = undefined
+    for (const { tenant, id, progress } of parts) {
+      const own = this.of(tenant, id)
+      this.note(tenant, id, counts ? own : mergeProgress([own, progress]))
+    }
+  }
+
+  /** What was taken is the home's: it is not counted here any more. */
+  noteHandedIn(parts: readonly HandedPart[]): void {
+    if (this.taken !== parts) return
+    this.taken = undefined
+    for (const { tenant, id, progress } of parts)
+      this.subscriptions.of(tenant)?.note(id, without(this.of(tenant, id), progress))
+  }
+
+  /** Adds what another owner hands in. Gives the commit that carries it. */
+  add(parts: readonly HandedPart[]): number {
+    let carriedBy = 0
+    for (const { tenant, id, progress } of parts) {
+      if (!this.subscriptions.of(tenant)?.has(id)) continue
+      this.subscriptions.of(tenant)!.note(id, mergeProgress([this.of(tenant, id), progress]))
+      carriedBy = this.writeNow(tenant, id)
+    }
+    return carriedBy
+  }
+
+  of(tenant: string, id: string): SubscriptionProgress {
+    return this.subscriptions.of(tenant)?.progressOf(id) ?? noProgress
+  }
+
+  // [hot] Once per notification.
+  /** One is handed to the sender. */
+  noteSent(subscription: Subscription): void {
+    const { tenant, id } = subscription
+    this.note(tenant, id, recordSent(subscription, this.of(tenant, id), this.clock.wallMs()))
+  }
+
+  // [hot] Once per notification.
+  /** A receiver answered, or did not. */
+  noteNews(tenant: string, id: string, news: ProgressNews): void {
+    const subscription = this.subscriptions.of(tenant)?.get(id)
+    if (!subscription) return
+    const own = this.of(tenant, id)
+    const nowMs = this.clock.wallMs()
+    if (news.kind === 'success') return this.note(tenant, id, recordSuccess(own, nowMs, news.code))
+    const { progress, disabledAt } = recordFailure(subscription, own, [], nowMs, news.reason)
+    this.note(tenant, id, progress)
+    if (disabledAt === undefined) return
+    const { maxFailsLimit } = subscription.notification
+    this.logger.warn(
+      `Subscription ${id} automatically disabled due to failsCounter (${disabledAt}) overpasses maxFailsLimit (${maxFailsLimit})`,
+    )
+  }
+
+  /** Another owner sends one. */
+  noteGranted(subscription: Subscription, notification: string): void {
+    const { id } = subscription
+    this.grants.set(id, [...(this.grants.get(id) ?? []), notification].slice(-grantsMax))
+    this.noteSent(subscription)
+  }
+
+  /** Whether another owner was told to send this one. */
+  hasGranted(id: string, notification: string): boolean {
+    return this.grants.get(id)?.includes(notification) === true
+  }
+
+  private note(tenant: string, id: string, progress: SubscriptionProgress): void {
+    this.subscriptions.of(tenant)?.note(id, progress)
+    this.write(tenant, id)
+  }
+
+  private forgetChange(tenant: string, id: string): void {
+    const ids = this.changed.get(tenant)
+    if (ids?.delete(id) && ids.size === 0) this.changed.delete(tenant)
+  }
+
+  private write(tenant: string, id: string): void {
+    let ids = this.changed.get(tenant)
+    if (!ids) {
+      ids = new Set()
+      this.changed.set(tenant, ids)
+    }
+    ids.add(id)
+    if (this.isKept) this.commit.awaitRiders()
+  }
+
+  board(batch: RowSink): void {
+    if (!this.isKept) return
+    for (const [tenant, ids] of this.changed)
+      for (const id of ids) {
+        const row = this.rowOf(tenant, id)
+        if (row) batch.put(this.keyOf(tenant, id), row)
+        else batch.del(this.keyOf(tenant, id))
+      }
+    this.changed.clear()
+  }
+
+  /** Writes what is known of a subscription with the commit whose number is given back. */
+  writeNow(tenant: string, id: string): number {
+    return this.commit.write(this.keyOf(tenant, id), this.rowOf(tenant, id))
+  }
+
+  private rowOf(tenant: string, id: string): Buffer | undefined {
+    const held = this.subscriptions.of(tenant)
+    return held?.has(id) ? encodeProgress(held.progressOf(id), this.grants.get(id)) : undefined
+  }
+
+  private keyOf(tenant: string, id: string): Buffer {
+    return progressKey({ home: this.shardMap.homeOf(tenant), tenant, id })
+  }
+
+  /** Reads what was written. To be called when the subscriptions are loaded; rows of those that have gone are deleted. */
+  async load(store: Store): Promise<void> {
+    const cursor = store.cursor(allProgress())
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return
+        for (const row of rows) this.recall(row, false)
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+
+  /** The rows of a range, for `enter`. */
+  async read(store: Store, range: Range): Promise<readonly Row[]> {
+    const all: Row[] = []
+    const cursor = store.cursor(range)
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return all
+        all.push(...rows)
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+
+  private recall({ key, value }: Row, isAdded: boolean): void {
+    const { tenant, id } = parseDocumentKey(key)
+    const held = this.subscriptions.of(tenant)
+    if (!held?.has(id)) return this.write(tenant, id)
+    const { progress, grants } = decodeProgress(value)
+    held.note(id, isAdded ? mergeProgress([progress, held.progressOf(id)]) : progress)
+    if (grants.length > 0) this.grants.set(id, grants)
+  }
+}
+
+/** What is left of a part when an earlier state of it was handed in: its counts less those. Of times the latest ones stand in any case. */
+function without(own: SubscriptionProgress, handed: SubscriptionProgress): SubscriptionProgress {
+  const isRow = own.lastSuccessMs === handed.lastSuccessMs && own.failsCounter >= handed.failsCounter
+  return {
+    ...own,
+    timesSent: Math.max(0, own.timesSent - handed.timesSent),
+    failsCounter: isRow ? own.failsCounter - handed.failsCounter : own.failsCounter,
+  }
+}
+
+/** The row of a part, with what was granted to others. */
+export const encodeProgress = (progress: SubscriptionProgress, grants?: readonly string[]): Buffer =>
+  Buffer.from(JSON.stringify(grants ? { ...progress, grants } : progress))
+
+/** What such a row says; JSON leaves out what is undefined. */
+export function decodeProgress(row: Buffer): {
+  readonly progress: SubscriptionProgress
+  readonly grants: readonly string[]
+} {
+  const { grants = [], ...known } = JSON.parse(row.toString())
+  return { progress: { ...noProgress, ...known }, grants }
+}

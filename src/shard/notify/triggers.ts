@@ -1,0 +1,220 @@
+// Which subscriptions a change fires: asked in the turn that makes the change, so that what it owes is part of the same commit.
+//
+// Each tenant with subscriptions has a matcher; all others cost one look into a map. Whether a subscription that depends on its own past fires
+// is decided at its home: here, when this is the home, and the book is written at once; else later, by a claim (claims.ts).
+
+import type { Entity } from '../../domain/entities/entity.js'
+import type { Change } from '../../domain/entities/update.js'
+import { eventWorkMax } from '../../domain/limits.js'
+import { EventWork } from '../../domain/queries/event-work.js'
+import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/subscriptions/event.js'
+import type { NamedAttribute } from '../../domain/subscriptions/occasion.js'
+import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
+import { firing, isNotificationLoop } from '../../domain/subscriptions/triggering.js'
+import { imageRoot } from '../../image.js'
+import type { Numbering, Origin } from '../../messages/messages.js'
+import type { Clock, Logger } from '../../ports.js'
+import type { Follower } from '../documents/documents.js'
+import type { Subscriptions } from '../documents/forms.js'
+import type { EntityKey } from '../layout.js'
+import type { Claims } from './claims.js'
+import type { Descendants } from './descendants.js'
+import { type FiredEntry, type Firing, notificationIdOf } from './firing.js'
+import { LateMatcher } from './late-matcher.js'
+import type { ProgressBook } from './progress-book.js'
+
+const isCustom = ({ kind }: Transport): boolean => kind === 'httpCustom' || kind === 'mqttCustom'
+
+/** What a turn has done to an entity. */
+export interface Done {
+  readonly change: Change
+  readonly place: EntityKey
+  /** The image of the entity as it is now; when it was deleted, as it was last. */
+  readonly image: Buffer
+  /** As it was before. */
+  readonly imageBefore: Buffer | undefined
+  readonly origin: Origin
+  readonly stamp: number
+}
+
+const noEntries: readonly FiredEntry[] = []
+
+/** Between two warnings of one kind. */
+const tellMsMin = 60_000
+
+export class Triggers {
+  private readonly matchers = new Map<string, LateMatcher>()
+  private readonly book: ProgressBook
+  private readonly clock: Clock
+  private readonly logger: Pick<Logger, 'warn'>
+  private readonly claims: Claims
+  private readonly descendants: Descendants
+  private readonly found: Subscription[] = []
+  private readonly work = new EventWork()
+  private toldMs = Number.NEGATIVE_INFINITY
+
+  constructor(
+    subscriptions: Subscriptions,
+    book: ProgressBook,
+    claims: Claims,
+    descendants: Descendants,
+    clock: Clock,
+    logger: Pick<Logger, 'warn'>,
+  ) {
+    this.book = book
+    this.claims = claims
+    this.descendants = descendants
+    this.clock = clock
+    this.logger = logger
+    subscriptions.follow(tenant => this.follower(tenant, id => subscriptions.of(tenant)?.get(id)))
+  }
+
+  /** Keeps a tenant's matcher, as long as it can find anything. */
+  private follower(tenant: string, read: (id: string) => unknown): Follower<Subscription> {
+    const matcher = new LateMatcher(this.clock, read)
+    const settle = (): void => {
+      if (matcher.size > 0) this.matchers.set(tenant, matcher)
+      else if (this.matchers.get(tenant) === matcher) this.matchers.delete(tenant)
+    }
+    return {
+      add: subscription => {
+        matcher.add(subscription)
+        settle()
+      },
+      remove: id => {
+        matcher.remove(id)
+        settle()
+      },
+      recall: id => {
+        matcher.recall(id)
+        settle()
+      },
+      read: subscription => {
+        matcher.takeIn(subscription)
+        settle()
+      },
+    }
+  }
+
+  /** All that the store has at start is there. */
+  begin(): void {
+    for (const matcher of this.matchers.values()) matcher.begin()
+  }
+
+  // [hot] Once per update.
+  /** Whether a change in a tenant can fire anything. */
+  concerns(tenant: string): boolean {
+    return this.matchers.has(tenant)
+  }
+
+  // [hot] Once per update of a tenant with subscriptions.
+  /** What a change has fired; what is decided here is written down. undefined: nothing. */
+  fire(done: Done): Firing | undefined {
+    const { change, place, image, origin, stamp } = done
+    const { shard, tenant, path } = place
+    const { numbering } = origin
+    const matcher = this.matchers.get(tenant)
+    if (!matcher || !numbering) return undefined
+    const circle = this.circleOf(done)
+    if (circle === 'custom') return undefined
+    const event = eventOf(change, place)
+    const { found } = this
+    found.length = 0
+    const { correlatorRoot: root, correlator } = origin
+    const { work } = this
+    work.begin()
+    matcher.touched(event, found, work)
+    const room = found.length === 0 ? undefined : this.descendants.room(origin)
+    const limits = { room, isOfCustom: circle === 'ngsi' }
+    const entries = found.length === 0 ? noEntries : this.entriesOf(found, event, done, numbering, limits)
+    if (work.isExceeded) this.tellExceeded(tenant)
+    if (entries.length === 0) return undefined
+    const descendants = this.descendants.add(root, entries.length)
+    return {
+      shard,
+      stamp,
+      tenant,
+      path,
+      correlator: correlator ?? root,
+      descendants: room === undefined ? undefined : descendants,
+      authToken: origin.authToken,
+      entity: event.entity,
+      image,
+      named: namedBy(event),
+      entries,
+    }
+  }
+
+  private entriesOf(
+    found: readonly Subscription[],
+    event: Event,
+    { place: { shard }, stamp, origin }: Done,
+    numbering: Numbering,
+    { room, isOfCustom }: { readonly room: number | undefined; readonly isOfCustom: boolean },
+  ): readonly FiredEntry[] {
+    const nowMs = this.clock.wallMs()
+    const entries: FiredEntry[] = []
+    let tooMany = 0
+    for (const subscription of found) {
+      const { id, condition, notification } = subscription
+      if (isOfCustom && isCustom(notification.transport)) continue
+      if (firing(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
+      if (entries.length === room) {
+        tooMany++
+        continue
+      }
+      const isToBeClaimed = this.claims.isElsewhere(subscription)
+      if (!isToBeClaimed) this.book.noteSent(subscription)
+      else if (this.claims.isQuiet(subscription, nowMs)) continue
+      entries.push({
+        id: notificationIdOf(shard, stamp, entries.length),
+        subscription: id,
+        number: numbering.next,
+        alteration: alterationTypeOf(event, condition),
+        isToBeClaimed,
+      })
+      numbering.next += numbering.step
+    }
+    if (tooMany > 0) this.descendants.drop(origin.correlatorRoot, tooMany)
+    return entries
+  }
+
+  /** That patterns were left out: subscriptions that are older than the bound exceed it (pattern-account.ts). */
+  private tellExceeded(tenant: string): void {
+    const nowMs = this.clock.monoMs()
+    if (nowMs - this.toldMs < tellMsMin) return
+    this.toldMs = nowMs
+    this.logger.warn(
+      `the patterns of subscriptions cost more than ${eventWorkMax} steps for one event, those left over do not match: delete some`,
+      { tenant },
+    )
+  }
+
+  /**
+   * Whether the update is a notification that has come round in a circle, and of which kind (subscriptions.md §6.8): one with a text or JSON of
+   * its own triggers nothing, which is told; one with a patched entity triggers no custom one.
+   */
+  private circleOf({ change, imageBefore, origin, place }: Done): 'custom' | 'ngsi' | undefined {
+    const { isCustomNotification, isPatchedNotification, correlatorRoot } = origin
+    if (!(isCustomNotification || isPatchedNotification) || !imageBefore) return undefined
+    if (!isNotificationLoop(correlatorRoot, imageRoot(imageBefore))) return undefined
+    if (!isCustomNotification) return 'ngsi'
+    const { id, type } = (change.after ?? change.before) as Entity
+    this.logger.warn(`Notification loop detected for entity id ${id} type ${type}, skipping subscription triggering`, {
+      correlator: origin.correlator ?? correlatorRoot,
+      tenant: place.tenant,
+      path: place.path,
+    })
+    return 'custom'
+  }
+}
+
+function namedBy(event: Event): readonly NamedAttribute[] {
+  const named: NamedAttribute[] = []
+  for (const alteration of event.alterations) {
+    if (!alteration.named) continue
+    const { name, action } = alteration
+    named.push({ name, action, previous: previousOf(event, name) })
+  }
+  return named
+}

@@ -1,0 +1,174 @@
+// Heads: the first places of each type in each scope, in order of creation, kept in memory.
+//
+// The first page of a type is asked for again and again, and to open an iterator of the store costs more than all else that a page needs.
+// A head is read once, follows what is created and removed, and is read on from where it ended when it runs short: never from the
+// beginning, where the store may have to pass a million rows that are gone (the low-water mark). Where that may be so the first time,
+// a scan reads it, for the store would hold up the event loop.
+//
+// Not here: whoever walks on behind a head (places).
+
+import { imageCreated } from '../../image.js'
+import type { StoreReader } from '../../ports.js'
+import type { Follower, GroupCommit } from '../commit/commit.js'
+import type { TypePosition } from '../layout.js'
+import type { Owned } from '../replicate/ownership.js'
+import type { ShardRecord } from '../turn/record.js'
+import { type CountedRange, type Head, type HeadScan, type HeadSource, type Place, readPlaces } from './places.js'
+import type { Scanner } from './scans.js'
+
+interface Kept {
+  places: Place[]
+  rest: TypePosition | undefined
+  /** Entities of the range that have gone since it was read. */
+  gone: number
+}
+
+/** A head that is being read, and what changes meanwhile. */
+interface Reading {
+  readonly done: Promise<Kept>
+  readonly changes: Change[]
+}
+
+interface Change {
+  readonly place: Place
+  readonly isThere: boolean
+}
+
+/** Places read at a time. */
+const headPlaces = 64
+/** With fewer places, and more behind them, a head is read on. */
+const headPlacesMin = 32
+/** As far as a head that ends with its range may grow. */
+const headPlacesMax = 128
+/** Heads kept, some 10 KB each at most; the one used least recently goes. */
+const headsMax = 2000
+/** The event loop reads when not more rows than this can have gone: passing them costs some 0.2 us each. */
+const goneMax = 2000
+
+export class Heads implements HeadSource, Follower {
+  private readonly store: StoreReader
+  private readonly scanner: Pick<Scanner, 'head'>
+  private readonly commit: Pick<GroupCommit, 'drain'>
+  private readonly kept = new Map<string, Kept>()
+  private readonly readings = new Map<string, Reading>()
+  private readonly owned: Owned
+
+  constructor(store: StoreReader, scanner: Pick<Scanner, 'head'>, commit: Pick<GroupCommit, 'drain'>, owned?: Owned) {
+    this.store = store
+    this.scanner = scanner
+    this.commit = commit
+    this.owned = owned
+  }
+
+  /** How many heads are kept. */
+  get size(): number {
+    return this.kept.size
+  }
+
+  /** Forgets all heads, those that are being read as well: other shards are ours from now on. */
+  forget(): void {
+    this.kept.clear()
+    this.readings.clear()
+  }
+
+  /** The head of a range, read if need be: some places, unless there are fewer. */
+  async head(tenant: string, range: CountedRange): Promise<Head> {
+    const name = nameOf(tenant, range.path, range.type)
+    const known = this.kept.get(name)
+    if (known && (known.places.length >= headPlacesMin || !known.rest)) {
+      this.keep(name, known)
+      return { places: [...known.places], rest: known.rest }
+    }
+    const reading = this.readings.get(name) ?? this.read(name, tenant, range, known)
+    const { places, rest } = await reading.done
+    return { places: [...places], rest }
+  }
+
+  // [hot] For every change.
+  wants({ tenant, path, type, before, image }: ShardRecord): boolean {
+    if ((before !== undefined && image) || (this.kept.size === 0 && this.readings.size === 0)) return false
+    const name = nameOf(tenant, path, type)
+    return this.kept.has(name) || this.readings.has(name)
+  }
+
+  follow({ tenant, path, type, id, shard, before, image }: ShardRecord): void {
+    const name = nameOf(tenant, path, type)
+    const created = image ? imageCreated(image) : before!.created
+    const change = { place: { created, shard, path, type, id }, isThere: image !== undefined }
+    const kept = this.kept.get(name)
+    // One that is empty stays until others need its room: read anew, it would have to pass all that is gone.
+    if (kept) apply(kept, change)
+    this.readings.get(name)?.changes.push(change)
+  }
+
+  private read(name: string, tenant: string, range: CountedRange, known: Kept | undefined): Reading {
+    const scan: HeadScan = {
+      tenant,
+      range: { path: range.path, type: range.type },
+      after: known?.rest,
+      count: headPlaces,
+    }
+    // What is not known here may have been removed before this node started; few entities left do not tell how many there were.
+    // Nor does it tell how many there are in shards that are not ours.
+    const isNear = !this.owned && (known ? known.gone <= goneMax : range.count <= goneMax)
+    const changes: Change[] = []
+    // What is staged already is not followed, or only in part: it has to be there when the reading begins. A reading from the beginning
+    // sees all that was told by then.
+    const done = this.commit
+      .drain()
+      .then(() => {
+        if (!known) changes.length = 0
+        return isNear ? readPlaces(this.store, scan) : this.scanner.head(scan)
+      })
+      .then(found => this.learn(name, known, found, changes))
+      .finally(() => {
+        if (this.readings.get(name) === reading) this.readings.delete(name)
+      })
+    const reading = { done, changes }
+    this.readings.set(name, reading)
+    return reading
+  }
+
+  private learn(name: string, known: Kept | undefined, found: readonly Place[], changes: Change[]): Kept {
+    const last = found.at(-1)
+    const rest = found.length < headPlaces ? undefined : last && positionOf(last)
+    const kept = { places: [...(known?.places ?? []), ...found], rest, gone: 0 }
+    for (const change of changes) apply(kept, change)
+    // It may have been forgotten meanwhile.
+    if (this.readings.get(name)?.changes === changes) this.keep(name, kept)
+    return kept
+  }
+
+  private keep(name: string, head: Kept): void {
+    this.kept.delete(name)
+    this.kept.set(name, head)
+    if (this.kept.size <= headsMax) return
+    for (const oldest of this.kept.keys()) {
+      this.kept.delete(oldest)
+      return
+    }
+  }
+}
+
+function apply(kept: Kept, { place, isThere }: Change): void {
+  const { places } = kept
+  if (!isThere) {
+    kept.gone++
+    const at = places.findIndex(({ created, shard }) => created === place.created && shard === place.shard)
+    if (at >= 0) places.splice(at, 1)
+    return
+  }
+  const last = places.at(-1)
+  if (kept.rest || (last && !isBefore(last, place))) return
+  places.push(place)
+  if (places.length < headPlacesMax) return
+  places.length = headPlaces
+  kept.rest = positionOf(places.at(-1) as Place)
+}
+
+const isBefore = (a: TypePosition, b: TypePosition): boolean =>
+  a.created < b.created || (a.created === b.created && a.shard < b.shard)
+
+const positionOf = ({ created, shard }: Place): TypePosition => ({ created, shard })
+
+const nameOf = (tenant: string, path: string, type: string): string => `${tenant}\0${path}\0${type}`

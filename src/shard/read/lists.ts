@@ -1,0 +1,481 @@
+// Lists: a page of the entities that a selection means, in order of creation or by keys, and how many there are.
+//
+// A list tells nothing that may yet be lost: it waits for the commit in flight. The plan is the narrowest that answers:
+//
+//   ids are named                          each is looked up
+//   identity decides, every id is meant    counts come from the directory, the page from the type index
+//   few entities may be meant              each is looked into
+//   views can tell                         they do (views/search), built first if need be
+//   else                                   a scan looks into everything, elsewhere if it can (scans)
+
+import { fewPathsMax } from '../../domain/limits.js'
+import { Pace, sorted } from '../../domain/pace.js'
+import { compareSortValues } from '../../domain/queries/order.js'
+import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } from '../../domain/queries/selection.js'
+import { type Refusal, refusals } from '../../domain/refusal.js'
+import { anyCoversPath, type ShardMap } from '../../domain/scope.js'
+import { imageCreated, imageType } from '../../image.js'
+import type { FetchRequest, ListKeys, ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { AnswerHold, AnswerRoom, Clock, Store } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import type { PathCounts, Paths } from '../commit/directory.js'
+import { decodeRow, entityKey } from '../layout.js'
+import type { Owned } from '../replicate/ownership.js'
+import type { Actors } from '../turn/actor.js'
+import type { Lookup } from './lookup.js'
+import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
+import { PageImages, type ReadSome } from './page-images.js'
+import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
+import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
+import type { Scanner } from './scans.js'
+import { Turns, turnBytesMax } from './turns.js'
+import { layoutFor } from './views/needs.js'
+import { search } from './views/search.js'
+import type { Layout } from './views/table.js'
+import type { Views } from './views/views.js'
+
+type OnReply = (reply: ShardReply) => void
+
+/** Entities read at once, to be looked into one by one: some 0.7 ms for entities of usual size. */
+const entitiesPerStep = 16
+/**
+ * Pairs of path and type of which views are used: each view is looked at by every list that uses it, and making one takes some 20 us of the event
+ * loop. Lists about more than these are scans.
+ */
+export const viewedRangesMax = 1_500
+/** Up to so many entities are looked into at once rather than by views: some 3 ms. */
+const walkedMax = 256
+/** Pages up to this size are read through the actors, which keeps their entities in memory. */
+const pageOfActorsMax = 100
+/** Bytes of entities that are kept while ids are looked up; those of a page that has more are read again. */
+const keptBytesMax = 1024 * 1024
+/** Larger entities do not stay in memory because a list has shown them. */
+const actorBytesMax = 16 * 1024
+/** Pairs of path and type between two looks at the clock. */
+const pairsPerLook = 64
+/** Lists that wait for a scan or a view; beyond, a list is turned away. */
+const scansMax = 1000
+
+export interface QueryLimits {
+  /** After which a list is given up. */
+  readonly scanDeadlineMs: number
+  /** Entities that one list may look into. */
+  readonly scanRowsMax: number
+}
+
+/** What lists are made from. */
+export interface ListSources {
+  readonly store: Store
+  readonly commit: GroupCommit
+  readonly directory: PathCounts
+  readonly shardMap: ShardMap
+  readonly lookup: Lookup
+  readonly actors: Actors
+  readonly heads: HeadSource
+  readonly views: Views
+  readonly scanner: Scanner
+  readonly clock: Clock
+  readonly room: AnswerRoom
+  /** Whose entities are listed. */
+  readonly owned?: Owned
+}
+
+export class Lists {
+  private readonly from: ListSources
+  private readonly limits: QueryLimits
+  private readonly turns: Turns
+  private scans = 0
+
+  constructor(sources: ListSources, limits: QueryLimits) {
+    this.turns = new Turns(sources.clock)
+    this.from = sources
+    this.limits = limits
+  }
+
+  list(request: ListRequest, onReply: OnReply): void {
+    this.answer(hold => this.page(request, hold), onReply)
+  }
+
+  /** What stands at places that a list has told of. */
+  fetch({ tenant, places, bytesMax }: FetchRequest, onReply: OnReply): void {
+    if (!places.every(({ shard }) => this.isOurs(shard))) return onReply({ kind: 'moved' })
+    this.answer(async hold => {
+      const located = locate(this.from.store, tenant, places)
+      const images = await this.images(tenant, located, bytesMax, hold, 1)
+      return images ? { kind: 'fetched', images } : noRoom
+    }, onReply)
+  }
+
+  /**
+   * Replies when all that the reply may tell of is durable. What was read for it is counted up to then (`hold`), and whoever takes the reply has to
+   * count it from then on.
+   */
+  private answer(find: (hold: AnswerHold) => Promise<ShardReply>, onReply: OnReply): void {
+    const { commit, room } = this.from
+    const hold = room.open()
+    const tell = (reply: ShardReply): void => {
+      hold.release()
+      onReply(reply)
+    }
+    const fail = (error: Error): void => tell({ kind: 'failed', reason: error.message })
+    commit.afterFlight(failure => {
+      if (failure) return fail(failure)
+      find(hold).then(reply => commit.afterFlight(late => (late ? fail(late) : tell(reply))), fail)
+    })
+  }
+
+  private async page(request: ListRequest, hold: AnswerHold): Promise<ShardReply> {
+    const { tenant, selection, order, offset, limit } = request
+    const { directory } = this.from
+    const known = directory.paths(tenant) ?? (await directory.load(tenant))
+    const ids = namedIds(selection)
+    const pace = this.pace()
+    if (ids) return this.pageOfIds(request, ids, known, pace, hold)
+    const ranges = await this.ranges(request, known, pace)
+    if (!ranges) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
+    const total = ranges.reduce((sum, range) => sum + range.count, 0)
+    if (isAboutIdentity(selection) && meansAllIds(selection) && order.length === 0) {
+      if (request.part === 'keys') return this.keys(request, ranges, total)
+      const places = limit === 0 || offset >= total ? [] : await this.places(tenant, ranges, offset, limit)
+      return this.reply(request, { places, values: [], total }, hold)
+    }
+    return total <= walkedMax ? this.walked(request, ranges, hold) : this.filtered(request, ranges, total, hold)
+  }
+
+  /** The parts of the type index that a list is about, each with its number of entities; undefined: to find them took too long. */
+  private async ranges(
+    { paths, selection }: ListRequest,
+    known: Paths,
+    pace: Pace,
+  ): Promise<CountedRange[] | undefined> {
+    const ranges: CountedRange[] = []
+    // A type stands under many paths, and to try patterns on it may take milliseconds.
+    const verdicts = new Map<string, boolean>()
+    let looks = 0
+    for (const [path, counts] of known) {
+      if (!anyCoversPath(paths, path)) continue
+      for (const [type, count] of counts) {
+        if (++looks % pairsPerLook === 0 || isCostly(selection)) {
+          if (pace.isLate) return undefined
+          if (pace.isOver) await pace.breathe()
+        }
+        let mayBeMeant = verdicts.get(type)
+        if (mayBeMeant === undefined) {
+          mayBeMeant = mayMeanType(selection, type)
+          verdicts.set(type, mayBeMeant)
+        }
+        if (mayBeMeant) ranges.push({ path, type, count })
+      }
+    }
+    return ranges
+  }
+
+  /** Ids that are named are looked up one by one and put in order. */
+  private async pageOfIds(
+    request: ListRequest,
+    ids: ReadonlySet<string>,
+    known: Paths,
+    pace: Pace,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
+    const { tenant, paths, selection, order, offset, limit } = request
+    const { store, shardMap, lookup } = this.from
+    const found: (Match & { readonly image: Buffer | undefined })[] = []
+    const few = known.size <= fewPathsMax
+    let keptBytes = 0
+    let sinceBreath = 0
+    const look = async (): Promise<boolean> => {
+      if (!pace.isOver && sinceBreath < turnBytesMax) return true
+      await pace.breathe()
+      sinceBreath = 0
+      return !pace.isLate
+    }
+    for (const id of ids) {
+      const candidates = few ? [...known.keys()] : ['/', ...(await lookup.indexed(tenant, id))]
+      const ours = (path: string): boolean => this.isOurs(shardMap.shardOf(tenant, path, id))
+      const covered = candidates.filter(path => anyCoversPath(paths, path) && ours(path))
+      for (let from = 0; from < covered.length; from += entitiesPerStep) {
+        if (!(await look())) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
+        const some = covered.slice(from, from + entitiesPerStep)
+        const shards = some.map(path => shardMap.shardOf(tenant, path, id))
+        const keys = some.map((path, index) => entityKey(shards[index]!, tenant, path, id))
+        for (const [index, row] of store.getMany(keys).entries())
+          for (const image of row ? decodeRow(row) : []) {
+            if (!(await look())) return refuse(refusals.scanTooLong(this.limits.scanDeadlineMs))
+            sinceBreath += image.length
+            const type = imageType(image)
+            if (!meansIdentity(selection, id, type)) continue
+            const path = some[index] as string
+            const values = valuesIfMeant(request, image, path)
+            const place = { created: imageCreated(image), shard: shards[index]!, path, type, id }
+            if (!values) continue
+            keptBytes += image.length
+            found.push({ place, image: keptBytes > keptBytesMax ? undefined : image, values })
+          }
+      }
+    }
+    const inOrder = await sorted(
+      found,
+      (a, b) => compareSortValues(order, a.values, b.values) || comparePlaces(a.place, b.place),
+      pace,
+    )
+    const page = inOrder.slice(offset, offset + limit)
+    const places = page.map(({ place }) => place)
+    const values = order.length === 0 ? [] : page.map(match => match.values)
+    const read = (from: number, count: number) =>
+      keptBytes > keptBytesMax
+        ? readImages(store, tenant, places.slice(from, from + count))
+        : page.slice(from, from + count).map(({ image }) => image)
+    return this.reply(request, { places, values, total: found.length }, hold, read)
+  }
+
+  /** Of one long read; others have their turn between its steps, and each of these reads as often as any other. */
+  private pace(): Pace {
+    const { clock } = this.from
+    const ticks = { monoMs: () => clock.monoMs(), endOfTick: (run: () => void) => void this.turns.next().then(run) }
+    return new Pace(ticks, this.limits.scanDeadlineMs)
+  }
+
+  /** The keys of the first entities, when identity decides. */
+  private async keys(request: ListRequest, ranges: readonly CountedRange[], total: number): Promise<ShardReply> {
+    const { tenant, limit } = request
+    const { store, heads, clock, owned } = this.from
+    if (Math.min(limit, total) > keysMax) return refuse(refusals.pageTooDeep)
+    const keys = new KeyColumns()
+    const places = new Places(store, heads, clock, tenant, ranges, owned)
+    try {
+      await places.each(limit, place => keys.add(place, undefined))
+    } finally {
+      await places.close()
+    }
+    return keys.reply(total)
+  }
+
+  /** The places from `offset` on, `limit` at most. */
+  private async places(
+    tenant: string,
+    ranges: readonly CountedRange[],
+    offset: number,
+    limit: number,
+  ): Promise<Place[]> {
+    const { store, heads, clock, owned } = this.from
+    const places = new Places(store, heads, clock, tenant, ranges, owned)
+    try {
+      await places.skip(offset)
+      return await places.next(limit)
+    } finally {
+      await places.close()
+    }
+  }
+
+  /** Looks into every entity that may be meant, of few. */
+  private async walked(request: ListRequest, ranges: readonly CountedRange[], hold: AnswerHold): Promise<ShardReply> {
+    const { tenant, selection } = request
+    const { store, heads, clock, owned } = this.from
+    const places = new Places(store, heads, clock, tenant, ranges, owned)
+    const matches = new Matches(request)
+    const pace = this.pace()
+    try {
+      for (;;) {
+        const step = await places.next(entitiesPerStep)
+        const meant: Place[] = []
+        for (const place of step) {
+          if (meansIdentity(selection, place.id, place.type)) meant.push(place)
+          if (pace.isOver) await pace.breathe()
+        }
+        let bytes = 0
+        for (const { place, image } of imagesAt(store, tenant, meant)) {
+          const values = valuesIfMeant(request, image, place.path)
+          if (values) matches.add({ place, values })
+          bytes += image.length
+          if (bytes < turnBytesMax && !pace.isOver) continue
+          bytes = 0
+          await pace.breathe()
+        }
+        if (step.length < entitiesPerStep) break
+        await pace.breathe()
+      }
+    } finally {
+      await places.close()
+    }
+    const page = matches.page()
+    const read = (from: number, count: number) => readImages(store, tenant, page.places.slice(from, from + count))
+    return this.reply(request, page, hold, read)
+  }
+
+  /** Answers from views, or from a scan, within the time that a query has. */
+  private filtered(
+    request: ListRequest,
+    ranges: readonly CountedRange[],
+    rows: number,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
+    const layout = ranges.length > viewedRangesMax ? undefined : layoutFor(request)
+    const { tenant } = request
+    if (layout && this.from.views.tables(tenant, ranges, layout))
+      return this.viewed(request, ranges, layout, rows, hold)
+    const { scanRowsMax, scanDeadlineMs } = this.limits
+    if (rows > scanRowsMax) return Promise.resolve(refuse(refusals.scanTooLarge(rows, scanRowsMax)))
+    if (this.scans >= scansMax) return Promise.resolve({ kind: 'busy' })
+    this.scans++
+    const answer = this.prepared(request, ranges, layout).then(ready =>
+      ready && layout ? this.viewed(request, ranges, layout, rows, hold) : this.scanned(request, ranges, rows, hold),
+    )
+    const ended = answer.finally(() => this.scans--)
+    return this.inTime(ended, refuse(refusals.scanTooLong(scanDeadlineMs)))
+  }
+
+  /** Builds the views that are wanted; false when there cannot be any. */
+  private async prepared(
+    { tenant }: ListRequest,
+    ranges: readonly CountedRange[],
+    layout: Layout | undefined,
+  ): Promise<boolean> {
+    const { views, commit } = this.from
+    if (!layout || !(await views.prepare(tenant, ranges, layout))) return false
+    // Views follow what is durable: with nothing in flight, the store says the same.
+    await new Promise<void>(resolve => commit.afterFlight(() => resolve()))
+    return true
+  }
+
+  private async viewed(
+    request: ListRequest,
+    ranges: readonly CountedRange[],
+    layout: Layout,
+    rows: number,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
+    const { views, store, clock } = this.from
+    const tables = views.tables(request.tenant, ranges, layout)
+    const searched = tables && (await search(request, ranges, tables, store, clock))
+    if (!searched) return this.scanned(request, ranges, rows, hold)
+    if (request.part === 'keys') return keysReply(searched)
+    const located = locate(store, request.tenant, searched.places)
+    const values = searched.values.filter((_, index) => located[index])
+    return this.reply(request, { places: located.filter(isThere), values, total: searched.total }, hold)
+  }
+
+  private async scanned(
+    request: ListRequest,
+    ranges: readonly CountedRange[],
+    rows: number,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
+    const { scanRowsMax, scanDeadlineMs } = this.limits
+    if (rows > scanRowsMax) return refuse(refusals.scanTooLarge(rows, scanRowsMax))
+    const reply = await this.from.scanner.list({ request, ranges, deadlineMs: scanDeadlineMs })
+    if (reply.kind !== 'part' || !reply.images || reply.images.length === reply.keys.created.length) return reply
+    return this.completed(request, reply, hold)
+  }
+
+  /** A page of which a scan has read the first entities only. */
+  private async completed(
+    request: ListRequest,
+    { keys, images, total }: Extract<ShardReply, { kind: 'part' }>,
+    hold: AnswerHold,
+  ): Promise<ShardReply> {
+    const { tenant, bytesMax } = request
+    const places = standingsOf(keys)
+    const first = Array.from({ length: images?.length ?? 0 }, (_, at) => images?.at(at))
+    const located = locate(this.from.store, tenant, places.slice(first.length))
+    const bytes = first.reduce((sum, image) => sum + (image?.length ?? 0), 0)
+    if (!hold.take(bytes)) return noRoom
+    const others = await this.images(tenant, located, bytesMax === undefined ? undefined : bytesMax - bytes, hold)
+    return others ? pageReply(request.part, { places, values: keys.values, total }, [...first, ...others]) : noRoom
+  }
+
+  /** The answer, or the other when the time of a query is over. */
+  private inTime(answer: Promise<ShardReply>, otherwise: ShardReply): Promise<ShardReply> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.from.clock.after(this.limits.scanDeadlineMs, () => resolve(otherwise))
+      answer.then(resolve, reject).finally(cancel)
+    })
+  }
+
+  /** `read` reads images of the page; undefined: they are read from the store, or from actors. */
+  private async reply(
+    request: ListRequest,
+    page: Page<Place>,
+    hold: AnswerHold,
+    read: ReadSome = this.reader(request.tenant, page.places),
+  ): Promise<ShardReply> {
+    if (request.part === 'keys') return keysReply(page)
+    const images = await this.readInTurns(new PageImages(page.places.length, request.bytesMax, read), hold)
+    return images ? pageReply(request.part, page, images) : noRoom
+  }
+
+  /** The images at the first places, as far as the bytes go, but of `needed` at least; undefined: there is no room for them in memory. */
+  private images(
+    tenant: string,
+    places: readonly (Place | undefined)[],
+    bytesMax: number | undefined,
+    hold: AnswerHold,
+    needed = 0,
+  ): Promise<readonly (Buffer | undefined)[] | undefined> {
+    return this.readInTurns(new PageImages(places.length, bytesMax, this.reader(tenant, places), needed), hold)
+  }
+
+  /** Reads, and lets the event loop have its turn in between when there is much. */
+  private async readInTurns(
+    reading: PageImages,
+    hold: AnswerHold,
+  ): Promise<readonly (Buffer | undefined)[] | undefined> {
+    const { turns } = this
+    let counted = 0
+    for (let goesOn = true; goesOn; ) {
+      if (turns.isOver) await turns.next()
+      goesOn = reading.step()
+      const more = reading.bytes - counted
+      if (!hold.take(more)) return undefined
+      turns.note(more)
+      counted = reading.bytes
+    }
+    return reading.images
+  }
+
+  /** Reads images of a page; where no place is known there is none. */
+  private reader(tenant: string, places: readonly (Place | undefined)[]): ReadSome {
+    const { store } = this.from
+    const readOne = places.length > pageOfActorsMax ? undefined : (place: Place) => this.imageOf(tenant, place)
+    return (from, count) => {
+      const some = places.slice(from, from + count)
+      if (readOne) return some.map(place => place && readOne(place))
+      const images = readImages(store, tenant, some.filter(isThere))
+      let next = 0
+      return some.map(place => place && images[next++])
+    }
+  }
+
+  /** The image of an entity by way of its actor, which stays in memory unless it is large. */
+  private imageOf(tenant: string, place: Place): Buffer | undefined {
+    const { store, actors, commit } = this.from
+    const { shard, path, id, type } = place
+    const actor = actors.load(shard, tenant, path, id)
+    // What is staged may yet be lost.
+    if (actor.stagedIn > commit.durable) return readImages(store, tenant, [place])[0]
+    const image = actor.variant(type)?.image
+    if (image && image.length > actorBytesMax) actors.letGo(actor)
+    return image
+  }
+
+  private isOurs(shard: number): boolean {
+    const { owned } = this.from
+    return !owned || owned[shard] === 1
+  }
+}
+
+const noRoom: ShardReply = { kind: 'refused', refusal: refusals.answersTooMany }
+
+/** The places that keys tell of. */
+const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
+  Array.from(created, (created, at): Standing => {
+    const [path, type] = ranges[rangeOf[at]!]!
+    return { created, shard: shards[at]!, path, type }
+  })
+
+const isThere = (place: Place | undefined): place is Place => place !== undefined
+
+const refuse = (refusal: Refusal): ShardReply => ({ kind: 'refused', refusal })
+
+/** Whether to try all patterns of types on one may take milliseconds. */
+const isCostly = ({ types }: ListRequest['selection']): boolean => (types?.patterns.length ?? 0) > 0

@@ -1,0 +1,168 @@
+// Reads by id: all entities of an id, under the paths that a request covers.
+//
+// They look at actors, so they see what turns have staged, and wait until that is durable. The path an entity lives under decides its
+// key; when the request leaves paths open, the tenant's directory says which there are, and the id index which of many it is.
+
+import { fewPathsMax } from '../../domain/limits.js'
+import { Pace } from '../../domain/pace.js'
+import { anyCoversPath, type ShardMap } from '../../domain/scope.js'
+import type { FindRequest, Found, ShardReply } from '../../messages/messages.js'
+import type { Clock, Range, Row, Store } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import type { PathCounts, Paths } from '../commit/directory.js'
+import { allDirectories, idRange, parseDirectoryKey, parseIdKey } from '../layout.js'
+import type { Owned } from '../replicate/ownership.js'
+import type { Actor, Actors } from '../turn/actor.js'
+
+type OnReply = (reply: ShardReply) => void
+
+const rowsPerRead = 128
+const none: readonly Actor[] = []
+
+export class Lookup {
+  private readonly store: Store
+  private readonly live: Actors
+  private readonly commit: GroupCommit
+  private readonly directory: PathCounts
+  private readonly shardMap: ShardMap
+  private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
+  private readonly owned: Owned
+
+  /** `owned`: whose entities are found. */
+  constructor(
+    store: Store,
+    actors: Actors,
+    commit: GroupCommit,
+    directory: PathCounts,
+    shardMap: ShardMap,
+    clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
+    owned?: Owned,
+  ) {
+    this.clock = clock
+    this.store = store
+    this.live = actors
+    this.commit = commit
+    this.directory = directory
+    this.shardMap = shardMap
+    this.owned = owned
+  }
+
+  // [hot] Once per read by id.
+  /** All entities of an id. Synchronous when the paths are few and known. */
+  find(request: FindRequest, onReply: OnReply): void {
+    const { tenant, paths, id } = request
+    const [only] = paths
+    if (paths.length === 1 && !only!.endsWith('#')) return this.answer(request, this.actors(tenant, only!, id), onReply)
+    const known = this.directory.paths(tenant)
+    if (known) return this.findUnder(request, known, onReply)
+    this.directory.load(tenant).then(
+      paths => this.findUnder(request, paths, onReply),
+      (error: Error) => onReply({ kind: 'failed', reason: error.message }),
+    )
+  }
+
+  private findUnder(request: FindRequest, known: Paths, onReply: OnReply): void {
+    const { tenant, paths, id } = request
+    if (known.size <= fewPathsMax) {
+      const actors: Actor[] = []
+      for (const path of known.keys()) if (anyCoversPath(paths, path)) actors.push(...this.actors(tenant, path, id))
+      return this.answer(request, actors, onReply, this.directory.emptied)
+    }
+    this.findIndexed(request, onReply).catch((error: Error) => onReply({ kind: 'failed', reason: error.message }))
+  }
+
+  /** The id index tells under which of many paths the id is: some tens of thousands, perhaps. */
+  private async findIndexed(request: FindRequest, onReply: OnReply): Promise<void> {
+    const { tenant, paths, id } = request
+    const pace = new Pace(this.clock)
+    const gathered: Gathered = { entities: [], stagedIn: 0 }
+    for (const path of ['/', ...(await this.indexed(tenant, id))]) {
+      if (anyCoversPath(paths, path)) this.gather(request, this.actors(tenant, path, id), gathered)
+      if (pace.isOver) await pace.breathe()
+    }
+    this.tell(gathered, onReply, true)
+  }
+
+  /** The paths, other than the root, under which the id is stored. */
+  async indexed(tenant: string, id: string): Promise<string[]> {
+    return (await this.readAll(idRange(tenant, id))).map(({ key }) => parseIdKey(key).path)
+  }
+
+  /** Some paths of each tenant: up to one more than can be looked up one by one. */
+  paths(onReply: OnReply): void {
+    this.readPaths().then(
+      tenants => onReply({ kind: 'paths', tenants: [...tenants].map(([tenant, paths]) => [tenant, [...paths]]) }),
+      (error: Error) => onReply({ kind: 'failed', reason: error.message }),
+    )
+  }
+
+  private async readPaths(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+    const tenants = new Map<string, Set<string>>()
+    const cursor = this.store.cursor(allDirectories())
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return tenants
+        for (const { key } of rows) {
+          const { tenant, path } = parseDirectoryKey(key)
+          const paths = tenants.get(tenant) ?? new Set()
+          tenants.set(tenant, paths)
+          if (paths.size <= fewPathsMax) paths.add(path)
+        }
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+
+  /** The actor of an id under a path; none where it is not ours. */
+  private actors(tenant: string, path: string, id: string): readonly Actor[] {
+    const shard = this.shardMap.shardOf(tenant, path, id)
+    return this.owned && this.owned[shard] !== 1 ? none : [this.live.load(shard, tenant, path, id)]
+  }
+
+  /** `mayLack`: an actor may be missing because of a removal whose commit is in flight. */
+  private answer(request: FindRequest, actors: readonly Actor[], onReply: OnReply, mayLack = false): void {
+    const gathered: Gathered = { entities: [], stagedIn: 0 }
+    this.gather(request, actors, gathered)
+    this.tell(gathered, onReply, mayLack)
+  }
+
+  private gather(request: FindRequest, actors: readonly Actor[], gathered: Gathered): void {
+    for (const actor of actors) {
+      if (actor.stagedIn > gathered.stagedIn) gathered.stagedIn = actor.stagedIn
+      for (const { type, image } of actor.variants)
+        if (request.type === undefined || request.type === type)
+          gathered.entities.push({ path: actor.place.path, image })
+      this.live.releaseEmpty(actor)
+    }
+  }
+
+  private tell({ entities, stagedIn }: Gathered, onReply: OnReply, mayLack: boolean): void {
+    const reply: ShardReply = { kind: 'found', entities }
+    const tell = (failure?: Error): void => onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
+    if (stagedIn > this.commit.durable) this.commit.afterCommit(stagedIn, tell)
+    else if (mayLack) this.commit.afterFlight(tell)
+    else onReply(reply)
+  }
+
+  private async readAll(range: Range): Promise<Row[]> {
+    const cursor = this.store.cursor(range)
+    const all: Row[] = []
+    try {
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return all
+        all.push(...rows)
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+}
+
+/** What was found so far, and the commit that it waits for. */
+interface Gathered {
+  readonly entities: Found[]
+  stagedIn: number
+}

@@ -1,0 +1,115 @@
+// What a list has found so far: the entities that fit, as far as the page needs them, and how many there are.
+//
+// Only places and the values of the order are kept, not entities; those of the page are fetched when the page is known. What cannot be on
+// the page any more is let go.
+
+import type { Json } from '../../domain/json.js'
+import { compareSortValues, sortValues } from '../../domain/queries/order.js'
+import { isAboutIdentity, meansContent } from '../../domain/queries/selection.js'
+import { decodeImage, imageType } from '../../image.js'
+import type { ListRequest, Standing } from '../../messages/messages.js'
+import type { StoreReader } from '../../ports.js'
+import { decodeRow, entityKey } from '../layout.js'
+import { comparePlaces, type Place } from './places.js'
+
+export type SortValues = readonly (Json | undefined)[]
+
+/** An entity that fits. */
+export interface Match {
+  readonly place: Place
+  readonly values: SortValues
+}
+
+/** The entities of a page, in order. */
+export interface Page<P extends Standing> {
+  readonly places: readonly P[]
+  /** What each is ordered by; none at all when the order is that of creation. */
+  readonly values: readonly SortValues[]
+  /** Matches regardless of offset and limit. */
+  readonly total: number
+}
+
+const noValues: SortValues = []
+
+/** What an entity is ordered by, if its content is meant; undefined if it is not. Its identity has been looked at. */
+export function valuesIfMeant({ selection, order }: ListRequest, image: Buffer, path: string): SortValues | undefined {
+  if (order.length === 0 && isAboutIdentity(selection)) return noValues
+  const entity = decodeImage(image)
+  return meansContent(selection, entity, path) ? sortValues(order, entity, path, selection.geo) : undefined
+}
+
+/** Matches kept beyond the page before the surplus is let go. */
+const surplusMax = 10_000
+
+export class Matches {
+  total = 0
+  private readonly request: ListRequest
+  private readonly kept: Match[] = []
+
+  constructor(request: ListRequest) {
+    this.request = request
+  }
+
+  add(match: Match): void {
+    this.total++
+    const { offset, limit } = this.request
+    if (limit === 0) return
+    this.kept.push(match)
+    if (this.kept.length > offset + limit + surplusMax) this.shorten()
+  }
+
+  /** The page, in order. */
+  page(): Page<Place> {
+    const { order, offset, limit } = this.request
+    this.shorten()
+    const page = this.kept.slice(offset, offset + limit)
+    return {
+      places: page.map(({ place }) => place),
+      values: order.length === 0 ? [] : page.map(({ values }) => values),
+      total: this.total,
+    }
+  }
+
+  private shorten(): void {
+    const { order, offset, limit } = this.request
+    this.kept.sort((a, b) => compareSortValues(order, a.values, b.values) || comparePlaces(a.place, b.place))
+    this.kept.length = Math.min(this.kept.length, offset + limit)
+  }
+}
+
+/** Rows read at a time: each may have 16 MB. */
+const rowsPerRead = 16
+
+/** The images of places, read while they are gone through; one that has gone meanwhile is left out. */
+export function* imagesAt<P extends Place>(
+  store: StoreReader,
+  tenant: string,
+  places: readonly P[],
+): Iterable<{ readonly place: P; readonly image: Buffer }> {
+  for (let from = 0; from < places.length; from += rowsPerRead) {
+    const some = places.slice(from, from + rowsPerRead)
+    const images = readImages(store, tenant, some)
+    for (const [index, place] of some.entries()) {
+      const image = images[index]
+      if (image) yield { place, image }
+    }
+  }
+}
+
+/** The image at each place as the store has it, undefined where the entity has gone. */
+export function readImages(store: StoreReader, tenant: string, places: readonly Place[]): (Buffer | undefined)[] {
+  const rows = store.getMany(places.map(({ shard, path, id }) => entityKey(shard, tenant, path, id)))
+  return places.map(({ type }, index) => {
+    const row = rows[index]
+    return row && imageOfType(row, type)
+  })
+}
+
+/** Smaller rows may be held for one of their images. */
+const sharedBytesMax = 64 * 1024
+
+/** Shares memory with the row, unless that holds much else. */
+function imageOfType(row: Buffer, type: string): Buffer | undefined {
+  const image = decodeRow(row).find(image => imageType(image) === type)
+  return image && row.length > sharedBytesMax && row.length > 2 * image.length ? Buffer.from(image) : image
+}

@@ -1,0 +1,112 @@
+// What a list answers once its first entities are known: the entities of the page or, when several owners answer together, what it takes
+// to merge their parts (ListKeys in messages).
+//
+// Keys are columns of numbers, not objects, for a page deep in a long list has a key for every entity before it: 14 bytes and
+// some 0.3 us from here to the merge, and what it is ordered by. That is what a deep offset costs every owner, and the wire between them.
+//
+// Not here: which entities are meant and in what order (lists, views/search, scans), the merge (broker/merge).
+
+import type { Json } from '../../domain/json.js'
+import { refusals } from '../../domain/refusal.js'
+import type { ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { Page, SortValues } from './matches.js'
+
+/**
+ * The reply to a list, with the images of the first entities of the page (page-images.ts), undefined for what has gone since the page was put
+ * together: that is left out.
+ */
+export function pageReply(
+  part: ListRequest['part'],
+  page: Page<Standing>,
+  images: readonly (Buffer | undefined)[],
+): ShardReply {
+  if (part === 'keys') return keysReply(page)
+  const { places, values, total } = page
+  if (part === undefined) {
+    if (images.length < places.length) return { kind: 'large' }
+    const entities = places.flatMap(({ path }, index) => {
+      const image = images[index]
+      return image ? [{ path, image }] : []
+    })
+    return { kind: 'listed', entities, total }
+  }
+  const keys = new KeyColumns()
+  const there: Buffer[] = []
+  for (let index = 0; index < places.length; index++) {
+    const image = images[index]
+    if (!image && index < images.length) continue
+    keys.add(places[index]!, values[index])
+    if (image) there.push(image)
+  }
+  return keys.reply(total, there)
+}
+
+/** The reply to a list of which only the keys are wanted. */
+export function keysReply({ places, values, total }: Page<Standing>): ShardReply {
+  const keys = new KeyColumns()
+  for (let index = 0; index < places.length; index++) keys.add(places[index]!, values[index])
+  return keys.reply(total)
+}
+
+/**
+ * Bytes of the keys of one owner. Beyond, a page is refused as too deep: that is behind four million entities in order of creation, or
+ * a million by a text of usual length.
+ */
+const keyBytesMax = 64 * 1024 * 1024
+const keyBytes = 14
+/** Entities whose keys fit, without values. */
+export const keysMax = Math.floor(keyBytesMax / keyBytes)
+/** A value besides the characters of a text. */
+const valueBytes = 8
+
+/** Keys that are being put together. */
+export class KeyColumns {
+  private readonly created: number[] = []
+  private readonly shards: number[] = []
+  private readonly rangeOf: number[] = []
+  private readonly values: (readonly Json[])[] = []
+  private readonly ranges: (readonly [path: string, type: string])[] = []
+  private readonly indexes = new Map<string, number>()
+  private lastRange = -1
+  private bytes = 0
+
+  // [hot] Once per entity before a deep page.
+  /** Adds the key of the next entity; once there are too many, no more. */
+  add({ created, shard, path, type }: Standing, values: SortValues | undefined): void {
+    if (this.bytes > keyBytesMax) return
+    this.created.push(created)
+    this.shards.push(shard)
+    this.rangeOf.push(this.range(path, type))
+    this.bytes += keyBytes
+    if (!values) return
+    this.values.push(values.map(value => value ?? null))
+    for (const value of values) this.bytes += valueBytes + (typeof value === 'string' ? value.length : 0)
+  }
+
+  /** All keys as a reply, or the refusal if there are too many. */
+  reply(total: number, images?: readonly Buffer[]): ShardReply {
+    if (this.bytes > keyBytesMax) return { kind: 'refused', refusal: refusals.pageTooDeep }
+    const created = new Float64Array(this.created)
+    const shards = new Uint16Array(this.shards)
+    const rangeOf = new Uint32Array(this.rangeOf)
+    const { ranges, values } = this
+    return { kind: 'part', keys: { created, shards, rangeOf, ranges, values }, images, total }
+  }
+
+  private range(path: string, type: string): number {
+    // As a rule all have the path and type of the one before.
+    const last = this.ranges[this.lastRange]
+    if (last && last[0] === path && last[1] === type) return this.lastRange
+    this.lastRange = this.rangeIndex(path, type)
+    return this.lastRange
+  }
+
+  private rangeIndex(path: string, type: string): number {
+    const name = `${path}\0${type}`
+    const known = this.indexes.get(name)
+    if (known !== undefined) return known
+    const index = this.ranges.push([path, type]) - 1
+    this.indexes.set(name, index)
+    return index
+  }
+}

@@ -1,0 +1,244 @@
+// Scans: work that looks into many entities, apart from the turns of the event loop. Two kinds: a list that no index or view answers, and
+// the building of views. And reading rows that are many or far away: the beginning of a type behind what is gone, the keys of all rows.
+//
+// Where the store can be read by another thread, a reader thread does it (scan-thread.ts); elsewhere it is done here in short steps between
+// which the event loop has its turn. Both run the two functions below.
+
+import { meansIdentity } from '../../domain/queries/selection.js'
+import { type Refusal, refusals } from '../../domain/refusal.js'
+import type { ShardMap } from '../../domain/scope.js'
+import { hasType, imageCreated, imageId, imageType, Wanted } from '../../image.js'
+import type { ListRequest, ShardReply } from '../../messages/messages.js'
+import type { Clock, StoreReader } from '../../ports.js'
+import { nested } from '../nested.js'
+import type { Owned } from '../replicate/ownership.js'
+import { type KeyHashes, type KeyScan, readKeys } from '../turn/presence.js'
+import { imagesAt, Matches, readImages, valuesIfMeant } from './matches.js'
+import { PageImages } from './page-images.js'
+import { keysReply, pageReply } from './pages.js'
+import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
+import { type Breathe, type Swept, sweep } from './sweep.js'
+import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
+
+/** A list over ranges of the type index. */
+export interface ListScan {
+  readonly request: ListRequest
+  readonly ranges: readonly CountedRange[]
+  readonly deadlineMs: number
+}
+
+/** The view of one type in one path. */
+export interface ViewPart extends CountedRange {
+  readonly layout: Layout
+}
+
+export interface BuildScan {
+  readonly tenant: string
+  readonly parts: readonly ViewPart[]
+}
+
+/** Who runs scans. A failure of the store, or of the thread, rejects. */
+export interface Scanner {
+  list(scan: ListScan): Promise<ShardReply>
+  /** Gives a table for each part, in their order. */
+  build(scan: BuildScan): Promise<readonly TableParts[]>
+  head(scan: HeadScan): Promise<readonly Place[]>
+  keys(scan: KeyScan): Promise<KeyHashes>
+  /** Ends what is under way; nothing may be asked any more. */
+  close(): Promise<void>
+}
+
+/** What a scan needs of whoever runs it. */
+export interface Ground {
+  readonly store: StoreReader
+  readonly shardMap: ShardMap
+  readonly clock: Pick<Clock, 'monoMs'>
+  readonly breathe: Breathe
+  /** Whose rows count. */
+  readonly owned?: Owned
+}
+
+/** The page of a list, and how many entities fit. A page of many bytes has its first entities only, as a part. */
+export async function scanList({ request, ranges, deadlineMs }: ListScan, ground: Ground): Promise<ShardReply> {
+  const { store, clock } = ground
+  const { tenant, selection } = request
+  const endMs = clock.monoMs() + deadlineMs
+  const matches = new Matches(request)
+  let refusal: Refusal | undefined
+  let looks = 0
+  await visit(ground, tenant, ranges, ({ shard, range, image }) => {
+    const { path, type } = ranges[range]!
+    if (++looks % looksPerTimeCheck === 0 && clock.monoMs() > endMs) {
+      refusal = refusals.scanTooLong(deadlineMs)
+      return false
+    }
+    const id = imageId(image)
+    if (!meansIdentity(selection, id, type)) return true
+    const values = valuesIfMeant(request, image, path)
+    if (values) matches.add({ place: { created: imageCreated(image), shard, path, type, id }, values })
+    return true
+  })
+  if (refusal) return { kind: 'refused', refusal }
+  const page = matches.page()
+  if (request.part === 'keys') return keysReply(page)
+  const { places } = page
+  const bytesMax = Math.min(request.bytesMax ?? Number.POSITIVE_INFINITY, scannedBytesMax)
+  const read = (from: number, count: number) => readImages(store, tenant, places.slice(from, from + count))
+  const images = new PageImages(places.length, bytesMax, read).all()
+  return pageReply(images.length < places.length ? 'entities' : request.part, page, images)
+}
+
+/**
+ * Bytes of entities that a scan reads and sends along: nobody counts them before they arrive. Of a larger page the reply is a part with the first
+ * ones, and whoever asked reads the others.
+ */
+const scannedBytesMax = 1024 * 1024
+
+const looksPerTimeCheck = 64
+
+/** Reads everything once and makes the tables. */
+export async function buildTables({ tenant, parts }: BuildScan, ground: Ground): Promise<TableParts[]> {
+  const tables = parts.map(part => new Table(part.layout))
+  const wanted = parts.map(
+    ({ layout: { columns, places } }) => new Wanted(new Set(columns.map(({ path }) => path.attribute)), places),
+  )
+  await visit(ground, tenant, parts, ({ shard, range, image }) => {
+    const content = wanted[range]!.decode(image)
+    tables[range]!.append(content.created, shard, cellsOf(parts[range]!.layout, content, parts[range]!.path))
+    return true
+  })
+  for (const table of tables) {
+    table.sort()
+    await ground.breathe()
+  }
+  return tables.map(table => table.parts)
+}
+
+/** An entity that a scan looks into. */
+interface Seen {
+  readonly shard: number
+  /** Which of the ranges it belongs to. */
+  readonly range: number
+  readonly image: Buffer
+}
+
+/** A range with at most so many entities is read by the type index: a look costs three times as much, but a path may hold far more. */
+const fewMax = 5_000
+/** As long as all of them have at most so many. */
+const fewMaxInAll = 20_000
+const placesPerStep = 64
+const bytesPerStep = 1024 * 1024
+
+/** Gives every entity of the ranges to `take`, until that says false. */
+async function visit(
+  ground: Ground,
+  tenant: string,
+  ranges: readonly CountedRange[],
+  take: (seen: Seen) => boolean,
+): Promise<void> {
+  const isFew = ({ count }: CountedRange): boolean => count <= fewMax
+  const isWorthIt = ranges.filter(isFew).reduce((sum, { count }) => sum + count, 0) <= fewMaxInAll
+  const swept = new Finder()
+  for (const [index, range] of ranges.entries()) {
+    if (!isWorthIt || !isFew(range)) swept.add(range, index)
+    else if (!(await walk(ground, tenant, range, index, take))) return
+  }
+  const { store, shardMap, breathe, owned } = ground
+  const taken = ({ shard, path, image }: Swept): boolean => {
+    const range = swept.rangeOf(path, image)
+    return range === undefined ? true : take({ shard, range, image })
+  }
+  await sweep(store, shardMap, tenant, swept.paths, breathe, taken, owned)
+}
+
+/** Tells to which range an entity belongs. [hot] For every entity of a sweep, and most are of the range of the one before. */
+class Finder {
+  private readonly ranges = new Map<string, Map<string, number>>()
+  private path = ''
+  private type: Uint8Array | undefined
+  private last: number | undefined
+
+  add({ path, type }: CountedRange, index: number): void {
+    nested(this.ranges, path).set(type, index)
+  }
+
+  get paths(): readonly string[] {
+    return [...this.ranges.keys()]
+  }
+
+  rangeOf(path: string, image: Buffer): number | undefined {
+    if (this.type && path === this.path && hasType(image, this.type)) return this.last
+    const type = imageType(image)
+    this.path = path
+    this.type = Buffer.from(type)
+    this.last = this.ranges.get(path)?.get(type)
+    return this.last
+  }
+}
+
+/** Gives the entities of one range, in order of creation, to `take`; false when that said so. */
+async function walk(
+  { store, breathe, owned }: Ground,
+  tenant: string,
+  { path, type }: CountedRange,
+  range: number,
+  take: (seen: Seen) => boolean,
+): Promise<boolean> {
+  let after: Place | undefined
+  for (;;) {
+    const scan = { tenant, range: { path, type }, after, count: placesPerStep }
+    const places = await readPlaces(store, scan, owned)
+    let bytes = 0
+    for (const { place, image } of imagesAt(store, tenant, places)) {
+      if (!take({ shard: place.shard, range, image })) return false
+      bytes += image.length
+      if (bytes < bytesPerStep) continue
+      bytes = 0
+      await breathe()
+    }
+    if (places.length < placesPerStep) return true
+    after = places.at(-1)
+    await breathe()
+  }
+}
+
+/** Runs scans on the event loop, in steps. */
+export class StepwiseScanner implements Scanner {
+  private readonly ground: Ground
+  private readonly running = new Set<Promise<unknown>>()
+  private closed = false
+
+  constructor(store: StoreReader, shardMap: ShardMap, clock: Clock, owned?: Owned) {
+    const breathe = (): Promise<void> =>
+      new Promise((resolve, reject) =>
+        clock.endOfTick(() => (this.closed ? reject(new Error('the node is stopping')) : resolve())),
+      )
+    this.ground = { store, shardMap, clock, breathe, ...(owned && { owned }) }
+  }
+
+  list(scan: ListScan): Promise<ShardReply> {
+    return this.run(scanList(scan, this.ground))
+  }
+
+  build(scan: BuildScan): Promise<readonly TableParts[]> {
+    return this.run(buildTables(scan, this.ground))
+  }
+
+  head(scan: HeadScan): Promise<readonly Place[]> {
+    return this.run(readPlaces(this.ground.store, scan, this.ground.owned))
+  }
+
+  keys(scan: KeyScan): Promise<KeyHashes> {
+    return this.run(readKeys(this.ground.store, scan, this.ground.breathe))
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    await Promise.allSettled(this.running)
+  }
+
+  private run<T>(scan: Promise<T>): Promise<T> {
+    this.running.add(scan)
+    return scan.finally(() => this.running.delete(scan))
+  }
+}

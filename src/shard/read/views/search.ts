@@ -1,0 +1,192 @@
+// A list answered from views: which rows fit, how many, and which of them are on the page.
+//
+//   every row of every table -> statements and place, by what the columns know -> rows that fit, and rows to look into
+//   -> those are looked into -> the first of all that fit, by creation or by the keys of the order -> places
+//
+// A search that is short is one piece: it sees all of the node as it was at one moment. A long one lets the event loop have its turn in
+// between, and begins anew when rows have moved meanwhile. One that would have to look into many entities gives up: a scan is quicker.
+
+import { meansIdentity } from '../../../domain/queries/selection.js'
+import type { ListRequest, Standing } from '../../../messages/messages.js'
+import type { Clock, StoreReader } from '../../../ports.js'
+import { Heap } from '../../turn/heap.js'
+import { imagesAt, type Page, valuesIfMeant } from '../matches.js'
+import { locate, type Place, type PlaceRange } from '../places.js'
+import { compareRows, looksMax, Part, type Row, rowsPerChunk } from './part.js'
+import { First, type Sorted, Sorter } from './sorter.js'
+import type { Table } from './table.js'
+
+/** Entities looked into per step. */
+const looksPerStep = 16
+/** The end of the furthest page by keys; beyond, a scan sorts elsewhere. */
+const orderedMax = 10_000
+/** How long a search keeps the event loop to itself, and then some: a chunk of rows is one piece. */
+const stepMs = 4
+/** How often a search begins anew because rows have moved. */
+const attemptsMax = 3
+
+/** Answers a list from the tables of its ranges; undefined when a scan has to. */
+export async function search(
+  request: ListRequest,
+  ranges: readonly PlaceRange[],
+  tables: readonly Table[],
+  store: StoreReader,
+  clock: Turns,
+): Promise<Page<Standing> | undefined> {
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    const once = new Search(request, ranges, tables, store, clock)
+    const outcome = await once.run()
+    if (outcome !== 'moved') return outcome
+  }
+  return undefined
+}
+
+type Turns = Pick<Clock, 'monoMs' | 'endOfTick'>
+
+class Search {
+  private readonly request: ListRequest
+  private readonly parts: readonly Part[]
+  private readonly store: StoreReader
+  private readonly clock: Turns
+  private readonly moves: number
+  /** When the event loop had its turn. */
+  private sinceMs: number
+
+  constructor(
+    request: ListRequest,
+    ranges: readonly PlaceRange[],
+    tables: readonly Table[],
+    store: StoreReader,
+    clock: Turns,
+  ) {
+    this.request = request
+    this.parts = tables.map((table, index) => new Part(request, ranges[index]!, table))
+    this.store = store
+    this.clock = clock
+    this.sinceMs = clock.monoMs()
+    this.moves = this.countMoves()
+  }
+
+  async run(): Promise<Page<Standing> | undefined | 'moved'> {
+    if (!(await this.scan())) return 'moved'
+    const looks = this.parts.reduce((sum, part) => sum + part.unsure, 0)
+    if (looks > looksMax) return undefined
+    if (!(await this.lookInto())) return 'moved'
+    const { order, offset, limit } = this.request
+    const total = this.parts.reduce((sum, part) => sum + part.rows.length, 0)
+    if (limit === 0 || offset >= total) return { total, places: [], values: [] }
+    if (order.length === 0)
+      return { total, places: mergeByCreation(this.parts, offset, offset + limit).map(standing), values: [] }
+    if (Math.min(offset + limit, total) > orderedMax) return undefined
+    const first = await this.firstByKeys(offset + limit)
+    if (!first) return 'moved'
+    const page = first.slice(offset)
+    return { total, places: page.map(standing), values: page.map(({ values }) => values) }
+  }
+
+  /** Asks every row; false when rows have moved. */
+  private async scan(): Promise<boolean> {
+    for (const part of this.parts)
+      while (!part.isScanned) {
+        if (!(await this.goOn())) return false
+        part.scan()
+        if (part.unsure > looksMax) return true
+      }
+    return true
+  }
+
+  /** Looks into the entities of which the columns do not know enough; false when rows have moved. */
+  private async lookInto(): Promise<boolean> {
+    const { request, store } = this
+    for (const part of this.parts) {
+      if (part.unsure === 0) continue
+      const unsure = part.takeUnsure()
+      const fitting: number[] = []
+      for (let from = 0; from < unsure.length; from += looksPerStep) {
+        if (!(await this.goOn())) return false
+        const rows = unsure.slice(from, from + looksPerStep)
+        const located = this.located(rows.map(row => ({ part, row })))
+        const meant: Located[] = []
+        for (const place of located) {
+          if (this.isTime && !(await this.goOn())) return false
+          if (meansIdentity(request.selection, place.id, place.type)) meant.push(place)
+        }
+        for (const { place, image } of imagesAt(store, request.tenant, meant)) {
+          if (this.isTime && !(await this.goOn())) return false
+          const values = valuesIfMeant(request, image, place.path)
+          if (!values) continue
+          part.known.set(place.row, values)
+          fitting.push(place.row)
+        }
+      }
+      part.add(fitting)
+    }
+    return true
+  }
+
+  /** The first rows by the keys of the order; undefined when rows have moved. */
+  private async firstByKeys(count: number): Promise<readonly Sorted[] | undefined> {
+    const first = new First(this.request, count)
+    for (const part of this.parts) {
+      const sorter = new Sorter(this.request, part)
+      for (let from = 0; from < part.rows.length; from += rowsPerChunk) {
+        if (!(await this.goOn())) return undefined
+        sorter.sort(part.rows.subarray(from, from + rowsPerChunk), first)
+      }
+    }
+    return first.inOrder
+  }
+
+  /** Where the entities of rows are; one that has gone meanwhile is left out. */
+  private located(rows: readonly Row[]): Located[] {
+    const places = locate(this.store, this.request.tenant, rows.map(standing))
+    return rows.flatMap(({ row }, index) => {
+      const place = places[index]
+      return place ? [{ ...place, row }] : []
+    })
+  }
+
+  /** Lets the event loop have its turn when it is time for it; false when rows have moved meanwhile. */
+  private async goOn(): Promise<boolean> {
+    if (!this.isTime) return true
+    await new Promise<void>(resolve => this.clock.endOfTick(resolve))
+    this.sinceMs = this.clock.monoMs()
+    return this.countMoves() === this.moves
+  }
+
+  private get isTime(): boolean {
+    return this.clock.monoMs() - this.sinceMs >= stepMs
+  }
+
+  private countMoves(): number {
+    return this.parts.reduce((sum, { table }) => sum + table.moves, 0)
+  }
+}
+
+/** A place, and the row that it was found by. */
+interface Located extends Place {
+  readonly row: number
+}
+
+const standing = ({ part: { table, range }, row }: Row): Standing => ({
+  created: table.created[row]!,
+  shard: table.shards[row]!,
+  path: range.path,
+  type: range.type,
+})
+
+/** Rows from `from` to `to` of all that fit, in order of creation. */
+function mergeByCreation(parts: readonly Part[], from: number, to: number): readonly Row[] {
+  const [only] = parts
+  if (parts.length === 1 && only) return Array.from(only.rows.slice(from, to), row => ({ part: only, row }))
+  const heads = new Heap<Row & { readonly at: number }>(compareRows)
+  for (const part of parts) if (part.rows.length > 0) heads.push({ part, row: part.rows[0]!, at: 0 })
+  const merged: Row[] = []
+  for (let count = 0; count < to && heads.top; count++) {
+    const { part, row, at } = heads.top
+    if (count >= from) merged.push({ part, row })
+    if (at + 1 < part.rows.length) heads.replaceTop({ part, row: part.rows[at + 1]!, at: at + 1 })
+    else heads.pop()
+  }
+  return merged
+}

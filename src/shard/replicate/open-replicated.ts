@@ -1,0 +1,88 @@
+// What a node's shards are made of besides when they come and go, put together; and how the register's changes reach all nodes.
+
+import type { ShardReply } from '../../messages/messages.js'
+import type { Barrier, DiskRoom, Replication, RowSink, Stamps, Store } from '../../ports.js'
+import type { Spreading } from '../documents/home.js'
+import { encodeNumber } from '../keys.js'
+import { stampKey } from '../layout.js'
+import { ampleRoom } from '../turn/room.js'
+import { CommitLane } from './commit-lane.js'
+import { HeardStamps } from './heard-stamps.js'
+import { OwnedCounts } from './owned-counts.js'
+import { OwnedEntityCount } from './owned-entity-count.js'
+import type { Ownership } from './ownership.js'
+import { Positions } from './positions.js'
+import { attributeCountsOf, entityCountsOf } from './replicated-layout.js'
+import { Replicator } from './replicator.js'
+
+/** What a node of a cluster is given. */
+export interface ReplicatedNeeds {
+  /** Shared with who reads the store on other threads. No shard is owned yet. */
+  readonly ownership: Ownership
+  readonly replication: Replication
+  /** Of the register: a change is replied to when every owner has it. */
+  readonly barrier: Barrier
+  /** Has the hybrid clock give only stamps above this one. */
+  readonly observe: (stamp: number) => void
+  /** Told of stamps that others gave. */
+  readonly hear: (stamp: number) => void
+}
+
+/** To be made before anything else of the shards. */
+export class Replicated {
+  readonly store: Store
+  readonly ownership: Ownership
+  readonly lane: CommitLane
+  readonly positions = new Positions()
+  readonly replicator: Replicator
+  readonly entities: OwnedCounts
+  readonly attributes: OwnedCounts
+  readonly entityCount: OwnedEntityCount
+  readonly stamps: HeardStamps
+  readonly room: DiskRoom
+  private readonly barrier: Barrier
+
+  constructor(
+    store: Store,
+    own: Stamps,
+    { ownership, replication, barrier, observe, hear }: ReplicatedNeeds,
+    room: DiskRoom = ampleRoom,
+  ) {
+    const stamps = new HeardStamps(own, observe, hear)
+    const alongWith = (sink: RowSink): void => sink.put(stampKey(), encodeNumber(stamps.last))
+    const lane = new CommitLane(store, alongWith)
+    this.store = store
+    this.ownership = ownership
+    this.lane = lane
+    this.replicator = new Replicator({ replication, lane, positions: this.positions, alongWith })
+    this.entities = new OwnedCounts(store, entityCountsOf)
+    this.attributes = new OwnedCounts(store, attributeCountsOf)
+    this.entityCount = new OwnedEntityCount(store)
+    this.stamps = stamps
+    this.room = room
+    this.barrier = barrier
+  }
+
+  /** Whether the home of subscriptions is here. */
+  get isHome(): boolean {
+    return this.ownership.admits(this.ownership.register)
+  }
+
+  /** Calls back when every node has what the register's log says by now, or with what is to be replied when that is unknown. */
+  afterAll(onDone: (unknown?: ShardReply) => void): void {
+    const { register } = this.ownership
+    const position = this.positions.of(register)
+    if (!position) return onDone()
+    this.barrier(register, position.sequence, failure => onDone(failure && { kind: 'lost', reason: failure.message }))
+  }
+
+  /** How other owners come to have what the home decides: it is in the log that they follow. */
+  get spreading(): Spreading {
+    return {
+      obstacle: () => undefined,
+      note: () => {},
+      share: (_revision, onShared) => this.afterAll(onShared),
+      keepsGraves: false,
+    }
+  }
+}

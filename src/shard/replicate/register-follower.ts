@@ -1,0 +1,77 @@
+// What all nodes need is in the register: subscriptions, registrations, service paths. Here it is followed: what a row says is known in memory
+// as soon as the store has it, whoever decided about it.
+//
+// What became of notifications (P) stays in the store until this node becomes the register's owner.
+
+import type { Store } from '../../ports.js'
+import { decodeDocumentRow, homeRange, parseDocumentKey } from '../documents/document-layout.js'
+import type { Registrations, Subscriptions } from '../documents/forms.js'
+import { prefix } from '../keys.js'
+import type { PathRegister } from './path-register.js'
+import type { RowOperation } from './row-operations.js'
+
+/** What it tells. */
+export interface RegisterBooks {
+  readonly subscriptions: Subscriptions
+  readonly registrations: Registrations
+  readonly paths: PathRegister
+}
+
+const rowsPerRead = 1000
+
+export class RegisterFollower {
+  private readonly store: Store
+  private readonly books: RegisterBooks
+  private readonly register: number
+
+  constructor(store: Store, books: RegisterBooks, register: number) {
+    this.store = store
+    this.books = books
+    this.register = register
+  }
+
+  /** Rows have been written. */
+  follow(operations: readonly RowOperation[]): void {
+    const { subscriptions, registrations, paths } = this.books
+    for (const { key, value } of operations)
+      switch (key[0]) {
+        case prefix.subscription:
+          follow(subscriptions, key, value)
+          break
+        case prefix.registration:
+          follow(registrations, key, value)
+          break
+        case prefix.path:
+          if (value) paths.hear(key)
+      }
+  }
+
+  /** Forgets documents whose rows have gone without anybody having told of it: a snapshot has replaced what was there. */
+  async reconcile(): Promise<void> {
+    for (const documents of [this.books.subscriptions, this.books.registrations]) {
+      const there = new Set<string>()
+      const cursor = this.store.cursor(homeRange(documents.kind, this.register), 'keys')
+      try {
+        for (;;) {
+          const rows = await cursor.next(rowsPerRead)
+          if (rows.length === 0) break
+          for (const { key } of rows) {
+            const { tenant, id } = parseDocumentKey(key)
+            there.add(`${tenant}\0${id}`)
+          }
+        }
+      } finally {
+        await cursor.close()
+      }
+      for (const { tenant, id } of [...documents.all()])
+        if (!there.has(`${tenant}\0${id}`)) documents.forget(tenant, id)
+    }
+  }
+}
+
+function follow(documents: Subscriptions | Registrations, key: Buffer, value: Buffer | undefined): void {
+  const { tenant, id } = parseDocumentKey(key)
+  const text = value && decodeDocumentRow(value).text
+  if (text) documents.adopt(text)
+  else documents.forget(tenant, id)
+}

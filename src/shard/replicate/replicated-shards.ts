@@ -1,0 +1,255 @@
+// The shards of a node of a cluster as whoever moves them sees them: each is followed, or this node's own (ownership.ts).
+//
+// A shard that is followed is rows in the store and nothing else: they are put there as its log says, and nobody looks at them. What memory needs
+// of a shard is found when it becomes this node's own (`activate`), and forgotten when it is not any more (`seal`), so both cost the same however
+// much there is in it. But the register is in the memory of every node.
+//
+// On a disk where room is scarce nothing is applied of shards that are followed: their copies lag, and go on when there is room. The register is
+// applied as long as anything can be written, since every node needs it and its changes wait for every node.
+//
+// Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicator.ts).
+
+import assert from 'node:assert/strict'
+import type { Position, RowSink } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import { progressRange } from '../documents/document-layout.js'
+import type { ExpiryMark } from '../expiry.js'
+import { prefix } from '../keys.js'
+import type { Deliveries } from '../notify/deliveries.js'
+import { letterRange } from '../notify/notification-layout.js'
+import type { Notifications } from '../notify/notifications.js'
+import type { ProgressBook } from '../notify/progress-book.js'
+import type { Heads } from '../read/heads.js'
+import type { Views } from '../read/views/views.js'
+import type { Actors } from '../turn/actor.js'
+import type { Presence } from '../turn/presence.js'
+import type { Replicated } from './open-replicated.js'
+import type { RegisterFollower } from './register-follower.js'
+import { decodeOperations, type RowOperation } from './row-operations.js'
+import { delRows, type Page, putRows, readPage, rowsOfShard } from './snapshot.js'
+
+type OnDone = (failure?: Error) => void
+
+/** What has to know when shards come and go. */
+export interface Concerned {
+  readonly follower: RegisterFollower
+  readonly commit: GroupCommit
+  readonly actors: Actors
+  readonly presence: Presence
+  readonly views: Views
+  readonly heads: Heads
+  readonly expiryMark: ExpiryMark
+  readonly notifications: Notifications
+  readonly deliveries: Deliveries
+  readonly book: ProgressBook
+}
+
+/** Rows of a snapshot that are written at once. */
+const rowsPerWrite = 500
+
+export class ReplicatedShards {
+  private readonly parts: Replicated
+  private readonly concerned: Concerned
+  /** Of these the store has a part of a snapshot, until a position is given. */
+  private readonly installing = new Set<number>()
+  /** Calls that wait for room on the disk. */
+  private waiting = 0
+
+  constructor(parts: Replicated, concerned: Concerned) {
+    this.parts = parts
+    this.concerned = concerned
+  }
+
+  /** Whether copies wait for room on the disk. */
+  get waitsForRoom(): boolean {
+    return this.waiting > 0
+  }
+
+  /** How far the store has a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
+  position(shard: number): Position | undefined {
+    return this.parts.positions.of(shard)
+  }
+
+  /** Applies payloads of records, in order and all or none, to a shard that is followed, with the position they lead to. */
+  apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: OnDone): void {
+    this.assertFollowed(shard)
+    let operations: readonly RowOperation[]
+    try {
+      operations = payloads.flatMap(payload => this.decode(payload, shard))
+    } catch (error) {
+      return queueMicrotask(() => onDone(error as Error))
+    }
+    const { lane, positions } = this.parts
+    const isRegister = shard === this.parts.ownership.register
+    const fill = (sink: RowSink): void => {
+      for (const { key, value } of operations)
+        if (value) sink.put(key, value)
+        else sink.del(key)
+      positions.put(sink, shard, position)
+    }
+    const write = (): void =>
+      lane.write(fill, failure => {
+        if (failure) return onDone(failure)
+        positions.note(shard, position)
+        this.noteApplied(shard, operations).then(() => onDone(), onDone)
+      })
+    this.whenRoom(isRegister, write)
+  }
+
+  /** Runs when there is room on the disk; what is `urgent`, as long as there is any. */
+  private whenRoom(urgent: boolean, run: () => void): void {
+    const { room } = this.parts
+    if (!(urgent ? room.isExhausted : room.isScarce)) return run()
+    this.waiting++
+    room.afterScarce(() => {
+      this.waiting--
+      run()
+    })
+  }
+
+  /** The operations of some bytes, with what has to be known of them before they are written. */
+  private decode(bytes: Buffer, shard: number): readonly RowOperation[] {
+    const { stamp, operations } = decodeOperations(bytes, shard)
+    this.parts.stamps.note(stamp)
+    for (const { key, value } of operations) if (value && key[0] === prefix.entity) this.concerned.presence.add(key)
+    return operations
+  }
+
+  private async noteApplied(shard: number, operations: readonly RowOperation[]): Promise<void> {
+    const { ownership } = this.parts
+    const { follower } = this.concerned
+    const wasInstalling = this.installing.delete(shard)
+    if (shard !== ownership.register) return
+    follower.follow(operations)
+    if (wasInstalling) await follower.reconcile()
+  }
+
+  /** This node alone appends to the shard's log from now on, of which it has everything: gets ready for asks. */
+  activate(shard: number, onDone: OnDone): void {
+    this.assertFollowed(shard)
+    assert(!this.installing.has(shard), 'a shard of which there is only a part of a snapshot is not ready')
+    const isReady = shard === this.parts.ownership.register ? this.beginRegister() : this.begin(shard)
+    isReady.then(() => onDone(), onDone)
+  }
+
+  private async begin(shard: number): Promise<void> {
+    const { ownership, entities, attributes, entityCount, stamps } = this.parts
+    const { actors, deliveries, notifications } = this.concerned
+    const letters = await deliveries.read(letterRange(shard))
+    // A list that was on its way when the shard was sealed may have loaded some, which nobody has told of changes since.
+    actors.dropShard(shard)
+    entityCount.begin(shard, entities.begin(shard))
+    attributes.begin(shard)
+    stamps.raise()
+    ownership.begin(shard)
+    this.forgetReads()
+    notifications.beginShard(shard, stamps.last)
+    deliveries.learn(letters)
+  }
+
+  private async beginRegister(): Promise<void> {
+    const { ownership, store, stamps } = this.parts
+    const { register } = ownership
+    const rows = await this.concerned.book.read(store, progressRange(register))
+    stamps.raise()
+    ownership.begin(register)
+    this.concerned.book.enter(rows)
+  }
+
+  /** Lets no more turns happen in a shard, and calls back when what those did that have happened is appended and written: then it is followed. */
+  seal(shard: number, onDone: OnDone): void {
+    const { ownership } = this.parts
+    assert(ownership.admits(shard), 'a shard is sealed that is not this node’s own')
+    ownership.close(shard)
+    const { commit, book, notifications, deliveries } = this.concerned
+    if (shard === ownership.register) book.leave()
+    else {
+      notifications.endShard(shard)
+      deliveries.endShard(shard)
+    }
+    commit.afterAll(failure => {
+      if (failure) return onDone(failure)
+      assert(!commit.holds(shard), 'nothing is staged of a shard that lets no asks in')
+      this.end(shard)
+      onDone()
+    })
+  }
+
+  private end(shard: number): void {
+    const { ownership, entities, attributes, entityCount } = this.parts
+    ownership.end(shard)
+    if (shard === ownership.register) return
+    this.concerned.actors.dropShard(shard)
+    entities.end(shard)
+    attributes.end(shard)
+    entityCount.end(shard)
+    this.forgetReads()
+  }
+
+  /** What was found out about all shards that are ours is wrong when others are. */
+  private forgetReads(): void {
+    const { views, heads, expiryMark } = this.concerned
+    views.forget()
+    heads.forget()
+    expiryMark.reset()
+  }
+
+  /** Some rows of a shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end. */
+  snapshot(shard: number, after: Buffer | undefined, bytesMax: number, onDone: (page: Page | Error) => void): void {
+    const { store, stamps } = this.parts
+    readPage(store, shard, after, bytesMax, stamps.last).then(onDone, onDone)
+  }
+
+  /** Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until `apply` gives one. */
+  install(shard: number, rows: Buffer, isFirst: boolean, onDone: OnDone): void {
+    this.assertFollowed(shard)
+    this.whenRoom(false, () => this.put(shard, rows, isFirst).then(() => onDone(), onDone))
+  }
+
+  private async put(shard: number, bytes: Buffer, isFirst: boolean): Promise<void> {
+    if (isFirst) await this.clear(shard)
+    this.installing.add(shard)
+    const operations = this.decode(bytes, shard)
+    for (let at = 0; at < operations.length; at += rowsPerWrite) {
+      const some = operations.slice(at, at + rowsPerWrite)
+      await this.write(sink => putRows(sink, some))
+    }
+    if (shard === this.parts.ownership.register) this.concerned.follower.follow(operations)
+  }
+
+  /** Deletes all that the store has of a shard that is followed. */
+  drop(shard: number, onDone: OnDone): void {
+    this.assertFollowed(shard)
+    this.whenRoom(true, () => this.dropNow(shard).then(() => onDone(), onDone))
+  }
+
+  private async dropNow(shard: number): Promise<void> {
+    await this.clear(shard)
+    if (shard === this.parts.ownership.register) await this.concerned.follower.reconcile()
+  }
+
+  private async clear(shard: number): Promise<void> {
+    const { store, positions } = this.parts
+    // First the position: whatever happens then, nobody takes what is left for the whole.
+    await this.write(sink => positions.del(sink, shard))
+    for await (const rows of rowsOfShard(store, shard)) await this.write(sink => delRows(sink, rows))
+  }
+
+  private write(fill: (sink: RowSink) => void): Promise<void> {
+    return new Promise((resolve, reject) =>
+      this.parts.lane.write(fill, failure => {
+        if (failure) reject(failure)
+        else resolve()
+      }),
+    )
+  }
+
+  /** Calls back when all that was applied before survives a loss of power. */
+  sync(onDone: OnDone): void {
+    this.parts.lane.sync(onDone)
+  }
+
+  private assertFollowed(shard: number): void {
+    assert(!this.parts.ownership.owns(shard), `shard ${shard} is this node's own`)
+  }
+}

@@ -1,0 +1,43 @@
+// A record's way into the store: the entity's row and every index, in the batch of the commit. Nothing else writes to a store.
+
+import { imageCreated, imageExpiresMs } from '../../image.js'
+import type { RowSink } from '../../ports.js'
+import type { PathCounts } from '../commit/directory.js'
+import { attributeOfType, expiryKey, idKey, nothing, typeKey } from '../layout.js'
+import type { ShardRecord } from './record.js'
+
+// [hot] Once per accepted change.
+/**
+ * Writes what a record says: rows of the type index to `ordered`, which stands behind `batch`, all else to `batch`. `row` is the whole row of the
+ * id after it, and `key` its key; undefined when no type of the id is left.
+ */
+export function apply(
+  record: ShardRecord,
+  key: Buffer,
+  row: Buffer | undefined,
+  batch: RowSink,
+  ordered: RowSink,
+  directory: PathCounts,
+  attributes: PathCounts,
+): void {
+  const { shard, tenant, path, id, type, before, image } = record
+  if (row) batch.put(key, row)
+  else batch.del(key)
+  if (!before && image) {
+    ordered.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
+    if (path !== '/') batch.put(idKey(tenant, id, path), nothing)
+    directory.count(tenant, path, type, 1, shard)
+  }
+  if (before && !image) {
+    ordered.del(typeKey(tenant, path, type, before.created, shard))
+    if (path !== '/' && !row) batch.del(idKey(tenant, id, path))
+    directory.count(tenant, path, type, -1, shard)
+  }
+  for (const [name, attributeType, difference] of record.attributes)
+    attributes.count(tenant, path, attributeOfType(type, name, attributeType), difference, shard)
+  const dueBefore = before?.expiresMs
+  const dueAfter = image && imageExpiresMs(image)
+  if (dueBefore === dueAfter) return
+  if (dueBefore !== undefined) batch.del(expiryKey({ ...record, expiresMs: dueBefore }))
+  if (dueAfter !== undefined) batch.put(expiryKey({ ...record, expiresMs: dueAfter }), nothing)
+}

@@ -1,0 +1,158 @@
+// Batches of writes at their owner: each item has its turn, one after the other, and all are answered together when all is durable.
+//
+// A turn may take long, when an entity is large or many subscriptions look at it. So batches share one slice of time in each tick of the event loop;
+// what is left of them goes on in the next one. A batch has no isolation (broker/batch.ts): between its slices other requests may have their
+// turns. But batches of one tenant are taken one after the other. So an entity that stands in several parts of one payload sees them in their
+// order. Tenants take turns: one whose entities are slow does not keep the others waiting.
+//
+// Not here: what a turn does (shard.ts).
+
+import assert from 'node:assert/strict'
+import type { BatchRequest, ShardReply, WriteReply, WriteRequest } from '../../messages/messages.js'
+import type { Clock } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import type { Actor } from './actor.js'
+import type { Shard, Turn } from './shard.js'
+
+type OnReply = (reply: ShardReply) => void
+
+/** How long batches may hold the event loop at a time. Batches of usual size take 1 to 2 ms. Less makes long ones slower, more all others. */
+const sliceMs = 10
+
+/** Turns between two looks at the clock, where no subscription looks at what they do: a look takes 75 ns, such a turn some 2,000. */
+const quietTurns = 4
+
+/** Items that wait for their turns; more than these are turned away. */
+const itemsWaitingMax = 100_000
+
+/** A batch on its way. [hot] What waits for a commit must not hold on to the payload (broker/batch.ts), nor be more than need be. */
+class Running {
+  readonly items: readonly WriteRequest[]
+  readonly onReply: OnReply
+  readonly replies: WriteReply[]
+  /** The actors whose changes the reply waits for, each where its item is. */
+  readonly held: (Actor | undefined)[]
+  stagedIn = 0
+  /** The next item. */
+  at = 0
+
+  constructor(items: readonly WriteRequest[], onReply: OnReply) {
+    this.items = items
+    this.onReply = onReply
+    this.replies = new Array<WriteReply>(items.length)
+    this.held = new Array<Actor | undefined>(items.length)
+  }
+}
+
+export interface BatchNeeds {
+  readonly turn: (item: WriteRequest) => Turn
+  /** Whether a change in the tenant may fire anything, and so may take long. */
+  readonly concerns: (tenant: string) => boolean
+  readonly shards: readonly Pick<Shard, 'hold' | 'letGo'>[]
+  readonly commit: Pick<GroupCommit, 'durable' | 'failed' | 'afterCommit'>
+  readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
+}
+
+export class Batches {
+  private readonly needs: BatchNeeds
+  /** Those that have not had all their turns, of each tenant in the order in which they came; never empty. The first tenant is next. */
+  private readonly waiting = new Map<string, Running[]>()
+  private itemsWaiting = 0
+  /** When the slice of this tick ends; undefined: none has begun. */
+  private sliceEndMs: number | undefined
+  private onDrained: (() => void)[] = []
+
+  constructor(needs: BatchNeeds) {
+    this.needs = needs
+  }
+
+  // [hot] Once per batch and owner.
+  onBatch({ items }: BatchRequest, onReply: OnReply): void {
+    assert(items.length > 0, 'a batch of nothing')
+    if (this.itemsWaiting + items.length > itemsWaitingMax) return onReply({ kind: 'busy' })
+    const batch = new Running(items, onReply)
+    const { tenant } = items[0]!.target
+    const queue = this.waiting.get(tenant)
+    if (!queue && this.run(batch)) return
+    if (queue) queue.push(batch)
+    else this.waiting.set(tenant, [batch])
+    this.itemsWaiting += items.length - batch.at
+  }
+
+  /** Resolves when all that has come has had its turns. */
+  drained(): Promise<void> {
+    return new Promise(resolve => (this.waiting.size === 0 ? resolve() : void this.onDrained.push(resolve)))
+  }
+
+  /** Lets items have their turns until the slice ends; true when all had theirs. */
+  private run(batch: Running): boolean {
+    const { items, replies, held } = batch
+    const { turn, concerns, shards, commit, clock } = this.needs
+    const endMs = this.slice()
+    const turnsPerLook = concerns(items[0]!.target.tenant) ? 1 : quietTurns
+    while (batch.at < items.length) {
+      if (batch.at % turnsPerLook === 0 && clock.monoMs() >= endMs) return false
+      const { failed } = commit
+      if (failed) {
+        replies[batch.at++] = { kind: 'failed', reason: failed.message }
+        continue
+      }
+      const { actor, reply } = turn(items[batch.at] as WriteRequest)
+      replies[batch.at] = reply
+      if (actor && actor.stagedIn > commit.durable) {
+        shards[actor.place.shard]!.hold()
+        held[batch.at] = actor
+        if (actor.stagedIn > batch.stagedIn) batch.stagedIn = actor.stagedIn
+      }
+      batch.at++
+    }
+    this.replyAfter(batch.stagedIn, held, replies, batch.onReply)
+    return true
+  }
+
+  /** When the slice of this tick ends, which the first batch of the tick begins. */
+  private slice(): number {
+    if (this.sliceEndMs !== undefined) return this.sliceEndMs
+    const { clock } = this.needs
+    const endMs = clock.monoMs() + sliceMs
+    this.sliceEndMs = endMs
+    clock.endOfTick(() => this.goOn())
+    return endMs
+  }
+
+  private goOn(): void {
+    this.sliceEndMs = undefined
+    // What is put behind is met again by the loop.
+    for (const [tenant, queue] of this.waiting) {
+      if (this.needs.clock.monoMs() >= this.slice()) return
+      const [batch] = queue as [Running]
+      const { at } = batch
+      const isDone = this.run(batch)
+      this.itemsWaiting -= batch.at - at
+      if (isDone) queue.shift()
+      this.waiting.delete(tenant)
+      if (queue.length > 0) this.waiting.set(tenant, queue)
+      if (!isDone) return
+    }
+    for (const onDrained of this.onDrained.splice(0)) onDrained()
+  }
+
+  /** Apart from the turns, since it must not know the items. */
+  private replyAfter(
+    stagedIn: number,
+    held: readonly (Actor | undefined)[],
+    replies: WriteReply[],
+    onReply: OnReply,
+  ): void {
+    const { shards, commit } = this.needs
+    commit.afterCommit(stagedIn, failure => {
+      for (let at = 0; at < held.length; at++) {
+        const actor = held[at]
+        if (!actor) continue
+        shards[actor.place.shard]!.letGo(actor)
+        if (failure) replies[at] = { kind: 'failed', reason: failure.message }
+      }
+      onReply({ kind: 'batch', replies })
+    })
+  }
+}

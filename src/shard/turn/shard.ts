@@ -1,0 +1,251 @@
+// A shard: the unit of placement, and where turns happen. A turn loads an actor, lets the domain decide, and stages the change; it
+// runs to its end before the next one starts, so between load and append nobody else can change the entity.
+//
+// Replies leave when what they depend on is durable: a client that has seen 201 will find the entity after a crash. The mailbox is
+// bounded: when too many replies wait, a request is turned away as `busy` before anything has happened.
+//
+// Not here: rules (domain/update), batching (commit), reads across shards (lookup), who is asked (shards).
+
+import { type Entity, expiryAttribute } from '../../domain/entities/entity.js'
+import {
+  appendAttributes,
+  appendStrict,
+  type Change,
+  createEntity,
+  deleteAttribute,
+  deleteAttributes,
+  deleteEntity,
+  entityLabel,
+  expiresMs,
+  type Outcome,
+  replaceAttributes,
+  updateAttribute,
+  updateAttributes,
+  updateValue,
+} from '../../domain/entities/update.js'
+import { entityRowBytesMax } from '../../domain/limits.js'
+import { type Refusal, refusals } from '../../domain/refusal.js'
+import { stampMs } from '../../domain/stamp.js'
+import { encodeImage } from '../../image.js'
+import { mayCreate, type WriteReply, type WriteRequest } from '../../messages/messages.js'
+import type { DiskRoom, Stamps } from '../../ports.js'
+import type { RecordLog } from '../commit/commit.js'
+import type { Notifications } from '../notify/notifications.js'
+import { type Actor, type Actors, Variant } from './actor.js'
+import type { AttributeDifference } from './record.js'
+import { ampleRoom, refusalForRoom } from './room.js'
+
+/** What came of a turn. */
+export interface Turn {
+  readonly actor: Actor | undefined
+  readonly reply: WriteReply
+}
+
+const doneReply: WriteReply = { kind: 'done' }
+const full: Turn = { actor: undefined, reply: { kind: 'busy' } }
+
+export class Shard {
+  private readonly index: number
+  private readonly actors: Actors
+  private readonly log: RecordLog
+  private readonly stamps: Stamps
+  private readonly notifications: Notifications
+  private readonly mailboxLengthMax: number
+  private readonly room: DiskRoom
+  /** Requests whose reply has not left yet. */
+  private waiting = 0
+
+  constructor(
+    index: number,
+    actors: Actors,
+    log: RecordLog,
+    stamps: Stamps,
+    notifications: Notifications,
+    mailboxLengthMax: number,
+    room: DiskRoom = ampleRoom,
+  ) {
+    this.index = index
+    this.actors = actors
+    this.log = log
+    this.stamps = stamps
+    this.notifications = notifications
+    this.mailboxLengthMax = mailboxLengthMax
+    this.room = room
+  }
+
+  // [hot] Once per write.
+  /** Takes one request's turn, and replies when what it depends on is durable. */
+  onAsk(request: WriteRequest, onReply: (reply: WriteReply) => void): void {
+    const { actor, reply } = this.turn(request)
+    if (!actor || actor.stagedIn <= this.log.durable) return onReply(reply)
+    this.hold()
+    this.log.afterCommit(actor.stagedIn, failure => {
+      this.letGo(actor)
+      onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
+    })
+  }
+
+  /** Notes that a reply waits. */
+  hold(): void {
+    this.waiting++
+  }
+
+  /** The reply has left that depended on an actor. */
+  letGo(actor: Actor): void {
+    this.waiting--
+    this.actors.release(actor)
+  }
+
+  /** Takes one request's turn. The reply may leave when the actor's changes are durable; without an actor nothing has happened. */
+  turn(request: WriteRequest): Turn {
+    if (this.waiting >= this.mailboxLengthMax || this.log.isFull) return full
+    const { tenant, path, id } = request.target
+    const actor = this.actors.load(this.index, tenant, path, id)
+    const variant = choose(actor, request)
+    if (variant && 'kind' in variant) return this.refused(actor, variant)
+    // What expires takes the least stamp: a part of a batch may still be on its way that has been given stamps of this moment, and keeps its order.
+    const stamp = this.stamps.next(request.kind === 'expire' ? this.stamps.last + 1 : request.stamp)
+    const outcome = decide(request, variant?.entity, stamp)
+    const { change } = outcome
+    if (this.room.isShort && change) {
+      const refusal = refusalForRoom(this.room, isDeletion(request))
+      if (refusal) return this.refused(actor, refusal)
+    }
+    const imageBefore = variant?.image
+    const refusal = change ? this.stage(actor, variant, change, request) : undefined
+    if (change && !refusal && this.notifications.concerns(tenant) && request.kind !== 'expire')
+      this.notify(actor, change, imageBefore, request, stamp)
+    const told = refusal ?? outcome.refusal
+    return told ? this.refused(actor, told) : { actor, reply: doneReply }
+  }
+
+  /** Anybody may ask for any id: where there is nothing, nothing is to stay in memory. */
+  private refused(actor: Actor, refusal: Refusal): Turn {
+    this.actors.releaseEmpty(actor)
+    return { actor, reply: { kind: 'refused', refusal } }
+  }
+
+  /** Makes a change part of the commit being filled; gives the refusal if it is too large for that. */
+  private stage(
+    actor: Actor,
+    variant: Variant | undefined,
+    change: Change,
+    request: WriteRequest,
+  ): Refusal | undefined {
+    const { after, before } = change
+    if (after === before) return undefined
+    const type = (after ?? before)!.type
+    const next = after && new Variant(encodeAfter(after, before, variant, request), after, before !== undefined)
+    const row = actor.rowWith(type, next)
+    if (row && row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
+    const { shard, tenant, path, id } = actor.place
+    const record = {
+      shard,
+      tenant,
+      path,
+      id,
+      type,
+      before: variant?.known,
+      attributes: attributeDifferences(change),
+      image: next?.image,
+    }
+    if (actor.variants.length === 0) this.actors.begins(actor)
+    actor.put(type, next)
+    actor.stagedIn = this.log.append(record, actor.key, row, after)
+    return undefined
+  }
+
+  // [hot] Once per update of a tenant with subscriptions.
+  /** Keeps what a change owes to receivers: the reply waits for that as well. An update that changes nothing may owe something, too. */
+  private notify(
+    actor: Actor,
+    change: Change,
+    imageBefore: Buffer | undefined,
+    { origin }: WriteRequest,
+    stamp: number,
+  ): void {
+    const { after } = change
+    const image = after ? actor.variant(after.type)!.image : imageBefore!
+    actor.stagedIn = this.notifications.fire(
+      { change, place: actor.place, image, imageBefore, origin, stamp },
+      actor.stagedIn,
+    )
+  }
+}
+
+/** The image of an entity after a change; it has most of its bytes from the one before. */
+function encodeAfter(
+  after: Entity,
+  before: Entity | undefined,
+  variant: Variant | undefined,
+  { origin }: WriteRequest,
+): Buffer {
+  const imaged = before && variant && { entity: before, image: variant.image }
+  return encodeImage(after, origin.correlatorRoot, imaged)
+}
+
+/** Which attributes, by name and type, an entity has got and lost. `dateExpires` is none of its own (entities.md §18.1). */
+function attributeDifferences({ before, after, alterations }: Change): readonly AttributeDifference[] {
+  const differences: AttributeDifference[] = []
+  for (const { name, valueChanged } of alterations) {
+    if (!valueChanged) continue
+    const earlier = before?.attributes.get(name)?.type
+    const later = after?.attributes.get(name)?.type
+    if (earlier === later || name === expiryAttribute) continue
+    if (earlier !== undefined) differences.push([name, earlier, -1])
+    if (later !== undefined) differences.push([name, later, 1])
+  }
+  return differences
+}
+
+/** The entity that a request means (entities.md §11); one that may create may mean one that is not there. */
+function choose(actor: Actor, request: WriteRequest): Variant | undefined | Refusal {
+  const { type } = request.target
+  if (type === undefined && actor.variants.length > 1) return refusals.entityAmbiguous
+  const variant = type === undefined ? actor.variants[0] : actor.variant(type)
+  return variant || mayCreate(request) ? variant : refusals.entityNotFound
+}
+
+/** Whether a request can only make what is stored smaller. */
+const isDeletion = ({ kind }: WriteRequest): boolean =>
+  kind === 'deleteEntity' || kind === 'deleteAttribute' || kind === 'deleteAttributes' || kind === 'expire'
+
+/** The branches of the protocol in one place; the rules behind each are in domain/update. */
+function decide(request: WriteRequest, before: Entity | undefined, stamp: number): Outcome {
+  const nowMs = stampMs(stamp)
+  if (request.kind === 'create') {
+    if (!before) return createEntity(request.entity, stamp)
+    if (!request.upsert) return { refusal: refusals.entityExists }
+    return appendAttributes(before, request.entity.attributes, request.options, nowMs)
+  }
+  if (!before && 'createAs' in request) {
+    const { id, type = request.createAs as string } = request.target
+    return createEntity({ id, type, attributes: request.attributes }, stamp)
+  }
+  const entity = before as Entity
+  const label = entityLabel(request.target.id, request.target.type)
+  switch (request.kind) {
+    case 'append':
+      return appendAttributes(entity, request.attributes, request.options, nowMs)
+    case 'appendStrict':
+      return appendStrict(entity, request.attributes, label, nowMs)
+    case 'update':
+      return updateAttributes(entity, request.attributes, request.options, label, nowMs)
+    case 'replace':
+      return replaceAttributes(entity, request.attributes, nowMs)
+    case 'updateAttribute':
+      return updateAttribute(entity, request.name, request.attribute, request.options, nowMs)
+    case 'updateValue':
+      return updateValue(entity, request.name, request.value, request, nowMs)
+    case 'deleteAttribute':
+      return deleteAttribute(entity, request.name, nowMs)
+    case 'deleteAttributes':
+      return deleteAttributes(entity, request.names, label, nowMs)
+    case 'deleteEntity':
+      return deleteEntity(entity)
+    case 'expire': {
+      const due = expiresMs(entity)
+      return due !== undefined && due <= request.nowMs ? deleteEntity(entity) : {}
+    }
+  }
+}

@@ -1,0 +1,421 @@
+// Asks between nodes over real gRPC, on unix sockets and TCP, and over bare sockets: both ways, long replies, greetings, lost connections, restarts, full wires, and an end.
+
+import { statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { decodeFrame, encodeFrame, type Frame } from '../../../cluster/asks/frames.js'
+import { grpcTransport } from '../../../cluster/asks/grpc-transport.js'
+import type { AskHost, Asks, Outcome, Peer } from '../../../cluster/index.js'
+import type { Stream } from '../../../cluster/ports.js'
+import { longReplyBytes, wishes } from '../node-main.js'
+import { addresses, ask, echo, NodeProcess, socketDirectory, startNode, untilLink, Wire } from '../nodes.js'
+
+/** Time for 30 MB on a machine that does much else: how long an ask may take is not what is tested with it. */
+const patient = { askDeadlineMs: 15_000 }
+
+/** Two nodes that can reach each other, and have time. `a` dials. */
+async function pair(
+  t: Test,
+  address: (t: Test, name: string) => string,
+  hosts: { a?: AskHost; b?: AskHost } = {},
+): Promise<{ a: Asks; b: Asks }> {
+  const names: Peer[] = ['a', 'b'].map(name => ({ name, address: address(t, name) }))
+  const b = await startNode(t, names[1]!, [names[0]!], hosts.b, patient)
+  const a = await startNode(t, names[0]!, [{ name: 'b', address: b.address }], hosts.a, patient)
+  await Promise.all([untilLink(a, 'b'), untilLink(b, 'a')])
+  return { a, b }
+}
+
+const reply = (text: string): Outcome => ({ kind: 'reply', reply: Buffer.from(text) })
+
+for (const [kind, address] of Object.entries(addresses)) {
+  t.test(`over ${kind} both nodes ask over one stream`, async t => {
+    const { a, b } = await pair(t, address)
+    t.strictSame(await ask(a, 'b', 3, 'to b'), reply('to b'))
+    t.strictSame(await ask(b, 'a', 3, 'to a'), reply('to a'))
+    t.strictSame(await ask(a, 'b', 3, ''), reply(''))
+  })
+
+  t.test(`over ${kind} a thousand asks get each their own reply`, async t => {
+    const { a, b } = await pair(t, address)
+    const asks = Array.from({ length: 1000 }, (_, n) =>
+      ask(n % 2 ? a : b, n % 2 ? 'b' : 'a', 0, `ask ${n} ${'x'.repeat(n)}`),
+    )
+    const outcomes = await Promise.all(asks)
+    t.ok(outcomes.every((outcome, n) => outcome.kind === 'reply' && outcome.reply.toString().startsWith(`ask ${n} `)))
+  })
+
+  t.test(`over ${kind} a reply of 30 MB comes whole, and short ones do not wait for it`, async t => {
+    const order: string[] = []
+    const host: AskHost = {
+      onAsk: (shard, request, onReply) => onReply(shard === 1 ? Buffer.alloc(longReplyBytes, request) : request),
+    }
+    const { a } = await pair(t, address, { b: host })
+    const long = ask(a, 'b', 1, 'orrery').then(outcome => {
+      order.push('long')
+      return outcome
+    })
+    const short = ask(a, 'b', 0, 'short').then(() => order.push('short'))
+    const outcome = await long
+    await short
+    t.ok(outcome.kind === 'reply' && outcome.reply.equals(Buffer.alloc(longReplyBytes, 'orrery')), outcome.kind)
+    t.strictSame(order, ['short', 'long'])
+  })
+
+  t.test(`over ${kind} a request of 30 MB comes whole`, async t => {
+    const { a } = await pair(t, address)
+    const request = Buffer.alloc(longReplyBytes, 'request')
+    const outcome = await ask(a, 'b', 0, request)
+    t.ok(outcome.kind === 'reply' && outcome.reply.equals(request), outcome.kind)
+  })
+
+  t.test(`over ${kind} closing ends asks that wait, and the address is free again`, async t => {
+    const { a, b } = await pair(t, address, { b: { onAsk: () => {} } })
+    const sent = ask(a, 'b', 0, 'sent')
+    await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+    const held = ask(a, 'b', 0, 'held')
+    const closed = a.close()
+    t.match(await sent, { kind: 'unknown' })
+    t.match(await held, { kind: 'unavailable' })
+    await closed
+    t.match(await ask(a, 'b', 0, 'later'), { kind: 'unavailable' })
+    await untilLink(b, 'a', false)
+    await b.close()
+    await startNode(t, { name: 'b', address: b.address }, [])
+  })
+
+  t.test(`over ${kind} a process that is killed is soon unavailable, and reachable again when it is back`, async t => {
+    const self = { name: 'a', address: address(t, 'a') }
+    const setting = { self: { name: 'b', address: address(t, 'b') }, parent: self }
+    const first = await NodeProcess.start(t, setting)
+    const a = await startNode(t, self, [{ name: 'b', address: first.peer }])
+    await untilLink(a, 'b')
+    const open = ask(a, 'b', wishes.noReply, 'open')
+    await first.until('begun', () => first.begun.includes('open'))
+    await first.kill()
+    await untilLink(a, 'b', false)
+    t.match(await ask(a, 'b', wishes.echo, 'nobody'), { kind: 'unavailable' })
+    await NodeProcess.start(t, { ...setting, self: { name: 'b', address: first.peer } })
+    await untilLink(a, 'b')
+    t.match(await open, { kind: 'unknown' })
+    t.strictSame(await ask(a, 'b', wishes.echo, 'again'), reply('again'))
+  })
+}
+
+t.test('an ask that runs while its stream is cut is answered over the next one', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
+  const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }], host)
+  const wire = await Wire.to(t, b.address)
+  const a = await startNode(
+    t,
+    { name: 'a', address: '127.0.0.1:0' },
+    [{ name: 'b', address: wire.address }],
+    echo,
+    patient,
+  )
+  await untilLink(a, 'b')
+  const outcome = ask(a, 'b', 0, 'patience')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  wire.cut()
+  await untilLink(a, 'b', false)
+  replies[0]!()
+  t.strictSame(await outcome, reply('patience'))
+  t.equal(replies.length, 1, 'it was asked once')
+})
+
+t.test('when the wire takes nothing asks wait within bounds, and none is begun after its time', async t => {
+  let begun = 0
+  const host: AskHost = {
+    onAsk: (_shard, _request, onReply) => {
+      begun++
+      onReply(Buffer.alloc(0))
+    },
+  }
+  const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }], host)
+  const wire = await Wire.to(t, b.address)
+  const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [{ name: 'b', address: wire.address }], echo, {
+    askDeadlineMs: 500,
+  })
+  await untilLink(a, 'b')
+  wire.clog()
+  const request = Buffer.alloc(1_000_000)
+  const outcomes = await Promise.all(Array.from({ length: 100 }, () => ask(a, 'b', 0, request)))
+  const count = (kind: string) => outcomes.filter(outcome => outcome.kind === kind).length
+  t.ok(count('unknown') > 0 && count('unavailable') > 36, `${count('unknown')} sent, ${count('unavailable')} not`)
+  const reasons = new Set(outcomes.map(outcome => ('reason' in outcome ? outcome.reason : 'none')))
+  t.ok(reasons.has('too many asks to node b are waiting') && reasons.has('it could not be sent in time'))
+  wire.unclog()
+  await untilLink(a, 'b')
+  t.match(await ask(a, 'b', 0, 'again'), { kind: 'reply' })
+  t.equal(begun, 1, 'only the last one')
+})
+
+const greeting = (hello: Partial<Frame['hello'] & object>): Buffer =>
+  encodeFrame({
+    sentMs: 1,
+    echoMs: undefined,
+    ping: true,
+    hello: { version: 1, name: 'a', incarnation: 'i', to: 'b', ...hello },
+    asks: [],
+    answers: [],
+  })
+
+/** What a listening node `b`, which knows `a` and `c`, says to who sends this as the first message. */
+async function received(t: Test, first: Buffer | undefined, options = {}): Promise<string> {
+  const unused = '127.0.0.1:0'
+  const peers = ['a', 'c'].map(name => ({ name, address: unused }))
+  const b = await startNode(t, { name: 'b', address: unused }, peers, echo, options)
+  return new Promise(resolve => {
+    const stream = grpcTransport().dial(b.address, {
+      onMessage: message => {
+        resolve(`hello from ${decodeFrame(message)?.hello?.name}`)
+        stream.close('enough')
+      },
+      onDrain: () => {},
+      onClosed: resolve,
+    })
+    if (first) stream.send(first)
+  })
+}
+
+t.test('who greets properly is greeted', async t => {
+  t.equal(await received(t, greeting({})), 'hello from b')
+})
+
+t.test('who is not known, or is to be dialed and dials, is sent away', async t => {
+  t.equal(await received(t, greeting({ name: 'x' })), 'this node does not expect you')
+  t.equal(await received(t, greeting({ name: 'c' })), 'this node does not expect you')
+})
+
+t.test('who means another node, or speaks another version, is sent away', async t => {
+  t.equal(await received(t, greeting({ to: 'z' })), 'this is node b, not z')
+  t.equal(await received(t, greeting({ version: 2 })), 'version 2 of the protocol, here it is 1')
+})
+
+t.test('who has no incarnation, or does not greet but talk, is sent away', async t => {
+  t.equal(await received(t, greeting({ incarnation: '' })), 'no incarnation')
+  t.equal(await received(t, Buffer.from('hello')), 'this node does not expect you')
+})
+
+t.test('who says nothing is sent away in time', async t => {
+  t.equal(await received(t, undefined, { pingMs: 50, silentMs: 100 }), 'no greeting in time')
+})
+
+t.test('a newer stream of a node takes the place of the older one', async t => {
+  const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }])
+  const first = new Promise<string>(resolve => {
+    const stream = grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve })
+    stream.send(greeting({ incarnation: 'first' }))
+  })
+  await untilLink(b, 'a')
+  const second = grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: () => {} })
+  second.send(greeting({ incarnation: 'second' }))
+  t.equal(await first, 'there is a newer stream')
+  second.close('enough')
+})
+
+t.test(
+  'of many who say nothing the one that has waited longest is sent away, so a node that greets comes in',
+  async t => {
+    const neighbours = [{ name: 'a', address: '127.0.0.1:0' }]
+    const patient = { silentMs: 60_000, abandonMs: 60_000 }
+    const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, neighbours, echo, patient)
+    const strangers = new Set<Stream>()
+    const reason = await new Promise<string>(resolve => {
+      for (let left = 65; left > 0; left--) {
+        strangers.add(grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: resolve }))
+      }
+    })
+    t.equal(reason, 'too many strangers')
+    const node = grpcTransport().dial(b.address, { onMessage: () => {}, onDrain: () => {}, onClosed: () => {} })
+    node.send(greeting({}))
+    await untilLink(b, 'a')
+    for (const stream of [...strangers, node]) stream.close('enough')
+  },
+)
+
+t.test('a node that is sent away says why to who wants to ask', async t => {
+  const unused = '127.0.0.1:0'
+  const b = await startNode(t, { name: 'b', address: unused }, [])
+  const a = await startNode(t, { name: 'a', address: unused }, [{ name: 'b', address: b.address }])
+  let outcome = await ask(a, 'b', 0, '')
+  while ('reason' in outcome && /no connection yet/.test(outcome.reason)) {
+    await new Promise(resolve => setTimeout(resolve, 5))
+    outcome = await ask(a, 'b', 0, '')
+  }
+  t.match(outcome, { kind: 'unavailable', reason: 'node b cannot be reached: this node does not expect you' })
+})
+
+t.test('a node that is met later can be asked, and so can we', async t => {
+  const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
+  const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [])
+  b.meet({ name: 'a', address: a.address })
+  a.meet({ name: 'b', address: b.address })
+  await Promise.all([untilLink(a, 'b'), untilLink(b, 'a')])
+  t.strictSame(await ask(a, 'b', 0, 'to b'), reply('to b'))
+  t.strictSame(await ask(b, 'a', 0, 'to a'), reply('to a'))
+})
+
+t.test('asks to a node that parts end at once: unknown if they were sent, else unavailable', async t => {
+  for (const parts of ['a', 'b'] as const) {
+    const silent: AskHost = { onAsk: () => {} }
+    const both = await pair(t, addresses.TCP, { a: silent, b: silent })
+    const other = parts === 'a' ? 'b' : 'a'
+    const sent = ask(both[parts], other, 0, 'sent')
+    await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+    const held = ask(both[parts], other, 0, 'held')
+    both[parts].part(other, 'it is gone')
+    t.equal(both[parts].reachable(other), false)
+    t.match(await sent, { kind: 'unknown', reason: 'it is gone' })
+    t.match(await held, { kind: 'unavailable', reason: `node ${other} cannot be reached: it is gone` })
+    t.match(await ask(both[parts], other, 0, ''), { kind: 'unavailable', reason: `there is no node ${other}` })
+  }
+})
+
+t.test('a node that has parted is told why, is not expected any more, and can be met again', async t => {
+  const { a, b } = await pair(t, addresses.TCP)
+  const told = new Promise<string>(resolve => a.onChange((_node, _up, reason) => resolve(reason)))
+  b.part('a', 'you are taken for gone')
+  t.equal(await told, 'you are taken for gone')
+  let outcome = await ask(a, 'b', 0, '')
+  while (!('reason' in outcome) || !outcome.reason.includes('does not expect')) {
+    await new Promise(resolve => setTimeout(resolve, 5))
+    outcome = await ask(a, 'b', 0, '')
+  }
+  b.meet({ name: 'a', address: a.address })
+  await Promise.all([untilLink(a, 'b'), untilLink(b, 'a')])
+  t.strictSame(await ask(a, 'b', 0, 'again'), reply('again'))
+})
+
+t.test('a late answer to an ask of before a node has parted is for nobody when it is met again', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = {
+    onAsk: (shard, request, onReply) => (shard === 1 ? replies.push(() => onReply(request)) : onReply(request)),
+  }
+  const { a, b } = await pair(t, addresses.TCP, { b: host })
+  const old = ask(a, 'b', 1, 'old')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  const down = untilLink(b, 'a', false)
+  a.part('b', 'it seems gone')
+  t.match(await old, { kind: 'unknown' })
+  await down
+  replies[0]!()
+  a.meet({ name: 'b', address: b.address })
+  await Promise.all([untilLink(a, 'b'), untilLink(b, 'a')])
+  t.strictSame(await ask(a, 'b', 0, 'new'), reply('new'))
+})
+
+t.test('meeting a node that is known changes nothing', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
+  const { a, b } = await pair(t, addresses.TCP, { b: host })
+  const changes: string[] = []
+  a.onChange((node, up, reason) => changes.push(`${node} is ${up}: ${reason}`))
+  const outcome = ask(a, 'b', 0, 'still here')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  a.meet({ name: 'b', address: b.address })
+  replies[0]!()
+  t.strictSame(await outcome, reply('still here'))
+  t.strictSame(changes, [])
+})
+
+t.test('a node that has moved is found at its new address, and an ask that was under way has an outcome', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
+  const { a, b } = await pair(t, addresses.TCP, { b: host })
+  const open = ask(a, 'b', 0, 'open')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  const elsewhere = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: a.address }])
+  t.not(elsewhere.address, b.address)
+  a.meet({ name: 'b', address: elsewhere.address })
+  await untilLink(elsewhere, 'a')
+  t.match(await open, { kind: 'unknown', reason: 'the node has restarted' })
+  t.strictSame(await ask(a, 'b', 0, 'there'), reply('there'))
+})
+
+t.test('the same process at another address answers what it was asked before', async t => {
+  const replies: (() => void)[] = []
+  const host: AskHost = { onAsk: (_shard, request, onReply) => replies.push(() => onReply(request)) }
+  const { a, b } = await pair(t, addresses.TCP, { b: host })
+  const wire = await Wire.to(t, b.address)
+  const outcome = ask(a, 'b', 0, 'patience')
+  while (replies.length === 0) await new Promise(resolve => setImmediate(resolve))
+  a.meet({ name: 'b', address: wire.address })
+  await untilLink(a, 'b')
+  replies[0]!()
+  t.strictSame(await outcome, reply('patience'))
+  t.equal(wire.dialed, 1)
+})
+
+t.test('a node at what is no address is unavailable, and said to be', async t => {
+  const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
+  for (const [n, address] of ['here', 'host:99999', 'dns:///x', 'unix:y', `${'x'.repeat(400)}:1`].entries()) {
+    a.meet({ name: `b${n}`, address })
+    let outcome = await ask(a, `b${n}`, 0, '')
+    while ('reason' in outcome && /no connection yet/.test(outcome.reason)) {
+      await new Promise(resolve => setTimeout(resolve, 5))
+      outcome = await ask(a, `b${n}`, 0, '')
+    }
+    t.match(outcome, { kind: 'unavailable', reason: /not an address/ }, address.slice(0, 20))
+  }
+})
+
+t.test('a host hears the view that it was asked in, and 0 when the asker has none', async t => {
+  const views: number[] = []
+  const host: AskHost = {
+    onAsk: (_shard, request, onReply, view) => {
+      views.push(view)
+      onReply(request)
+    },
+  }
+  const { a } = await pair(t, addresses.TCP, { b: host })
+  await new Promise(resolve => a.ask('b', 0, Buffer.alloc(1), resolve, undefined, 2 ** 53 - 1))
+  await ask(a, 'b', 0, '')
+  t.strictSame(views, [2 ** 53 - 1, 0])
+})
+
+t.test('a node that nobody knows is unavailable', async t => {
+  const asks = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
+  t.match(await ask(asks, 'z', 0, ''), { kind: 'unavailable', reason: 'there is no node z' })
+  t.equal(asks.reachable('z'), false)
+})
+
+t.test('two nodes of one name are a bug', async t => {
+  const peer = { name: 'a', address: '127.0.0.1:0' }
+  await t.rejects(startNode(t, peer, [peer]), /two nodes have one name/)
+})
+
+t.test('a port that is taken is told of', async t => {
+  const { address } = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [])
+  await t.rejects(startNode(t, { name: 'b', address }, []), /cannot listen on 127\.0\.0\.1:\d+/)
+})
+
+t.test('a unix socket is for this user only, and its file goes with the node', async t => {
+  const path = join(socketDirectory(t), 's')
+  const asks = await startNode(t, { name: 'a', address: `unix:${path}` }, [])
+  t.equal(statSync(path).mode & 0o777, 0o600)
+  await asks.close()
+  t.equal(statSync(path, { throwIfNoEntry: false }), undefined)
+})
+
+t.test('the socket of a process that was killed is taken over, that of a living one is not', async t => {
+  const path = join(socketDirectory(t), 's')
+  const parent = { name: 'a', address: '127.0.0.1:0' }
+  const setting = { self: { name: 'b', address: `unix:${path}` }, parent }
+  const first = await NodeProcess.start(t, setting)
+  await t.rejects(startNode(t, setting.self, []), { message: `another process listens on ${path}` })
+  await first.kill()
+  t.ok(statSync(path).isSocket(), 'its file is still there')
+  t.equal((await startNode(t, setting.self, [])).address, setting.self.address)
+})
+
+t.test('a path that is no place for a socket is refused', async t => {
+  const directory = socketDirectory(t)
+  const file = join(directory, 'file')
+  writeFileSync(file, 'precious')
+  await t.rejects(startNode(t, { name: 'a', address: `unix:${file}` }, []), /something else than a socket/)
+  const long = join(directory, 'x'.repeat(100))
+  await t.rejects(startNode(t, { name: 'a', address: `unix:${long}` }, []), /may have 103 bytes/)
+  await t.rejects(startNode(t, { name: 'a', address: 'unix:here' }, []), /begins with a slash/)
+})

@@ -1,0 +1,162 @@
+// Frames and their bytes: as proto/asks.proto says, whoever writes or reads them; and nothing that is no frame is taken for one.
+
+import { join } from 'node:path'
+import { loadSync, type ServiceDefinition } from '@grpc/proto-loader'
+import fc from 'fast-check'
+import t from 'tap'
+import {
+  type Answer,
+  type Ask,
+  decodeFrame,
+  encodeFrame,
+  type Frame,
+  type Hello,
+} from '../../../cluster/asks/frames.js'
+import { asksPerFrameMax } from '../../../cluster/options.js'
+import { root } from '../../support/project.js'
+import { Random } from '../../support/random.js'
+
+const proto = loadSync(join(root, 'proto/asks.proto'), { longs: Number, enums: String, defaults: true, oneofs: true })
+const { Converse } = proto['orrery.cluster.Asks'] as ServiceDefinition
+const { requestSerialize: encodeByProto, requestDeserialize: decodeByProto } = Converse!
+
+/** As fast-check's, of ordinary objects. */
+const record = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(fields, { noNullPrototype: true })
+
+const whole = fc.oneof(fc.nat(300), fc.nat(2 ** 31 - 1), fc.maxSafeNat())
+const ms = fc.double({ noNaN: true, noDefaultInfinity: true })
+const bytes = fc.uint8Array({ maxLength: 300 }).map(array => Buffer.from(array))
+const name = fc.string({ maxLength: 40, unit: 'grapheme' })
+const ask: fc.Arbitrary<Ask> = record({
+  number: whole,
+  deadlineMs: ms,
+  shard: fc.nat(2 ** 32 - 1),
+  request: bytes,
+  view: fc.oneof(fc.constant(0), fc.maxSafeNat()),
+})
+const answer: fc.Arbitrary<Answer> = fc.oneof(
+  record({
+    number: whole,
+    kind: fc.constant(0 as const),
+    reply: bytes,
+    offset: fc.constant(0),
+    total: fc.constant(0),
+  }),
+  record({
+    number: whole,
+    kind: fc.constant(0 as const),
+    reply: bytes,
+    offset: whole,
+    total: whole.map(n => n + 1),
+  }),
+  record({
+    number: whole,
+    kind: fc.constantFrom(1, 2, 3, 4) as fc.Arbitrary<1 | 2 | 3 | 4>,
+    reply: fc.constant(Buffer.alloc(0)),
+    offset: fc.constant(0),
+    total: fc.constant(0),
+  }),
+)
+const hello: fc.Arbitrary<Hello> = record({ version: fc.nat(2 ** 32 - 1), name, incarnation: name, to: name })
+const frame: fc.Arbitrary<Frame> = record({
+  sentMs: ms,
+  echoMs: fc.option(ms, { nil: undefined }),
+  ping: fc.boolean(),
+  hello: fc.option(hello, { nil: undefined }),
+  asks: fc.array(ask, { maxLength: 5 }),
+  answers: fc.array(answer, { maxLength: 5 }),
+})
+
+/** A frame in the words of proto/asks.proto. */
+const inProto = ({ sentMs, echoMs, ping, hello, asks, answers }: Frame) => ({
+  sentMs,
+  ...(echoMs === undefined ? {} : { echoMs }),
+  ping,
+  ...(hello ? { hello } : {}),
+  asks,
+  answers,
+})
+
+const small: Frame = {
+  sentMs: 12.5,
+  echoMs: 3.25,
+  ping: true,
+  hello: { version: 1, name: 'a', incarnation: 'i', to: 'b' },
+  asks: [{ number: 300, deadlineMs: 2012.5, shard: 200, request: Buffer.from('request'), view: 7 }],
+  answers: [
+    { number: 299, kind: 0, reply: Buffer.from('reply'), offset: 0, total: 0 },
+    { number: 298, kind: 2, reply: Buffer.alloc(0), offset: 0, total: 0 },
+  ],
+}
+
+t.test('a frame comes out of its bytes as it went in', async t => {
+  fc.assert(fc.property(frame, one => t.strictSame(decodeFrame(encodeFrame(one)), one) || t.bailout()))
+})
+
+t.test('who follows proto/asks.proto reads what is written here', async t => {
+  const kinds = ['REPLY', 'BUSY', 'EXPIRED', 'TOO_LARGE', 'NO_ROOM']
+  fc.assert(
+    fc.property(frame, one => {
+      const read = decodeByProto(encodeFrame(one)) as Record<string, unknown> & { answers: { kind: string }[] }
+      const answers = read.answers.map(answer => ({ ...answer, kind: kinds.indexOf(answer.kind) }))
+      const { _echoMs, ...rest } = read
+      t.match({ ...rest, answers, hello: read.hello ?? undefined }, inProto(one)) || t.bailout()
+      t.equal(_echoMs, one.echoMs === undefined ? undefined : 'echoMs') || t.bailout()
+    }),
+  )
+})
+
+t.test('what is written by proto/asks.proto is read here', async t => {
+  fc.assert(fc.property(frame, one => t.strictSame(decodeFrame(encodeByProto(inProto(one))), one) || t.bailout()))
+})
+
+t.test('streams are opened under the name that stands in proto/asks.proto', async t => {
+  t.equal(Converse!.path, '/orrery.cluster.Asks/Converse')
+  t.ok(Converse!.requestStream && Converse!.responseStream)
+})
+
+t.test('bytes that are cut off are no frame, or one with less in it', async t => {
+  const all = encodeFrame(small)
+  for (let length = 0; length < all.length; length++) {
+    const read = decodeFrame(all.subarray(0, length))
+    t.ok(!read || read.asks.length + read.answers.length < 3, `${length} bytes`)
+  }
+})
+
+t.test('mutilated bytes never throw, and what is read of them lies within them', async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const all = encodeFrame(small)
+  for (let left = 20_000; left > 0; left--) {
+    const bytes = Buffer.from(all)
+    for (let changes = random.between(1, 4); changes > 0; changes--) {
+      bytes[random.between(0, bytes.length - 1)] = random.pick([0, 1, 0x7f, 0x80, 0xff, random.between(0, 255)])
+    }
+    const read = decodeFrame(bytes)
+    if (!read) continue
+    const length = [...read.asks.map(one => one.request), ...read.answers.map(one => one.reply)].reduce(
+      (sum, one) => sum + one.length,
+      0,
+    )
+    const numbers = [read.sentMs, read.echoMs ?? 0, ...read.asks.flatMap(one => [one.deadlineMs, one.view])]
+    const finite = numbers.every(Number.isFinite)
+    if (length > bytes.length || !finite) t.fail(bytes.toString('hex'))
+  }
+  t.pass('none did')
+})
+
+t.test('fields that are not known are skipped', async t => {
+  const unknown = Buffer.from([0x78, 0x05, 0x79, 1, 2, 3, 4, 5, 6, 7, 8, 0x7a, 0x02, 1, 2, 0x7d, 1, 2, 3, 4])
+  t.strictSame(decodeFrame(Buffer.concat([unknown, encodeFrame(small), unknown])), small)
+})
+
+t.test('a number beyond what JavaScript counts is no frame', async t => {
+  const ask = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f]
+  t.equal(decodeFrame(Buffer.from([0x2a, ask.length, ...ask])), undefined)
+})
+
+t.test('a frame with more asks than allowed is none', async t => {
+  const asks = Array.from({ length: asksPerFrameMax + 1 }, (_, n) => ({ ...small.asks[0]!, number: n }))
+  t.equal(decodeFrame(encodeFrame({ ...small, asks })), undefined)
+  t.ok(decodeFrame(encodeFrame({ ...small, asks: asks.slice(1) })))
+})

@@ -1,0 +1,575 @@
+// The link, step by step: what is sent when, what becomes of asks, and where everything ends that could grow.
+
+import t from 'tap'
+import { type Ask, decodeFrame, encodeFrame, type Frame, type ReadFrame } from '../../../cluster/asks/frames.js'
+import { Link, type Surroundings } from '../../../cluster/asks/link.js'
+import { type AskOptions, completeOptions, frameBytesMax, requestBytesMax } from '../../../cluster/options.js'
+import type { Outcome, Stream } from '../../../cluster/ports.js'
+import { FakeClock } from '../../support/fake-clock.js'
+
+/** How far the other node's clock is ahead of ours. */
+const aheadMs = 5_000_000
+
+/** A stream that keeps what is sent. */
+class Wire implements Stream {
+  readonly sent: ReadFrame[] = []
+  /** What `send` gives. */
+  free = true
+
+  send(message: Buffer): boolean {
+    this.sent.push(decodeFrame(message)!)
+    return this.free
+  }
+
+  close(): void {}
+
+  /** What was sent since the last time. */
+  take(): ReadFrame[] {
+    return this.sent.splice(0)
+  }
+}
+
+/** A link under a clock that the test moves, and the other node, played by the test. */
+class Scene {
+  readonly clock = new FakeClock()
+  readonly link: Link
+  readonly changes: string[] = []
+  readonly outcomes: Outcome[] = []
+  /** Requests that the host has begun, and how to reply. */
+  readonly begun: { shard: number; text: string; view: number; reply: (reply: Uint8Array) => void }[] = []
+  /** What the host does besides. */
+  onBegin = (): void => {}
+  /** What the next tick brings, after the link has seen the end of one. */
+  onTickEnded = (): void => {}
+  wire = new Wire()
+  /** What was sent at once when the other node had greeted. */
+  greeted: ReadFrame[] = []
+
+  constructor(options: Partial<AskOptions> = {}, numbered = 0) {
+    const surroundings: Surroundings = {
+      host: {
+        onAsk: (shard, request, reply, view) => {
+          this.begun.push({ shard, text: Buffer.from(request).toString(), view, reply })
+          this.onBegin()
+        },
+      },
+      nowMs: () => this.clock.monoMs(),
+      flushSoon: () =>
+        this.clock.endOfTick(() => {
+          this.link.onTickEnd()
+          this.onTickEnded()
+        }),
+      onChange: (up, reason) => this.changes.push(`${up ? 'up' : 'down'}: ${reason}`),
+    }
+    this.link = new Link('b', completeOptions(options), surroundings, numbered)
+  }
+
+  /** The other node greets over a new stream, and knows our clock. */
+  connect(incarnation = 'first'): this {
+    this.wire = new Wire()
+    const hello = { version: 1, name: 'b', incarnation, to: 'a' }
+    this.link.attach(this.wire, this.read({ hello, ping: true, echoMs: this.clock.monoMs() }), incarnation, undefined)
+    this.greeted = this.wire.take()
+    return this
+  }
+
+  /** The other node sends a frame. */
+  hear(frame: Partial<Frame>): void {
+    this.link.onFrame(this.read(frame))
+  }
+
+  /** The other node asks, with its usual deadline unless told otherwise. */
+  hearAsks(...numbers: (number | Partial<Ask>)[]): void {
+    const asks = numbers.map(one => {
+      const given = typeof one === 'number' ? { number: one } : one
+      const request = Buffer.from(`ask ${given.number}`)
+      return { number: 0, shard: 7, deadlineMs: this.peerMs + 2000, request, view: 0, ...given }
+    })
+    this.hear({ asks })
+  }
+
+  /** The other node replies to an ask. */
+  hearReply(number: number, text: string): void {
+    this.hear({ answers: [{ number, kind: 0, reply: Buffer.from(text), offset: 0, total: 0 }] })
+  }
+
+  ask(text: string | Buffer = 'ask'): void {
+    this.link.ask(1, Buffer.from(text), outcome => this.outcomes.push(outcome))
+  }
+
+  /** Lets time pass; the link is woken when it wants to be. */
+  pass(ms: number): 'abandon' | undefined {
+    const untilMs = this.clock.monoMs() + ms
+    for (;;) {
+      const next = this.link.wake()
+      if (next === 'abandon') return next
+      const leftMs = untilMs - this.clock.monoMs()
+      this.clock.advance(Math.min(next, leftMs))
+      if (next > leftMs) return undefined
+    }
+  }
+
+  get peerMs(): number {
+    return this.clock.monoMs() + aheadMs
+  }
+
+  get kinds(): string[] {
+    return this.outcomes.map(({ kind }) => kind)
+  }
+
+  private read(frame: Partial<Frame>): ReadFrame {
+    const empty = { sentMs: this.peerMs, echoMs: undefined, ping: false, hello: undefined, asks: [], answers: [] }
+    return decodeFrame(encodeFrame({ ...empty, ...frame }))!
+  }
+}
+
+const texts = (frames: readonly ReadFrame[]): string[] =>
+  frames.flatMap(({ asks }) => asks.map(({ request }) => Buffer.from(request).toString()))
+
+t.test('what one tick asks goes in one frame, and what is too much for one in several', async t => {
+  const scene = new Scene().connect()
+  for (let left = 100; left > 0; left--) scene.ask()
+  t.strictSame(scene.wire.sent, [], 'the tick has not ended')
+  scene.clock.tick()
+  t.strictSame(
+    scene.wire.take().map(({ asks }) => asks.length),
+    [64, 36],
+  )
+  scene.ask(Buffer.alloc(frameBytesMax))
+  scene.ask('one more')
+  scene.clock.tick()
+  t.strictSame(
+    scene.wire.take().map(({ asks }) => asks.length),
+    [1, 1],
+  )
+})
+
+t.test('a frame takes what a few ticks bring, as long as each brings something', async t => {
+  const scene = new Scene().connect()
+  scene.clock.tick()
+  scene.wire.take()
+  let ended = 0
+  const brought = (ticks: number): number[][] => {
+    let left = ticks
+    ended = 0
+    scene.onTickEnded = () => {
+      ended++
+      if (--left > 0) scene.ask()
+    }
+    scene.ask()
+    scene.clock.tick()
+    return scene.wire.take().map(({ asks }) => asks.map(({ number }) => number))
+  }
+  t.strictSame(brought(1), [[1]])
+  t.equal(ended, 2, 'a tick that brings nothing is the last')
+  t.strictSame(brought(3), [[2, 3, 4]])
+  for (const number of [1, 2, 3, 4]) scene.hearReply(number, 'reply')
+  scene.clock.tick()
+  scene.wire.take()
+  t.strictSame(brought(6), [
+    [5, 6, 7, 8],
+    [9, 10],
+  ])
+  scene.onTickEnded = () => {}
+  scene.hearAsks(1)
+  scene.ask()
+  scene.onTickEnded = () => {
+    scene.onTickEnded = () => {}
+    scene.begun[0]!.reply(Buffer.from('reply'))
+  }
+  scene.clock.tick()
+  const frames = scene.wire.take().map(({ asks, answers }) => [asks.length, answers.length])
+  t.strictSame(frames, [[1, 1]], 'answers wait with asks')
+})
+
+t.test('a reply reaches who asked', async t => {
+  const scene = new Scene().connect()
+  scene.ask('one')
+  scene.ask('two')
+  scene.clock.tick()
+  const [first, second] = scene.wire.sent[0]!.asks
+  scene.hearReply(second!.number, 'to two')
+  scene.hearReply(first!.number, 'to one')
+  t.strictSame(scene.outcomes, [
+    { kind: 'reply', reply: Buffer.from('to two') },
+    { kind: 'reply', reply: Buffer.from('to one') },
+  ])
+})
+
+t.test('an ask carries its view, and the host hears the view of the other', async t => {
+  const scene = new Scene().connect()
+  scene.link.ask(1, Buffer.alloc(1), () => {}, 2000, 41)
+  scene.ask()
+  scene.clock.tick()
+  t.strictSame(
+    scene.wire.sent[0]!.asks.map(({ view }) => view),
+    [41, 0],
+  )
+  scene.hearAsks({ number: 1, view: 42 }, 2)
+  t.strictSame(
+    scene.begun.map(({ view }) => view),
+    [42, 0],
+  )
+})
+
+t.test('a link goes on counting where the one before it has stopped', async t => {
+  const scene = new Scene({}, 500).connect()
+  scene.ask()
+  scene.clock.tick()
+  t.equal(scene.wire.sent[0]!.asks[0]!.number, 501)
+  t.equal(scene.link.lastNumber, 501)
+})
+
+t.test('an answer that comes twice, or too late, is for nobody', async t => {
+  const scene = new Scene().connect()
+  scene.ask()
+  scene.clock.tick()
+  const { number } = scene.wire.sent[0]!.asks[0]!
+  scene.hearReply(number, 'first')
+  scene.hearReply(number, 'second')
+  scene.hearReply(number + 1, 'to nothing')
+  t.strictSame(scene.outcomes, [{ kind: 'reply', reply: Buffer.from('first') }])
+})
+
+t.test('without a connection an ask is unavailable at once', async t => {
+  const scene = new Scene()
+  scene.ask()
+  t.match(scene.outcomes, [{ kind: 'unavailable', reason: 'node b cannot be reached: no connection yet' }])
+})
+
+t.test('an ask that was sent is unknown when its deadline has come, not earlier', async t => {
+  const scene = new Scene({ silentMs: 10_000, abandonMs: 10_000 }).connect()
+  scene.ask()
+  scene.clock.tick()
+  scene.pass(1999)
+  t.strictSame(scene.kinds, [])
+  scene.pass(2)
+  t.strictSame(scene.outcomes, [{ kind: 'unknown', reason: 'no answer came in time' }])
+})
+
+t.test('an ask that the stream has not taken by its deadline is unavailable, and never sent', async t => {
+  const scene = new Scene({ silentMs: 10_000, abandonMs: 10_000 }).connect()
+  scene.wire.free = false
+  scene.ask('sent')
+  scene.clock.tick()
+  scene.ask('held')
+  scene.clock.tick()
+  scene.pass(2001)
+  t.strictSame(scene.kinds, ['unknown', 'unavailable'])
+  scene.wire.free = true
+  scene.link.onDrain()
+  t.strictSame(texts(scene.wire.sent), ['sent'])
+})
+
+t.test('also when the stream drains before anybody has looked at deadlines', async t => {
+  const scene = new Scene({ silentMs: 10_000, abandonMs: 10_000 }).connect()
+  scene.wire.free = false
+  scene.ask('sent')
+  scene.clock.tick()
+  scene.ask('held')
+  scene.clock.advance(3000)
+  scene.link.onDrain()
+  t.strictSame([scene.kinds, texts(scene.wire.sent)], [['unavailable'], ['sent']])
+})
+
+t.test('while the stream is full frames wait, and one that drains takes them', async t => {
+  const scene = new Scene().connect()
+  scene.wire.free = false
+  for (let left = 200; left > 0; left--) scene.ask()
+  scene.clock.tick()
+  t.equal(texts(scene.wire.take()).length, 64)
+  scene.link.onDrain()
+  t.equal(texts(scene.wire.take()).length, 64)
+  scene.wire.free = true
+  scene.link.onDrain()
+  t.equal(texts(scene.wire.take()).length, 72)
+})
+
+t.test('asks beyond the limit are unavailable at once, until others have ended', async t => {
+  const scene = new Scene({ inFlightMax: 2 }).connect()
+  scene.ask()
+  scene.ask()
+  scene.ask()
+  t.match(scene.outcomes, [{ kind: 'unavailable', reason: 'too many asks to node b are waiting' }])
+  scene.clock.tick()
+  scene.hearReply(scene.wire.sent[0]!.asks[0]!.number, '')
+  scene.ask()
+  t.strictSame(scene.kinds, ['unavailable', 'reply'])
+})
+
+t.test('asks beyond the limit of bytes are unavailable at once, and so is one that is too large itself', async t => {
+  const scene = new Scene().connect()
+  const request = Buffer.allocUnsafe(requestBytesMax)
+  for (let left = 3; left > 0; left--) scene.ask(request)
+  t.match(scene.outcomes, [{ kind: 'unavailable', reason: 'too many asks to node b are waiting' }])
+  scene.ask(Buffer.allocUnsafe(requestBytesMax + 1))
+  t.match(scene.outcomes[1], { kind: 'unavailable', reason: /a request of more than/ })
+})
+
+t.test('what is asked here is begun with its shard, and replied to in one frame a tick', async t => {
+  const scene = new Scene().connect()
+  scene.hearAsks(1, 2)
+  t.match(scene.begun, [
+    { shard: 7, text: 'ask 1' },
+    { shard: 7, text: 'ask 2' },
+  ])
+  scene.begun[1]!.reply(Buffer.from('b'))
+  scene.begun[0]!.reply(Buffer.from('a'))
+  scene.clock.tick()
+  t.match(scene.wire.take(), [
+    {
+      answers: [
+        { number: 2, kind: 0, reply: Buffer.from('b') },
+        { number: 1, kind: 0, reply: Buffer.from('a') },
+      ],
+    },
+  ])
+})
+
+t.test('an ask whose number was passed is not begun', async t => {
+  const scene = new Scene().connect()
+  scene.hearAsks(5)
+  scene.hearAsks(5)
+  scene.hearAsks(4, 6)
+  t.strictSame(
+    scene.begun.map(({ text }) => text),
+    ['ask 5', 'ask 6'],
+  )
+})
+
+t.test('an ask whose deadline has come on its asker’s clock is refused', async t => {
+  const scene = new Scene().connect()
+  scene.hearAsks({ number: 1, deadlineMs: scene.peerMs + 1 }, { number: 2, deadlineMs: scene.peerMs })
+  scene.clock.tick()
+  t.strictSame(
+    scene.begun.map(({ text }) => text),
+    ['ask 1'],
+  )
+  t.match(scene.wire.take(), [{ answers: [{ number: 2, kind: 2 }] }])
+})
+
+t.test('the clock is read when an ask is begun, not when its frame is read', async t => {
+  const scene = new Scene().connect()
+  scene.onBegin = () => scene.clock.advance(1500)
+  scene.hearAsks(1, 2, 3)
+  t.strictSame(
+    scene.begun.map(({ text }) => text),
+    ['ask 1', 'ask 2'],
+  )
+})
+
+t.test('nothing is begun as long as the asker’s clock is not known', async t => {
+  const scene = new Scene()
+  const hello = { version: 1, name: 'b', incarnation: 'i', to: 'a' }
+  const greeting = { sentMs: scene.peerMs, echoMs: undefined, ping: true, hello, asks: [], answers: [] }
+  scene.link.attach(scene.wire, greeting, 'i', { ...hello, name: 'a', to: 'b' })
+  t.match(
+    scene.wire.take(),
+    [{ hello: { name: 'a' }, ping: true, echoMs: greeting.sentMs }],
+    'our greeting wants an echo',
+  )
+  scene.hearAsks(1)
+  t.strictSame(scene.begun, [])
+  scene.hear({ echoMs: scene.clock.monoMs() })
+  scene.hearAsks(2)
+  t.match(scene.begun, [{ text: 'ask 2' }])
+})
+
+t.test('when the clock turns out to be wrong nothing is begun until the next echo', async t => {
+  const scene = new Scene().connect()
+  scene.hear({ sentMs: scene.peerMs + 500 })
+  scene.hearAsks(1)
+  scene.clock.tick()
+  t.strictSame(scene.begun, [])
+  t.match(scene.wire.take(), [{ ping: true, answers: [{ kind: 2 }] }], 'and an echo is asked for')
+})
+
+t.test('an ask that arrives too late, or where too many run, has not happened', async t => {
+  const scene = new Scene().connect()
+  scene.ask()
+  scene.ask()
+  scene.clock.tick()
+  const answers = scene.wire.sent[0]!.asks.map(({ number }, n) => ({
+    number,
+    kind: n === 0 ? (1 as const) : (2 as const),
+    reply: Buffer.alloc(0),
+    offset: 0,
+    total: 0,
+  }))
+  scene.hear({ answers })
+  t.strictSame(scene.kinds, ['unavailable', 'unavailable'])
+})
+
+t.test('when too many asks run here the next one is turned away', async t => {
+  const scene = new Scene({ inFlightMax: 2 }).connect()
+  scene.hearAsks(1, 2, 3)
+  scene.clock.tick()
+  t.match(scene.wire.take(), [{ answers: [{ number: 3, kind: 1 }] }])
+  scene.begun[0]!.reply(Buffer.alloc(0))
+  scene.clock.tick()
+  scene.hearAsks(4)
+  t.equal(scene.begun.length, 3)
+})
+
+t.test('an ask counts until its answer has left', async t => {
+  const scene = new Scene({ inFlightMax: 2 }).connect()
+  scene.wire.free = false
+  scene.hear({ ping: true })
+  scene.clock.tick()
+  scene.hearAsks(1, 2)
+  for (const { reply } of scene.begun) reply(Buffer.alloc(0))
+  scene.hearAsks(3)
+  t.equal(scene.begun.length, 2)
+})
+
+t.test('who asks and never reads is in the end not even refused', async t => {
+  const scene = new Scene({ inFlightMax: 2 }).connect()
+  scene.wire.free = false
+  scene.hear({ ping: true })
+  scene.clock.tick()
+  for (let number = 1; number <= 100; number++) scene.hearAsks(number)
+  scene.wire.free = true
+  scene.link.onDrain()
+  t.equal(scene.wire.take().flatMap(({ answers }) => answers).length, 4)
+})
+
+t.test('a host that replies twice is a bug', async t => {
+  const scene = new Scene().connect()
+  scene.hearAsks(1)
+  scene.begun[0]!.reply(Buffer.alloc(0))
+  t.throws(() => scene.begun[0]!.reply(Buffer.alloc(0)), /once/)
+})
+
+t.test('a ping leaves at every interval, and one that comes is echoed at the end of the tick', async t => {
+  const scene = new Scene().connect()
+  for (let left = 4; left > 0; left--) {
+    scene.pass(250)
+    scene.hear({})
+  }
+  t.equal(scene.wire.take().filter(({ ping }) => ping).length, 4)
+  const { peerMs } = scene
+  scene.hear({ ping: true })
+  scene.clock.tick()
+  t.match(scene.wire.take(), [{ echoMs: peerMs, ping: false }])
+})
+
+t.test(
+  'a node that is silent is down: what was not sent has not happened, what was sent waits; when it speaks it is up',
+  async t => {
+    const scene = new Scene().connect()
+    scene.wire.free = false
+    scene.ask('sent')
+    scene.clock.tick()
+    scene.ask('held')
+    scene.pass(999)
+    t.ok(scene.link.reachable)
+    scene.pass(2)
+    t.notOk(scene.link.reachable)
+    t.strictSame(scene.outcomes, [{ kind: 'unavailable', reason: 'node b cannot be reached: it is silent' }])
+    scene.ask()
+    t.strictSame(scene.kinds, ['unavailable', 'unavailable'])
+    scene.hearReply(scene.wire.sent[0]!.asks[0]!.number, 'late but in time')
+    t.strictSame(scene.kinds, ['unavailable', 'unavailable', 'reply'])
+    t.strictSame(scene.changes, ['up: connected', 'down: it is silent', 'up: connected'])
+  },
+)
+
+t.test('a stream that is silent for long is abandoned', async t => {
+  const scene = new Scene().connect()
+  t.equal(scene.pass(4999), undefined)
+  t.equal(scene.pass(250), 'abandon')
+})
+
+t.test('after a stop of our own the other node has one interval to be heard, once', async t => {
+  const scene = new Scene().connect()
+  scene.pass(100)
+  scene.clock.advance(3000)
+  scene.link.wake()
+  t.ok(scene.link.reachable, 'what it has said may wait to be read')
+  scene.pass(300)
+  t.notOk(scene.link.reachable)
+})
+
+t.test('what was sent outlives its stream: the answer may come over the next one', async t => {
+  const scene = new Scene().connect()
+  scene.ask()
+  scene.clock.tick()
+  const { number } = scene.wire.sent[0]!.asks[0]!
+  scene.link.detach('cut')
+  t.strictSame([scene.kinds, scene.changes], [[], ['up: connected', 'down: cut']])
+  scene.connect()
+  t.strictSame(texts(scene.wire.sent), [], 'and it is not sent again')
+  scene.hearReply(number, 'over the second stream')
+  t.strictSame(scene.kinds, ['reply'])
+})
+
+t.test('what was begun before a stream was cut is answered over the next one', async t => {
+  const scene = new Scene().connect()
+  scene.hearAsks(1)
+  scene.link.detach('cut')
+  scene.begun[0]!.reply(Buffer.from('reply'))
+  t.match(scene.connect().greeted, [{ answers: [{ number: 1, reply: Buffer.from('reply') }] }])
+})
+
+t.test('answers for a node that stays away are let go of', async t => {
+  const scene = new Scene().connect()
+  scene.hearAsks(1)
+  scene.link.detach('cut')
+  scene.begun[0]!.reply(Buffer.from('reply'))
+  for (let left = 5; left > 0; left--) {
+    scene.pass(500)
+    scene.link.detach('nobody listens')
+  }
+  t.match(scene.connect().greeted, [{ answers: { length: 0 } }])
+})
+
+t.test(
+  'when another process answers in the node’s name, what was sent is unknown, and nobody gets the former one’s answers',
+  async t => {
+    const scene = new Scene().connect()
+    scene.ask()
+    scene.hearAsks(1)
+    scene.clock.tick()
+    scene.wire.take()
+    scene.link.detach('cut')
+    scene.connect('second')
+    t.strictSame(scene.outcomes, [{ kind: 'unknown', reason: 'the node has restarted' }])
+    scene.begun[0]!.reply(Buffer.from('reply'))
+    scene.clock.tick()
+    t.strictSame(
+      scene.wire.take().flatMap(({ answers }) => answers),
+      [],
+    )
+  },
+)
+
+t.test('what is begun for a process that is gone still counts as running', async t => {
+  const scene = new Scene({ inFlightMax: 1 }).connect()
+  scene.hearAsks(1)
+  scene.link.detach('cut')
+  scene.connect('second').hearAsks(1)
+  t.equal(scene.begun.length, 1)
+  scene.begun[0]!.reply(Buffer.alloc(0))
+  scene.hearAsks(2)
+  t.equal(scene.begun.length, 1, 'the refusal has not left yet')
+  scene.clock.tick()
+  scene.hearAsks(3)
+  t.equal(scene.begun.length, 2)
+})
+
+t.test('closing ends every ask and sends what can still be sent', async t => {
+  const scene = new Scene().connect()
+  scene.hearAsks(1)
+  scene.begun[0]!.reply(Buffer.from('reply'))
+  scene.ask('sent')
+  scene.clock.tick()
+  scene.wire.free = false
+  scene.ask('also sent')
+  scene.clock.tick()
+  scene.ask('held')
+  scene.link.close('this node is closing')
+  t.strictSame(scene.kinds, ['unavailable', 'unknown', 'unknown'])
+  t.match(scene.wire.sent[0], { answers: [{ number: 1 }] })
+  scene.ask()
+  t.match(scene.outcomes.at(-1), { kind: 'unavailable', reason: /this node is closing/ })
+})

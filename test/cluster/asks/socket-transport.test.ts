@@ -1,0 +1,180 @@
+// Streams on bare sockets: what makes a message, what is none, ends and their reasons, and full sockets. What they share with gRPC: asks.test.ts.
+
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { socketTransport } from '../../../cluster/asks/socket-transport.js'
+import { bufferBytesMax, messageBytesMax } from '../../../cluster/options.js'
+import type { Stream, StreamListener } from '../../../cluster/ports.js'
+import { inTime, socketDirectory } from '../nodes.js'
+
+/** What has happened on a stream. */
+class Ear implements StreamListener {
+  readonly messages: string[] = []
+  drains = 0
+  reason: string | undefined
+  private look = (): void => {}
+
+  onMessage(message: Buffer): void {
+    this.messages.push(message.toString())
+    this.look()
+  }
+
+  onDrain(): void {
+    this.drains++
+    this.look()
+  }
+
+  onClosed(reason: string): void {
+    this.reason = reason
+    this.look()
+  }
+
+  until(what: string, holds: (ear: Ear) => boolean): Promise<void> {
+    return inTime(what, resolve => {
+      this.look = () => {
+        if (holds(this)) resolve(undefined)
+      }
+      this.look()
+    })
+  }
+}
+
+const placeOf = (t: Test): { readonly path: string; readonly address: string } => {
+  const path = join(socketDirectory(t), 's')
+  return { path, address: `socket:${path}` }
+}
+
+/** A stream and its other side. */
+async function pair(t: Test): Promise<{ near: Stream; far: Stream; nearEar: Ear; farEar: Ear }> {
+  const { address } = placeOf(t)
+  const [nearEar, farEar] = [new Ear(), new Ear()]
+  let far: Stream | undefined
+  const listening = await socketTransport.listen(address, {
+    onStream: stream => {
+      far = stream
+      return farEar
+    },
+  })
+  t.teardown(() => listening.close())
+  const near = socketTransport.dial(address, nearEar)
+  near.send(Buffer.from('first'))
+  await farEar.until('the first message', ({ messages }) => messages.length === 1)
+  return { near, far: far!, nearEar, farEar }
+}
+
+/** A stream whose other side is a socket that the test writes to, and what the stream hears. */
+async function raw(t: Test): Promise<{ socket: Socket; ear: Ear }> {
+  const { path, address } = placeOf(t)
+  const ear = new Ear()
+  const listening = await socketTransport.listen(address, { onStream: () => ear })
+  t.teardown(() => listening.close())
+  const socket = connect(path)
+  socket.on('error', () => {})
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  return { socket, ear }
+}
+
+const framed = (text: string): Buffer => {
+  const bytes = Buffer.alloc(4 + Buffer.byteLength(text))
+  bytes.writeUInt32LE(bytes.length - 4)
+  bytes.write(text, 4)
+  return bytes
+}
+
+t.test('messages arrive whole and in order, wherever the bytes are cut', async t => {
+  const texts = ['one', '', 'x'.repeat(70_000), 'fóur']
+  const bytes = Buffer.concat(texts.map(framed))
+  const cuts = [1, 2, 3, 5, 6, 7, 8, 11, 13, 15, 40_000, bytes.length - 3, bytes.length - 1]
+  const { socket, ear } = await raw(t)
+  for (const [index, cut] of [...cuts, bytes.length].entries()) {
+    socket.write(bytes.subarray(cuts[index - 1] ?? 0, cut))
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  await ear.until('all messages', ({ messages }) => messages.length === texts.length)
+  t.strictSame(
+    ear.messages.map(message => message.length),
+    texts.map(text => text.length),
+  )
+  t.ok(ear.messages.every((message, at) => message === texts[at]))
+})
+
+t.test('a length beyond the limit, as the first words of gRPC are, ends the stream', async t => {
+  const tooLong = Buffer.alloc(4)
+  tooLong.writeUInt32LE(messageBytesMax + 1)
+  for (const words of [tooLong, Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')]) {
+    const { socket, ear } = await raw(t)
+    const closed = once(socket, 'close')
+    socket.resume().write(words)
+    await ear.until('the end', ({ reason }) => reason !== undefined)
+    t.equal(ear.reason, 'it sent something that is no message')
+    await closed
+  }
+})
+
+t.test('a stream that is closed ends on the other side, after what was sent', async t => {
+  const { near, farEar, nearEar } = await pair(t)
+  near.send(Buffer.from('last'))
+  near.close()
+  await farEar.until('the end', ({ reason }) => reason !== undefined)
+  t.strictSame(farEar.messages, ['first', 'last'])
+  t.equal(farEar.reason, 'it has ended the conversation')
+  t.equal(nearEar.reason, undefined, 'who has closed is told nothing')
+})
+
+t.test('the reason of who tears a stream down is told to the other side', async t => {
+  const { far, nearEar, farEar } = await pair(t)
+  far.close('because')
+  await nearEar.until('the end', ({ reason }) => reason !== undefined)
+  t.equal(nearEar.reason, 'because')
+  t.equal(farEar.reason, undefined)
+})
+
+t.test('who sends more than the other side reads is told to wait, and when to go on', async t => {
+  const { path, address } = placeOf(t)
+  const server = createServer({ pauseOnConnect: true })
+  const connected = once(server, 'connection') as Promise<[Socket]>
+  server.listen(path)
+  await once(server, 'listening')
+  const ear = new Ear()
+  const stream = socketTransport.dial(address, ear)
+  const [socket] = await connected
+  t.teardown(() => {
+    socket.destroy()
+    server.close()
+  })
+  const message = Buffer.alloc(bufferBytesMax / 4)
+  let sent = 1
+  while (stream.send(message)) sent++
+  t.ok(sent >= 4, `${sent} messages before it is full`)
+  t.equal(ear.drains, 0)
+  socket.resume()
+  await ear.until('room', ({ drains }) => drains > 0)
+  t.equal(ear.drains, 1)
+  stream.close()
+})
+
+t.test('where nobody listens, and where nobody can, the reason says so', async t => {
+  const cases = [
+    [placeOf(t).address, /ENOENT/],
+    ['socket:here', /^not an address: "socket:here"$/],
+    ['127.0.0.1:1', /^not an address/],
+  ] as const
+  for (const [address, reason] of cases) {
+    const ear = new Ear()
+    socketTransport.dial(address, ear)
+    await ear.until('the reason', one => one.reason !== undefined)
+    t.match(ear.reason, reason, address)
+  }
+  await t.rejects(socketTransport.listen('127.0.0.1:0', { onStream: () => new Ear() }), /it is not socket:\/path/)
+})
+
+t.test('there are no calls', async t => {
+  const [reply, reason] = await new Promise<[Buffer | undefined, string]>(resolve =>
+    socketTransport.call('socket:/x', Buffer.alloc(0), 1000, (...told) => resolve(told)),
+  )
+  t.equal(reply, undefined)
+  t.match(reason, /no calls/)
+})

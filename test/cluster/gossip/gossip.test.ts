@@ -1,0 +1,372 @@
+// What gossip promises, among simulated processes on a network that does its worst, under many seeds.
+//
+// SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
+
+import t from 'tap'
+import { gossipOptionsDefault as defaults, suspicionMs } from '../../../cluster/gossip/gossip-options.js'
+import type { Member } from '../../../cluster/gossip/member.js'
+import { Random } from '../../support/random.js'
+import { type GossipNode, GossipWorld } from '../simulated-gossip.js'
+
+const simulations = Number(process.env.SIMULATIONS ?? 12)
+const seed = Random.fromEnvironment().seed
+const { periodMs } = defaults
+const letters = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+
+t.setTimeout(120_000 + simulations * 20_000)
+t.comment(`SEED=${seed} and the next ones`)
+
+const seeds = (count = simulations) => Array.from({ length: count }, (_, n) => seed + n)
+/** Of those seen by a node, whom it took for dead, and when. */
+const deaths = ({ changes }: GossipNode) => changes.filter(({ member }) => member.status === 'dead')
+const last = (node: GossipNode, name: string) => node.gossip.members().find(member => member.name === name)
+
+t.test('whatever happens, when it is over all agree on who is there and what each says of itself', async t => {
+  for (const one of seeds()) {
+    const { world, wrong } = await trouble(one)
+    const truth = world.truth()
+    for (const node of world.running) t.strictSame(world.view(node), truth, `SEED=${one} seen by ${node.name}`)
+    t.strictSame(wrong(), [], `SEED=${one}`)
+  }
+})
+
+/** Half a minute of losses, pauses, splits, kills, restarts, goodbyes and changes of mind; then peace. */
+async function trouble(seed: number) {
+  const random = new Random(seed)
+  const gossip = new GossipWorld(random)
+  const { world } = gossip
+  const names = letters.slice(0, random.between(3, 7))
+  const all = await gossip.startAll(names, 2000)
+  const gone = new Set<string>()
+  const endMs = world.nowMs + 30_000
+  Object.assign(gossip.faults, { lost: random.pick([0, 0.05, 0.3]), repeated: random.pick([0, 0.1]) })
+  const begin = (name: string) => {
+    const address = random.pick([`${name}:1`, `${name}:${random.between(2, 9)}`])
+    all.push(gossip.start(name, { address, seeds: ['all'] }))
+    gossip.names.set(
+      'all',
+      [...gossip.nodes.values()].map(node => node.address),
+    )
+  }
+  while (world.nowMs < endMs) {
+    const node = gossip.nodes.get(random.pick(names as [string]))!
+    const what = random.between(0, 9)
+    if (what < 3) {
+      node.process.stop()
+      world.at(world.nowMs + random.pick([300, 2000, 12_000]) * random.fraction(), () => node.process.goOn())
+    } else if (what < 5) {
+      const border = random.between(1, names.length - 1)
+      gossip.partOf = random.pick([(name: string) => (names.indexOf(name) < border ? 0 : 1), undefined])
+    } else if (what < 7 && node.process.alive) {
+      gossip.kill(node)
+      const { name } = node
+      if (random.pick([true, false])) world.at(world.nowMs + random.between(10, 4000), () => begin(name))
+    } else if (what === 7 && node.process.alive && gossip.running.length > 2) {
+      node.process.goOn()
+      gone.add(node.life)
+      void node.gossip.leave().then(() => gossip.kill(node))
+    } else if (node.process.alive && !gone.has(node.life)) node.gossip.setJoined(random.pick([true, false]))
+    await world.run(random.between(50, 2000))
+  }
+  gossip.partOf = undefined
+  Object.assign(gossip.faults, { lost: 0, repeated: 0 })
+  for (const node of gossip.nodes.values()) node.process.goOn()
+  await world.run(90_000)
+  return { world: gossip, wrong: () => all.flatMap(node => contradictions(node, gone)) }
+}
+
+/** Where what a node believed has gone back: to an older incarnation, or from a goodbye. */
+function contradictions({ name: observer, changes }: GossipNode, gone: ReadonlySet<string>): string[] {
+  const wrong: string[] = []
+  const known = new Map<string, Member>()
+  for (const { member, atMs } of changes) {
+    const { name, incarnation, status, life } = member
+    const before = known.get(name)
+    known.set(name, member)
+    if (!before || before.life !== life) continue
+    const told = `${observer} at ${atMs}: ${name} ${before.status} ${before.incarnation}, then ${status} ${incarnation}`
+    if (incarnation < before.incarnation) wrong.push(`older: ${told}`)
+    if (
+      incarnation === before.incarnation &&
+      before.status !== status &&
+      before.status !== 'alive' &&
+      status === 'alive'
+    )
+      wrong.push(`revived: ${told}`)
+    if (before.status === 'left' && (status !== 'left' || !gone.has(life))) wrong.push(`back: ${told}`)
+  }
+  return wrong
+}
+
+t.test('while nothing is lost nobody who lives is taken for dead, though messages are slow and come twice', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    gossip.faults.repeated = 0.1
+    const nodes = await gossip.startAll(letters.slice(0, 3 + (one % 6)), 60_000)
+    t.strictSame(nodes.flatMap(deaths), [], `SEED=${one}`)
+  }
+})
+
+t.test('pauses shorter than suspicion kill nobody', async t => {
+  for (const one of seeds()) {
+    const random = new Random(one)
+    const gossip = new GossipWorld(random)
+    const nodes = await gossip.startAll(letters.slice(0, 5))
+    for (let left = 20; left > 0; left--) {
+      const { process } = random.pick(nodes as [GossipNode])
+      process.stop()
+      await gossip.world.run(random.fraction() * (suspicionMs(defaults, 5, 3) - 2 * periodMs))
+      process.goOn()
+      await gossip.world.run(3000)
+    }
+    t.strictSame(nodes.flatMap(deaths), [], `SEED=${one}`)
+  }
+})
+
+t.test('who is killed is dead to everybody within the time that gossip-options.ts says', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const count = 3 + (one % 6)
+    const nodes = await gossip.startAll(letters.slice(0, count))
+    const [victim] = nodes as [GossipNode]
+    const killedMs = gossip.world.nowMs
+    gossip.kill(victim)
+    await gossip.world.run(60_000)
+    // The longest that the probe of any one may take to come, the probe, suspicion, and news that takes a few rounds.
+    const probedMs = (2 * (count - 1) - 1) * periodMs
+    const suspectedMs = suspicionMs(defaults, count, count - 2)
+    const mostMs = probedMs + periodMs + suspectedMs + 3 * periodMs
+    for (const node of nodes.slice(1)) {
+      const [death] = deaths(node)
+      t.ok(death && death.atMs - killedMs <= mostMs, `SEED=${one} of ${count}: ${death && death.atMs - killedMs} ms`)
+      t.equal(deaths(node).length, 1)
+    }
+  }
+})
+
+t.test('of three the first knows within 2.5 s, and later than suspicion takes', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const [victim, ...others] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
+    const killedMs = gossip.world.nowMs
+    gossip.kill(victim)
+    await gossip.world.run(5000)
+    const firstMs = Math.min(...others.map(node => deaths(node)[0]!.atMs)) - killedMs
+    t.ok(firstMs <= 2500 && firstMs >= suspicionMs(defaults, 3, 1), `SEED=${one}: ${firstMs} ms`)
+  }
+})
+
+t.test('who leaves is left to everybody and never dead, and the promise is kept soon', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const nodes = await gossip.startAll(letters.slice(0, 6))
+    const [leaver] = nodes as [GossipNode]
+    let isLeft = false
+    void leaver.gossip.leave().then(() => {
+      isLeft = true
+      gossip.kill(leaver)
+    })
+    await gossip.world.run(1000)
+    t.ok(isLeft)
+    await gossip.world.run(30_000)
+    for (const node of nodes.slice(1)) {
+      t.equal(last(node, 'a')?.status, 'left', `SEED=${one} seen by ${node.name}`)
+      t.strictSame(deaths(node), [])
+    }
+  }
+})
+
+t.test('who leaves while most messages are lost tries others, and ends', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const [leaver] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
+    gossip.faults.lost = 1
+    let isLeft = false
+    void leaver.gossip.leave().then(() => {
+      isLeft = true
+    })
+    await gossip.world.run(30_000)
+    t.ok(isLeft)
+  }
+})
+
+t.test(
+  'a process that stood still for long finds itself dead, and comes back by itself with a higher incarnation',
+  async t => {
+    for (const one of seeds()) {
+      const gossip = new GossipWorld(new Random(one))
+      const nodes = await gossip.startAll(letters.slice(0, 4))
+      const [frozen, ...others] = nodes as [GossipNode, ...GossipNode[]]
+      const before = frozen.gossip.members()[0]!.incarnation
+      frozen.process.stop()
+      await gossip.world.run(40_000)
+      t.ok(others.every(node => last(node, 'a')?.status === 'dead'))
+      frozen.process.goOn()
+      await gossip.world.run(5000)
+      for (const node of nodes)
+        t.ok(last(node, 'a')?.status === 'alive' && last(node, 'a')!.incarnation > before, `SEED=${one}`)
+      t.strictSame(deaths(frozen), [], 'and it has taken nobody for dead')
+    }
+  },
+)
+
+t.test('two parts of a cluster that lost each other meet again, and nobody is dead to its own part', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const nodes = await gossip.startAll(letters.slice(0, 6))
+    const part = (name: string) => (letters.indexOf(name) < 3 ? 0 : 1)
+    gossip.partOf = part
+    await gossip.world.run(60_000)
+    for (const node of nodes) t.equal(gossip.view(node).length, 3)
+    gossip.partOf = undefined
+    await gossip.world.run(40_000)
+    for (const node of nodes) {
+      t.strictSame(gossip.view(node), gossip.truth(), `SEED=${one}`)
+      const own = deaths(node).filter(({ member }) => part(member.name) === part(node.name))
+      t.strictSame(own, [], `SEED=${one} seen by ${node.name}`)
+    }
+  }
+})
+
+t.test(
+  'a new life of a name takes the place of the old one, at the same address or another, noticed or not',
+  async t => {
+    for (const one of seeds()) {
+      const random = new Random(one)
+      const gossip = new GossipWorld(random)
+      const [, victim] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode, GossipNode, GossipNode]
+      gossip.kill(victim)
+      await gossip.world.run(random.pick([0, 100, 1500, 20_000]))
+      const next = gossip.start('b', { address: random.pick(['b:1', 'b:2']) })
+      await gossip.world.run(10_000)
+      t.strictSame(next.troubles, [])
+      for (const node of gossip.running) {
+        t.strictSame(gossip.view(node), gossip.truth(), `SEED=${one} seen by ${node.name}`)
+        t.equal(last(node, 'b')?.life, next.life)
+      }
+    }
+  },
+)
+
+t.test('a second process of a name that is there is told so, and nobody takes it for the first', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const [first, second, third] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode, GossipNode, GossipNode]
+    const late = gossip.start('b', { address: 'b:2' })
+    await gossip.world.run(20_000)
+    t.strictSame(late.troubles, [{ kind: 'superseded', reason: 'a node named b is already there, at b:1' }])
+    t.strictSame(second.troubles, [])
+    for (const node of [first, second, third]) t.equal(last(node, 'b')?.life, second.life, `SEED=${one}`)
+  }
+})
+
+t.test('of two processes of one name that start together one stays', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const [first, second] = (await gossip.startAll(['a', 'c'])) as [GossipNode, GossipNode]
+    const twins = [gossip.start('b', { address: 'b:1' }), gossip.start('b', { address: 'b:2' })]
+    await gossip.world.run(20_000)
+    const staying = twins.filter(({ troubles }) => troubles.length === 0)
+    t.equal(staying.length, 1, `SEED=${one}`)
+    for (const node of [first, second])
+      t.match(last(node, 'b'), { status: 'alive', life: staying[0]!.life }, `SEED=${one}`)
+  }
+})
+
+t.test('a process that was replaced while it stood still gives up when it goes on', async t => {
+  for (const one of seeds()) {
+    const gossip = new GossipWorld(new Random(one))
+    const [first, old] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode, GossipNode]
+    old.process.stop()
+    await gossip.world.run(5000)
+    const next = gossip.start('b', { address: 'b:2' })
+    await gossip.world.run(5000)
+    old.process.goOn()
+    await gossip.world.run(10_000)
+    t.match(old.troubles, [{ kind: 'superseded' }], `SEED=${one}`)
+    t.strictSame(next.troubles, [])
+    t.match(last(first, 'b'), { status: 'alive', life: next.life })
+  }
+})
+
+t.test('three that name each other as seeds find each other, whoever comes first', async t => {
+  for (const one of seeds()) {
+    const random = new Random(one)
+    const gossip = new GossipWorld(random)
+    gossip.names.set('all', ['a:1', 'b:1', 'c:1'])
+    const nodes: GossipNode[] = []
+    for (const name of ['a', 'b', 'c']) {
+      nodes.push(gossip.start(name, { seeds: ['all'] }))
+      await gossip.world.run(random.pick([0, 5, 3000]))
+    }
+    await gossip.world.run(15_000)
+    for (const node of nodes) t.strictSame(gossip.view(node), gossip.truth(), `SEED=${one}`)
+    t.equal(gossip.truth().length, 3)
+  }
+})
+
+t.test('seeds that cannot be resolved are tried again, and the operator hears of it once', async t => {
+  const gossip = new GossipWorld(new Random(seed))
+  gossip.start('a', { seeds: [] })
+  const node = gossip.start('b', { seeds: ['somewhere'] })
+  await gossip.world.run(30_000)
+  t.strictSame(node.troubles, [{ kind: 'unresolved', reason: 'somewhere has no address: Error: no such name' }])
+  gossip.names.set('somewhere', ['nobody:1', 'a:1'])
+  await gossip.world.run(10_000)
+  t.equal(gossip.view(node).length, 2)
+})
+
+t.test('while no seed answers the operator hears why', async t => {
+  const gossip = new GossipWorld(new Random(seed))
+  const node = gossip.start('a', { seeds: ['nobody:1'] })
+  await gossip.world.run(30_000)
+  t.strictSame(node.troubles, [{ kind: 'refused', reason: 'nobody:1: no answer in time' }])
+})
+
+t.test('a node of another cluster is refused in words that name both, and neither hears of the other', async t => {
+  const gossip = new GossipWorld(new Random(seed))
+  const home = gossip.start('a', { seeds: [], clusterId: 'home' })
+  const stranger = gossip.start('b', { clusterId: 'abroad' })
+  await gossip.world.run(10_000)
+  const reason = "a:1: this is a node of the cluster 'home', and not of the cluster 'abroad'"
+  t.match(stranger.troubles, [{ kind: 'refused', reason }])
+  t.equal(home.gossip.members().length + stranger.gossip.members().length, 2)
+})
+
+t.test('whether a node may be given shards is known to all within seconds', async t => {
+  const gossip = new GossipWorld(new Random(seed))
+  const nodes = await gossip.startAll(letters.slice(0, 8))
+  nodes[3]!.gossip.setJoined(false)
+  await gossip.world.run(3000)
+  for (const node of nodes) t.equal(last(node, 'd')?.isJoined, false)
+})
+
+t.test('who is gone is forgotten after a while, and not told of again', async t => {
+  const gossip = new GossipWorld(new Random(seed))
+  const options = { exchangeMs: 5000, forgetMs: 20_000 }
+  const nodes = await gossip.startAll(letters.slice(0, 5), 5000, options)
+  gossip.kill(nodes[0]!)
+  await gossip.world.run(15_000)
+  for (const node of nodes.slice(1)) t.equal(last(node, 'a')?.status, 'dead')
+  await gossip.world.run(60_000)
+  for (const node of nodes.slice(1)) t.equal(last(node, 'a'), undefined)
+})
+
+t.test('bytes that are no message are refused in a message', async t => {
+  const gossip = new GossipWorld(new Random(seed))
+  const node = gossip.start('a', { seeds: [] })
+  const replies: Buffer[] = []
+  node.gossip.onCall(Buffer.from('GET / HTTP/1.1'), reply => replies.push(reply))
+  t.match(replies.map(String), [/bytes that are no message of version 1 of gossip/])
+})
+
+t.test('what is closed is silent', async t => {
+  const gossip = new GossipWorld(new Random(seed))
+  const [node] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
+  node.gossip.close()
+  const { messagesSent } = node.gossip.stats()
+  await gossip.world.run(5000)
+  node.gossip.onCall(Buffer.alloc(0), () => t.fail('it has answered'))
+  t.equal(node.gossip.stats().messagesSent, messagesSent)
+  await t.resolves(node.gossip.leave())
+})

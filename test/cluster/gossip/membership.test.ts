@@ -1,0 +1,375 @@
+// One member's decisions, event by event: whom it asks when, what it says, and what it makes of the answers.
+
+import t from 'tap'
+import type { Effect } from '../../../cluster/gossip/conversation.js'
+import type { Body, Message, Sender } from '../../../cluster/gossip/gossip-messages.js'
+import {
+  completeGossipOptions,
+  gossipOptionsDefault as defaults,
+  gossipVersion,
+  lifeStride,
+  membersMax,
+  relaysMax,
+  suspicionMs,
+} from '../../../cluster/gossip/gossip-options.js'
+import type { Member, Status } from '../../../cluster/gossip/member.js'
+import { Membership } from '../../../cluster/gossip/membership.js'
+import type { Rumour } from '../../../cluster/gossip/rumours.js'
+
+const { periodMs, pingTimeoutMs } = defaults
+/** Without exchanges and seeds between, and with news told in pings only. */
+const quiet = completeGossipOptions({ exchangeMs: 1e8, forgetMs: 1e9, seekMsMin: 1e8, seekMsMax: 1e8, tellMs: 1e8 })
+
+const member = (name: string, changes: Partial<Member> = {}): Member => ({
+  name,
+  address: `${name}:1`,
+  domain: '',
+  incarnation: 5,
+  life: `life of ${name}`,
+  status: 'alive',
+  isJoined: true,
+  ...changes,
+})
+const rumour = (name: string, status: Status = 'alive', suspectedBy: readonly string[] = []): Rumour => ({
+  member: member(name, { status }),
+  suspectedBy,
+})
+const senderOf = (name: string): Sender => ({ name, life: `life of ${name}`, incarnation: 5 })
+const message = (from: string, body: Body): Message => ({
+  version: gossipVersion,
+  cluster: 'c',
+  from: senderOf(from),
+  ...body,
+})
+const acknowledgement = (from: string, ...rumours: Rumour[]) => message(from, { kind: 'acknowledgement', rumours })
+const noAnswer = (from: string) => message(from, { kind: 'no-answer', rumours: [] })
+const pingTo = (name: string, ...rumours: Rumour[]): Body => ({
+  kind: 'ping',
+  to: { name, life: `life of ${name}` },
+  rumours,
+})
+
+type Send = Extract<Effect, { kind: 'send' }>
+
+/** A member `a` at time 0, and what it has done since it was asked last. */
+class Subject {
+  nowMs = 0
+  readonly machine: Membership
+  private readonly effects: Effect[] = []
+  private calls = 0
+
+  constructor(others: readonly string[], hasSeeds = false) {
+    const { name, address, domain, life, isJoined } = member('a')
+    const self = { name, address, domain, life, isJoined }
+    this.machine = new Membership({ self, clusterId: 'c', hasSeeds, options: quiet, chance: () => 0.5 }, 0)
+    if (others.length === 0) return
+    const from = others[0]!
+    this.call(message(from, { kind: 'exchange', rumours: others.map(name => rumour(name)) }))
+    this.pass(0)
+    this.take()
+  }
+
+  take(): Effect[] {
+    return this.effects.splice(0)
+  }
+
+  get sends(): Send[] {
+    return this.take().filter(effect => effect.kind === 'send')
+  }
+
+  /** Lets time pass, and the machine wake whenever it wants to. */
+  pass(forMs: number): void {
+    const untilMs = this.nowMs + forMs
+    while (this.machine.nextWakeMs <= untilMs) {
+      this.nowMs = Math.max(this.nowMs, this.machine.nextWakeMs)
+      this.effects.push(...this.machine.tick(this.nowMs))
+    }
+    this.nowMs = untilMs
+  }
+
+  call(message: Message): Message | undefined {
+    const number = ++this.calls
+    const effects = this.machine.onCall(number, message, this.nowMs)
+    this.effects.push(...effects)
+    for (const effect of effects) if (effect.kind === 'reply' && effect.number === number) return effect.message
+    return undefined
+  }
+
+  answer(send: Send, reply?: Message): void {
+    this.effects.push(...this.machine.onReply(send.number, reply, this.nowMs))
+  }
+
+  /** The next probe: passes the time until it begins. */
+  probe(): Send {
+    for (let waits = 0; waits < 100; waits++) {
+      const [send] = this.sends
+      if (send) return send
+      this.pass(periodMs / 10)
+    }
+    throw new Error('nobody was probed')
+  }
+
+  /** A probe that fails: as told by its helpers, or not. Gives the name of who was probed. */
+  fail(doHelpersAnswer = true): string {
+    const send = this.probe()
+    this.answer(send)
+    for (const other of this.sends)
+      this.answer(other, doHelpersAnswer && other.message.kind === 'ping-request' ? noAnswer(nameAt(other)) : undefined)
+    return nameAt(send)
+  }
+
+  status(name: string): Status | undefined {
+    return this.machine.members.find(member => member.name === name)?.status
+  }
+}
+
+const nameAt = ({ to }: Send) => to.split(':')[0]!
+const rumoursOf = (one: Message | undefined) => (one && 'rumours' in one ? one.rumours.map(({ member }) => member) : [])
+
+t.test('each of the others is pinged once in a round, one in each period', async t => {
+  const subject = new Subject(['b', 'c', 'd'])
+  for (let round = 0; round < 5; round++) {
+    const names: string[] = []
+    for (let turn = 0; turn < 3; turn++) {
+      const startMs = subject.nowMs
+      const send = subject.probe()
+      if (round + turn > 0) t.ok(subject.nowMs - startMs >= periodMs * 0.9)
+      subject.answer(send, acknowledgement(nameAt(send)))
+      names.push(nameAt(send))
+    }
+    t.strictSame(names.sort(), ['b', 'c', 'd'])
+  }
+})
+
+t.test('who does not answer is pinged again and by three others, and one of them suffices', async t => {
+  const subject = new Subject(['b', 'c', 'd', 'e', 'f'])
+  const send = subject.probe()
+  const name = nameAt(send)
+  t.equal(send.deadlineMs, pingTimeoutMs)
+  subject.answer(send)
+  const sends = subject.sends
+  const requests = sends.filter(({ message }) => message.kind === 'ping-request')
+  t.match(
+    requests.map(({ message }) => message),
+    Array(3).fill({ kind: 'ping-request', to: { name }, address: `${name}:1` }),
+  )
+  t.equal(new Set([name, ...requests.map(nameAt)]).size, 4)
+  const again = sends.filter(({ message }) => message.kind === 'ping')
+  t.strictSame(again.map(nameAt), [name])
+  subject.answer(again[0]!)
+  subject.answer(requests[0]!, noAnswer(nameAt(requests[0]!)))
+  subject.answer(requests[1]!, acknowledgement(nameAt(requests[1]!)))
+  subject.answer(requests[2]!)
+  subject.pass(periodMs)
+  t.equal(subject.status(name), 'alive')
+  t.equal(subject.machine.stats.suspicions, 0)
+})
+
+t.test('who is reached by nobody is suspected, and the next ping to it says so before all else', async t => {
+  const subject = new Subject(['b', 'c'])
+  const name = subject.fail()
+  t.equal(subject.status(name), 'suspect')
+  for (;;) {
+    const send = subject.probe()
+    subject.answer(send, acknowledgement(nameAt(send)))
+    if (nameAt(send) !== name) continue
+    t.match(send.message, { rumours: [{ member: { name, status: 'suspect' }, suspectedBy: ['a'] }] })
+    break
+  }
+})
+
+t.test('the answer of another life at the same address does not count', async t => {
+  const subject = new Subject(['b'])
+  const reply = { ...acknowledgement('b'), from: { ...senderOf('b'), life: 'another' } }
+  subject.answer(subject.probe(), reply)
+  const [again] = subject.sends
+  subject.answer(again!, reply)
+  t.equal(subject.status('b'), 'suspect')
+})
+
+t.test('suspicion lasts six times as long when nobody confirms it', async t => {
+  const names = ['b', 'c', 'd', 'e', 'f']
+  for (const confirmed of [0, 1, 3]) {
+    const subject = new Subject(names)
+    const suspectedBy = ['b', 'c', 'd', 'e'].slice(0, confirmed + 1)
+    subject.call(message('b', pingTo('a', rumour('f', 'suspect', suspectedBy))))
+    const expectedMs = suspicionMs(defaults, 6, confirmed)
+    t.equal(expectedMs, 4 * periodMs * (confirmed === 0 ? 6 : confirmed === 3 ? 1 : 6 - 5 / 2))
+    while (subject.nowMs < expectedMs) {
+      t.equal(subject.status('f'), 'suspect') || t.bailout()
+      subject.pass(10)
+      for (const send of subject.sends) subject.answer(send, acknowledgement(nameAt(send)))
+    }
+    t.equal(subject.status('f'), 'dead', `${confirmed} have confirmed it`)
+  }
+})
+
+t.test('of many members suspicion lasts longer, by the logarithm', async t => {
+  t.equal(suspicionMs(defaults, 3, 1), 4 * periodMs)
+  t.equal(suspicionMs(defaults, 10, 3), 4 * periodMs)
+  t.equal(suspicionMs(defaults, 1000, 3), 12 * periodMs)
+  t.equal(suspicionMs(defaults, 2, 0), 4 * periodMs, 'where nobody is left to confirm it')
+})
+
+t.test('who hears that it is suspected says in the very answer that it lives', async t => {
+  const subject = new Subject(['b', 'c'])
+  const reply = subject.call(
+    message('b', pingTo('a', { member: member('a', { status: 'suspect' }), suspectedBy: ['b'] })),
+  )
+  t.match(rumoursOf(reply)[0], { name: 'a', status: 'alive', incarnation: 6 })
+  t.equal(subject.machine.stats.refutations, 1)
+})
+
+t.test('who is dead to the one it pings hears of it in the answer', async t => {
+  const subject = new Subject(['b', 'c'])
+  subject.call(message('c', pingTo('a', rumour('b', 'suspect', ['c', 'a']))))
+  while (subject.status('b') !== 'dead') subject.pass(50)
+  t.match(rumoursOf(subject.call(message('b', pingTo('a')))), [{ name: 'b', status: 'dead', incarnation: 5 }])
+})
+
+t.test('who tells old news hears the newer in the answer', async t => {
+  const subject = new Subject(['b', 'c'])
+  const old = { member: member('c', { incarnation: 4, status: 'suspect' }), suspectedBy: ['b'] }
+  t.match(rumoursOf(subject.call(message('b', pingTo('a', old)))), [{ name: 'c', status: 'alive', incarnation: 5 }])
+})
+
+t.test('that somebody is dead is not taken from others, but suspected', async t => {
+  const subject = new Subject(['b', 'c'])
+  for (let times = 0; times < 3; times++) subject.call(message('b', pingTo('a', rumour('c', 'dead', ['b']))))
+  t.equal(subject.status('c'), 'suspect')
+})
+
+t.test('that somebody has left is taken from others', async t => {
+  const subject = new Subject(['b', 'c'])
+  subject.call(message('b', pingTo('a', rumour('c', 'left'))))
+  t.equal(subject.status('c'), 'left')
+  subject.call(
+    message('b', pingTo('a', rumour('c', 'alive'), rumour('c', 'suspect', ['b']), rumour('c', 'dead', ['b']))),
+  )
+  t.equal(subject.status('c'), 'left')
+})
+
+t.test('strangers who are gone are not taken in', async t => {
+  const subject = new Subject(['b'])
+  subject.call(message('b', pingTo('a', rumour('x', 'dead'), rumour('y', 'left'), rumour('z', 'suspect', ['b']))))
+  t.strictSame([subject.status('x'), subject.status('y'), subject.status('z')], [undefined, undefined, 'suspect'])
+})
+
+t.test('no more members are taken in than there may be', async t => {
+  const subject = new Subject(['b'])
+  const rumours = Array.from({ length: membersMax + 10 }, (_, n) => rumour(`m${n}`))
+  subject.call(message('b', { kind: 'exchange', rumours }))
+  t.equal(subject.machine.members.length, membersMax)
+})
+
+t.test('a helper pings and passes on what it has heard, within the time that it was given', async t => {
+  for (const reply of [acknowledgement('c'), undefined, acknowledgement('b')]) {
+    const subject = new Subject(['b', 'c'])
+    subject.take()
+    const { to } = pingTo('c') as Extract<Body, { kind: 'ping' }>
+    const request = message('b', { kind: 'ping-request', to, address: 'c:1', waitMs: 77, rumours: [] })
+    t.equal(subject.call(request), undefined, 'not before it has an answer')
+    const [send] = subject.sends
+    t.match(send, { to: 'c:1', deadlineMs: 77, message: { kind: 'ping', to } })
+    subject.answer(send!, reply)
+    const kind = reply?.from.name === 'c' ? 'acknowledgement' : 'no-answer'
+    t.match(subject.take(), [{ kind: 'reply', message: { kind } }])
+  }
+})
+
+t.test('who helps many says so to one more', async t => {
+  const subject = new Subject(['b', 'c'])
+  const { to } = pingTo('c') as Extract<Body, { kind: 'ping' }>
+  const request = message('b', { kind: 'ping-request', to, address: 'c:1', waitMs: 77, rumours: [] })
+  for (let n = 0; n < relaysMax; n++) t.equal(subject.call(request), undefined)
+  t.equal(subject.call(request)?.kind, 'no-answer')
+  subject.answer(subject.sends.at(-1)!)
+  t.equal(subject.call(request), undefined, 'until one has ended')
+})
+
+t.test('a node whose helpers are silent, too, becomes more patient, and less with every answer', async t => {
+  const subject = new Subject(['b', 'c', 'd', 'e'])
+  subject.fail(false)
+  t.equal(subject.machine.stats.health, 3)
+  subject.pass(periodMs)
+  const send = subject.probe()
+  t.equal(send.deadlineMs, 4 * pingTimeoutMs)
+  subject.answer(send, acknowledgement(nameAt(send)))
+  t.equal(subject.machine.stats.health, 2)
+  const startMs = subject.nowMs
+  subject.probe()
+  t.ok(subject.nowMs - startMs >= 3 * periodMs)
+})
+
+t.test('a node whose helpers say that they had no answer either takes itself for well', async t => {
+  const subject = new Subject(['b', 'c', 'd', 'e'])
+  subject.fail()
+  t.equal(subject.machine.stats.health, 0)
+})
+
+t.test('a node is never more patient than it may be', async t => {
+  const subject = new Subject(['b', 'c', 'd', 'e'])
+  for (let n = 0; n < 5; n++) subject.fail(false)
+  t.equal(subject.machine.stats.health, defaults.healthMax)
+})
+
+t.test(
+  'a node that stood still suspects nobody for what it missed, and lets suspicion last as much longer',
+  async t => {
+    const subject = new Subject(['b', 'c'])
+    const send = subject.probe()
+    subject.call(message('b', pingTo('a', rumour('c', 'suspect', ['b', 'a']))))
+    subject.nowMs += 60_000
+    subject.answer(send)
+    t.strictSame([subject.status('b'), subject.status('c')], ['alive', 'suspect'])
+    subject.pass(periodMs)
+    t.strictSame([subject.status('b'), subject.status('c')], ['alive', 'suspect'])
+    t.equal(subject.machine.stats.suspicions, 0)
+  },
+)
+
+t.test('a ping that is meant for somebody else is refused', async t => {
+  const subject = new Subject(['b'])
+  t.match(subject.call(message('b', pingTo('x'))), { kind: 'refusal', reason: 'this is node a, not x' })
+})
+
+t.test('another version and another cluster are refused, and nothing they tell is heard', async t => {
+  const subject = new Subject(['b'])
+  const strange = message('b', { kind: 'exchange', rumours: [rumour('x')] })
+  t.match(subject.call({ ...strange, version: 2 }), { reason: 'version 2 of gossip, here it is 1' })
+  t.match(subject.call({ ...strange, cluster: 'd' }), {
+    reason: "this is a node of the cluster 'c', and not of the cluster 'd'",
+  })
+  t.equal(subject.status('x'), undefined)
+})
+
+t.test('an answer is no question', async t => {
+  const subject = new Subject(['b'])
+  t.match(subject.call(acknowledgement('b')), { kind: 'refusal', reason: 'this is no question' })
+  t.match(subject.call(message('b', { kind: 'refusal', reason: 'no' })), { kind: 'refusal' })
+})
+
+t.test(
+  'before a seed has answered a node tells nothing of itself, and then begins above what was known of its name',
+  async t => {
+    const subject = new Subject([], true)
+    subject.pass(periodMs)
+    t.strictSame(
+      subject.take().map(({ kind }) => kind),
+      ['resolve'],
+    )
+    subject.machine.onSeeds(['b:1'], subject.nowMs).forEach(effect => {
+      t.match(effect, { kind: 'send', to: 'b:1', message: { kind: 'exchange', from: { incarnation: 0 }, rumours: [] } })
+      const earlier: Rumour = { member: member('a', { life: 'an earlier one', status: 'dead' }), suspectedBy: ['b'] }
+      subject.answer(effect as Send, message('b', { kind: 'exchange', rumours: [rumour('b'), earlier] }))
+    })
+    const [send] = subject.sends
+    t.match(rumoursOf(send?.message)[0], { name: 'a', status: 'alive', incarnation: 5 + lifeStride })
+  },
+)
+
+t.test('options that make no sense are turned down', async t => {
+  t.throws(() => completeGossipOptions({ pingTimeoutMs: 300 }), /periodMs has no room for helpers/)
+  t.throws(() => completeGossipOptions({ forgetMs: 1 }), /forgetMs is shorter than exchangeMs/)
+  t.throws(() => completeGossipOptions({ seekMsMax: 1 }), /seekMsMax is shorter than seekMsMin/)
+})

@@ -1,0 +1,48 @@
+// An engine that loses everything and gets it back, on the simulated network: nothing is put in the place of what was lost, whatever happens to the nodes
+// meanwhile, and afterwards nothing acknowledged is missing.
+
+import t from 'tap'
+import { Random } from '../../support/random.js'
+import { check, checkPeace } from '../replication-checker.js'
+import { SimulatedCluster } from '../simulated-cluster.js'
+
+const seeds = 20
+/** As long as it takes to notice: two looks of the nodes, and an answer that comes late. */
+const noticedMs = 5_000
+
+t.test('what the engine has lost is missed by every node, and nothing is lost when it is brought back', async t => {
+  const { seed } = Random.fromEnvironment()
+  for (let number = 0; number < seeds; number++) {
+    const random = new Random(seed + number)
+    const cluster = new SimulatedCluster(random, random.pick([3, 3, 5]))
+    const { world, engine } = cluster
+    const go = async (forMs: number, hurt: boolean): Promise<void> => {
+      const endMs = world.nowMs + forMs
+      while (world.nowMs < endMs) {
+        for (let asks = random.between(0, 12); asks > 0; asks--) cluster.operate()
+        if (hurt && random.fraction() < 0.03) cluster.disturb()
+        await world.run(random.between(1, 40))
+      }
+    }
+    await go(8_000, false)
+    const bringBack = engine.lose()
+    const known = cluster.operations.length
+    await go(noticedMs, false)
+    const noticed = new Set(cluster.losses.map(loss => loss.split(' ')[0]))
+    if (noticed.size < cluster.nodes.length) return t.fail(`SEED=${seed + number}: noticed by ${[...noticed]}`)
+    await go(8_000, true)
+    if (engine.takeovers().size > 0) return t.fail(`SEED=${seed + number}: somebody has taken over`)
+    bringBack()
+    cluster.heal()
+    await world.run(25_000)
+    cluster.losses.length = 0
+    const before = cluster.operations.filter(({ outcome }) => outcome === 'done').length
+    await go(1_000, false)
+    await world.run(10_000)
+    const after = cluster.operations.filter(({ outcome }) => outcome === 'done').length
+    const wrong = [...check(cluster), ...checkPeace(cluster)]
+    if (wrong.length > 0) return t.fail(`SEED=${seed + number}: ${wrong.slice(0, 5).join('; ')}`)
+    if (after === before || known === 0) return t.fail(`SEED=${seed + number}: nothing is done any more`)
+  }
+  t.pass(`seed ${seed}, ${seeds} runs`)
+})

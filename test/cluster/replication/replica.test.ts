@@ -1,0 +1,229 @@
+// A copy that follows a log: it takes what fits, reads what it has missed, and stops where going on would be a guess.
+
+import t from 'tap'
+import type { LogRecord, ReadOutcome } from '../../../cluster/logs/shard-log.js'
+import { beginning, decodeRecord, encodeRecord, positionOf } from '../../../cluster/replication/log-record.js'
+import { Replica } from '../../../cluster/replication/replica.js'
+import { replicationOptionsDefault } from '../../../cluster/replication/replication-options.js'
+import type { Position } from '../../../cluster/replication/shard-host.js'
+import { Random } from '../../support/random.js'
+import { World } from '../simulated-world.js'
+
+const shard = 5
+
+/** A log that a test writes, with a copy that follows it. */
+class Scene {
+  readonly world = new World(new Random(1))
+  readonly records: LogRecord[] = []
+  readonly applied: string[] = []
+  readonly stopped: string[] = []
+  /** Its states when it got ahead of its log, and when it was so no more. */
+  readonly turns: string[] = []
+  end: Position = beginning
+  reads = 0
+  /** What the next readings say instead. */
+  readonly lies: ReadOutcome[] = []
+  readonly replica: Replica
+
+  constructor(options: { readonly position?: Position | undefined; readonly pageBytesMax?: number } = {}) {
+    const { clock } = this.world.process('node')
+    const { position = beginning, pageBytesMax = 1000 } = options
+    this.replica = new Replica(shard, position, {
+      log: {
+        read: (_shard, after, bytesMax, onDone) => {
+          this.reads++
+          clock.endOfTick(() => onDone(this.lies.shift() ?? this.readFrom(after, bytesMax)))
+        },
+      },
+      host: {
+        apply: (_shard, payloads, _position, onDone) => {
+          for (const payload of payloads) this.applied.push(payload.toString())
+          clock.endOfTick(() => onDone())
+        },
+      },
+      clock,
+      options: { ...replicationOptionsDefault, pageBytesMax },
+      onStopped: (_shard, reason) => this.stopped.push(reason),
+      onAhead: () => {
+        this.turns.push(this.replica.state)
+      },
+      onFailure: error => {
+        throw error
+      },
+    })
+  }
+
+  private readFrom(after: number, bytesMax: number): ReadOutcome {
+    const records: LogRecord[] = []
+    let bytes = 0
+    for (const record of this.records.filter(({ sequence }) => sequence > after)) {
+      if (records.length > 0 && bytes + record.bytes.length > bytesMax) break
+      records.push(record)
+      bytes += record.bytes.length
+    }
+    return { kind: 'read', records, last: this.end.sequence, takeover: { epoch: 1, owner: 'other 1' } }
+  }
+
+  append(text: string, stretch = { goesOn: false, wentBefore: false }): LogRecord {
+    const bytes = encodeRecord(shard, 1, this.end, Buffer.from(text), stretch)
+    this.end = positionOf(bytes, decodeRecord(bytes)!)
+    const record = { sequence: this.end.sequence, bytes }
+    this.records.push(record)
+    return record
+  }
+
+  settle(): Promise<void> {
+    return this.world.run(1000)
+  }
+}
+
+t.test('what is told is applied in order, and once', async t => {
+  const scene = new Scene()
+  const told = ['a', 'b', 'c'].map(text => scene.append(text))
+  for (const record of [...told, ...told]) scene.replica.onRecord(record)
+  await scene.settle()
+  t.strictSame(scene.applied, ['a', 'b', 'c'])
+  t.equal(scene.replica.applied.sequence, 3)
+  t.equal(scene.reads, 0)
+})
+
+t.test('what was missed is read, page by page', async t => {
+  const scene = new Scene({ pageBytesMax: 80 })
+  for (const text of ['a', 'b', 'c', 'd']) scene.append(text)
+  scene.replica.onRecord(scene.append('e'))
+  await scene.settle()
+  t.strictSame(scene.applied, ['a', 'b', 'c', 'd', 'e'])
+  t.ok(scene.reads > 1)
+})
+
+t.test('what is told while something is read is not lost', async t => {
+  const scene = new Scene()
+  scene.append('a')
+  scene.replica.read()
+  scene.replica.onRecord(scene.append('b'))
+  await scene.settle()
+  t.strictSame(scene.applied, ['a', 'b'])
+})
+
+t.test('a payload in several records is one step, and what breaks off is void', async t => {
+  const scene = new Scene()
+  for (const record of [
+    scene.append('one ', { goesOn: true, wentBefore: false }),
+    scene.append('step', { goesOn: false, wentBefore: true }),
+    scene.append('broken ', { goesOn: true, wentBefore: false }),
+    scene.append('next'),
+  ])
+    scene.replica.onRecord(record)
+  await scene.settle()
+  t.strictSame(scene.applied, ['one step', 'next'])
+})
+
+t.test('a record that was changed stops the copy at the next one', async t => {
+  const scene = new Scene()
+  const { sequence, bytes } = scene.append('truth')
+  const next = scene.append('next')
+  const changed = Buffer.from(bytes)
+  changed[changed.length - 1]! ^= 1
+  scene.replica.onRecord({ sequence, bytes: changed })
+  scene.replica.onRecord(next)
+  await scene.settle()
+  t.match(scene.stopped, [/another past/])
+  t.equal(scene.replica.state, 'stopped')
+  t.strictSame(scene.applied.length, 1, 'nothing is applied any more')
+})
+
+t.test('a copy waits while its log ends before what it knows, and goes on when the log has that again', async t => {
+  const scene = new Scene()
+  scene.replica.onRecord(scene.append('a'))
+  await scene.settle()
+  const shorter: ReadOutcome = { kind: 'read', records: [], last: 0, takeover: undefined }
+  scene.lies.push(shorter)
+  scene.replica.read()
+  await scene.settle()
+  t.strictSame([scene.replica.state, scene.turns], ['ahead', ['ahead']])
+  scene.replica.onRecord(scene.append('b'))
+  scene.lies.push(shorter)
+  scene.replica.resume()
+  await scene.settle()
+  t.strictSame([scene.replica.state, scene.applied], ['ahead', ['a']], 'it is as short as before')
+  scene.replica.resume()
+  await scene.settle()
+  t.strictSame([scene.replica.state, scene.turns, scene.applied], ['following', ['ahead', 'following'], ['a', 'b']])
+  t.strictSame(scene.stopped, [])
+})
+
+t.test('where the log does not reach back any more a snapshot is needed, and then it goes on', async t => {
+  const scene = new Scene()
+  for (const text of ['a', 'b', 'c']) scene.append(text)
+  const after2 = positionOf(scene.records[1]!.bytes, decodeRecord(scene.records[1]!.bytes)!)
+  scene.records.splice(0, 2)
+  scene.replica.read()
+  await scene.settle()
+  t.equal(scene.replica.state, 'incomplete')
+  scene.replica.restart(after2)
+  await scene.settle()
+  t.strictSame(scene.applied, ['c'])
+})
+
+t.test('who waits for a record hears when it is applied', async t => {
+  const scene = new Scene()
+  const heard: number[] = []
+  for (const sequence of [2, 1]) scene.replica.afterApplied(sequence, () => heard.push(sequence))
+  scene.replica.onRecord(scene.append('a'))
+  await scene.settle()
+  t.strictSame(heard, [1])
+  scene.replica.onRecord(scene.append('b'))
+  await scene.settle()
+  t.strictSame(heard, [1, 2])
+})
+
+t.test('being caught up tells the latest takeover, after everything is applied', async t => {
+  const scene = new Scene()
+  for (const text of ['a', 'b']) scene.append(text)
+  let known: unknown
+  scene.replica.catchUp(caughtUp => {
+    known = { ...caughtUp, applied: [...scene.applied] }
+  })
+  await scene.settle()
+  t.match(known, { takeover: { epoch: 1 }, applied: ['a', 'b'] })
+})
+
+t.test('who asks while something is read waits for the next reading, and nobody for those who come later', async t => {
+  const scene = new Scene()
+  const heard: string[] = []
+  const ask = (name: string, then = (): void => {}): void =>
+    scene.replica.catchUp(() => {
+      heard.push(`${name} after ${scene.reads}`)
+      then()
+    })
+  ask('first', () => ask('fourth'))
+  ask('second')
+  ask('third')
+  await scene.settle()
+  t.strictSame(heard, ['first after 1', 'second after 2', 'third after 2', 'fourth after 2'])
+})
+
+t.test('an owner reads no more, and tells those who still wait', async t => {
+  const scene = new Scene()
+  const heard: unknown[] = []
+  scene.replica.catchUp(() => scene.replica.own())
+  scene.replica.catchUp(caughtUp => heard.push(caughtUp))
+  await scene.settle()
+  t.strictSame(heard, [undefined])
+  t.equal(scene.reads, 1)
+})
+
+t.test('an owner is told nothing that it has appended itself', async t => {
+  const scene = new Scene()
+  scene.replica.own()
+  const record = scene.append('mine')
+  scene.replica.onRecord(record)
+  scene.replica.advance(scene.end)
+  await scene.settle()
+  t.strictSame(scene.applied, [])
+  scene.replica.disown()
+  t.equal(scene.replica.applied.sequence, 1)
+  scene.replica.onRecord(scene.append('theirs'))
+  await scene.settle()
+  t.strictSame(scene.applied, ['theirs'])
+})

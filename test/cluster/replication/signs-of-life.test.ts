@@ -1,0 +1,51 @@
+// Who is left alone although gossip does not hear it.
+
+import t from 'tap'
+import { SignsOfLife } from '../../../cluster/replication/signs-of-life.js'
+
+const freshMs = 1000
+
+const at = (ms: number) => ({ monoMs: () => ms })
+
+function signs(...heard: readonly string[]): SignsOfLife {
+  const made = new SignsOfLife(freshMs)
+  made.setHeard(new Set(heard), heard.length)
+  return made
+}
+
+t.test('the smaller side of a cut leaves those alone of whom the log tells', async t => {
+  const alone = signs('a 1')
+  t.notOk(alone.spares('b 1', 0), 'nobody has told of it')
+  alone.note('b 1', at(0))
+  t.ok(alone.spares('b 1', freshMs - 1), 'one of two halves')
+  t.notOk(alone.spares('c 1', 0), 'this one is not told of')
+  alone.note('c 1', at(500))
+  t.ok(alone.spares('c 1', 500))
+  t.notOk(alone.spares('b 1', freshMs), 'a sign counts for a while')
+  t.ok(alone.spares('c 1', freshMs), 'each its own')
+})
+
+t.test('the larger side does not', async t => {
+  const two = signs('b 1', 'c 1')
+  two.note('a 1', at(0))
+  t.notOk(two.spares('a 1', 0))
+})
+
+t.test('what was told of a node as long as it was heard is no sign of its life later', async t => {
+  const made = signs('a 1', 'b 1')
+  made.note('b 1', at(0))
+  made.setHeard(new Set(['a 1']), 1)
+  t.notOk(made.spares('b 1', 0))
+  made.note('b 1', at(1))
+  t.ok(made.spares('b 1', 1))
+  made.setHeard(new Set(['a 1', 'b 1']), 2)
+  made.setHeard(new Set(['a 1']), 1)
+  t.notOk(made.spares('b 1', 2), 'nor what was told before it was heard again')
+})
+
+t.test('a node that is doubted counts as one that is there', async t => {
+  const made = new SignsOfLife(freshMs)
+  made.setHeard(new Set(['a 1']), 2)
+  made.note('c 1', at(0))
+  t.notOk(made.spares('c 1', 0))
+})

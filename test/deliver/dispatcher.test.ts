@@ -1,0 +1,366 @@
+// The desk before the notifier: what it makes, in which order it brings it to lanes that have little room, and that nothing waits for ever.
+//
+// Receivers are real; the clock is where retries would take too long.
+
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/clock.js'
+import { Dispatcher } from '../../src/deliver/dispatcher.js'
+import type { NotifierOptions } from '../../src/deliver/notifier.js'
+import type { JsonObject } from '../../src/domain/json.js'
+import type { Occasion } from '../../src/domain/subscriptions/occasion.js'
+import type { Clock, DeliveryOutcome, Due, Logger } from '../../src/ports.js'
+import { FakeClock } from '../support/fake-clock.js'
+import { occasionOf, options, room, roomAttributes, subscriptionId } from '../support/occasions.js'
+import { aedesBroker } from './brokers.js'
+import { httpReceiver, type Received, until } from './receivers.js'
+
+const byDefault: NotifierOptions = {
+  delivery: 'atLeastOnce',
+  mode: 'transient',
+  httpTimeoutMs: 5000,
+  mqttTimeoutMs: 5000,
+  mqttIdleMsMax: 3_600_000,
+  messageBytesMax: 8_388_608,
+  simulated: false,
+  loggedBytesMax: 5000,
+  tls: { insecure: false, caFile: undefined },
+}
+
+/** One that is owed, and what became of it. */
+interface Owed extends Due {
+  attempts: number
+  dueMs: number | undefined
+  readonly outcomes: DeliveryOutcome[]
+  /** What it is about is asked for so often. */
+  asked: number
+}
+
+interface Wish {
+  readonly notification: () => JsonObject
+  readonly tenant?: string
+  /** Those of one entity are sent one after the other. */
+  readonly entity?: string
+  readonly occasion?: Partial<Occasion>
+}
+
+function owed(id: string, { notification, tenant = 'acme', entity = id, occasion }: Wish): Owed {
+  const one: Owed = {
+    id,
+    tenant,
+    subscription: subscriptionId,
+    attempts: 0,
+    dueMs: undefined,
+    outcomes: [],
+    asked: 0,
+    occasion() {
+      one.asked++
+      const about = { ...room(roomAttributes), id: entity }
+      return occasionOf(notification(), { notificationId: id, tenant, entity: about, ...occasion })
+    },
+    onOutcome(outcome) {
+      one.outcomes.push(outcome)
+      if (outcome.kind !== 'failed') return
+      one.attempts = outcome.attempts
+      one.dueMs = outcome.nextAttemptMs
+    },
+  }
+  return one
+}
+
+const to = (url: string) => (): JsonObject => ({ http: { url } })
+const many = (count: number, wish: Wish, name = ''): Owed[] =>
+  Array.from({ length: count }, (_, n) => owed(`${name}${n}`, wish))
+const ids = (dues: readonly Owed[]): string[] => dues.map(({ id }) => id)
+const kinds = ({ outcomes }: Owed): string[] => outcomes.map(({ kind }) => kind)
+const areDelivered = (dues: readonly Owed[]) => () => dues.every(one => kinds(one).at(-1) === 'delivered')
+
+function idOf({ headers }: Received): string {
+  return headers[headers.indexOf('Ctx-Notification-Id') + 1]!
+}
+
+function start(t: Test, { clock = systemClock, ...more }: Partial<NotifierOptions> & { readonly clock?: Clock } = {}) {
+  const lines: string[] = []
+  const line = (level: string) => (text: string) => void lines.push(`${level} ${text}`)
+  const logger: Logger = {
+    level: 'WARN',
+    fatal: line('FATAL'),
+    error: line('ERROR'),
+    warn: line('WARN'),
+    info: line('INFO'),
+    debug: line('DEBUG'),
+    summary: line('SUMMARY'),
+  }
+  const dispatcher = new Dispatcher({ clock, fraction: () => 0.5, logger }, options, { ...byDefault, ...more })
+  t.teardown(() => dispatcher.stop(0))
+  const take = (dues: readonly Owed[]): void => {
+    for (const due of dues) dispatcher.take(due)
+  }
+  return { dispatcher, take, lines }
+}
+
+/** As `until`, while ticks of a clock end that stands still. */
+const untilWith = (clock: FakeClock, isSo: () => boolean, what?: string): Promise<void> =>
+  until(() => {
+    clock.tick()
+    return isSo()
+  }, what)
+
+t.test('what was taken is sent, with what it is about, and its owner is told', async t => {
+  const receiver = await httpReceiver(t)
+  const { take } = start(t)
+  const dues = many(3, { notification: to(`${receiver.url}/x`), entity: 'R1' })
+  take(dues)
+  await until(areDelivered(dues))
+  t.strictSame(receiver.received.map(idOf), ids(dues))
+  t.match(receiver.received[0], { method: 'POST', path: '/x', body: /"id":"R1".*21\.5/ })
+})
+
+t.test('nothing is made before the tick has ended, and only so much in each of the next', async t => {
+  const clock = new FakeClock()
+  const receiver = await httpReceiver(t)
+  const { take, dispatcher } = start(t, { clock })
+  const dues = many(200, { notification: to(receiver.url) })
+  const ends: (() => void)[] = []
+  clock.endOfTick = run => void ends.push(run)
+  take(dues)
+  const made = (): number => dues.filter(({ asked }) => asked > 0).length
+  t.equal(made(), 0)
+  t.equal(dispatcher.queueLength('acme'), 200)
+  for (let turns = 1; made() < dues.length; turns++) {
+    const before = made()
+    for (const run of ends.splice(0)) run()
+    if (made() - before > 64) t.fail(`${made() - before} in one turn`)
+    if (turns > 10) return t.fail('goes on')
+  }
+})
+
+t.test('the order is kept when a lane is full, and all come although it is told of room once', async t => {
+  const receiver = await httpReceiver(t)
+  const { take, dispatcher } = start(t, { limits: { laneQueueMax: 520 } })
+  const entities = ['R0', 'R1', 'R2', 'R3', 'R4', 'R5', 'R6', 'R7']
+  const dues = Array.from({ length: 900 }, (_, n) =>
+    owed(`${entities[n % 8]} ${n}`, { notification: to(receiver.url), entity: entities[n % 8]! }),
+  )
+  take(dues)
+  await until(areDelivered(dues), 'the last')
+  for (const entity of entities) {
+    const own = (all: readonly string[]) => all.filter(id => id.startsWith(entity))
+    t.strictSame(own(receiver.received.map(idOf)), own(ids(dues)))
+  }
+  t.equal(dispatcher.stats().queue.size, 0)
+})
+
+t.test('who comes while others stand in line for the same lane comes behind them', async t => {
+  const held: (() => void)[] = []
+  const receiver = await httpReceiver(t, (_request, response) => {
+    held.push(() => response.writeHead(204).end())
+  })
+  const { take } = start(t, { limits: { laneQueueMax: 2 } })
+  const early = many(10, { notification: to(receiver.url), entity: 'R1' }, 'early')
+  take(early)
+  await until(() => early.every(({ asked }) => asked > 0))
+  const late = many(5, { notification: to(receiver.url), entity: 'R1' }, 'late')
+  take(late)
+  await until(() => {
+    held.shift()?.()
+    return areDelivered([...early, ...late])()
+  })
+  t.strictSame(receiver.received.map(idOf), [...ids(early), ...ids(late)])
+})
+
+t.test('a full lane holds up no other', async t => {
+  const slow = await httpReceiver(t, () => {})
+  const fast = await httpReceiver(t)
+  const { take } = start(t, { limits: { laneQueueMax: 1 } })
+  take(many(20, { notification: to(slow.url) }, 'slow'))
+  const dues = many(1, { notification: to(fast.url) }, 'fast')
+  take(dues)
+  await until(areDelivered(dues))
+  t.equal(fast.received.length, 1)
+})
+
+t.test('a failed one for which there is no room is tried again when there is', async t => {
+  const clock = new FakeClock()
+  let code = 500
+  const receiver = await httpReceiver(t, (_request, response) => response.writeHead(code).end())
+  const { take } = start(t, { clock, limits: { laneRetriesMax: 1 } })
+  const dues = many(6, { notification: to(receiver.url) })
+  take(dues)
+  await untilWith(clock, () => dues.every(one => kinds(one).includes('failed')), 'a failure of each')
+  const held = dues.filter(({ outcomes: [first] }) => first?.kind === 'failed' && first.held)
+  t.equal(held.length, 1, 'the others find no room')
+  code = 204
+  for (let second = 0; second < 20 && !areDelivered(dues)(); second++) {
+    clock.advance(1000)
+    const before = receiver.received.length
+    await untilWith(clock, () => receiver.received.length > before || areDelivered(dues)(), 'another try')
+    await untilWith(clock, () => dues.flatMap(kinds).length === receiver.received.length)
+  }
+  t.strictSame(
+    dues.map(kinds),
+    dues.map(() => ['failed', 'delivered']),
+  )
+})
+
+t.test('later tries that wait for room do not hold back first ones', async t => {
+  const clock = new FakeClock()
+  const receiver = await httpReceiver(t, (_request, response) => {
+    response.writeHead(receiver.received.length <= 3 ? 500 : 204).end()
+  })
+  const { take } = start(t, { clock, limits: { laneRetriesMax: 1 } })
+  const failing = many(3, { notification: to(receiver.url) }, 'failing')
+  take(failing)
+  await untilWith(clock, () => failing.every(one => kinds(one).length === 1))
+  const fresh = many(5, { notification: to(receiver.url) }, 'fresh')
+  take(fresh)
+  await untilWith(clock, areDelivered(fresh), 'a first try, while no time passes')
+  t.strictSame(failing.map(kinds), [['failed'], ['failed'], ['failed']])
+})
+
+t.test('first tries that wait for room do not hold back later ones', async t => {
+  const clock = new FakeClock()
+  const held: (() => void)[] = []
+  const receiver = await httpReceiver(t, (request, response) => {
+    if (idOf(request).startsWith('failing')) response.writeHead(receiver.received.length <= 2 ? 500 : 204).end()
+    else held.push(() => response.writeHead(204).end())
+  })
+  const { take } = start(t, { clock, limits: { laneQueueMax: 1, laneSendsMax: 4, laneRetriesMax: 1 } })
+  const failing = many(2, { notification: to(receiver.url) }, 'failing')
+  for (const due of failing) {
+    take([due])
+    await untilWith(clock, () => kinds(due).length === 1)
+  }
+  take(many(20, { notification: to(receiver.url) }, 'fresh'))
+  await untilWith(clock, () => held.length === 4)
+  for (const due of failing) {
+    clock.advance(2000)
+    await untilWith(clock, areDelivered([due]), 'a later try')
+  }
+  t.equal(held.length, 4, 'and the first ones still wait')
+})
+
+t.test(
+  'one whose subscription gets another receiver while it stands in line goes there, and holds up nobody',
+  async t => {
+    const held: (() => void)[] = []
+    const old = await httpReceiver(t, (_request, response) => {
+      held.push(() => response.writeHead(204).end())
+    })
+    const other = await httpReceiver(t, () => {})
+    let url = old.url
+    const { take } = start(t, { limits: { laneQueueMax: 1 } })
+    const staying = many(5, { notification: to(old.url) }, 'staying')
+    take(staying)
+    take(many(20, { notification: to(other.url) }, 'elsewhere'))
+    const moving = many(3, { notification: () => ({ http: { url } }) }, 'moving')
+    take(moving)
+    const behind = many(3, { notification: to(old.url) }, 'behind')
+    take(behind)
+    await until(() => held.length === 4 && behind.every(({ asked }) => asked > 0))
+    url = other.url
+    await until(() => {
+      held.shift()?.()
+      return areDelivered([...staying, ...behind])()
+    }, 'those behind')
+    t.strictSame(moving.map(kinds), [[], [], []], 'the other one has no room for them')
+  },
+)
+
+t.test('what cannot be sent has its end, which counts as a failure only where the rules say so', async t => {
+  const { take, lines } = start(t)
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a macro looks like that
+  const name = '${name}'
+  const malformed = owed('malformed', { notification: () => ({ httpCustom: { url: `h${name}` } }) })
+  const large = owed('large', {
+    notification: () => ({ httpCustom: { url: 'http://h', payload: `${name}`.repeat(200_000) } }),
+    occasion: { entity: room({ name: { type: 'Text', value: 'x'.repeat(100) } }) },
+  })
+  take([malformed, large])
+  await until(() => [malformed, large].every(({ outcomes }) => outcomes.length === 1))
+  t.match(malformed.outcomes, [{ kind: 'dropped', why: /malformed URL/ }])
+  t.match(large.outcomes, [
+    { kind: 'dead', reason: 'total outgoing message size is too big', sent: false, attempts: 1 },
+  ])
+  t.match(lines, [/^ERROR .*malformed URL/, /^ERROR .*too large/])
+})
+
+t.test('one that is owed no more is passed over, in line too', async t => {
+  const held: (() => void)[] = []
+  const receiver = await httpReceiver(t, (_request, response) => {
+    held.push(() => response.writeHead(204).end())
+  })
+  const { take } = start(t, { limits: { laneQueueMax: 1 } })
+  const dues = many(20, { notification: to(receiver.url) })
+  const gone = new Set(['0', '6', '7', '19'])
+  for (const due of dues) {
+    const { occasion } = due
+    due.occasion = () => (gone.has(due.id) ? undefined : occasion())
+  }
+  gone.delete('6')
+  take(dues)
+  await until(() => held.length === 4 && dues.every(({ id, asked }) => gone.has(id) || asked > 0))
+  gone.add('6')
+  const left = dues.filter(({ id }) => !gone.has(id))
+  await until(() => {
+    held.shift()?.()
+    return areDelivered(left)()
+  })
+  t.strictSame(receiver.received.map(idOf), ids(left))
+})
+
+t.test('a queue is as long as what waits in it, in lanes, in line and to be made, of its tenants alone', async t => {
+  const receiver = await httpReceiver(t, () => {})
+  const { take, dispatcher } = start(t, { mode: 'threadpool:2:1,acme:4:2' })
+  const own = many(30, { notification: to(receiver.url) }, 'own')
+  const others = many(10, { notification: to(receiver.url), tenant: 'other' }, 'others')
+  take([...own, ...others])
+  await until(() => [...own, ...others].every(({ asked }) => asked > 0))
+  const { sending } = dispatcher.stats()
+  const lengths = ['acme', 'other', 'third'].map(tenant => dispatcher.queueLength(tenant))
+  t.equal(lengths[1], lengths[2], 'who has no queue of its own shares one')
+  t.equal(lengths[0]! + lengths[1]! + sending, 40)
+  t.ok(lengths[0]! >= 28 && lengths[1]! >= 9, lengths.join())
+})
+
+t.test('in bestEffort what finds no room ends at once', async t => {
+  const receiver = await httpReceiver(t, () => {})
+  const { take, lines } = start(t, { delivery: 'bestEffort', mode: 'threadpool:2:1' })
+  const dues = many(5, { notification: to(receiver.url) })
+  take(dues)
+  await until(() => dues.every(({ asked }) => asked > 0))
+  t.strictSame(dues.map(kinds), [[], [], [], ['dropped'], ['dropped']])
+  t.equal(lines.filter(line => line.endsWith('(default notification queue is full)')).length, 2)
+})
+
+t.test('a stop lets end what is being sent and makes nothing more', async t => {
+  const held: (() => void)[] = []
+  const receiver = await httpReceiver(t, (_request, response) => {
+    held.push(() => response.writeHead(204).end())
+  })
+  const { take, dispatcher } = start(t, { limits: { laneQueueMax: 2 } })
+  const dues = many(40, { notification: to(receiver.url) })
+  take(dues)
+  await until(() => held.length === 4)
+  const late = many(3, { notification: to(receiver.url) }, 'late')
+  take(late)
+  const stopped = dispatcher.stop(5000)
+  for (const answer of held.splice(0)) answer()
+  await stopped
+  t.equal(dues.filter(one => kinds(one).length > 0).length, 4)
+  t.equal(receiver.received.length, 4)
+  t.ok(late.every(({ asked, outcomes }) => asked === 0 && outcomes.length === 0))
+})
+
+t.test('a broker of a subscription that may fire is connected to before', async t => {
+  const broker = await aedesBroker(t)
+  const { dispatcher } = start(t)
+  const mqtt = (status: 'active' | 'inactive') => {
+    const { subscription } = occasionOf({ mqtt: { url: `mqtt://127.0.0.1:${broker.port}`, topic: 'a' } })
+    return { ...subscription, status }
+  }
+  dispatcher.expect(mqtt('inactive'))
+  dispatcher.expect(occasionOf({ http: { url: `http://127.0.0.1:${broker.port}` } }).subscription)
+  t.equal(dispatcher.stats().mqttConnections, 0)
+  dispatcher.expect(mqtt('active'))
+  await until(() => broker.open === 1)
+})

@@ -1,0 +1,171 @@
+// Lanes under random load: receivers that answer, refuse and die at random, bounds that are hit all the time, time that jumps.
+//
+// Whatever happens: nothing taken is lost and nothing ends twice, first tries keep the order of their subscription and entity, a
+// delivery has five tries at most and none before its time, widths and bounds hold, and when everything answers again, all ends.
+
+import t from 'tap'
+import type { Delivery } from '../../src/deliver/delivery.js'
+import type { Job } from '../../src/deliver/lane.js'
+import { Random } from '../support/random.js'
+import { answer, LanesBench, lost, ok } from './lanes-bench.js'
+
+const modes = ['transient', 'persistent', 'threadpool:20:3', 'threadpool:7:2,acme:5:1'] as const
+const hosts = ['a', 'b', 'c', 'd', 'e', 'f'] as const
+
+/** What the test knows of one delivery. */
+interface Known {
+  readonly delivery: Partial<Delivery> & { readonly key: string }
+  readonly host: string
+  readonly order: string
+  tries: number
+  notBeforeMs: number
+  isTaken: boolean
+  hasEnded: boolean
+}
+
+class Run {
+  readonly bench: LanesBench
+  readonly known = new Map<string, Known>()
+  readonly faults: string[] = []
+  /** Deliveries that their owner has to offer again, as rows in an outbox. */
+  readonly owed = new Set<Known>()
+  private readonly lastFirst = new Map<string, number>()
+  private readonly retries: boolean
+
+  constructor(readonly random: Random) {
+    this.retries = random.fraction() < 0.8
+    this.bench = new LanesBench({
+      mode: random.pick(modes),
+      retries: this.retries,
+      fraction: () => random.fraction(),
+      limits: { laneQueueMax: 5, laneBytesMax: 900, laneRetriesMax: 3, bytesMax: 2000, lanesMax: 4, laneSendsMax: 4 },
+    })
+    this.bench.onOutcome = (delivery, outcome) => {
+      const one = this.known.get(delivery.key)!
+      if (one.hasEnded || !one.isTaken) this.faults.push(`${delivery.key} ends twice, or was not taken`)
+      if (outcome.kind !== 'failed') {
+        one.hasEnded = true
+        return
+      }
+      one.tries = outcome.attempts
+      one.notBeforeMs = outcome.nextAttemptMs
+      if (outcome.held) return
+      one.isTaken = false
+      this.owed.add(one)
+    }
+    // An owner who comes back as soon as it is told, with all that it has.
+    this.bench.onRoom = () => {
+      for (const one of this.owed) this.offer(one)
+    }
+  }
+
+  fresh(): void {
+    const { random } = this
+    const host = random.pick(hosts)
+    const delivery = {
+      key: `${this.known.size}`,
+      subscription: random.pick(['s', 't']),
+      entity: random.pick(['x', 'y', 'z']),
+      tenant: random.pick(['', 'acme']),
+    }
+    const order = `${host} ${delivery.tenant} ${delivery.subscription} ${delivery.entity}`
+    const one = { delivery, host, order, tries: 0, notBeforeMs: 0, isTaken: false, hasEnded: false }
+    this.known.set(delivery.key, one)
+    this.offer(one)
+  }
+
+  offer(one: Known): void {
+    // Who is refused stays in line: what comes later of the same order must not be offered before it.
+    const isBehind = [...this.owed].some(other => other !== one && other.tries === 0 && other.order === one.order)
+    if (one.tries === 0 && isBehind && !this.owed.has(one)) {
+      this.owed.add(one)
+      return
+    }
+    if (
+      one.tries === 0 &&
+      isBehind &&
+      [...this.owed].find(other => other.tries === 0 && other.order === one.order) !== one
+    )
+      return
+    const bytes = this.random.between(50, 400)
+    const more = { ...one.delivery, attempt: one.tries, dueMs: one.notBeforeMs }
+    const before = this.bench.outcomes.length
+    if (this.bench.offer(one.host, more, bytes) === 'taken') {
+      one.isTaken = true
+      this.owed.delete(one)
+    } else if (this.retries) this.owed.add(one)
+    else this.known.delete(one.delivery.key)
+    if (this.bench.outcomes.length > before) this.faults.push('an outcome came before offer returned')
+  }
+
+  /** Looks at what has been sent since the last look. */
+  check(): void {
+    const { sending } = this.bench
+    const firsts = new Map<string, number>()
+    for (const job of sending) this.checkJob(job, firsts)
+    for (const { waiting, sending: first, resending, limits, retrySendsMax } of this.bench.lanes.table.pools)
+      if (first > limits.sendsMax || resending > retrySendsMax || waiting > limits.queueMax || waiting < 0)
+        this.faults.push(`a pool is beyond its bounds: ${first} ${resending} ${waiting}`)
+    for (const lane of this.bench.lanes.table.all())
+      if (lane.waiting > 5 || lane.retrying > 3 || lane.waiting < 0) this.faults.push('a lane is beyond its bounds')
+    if (this.bench.lanes.table.size > 4) this.faults.push('too many lanes')
+  }
+
+  private checkJob(job: Job, firsts: Map<string, number>): void {
+    const { key } = job.delivery
+    const one = this.known.get(key)!
+    if (!one.isTaken || one.hasEnded) this.faults.push(`${key} is sent and should not be`)
+    if (this.bench.clock.wallMs() < one.notBeforeMs - 1e-3) this.faults.push(`${key} is sent before its time`)
+    if (job.tries > 4) this.faults.push(`${key} is sent too often`)
+    if (job.tries > 0) return
+    if (firsts.has(one.order)) this.faults.push(`two first tries at a time for ${one.order}`)
+    firsts.set(one.order, Number(key))
+    const last = this.lastFirst.get(one.order) ?? -1
+    if (Number(key) < last) this.faults.push(`${key} is sent after ${last}`)
+    this.lastFirst.set(one.order, Number(key))
+  }
+}
+
+t.test('whatever happens, nothing is lost, doubled, out of order or out of bounds', async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const ends = { sent: 0, heldBack: 0, opened: 0, full: 0 }
+  for (let round = 0; round < 150; round++) {
+    const run = new Run(random)
+    const { bench } = run
+    const dead = new Set<string>()
+    for (let step = 0; step < 400; step++) {
+      const draw = random.fraction()
+      if (draw < 0.4) run.fresh()
+      else if (draw < 0.85 && bench.sending.length > 0) {
+        const job = random.pick(bench.sending as [Job, ...Job[]])
+        const other = random.pick([ok, ok, ok, ok, answer(503), answer(404), lost, { kind: 'unsendable', reason: '' }])
+        bench.end(dead.has(job.lane.address.host) ? lost : other, job.delivery.key)
+      } else if (draw < 0.9) {
+        const host = random.pick(hosts)
+        if (!dead.delete(host)) dead.add(host)
+      } else bench.clock.advance(random.pick([1, 50, 800, 5000, 60_000]))
+      if (draw > 0.3) bench.clock.tick()
+      run.check()
+    }
+    for (let left = 4000; left > 0 && [...run.known.values()].some(one => !one.hasEnded); left--) {
+      while (bench.sending.length > 0) {
+        run.check()
+        bench.end(ok)
+      }
+      bench.clock.advance(200)
+    }
+    const open = [...run.known.values()].filter(one => !one.hasEnded)
+    if (run.faults.length > 0 || open.length > 0) {
+      t.same(run.faults.slice(0, 5), [])
+      t.same(open.slice(0, 5), [])
+      return
+    }
+    ends.sent += bench.sent.length
+    ends.heldBack += bench.lanes.counters.heldBack
+    ends.opened += bench.lanes.counters.opened
+    ends.full += bench.rooms.length
+  }
+  t.comment(JSON.stringify(ends))
+  t.ok(ends.heldBack > 0 && ends.opened > 0 && ends.full > 0, 'all of it has happened')
+})

@@ -1,0 +1,421 @@
+// Order, widths, retries, breaker and room, with a fake clock and a sender in the test's hand.
+
+import t from 'tap'
+import { failuresToOpen } from '../../src/deliver/breaker.js'
+import { answer, LanesBench, lost, ok } from './lanes-bench.js'
+
+t.test('a delivery is sent at once and ends with its answer', async t => {
+  const bench = new LanesBench()
+  t.equal(bench.offer('a', { key: '1' }), 'taken')
+  t.same(bench.underWay, ['1'])
+  bench.end(answer(404))
+  t.same(bench.outcomes, [['1', { kind: 'delivered', code: 404 }]])
+})
+
+t.test('the order of a subscription and an entity is kept, and no other waits for it', async t => {
+  const bench = new LanesBench()
+  bench.prove('a')
+  bench.offer('a', { key: '1', entity: 'lamp' })
+  bench.offer('a', { key: '2', entity: 'lamp' })
+  bench.offer('a', { key: '3', entity: 'lamp', subscription: 'other' })
+  bench.offer('a', { key: '4', entity: 'door' })
+  bench.offer('a', { key: '5', entity: 'lamp' })
+  t.same(bench.underWay, ['1', '3', '4'])
+  bench.end(ok, '1')
+  t.same(bench.underWay, ['3', '4', '2'])
+  bench.end(ok, '2')
+  t.same(bench.underWay, ['3', '4', '5'])
+})
+
+t.test('what failed does not delay what comes after it, and is overtaken', async t => {
+  const bench = new LanesBench()
+  bench.offer('a', { key: '1', entity: 'lamp' })
+  bench.offer('a', { key: '2', entity: 'lamp' })
+  bench.end(lost)
+  t.same(bench.underWay, ['2'])
+  bench.end(ok)
+  bench.clock.advance(1000)
+  t.same(bench.sent, ['1', '2', '1'])
+})
+
+t.test('a failed delivery is tried again after 1, 5, 30 and 120 seconds, and is dead after five tries', async t => {
+  const bench = new LanesBench()
+  const start = bench.clock.wallMs()
+  bench.offer('a', { key: '1' })
+  for (const seconds of [1, 5, 30, 120]) {
+    bench.end(lost)
+    const [, outcome] = bench.outcomes.at(-1)!
+    t.match(outcome, { kind: 'failed', reason: 'lost', code: undefined, sent: true, held: true })
+    t.equal(outcome.kind === 'failed' && outcome.nextAttemptMs, bench.clock.wallMs() + seconds * 1000)
+    bench.clock.advance(seconds * 1000 - 1)
+    t.same(bench.underWay, [], `not before ${seconds} s`)
+    bench.clock.advance(1)
+    t.same(bench.underWay, ['1'])
+  }
+  bench.end(lost)
+  t.match(bench.outcomes.at(-1), ['1', { kind: 'dead', reason: 'lost', attempts: 5 }])
+  bench.clock.advance(1_000_000)
+  t.equal(bench.sent.length, 5)
+  t.equal(bench.clock.wallMs() - start, 1_156_000)
+})
+
+t.test('retries that failed together are spread', async t => {
+  const fractions = [0, 0.999999]
+  const bench = new LanesBench({ fraction: () => fractions.shift() ?? 0.5 })
+  bench.offer('a', { key: 'early' })
+  bench.offer('a', { key: 'late' })
+  bench.endAll(lost)
+  bench.clock.advance(800)
+  t.same(bench.underWay, ['early'])
+  bench.clock.advance(399)
+  t.same(bench.underWay, ['early'])
+  bench.clock.advance(1)
+  t.same(bench.underWay, ['early', 'late'])
+})
+
+t.test('answers that say "not now" are tried again and tell their code; others are not', async t => {
+  for (const code of [408, 429, 500, 503, 599]) {
+    const bench = new LanesBench()
+    bench.offer('a', { key: '1' })
+    bench.end(answer(code))
+    t.match(bench.outcomes, [['1', { kind: 'failed', code, held: true, attempts: 1 }]], `${code}`)
+  }
+  for (const code of [200, 204, 301, 400, 404, 409]) {
+    const bench = new LanesBench()
+    bench.offer('a', { key: '1' })
+    bench.end(answer(code))
+    t.same(bench.outcomes, [['1', { kind: 'delivered', code }]], `${code}`)
+  }
+})
+
+t.test('without retries one try decides, whatever the answer, and nothing is held back', async t => {
+  const bench = new LanesBench({ retries: false })
+  bench.offer('a', { key: '1' })
+  bench.end(answer(503))
+  t.same(bench.outcomes, [['1', { kind: 'delivered', code: 503 }]])
+  for (let n = 0; n < failuresToOpen + 5; n++) {
+    bench.offer('a', { key: `lost ${n}` })
+    t.same(bench.underWay, [`lost ${n}`])
+    bench.end(lost)
+    t.match(bench.outcomes.at(-1), [`lost ${n}`, { kind: 'dead', reason: 'lost', attempts: 1 }])
+  }
+  t.equal(bench.clock.waiting, 0)
+})
+
+t.test('what cannot be sent is dead at once and says nothing of the receiver', async t => {
+  const bench = new LanesBench()
+  for (let n = 0; n < failuresToOpen; n++) {
+    bench.offer('a', { key: '1' })
+    bench.end({ kind: 'unsendable', reason: 'nonsense' })
+  }
+  t.match(bench.outcomes[0], ['1', { kind: 'dead', reason: 'nonsense', attempts: 1 }])
+  t.same(bench.changes, [])
+})
+
+t.test('a receiver that has not answered gets four at a time, one that has gets 32', async t => {
+  const bench = new LanesBench()
+  for (let n = 0; n < 40; n++) bench.offer('a')
+  t.equal(bench.sending.length, 4)
+  bench.end(ok)
+  t.equal(bench.sending.length, 32)
+  bench.end(lost)
+  t.equal(bench.sending.length, 31, 'and after a failure no more than four again')
+})
+
+t.test('persistent mode sends one at a time to a receiver', async t => {
+  const bench = new LanesBench({ mode: 'persistent' })
+  bench.prove('a')
+  for (const key of ['1', '2']) bench.offer('a', { key })
+  bench.offer('b', { key: '3' })
+  t.same(bench.underWay, ['1', '3'])
+  bench.end(ok)
+  t.same(bench.underWay, ['3', '2'])
+})
+
+t.test('threadpool mode sends n at a time over all receivers, in turns', async t => {
+  const bench = new LanesBench({ mode: 'threadpool:100:2' })
+  bench.prove('a')
+  bench.prove('b')
+  for (const key of ['a1', 'a2', 'a3', 'a4']) bench.offer('a', { key })
+  for (const key of ['b1', 'b2', 'b3', 'b4']) bench.offer('b', { key })
+  t.same(bench.underWay, ['a1', 'a2'])
+  const order: string[] = []
+  while (bench.sending.length > 0) {
+    order.push(bench.underWay[0]!)
+    bench.end(ok)
+  }
+  t.same(order, ['a1', 'a2', 'b1', 'b2', 'a3', 'a4', 'b3', 'b4'])
+})
+
+t.test('a tenant with a pool of its own shares neither queue nor width', async t => {
+  const bench = new LanesBench({ mode: 'threadpool:1:1,acme:2:1', retries: false })
+  t.same(
+    ['x', 'y', 'z'].map(key => bench.offer('a', { key })),
+    ['taken', 'taken', 'full'],
+  )
+  t.same(
+    ['1', '2', '3', '4'].map(key => bench.offer('a', { key, tenant: 'acme' })),
+    ['taken', 'taken', 'taken', 'full'],
+  )
+  t.same(bench.underWay, ['x', '1'])
+  t.equal(bench.lanes.table.poolOf('acme').waiting, 2)
+  t.equal(bench.lanes.table.poolOf('other').waiting, 1)
+})
+
+t.test('receivers that do not answer leave a quarter of the width to those that do', async t => {
+  const bench = new LanesBench({ mode: 'threadpool:1000:8' })
+  bench.prove('alive')
+  for (const host of ['dead1', 'dead2', 'dead3']) for (let n = 0; n < 10; n++) bench.offer(host)
+  t.equal(bench.sending.length, 6)
+  bench.offer('alive', { key: '1' })
+  bench.offer('alive', { key: '2' })
+  bench.offer('alive', { key: '3' })
+  t.same(bench.underWay.slice(6), ['1', '2'])
+  bench.end(ok, '1')
+  t.ok(bench.underWay.includes('3'))
+})
+
+t.test('retries that are due take no place of a first try', async t => {
+  const bench = new LanesBench({ mode: 'persistent' })
+  bench.offer('a', { key: 'again' })
+  bench.end(lost)
+  bench.clock.advance(1000)
+  t.same(bench.underWay, ['again'])
+  bench.offer('a', { key: 'new' })
+  t.same(bench.underWay, ['again', 'new'])
+})
+
+t.test('five failures in a row open the breaker, and what waits or comes then has failed at once', async t => {
+  const bench = new LanesBench()
+  bench.prove('a')
+  for (let n = 0; n < 40; n++) bench.offer('a', { key: `${n}` })
+  for (let n = 0; n < failuresToOpen; n++) bench.end({ kind: 'failed', reason: "Couldn't connect to server" })
+  t.same(bench.changes, ['open'])
+  bench.clock.tick()
+  const held = { kind: 'failed', reason: "Couldn't connect to server", sent: false, attempts: 1, held: true }
+  t.match(bench.outcomes.find(([key]) => key === '39')?.[1], held)
+  bench.offer('a', { key: 'late' })
+  t.same(bench.kinds('late'), [], 'never before offer returns')
+  bench.clock.tick()
+  t.match(bench.outcomes.at(-1), ['late', held])
+})
+
+t.test('when the open time is over one probe is sent, and its answer closes the breaker', async t => {
+  const bench = new LanesBench()
+  for (let n = 0; n < failuresToOpen; n++) {
+    bench.offer('a', { key: `${n}` })
+    bench.end(lost)
+  }
+  bench.clock.advance(999)
+  t.same(bench.underWay, [])
+  bench.clock.advance(1)
+  t.same(bench.underWay, ['0'], 'the earliest retry is the probe')
+  bench.offer('a', { key: 'meanwhile' })
+  bench.clock.tick()
+  t.same(bench.kinds('meanwhile'), ['failed'])
+  bench.end(ok)
+  t.same(bench.changes, ['open', 'closed'])
+  t.same(bench.underWay, ['1', '2', '3', '4'])
+})
+
+t.test('a first try is the probe when there is one', async t => {
+  const bench = new LanesBench()
+  for (let n = 0; n < failuresToOpen; n++) {
+    bench.offer('a', { key: `${n}`, attempt: 4 })
+    bench.end(lost)
+  }
+  bench.clock.advance(1000)
+  bench.offer('a', { key: 'first' })
+  t.same(bench.underWay, ['first'])
+})
+
+t.test('retries that wait for a probe share its failure, and wait twice as long for the next', async t => {
+  const bench = new LanesBench()
+  for (let n = 0; n < failuresToOpen; n++) bench.offer('a', { key: `${n}` })
+  while (bench.sending.length > 0) bench.end(lost)
+  bench.clock.advance(1000)
+  bench.end(lost)
+  bench.clock.tick()
+  t.match(
+    bench.outcomes.slice(failuresToOpen).map(([key, outcome]) => [key, outcome]),
+    [0, 1, 2, 3, 4].map(n => [`${n}`, { kind: 'failed', attempts: 2, sent: n === 0 }]),
+  )
+  bench.offer('a', { key: 'held' })
+  bench.clock.advance(1999)
+  t.same(bench.underWay, [])
+  bench.clock.advance(1)
+  t.same(bench.underWay, ['held'])
+})
+
+t.test('with a dead receiver every delivery is dead after five tries, soon after its time', async t => {
+  const bench = new LanesBench()
+  const busy = setDead(bench)
+  for (let n = 0; n < 200; n++) bench.offer('a', { key: `${n}` })
+  bench.clock.advance(156_000 + 30_000 * 4)
+  for (let n = 0; n < 200; n++) t.same(bench.kinds(`${n}`), ['failed', 'failed', 'failed', 'failed', 'dead'])
+  t.ok(bench.sent.length < 60, `${bench.sent.length} messages were sent`)
+  busy.stop()
+})
+
+/** From now on nothing that is sent is answered. */
+function setDead(bench: LanesBench): { stop(): void } {
+  let stopped = false
+  const step = (): void => {
+    bench.endAll(lost)
+    if (!stopped) bench.clock.after(50, step)
+  }
+  step()
+  return {
+    stop() {
+      stopped = true
+    },
+  }
+}
+
+t.test('a late answer closes an open breaker, a late failure does not prolong it', async t => {
+  const bench = new LanesBench()
+  bench.prove('a')
+  for (let n = 0; n < failuresToOpen + 2; n++) bench.offer('a', { key: `${n}` })
+  for (let n = 0; n < failuresToOpen; n++) bench.end(lost)
+  bench.clock.advance(900)
+  bench.end(lost)
+  bench.clock.advance(100)
+  t.same(bench.underWay, ['6', '0'], 'the probe goes out as if nothing had been')
+  bench.end(ok, '6')
+  t.same(bench.changes, ['open', 'closed'])
+})
+
+t.test('a full lane refuses, and tells when half of it is free', async t => {
+  const bench = new LanesBench({ limits: { laneQueueMax: 4 } })
+  for (let n = 0; n < 8; n++) t.equal(bench.offer('a', { key: `${n}` }), 'taken')
+  t.equal(bench.offer('a', { key: '8' }), 'full')
+  t.equal(bench.offer('b', { key: 'other' }), 'taken')
+  bench.clock.tick()
+  bench.end(lost, '0')
+  bench.clock.tick()
+  t.same(bench.rooms, [])
+  bench.end(lost, '1')
+  bench.clock.tick()
+  t.same(bench.rooms, ['http://a:80'])
+  t.equal(bench.offer('a', { key: '8' }), 'taken')
+  bench.endAll(ok)
+  bench.clock.tick()
+  t.equal(bench.rooms.length, 1, 'it is told once')
+})
+
+t.test('a lane is bounded in bytes, and one message always fits', async t => {
+  const bench = new LanesBench({ limits: { laneBytesMax: 1000 } })
+  for (let n = 0; n < 4; n++) bench.offer('a')
+  t.equal(bench.offer('a', {}, 5000), 'taken')
+  t.equal(bench.offer('a', {}, 1), 'full')
+})
+
+t.test('all lanes together are bounded in bytes, what is under way included', async t => {
+  const bench = new LanesBench({ limits: { bytesMax: 1000 } })
+  t.same(
+    ['a', 'b', 'c'].map(host => bench.offer(host, {}, 400)),
+    ['taken', 'taken', 'full'],
+  )
+  bench.end(ok)
+  bench.clock.tick()
+  t.same(bench.rooms, ['http://c:80'])
+})
+
+t.test('a full pool tells all who were refused, when half of it is free', async t => {
+  const bench = new LanesBench({ mode: 'threadpool:4:1', retries: false })
+  for (let n = 0; n < 5; n++) bench.offer('a')
+  const hosts = Array.from({ length: 200 }, (_, n) => `h${n}`)
+  t.ok(hosts.every(host => bench.offer(host) === 'full'))
+  bench.end(ok)
+  bench.clock.tick()
+  t.same(bench.rooms, [])
+  bench.end(ok)
+  bench.clock.tick()
+  t.same(
+    bench.rooms,
+    hosts.map(host => `http://${host}:80`),
+  )
+})
+
+t.test('a receiver that does not answer leaves half of a small queue to others', async t => {
+  const bench = new LanesBench({ mode: 'threadpool:10:2' })
+  let taken = 0
+  while (bench.offer('dead') === 'taken') taken++
+  t.equal(taken, 2 + 5)
+  t.equal(bench.offer('alive'), 'taken')
+})
+
+t.test('failed deliveries beyond the bound go back to their owner, who offers them again', async t => {
+  const bench = new LanesBench({ limits: { laneRetriesMax: 1 } })
+  bench.offer('a', { key: '1' })
+  bench.offer('a', { key: '2' })
+  bench.endAll(lost)
+  t.match(bench.outcomes, [
+    ['1', { kind: 'failed', held: true }],
+    ['2', { kind: 'failed', held: false, attempts: 1 }],
+  ])
+  const again = { key: '2', attempt: 1, dueMs: bench.clock.wallMs() + 1500 }
+  t.equal(bench.offer('a', again), 'full')
+  bench.clock.advance(1000)
+  bench.endAll(ok)
+  bench.clock.tick()
+  t.same(bench.rooms, ['http://a:80'])
+  t.equal(bench.offer('a', again), 'taken')
+  t.same(bench.underWay, [])
+  bench.clock.advance(500)
+  t.same(bench.underWay, ['2'])
+})
+
+t.test('failed deliveries have half as many bytes of their own, and take no room from new ones', async t => {
+  const bench = new LanesBench({ limits: { bytesMax: 400 } })
+  for (const key of ['1', '2', '3']) {
+    bench.offer('a', { key })
+    bench.end(lost)
+  }
+  t.match(
+    bench.outcomes.map(([, outcome]) => outcome),
+    [{ held: true }, { held: true }, { held: false }],
+  )
+  t.same(
+    [1, 2, 3, 4].map(() => bench.offer('b')),
+    ['taken', 'taken', 'taken', 'taken'],
+  )
+})
+
+t.test('lanes are bounded: an idle one gives way, and who finds none is told later', async t => {
+  const bench = new LanesBench({ limits: { lanesMax: 2 } })
+  bench.prove('idle')
+  bench.offer('a')
+  t.equal(bench.offer('b'), 'taken')
+  t.equal(bench.lanes.table.size, 2)
+  t.equal(bench.offer('c'), 'full')
+  bench.clock.tick()
+  t.same(bench.rooms, [])
+  bench.end(ok)
+  bench.clock.tick()
+  t.same(bench.rooms, [undefined])
+  t.equal(bench.offer('c'), 'taken')
+})
+
+t.test('what an open breaker holds back is settled in slices, and all of it', async t => {
+  const bench = new LanesBench()
+  for (let n = 0; n < 1000; n++) bench.offer('a')
+  while (bench.sending.length > 0) bench.end(lost)
+  const before = bench.outcomes.length
+  bench.lanes.onLater()
+  t.equal(bench.outcomes.length - before, 128)
+  bench.clock.tick()
+  t.equal(bench.outcomes.length, 1000)
+})
+
+t.test('clear forgets what waits and nothing of it is sent', async t => {
+  const bench = new LanesBench()
+  for (let n = 0; n < 10; n++) bench.offer('a', { entity: n < 5 ? 'same' : `${n}` })
+  bench.offer('b', { key: 'again' })
+  bench.end(lost, 'again')
+  bench.lanes.clear()
+  bench.endAll(ok)
+  bench.clock.advance(1_000_000)
+  t.same(bench.sending, [])
+  t.equal(bench.lanes.table.poolOf('').waiting, 0)
+})

@@ -1,0 +1,202 @@
+// Where messages may go: the decision by name and by address, and that sockets keep to it.
+
+import { randomInt } from 'node:crypto'
+import { networkInterfaces } from 'node:os'
+import t from 'tap'
+import { systemClock } from '../../../src/clock.js'
+import { type Address, addressOf } from '../../../src/deliver/address.js'
+import type { Message, SendResult } from '../../../src/deliver/delivery.js'
+import { Forwarder } from '../../../src/deliver/forwarder.js'
+import { HttpSender } from '../../../src/deliver/http-sender.js'
+import { MqttSender } from '../../../src/deliver/mqtt-sender.js'
+import { Egress } from '../../../src/deliver/sockets/egress.js'
+import { openSockets } from '../../../src/deliver/sockets/sockets.js'
+import { aedesBroker } from '../brokers.js'
+import { post, publication } from '../deliveries.js'
+import { httpReceiver } from '../receivers.js'
+
+const egress = (allow: string[], deny: string[] = [], reserved: string[] = []) => new Egress({ allow, deny, reserved })
+
+/** allow | deny | reserved | host | port | address that the host was resolved to | by name | by address. */
+const decisions: readonly (readonly [string, string, string, string, number, string, boolean, boolean])[] = [
+  ['', '', '', 'a.example', 80, '10.0.0.1', true, true],
+  ['', '', '', '169.254.169.254', 80, '169.254.169.254', false, false],
+  ['', '', '', 'rebound.example', 80, '169.254.169.254', true, false],
+  ['', '', '', 'rebound.example', 80, '::ffff:169.254.169.254', true, false],
+  ['', '', '', 'rebound.example', 80, '::ffff:a9fe:a9fe', true, false],
+  ['', '', '', '[fe80::1]', 80, 'fe80::1', false, false],
+  ['', '', '', 'rebound.example', 80, 'fe80::1%eth0', true, false],
+  ['*', '', '', '169.254.169.254', 80, '169.254.169.254', true, true],
+  ['*.city.example', '', '', 'a.city.example', 80, '10.0.0.1', true, true],
+  ['*.city.example', '', '', 'A.B.City.Example.', 80, '10.0.0.1', true, true],
+  ['*.city.example', '', '', 'city.example', 80, '10.0.0.1', false, false],
+  ['*.city.example', '', '', 'a.city.example.evil.example', 80, '10.0.0.1', false, false],
+  ['quantumleap:8668', '', '', 'quantumleap', 8668, '10.0.0.1', true, true],
+  ['quantumleap:8668', '', '', 'quantumleap', 8669, '10.0.0.1', false, false],
+  ['10.20.0.0/16', '', '', '10.20.3.4', 80, '10.20.3.4', true, true],
+  ['10.20.0.0/16', '', '', '10.21.3.4', 80, '10.21.3.4', false, false],
+  ['10.20.0.0/16', '', '', 'inside.example', 80, '10.20.3.4', true, true],
+  ['10.20.0.0/16', '', '', 'outside.example', 80, '10.21.3.4', true, false],
+  ['10.20.0.0/16', '10.20.0.1', '', 'router.example', 80, '10.20.0.1', true, false],
+  ['*', '*.intern.example', '', 'db.intern.example', 80, '10.0.0.1', false, false],
+  ['', '127.0.0.0/8,::1', '', 'localhost', 80, '127.0.0.1', true, false],
+  ['', '127.0.0.0/8,::1', '', '[::ffff:127.0.0.1]', 80, '::ffff:127.0.0.1', false, false],
+  ['', '[2001:db8::1]:80', '', '[2001:DB8:0:0::1]', 80, '2001:DB8:0:0::1', false, false],
+  ['', '[2001:db8::1]:80', '', '[2001:db8::1]', 81, '2001:db8::1', true, true],
+  ['*', '', '127.0.0.1:2379', '127.0.0.1', 2379, '127.0.0.1', false, false],
+  ['*', '', '127.0.0.1:2379', '127.1.2.3', 2379, '127.1.2.3', false, false],
+  ['*', '', '127.0.0.1:2379', '0.0.0.0', 2379, '0.0.0.0', false, false],
+  ['*', '', '127.0.0.1:2379', '[::]', 2379, '::', false, false],
+  ['*', '', '127.0.0.1:2379', '[::ffff:7f00:1]', 2379, '::ffff:7f00:1', false, false],
+  ['*', '', '127.0.0.1:2379', 'localhost', 2379, '127.0.0.1', true, false],
+  ['*', '', '127.0.0.1:2379', '127.0.0.1', 2380, '127.0.0.1', true, true],
+  ['*', '', '127.0.0.1:2379', 'etcd.example', 2379, '10.0.0.9', true, true],
+  ['*', '', 'etcd.example:2379', '10.0.0.9', 2379, '10.0.0.9', false, false],
+  ['*', '', 'etcd.example:2379', 'other.example', 2379, '10.0.0.9', false, false],
+  ['*', '', '[2001:db8::9]:2379', '[2001:db8:0::9]', 2379, '2001:db8:0::9', false, false],
+]
+
+t.test('what is allowed, denied and reserved, by name and by address', async t => {
+  for (const [allow, deny, reserved, host, port, address, byName, byAddress] of decisions) {
+    const list = (text: string) => text.split(',').filter(one => one !== '')
+    const rules = egress(list(allow), list(deny), list(reserved))
+    const what = `allow ${allow || '-'}, deny ${deny || '-'}, reserved ${reserved || '-'}: ${host}:${port} at ${address}`
+    t.equal(rules.mayName(host, port), byName, `${what}, by name`)
+    t.equal(rules.mayConnect(host, port, address), byAddress, `${what}, by address`)
+  }
+})
+
+t.test(
+  'ports of members are denied as long as they are members, and what was reserved before is in any case',
+  async t => {
+    const rules = egress(['*'], [], ['10.0.0.1:2379'])
+    const may = (address: string, port: number) => [
+      rules.mayName(address, port),
+      rules.mayConnect('name.example', port, address),
+    ]
+    t.strictSame(may('10.0.0.2', 7026), [true, true])
+    rules.reserveMembers(['10.0.0.2:7026', '[2001:db8::2]:7026', 'unix:/run/orrery/a'])
+    t.strictSame(may('10.0.0.2', 7026), [false, false])
+    t.strictSame(may('2001:db8::2', 7026), [false, false])
+    t.strictSame(may('10.0.0.2', 1026), [true, true])
+    rules.reserveMembers(['10.0.0.3:7026'])
+    t.strictSame(may('10.0.0.2', 7026), [true, true])
+    t.strictSame(may('10.0.0.3', 7026), [false, false])
+    t.strictSame(may('10.0.0.1', 2379), [false, false])
+  },
+)
+
+t.test('what is named and denied is denied at every address of this machine', async t => {
+  const own = Object.values(networkInterfaces()).flatMap(found => found ?? [])
+  const rules = egress(['*'], [], ['0.0.0.0:7000'])
+  for (const { address } of own) t.notOk(rules.mayConnect(address, 7000, address), address)
+})
+
+t.test('no notation of a denied address is let through', async t => {
+  const rules = egress([], ['10.9.0.0/16', '2001:db8:9::/48'])
+  for (let n = 0; n < 1000; n++) {
+    const [x, y] = [randomInt(256), randomInt(256)]
+    const hex = ((x << 8) | y).toString(16)
+    const notations = [
+      `10.9.${x}.${y}`,
+      `::ffff:10.9.${x}.${y}`,
+      `0:0:0:0:0:ffff:a09:${hex}`,
+      `::FFFF:0A09:${hex.padStart(4, '0')}`,
+      `2001:db8:9:${hex}::${x.toString(16)}`,
+      `2001:0DB8:0009:0:0:0:0:${hex}`,
+    ]
+    const passed = notations.filter(one => rules.mayConnect('x.example', 80, one) || rules.mayConnect(one, 80, one))
+    if (passed.length > 0) return void t.fail(`let through: ${passed}`)
+  }
+  t.pass('a thousand addresses')
+})
+
+t.test('what is no pattern is refused', async t => {
+  for (const text of [
+    '',
+    'a b',
+    '1.2.3',
+    '10.0.0.0/33',
+    'h:0',
+    'h:65536',
+    '::g',
+    '[::1',
+    '*x',
+    'a..b',
+    '1.2.3.4/',
+    '/8',
+  ])
+    t.throws(() => egress([text]), { message: /^not a host, host:port, address or network: / }, JSON.stringify(text))
+})
+
+// Real sockets
+
+const noTls = { insecure: false, caFile: undefined }
+const noLoopback = egress([], ['127.0.0.0/8', '::1'])
+const denied: SendResult = { kind: 'unsendable', reason: 'The target is denied here' }
+
+const limits = { timeoutMs: 5000, connectionsMax: 10 }
+
+function sent(sender: HttpSender | MqttSender, message: Message): Promise<SendResult> {
+  const address = addressOf(message) as Address
+  return new Promise(resolve => {
+    if (sender instanceof HttpSender && message.transport === 'http')
+      sender.send(address, address.path, message, resolve)
+    else if (sender instanceof MqttSender && message.transport === 'mqtt') sender.send(address, message, resolve)
+  })
+}
+
+t.test('a notification over HTTP does not reach a denied address, by number, by name or by redirect', async t => {
+  const target = await httpReceiver(t)
+  const sender = new HttpSender(systemClock, openSockets(noTls, noLoopback), limits)
+  t.teardown(() => sender.close())
+  for (const host of ['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]'])
+    t.same(await sent(sender, post(`http://${host}:${target.port}/x`)), denied, host)
+  const door = await httpReceiver(t, (_request, response) =>
+    response.writeHead(307, { Location: `http://127.0.0.2:${target.port}/` }).end(),
+  )
+  const open = new HttpSender(systemClock, openSockets(noTls, egress([], ['127.0.0.2'])), limits)
+  t.teardown(() => open.close())
+  t.same(await sent(open, post(`${door.url}/`)), denied, 'redirect')
+  t.equal(door.received.length, 1)
+  t.equal(target.received.length, 0)
+})
+
+t.test('a closed port that is denied looks like an open one', async t => {
+  const sender = new HttpSender(systemClock, openSockets(noTls, noLoopback), limits)
+  t.teardown(() => sender.close())
+  t.same(await sent(sender, post('http://127.0.0.1:1/')), denied)
+})
+
+t.test('a notification over MQTT does not reach a denied address', async t => {
+  const broker = await aedesBroker(t)
+  const sender = new MqttSender(systemClock, openSockets(noTls, noLoopback), { ...limits, idleMsMax: 0 })
+  t.teardown(() => sender.close())
+  for (const host of ['127.0.0.1', 'localhost'])
+    t.same(await sent(sender, publication(`mqtt://${host}:${broker.port}`)), denied, host)
+  t.equal(broker.connections, 0)
+})
+
+t.test('a provider at a denied address is not asked', async t => {
+  const provider = await httpReceiver(t)
+  const forwarder = new Forwarder(systemClock, openSockets(noTls, noLoopback), {
+    timeoutMs: 5000,
+    messageBytesMax: 10_000,
+  })
+  t.teardown(() => forwarder.close())
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const url = `http://${host}:${provider.port}/op/query`
+    const answer = await new Promise(resolve =>
+      forwarder.ask({ url, headers: [], body: '{}', isRepeatable: true }, resolve),
+    )
+    t.same(answer, { kind: 'failed', reason: 'The target is denied here' }, host)
+  }
+  t.equal(provider.received.length, 0)
+})
+
+t.test('of the addresses of a name only those that are allowed are connected to', async t => {
+  const receiver = await httpReceiver(t)
+  const sender = new HttpSender(systemClock, openSockets(noTls, egress(['127.0.0.1'])), limits)
+  t.teardown(() => sender.close())
+  t.match(await sent(sender, post(`http://localhost:${receiver.port}/`)), { kind: 'answered' })
+})

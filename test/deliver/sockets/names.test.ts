@@ -1,0 +1,59 @@
+// Lookups: few at a time, each name once at a time.
+
+import type { LookupAddress } from 'node:dns'
+import t from 'tap'
+import { sharedLookup } from '../../../src/deliver/sockets/names.js'
+
+type Answer = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
+
+/** A resolver that answers when the test says so. */
+function fakeResolver() {
+  const asked: string[] = []
+  const answers = new Map<string, Answer>()
+  const lookup = sharedLookup((name, answer) => {
+    asked.push(name)
+    answers.set(name, answer)
+  })
+  const told: string[] = []
+  const ask = (name: string): void =>
+    lookup(name, {}, (error, address, family) => {
+      told.push(error ? `${name} ${error.message}` : `${name} ${address} ${family}`)
+    })
+  const answer = (name: string, ...addresses: LookupAddress[]): void => answers.get(name)!(null, addresses)
+  return { asked, answers, told, lookup, ask, answer }
+}
+
+const four: LookupAddress = { address: '10.0.0.1', family: 4 }
+const six: LookupAddress = { address: '::1', family: 6 }
+
+t.test('who asks for the same name shares the answer', async t => {
+  const { ask, answer, asked, told } = fakeResolver()
+  ask('a')
+  ask('a')
+  t.same(asked, ['a'])
+  answer('a', six, four)
+  t.same(told, ['a ::1 6', 'a ::1 6'])
+  ask('a')
+  t.same(asked, ['a', 'a'], 'and is not kept longer')
+})
+
+t.test('two names are looked up at a time', async t => {
+  const { ask, answer, answers, asked, told } = fakeResolver()
+  for (const name of ['a', 'b', 'c', 'd']) ask(name)
+  t.same(asked, ['a', 'b'])
+  answer('b', four)
+  t.same(asked, ['a', 'b', 'c'])
+  answers.get('a')!(new Error('not found'), [])
+  t.same(asked, ['a', 'b', 'c', 'd'])
+  t.same(told, ['b 10.0.0.1 4', 'a not found'])
+})
+
+t.test('all addresses are given to who wants all, and no address is an error', async t => {
+  const { lookup, answer } = fakeResolver()
+  const got: unknown[] = []
+  lookup('a', { all: true }, (error, addresses) => got.push(error ?? addresses))
+  answer('a', six, four)
+  lookup('b', {}, error => got.push(error?.message))
+  answer('b')
+  t.same(got, [[six, four], 'no address for b'])
+})

@@ -1,0 +1,124 @@
+import fc from 'fast-check'
+import t from 'tap'
+import type { Attribute } from '../../../src/domain/entities/entity.js'
+import type { Json } from '../../../src/domain/json.js'
+import { matchesQuery, parseQuery } from '../../../src/domain/queries/query.js'
+import { type GuardedQuery, guardsOf, QueryIndex } from '../../../src/domain/queries/query-index.js'
+import { attribute, withAttributes } from '../../support/entities.js'
+import { attributesForStatements, statementTexts } from '../../support/statements.js'
+
+function guarded(text: string): GuardedQuery {
+  const parsed = parseQuery(text, 'q')
+  if (!parsed.ok) throw new Error(`${text}: ${parsed.refusal.description}`)
+  return { query: parsed.value, guards: guardsOf(parsed.value) }
+}
+
+const entityWith = (attributes: Readonly<Record<string, Attribute | undefined>>) =>
+  withAttributes(
+    { id: 'e', type: 'T', created: 0 },
+    Object.entries(attributes).flatMap(([name, one]) => (one ? [[name, one] as const] : [])),
+  )
+
+const valued = (values: Readonly<Record<string, Json>>) =>
+  entityWith(Object.fromEntries(Object.entries(values).map(([name, value]) => [name, attribute(value)])))
+
+/** How often each query is shown. */
+function shown(index: QueryIndex<GuardedQuery>, entity: ReturnType<typeof valued>): Map<GuardedQuery, number> {
+  const times = new Map<GuardedQuery, number>()
+  index.visit(entity, '/', query => times.set(query, (times.get(query) ?? 0) + 1))
+  return times
+}
+
+/** About `a` and, to have more than one attribute, about `b`. */
+const queryTexts = fc
+  .array(fc.tuple(statementTexts, fc.boolean()), { minLength: 1, maxLength: 3 })
+  .map(all => all.map(([text, isOfB]) => (isOfB ? text.replace(/^(!?)a/, '$1b') : text)).join(';'))
+
+t.test('every query is shown that holds, whatever has come and gone', async t => {
+  let holding = 0
+  let passedOver = 0
+  fc.assert(
+    fc.property(
+      fc.array(queryTexts, { minLength: 1, maxLength: 30 }),
+      fc.array(fc.nat(), { maxLength: 8 }),
+      fc.array(fc.tuple(attributesForStatements, attributesForStatements), { minLength: 5, maxLength: 5 }),
+      (texts, removals, entities) => {
+        const index = new QueryIndex<GuardedQuery>()
+        const queries = new Set(texts.map(guarded))
+        for (const query of queries) index.add(query)
+        for (const removal of removals) {
+          const gone = [...queries][removal % queries.size]
+          if (!gone) break
+          index.remove(gone)
+          queries.delete(gone)
+        }
+        for (const [a, b] of entities) {
+          const entity = entityWith({ a, b })
+          const told = shown(index, entity)
+          for (const query of told.keys()) if (!queries.has(query)) throw new Error('one that has been removed')
+          for (const query of queries) {
+            const holds = matchesQuery(query.query, entity, '/')
+            if (holds) holding++
+            if (holds && !told.has(query)) throw new Error(JSON.stringify(query.query))
+            if (!told.has(query)) passedOver++
+          }
+        }
+      },
+    ),
+    { numRuns: 1500 },
+  )
+  t.ok(holding > 1000, `${holding} times a query held`)
+  t.ok(passedOver > holding, `${passedOver} times a query was passed over`)
+})
+
+/** What is said of a hundred rooms or limits, an entity, and how many of the hundred it may be worth to try. */
+const selections: readonly [
+  why: string,
+  text: (n: number) => string,
+  entity: Readonly<Record<string, Json>>,
+  most: number,
+][] = [
+  ['equality', n => `room==${n}`, { room: 17 }, 1],
+  ['equality of a text', n => `room==r${n}`, { room: 'r17' }, 1],
+  ['a list', n => `room==${n},${n + 1}`, { room: 17 }, 2],
+  ['an element of an array', n => `room==${n}`, { room: [17, 17, 18, 'x'] }, 2],
+  ['lower bounds', n => `level>${n}`, { level: 10 }, 11],
+  ['upper bounds', n => `level<${n}`, { level: 90 }, 10],
+  ['a range', n => `level==${n}..${n + 1}`, { level: 17.5 }, 1],
+  ['bounds on both sides', n => `level>${n};level<${n + 1}`, { level: 17.5 }, 1],
+  ['bounds of an array', n => `level>${n}`, { level: [3, 10, 'x'] }, 11],
+  ['bounds of dates', n => `when>2024-01-01T00:00:00.${String(n).padStart(3, '0')}Z`, { when: '2024' }, 0],
+  ['a key in an object', n => `address.room==${n}`, { address: { room: 17 } }, 1],
+  ['a key in the objects of an array', n => `rooms.no==${n}`, { rooms: [{ no: 17 }, { no: [18, 19] }] }, 3],
+  ['what tells more of two', n => `status==on;room==${n}`, { status: 'on', room: 17 }, 2],
+  ['an attribute that is not there', n => `room~=${n}`, { level: 1 }, 0],
+  ['attributes of which one is there', n => `room${n}`, { room17: null }, 1],
+  ['another kind of value', n => `room==${n}`, { room: '17' }, 0],
+  ['an object', n => `room>${n}`, { room: { no: 17 } }, 0],
+]
+
+t.test('of a hundred queries only those are shown that may hold', async t => {
+  for (const [why, text, values, most] of selections) {
+    const index = new QueryIndex<GuardedQuery>()
+    const queries = Array.from({ length: 100 }, (_, n) => guarded(text(n)))
+    for (const query of queries) index.add(query)
+    const told = shown(index, valued(values))
+    t.ok(told.size <= most, `${why}: ${text(17)} shows ${told.size} of at most ${most}`)
+    for (const query of queries) if (matchesQuery(query.query, valued(values), '/')) t.ok(told.has(query), why)
+  }
+})
+
+t.test('a query is not shown again for each element that is alike', async t => {
+  const index = new QueryIndex<GuardedQuery>()
+  const query = guarded('a==1')
+  index.add(query)
+  t.strictSame([...shown(index, valued({ a: [1, 1, 1, 1] })).values()], [1])
+})
+
+t.test('a query that names no attribute which must be there is always shown', async t => {
+  for (const text of ['!a', 'dateModified>2020-01-01', 'servicePath~=^/', '!a.k']) {
+    const index = new QueryIndex<GuardedQuery>()
+    index.add(guarded(text))
+    t.equal(shown(index, valued({ b: 1 })).size, 1, text)
+  }
+})

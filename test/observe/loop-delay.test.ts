@@ -1,0 +1,32 @@
+// How late the event loop is, on a clock that the test lets go.
+
+import t from 'tap'
+import { countOf } from '../../src/domain/histogram.js'
+import { LoopDelay } from '../../src/observe/loop-delay.js'
+import { FakeClock } from '../support/fake-clock.js'
+
+/** A clock whose timers ring as late as the test says. */
+const lateBy = (clock: FakeClock, lateMs: () => number) => ({
+  monoMs: () => clock.monoMs(),
+  after: (delayMs: number, run: () => void) => clock.after(delayMs + lateMs(), run),
+})
+
+t.test('each ring is observed, by how much it is late', async t => {
+  const clock = new FakeClock()
+  let lateMs = 0
+  const loop = new LoopDelay(lateBy(clock, () => lateMs))
+  loop.start()
+  lateMs = 300
+  clock.advance(50)
+  clock.advance(350)
+  t.equal(countOf(loop.seconds), 2)
+  t.ok(Math.abs(loop.seconds.sum - 0.3) < 1e-9, `${loop.seconds.sum} s`)
+})
+
+t.test('stopped, it rings no more', async t => {
+  const clock = new FakeClock()
+  const loop = new LoopDelay(clock)
+  loop.start()
+  loop.stop()
+  t.equal(clock.waiting, 0)
+})

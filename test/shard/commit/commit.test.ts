@@ -1,0 +1,280 @@
+// Group commit: replies after durability, one commit at a time, and an end without excuses when the store fails.
+
+import t from 'tap'
+import type { Batch, Store } from '../../../src/ports.js'
+import { GroupCommit } from '../../../src/shard/commit/commit.js'
+import { attributeCounts, Directory } from '../../../src/shard/commit/directory.js'
+import { decodeNumber } from '../../../src/shard/keys.js'
+import { entityKey, stampKey } from '../../../src/shard/layout.js'
+import type { ShardRecord } from '../../../src/shard/turn/record.js'
+import { MemoryStore } from '../../../src/storage/memory-store.js'
+import { FakeClock } from '../../support/fake-clock.js'
+
+/** A store whose commits end when the test says so. */
+class HeldStore extends MemoryStore {
+  /** Operations of each commit that began. */
+  readonly begun: number[] = []
+  private readonly held: (() => void)[] = []
+
+  override commit(batch: Batch, onDone: (error?: Error) => void): void {
+    this.begun.push(batch.length)
+    super.commit(batch, error => {
+      this.held.push(() => onDone(error))
+    })
+  }
+
+  /** Ends the commit in flight. */
+  async release(): Promise<void> {
+    await Promise.resolve()
+    this.held.shift()!()
+  }
+}
+
+interface Setting {
+  readonly store: HeldStore
+  readonly clock: FakeClock
+  readonly commit: GroupCommit
+  readonly failures: Error[]
+  readonly log: string[]
+  /** Appends the removal of an id and notes in `log` when and how it is told of its end. */
+  append(id: string): void
+}
+
+function setting(): Setting {
+  const store = new HeldStore()
+  const clock = new FakeClock()
+  const failures: Error[] = []
+  const log: string[] = []
+  const commit = new GroupCommit(
+    store,
+    clock,
+    new Directory(store),
+    new Directory(store, attributeCounts),
+    () => 77,
+    failure => failures.push(failure),
+  )
+  const append = (id: string) => {
+    const number = commit.append(recordOf(id), entityKey(0, '', '/', id), Buffer.from(id), undefined)
+    commit.afterCommit(number, failure => log.push(failure ? `${id}: ${failure.message}` : id))
+  }
+  return { store, clock, commit, failures, log, append }
+}
+
+/** A record that touches no index: only its row counts here. */
+const recordOf = (id: string): ShardRecord => ({
+  shard: 0,
+  tenant: '',
+  path: '/',
+  id,
+  type: 'T',
+  before: undefined,
+  attributes: [],
+  image: undefined,
+})
+
+const stored = (store: Store, id: string): string | undefined => store.get(entityKey(0, '', '/', id))?.toString()
+
+t.test('a commit begins at the end of the tick, with all that the tick has appended', async t => {
+  const { store, clock, append } = setting()
+  append('a')
+  append('b')
+  t.strictSame(store.begun, [])
+  clock.tick()
+  t.strictSame(store.begun, [3], 'two rows and the stamp')
+})
+
+t.test('a commit takes what three ticks bring when each brings something', async t => {
+  const { store, clock, append } = setting()
+  const later = ['b', 'c', 'd']
+  const bring = () => {
+    const id = later.shift()
+    if (id === undefined) return
+    append(id)
+    clock.endOfTick(bring)
+  }
+  append('a')
+  clock.endOfTick(bring)
+  clock.tick()
+  t.strictSame(store.begun, [4], 'three rows and the stamp')
+})
+
+t.test('a commit does not wait after a tick that brings nothing', async t => {
+  const { store, clock, append } = setting()
+  let ticks = 0
+  const count = () => {
+    if (store.begun.length > 0) return
+    ticks++
+    clock.endOfTick(count)
+  }
+  append('a')
+  clock.endOfTick(count)
+  clock.tick()
+  t.equal(ticks, 1)
+})
+
+t.test('nobody is told before the commit is durable, and then everybody in order', async t => {
+  const { store, clock, append, log } = setting()
+  append('a')
+  append('b')
+  clock.tick()
+  t.strictSame(log, [])
+  await store.release()
+  t.strictSame(log, ['a', 'b'])
+})
+
+t.test('what arrives while a commit is in flight is the next batch, and begins after it', async t => {
+  const { store, clock, append, log } = setting()
+  append('a')
+  clock.tick()
+  append('b')
+  append('c')
+  clock.tick()
+  t.strictSame(store.begun, [2], 'one commit is in flight')
+  await store.release()
+  t.strictSame(log, ['a'])
+  clock.tick()
+  t.strictSame(store.begun, [2, 3])
+  await store.release()
+  t.strictSame(log, ['a', 'b', 'c'])
+})
+
+t.test('what is appended by someone who is told of a commit is in the next one', async t => {
+  const { store, clock, commit, append, log } = setting()
+  const number = commit.append(recordOf('a'), entityKey(0, '', '/', 'a'), Buffer.from('a'), undefined)
+  commit.afterCommit(number, () => append('b'))
+  clock.tick()
+  await store.release()
+  t.strictSame(log, [])
+  clock.tick()
+  await store.release()
+  t.strictSame(log, ['b'])
+})
+
+t.test('the number of the last durable commit follows the commits', async t => {
+  const { store, clock, commit, append } = setting()
+  t.equal(commit.durable, 0)
+  append('a')
+  clock.tick()
+  t.equal(commit.durable, 0)
+  await store.release()
+  t.equal(commit.durable, 1)
+})
+
+t.test('who waits for a commit that is durable already is told at once', async t => {
+  const { store, clock, commit, append } = setting()
+  append('a')
+  clock.tick()
+  await store.release()
+  let told = false
+  commit.afterCommit(1, () => {
+    told = true
+  })
+  t.ok(told)
+})
+
+t.test('afterFlight waits for the commit in flight and not for what is staged', async t => {
+  const { store, clock, commit, append, log } = setting()
+  append('a')
+  commit.afterFlight(() => log.push('nothing is in flight'))
+  clock.tick()
+  append('b')
+  commit.afterFlight(() => log.push('a has landed'))
+  t.strictSame(log, ['nothing is in flight'])
+  await store.release()
+  t.strictSame(log, ['nothing is in flight', 'a', 'a has landed'])
+})
+
+t.test('the last stamp given is committed with every batch', async t => {
+  const { store, clock, append } = setting()
+  append('a')
+  clock.tick()
+  await store.release()
+  t.equal(decodeNumber(store.get(stampKey())!), 77)
+})
+
+t.test('a tick in which nothing was appended commits nothing', async t => {
+  const { store, clock, append } = setting()
+  append('a')
+  clock.tick()
+  await store.release()
+  clock.tick()
+  t.strictSame(store.begun, [2])
+})
+
+t.test('the later of two changes of an id in one batch is what is stored', async t => {
+  const { store, clock, commit } = setting()
+  const key = entityKey(0, '', '/', 'a')
+  commit.append(recordOf('a'), key, Buffer.from('first'), undefined)
+  commit.append(recordOf('a'), key, Buffer.from('second'), undefined)
+  clock.tick()
+  await store.release()
+  t.equal(stored(store, 'a'), 'second')
+})
+
+t.test('when a commit fails everyone is told, those of the next batch too', async t => {
+  const { store, clock, append, log } = setting()
+  store.breakDown(new Error('disk full'))
+  append('a')
+  clock.tick()
+  append('b')
+  await store.release()
+  t.strictSame(log, ['a: the store could not write: disk full', 'b: the store could not write: disk full'])
+})
+
+t.test('after a failure nothing is committed any more, and who waits is told at once', async t => {
+  const { store, clock, append, log } = setting()
+  store.breakDown(new Error('disk full'))
+  append('a')
+  clock.tick()
+  await store.release()
+  append('b')
+  clock.tick()
+  t.strictSame(store.begun, [2])
+  t.match(log[1], /^b: .*disk full/)
+})
+
+t.test('the node is told of a failure once', async t => {
+  const { store, clock, commit, append, failures } = setting()
+  store.breakDown(new Error('disk full'))
+  append('a')
+  clock.tick()
+  append('b')
+  await store.release()
+  append('c')
+  clock.tick()
+  t.equal(failures.length, 1)
+  t.equal(commit.failed, failures[0])
+})
+
+t.test('draining waits for the commit in flight and for what is staged', async t => {
+  const { store, clock, commit, append } = setting()
+  append('a')
+  clock.tick()
+  append('b')
+  let drained = false
+  const draining = commit.drain().then(() => {
+    drained = true
+  })
+  await store.release()
+  await Promise.resolve()
+  t.notOk(drained)
+  clock.tick()
+  await store.release()
+  await draining
+  t.equal(stored(store, 'b'), 'b')
+})
+
+t.test('draining ends at once when nothing is staged', async t => {
+  const { commit } = setting()
+  await t.resolves(commit.drain())
+})
+
+t.test('draining ends when the commit fails', async t => {
+  const { store, clock, commit, append } = setting()
+  store.breakDown(new Error('disk full'))
+  append('a')
+  const draining = commit.drain()
+  clock.tick()
+  await store.release()
+  await t.resolves(draining)
+})

@@ -1,0 +1,273 @@
+// Several owners and one home: what depends on its own past fires once over all of them, whatever becomes of the home or of who asks.
+
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import t from 'tap'
+import type { JsonObject } from '../../../src/domain/json.js'
+import { mergeProgress } from '../../../src/domain/subscriptions/subscription-status.js'
+import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
+import type { DeliveryOutcome, Due } from '../../../src/ports.js'
+import { allOutbox } from '../../../src/shard/notify/notification-layout.js'
+import { rowsOf } from '../../storage/store-contract.js'
+import { FakeClock } from '../../support/fake-clock.js'
+import { ManyShards } from '../../support/many-shards.js'
+import {
+  create,
+  dead,
+  delivered,
+  failed,
+  idOf,
+  RecordingDespatch,
+  shardMap,
+  shardOf,
+  tenant,
+  until,
+  watching,
+} from '../../support/notifying.js'
+
+const owners = 3
+const home = shardMap.homeOf(tenant) % owners
+const [other, third] = [0, 1, 2].filter(owner => owner !== home) as [number, number]
+
+/** Ids of entities that an owner has, as many as a test may want. */
+const entitiesOf = (owner: number): string[] =>
+  Array.from({ length: 200 }, (_, n) => `E${n}`).filter(id => shardMap.shardOf(tenant, '/', id) % owners === owner)
+
+class Company {
+  readonly clock = new FakeClock()
+  readonly despatches = Array.from({ length: owners }, () => new RecordingDespatch())
+  readonly shards = new ManyShards(owners, shardMap, this.clock)
+
+  static async with(...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
+    const company = new Company()
+    await company.settled(company.shards.open())
+    for (let owner = 0; owner < owners; owner++) await company.begin(owner)
+    for (const [at, wish] of wishes.entries())
+      await company.end({ kind: 'createSubscription', subscription: watching(at + 1, wish) })
+    return company
+  }
+
+  private begin(owner: number): Promise<void> {
+    return this.shards.one(owner).notifications.begin(this.despatches[owner]!, this.shards)
+  }
+
+  /** Kills an owner, and begins another one with its store. */
+  async restart(owner: number): Promise<void> {
+    this.shards.one(owner).notifications.end()
+    await this.settled(this.shards.restart(owner))
+    this.despatches[owner]!.next()
+    await this.begin(owner)
+  }
+
+  async settled(promise: Promise<unknown>): Promise<void> {
+    let isSettled = false
+    const end = (): void => {
+      isSettled = true
+    }
+    promise.then(end, end)
+    await until(this.clock, () => isSettled)
+    await promise
+  }
+
+  async end(request: ShardRequest): Promise<ShardReply> {
+    const replies: ShardReply[] = []
+    this.shards.ask(shardOf(request), request, reply => replies.push(reply))
+    await until(this.clock, () => replies.length > 0)
+    return replies[0]!
+  }
+
+  async rest(ms = 0): Promise<void> {
+    this.clock.advance(ms)
+    for (let turns = 0; turns < 20; turns++) {
+      this.clock.tick()
+      await turnOfTheLoop()
+    }
+  }
+
+  /** What all have handed over since this was asked last. */
+  async handed(): Promise<Due[]> {
+    await this.rest()
+    return this.despatches.flatMap(despatch => despatch.next())
+  }
+
+  /** Which entities are told of after some changes. */
+  async fired(...requests: WriteRequest[]): Promise<(string | undefined)[]> {
+    for (const request of requests) await this.end(request)
+    return (await this.handed()).map(due => due.occasion()?.entity.id)
+  }
+
+  progress() {
+    const parts = this.despatches.map((_, owner) =>
+      this.shards.one(owner).subscriptions.of(tenant)!.progressOf(idOf(1)),
+    )
+    return { parts, all: mergeProgress(parts) }
+  }
+}
+
+const oneOf = (owner: number, at = 0): WriteRequest => create(entitiesOf(owner)[at]!)
+const ofAll = (at: number): WriteRequest[] => [0, 1, 2].map(owner => oneOf(owner, at))
+const patch = (value: JsonObject): ShardRequest => ({
+  kind: 'changeSubscription',
+  tenant,
+  id: idOf(1),
+  servicePath: '/#',
+  payload: { value, duplicates: [], deep: false },
+})
+const ids = (dues: readonly Due[]): string[] => dues.map(({ id }) => id)
+const end = (dues: readonly Due[], outcome: DeliveryOutcome): void => {
+  for (const due of dues) due.onOutcome(outcome)
+}
+
+t.test('one that depends on nothing fires wherever something changes, and nobody is asked', async t => {
+  const company = await Company.with({})
+  company.shards.set(home, 'unreachable')
+  await company.end(oneOf(other))
+  t.equal((await company.handed()).length, 1)
+  company.shards.set(home, 'well')
+  t.equal((await company.fired(...ofAll(1))).length, 3)
+})
+
+t.test('a throttled one fires once over all owners', async t => {
+  const company = await Company.with({ throttling: 5 })
+  t.equal((await company.fired(...ofAll(0))).length, 1)
+  t.equal((await company.fired(...ofAll(1))).length, 0)
+  await company.rest(5000)
+  t.equal((await company.fired(...ofAll(2))).length, 1)
+  t.match(company.progress().all, { timesSent: 2 })
+})
+
+t.test('of a throttled one nothing is kept nor asked until its time is over, or it is changed', async t => {
+  const company = await Company.with({ throttling: 5 })
+  t.equal((await company.fired(oneOf(other, 0))).length, 1)
+  company.shards.set(home, 'unreachable')
+  await company.end(oneOf(other, 1))
+  await company.rest(4999)
+  await company.end(oneOf(other, 2))
+  t.equal((await rowsOf(company.shards.storeOf(other), allOutbox())).length, 1, 'that of the first one')
+  company.shards.set(home, 'well')
+  await company.rest(1)
+  t.equal((await company.fired(oneOf(other, 3))).length, 1)
+  await company.end(patch({ throttling: 0 }))
+  t.equal((await company.fired(oneOf(other, 4))).length, 1)
+})
+
+t.test('a one-shot fires once over all owners, also for changes of one moment', async t => {
+  const company = await Company.with({ status: 'oneshot' })
+  for (const request of ofAll(0)) company.shards.ask(shardOf(request), request, () => {})
+  t.equal((await company.handed()).length, 1)
+  t.equal((await company.fired(...ofAll(1))).length, 0)
+  t.match(company.progress().all, { timesSent: 1, spentRevision: 1 })
+})
+
+t.test('what is refused is owed no more', async t => {
+  const company = await Company.with({ status: 'oneshot' })
+  await company.fired(oneOf(other))
+  await company.end(oneOf(other, 1))
+  await company.rest()
+  await company.rest(100)
+  const rows = await rowsOf(company.shards.storeOf(other), allOutbox())
+  t.equal(rows.length, 1, 'that of the first one')
+})
+
+t.test('failures of all owners switch off together, and the news are in the counters of the home', async t => {
+  const company = await Company.with({ notification: { maxFailsLimit: 2 } })
+  for (const owner of [home, other, third]) {
+    await company.end(oneOf(owner))
+    const [due, ...others] = await company.handed()
+    t.equal(others.length, 0)
+    due!.onOutcome(failed(1))
+    due!.onOutcome(dead())
+    await company.rest()
+  }
+  const { parts, all } = company.progress()
+  t.match(all, { timesSent: 3, failsCounter: 3, lastFailureReason: 'refused' })
+  t.match(parts[home], { timesSent: 3, failsCounter: 3 })
+  t.match([parts[other], parts[third]], [{ timesSent: 0 }, { timesSent: 0 }])
+  t.equal((await company.fired(...ofAll(1))).length, 0)
+})
+
+t.test('one success anywhere clears the failures of all', async t => {
+  const company = await Company.with({ notification: { maxFailsLimit: 1 } })
+  await company.end(oneOf(other))
+  end(await company.handed(), dead(1))
+  await company.end(oneOf(third))
+  end(await company.handed(), delivered)
+  await company.end(oneOf(other, 1))
+  end(await company.handed(), dead(1))
+  await company.rest()
+  t.match(company.progress().all, { failsCounter: 1, lastSuccessCode: 204 })
+  t.equal((await company.fired(oneOf(third, 1))).length, 1)
+})
+
+t.test('the same notification has the same answer, also after a start of the home, and counts once', async t => {
+  const company = await Company.with({ throttling: 5 })
+  const claim = (notification: string): ShardRequest => ({ kind: 'claim', tenant, id: idOf(1), notification })
+  const answers = async () => {
+    const replies: ShardReply[] = []
+    for (const name of ['a', 'b', 'a']) replies.push(await company.end(claim(name)))
+    return replies.map(reply => reply.kind === 'claimed' && reply.isGranted)
+  }
+  t.strictSame(await answers(), [true, false, true])
+  await company.restart(home)
+  t.strictSame(await answers(), [true, false, true])
+  t.match(company.progress().all, { timesSent: 1 })
+  t.match(await company.end({ kind: 'claim', tenant, id: idOf(9), notification: 'a' }), { isGranted: false })
+})
+
+t.test('a grant that cannot be made durable is not told', async t => {
+  const company = await Company.with({ throttling: 5 })
+  company.shards.storeOf(home).breakDown(new Error('disk full'))
+  const reply = await company.end({ kind: 'claim', tenant, id: idOf(1), notification: 'a' })
+  t.match(reply, { kind: 'failed', reason: /disk full/ })
+})
+
+for (const condition of ['unreachable', 'lost'] as const)
+  t.test(`while the home is ${condition} what it decides about waits, and comes when it is back`, async t => {
+    const company = await Company.with({ throttling: 3600 })
+    company.shards.set(home, condition)
+    t.strictSame(await company.end(oneOf(other)), { kind: 'done' }, 'the change itself does not wait')
+    t.equal((await company.handed()).length, 0)
+    await company.rest(2500)
+    t.equal((await company.handed()).length, 0)
+    company.shards.recover(home)
+    await company.rest(1000)
+    t.equal((await company.handed()).length, 1)
+    t.match(company.progress().all, { timesSent: 1 })
+  })
+
+t.test('who dies before it has sent asks again, is granted the same, and nothing is lost', async t => {
+  const company = await Company.with({ status: 'oneshot' })
+  await company.end(oneOf(other))
+  const before = ids(await company.handed())
+  await company.restart(other)
+  t.strictSame(ids(await company.handed()), before)
+  await company.restart(home)
+  await company.restart(other)
+  const again = await company.handed()
+  t.strictSame(ids(again), before)
+  end(again, delivered)
+  await company.rest(100)
+  await company.restart(other)
+  t.equal((await company.handed()).length, 0)
+  t.match(company.progress().all, { timesSent: 1 })
+})
+
+t.test('one that was switched off stays so in writing when it is patched, and fires nowhere', async t => {
+  const company = await Company.with({ status: 'oneshot' })
+  await company.fired(oneOf(other))
+  t.strictSame(await company.end(patch({ description: 'new' })), { kind: 'done' })
+  for (let owner = 0; owner < owners; owner++)
+    t.equal(company.shards.one(owner).subscriptions.of(tenant)?.get(idOf(1))?.status, 'inactive')
+  t.equal((await company.fired(...ofAll(1))).length, 0)
+  await company.end(patch({ status: 'active' }))
+  t.equal((await company.fired(...ofAll(2))).length, 3)
+})
+
+t.test('nobody is asked any more when an owner has ended', async t => {
+  const company = await Company.with({ throttling: 5 })
+  company.shards.set(home, 'unreachable')
+  await company.end(oneOf(other))
+  await company.rest()
+  company.shards.one(other).notifications.end()
+  await company.rest(1000)
+  t.equal(company.clock.waiting, 0)
+})

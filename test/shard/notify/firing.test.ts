@@ -1,0 +1,193 @@
+// A firing and the one read from its row make the same notifications: whatever the entity, the request and the subscription.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
+
+import fc from 'fast-check'
+import t from 'tap'
+import type { Attribute, Entity } from '../../../src/domain/entities/entity.js'
+import type { JsonObject } from '../../../src/domain/json.js'
+import { notificationOf } from '../../../src/domain/subscriptions/notification.js'
+import type { NamedAttribute } from '../../../src/domain/subscriptions/occasion.js'
+import type { AlterationType } from '../../../src/domain/subscriptions/subscription.js'
+import { encodeImage } from '../../../src/image.js'
+import {
+  decodeFiring,
+  encodeFiring,
+  type FiredEntry,
+  type Firing,
+  notificationIdOf,
+  occasionOf,
+} from '../../../src/shard/notify/firing.js'
+import { options, sink, subscriptionOf } from '../../support/occasions.js'
+import { oddEntities } from '../../support/odd-entities.js'
+import { Random } from '../../support/random.js'
+
+const builtin = { metadata: ['*', 'previousValue', 'actionType', 'dateCreated', 'dateModified'] }
+const everything = { attrs: ['*', 'dateCreated', 'dateModified', 'dateExpires', 'alterationType', 'servicePath'] }
+const macros = '${id} ${type} ${service} ${servicePath} ${authToken} ${temp} ${A} ${B} ${k} ${tags} ${notification}'
+
+const notifications: readonly JsonObject[] = [
+  ...['normalized', 'simplifiedNormalized', 'keyValues', 'simplifiedKeyValues', 'values', 'legacy'].flatMap(
+    attrsFormat => [{ attrsFormat }, { attrsFormat, ...everything, ...builtin }],
+  ),
+  { onlyChangedAttrs: true, ...builtin },
+  { exceptAttrs: ['A', 'temp'], ...builtin },
+  { attrs: ['temp', 'last', 'missing'], covered: true, ...builtin },
+  { httpCustom: { url: sink, payload: macros, headers: { 'X-Given': '${id}' }, qs: { from: '${type}' } } },
+  { httpCustom: { url: sink, json: { whole: '${temp}', part: 'is ${A}', list: ['${last}', '${addr}'] } } },
+  { httpCustom: { url: sink, ngsi: { id: 'new:${id}', A: { value: '${B}', type: 'Text' } } }, ...builtin },
+  { mqttCustom: { url: 'mqtt://h', topic: 't/${type}', payload: macros } },
+  { mqtt: { url: 'mqtt://h', topic: 't' }, ...builtin },
+].map((notification): JsonObject => {
+  const hasTransport = Object.keys(notification).some(name => name.startsWith('http') || name.startsWith('mqtt'))
+  return hasTransport ? notification : { http: { url: sink }, ...notification }
+})
+const subscriptions = notifications.map(subscriptionOf)
+
+const alterations = ['entityCreate', 'entityChange', 'entityUpdate', 'entityDelete'] as const
+const ignoring = new Map([['ignoreType', { type: 'Boolean', value: true }]])
+const feature = {
+  type: 'Feature',
+  properties: { note: 'told nowhere else' },
+  geometry: { type: 'Point', coordinates: [-3.7, 40.4] },
+}
+
+const entryOf = (index: number, more: Partial<FiredEntry> = {}): FiredEntry => ({
+  id: notificationIdOf(7, 4711, index),
+  subscription: subscriptions[index]!.id,
+  number: index + 1,
+  alteration: 'entityChange',
+  isToBeClaimed: false,
+  ...more,
+})
+
+function firingOf(entity: Entity, more: Partial<Firing> = {}): Firing {
+  return {
+    shard: 7,
+    stamp: 4711,
+    tenant: 'acme',
+    path: '/b1',
+    correlator: '0f0e; cbnotif=3',
+    authToken: undefined,
+    entity,
+    image: encodeImage(entity, '0f0e'),
+    named: [],
+    entries: subscriptions.map((_, index) => entryOf(index)),
+    ...more,
+  }
+}
+
+const again = (firing: Firing, entries?: readonly FiredEntry[]): Firing =>
+  decodeFiring(encodeFiring(firing, entries), firing)
+
+/** All that a firing tells its subscriptions. */
+const messagesOf = (firing: Firing): unknown[] =>
+  firing.entries.map(entry => notificationOf(occasionOf(firing, entry, subscriptions[indexOf(entry)]!), options))
+
+/** Which of `subscriptions` an entry is for: they all have one id. */
+const indexOf = ({ id }: FiredEntry): number => Number.parseInt(id.slice(-6), 16)
+
+function namedOf(random: Random, entity: Entity, other: Entity): NamedAttribute[] {
+  const values = [...other.attributes.values()]
+  const named = [...entity.attributes.keys(), 'missing'].filter(() => random.fraction() < 0.6)
+  return named.map((name, at): NamedAttribute => {
+    const action = random.pick(['append', 'update', 'delete'])
+    const previous = random.fraction() < 0.7 ? values[at % values.length] : undefined
+    return previous ? { name, action, previous } : { name, action }
+  })
+}
+
+t.test('a firing from its row makes the same notifications', async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`seed ${random.seed}`)
+  for (const [at, entity] of oddEntities.entries()) {
+    const alteration: AlterationType = alterations[at % alterations.length]!
+    const firing = firingOf(entity, {
+      named: namedOf(random, entity, oddEntities[(at + 5) % oddEntities.length]!),
+      authToken: random.pick([undefined, '', 'tok "é😀\u2028']),
+      correlator: random.pick(['', '0f0e', 'é\u0000"; cbnotif=1; cbnotif=2']),
+      tenant: random.pick(['', 'acme']),
+      path: random.pick(['/', '/b1', '/ä/b_2']),
+      // Half of them are enough: entities are many.
+      entries: subscriptions
+        .map((_, index) => entryOf(index, { alteration, number: 1 + at * 100 + index }))
+        .filter((_, index) => (index + at) % 2 === 0),
+    })
+    const [live, read] = [messagesOf(firing), messagesOf(again(firing))]
+    for (const [index, message] of live.entries())
+      if (JSON.stringify(message) !== JSON.stringify(read[index]))
+        t.strictSame(read[index], message, `${entity.id.slice(0, 30)}, notification ${index}`)
+  }
+})
+
+const previousOf = (metadata: Attribute['metadata']): NamedAttribute => ({
+  name: 'A',
+  action: 'update',
+  previous: { type: 'geo:json', value: feature, metadata, createdMs: 1, modifiedMs: 2 },
+})
+
+t.test(
+  'an earlier location is told as it was: the geometry alone, or the whole feature where the type is ignored',
+  async t => {
+    const [entity] = oddEntities as [Entity]
+    const told = (metadata: Attribute['metadata']): string =>
+      JSON.stringify(messagesOf(again(firingOf(entity, { named: [previousOf(metadata)] }))))
+    t.match(told(new Map()), 'previousValue')
+    t.notMatch(told(new Map()), 'é😀\\\\"}')
+    t.match(told(ignoring), 'Feature')
+    for (const metadata of [new Map(), ignoring]) {
+      const firing = firingOf(entity, { named: [previousOf(metadata)] })
+      t.equal(told(metadata), JSON.stringify(messagesOf(firing)))
+    }
+  },
+)
+
+t.test('what a row says of its notifications is what was fired', async t => {
+  const [entity] = oddEntities as [Entity]
+  const entries = [
+    entryOf(0, { number: 1_000_000_000_001, isToBeClaimed: true }),
+    entryOf(1, { subscription: 'f'.repeat(24), alteration: 'entityDelete' }),
+  ]
+  t.strictSame(again(firingOf(entity, { entries })).entries, entries)
+  const { shard, stamp, tenant, path, correlator, authToken } = again(firingOf(entity, { authToken: 'tok' }))
+  t.strictSame({ shard, stamp, tenant, path, correlator, authToken }, pick(firingOf(entity, { authToken: 'tok' })))
+})
+
+const pick = ({ shard, stamp, tenant, path, correlator, authToken }: Firing) => ({
+  shard,
+  stamp,
+  tenant,
+  path,
+  correlator,
+  authToken,
+})
+
+t.test('one notification alone is a row of its own', async t => {
+  const firing = firingOf(oddEntities[3]!)
+  const { entries } = again(firing, [firing.entries[2]!])
+  t.strictSame(entries, [firing.entries[2]])
+})
+
+t.test('a row of a version that is not known is not read', async t => {
+  const row = encodeFiring(firingOf(oddEntities[0]!))
+  row[0] = 2
+  t.throws(() => decodeFiring(row, { shard: 1, stamp: 1 }), /unknown version/)
+})
+
+t.test('no two notifications have one id, and ids of a shard sort as they were fired', async () => {
+  // Neighbours as often as others.
+  const near = fc.tuple(fc.nat({ max: 3 }), fc.integer({ min: -3, max: 3 }))
+  const stamp = fc.oneof(
+    fc.nat({ max: Number.MAX_SAFE_INTEGER }),
+    near.map(([half, beside]) => Math.max(half * 2 ** 28 + beside, 0)),
+  )
+  const shard = fc.oneof(fc.nat({ max: 65_535 }), fc.constant(7))
+  const place = fc.tuple(shard, stamp, fc.nat({ max: 2 ** 24 - 1 }))
+  fc.assert(
+    fc.property(place, place, (one, other) => {
+      const [a, b] = [notificationIdOf(...one), notificationIdOf(...other)]
+      const order = one[0] - other[0] || one[1] - other[1] || one[2] - other[2]
+      return Math.sign(order) === (a < b ? -1 : a > b ? 1 : 0) && a.length === b.length
+    }),
+    { numRuns: 2000 },
+  )
+})

@@ -1,0 +1,483 @@
+// What is owed to receivers is a row in the commit of the change that owes it, and goes in a later one when all of it has ended: so a crash
+// owes again what had not ended, and nothing else but what shares its bundle.
+
+import t, { type Test } from 'tap'
+import type { Cursor, Due, Range, Store } from '../../../src/ports.js'
+import { prefix } from '../../../src/shard/keys.js'
+import { allEntities } from '../../../src/shard/layout.js'
+import { allLetters, parseOutboxKey } from '../../../src/shard/notify/notification-layout.js'
+import { shardLimitsDefault } from '../../../src/shard/shards.js'
+import { openDataDirectory } from '../../../src/storage/data-directory.js'
+import { openStore } from '../../../src/storage/open-store.js'
+import { rowsOf } from '../../storage/store-contract.js'
+import { tempDir } from '../../support/broker-process.js'
+import { HoldingStore } from '../../support/changes.js'
+import { FakeClock } from '../../support/fake-clock.js'
+import {
+  create,
+  dead,
+  delivered,
+  failed,
+  NotifyingOwner,
+  remove,
+  shardMap,
+  told,
+  until,
+  update,
+  watching,
+} from '../../support/notifying.js'
+import { Random } from '../../support/random.js'
+
+const ids = (dues: readonly Due[]): string[] => dues.map(({ id }) => id)
+const entityIds = (count: number): string[] => Array.from({ length: count }, (_, n) => `E${n}`)
+const isOutbox = (key: Uint8Array): boolean => key[0] === prefix.outbox
+
+/** Counts the commits of an owner from now on. */
+function commitsOf<S extends Store>({ store }: NotifyingOwner<S>): { count: number } {
+  const commits = { count: 0 }
+  const plain = store.commit.bind(store)
+  store.commit = (batch, onDone) => {
+    commits.count++
+    plain(batch, onDone)
+  }
+  return commits
+}
+
+/** Counts how often rows of the outbox are looked up. */
+function readsOf({ store }: NotifyingOwner): { count: number } {
+  const reads = { count: 0 }
+  const plain = store.get.bind(store)
+  store.get = key => {
+    if (isOutbox(key)) reads.count++
+    return plain(key)
+  }
+  return reads
+}
+
+/** After which a bundle of which something is owed has been taken apart: it waits, and so do riders. */
+const bundlesWaitMs = 350
+
+const limited = (limits: Partial<typeof shardLimitsDefault>) => ({ limits: { ...shardLimitsDefault, ...limits } })
+
+t.test('a row stands with its change in one commit, whatever the number of its notifications', async t => {
+  const owner = await NotifyingOwner.with([watching(1), watching(2)])
+  const commits = commitsOf(owner)
+  owner.ask(create('E'))
+  t.strictSame(await owner.rows(), [])
+  await owner.rest()
+  t.equal(commits.count, 1)
+  t.equal((await rowsOf(owner.store, allEntities())).length, 1)
+  const rows = await owner.rows()
+  t.equal(rows.length, 1)
+  t.equal(parseOutboxKey(rows[0]!.key).shard, shardMap.shardOf('t', '/', 'E'))
+  t.equal((await owner.entries()).length, 2)
+})
+
+t.test('a row goes in a later commit when all its notifications have ended, and not before', async t => {
+  const owner = await NotifyingOwner.with([watching(1), watching(2), watching(3), watching(4)])
+  await owner.end(create('E'))
+  const dues = await owner.handed()
+  t.equal(dues.length, 4)
+  for (const [at, outcome] of [delivered, { kind: 'simulated' }, { kind: 'dropped', why: '' }].entries())
+    dues[at]!.onOutcome(outcome as typeof delivered)
+  dues[3]!.onOutcome(failed(1))
+  await owner.rest(1000)
+  t.equal((await owner.rows()).length, 1, 'one is to be tried again')
+  dues[3]!.onOutcome(delivered)
+  t.equal((await owner.rows()).length, 1)
+  const commits = commitsOf(owner)
+  await owner.rest(99)
+  t.equal(commits.count, 0, 'it is not urgent')
+  await owner.rest(1)
+  t.equal(commits.count, 1)
+  t.strictSame(await owner.rows(), [])
+})
+
+t.test('the end of a row rides along with a commit that comes anyway', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  await owner.end(create('E'))
+  const [due] = await owner.handed()
+  due!.onOutcome(delivered)
+  const commits = commitsOf(owner)
+  owner.ask(create('F'))
+  await owner.rest()
+  t.equal(commits.count, 1)
+  t.strictSame(
+    (await owner.entries()).map(({ id }) => id),
+    ids(await owner.handed()),
+    'of the second one alone',
+  )
+})
+
+t.test('rows of one commit are one row, which goes when all of them have ended', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(40)) owner.ask(create(id))
+  await owner.rest()
+  const dues = await owner.handed()
+  t.equal(dues.length, 40)
+  t.equal((await owner.bundles()).length, 1)
+  t.strictSame(await owner.rows(), [])
+  for (const due of dues.slice(1)) due.onOutcome(delivered)
+  await owner.rest(200)
+  t.equal((await owner.bundles()).length, 1, 'one has not ended')
+  t.equal(owner.shards.notifications.owed.rows, 1)
+  const commits = commitsOf(owner)
+  dues[0]!.onOutcome(delivered)
+  await owner.rest(100)
+  t.equal(commits.count, 1)
+  t.strictSame([await owner.bundles(), await owner.rows()], [[], []])
+  t.strictSame(owner.shards.notifications.owed, { rows: 0, bytes: 0 })
+})
+
+t.test(
+  'what of a bundle has not ended after a while gets a place of its own, and says the same all the time',
+  async t => {
+    const owner = await NotifyingOwner.with([watching(1), watching(2)])
+    for (const id of entityIds(6)) owner.ask(create(id))
+    await owner.rest()
+    const dues = await owner.handed()
+    const first = dues.map(told)
+    for (const due of dues.slice(0, 5)) due.onOutcome(delivered)
+    const reads = readsOf(owner)
+    const before = dues.slice(5).map(told)
+    t.equal(reads.count, 0, 'the bundle is in memory')
+    t.strictSame(before, first.slice(5))
+    await owner.rest(249)
+    t.equal((await owner.bundles()).length, 1)
+    owner.store.isHeld = true
+    const commits = commitsOf(owner)
+    await owner.rest(101)
+    t.equal(commits.count, 1, 'the commit that moves them is on its way')
+    const meanwhile = dues.slice(5).map(told)
+    t.equal(reads.count, 0, 'nor are they looked for while they move')
+    t.strictSame(meanwhile, first.slice(5))
+    // It ends while it moves.
+    for (const due of dues.slice(8)) due.onOutcome(delivered)
+    owner.store.isHeld = false
+    owner.store.land()
+    await owner.rest(100)
+    t.strictSame(await owner.bundles(), [])
+    t.strictSame(
+      (await owner.entries()).map(({ id }) => id).sort(),
+      // The third change has ended in part.
+      ids(dues.slice(4, 8)).sort(),
+    )
+    t.strictSame(dues.slice(5, 8).map(told), first.slice(5, 8))
+    t.ok(reads.count > 0)
+    for (const due of dues.slice(5, 8)) due.onOutcome(delivered)
+    await owner.rest(100)
+    t.strictSame(await owner.rows(), [])
+  },
+)
+
+t.test('a bundle that ends while it waits to be taken apart goes as a whole', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(3)) owner.ask(create(id))
+  await owner.rest()
+  const dues = await owner.handed()
+  await owner.rest(250)
+  t.equal((await owner.bundles()).length, 1, 'it is overdue')
+  for (const due of dues) due.onOutcome(delivered)
+  await owner.rest(100)
+  t.strictSame([await owner.bundles(), await owner.rows()], [[], []])
+})
+
+t.test('whoever has drained owes what is owed and no more, and writes nothing more', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(3)) owner.ask(create(id))
+  await owner.rest()
+  const dues = await owner.handed()
+  dues[1]!.onOutcome(delivered)
+  for (const id of ['F', 'G']) owner.ask(create(id))
+  let isDrained = false
+  void owner.shards.drain().then(() => {
+    isDrained = true
+  })
+  await until(owner.clock, () => isDrained)
+  t.strictSame(await owner.bundles(), [])
+  t.equal((await owner.rows()).length, 4)
+  const commits = commitsOf(owner)
+  await owner.rest(10_000)
+  t.equal(commits.count, 0)
+})
+
+t.test('what is given up leaves its bundle with the commit that buries it', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(3)) owner.ask(create(id))
+  await owner.rest()
+  const dues = await owner.handed()
+  const commits = commitsOf(owner)
+  dues[1]!.onOutcome(dead())
+  await owner.rest()
+  t.equal(commits.count, 1)
+  t.equal((await rowsOf(owner.store, allLetters())).length, 1)
+  t.strictSame(await owner.bundles(), [])
+  t.strictSame(ids(await (await owner.killed()).handed()), ids([dues[0]!, dues[2]!]).sort())
+})
+
+t.test('a crash owes again all of a bundle of which anything is owed, in order and once', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  const all = entityIds(30)
+  for (const id of all) owner.ask(create(id))
+  await owner.rest()
+  for (const id of all) owner.ask(update(id, { n: 2 }))
+  await owner.rest()
+  const dues = await owner.handed()
+  t.equal((await owner.bundles()).length, 2)
+  // All of the first bundle, and nearly all of the second.
+  for (const due of dues.slice(0, 59)) due.onOutcome(delivered)
+  await owner.rest(100)
+  const after = await owner.killed()
+  t.strictSame(ids(await after.handed()), ids(dues.slice(30)).sort())
+  t.strictSame(await after.bundles(), [])
+  t.equal((await after.rows()).length, 30)
+  // Whoever is stopped while it splits them begins again.
+  t.strictSame(ids(await (await after.killed()).handed()), ids(dues.slice(30)).sort())
+})
+
+t.test('bundles have a size, and large rows are not bundled', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  const sizes = [20_000, 10, 10_000, 15_000, 17_000, ...Array<number>(40).fill(12_000)]
+  for (const [n, length] of sizes.entries()) owner.ask(create(`E${n}`, { n: 'x'.repeat(length) }))
+  await owner.rest()
+  const dues = await owner.handed()
+  t.equal(dues.length, sizes.length)
+  t.equal((await owner.rows()).length, 2)
+  const bundles = await owner.bundles()
+  t.equal(bundles.length, 2)
+  for (const { value } of bundles) t.ok(value.length > 100_000 && value.length <= 256 * 1024, `${value.length} bytes`)
+  const after = await owner.killed()
+  t.strictSame(ids(await after.handed()), ids(dues).sort())
+})
+
+t.test('a notification that is given up ends as well', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  await owner.end(create('E'))
+  for (const due of await owner.handed()) due.onOutcome(dead())
+  await owner.rest(100)
+  t.strictSame(await owner.rows(), [])
+})
+
+/** The store of a directory, closed with the test. */
+async function realStore(t: Test): Promise<Store> {
+  const directory = openDataDirectory(tempDir(t), { shards: 16, spread: 16, workers: 1 }, () => 'none')
+  const store = await openStore(directory, { durability: 'os', logger: { warn: () => {} }, part: undefined })
+  t.teardown(() => store.close())
+  return store
+}
+
+for (const [what, made] of [
+  ['RocksDB', realStore],
+  ['memory', async () => new HoldingStore()],
+] as const)
+  t.test(`a crash owes again what had not ended, as it was and in order, and nothing else: ${what}`, async t => {
+    const random = Random.fromEnvironment()
+    t.comment(`seed ${random.seed}`)
+    const owner = await NotifyingOwner.over(await made(t))
+    const condition = { alterationTypes: ['entityCreate', 'entityChange', 'entityDelete'] }
+    for (const n of [1, 2, 3]) await owner.end({ kind: 'createSubscription', subscription: watching(n, { condition }) })
+    const all = entityIds(40)
+    for (const id of all) owner.ask(create(id))
+    await owner.end(update('E7', { n: 2 }))
+    await owner.end(remove('E8'))
+    const dues = owner.despatch.next()
+    t.equal(dues.length, 3 * 42)
+    const open = new Map(dues.map(due => [due.id, told(due)]))
+    for (const due of dues) {
+      if (random.fraction() < 0.4) continue
+      due.onOutcome(random.pick([delivered, dead(), failed(1)]))
+      if (due.attempts === 0) open.delete(due.id)
+    }
+    await owner.rest(bundlesWaitMs)
+    await owner.shards.drain()
+    t.strictSame(await owner.bundles(), [])
+    // What a row owes stands or goes with the row.
+    const rows = new Set([...open.keys()].map(id => id.slice(0, -6)))
+    const wanted = dues.filter(({ id }) => rows.has(id.slice(0, -6)))
+    const after = await owner.killed()
+    const again = await after.handed()
+    t.strictSame(
+      again.map(({ id }) => id),
+      ids(wanted).sort(),
+    )
+    for (const due of again) if (open.has(due.id)) t.strictSame(told(due), open.get(due.id))
+    t.ok(again.length > 20 && again.length < dues.length)
+    for (const due of again) due.onOutcome(delivered)
+    await after.rest(100)
+    await after.shards.drain()
+    t.strictSame(await after.rows(), [])
+    t.equal((await (await after.killed()).handed()).length, 0)
+  })
+
+t.test('what is read after a start costs no memory until it is made, and then says the same', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(5)) await owner.end(create(id))
+  const before = (await owner.handed()).map(told)
+  const after = await owner.killed()
+  const reads = readsOf(after)
+  const dues = await after.handed()
+  t.equal(reads.count, 0)
+  t.strictSame(dues.map(told).sort(), before.sort())
+  t.equal(reads.count, 5, 'each is read when it is made')
+})
+
+t.test('a change that was just made is at hand, once; later its row says what it was', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  await owner.end(create('E'))
+  const [due] = await owner.handed()
+  const reads = readsOf(owner)
+  const first = told(due!)
+  t.equal(reads.count, 0)
+  await owner.end(update('E', { n: 2 }))
+  t.strictSame(told(due!), first)
+  t.equal(reads.count, 1)
+})
+
+t.test('of many large changes that are not made yet only so much is at hand', async t => {
+  const owner = await NotifyingOwner.with(Array.from({ length: 60 }, (_, n) => watching(n)))
+  await owner.end(create('E', { n: 'x'.repeat(1_000_000) }))
+  const dues = await owner.handed()
+  const reads = readsOf(owner)
+  for (const due of dues) t.equal(due.occasion()?.entity.id, 'E')
+  t.ok(reads.count > 20 && reads.count < 40, `${reads.count} of 60 were read again`)
+  await owner.end(create('F'))
+  for (const due of await owner.handed()) due.occasion()
+  t.ok(reads.count < 40, 'when they are made there is room for others')
+})
+
+t.test('what is fired before all has been read stands behind, in order', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(500)) owner.ask(create(id))
+  await owner.rest()
+  const before = ids(owner.despatch.next())
+  const after = await owner.killed({ begins: false })
+  const begun = after.begin()
+  after.ask(create('new'))
+  for (let turns = 0; turns < 3; turns++) {
+    await after.rest()
+    after.ask(update('new', { n: turns + 2 }))
+  }
+  await until(after.clock, () => after.despatch.taken.length === 504)
+  await begun
+  const names = (await after.handed()).map(due => [due.id, due.occasion()?.entity.attributes.get('n')?.value])
+  t.strictSame(
+    names.slice(0, 500).map(([id]) => id),
+    before.sort(),
+  )
+  t.strictSame(
+    names.slice(500).map(([, n]) => n),
+    [1, 2, 3, 4],
+  )
+})
+
+t.test('what is fired before anybody has begun is owed once', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  await owner.end(create('E'))
+  const after = await owner.killed({ begins: false })
+  await after.end(create('F'))
+  await after.begin()
+  const dues = await after.handed()
+  t.strictSame(
+    dues.map(due => due.occasion()?.entity.id),
+    ['E', 'F'],
+  )
+  for (const due of dues) due.onOutcome(delivered)
+  await after.rest(100)
+  t.strictSame(await after.rows(), [])
+})
+
+/** A store whose outbox cannot be read. */
+class UnreadableStore extends HoldingStore {
+  isBroken = false
+
+  override cursor(range: Range): Cursor {
+    const cursor = super.cursor(range)
+    if (!this.isBroken || !isOutbox(range.gte)) return cursor
+    return { next: () => Promise.reject(new Error('unreadable')), close: () => cursor.close() }
+  }
+}
+
+t.test('when what was owed cannot be read, what is fired from then on is sent all the same', async t => {
+  const owner = await NotifyingOwner.over(new UnreadableStore())
+  await owner.end({ kind: 'createSubscription', subscription: watching(1) })
+  owner.store.isBroken = true
+  const after = await owner.killed({ begins: false })
+  const begun = t.rejects(after.begin(), /unreadable/)
+  await after.end(create('E'))
+  await begun
+  await after.end(create('F'))
+  t.equal((await after.handed()).length, 2)
+})
+
+t.test('nothing is read any more when it has ended', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of entityIds(500)) owner.ask(create(id))
+  await owner.rest()
+  const after = await owner.killed({ begins: false })
+  let reads = 0
+  const plain = after.store.cursor.bind(after.store)
+  after.store.cursor = range => {
+    const cursor = plain(range)
+    const next = (rowsMax: number) => {
+      reads++
+      return cursor.next(rowsMax)
+    }
+    return { next, close: () => cursor.close() }
+  }
+  const begun = after.begin()
+  after.shards.notifications.end()
+  await begun
+  t.equal(reads, 1)
+  t.equal((await after.handed()).length, 0)
+})
+
+t.test('beyond rowsMax nothing more is taken, which is counted and told once a second', async t => {
+  const owner = await NotifyingOwner.with([watching(1), watching(2)], limited({ rowsMax: 3 }))
+  for (const id of entityIds(5)) t.strictSame(await owner.end(create(id)), { kind: 'done' })
+  const dues = await owner.handed()
+  t.equal(dues.length, 6)
+  t.equal((await owner.rows()).length, 3)
+  const { notifications } = owner.shards
+  t.equal(notifications.droppedCount, 4)
+  const line = (count: number) => `Runtime Error (the outbox of notifications is full, ${count} dropped so far)`
+  t.strictSame(owner.lines, [line(2)])
+  await owner.rest(1000)
+  await owner.end(create('F'))
+  t.strictSame(owner.lines, [line(2), line(6)])
+  for (const due of dues.slice(0, 2)) due.onOutcome(delivered)
+  await owner.end(create('G'))
+  t.equal((await owner.handed()).length, 2, 'there is room again')
+  await owner.end(create('H'))
+  t.equal((await owner.handed()).length, 0)
+})
+
+t.test('beyond bytesMax nothing more is taken, also after a start', async t => {
+  const parts = limited({ bytesMax: 10_000 })
+  const owner = await NotifyingOwner.with([watching(1)], parts)
+  const large = { n: 'x'.repeat(6_000) }
+  for (const id of entityIds(3)) await owner.end(create(id, large))
+  t.equal((await owner.handed()).length, 2, 'one may exceed it')
+  const after = await owner.killed(parts)
+  const dues = await after.handed()
+  t.equal(dues.length, 2)
+  await after.end(create('F', large))
+  t.equal((await after.handed()).length, 0)
+  dues[0]!.onOutcome(delivered)
+  await after.end(create('G', large))
+  t.equal((await after.handed()).length, 1)
+})
+
+t.test('two owners of one clock make no id twice', async t => {
+  const clock = new FakeClock()
+  const owners = await Promise.all([0, 1].map(() => NotifyingOwner.over(new HoldingStore(), {}, clock)))
+  const all: string[] = []
+  for (const [at, owner] of owners.entries()) {
+    await owner.end({ kind: 'createSubscription', subscription: watching(1) })
+    // Each has the shards of one remainder.
+    const own = entityIds(40).filter(id => shardMap.shardOf('t', '/', id) % 2 === at)
+    for (const id of own) await owner.end(create(id))
+    all.push(...ids(await owner.handed()))
+  }
+  t.equal(all.length, 40)
+  t.equal(new Set(all).size, 40)
+})

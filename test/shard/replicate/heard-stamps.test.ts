@@ -1,0 +1,43 @@
+// What a node makes of the stamps that others gave.
+
+import t from 'tap'
+import { HybridClock } from '../../../src/clock.js'
+import { stampOf } from '../../../src/domain/stamp.js'
+import { HeardStamps } from '../../../src/shard/replicate/heard-stamps.js'
+
+const nowMs = Date.UTC(2024, 0, 1)
+const now = stampOf(nowMs)
+
+function hearing() {
+  const own = new HybridClock({ wallMs: () => nowMs })
+  const heard: number[] = []
+  const stamps = new HeardStamps(
+    own,
+    stamp => own.observe(stamp),
+    stamp => heard.push(stamp),
+  )
+  return { own, heard, stamps }
+}
+
+t.test('what others gave in a batch does not put this node’s part of it behind theirs', async t => {
+  const { own, heard, stamps } = hearing()
+  stamps.note(now + 9)
+  t.equal(own.next(now + 5), now + 5)
+  t.strictSame(heard, [now + 9])
+})
+
+t.test('stamps are above all that was heard as soon as a shard is taken over', async t => {
+  const { own, stamps } = hearing()
+  stamps.note(now + 9)
+  stamps.note(now + 7)
+  stamps.raise()
+  t.equal(own.next(now + 5), now + 10)
+})
+
+t.test('the latest stamp is of this node or of another one, whichever is later', async t => {
+  const { own, stamps } = hearing()
+  stamps.note(now + 3)
+  t.equal(stamps.last, now + 3)
+  own.next(now + 4)
+  t.equal(stamps.last, now + 4)
+})

@@ -1,0 +1,94 @@
+// What a shard does when the disk has no room: a refusal, or patience, but never a write that would end the node.
+
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
+import t from 'tap'
+import { refusals } from '../../../src/domain/refusal.js'
+import type { ShardReply, ShardRequest } from '../../../src/messages/messages.js'
+import { MemoryStore } from '../../../src/storage/memory-store.js'
+import { FakeClock } from '../../support/fake-clock.js'
+import { localShards } from '../../support/local-shards.js'
+import { create, remove, shardMap, update, watching } from '../../support/notifying.js'
+import { PretendedRoom } from '../../support/pretended-room.js'
+
+async function world() {
+  const room = new PretendedRoom()
+  const clock = new FakeClock()
+  const failures: Error[] = []
+  const shards = localShards(new MemoryStore(), shardMap, clock, { room, onFailure: failure => failures.push(failure) })
+  await shards.load()
+  const ask = (request: ShardRequest): ShardReply[] => {
+    const replies: ShardReply[] = []
+    const shard = 'target' in request ? shardMap.shardOf(request.target.tenant, '/', request.target.id) : 0
+    shards.ask(shard, request, reply => replies.push(reply))
+    return replies
+  }
+  const rest = async (): Promise<void> => {
+    for (let rounds = 0; rounds < 4; rounds++) {
+      clock.tick()
+      await turnOfTheLoop()
+    }
+  }
+  const end = async (request: ShardRequest): Promise<ShardReply | undefined> => {
+    const replies = ask(request)
+    await rest()
+    return replies[0]
+  }
+  return { room, clock, failures, ask, end, rest }
+}
+
+const done: ShardReply = { kind: 'done' }
+const noRoom: ShardReply = { kind: 'refused', refusal: refusals.noRoom(41 * 1024 * 1024, 64 * 1024 * 1024) }
+
+t.test('the refusal says how much room there is, and nothing else of the machine', async t => {
+  t.same(noRoom.refusal, {
+    kind: 'InsufficientStorage',
+    description: 'no room on the disk of this node: 41 MB free, 64 MB reserved',
+  })
+  t.match(refusals.noRoom(-5_000_000, 67_108_864).description, ': 0 MB free, 64 MB reserved')
+})
+
+t.test('where room is short, writes are refused and deletions are made', async t => {
+  const { room, end } = await world()
+  t.same(await end(create('A')), done)
+  room.become('short')
+  t.same(await end(create('B')), noRoom)
+  t.same(await end(update('A', { n: 2 })), noRoom)
+  t.same(await end({ kind: 'createSubscription', subscription: watching(1) }), noRoom)
+  t.same(await end(remove('A')), done)
+  room.become('ample')
+  t.same(await end(create('B')), done)
+})
+
+t.test('what would be refused anyway is refused for that reason, and what changes nothing is done', async t => {
+  const { room, end } = await world()
+  await end(create('A'))
+  room.become('short')
+  t.same(await end(create('A')), { kind: 'refused', refusal: refusals.entityExists })
+  t.same(await end(update('nobody', { n: 2 })), { kind: 'refused', refusal: refusals.entityNotFound })
+})
+
+t.test('a subscription can be removed where room is short', async t => {
+  const { room, end } = await world()
+  const subscription = watching(1)
+  t.same(await end({ kind: 'createSubscription', subscription }), done)
+  room.become('short')
+  const { tenant, id } = subscription
+  t.same(await end({ kind: 'removeSubscription', tenant, id }), done)
+})
+
+t.test('on a disk without any room deletions are refused, and what was taken waits instead of failing', async t => {
+  const { room, clock, failures, ask, end, rest } = await world()
+  await end(create('A'))
+  const taken = ask(create('B'))
+  room.become('exhausted')
+  t.same(await end(remove('A')), noRoom)
+  clock.advance(10_000)
+  await rest()
+  t.same(taken, [], 'its commit waits')
+  room.become('scarce')
+  clock.advance(100)
+  await rest()
+  t.same(taken, [done])
+  t.same(failures, [])
+  t.same(await end(remove('A')), done)
+})

@@ -1,0 +1,400 @@
+// What is asked and answered goes through bytes and back unchanged, for every kind.
+
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import { isDateType, type WantedAttribute } from '../../src/domain/entities/entity.js'
+import { operatorOf } from '../../src/domain/entities/operators.js'
+import type { Json } from '../../src/domain/json.js'
+import { emptyTally } from '../../src/domain/service-metrics.js'
+import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
+import { encodeSubscription } from '../../src/domain/subscriptions/subscription-json.js'
+import type {
+  Images,
+  ListKeys,
+  ShardReply,
+  ShardRequest,
+  WriteReply,
+  WriteRequest,
+} from '../../src/messages/messages.js'
+import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
+import { Random } from '../support/random.js'
+import { randomBody } from '../support/random-subscription.js'
+import { registrations } from '../support/registrations.js'
+import { selectionOf } from '../support/selections.js'
+import { subscription } from '../support/subscriptions.js'
+
+const texts = fc.string({ unit: 'binary', maxLength: 12 })
+const names = fc.oneof(texts, fc.constantFrom('__proto__', 'constructor', '0', '17', 'dateExpires'))
+const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined })
+
+/** As a parser gives them: no `-0`. Operators are frequent. */
+const values: fc.Arbitrary<Json> = fc
+  .oneof(
+    fc.jsonValue({ stringUnit: 'binary', maxDepth: 3 }),
+    fc.constantFrom({ $inc: 1 }, { $set: { a: 1 }, $unset: { b: 1 } }, { $push: { $each: [1] } }, { a: 1, $inc: 2 }),
+  )
+  .map(value => JSON.parse(JSON.stringify(value)) as Json)
+
+const attributes: fc.Arbitrary<WantedAttribute> = fc
+  .record({
+    type: fc.oneof(texts, fc.constantFrom('DateTime', 'ISO8601', 'Number')),
+    value: values,
+    metadata: maybe(
+      fc
+        .array(fc.tuple(names, fc.record({ type: texts, value: values })), { maxLength: 3 })
+        .map(pairs => new Map(pairs)),
+    ),
+  })
+  .map(wanted => ({ ...wanted, operator: isDateType(wanted.type) ? undefined : operatorOf(wanted.value) }))
+
+const several = fc.array(fc.tuple(names, attributes), { maxLength: 4 }).map(pairs => new Map(pairs))
+const target = fc.record({ tenant: texts, path: texts, id: texts, type: maybe(texts) })
+const origin = fc.record({
+  correlatorRoot: texts,
+  correlator: maybe(texts),
+  authToken: maybe(texts),
+  isCustomNotification: maybe(fc.constant(true)),
+  isPatchedNotification: maybe(fc.constant(true)),
+  isPaced: maybe(fc.constant(true)),
+  numbering: maybe(fc.record({ next: fc.nat(), step: fc.nat() })),
+})
+const options = fc.record({ overrideMetadata: fc.boolean(), forcedUpdate: fc.boolean() })
+const paths = fc.array(texts, { maxLength: 3 })
+
+const kind = <K extends string>(...kinds: K[]): fc.Arbitrary<K> => fc.constantFrom(...kinds)
+
+type Requests = { readonly [K in ShardRequest['kind']]: fc.Arbitrary<ShardRequest> }
+const onAttributes = (which: 'append' | 'appendStrict' | 'update' | 'replace') =>
+  fc.record({
+    kind: kind(which),
+    target,
+    origin,
+    attributes: several,
+    options,
+    stamp: maybe(fc.maxSafeNat()),
+    createAs: maybe(texts),
+  })
+
+const writes = {
+  create: fc.record({
+    kind: kind('create'),
+    target,
+    origin,
+    entity: fc.record({ id: texts, type: texts, attributes: several }),
+    upsert: fc.boolean(),
+    options,
+  }),
+  append: onAttributes('append'),
+  appendStrict: onAttributes('appendStrict'),
+  update: onAttributes('update'),
+  replace: onAttributes('replace'),
+  updateAttribute: fc.record({
+    kind: kind('updateAttribute'),
+    target,
+    origin,
+    name: names,
+    attribute: attributes,
+    options,
+  }),
+  updateValue: fc.record({
+    kind: kind('updateValue'),
+    target,
+    origin,
+    name: names,
+    value: values,
+    forcedUpdate: fc.boolean(),
+  }),
+  deleteAttribute: fc.record({ kind: kind('deleteAttribute'), target, origin, name: names }),
+  deleteAttributes: fc.record({ kind: kind('deleteAttributes'), target, origin, names: fc.array(names) }),
+  deleteEntity: fc.record({ kind: kind('deleteEntity'), target, origin, stamp: maybe(fc.maxSafeNat()) }),
+  expire: fc.record({ kind: kind('expire'), target, origin, nowMs: fc.maxSafeNat() }),
+} satisfies { readonly [K in WriteRequest['kind']]: fc.Arbitrary<WriteRequest> }
+
+const standing = fc.record({
+  created: fc.maxSafeNat(),
+  shard: fc.nat(0xffff),
+  path: texts,
+  type: texts,
+})
+
+const subscriptions = fc.nat(0xffffffff).map(seed => subscription(randomBody(new Random(seed))))
+const progress = fc
+  .record({
+    timesSent: fc.nat(),
+    lastNotificationMs: maybe(fc.maxSafeNat()),
+    lastSuccessMs: maybe(fc.maxSafeNat()),
+    lastSuccessCode: maybe(fc.nat(599)),
+    lastFailureMs: maybe(fc.maxSafeNat()),
+    lastFailureReason: texts,
+    failsCounter: fc.nat(),
+    spentRevision: fc.nat(),
+  })
+  .map(some => ({ ...noProgress, ...some }))
+
+const deliveryRecord = fc.record({
+  atMs: fc.maxSafeNat(),
+  id: texts,
+  type: texts,
+  path: texts,
+  notificationId: texts,
+  attempt: fc.nat(9),
+  outcome: fc.constantFrom('delivered', 'failed', 'dead', 'dropped', 'simulated'),
+  code: maybe(fc.nat(599)),
+  reason: texts,
+})
+
+const requests = {
+  ...writes,
+  createSubscription: fc.record({ kind: kind('createSubscription'), subscription: subscriptions }),
+  changeSubscription: fc.record({
+    kind: kind('changeSubscription'),
+    tenant: texts,
+    id: texts,
+    servicePath: texts,
+    payload: fc.record({ value: values, duplicates: fc.constant([['a', 0, 'b']]), deep: fc.boolean() }),
+  }),
+  removeSubscription: fc.record({ kind: kind('removeSubscription'), tenant: texts, id: texts }),
+  findSubscription: fc.record({ kind: kind('findSubscription'), tenant: texts, id: texts }),
+  listSubscriptions: fc.record({
+    kind: kind('listSubscriptions'),
+    tenant: texts,
+    servicePath: maybe(texts),
+    offset: fc.maxSafeNat(),
+    limit: fc.nat(1000),
+  }),
+  createRegistration: fc.record({ kind: kind('createRegistration'), registration: registrations }),
+  changeRegistration: fc.record({
+    kind: kind('changeRegistration'),
+    tenant: texts,
+    id: texts,
+    payload: fc.record({ value: values, duplicates: fc.constant([['a', 0, 'b']]), deep: fc.boolean() }),
+  }),
+  removeRegistration: fc.record({ kind: kind('removeRegistration'), tenant: texts, id: texts }),
+  findRegistration: fc.record({ kind: kind('findRegistration'), tenant: texts, id: texts }),
+  listRegistrations: fc.record({
+    kind: kind('listRegistrations'),
+    tenant: texts,
+    servicePath: maybe(texts),
+    offset: fc.maxSafeNat(),
+    limit: fc.nat(1000),
+  }),
+  progress: fc.record({ kind: kind('progress'), tenant: texts, ids: fc.array(texts) }),
+  deliveries: fc.record({ kind: kind('deliveries'), tenant: texts, id: texts, limit: fc.nat(1000) }),
+  retryDeliveries: fc.record({ kind: kind('retryDeliveries'), tenant: texts, id: texts }),
+  admin: fc.record({
+    kind: kind('admin'),
+    order: fc.oneof(
+      fc.record({ what: kind('metrics') }),
+      fc.record({ what: fc.constantFrom('statistics', 'cache', 'services'), isReset: fc.boolean() }),
+      fc.record({
+        what: kind('log'),
+        change: fc.record({ level: kind('WARN', 'DEBUG'), traces: fc.array(fc.nat(255)) }, { requiredKeys: [] }),
+      }),
+    ),
+  }),
+  learn: fc.record({
+    kind: kind('learn'),
+    home: fc.nat(0xffff),
+    after: fc.maxSafeNat(),
+    upTo: fc.maxSafeNat(),
+    changes: fc.array(
+      fc.record({
+        revision: fc.maxSafeNat(),
+        kind: kind('subscription', 'registration'),
+        tenant: texts,
+        id: texts,
+        text: maybe(subscriptions.map(encodeSubscription)),
+      }),
+      { maxLength: 3 },
+    ),
+    isAll: fc.boolean(),
+    isAnew: fc.boolean(),
+  }),
+  claim: fc.record({ kind: kind('claim'), tenant: texts, id: texts, notification: texts }),
+  news: fc.record({
+    kind: kind('news'),
+    tenant: texts,
+    id: texts,
+    news: fc.oneof(
+      fc.record({ kind: kind('success'), code: maybe(fc.nat()) }),
+      fc.record({ kind: kind('failure'), reason: texts }),
+    ),
+  }),
+  handIn: fc.record({
+    kind: kind('handIn'),
+    parts: fc.array(fc.record({ tenant: texts, id: texts, progress }), { maxLength: 3 }),
+  }),
+  batch: fc
+    .tuple(origin, fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteRequest>>(writes)), { maxLength: 4 }))
+    .map(([only, items]) => ({ kind: 'batch', items: items.map(item => ({ ...item, origin: only })) })),
+  paths: fc.record({ kind: kind('paths') }),
+  announce: fc.record({ kind: kind('announce'), tenant: texts, path: texts }),
+  fetch: fc.record({
+    kind: kind('fetch'),
+    tenant: texts,
+    places: fc.array(standing, { maxLength: 4 }),
+    bytesMax: maybe(fc.nat()),
+  }),
+  types: fc.record({ kind: kind('types'), tenant: texts, paths, type: maybe(texts) }),
+  find: fc.record({ kind: kind('find'), tenant: texts, paths, id: texts, type: maybe(texts) }),
+  list: fc.record({
+    kind: kind('list'),
+    tenant: texts,
+    paths,
+    selection: fc
+      .record({
+        selectors: fc.array(fc.record({ ids: maybe(fc.array(texts)), types: maybe(fc.array(texts)) })),
+        q: fc.constantFrom(undefined, 'a>1', "b=='x y';!c"),
+        mq: fc.constantFrom(undefined, 'a.b==2'),
+      })
+      .map(source => selectionOf(source)),
+    order: fc.array(fc.record({ name: texts, descending: fc.boolean() })),
+    offset: fc.nat(),
+    limit: fc.maxSafeNat(),
+    part: fc.constantFrom(undefined, 'keys', 'entities'),
+    bytesMax: maybe(fc.nat()),
+  }),
+} satisfies Requests
+
+const image = fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes))
+const found = fc.array(fc.record({ path: texts, image }))
+
+const keys: fc.Arbitrary<ListKeys> = fc
+  .record({
+    ranges: fc.array(fc.tuple(texts, texts), { maxLength: 3 }),
+    all: fc.array(fc.tuple(fc.double({ noNaN: true }), fc.nat(0xffff), fc.nat(0xffffffff)), { maxLength: 5 }),
+    values: fc.array(fc.array(values, { maxLength: 3 }), { maxLength: 5 }),
+  })
+  .map(({ ranges, all, values }) => ({
+    created: Float64Array.from(all, ([created]) => created),
+    shards: Uint16Array.from(all, ([, shard]) => shard),
+    rangeOf: Uint32Array.from(all, ([, , range]) => range),
+    ranges,
+    values,
+  }))
+
+const writeReplies = {
+  done: fc.constant({ kind: 'done' }),
+  refused: fc.record({
+    kind: kind('refused'),
+    refusal: fc.record({ kind: kind('NotFound', 'PartialUpdate', 'Unprocessable'), description: texts }),
+  }),
+  busy: fc.constant({ kind: 'busy' }),
+  moved: fc.constant({ kind: 'moved' }),
+  failed: fc.record({ kind: kind('failed'), reason: texts }),
+} satisfies { readonly [K in WriteReply['kind']]: fc.Arbitrary<WriteReply> }
+
+const replies = {
+  ...writeReplies,
+  found: fc.record({ kind: kind('found'), entities: found }),
+  types: fc.record({
+    kind: kind('types'),
+    types: fc.array(fc.record({ type: texts, count: fc.nat(), attributes: fc.array(fc.tuple(texts, texts)) })),
+  }),
+  listed: fc.record({ kind: kind('listed'), entities: found, total: fc.nat() }),
+  part: keys.chain(columns =>
+    fc.record({
+      kind: kind('part'),
+      keys: fc.constant(columns),
+      images: maybe(fc.array(image, { maxLength: columns.created.length })),
+      total: fc.nat(),
+    }),
+  ),
+  fetched: fc.record({ kind: kind('fetched'), images: fc.array(maybe(image)) }),
+  batch: fc.record({
+    kind: kind('batch'),
+    replies: fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteReply>>(writeReplies))),
+  }),
+  paths: fc.record({ kind: kind('paths'), tenants: fc.array(fc.tuple(texts, fc.array(texts))) }),
+  subscriptions: fc.record({
+    kind: kind('subscriptions'),
+    subscriptions: fc.array(fc.record({ subscription: subscriptions, progress }), { maxLength: 3 }),
+    total: fc.nat(),
+  }),
+  registrations: fc.record({
+    kind: kind('registrations'),
+    registrations: fc.array(registrations, { maxLength: 3 }),
+    total: fc.nat(),
+  }),
+  progress: fc.record({ kind: kind('progress'), parts: fc.array(progress, { maxLength: 3 }) }),
+  claimed: fc.record({ kind: kind('claimed'), isGranted: fc.boolean(), quietUntilMs: maybe(fc.nat()) }),
+  admin: fc.record({
+    kind: kind('admin'),
+    told: fc.oneof(
+      fc.constant(null),
+      fc.record({
+        ids: texts,
+        refresh: fc.nat(),
+        inserts: fc.nat(),
+        removes: fc.nat(),
+        updates: fc.nat(),
+        items: fc.nat(),
+      }),
+      fc.array(texts.map(path => emptyTally('default-service', path))),
+    ),
+  }),
+  deliveries: fc.record({
+    kind: kind('deliveries'),
+    deliveries: fc.array(deliveryRecord, { maxLength: 3 }),
+    deadLetters: fc.array(deliveryRecord, { maxLength: 3 }),
+    deadCount: fc.nat(),
+  }),
+  large: fc.record({ kind: kind('large') }),
+  retried: fc.record({ kind: kind('retried'), count: fc.nat() }),
+  learned: fc.record({ kind: kind('learned'), upTo: fc.maxSafeNat() }),
+  unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
+  lost: fc.record({ kind: kind('lost'), reason: texts }),
+} satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }
+
+const isImages = (value: unknown): value is Images => typeof value === 'object' && value !== null && 'at' in value
+
+/** Without members that are undefined: a reader cannot tell them from absent ones. Maps are told as lists, with their order. */
+function present(value: unknown): unknown {
+  if (value instanceof Map) return [...value].map(present)
+  if (Buffer.isBuffer(value)) return value.toString('hex')
+  if (ArrayBuffer.isView(value)) return value
+  if (Array.isArray(value)) return value.map(present)
+  if (isImages(value)) return Array.from({ length: value.length }, (_, index) => present(value.at(index)))
+  if (typeof value !== 'object' || value === null) return value
+  // An expression that was stored is compiled when it is asked for.
+  if ('source' in value && 'geo' in value) {
+    const { source, q, mq, geo } = value as Expression
+    return [source, q, mq, geo].map(present)
+  }
+  const members = Object.entries(value).filter(([, member]) => member !== undefined)
+  return Object.fromEntries(members.map(([name, member]) => [name, present(member)]))
+}
+
+for (const [name, arbitrary] of Object.entries(requests) as [string, fc.Arbitrary<ShardRequest>][]) {
+  t.test(`a request of kind ${name} comes out of its bytes as it went in`, async () => {
+    fc.assert(
+      fc.property(arbitrary, request => {
+        assert.deepEqual(present(decodeRequest(encodeRequest(request))), present(request))
+      }),
+    )
+  })
+}
+
+for (const [name, arbitrary] of Object.entries(replies) as [string, fc.Arbitrary<ShardReply>][]) {
+  t.test(`a reply of kind ${name} comes out of its bytes as it went in`, async () => {
+    fc.assert(
+      fc.property(arbitrary, reply => {
+        assert.deepEqual(present(decodeReply(encodeReply(reply))), present(reply))
+      }),
+    )
+  })
+}
+
+t.test('a read by id under more paths than a packed one has room for goes through its bytes', async t => {
+  for (const count of [0xfffc, 0xfffd]) {
+    const paths = Array.from({ length: count }, (_, n) => `/${n}`)
+    const request = { kind: 'find', tenant: 'ténant', paths, id: 'E', type: undefined } as const
+    t.strictSame(present(decodeRequest(encodeRequest(request))), present(request))
+  }
+})
+
+t.test('bytes that are cut off are no request', async t => {
+  const whole = encodeRequest({ kind: 'find', tenant: 'tenant', paths: ['/p'], id: 'E', type: 'T' })
+  for (const length of [1, 3, 7, 19]) t.throws(() => decodeRequest(whole.subarray(0, length)), `${length} bytes`)
+})
