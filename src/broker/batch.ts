@@ -5,8 +5,8 @@
 // slices, between which the event loop has its turn; the entities of a slice that one owner has travel together. There is no roll-back:
 // what succeeded stays.
 //
-// When nobody knows what became of some entities the answer is an internal error that names them, whatever became of the others: never
-// success, and never a refusal that says less.
+// If the outcome of some entities is unknown, the answer names them, whatever became of the others: it is never a success, and never a refusal
+// that says less. An owner that does not answer in time makes it a 503, as for a single entity; a failure makes it a 500.
 
 import { type Batch, type BatchIdentity, type BatchItem, batchOutcome } from '../domain/entities/batch.js'
 import { defaultEntityType } from '../domain/entities/entity.js'
@@ -218,18 +218,21 @@ function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => R
   const known: Ended[] = []
   const unknown: string[] = []
   const reasons = new Set<string>()
+  let hasFailed = false
   for (const [index, reply] of replies.entries()) {
     const item = pending.identity(index)
     if (reply.kind === 'unreachable' || reply.kind === 'lost' || reply.kind === 'failed') {
       unknown.push(entityLabel(item.id, item.type))
       reasons.add(reply.reason)
+      hasFailed ||= reply.kind === 'failed'
     } else known.push({ item, refusal: reply.kind === 'done' ? undefined : refusalOf(reply, 'write').refusal })
   }
   const refusal = refusalOfAll(known)
   if (unknown.length === 0) return refusal ? refused(refusal) : done
   const which = `${unknown.length} of ${replies.length} entities (${listed(unknown)})`
   const others = refusal ? `of the others, not all were done: ${refusal.description}` : 'the others were done'
-  return refused(refusals.batchUnknown(which, listed([...reasons]), known.length === 0 ? undefined : others))
+  const kind = hasFailed ? 'InternalServerError' : 'Unavailable'
+  return refused(refusals.batchUnknown(kind, which, listed([...reasons]), known.length === 0 ? undefined : others))
 }
 
 /** Names that an error text spells out; the rest is counted. */

@@ -382,8 +382,13 @@ export const refusals = {
     description: `a part of the broker does not answer, whether the change was made is unknown: ${reason}`,
   }),
   /** `which` entities of a batch, and what became of the others, if there are any. */
-  batchUnknown: (which: string, reason: string, others: string | undefined): Refusal => ({
-    kind: 'InternalServerError',
+  batchUnknown: (
+    kind: 'Unavailable' | 'InternalServerError',
+    which: string,
+    reason: string,
+    others: string | undefined,
+  ): Refusal => ({
+    kind,
     description: `the outcome is unknown for ${which}: ${reason}${others === undefined ? '' : `; ${others}`}`,
   }),
   /** `freeBytes`: above the reserve. */

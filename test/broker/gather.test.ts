@@ -192,7 +192,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
     const world = await worldWith(alternating)
     world.shards.set(2, condition)
     const answer = failure(await world.end(update('append', alternating.slice(0, 6), 5)))
-    t.equal(answer.kind, 'InternalServerError')
+    t.equal(answer.kind, 'Unavailable')
     const reason = condition === 'lost' ? 'owner 2 is silent' : 'owner 2 is away'
     const named = away.slice(0, 2).map(id => `${id}/T`)
     t.equal(
