@@ -217,7 +217,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
     const world = await worldWith([])
     world.shards.set(2, condition)
     const answer = failure(await world.end(update('append', away)))
-    t.match(answer, { kind: 'InternalServerError', description: /for 10 of 10 entities/ })
+    t.match(answer, { kind: 'Unavailable', description: /for 10 of 10 entities/ })
     t.notMatch(answer.description, /others/)
   })
 
@@ -225,7 +225,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
     const world = await worldWith([])
     world.shards.set(2, condition)
     const notify: Step = { do: 'notify', path: '/', batch: batch('append', alternating.slice(0, 3)) }
-    t.match(failure(await world.end(notify)), { kind: 'InternalServerError' })
+    t.match(failure(await world.end(notify)), { kind: 'Unavailable' })
     world.shards.set(2, 'well')
     t.match(pageOf(await world.end(list())), { total: condition === 'lost' ? 3 : 2 })
   })
