@@ -31,6 +31,7 @@ import { encodeImage } from '../image.js'
 import type { DocumentKind } from '../messages/messages.js'
 import type { Clock, Store } from '../ports.js'
 import { GroupCommit } from '../shard/commit/commit.js'
+import { StoreLog } from '../shard/commit/commit-log.js'
 import { attributeCounts, Directory } from '../shard/commit/directory.js'
 import {
   allDocuments,
@@ -109,8 +110,13 @@ export class DirectorySink implements Sink {
     // A failure is told by whoever waits for the commit.
     const onFailure = (): void => {}
     this.parts = stores.map(store => {
-      const counts = [new Directory(store), new Directory(store, attributeCounts)] as const
-      const commit = new GroupCommit(store, options.clock, ...counts, () => this.stamps.last, onFailure)
+      const commit = new GroupCommit({
+        log: new StoreLog(store, options.clock, () => this.stamps.last),
+        clock: options.clock,
+        directory: new Directory(store),
+        attributes: new Directory(store, attributeCounts),
+        onFailure,
+      })
       return { store, commit }
     })
     // Copies of the register that were written to from outside have to be compared row by row (shard/documents/register-copy.ts).

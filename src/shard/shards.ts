@@ -19,6 +19,7 @@ import type {
 } from '../messages/messages.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { GroupCommit } from './commit/commit.js'
+import { StoreLog } from './commit/commit-log.js'
 import { attributeCounts, Directory } from './commit/directory.js'
 import { EntityCount } from './commit/entity-count.js'
 import { Documents } from './documents/documents.js'
@@ -202,23 +203,13 @@ export class LocalShards implements Shards {
 
   constructor(parts: ShardParts) {
     const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through, part, room } = parts
-    const inside = parts.replicated && new Replicated(store, stamps, parts.replicated, room)
+    const inside = parts.replicated && new Replicated(store, clock, stamps, parts.replicated, room)
     const owned = inside?.ownership.owned
     const whole = new Directory(store)
     const directory = inside?.entities ?? whole
     const attributes = inside?.attributes ?? new Directory(store, attributeCounts)
-    const lastStamp = (): number => stamps.last
-    const commit = new GroupCommit(
-      store,
-      clock,
-      directory,
-      attributes,
-      lastStamp,
-      onFailure,
-      through,
-      inside?.replicator,
-      room,
-    )
+    const log = inside?.log ?? new StoreLog(store, clock, () => stamps.last)
+    const commit = new GroupCommit({ log, clock, directory, attributes, onFailure, through, room })
     const { presence, expiryMark } = this
     const actors = new Actors(store, presence, limits.liveActorsMax, () => commit.durable)
     const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)

@@ -1,6 +1,6 @@
 // What a node's shards are made of besides when they come and go, put together; and how the register's changes reach all nodes.
 
-import type { Barrier, DiskRoom, Replication, RowSink, Stamps, Store } from '../../ports.js'
+import type { Barrier, Clock, DiskRoom, Replication, RowSink, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Register } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
@@ -13,7 +13,7 @@ import { OwnedEntityCount } from './owned-entity-count.js'
 import type { Ownership } from './ownership.js'
 import { Positions } from './positions.js'
 import { attributeCountsOf, entityCountsOf } from './replicated-layout.js'
-import { Replicator } from './replicator.js'
+import { ReplicatedLog } from './replicated-log.js'
 
 /** What a node of a cluster is given. */
 export interface ReplicatedNeeds {
@@ -34,7 +34,7 @@ export class Replicated {
   readonly ownership: Ownership
   readonly lane: CommitLane
   readonly positions = new Positions()
-  readonly replicator: Replicator
+  readonly log: ReplicatedLog
   readonly entities: OwnedCounts
   readonly attributes: OwnedCounts
   readonly entityCount: OwnedEntityCount
@@ -44,6 +44,7 @@ export class Replicated {
 
   constructor(
     store: Store,
+    clock: Pick<Clock, 'monoMs'>,
     own: Stamps,
     { ownership, replication, barrier, observe, hear }: ReplicatedNeeds,
     room: DiskRoom = ampleRoom,
@@ -54,7 +55,15 @@ export class Replicated {
     this.store = store
     this.ownership = ownership
     this.lane = lane
-    this.replicator = new Replicator({ replication, lane, positions: this.positions, alongWith })
+    this.log = new ReplicatedLog({
+      store,
+      clock,
+      replication,
+      lane,
+      positions: this.positions,
+      lastStamp: () => own.last,
+      alongWith,
+    })
     this.entities = new OwnedCounts(store, entityCountsOf)
     this.attributes = new OwnedCounts(store, attributeCountsOf)
     this.entityCount = new OwnedEntityCount(store)
