@@ -33,7 +33,7 @@ import {
 import { openPart } from '../storage/open-store.js'
 import { discardStores, freeBytes, storeBytes } from '../storage/store-folders.js'
 import { agreed, certificatesOf, openLogOf } from './cluster-log.js'
-import type { Agreement } from './node.js'
+import type { Agreement } from './surroundings.js'
 
 export const initUsage = [
   'Usage: orrery cluster init --from DIR <the options that the first node will be started with>',

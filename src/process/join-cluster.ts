@@ -11,7 +11,7 @@ import type { ClusterConfig } from '../config/config.js'
 import { lossInWords } from '../observe/log-teller.js'
 import type { Barrier, Chance, ClusterStatus, Logger, Nodes, Part, Position, Replication } from '../ports.js'
 import { type Agreed, agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
-import type { Agreement, ClusterPlace } from './node.js'
+import type { Agreement, ClusterPlace } from './surroundings.js'
 
 /** How long the start of a node waits until somebody owns every shard. */
 const settleMsMax = 10_000

@@ -7,7 +7,7 @@ import { ClusteredShards } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
 import { keeper, workerOf } from '../domain/scope.js'
 import type { Nodes } from '../ports.js'
-import type { Joined, OwnPart } from './node.js'
+import type { Joined, OwnPart } from './surroundings.js'
 import type { Part } from './worker-protocol.js'
 
 /** How long the others are waited for. */

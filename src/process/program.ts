@@ -16,8 +16,8 @@ import { openDataDirectory, wordsFor } from '../storage/data-directory.js'
 import { leftovers } from '../storage/store-folders.js'
 import { tuneCollector } from './collector.js'
 import type { Pulses } from './liveness.js'
-import type { Surroundings } from './node.js'
 import { startInThread } from './own-thread.js'
+import type { Surroundings } from './surroundings.js'
 
 /** What a test puts between the parts of the node; nothing in earnest. */
 export type Seams = Pick<Surroundings, 'between' | 'betweenRecords'>

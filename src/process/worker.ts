@@ -13,7 +13,8 @@ import { DirectoryFull, DirectoryInUse } from '../storage/open-store.js'
 import { tuneCollector } from './collector.js'
 import { openCluster } from './join-cluster.js'
 import { joinWorkers } from './join-workers.js'
-import { type RunningNode, startNode } from './node.js'
+import { startNode } from './node.js'
+import type { RunningNode } from './surroundings.js'
 import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

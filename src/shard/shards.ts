@@ -5,18 +5,9 @@
 //
 // In a node of a cluster the store has more shards than are asked here, and which ones these are changes (replicated/).
 
-import assert from 'node:assert/strict'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import type { ShardMap } from '../domain/scope.js'
-import type {
-  AdminOrder,
-  AdminTold,
-  FindRequest,
-  ShardReply,
-  ShardRequest,
-  Shards,
-  WriteRequest,
-} from '../messages/messages.js'
+import type { FindRequest, ShardReply, ShardRequest, Shards, WriteRequest } from '../messages/messages.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { GroupCommit } from './commit/commit.js'
 import { StoreLog } from './commit/commit-log.js'
@@ -115,8 +106,6 @@ export interface ShardParts {
   readonly onRetry?: ((message: Buffer) => void) | undefined
   /** Which of several owners this is; undefined: the only one. */
   readonly part?: WorkerPart | undefined
-  /** Carries out what is asked of the process as a whole. */
-  readonly obey?: ((order: AdminOrder) => AdminTold[AdminOrder['what']]) | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
   readonly onFailure: (failure: Error) => void
   /** What a node of a cluster is given; undefined: all shards of the store are this node's, always. */
@@ -160,7 +149,6 @@ export class LocalShards implements Shards {
   private readonly shardMap: ShardMap
   private readonly batches: Batches
   private readonly actors: Actors
-  private readonly obey: ShardParts['obey']
   /** For whoever tells how long commits take. */
   readonly commit: GroupCommit
   private readonly lookup: Lookup
@@ -306,7 +294,6 @@ export class LocalShards implements Shards {
     this.keepers = { actors, directory, attributes, views }
     this.shardMap = shardMap
     this.actors = actors
-    this.obey = parts.obey
     this.commit = commit
     this.lookup = lookup
     this.types = new Types(commit, directory, attributes, clock)
@@ -346,10 +333,6 @@ export class LocalShards implements Shards {
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
-    if (request.kind === 'admin') {
-      assert(this.obey, 'there is somebody who carries out orders')
-      return onReply({ kind: 'admin', told: this.obey(request.order) })
-    }
     const { failed } = this.commit
     if (failed) return onReply({ kind: 'failed', reason: failed.message })
     if (this.ownership && !this.ownership.admits(shard)) return onReply({ kind: 'moved' })
@@ -387,6 +370,8 @@ export class LocalShards implements Shards {
       case 'news':
       case 'handIn':
         return this.notifications.onAsk(request, onReply)
+      case 'admin':
+        return onReply({ kind: 'failed', reason: 'shards carry out no orders to a process' })
       case 'deliveries':
       case 'retryDeliveries':
         return this.deliveries.onAsk(request, onReply)

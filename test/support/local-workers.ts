@@ -3,7 +3,7 @@
 
 import { placementDefault } from '../../src/domain/scope.js'
 import { joinWorkers } from '../../src/process/join-workers.js'
-import type { OwnPart } from '../../src/process/node.js'
+import type { OwnPart } from '../../src/process/surroundings.js'
 import { socketAddresses } from '../../src/process/worker-protocol.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { settleStore } from '../../src/storage/open-store.js'
