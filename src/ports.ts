@@ -1,7 +1,7 @@
 // The outside world as the broker needs it. Whoever implements a port lives at the edge (storage, telemetry, clock, cluster);
 // whoever uses it receives it as an argument. Nothing here knows a product.
 
-import type { RefusalKind } from './domain/refusal.js'
+import type { Refusal } from './domain/refusal.js'
 import type { DeprecatedFeature } from './domain/statistics.js'
 import type { Occasion } from './domain/subscriptions/occasion.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
@@ -390,7 +390,7 @@ export interface AnsweredRequest {
   readonly url: string
   readonly status: number
   /** Why it was refused; undefined: it was not. */
-  readonly refusal: { readonly kind: RefusalKind; readonly description: string } | undefined
+  readonly refusal: Refusal | undefined
   /** Of the bodies. That of a request whose head was refused does not count. */
   readonly requestBytes: number
   readonly responseBytes: number

@@ -32,7 +32,7 @@ import type {
 import type { Clock, Stamps } from '../ports.js'
 import { mergeReports } from './deliveries.js'
 import { type Ask, askAll, type GatherLimits, gatherList } from './gather.js'
-import { type Listed, type OnResult, ownerChanging, refusalOf } from './replies.js'
+import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
 const shardsCountedMax = 512
@@ -157,7 +157,7 @@ export class ShardClient {
     const untilMs = clock.monoMs() + steadyMsMax
     const attempt = (): void =>
       read(result => {
-        if (result.ok || result.refusal !== ownerChanging || clock.monoMs() > untilMs) return onResult(result)
+        if (result.ok || result.refusal.code !== 'ownerChanging' || clock.monoMs() > untilMs) return onResult(result)
         clock.after(againMs, attempt)
       })
     attempt()

@@ -120,7 +120,7 @@ export class AdminHandlers {
     if (!refusal && level) change.level = level
     if (word !== undefined && !level) refusal ??= refusals.logLevel
     this.operations.all({ what: 'log', change }, () => {
-      if (refusal) reply.refuseInShort(refusal, refusal.description)
+      if (refusal) reply.refuseInShort(refusal, 'verbatim')
       else reply.taken()
     })
   }

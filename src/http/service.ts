@@ -100,12 +100,11 @@ export class ServiceHandlers {
   /** The node takes requests: its store works and it is not stopping. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
   ready(_request: Request, reply: Reply): void {
     const lost = this.lostLog()
-    if (lost !== undefined) reply.refuse(refusals.unavailable(lost))
-    else if (this.disk?.copiesWait())
-      reply.refuse(refusals.unavailable('the disk of this node is full: its copies wait for room'))
+    if (lost !== undefined) reply.refuse(refusals.logLost(lost))
+    else if (this.disk?.copiesWait()) reply.refuse(refusals.copiesWait)
     else if (this.isReady())
       reply.json(this.disk?.isShort() ? '{"status":"ready","disk":"full"}' : '{"status":"ready"}')
-    else reply.refuse(refusals.unavailable('the node is stopping or its store has failed'))
+    else reply.refuse(refusals.stopping)
   }
 }
 

@@ -23,7 +23,7 @@ import {
   subscriptionBytesMax,
   subscriptionsMax,
 } from '../domain/limits.js'
-import { type Refusal, refusals } from '../domain/refusal.js'
+import { type Refusal, refusals, refusalText } from '../domain/refusal.js'
 import { keeper, workerOf } from '../domain/scope.js'
 import { stampMs, stampOf } from '../domain/stamp.js'
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
@@ -138,10 +138,10 @@ export class DirectorySink implements Sink {
       const told = this.place(item, staged)
       const isRefused = typeof told !== 'string'
       if (isRefused && stops) {
-        placed.push({ fault: told.description })
+        placed.push({ fault: refusalText(told) })
         break
       }
-      placed.push(isRefused ? { fault: told.description } : { outcome: told })
+      placed.push(isRefused ? { fault: refusalText(told) } : { outcome: told })
     }
     for (const { commit } of this.parts) {
       await commit.drain()

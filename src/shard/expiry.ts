@@ -4,6 +4,7 @@
 // entity that was rescued with a new date meanwhile stays. The index is consumed from the front, where the store has to pass all that is
 // gone, so a run begins where nothing can be left before it (the low-water mark).
 
+import { refusalText } from '../domain/refusal.js'
 import { imageExpiresMs } from '../image.js'
 import type { Shards } from '../messages/messages.js'
 import type { Clock, Logger, Row, Store } from '../ports.js'
@@ -114,7 +115,7 @@ export class Expiry {
       this.shards.ask(shard, { kind: 'expire', target, origin: { correlatorRoot: '' }, nowMs }, reply => {
         if (reply.kind === 'failed') reject(new Error(reply.reason))
         else if (reply.kind === 'refused' && reply.refusal.kind === 'InsufficientStorage')
-          reject(new Error(reply.refusal.description))
+          reject(new Error(refusalText(reply.refusal)))
         else if (reply.kind === 'busy') reject(new Error('too many requests are waiting'))
         else resolve()
       })

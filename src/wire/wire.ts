@@ -12,9 +12,18 @@ import { decodeRegistration, encodeRegistration } from '../domain/providers/regi
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { decodeSubscription, encodeSubscription } from '../domain/subscriptions/subscription-json.js'
-import type { Attributes, HandedPart, Origin, ShardReply, ShardRequest, WriteRequest } from '../messages/messages.js'
+import type {
+  Attributes,
+  HandedPart,
+  Origin,
+  ShardReply,
+  ShardRequest,
+  WriteReply,
+  WriteRequest,
+} from '../messages/messages.js'
 import { isPacked, packDone, packFind, packFound, packWrite, unpackReply, unpackRequest } from './packed.js'
 import { packPart } from './part.js'
+import { refusalFromWire, refusalToWire } from './refusal.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -189,10 +198,20 @@ export function encodeReply(reply: ShardReply): Buffer {
     }
     case 'registrations':
       return frame({ ...reply, registrations: reply.registrations.map(encodeRegistration) }, [])
+    case 'refused':
+      return frame(refusedToWire(reply), [])
+    case 'batch':
+      return frame({ ...reply, replies: reply.replies.map(refusedToWire) }, [])
     default:
       return frame(reply, [])
   }
 }
+
+const refusedToWire = (reply: WriteReply): unknown =>
+  reply.kind === 'refused' ? { ...reply, refusal: refusalToWire(reply.refusal) } : reply
+
+const refusedFromWire = (reply: WriteReply): WriteReply =>
+  reply.kind === 'refused' ? { kind: 'refused', refusal: refusalFromWire(reply.refusal) } : reply
 
 function frame(head: unknown, tail: readonly Buffer[]): Buffer {
   const json = Buffer.from(JSON.stringify(head))
@@ -231,6 +250,10 @@ export function decodeReply(bytes: Buffer): ShardReply {
       return { ...head, registrations: (head.registrations as readonly string[]).map(decodeRegistration) }
     case 'progress':
       return { kind: 'progress', parts: (head.parts as readonly Partial<SubscriptionProgress>[]).map(completed) }
+    case 'refused':
+      return refusedFromWire(head)
+    case 'batch':
+      return { ...head, replies: (head.replies as readonly WriteReply[]).map(refusedFromWire) }
     default:
       return head
   }

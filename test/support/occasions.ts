@@ -6,6 +6,7 @@
 import { type Attribute, type Entity, noMetadata, parseEntity } from '../../src/domain/entities/entity.js'
 import { createEntity } from '../../src/domain/entities/update.js'
 import type { Json, JsonObject } from '../../src/domain/json.js'
+import { refusalText } from '../../src/domain/refusal.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { notificationOf } from '../../src/domain/subscriptions/notification.js'
 import type {
@@ -42,7 +43,7 @@ export const temperatureBefore: Attribute = {
 export function room(attributes: JsonObject, changed: readonly string[] = ['temperature']): Entity {
   const payload = { value: { id: 'R1', type: 'Room', ...attributes }, duplicates: [], deep: true }
   const wanted = parseEntity(payload, false)
-  if (!wanted.ok) throw new Error(wanted.refusal.description)
+  if (!wanted.ok) throw new Error(refusalText(wanted.refusal))
   const entity = createEntity(wanted.value, stampOf(createdMs)).change!.after!
   const dated = [...entity.attributes].map(
     ([name, one]) => [name, changed.includes(name) ? { ...one, modifiedMs: changedMs } : one] as const,
@@ -61,7 +62,7 @@ export function subscriptionOf(notification: JsonObject): Subscription {
   const value = { subject: { entities: [{ idPattern: '.*' }] }, notification }
   const head = { id: subscriptionId, tenant: 'acme', servicePath: '/#' }
   const parsed = parseSubscription({ value, duplicates: [], deep: true }, head)
-  if (!parsed.ok) throw new Error(parsed.refusal.description)
+  if (!parsed.ok) throw new Error(refusalText(parsed.refusal))
   return parsed.value
 }
 

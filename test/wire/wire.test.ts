@@ -6,6 +6,7 @@ import t from 'tap'
 import { isDateType, type WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
+import { refusals } from '../../src/domain/refusal.js'
 import { emptyTally } from '../../src/domain/service-metrics.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
 import type {
@@ -19,6 +20,7 @@ import type {
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 import { Random } from '../support/random.js'
 import { randomBody } from '../support/random-subscription.js'
+import { allRefusals } from '../support/refusals.js'
 import { registrations } from '../support/registrations.js'
 import { selectionOf } from '../support/selections.js'
 import { subscription } from '../support/subscriptions.js'
@@ -270,7 +272,12 @@ const writeReplies = {
   done: fc.constant({ kind: 'done' }),
   refused: fc.record({
     kind: kind('refused'),
-    refusal: fc.record({ kind: kind('NotFound', 'PartialUpdate', 'Unprocessable'), description: texts }),
+    refusal: fc.oneof(
+      fc.constantFrom(...allRefusals),
+      fc
+        .tuple(kind('PartialUpdate', 'Unprocessable'), texts, fc.array(texts))
+        .map(facts => refusals.attributesMissing(...facts)),
+    ),
   }),
   busy: fc.constant({ kind: 'busy' }),
   moved: fc.constant({ kind: 'moved' }),

@@ -16,6 +16,7 @@ import {
 import { appendAttributes, createEntity } from '../../../src/domain/entities/update.js'
 import type { Json } from '../../../src/domain/json.js'
 import { JsonWriter } from '../../../src/domain/json-writer.js'
+import { refusalText } from '../../../src/domain/refusal.js'
 import { stampOf } from '../../../src/domain/stamp.js'
 
 const createdMs = Date.UTC(2024, 4, 1, 8)
@@ -30,7 +31,7 @@ const expires = '{"type":"DateTime","value":"2030-01-01T00:00:00.000Z","metadata
 function room(attributes: object, appended?: object): Entity {
   const read = (more: object) => {
     const parsed = parseEntity({ value: { id: 'R1', type: 'Room', ...more }, duplicates: [], deep: true }, false)
-    if (!parsed.ok) throw new Error(parsed.refusal.description)
+    if (!parsed.ok) throw new Error(refusalText(parsed.refusal))
     return parsed.value
   }
   const first = createEntity(read(attributes), stampOf(createdMs) + 3).change!.after!

@@ -46,7 +46,7 @@ const change = (shards: LocalShards, n: number, value: Record<string, unknown>) 
   })
 
 const isRefused = (t: Test, reply: ShardReply): unknown =>
-  t.match(reply, { kind: 'refused', refusal: { kind: 'Forbidden', description: /^too many costly patterns: / } })
+  t.match(reply, { kind: 'refused', refusal: { kind: 'Forbidden', code: 'patternsTooCostly' } })
 const isDone = (t: Test, reply: ShardReply, why?: string): unknown => t.strictSame(reply, { kind: 'done' }, why ?? '')
 
 /** Creates subscriptions until one is refused; gives the number of that one. */

@@ -78,15 +78,15 @@ t.test('a list is in the order of creation, in pages, of one path or of all', as
 t.test('what is refused changes nothing', async t => {
   const shards = await opened(new MemoryStore(), { limits: { ...shardLimitsDefault, registrationsMax: 2 } })
   await create(shards, 1)
-  t.match(await change(shards, 1, { status: 'expired' }), { refusal: { description: 'invalid value for /status/' } })
+  t.match(await change(shards, 1, { status: 'expired' }), { refusal: { code: 'registrationStatus' } })
   t.match(await create(shards, 2, { description: 'x'.repeat(9_000_000) }), {
-    refusal: { kind: 'RequestEntityTooLarge', description: /^registration size: \d+, max size supported: 8388608$/ },
+    refusal: { code: 'registrationTooLarge', bytesMax: 8388608 },
   })
   for (const reply of [await remove(shards, 2), await change(shards, 2, { description: 'x' })])
-    t.match(reply, { refusal: { description: 'The requested registration has not been found. Check id' } })
+    t.match(reply, { refusal: { code: 'registrationNotFound' } })
   await create(shards, 2)
   t.match(await create(shards, 3), {
-    refusal: { kind: 'Unprocessable', description: 'there are 2 registrations, and no room for more: delete some' },
+    refusal: { code: 'registrationsTooMany', max: 2 },
   })
   t.strictSame([...shards.registrations.all()], [made(1), made(2)])
 })

@@ -121,10 +121,7 @@ t.test('there are no more subscriptions than the limit, of all tenants together'
   await create(shards, 2, { tenant: 'u' })
   t.match(await create(shards, 3), {
     kind: 'refused',
-    refusal: {
-      kind: 'Unprocessable',
-      description: 'there are 2 subscriptions, and no room for more: delete some',
-    },
+    refusal: { code: 'subscriptionsTooMany', max: 2 },
   })
   await remove(shards, 1)
   t.strictSame(await create(shards, 3), { kind: 'done' })

@@ -1,50 +1,62 @@
-// Why subscriptions and registrations, and what is forwarded because of them, are refused, in the words of subscriptions.md.
+// The rules of refusals of subscriptions and registrations, and of what is forwarded because of them, in the words of
+// subscriptions.md.
 
-import { bad, type Refusal } from '../refusal-kind.js'
+import { bad, rule } from '../refusal-kind.js'
 import { withoutUserinfo } from './secrets.js'
 
-export const documentRefusals = {
+/** An entity, by its label, with its attributes that were not updated. */
+type LeftPart = { readonly entity: string; readonly names: readonly string[] }
+
+const leftText = ({ entity, names }: LeftPart): string => `${entity} : [${names.join(', ')}]`
+
+export const documentRules = {
   // subscriptions.md §2: operations on subscriptions
   subscriptionPaths: bad('max one service-path allowed for subscriptions'),
-  subscriptionNotFound: {
-    kind: 'NotFound',
-    description: 'The requested subscription has not been found. Check id',
-  } as Refusal,
-  subscriptionIdLength: (length: number): Refusal =>
-    bad(`Invalid subscription ID: bad length - ${length} chars expected`),
+  subscriptionNotFound: rule('NotFound', 'The requested subscription has not been found. Check id'),
+  subscriptionIdLength: bad(
+    ['length'],
+    (length: number) => `Invalid subscription ID: bad length - ${length} chars expected`,
+  ),
   subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
   // Ours.
-  notificationUrlDenied: (url: string): Refusal => bad(`notification url is not allowed here: ${withoutUserinfo(url)}`),
-  providerUrlDenied: (url: string): Refusal => bad(`provider url is not allowed here: ${url}`),
+  notificationUrlDenied: bad(['url'], (url: string) => `notification url is not allowed here: ${withoutUserinfo(url)}`),
+  providerUrlDenied: bad(['url'], (url: string) => `provider url is not allowed here: ${url}`),
   /** `field`: where a mask stands. */
-  maskForOtherReceiver: (field: string): Refusal =>
-    bad(`a masked value is kept for the same scheme, host and port only, give the value itself: ${field}`),
+  maskForOtherReceiver: bad(
+    ['field'],
+    (field: string) =>
+      `a masked value is kept for the same scheme, host and port only, give the value itself: ${field}`,
+  ),
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
   // subscriptions.md §13.4: updates that are forwarded
-  /** `left`: entities with the attributes that were not updated. */
-  partlyForwarded: (left: readonly string[]): Refusal => ({
-    kind: 'PartlyForwarded',
-    description: `Some of the following attributes were not updated: { ${left.join(', ')} }`,
-  }),
+  partlyForwarded: rule(
+    'PartlyForwarded',
+    ['left'],
+    (left: readonly LeftPart[]) =>
+      `Some of the following attributes were not updated: { ${left.map(leftText).join(', ')} }`,
+  ),
 
   // subscriptions.md §12: registrations
-  registrationNotFound: {
-    kind: 'NotFound',
-    description: 'The requested registration has not been found. Check id',
-  } as Refusal,
+  registrationNotFound: rule('NotFound', 'The requested registration has not been found. Check id'),
   payloadNotObject: bad('not a JSON object'),
   descriptionKind: bad('invalid description'),
-  fieldMissingInPayload: (name: string): Refusal => bad(`the field /${name}/ is missing in payload`),
-  fieldNotFoundIn: (parent: string, name: string): Refusal => bad(`/${parent}/ must contain a field /${name}/`),
-  fieldNotJsonObject: (name: string): Refusal => bad(`/${name}/ must be a JSON object`),
+  fieldMissingInPayload: bad(['name'], (name: string) => `the field /${name}/ is missing in payload`),
+  fieldNotFoundIn: bad(
+    ['parent', 'name'],
+    (parent: string, name: string) => `/${parent}/ must contain a field /${name}/`,
+  ),
+  fieldNotJsonObject: bad(['name'], (name: string) => `/${name}/ must be a JSON object`),
   dataProvidedEmpty: bad('/dataProvided/ is empty'),
   providerEmpty: bad('/provider/ empty'),
-  providedIdPattern: { kind: 'NotImplemented', description: 'Unsupported idPattern' } as Refusal,
-  providedTypePattern: { kind: 'NotImplemented', description: 'typePattern is not supported' } as Refusal,
+  providedIdPattern: rule('NotImplemented', 'Unsupported idPattern'),
+  providedTypePattern: rule('NotImplemented', 'typePattern is not supported'),
   /** `problem` ends the sentence. */
-  providerUrl: (problem: 'must be a JSON string' | 'cannot be the empty string' | 'is invalid'): Refusal =>
-    bad(`/url/ field of /http/ ${problem}`),
+  providerUrl: bad(
+    ['problem'],
+    (problem: 'must be a JSON string' | 'cannot be the empty string' | 'is invalid') =>
+      `/url/ field of /http/ ${problem}`,
+  ),
   forwardingModeKind: bad('/supportedForwardingMode/ must be a JSON string'),
   forwardingMode: bad('invalid value of /supportedForwardingMode/'),
   legacyForwarding: bad('the field /legacyForwarding/ must be a boolean'),
@@ -63,14 +75,16 @@ export const documentRefusals = {
   subjectEntityWithoutId: bad('/entities/ vector item does not have /id/ nor /idPattern/'),
   subjectEntityBothIds: bad('/entities/ vector item has both /id/ and /idPattern/'),
   subjectEntityBothTypes: bad('/entities/ element has both /type/ and /typePattern/'),
-  subjectEntityTooLong: (field: 'id' | 'type'): Refusal =>
-    bad(`max ${field} length exceeded in /entities/ vector item /${field}/`),
+  subjectEntityTooLong: bad(
+    ['field'],
+    (field: 'id' | 'type') => `max ${field} length exceeded in /entities/ vector item /${field}/`,
+  ),
 
   // subscriptions.md §3.4, §3.5: lists of names, condition
-  nameNotString: (list: string): Refusal => bad(`only JSON Strings allowed in string vector /${list}/`),
-  nameEmpty: (list: string): Refusal => bad(`empty string found in string vector /${list}/`),
-  nameTwice: (name: string): Refusal => bad(`duplicated item /${name}/ in array`),
-  alterationType: (name: string): Refusal => bad(`unknown subscription alterationType: ${name}`),
+  nameNotString: bad(['list'], (list: string) => `only JSON Strings allowed in string vector /${list}/`),
+  nameEmpty: bad(['list'], (list: string) => `empty string found in string vector /${list}/`),
+  nameTwice: bad(['name'], (name: string) => `duplicated item /${name}/ in array`),
+  alterationType: bad(['name'], (name: string) => `unknown subscription alterationType: ${name}`),
 
   // subscriptions.md §3.6: notification
   transportTwice: bad('only one of http, httpCustom, mqtt or mqttCustom is allowed'),
@@ -86,15 +100,17 @@ export const documentRefusals = {
   httpUrl: bad('Invalid URL parsing notification url'),
   httpCustomUrl: bad('invalid custom /url/'),
   httpUrlIsMqtt: bad('mqtt URL cannot be used in http notifications'),
-  timeoutRange: (max: number): Refusal => bad(`timeout field must be an integer between 0 and ${max}`),
+  timeoutRange: bad(['max'], (max: number) => `timeout field must be an integer between 0 and ${max}`),
   httpMethod: bad('unknown method httpCustom notification'),
   customBodyTwice: bad(
     'only one of payload, json or ngsi fields accepted at the same time in httpCustom or mqttCustom',
   ),
   customJson: bad('json fields in httpCustom or mqttCustom must be object or array'),
   customMetadata: bad('metadata are not allowed in ngsi field in custom notifications'),
-  customNestedTooDeep: (depthMax: number): Refusal =>
-    bad(`attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`),
+  customNestedTooDeep: bad(
+    ['depthMax'],
+    (depthMax: number) => `attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`,
+  ),
 
   // subscriptions.md §3.9: MQTT transports
   mqttUrl: bad('invalid mqtt /url/'),
