@@ -21,6 +21,7 @@ import { Dispatcher } from '../deliver/dispatcher.js'
 import { Forwarder } from '../deliver/forwarder.js'
 import { Egress } from '../deliver/sockets/egress.js'
 import { openSockets } from '../deliver/sockets/sockets.js'
+import { transportsOf } from '../deliver/transports.js'
 import { type Placement, placementDefault, placementOfCluster, ShardMap, workerOf } from '../domain/scope.js'
 import { listedIds } from '../domain/statistics.js'
 import { parseReceiverUrl } from '../domain/subscriptions/receiver-url.js'
@@ -252,10 +253,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
   joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
-  const dispatcher = new Dispatcher({ clock, fraction: () => chance.fraction(), logger, watch }, notificationOptions, {
+  const transports = transportsOf(sending, egress)
+  const dispatching = { clock, fraction: () => chance.fraction(), logger, watch, transports }
+  const dispatcher = new Dispatcher(dispatching, notificationOptions, {
     ...sending,
     delivery,
-    egress,
     get loggedBytesMax() {
       return log.infoPayloadBytesMax
     },
