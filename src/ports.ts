@@ -3,7 +3,7 @@
 
 import type { Refusal } from './domain/refusal.js'
 import type { DeprecatedFeature } from './domain/statistics.js'
-import type { Occasion } from './domain/subscriptions/occasion.js'
+import type { NotificationInput } from './domain/subscriptions/notification-input.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
 import type { TraceLevels } from './domain/trace-levels.js'
 
@@ -287,9 +287,9 @@ export interface Replication {
 /** Calls back when every owner has what the log of a shard says up to a record, or with why that is not known. */
 export type Barrier = (shard: number, sequence: number, onDone: (failure?: Error) => void) => void
 
-/** A notification that is owed to a receiver, with who owes it: it is sent until an outcome ends it. */
-export interface Due {
-  /** Says which one it is. */
+/** A notification that has not ended: it is sent until an outcome ends it. */
+export interface PendingNotification {
+  /** By which the receiver knows it when it comes again. */
   readonly id: string
   readonly tenant: string
   readonly subscription: string
@@ -297,18 +297,18 @@ export interface Due {
   readonly attempts: number
   /** Wall clock before which no further try is made; undefined: now. */
   readonly dueMs: number | undefined
-  /** What it is about; may have to be read from the store. undefined: it is owed no more, and has ended. */
-  occasion(): Occasion | undefined
+  /** What its message is rendered from; may have to be read from the store. undefined: it has ended. */
+  input(): NotificationInput | undefined
   /** What became of a try. */
   onOutcome(outcome: DeliveryOutcome): void
 }
 
-/** Who sends notifications. */
-export interface Despatch {
-  /** Takes a notification over, in the order of the calls. Those that find no room are asked for their `occasion` again. */
-  take(due: Due): void
-  /** Notifications of this subscription may come: what takes its time can be done before. */
-  expect(subscription: Subscription): void
+/** What delivers notifications. */
+export interface Deliverer {
+  /** Takes a notification over, in the order of the calls. One that finds no room is asked for its `input` again. */
+  deliver(pending: PendingNotification): void
+  /** Notifications of this subscription are likely: what takes its time can be done before. */
+  prepare(subscription: Subscription): void
   /** First tries that wait in the queue which the tenant uses (subscriptions.md §11.3). */
   queueLength(tenant: string): number
 }

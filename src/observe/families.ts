@@ -14,8 +14,7 @@ import type { RequestTallies } from './request-tallies.js'
 /** What the notifier tells. */
 export interface NotifierNumbers {
   readonly queue: { readonly size: number }
-  readonly httpSent: number
-  readonly mqttSent: number
+  readonly transports: Readonly<Record<string, { readonly sent: number; readonly connections: number }>>
   readonly simulated: number
   readonly delivered: number
   readonly failed: number
@@ -26,8 +25,6 @@ export interface NotifierNumbers {
   readonly sending: number
   readonly retrying: number
   readonly lanes: number
-  readonly httpConnections: number
-  readonly mqttConnections: number
 }
 
 /** What the shards tell. */
@@ -114,14 +111,12 @@ function ofNotifier(numbers: NotifierNumbers): readonly Family[] {
     one(`orrery_notifications_${name}_total`, 'counter', help, value)
   const now = (name: string, help: string, value: number): Family =>
     one(`orrery_notification_${name}`, 'gauge', help, value)
-  const byTransport = (http: number, mqtt: number): Family['samples'] => [
-    { labels: { transport: 'http' }, value: http },
-    { labels: { transport: 'mqtt' }, value: mqtt },
-  ]
+  const byTransport = (what: 'sent' | 'connections'): Family['samples'] =>
+    Object.entries(numbers.transports).map(([transport, { [what]: value }]) => ({ labels: { transport }, value }))
   return [
     {
       ...count('sent', 'Messages that went out, further tries included.', 0),
-      samples: byTransport(numbers.httpSent, numbers.mqttSent),
+      samples: byTransport('sent'),
     },
     count('delivered', 'Notifications that ended well.', numbers.delivered),
     count('failed', 'Tries that failed and will be followed by another one.', numbers.failed),
@@ -136,7 +131,7 @@ function ofNotifier(numbers: NotifierNumbers): readonly Family[] {
     now('lanes', 'Receivers known.', numbers.lanes),
     {
       ...now('connections', 'Connections to receivers.', 0),
-      samples: byTransport(numbers.httpConnections, numbers.mqttConnections),
+      samples: byTransport('connections'),
     },
   ]
 }

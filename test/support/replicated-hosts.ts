@@ -22,7 +22,7 @@ import { openRocksStore } from '../../src/storage/rocks-store.js'
 import { rowsOf, temporaryDirectory } from '../storage/store-contract.js'
 import type { FakeClock } from './fake-clock.js'
 import { localShards } from './local-shards.js'
-import { RecordingDespatch, until } from './notifying.js'
+import { RecordingDeliverer, until } from './notifying.js'
 
 export const shardCount = 8
 /** The shard that all hosts follow. */
@@ -119,7 +119,7 @@ export interface HostParts extends Partial<ShardParts> {
 
 export class Host {
   readonly ownership = new Ownership(shardCount)
-  readonly despatch = new RecordingDespatch()
+  readonly despatch = new RecordingDeliverer()
   readonly replication: HoldableReplication
   readonly local: LocalShards
   readonly shardHost: ShardHost

@@ -6,6 +6,7 @@ import { Dispatcher } from '../../deliver/dispatcher.js'
 import { Forwarder } from '../../deliver/forwarder.js'
 import { Egress } from '../../deliver/sockets/egress.js'
 import { openSockets } from '../../deliver/sockets/sockets.js'
+import { transportsOf } from '../../deliver/transports.js'
 import { listedIds } from '../../domain/statistics.js'
 import { Operator } from '../../observe/operator.js'
 import { StatisticsBook } from '../../observe/statistics-book.js'
@@ -41,12 +42,11 @@ export function openDelivery(
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
   const dispatcher = new Dispatcher(
-    { clock, fraction: () => chance.fraction(), logger, watch },
+    { clock, fraction: () => chance.fraction(), logger, watch, transports: transportsOf(sending, egress) },
     { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
     {
       ...sending,
       delivery,
-      egress,
       get loggedBytesMax() {
         return log.infoPayloadBytesMax
       },

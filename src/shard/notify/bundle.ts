@@ -5,8 +5,8 @@
 // Not here: which rows share one, and for how long (bundles.ts).
 
 import type { Store } from '../../ports.js'
-import { type Firing, writeRow } from './firing.js'
 import { allBundles, bundleKey, type OutboxKey, outboxKey } from './notification-layout.js'
+import { type TriggerEvent, writeRow } from './trigger-event.js'
 
 /** A row of the outbox, as far as bundles know it. */
 export interface BundledRow extends OutboxKey {
@@ -37,15 +37,15 @@ export class Bundle {
     this.bytes = Buffer.allocUnsafe(likelyBytes)
   }
 
-  // [hot] Once per change that fires.
-  /** Takes the row of a firing with this head. */
-  add(row: BundledRow, head: string, firing: Firing): void {
+  // [hot] Once per change that triggers notifications.
+  /** Takes the row of a trigger event with this head. */
+  add(row: BundledRow, head: string, event: TriggerEvent): void {
     const bytes = this.roomFor(headBytes + row.bytes)
     let at = bytes.writeUInt16BE(row.shard, this.length)
     at = bytes.writeDoubleBE(row.stamp, at)
     row.begin = bytes.writeUInt32BE(row.bytes, at)
     row.bundle = this
-    this.length = writeRow(bytes, row.begin, head, firing)
+    this.length = writeRow(bytes, row.begin, head, event)
     this.open++
     this.rows.push(row)
   }

@@ -1,7 +1,7 @@
 // What became of notifications, written down: each owner's own part, in memory beside the subscription (documents.ts) and in its store.
 //
 // A part changes with nearly every notification, so it is not written each time: it rides along with the next commit. The one that carries
-// a change and what it owes carries the counters as well, so nothing that was sent before a crash is forgotten by throttling or one-shots.
+// a change and its notifications carries the counters as well, so nothing that was sent before a crash is forgotten by throttling or one-shots.
 //
 // Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home, and there alone is
 // something written down (claims.ts).

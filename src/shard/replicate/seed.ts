@@ -18,7 +18,6 @@ import { Filling } from '../commit/filling.js'
 import { documentKey, homeRange, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import { encodeNumber } from '../keys.js'
 import { decodeRow, encodeRow, entityKey, nothing, parseEntityKey, shardRange, stampKey, typeKey } from '../layout.js'
-import { decodeFiring } from '../notify/firing.js'
 import {
   decodeLetterRow,
   letterKey,
@@ -28,6 +27,7 @@ import {
   parseLetterKey,
   parseOutboxKey,
 } from '../notify/notification-layout.js'
+import { decodeTriggerEvent } from '../notify/trigger-event.js'
 import { chunks, mergedProgress, type TransferLimits } from '../transfer.js'
 import { OwnedCounts } from './owned-counts.js'
 import { attributeCountsOf, encodePosition, entityCountsOf, pathKey, positionKey } from './replicated-layout.js'
@@ -167,7 +167,7 @@ class Seeding implements Seeded {
 
   /** The shard of the entity that a firing is about. */
   private shardOf(row: Buffer, place: { readonly shard: number; readonly stamp: number }): number {
-    const { tenant, path, entity } = decodeFiring(row, place)
+    const { tenant, path, entity } = decodeTriggerEvent(row, place)
     return this.given.shardMap.shardOf(tenant, path, entity.id)
   }
 

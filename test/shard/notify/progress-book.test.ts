@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { noProgress } from '../../../src/domain/subscriptions/subscription.js'
-import type { DeliveryOutcome, Due, Row } from '../../../src/ports.js'
+import type { DeliveryOutcome, PendingNotification, Row } from '../../../src/ports.js'
 import { allProgress, parseDocumentKey, progressKey } from '../../../src/shard/documents/document-layout.js'
 import { decodeProgress, encodeProgress } from '../../../src/shard/notify/progress-book.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
@@ -39,7 +39,7 @@ function written(owner: NotifyingOwner): number[] {
 }
 
 async function ended(owner: NotifyingOwner, ...outcomes: DeliveryOutcome[]): Promise<void> {
-  for (const [at, due] of ((await owner.handed()) as Due[]).entries()) due.onOutcome(outcomes[at]!)
+  for (const [at, due] of ((await owner.handed()) as PendingNotification[]).entries()) due.onOutcome(outcomes[at]!)
 }
 
 t.test('that a notification is sent is written in the commit of its change, so that no crash forgets it', async t => {

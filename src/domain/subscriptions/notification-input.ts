@@ -1,13 +1,13 @@
-// What a notification is about, and what becomes of it: the two ends of notification.ts.
+// The input of a notification: one subscription that one change has triggered, and the change.
 //
-// An occasion is one subscription that one change has fired. It holds nothing but data, so it can be put together again from what was
-// stored, after a crash, and then gives the same message. A message is complete but for what depends on the connection: `Host` and
-// `Content-Length` are the sender's, and all texts go out as UTF-8.
+// It holds nothing but values, so the shard can put it together again from what the outbox keeps, and then it renders to the same message.
+//
+// Not here: how it is rendered (notification.ts), what comes of that (message.ts).
 
 import type { Attribute, Entity } from '../entities/entity.js'
-import type { AlterationType, HttpMethod, MqttTransport, NamedText, Subscription } from './subscription.js'
+import type { AlterationType, Subscription } from './subscription.js'
 
-export interface Occasion {
+export interface NotificationInput {
   readonly subscription: Subscription
   /** As the change left it; when it was deleted, as it was last. */
   readonly entity: Entity
@@ -53,30 +53,8 @@ export interface NotificationOptions {
   readonly filledLengthMax: number
 }
 
-export type NotificationMessage = HttpNotification | MqttNotification | NotSent
-
-export interface HttpNotification {
-  readonly kind: 'http'
-  readonly method: HttpMethod
-  readonly url: string
-  /** In the order in which they are sent; values hold no control characters. */
-  readonly headers: readonly NamedText[]
-  /** undefined: none, and `Content-Length: 0`. */
-  readonly body: string | undefined
-  /** 0: the service's default. */
-  readonly timeoutMs: number
-  /** Its headers name another tenant or service path than those that it is about. */
-  readonly leavesScope?: boolean
-}
-
-export interface MqttNotification extends Pick<MqttTransport, 'url' | 'topic' | 'qos' | 'retain' | 'login'> {
-  readonly kind: 'mqtt'
-  readonly payload: string
-}
-
-/** What cannot be sent, now or ever: the attempt to do so is over. It has been counted in `timesSent`. */
+/** Why there is no message, now or ever: the attempt to send it is over. `timesSent` has counted it. */
 export interface NotSent {
-  readonly kind: 'notSent'
   readonly level: 'warn' | 'error'
   /** For the log; holds nothing of the entity nor of the request. */
   readonly text: string
@@ -86,7 +64,6 @@ export interface NotSent {
 
 /** A notification that is not sent and does not count as a failure. */
 export const notSent = (level: NotSent['level'], text: string): NotSent => ({
-  kind: 'notSent',
   level,
   text,
   failure: undefined,

@@ -1,52 +1,52 @@
-// One notification that is owed: what who sends it is given, and where it is told what became of each try.
+// A delivery intent that has not ended, as the delivery engine sees it: it gives the input of its message, and hears what became of each try.
 //
-// Until its message is made, what it is about is at hand, unless too much is (notifications.ts); later, or after a start, it is read from its
-// row. What has no row (`bestEffort`) is kept at hand.
+// Until its message is rendered, its trigger event is at hand, unless too many are (notifications.ts). Later, or after a start, the event is read
+// from its row. An intent without a row (`bestEffort`) keeps it.
 //
-// When its shard gets another owner, that one sends it, and here it has ended: nothing is given and nothing is heard any more.
+// When its shard gets another owner, that one sends it. Here it has ended: it gives no input, and ignores outcomes.
 
-import type { Occasion } from '../../domain/subscriptions/occasion.js'
+import type { NotificationInput } from '../../domain/subscriptions/notification-input.js'
 import type { DeliveryRecord, ProgressNews } from '../../messages/messages.js'
-import type { DeliveryOutcome, Due } from '../../ports.js'
-import { type FiredEntry, type Firing, occasionOf } from './firing.js'
+import type { DeliveryOutcome, PendingNotification } from '../../ports.js'
 import type { NotificationParts } from './notification-parts.js'
 import type { OutboxRow } from './outbox.js'
+import { type DeliveryIntent, inputOf, type TriggerEvent } from './trigger-event.js'
 
-export class Owed implements Due {
+export class PendingIntent implements PendingNotification {
   readonly id: string
   readonly tenant: string
   readonly subscription: string
-  readonly entry: FiredEntry
+  readonly intent: DeliveryIntent
   attempts = 0
   dueMs: number | undefined
   private readonly parts: NotificationParts
   private readonly row: OutboxRow | undefined
-  private firing: Firing | undefined
+  private event: TriggerEvent | undefined
   /** What it is about, for those who ask what became of it. */
   readonly about: Pick<DeliveryRecord, 'id' | 'type' | 'path'>
 
-  constructor(parts: NotificationParts, firing: Firing, entry: FiredEntry, row: OutboxRow | undefined) {
+  constructor(parts: NotificationParts, event: TriggerEvent, intent: DeliveryIntent, row: OutboxRow | undefined) {
     this.parts = parts
-    this.firing = firing
-    this.entry = entry
+    this.event = event
+    this.intent = intent
     this.row = row
-    this.id = entry.id
-    this.tenant = firing.tenant
-    this.subscription = entry.subscription
-    if (row) parts.atHand.bytes += firing.image.length
-    this.about = { id: firing.entity.id, type: firing.entity.type, path: firing.path }
+    this.id = intent.id
+    this.tenant = event.tenant
+    this.subscription = intent.subscription
+    if (row) parts.atHand.bytes += event.image.length
+    this.about = { id: event.entity.id, type: event.entity.type, path: event.path }
   }
 
   // [hot] Once per notification.
-  occasion(): Occasion | undefined {
+  input(): NotificationInput | undefined {
     if (this.isOver) {
-      this.let()
+      this.release()
       return undefined
     }
     const subscription = this.parts.subscriptions.of(this.tenant)?.get(this.subscription)
-    const firing = subscription && (this.firing ?? this.recall())
-    this.let()
-    if (firing) return occasionOf(firing, this.entry, subscription)
+    const event = subscription && (this.event ?? this.recall())
+    this.release()
+    if (event) return inputOf(event, this.intent, subscription)
     this.end()
     return undefined
   }
@@ -55,15 +55,15 @@ export class Owed implements Due {
     return this.row?.of.isOver === true
   }
 
-  private recall(): Firing | undefined {
+  private recall(): TriggerEvent | undefined {
     return this.row && this.parts.outbox.read(this.row)
   }
 
   /** Keeps nothing that can be read again. */
-  let(): void {
-    if (!this.row || !this.firing) return
-    this.parts.atHand.bytes -= this.firing.image.length
-    this.firing = undefined
+  release(): void {
+    if (!this.row || !this.event) return
+    this.parts.atHand.bytes -= this.event.image.length
+    this.event = undefined
   }
 
   // [hot] Once per try.
@@ -94,7 +94,7 @@ export class Owed implements Due {
   /** Keeps it for whoever wants it sent again. Its row goes in the same commit. */
   private bury(record: DeliveryRecord): void {
     const { outbox, deliveries } = this.parts
-    const letter = this.row && outbox.extract(this.row, this.entry)
+    const letter = this.row && outbox.extract(this.row, this.intent)
     if (letter) deliveries.bury(this.tenant, this.subscription, record, letter)
   }
 
@@ -115,12 +115,12 @@ export class Owed implements Due {
   private tell(news: ProgressNews): void {
     const { claims, book, subscriptions } = this.parts
     const subscription = subscriptions.of(this.tenant)?.get(this.subscription)
-    // Its home may have been here when it was fired, and not any more, or the other way round.
+    // Its home may have been here when it was triggered, and not any more, or the other way round.
     if (subscription && claims.isElsewhere(subscription)) claims.tell(this.tenant, this.subscription, news)
     else book.noteNews(this.tenant, this.subscription, news)
   }
 
-  /** It is owed no more. */
+  /** It is pending no more. */
   end(): void {
     if (this.row && !this.isOver) this.parts.outbox.end(this.row)
   }
@@ -130,7 +130,7 @@ export class Owed implements Due {
 /** What is told of a try. */
 function recordOf(
   outcome: DeliveryOutcome,
-  { about, id: notificationId, attempts }: Owed,
+  { about, id: notificationId, attempts }: PendingIntent,
   atMs: number,
 ): DeliveryRecord {
   const { kind } = outcome

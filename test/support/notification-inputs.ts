@@ -1,4 +1,4 @@
-// Occasions for tests: a subscription as a client writes it, and the change that fired it.
+// Notification inputs for tests: a subscription as a client writes it, and the change that triggered it.
 //
 // Unless a test says otherwise it is the room R1 in tenant acme under /b1, with a temperature, a name and a place; a PATCH has just set
 // its temperature from 20 to 21.5. Made 2024-05-01T08:00Z, changed 2024-05-02T09:30Z.
@@ -8,15 +8,14 @@ import { createEntity } from '../../src/domain/entities/update.js'
 import type { Json, JsonObject } from '../../src/domain/json.js'
 import { refusalText } from '../../src/domain/refusal.js'
 import { stampOf } from '../../src/domain/stamp.js'
-import { notificationOf } from '../../src/domain/subscriptions/notification.js'
+import type { HttpMessage, MqttMessage } from '../../src/domain/subscriptions/message.js'
+import { messageOf } from '../../src/domain/subscriptions/notification.js'
 import type {
-  HttpNotification,
-  MqttNotification,
   NamedAttribute,
-  NotificationMessage,
+  NotificationInput,
   NotificationOptions,
-  Occasion,
-} from '../../src/domain/subscriptions/occasion.js'
+  NotSent,
+} from '../../src/domain/subscriptions/notification-input.js'
 import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
 import { parseSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
 
@@ -69,7 +68,7 @@ export function subscriptionOf(notification: JsonObject): Subscription {
 const named: readonly NamedAttribute[] = [{ name: 'temperature', action: 'update', previous: temperatureBefore }]
 
 /** What the change of the room is to a subscription. */
-export const occasionOf = (notification: JsonObject, facts: Partial<Occasion> = {}): Occasion => ({
+export const inputOf = (notification: JsonObject, facts: Partial<NotificationInput> = {}): NotificationInput => ({
   subscription: subscriptionOf(notification),
   entity: room(roomAttributes),
   path: '/b1',
@@ -92,27 +91,36 @@ export const options: NotificationOptions = {
 
 export const sink = 'http://sink.example:9000/in'
 
+type Rendered = ReturnType<typeof messageOf>
+
 /** The message for a regular or custom HTTP subscription; `notification` has all but the plain `http`. */
 export const sent = (
   notification: JsonObject,
-  facts?: Partial<Occasion>,
+  facts?: Partial<NotificationInput>,
   changes?: Partial<NotificationOptions>,
-): NotificationMessage => {
+): Rendered => {
   const hasTransport = ['http', 'httpCustom', 'mqtt', 'mqttCustom'].some(kind => kind in notification)
   const whole = hasTransport ? notification : { http: { url: sink }, ...notification }
-  return notificationOf(occasionOf(whole, facts), { ...options, ...changes })
+  return messageOf(inputOf(whole, facts), { ...options, ...changes })
 }
 
-export function asHttp(message: NotificationMessage): HttpNotification {
-  if (message.kind !== 'http') throw new Error(JSON.stringify(message))
-  return message
+export function asHttp(made: Rendered): HttpMessage {
+  if (!('transport' in made) || made.transport !== 'http') throw new Error(JSON.stringify(made))
+  return made
 }
 
-export function asMqtt(message: NotificationMessage): MqttNotification {
-  if (message.kind !== 'mqtt') throw new Error(JSON.stringify(message))
-  return message
+export function asMqtt(made: Rendered): MqttMessage {
+  if (!('transport' in made) || made.transport !== 'mqtt') throw new Error(JSON.stringify(made))
+  return made
+}
+
+export function asNotSent(made: Rendered): NotSent {
+  if ('transport' in made) throw new Error(JSON.stringify(made))
+  return made
 }
 
 /** What went out in place of the entity or as the entity. */
-export const bodyOf = (message: NotificationMessage): string =>
-  message.kind === 'mqtt' ? message.payload : (asHttp(message).body ?? '')
+export function bodyOf(made: Rendered): string {
+  if (!('transport' in made)) throw new Error(JSON.stringify(made))
+  return made.body ?? ''
+}

@@ -1,23 +1,23 @@
-// A firing and the one read from its row make the same notifications: whatever the entity, the request and the subscription.
+// A trigger event and the one read from its row render to the same messages: whatever the entity, the request and the subscription.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 
 import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute, Entity } from '../../../src/domain/entities/entity.js'
 import type { JsonObject } from '../../../src/domain/json.js'
-import { notificationOf } from '../../../src/domain/subscriptions/notification.js'
-import type { NamedAttribute } from '../../../src/domain/subscriptions/occasion.js'
+import { messageOf } from '../../../src/domain/subscriptions/notification.js'
+import type { NamedAttribute } from '../../../src/domain/subscriptions/notification-input.js'
 import type { AlterationType } from '../../../src/domain/subscriptions/subscription.js'
 import { encodeImage } from '../../../src/image.js'
 import {
-  decodeFiring,
-  encodeFiring,
-  type FiredEntry,
-  type Firing,
+  type DeliveryIntent,
+  decodeTriggerEvent,
+  encodeTriggerEvent,
+  inputOf,
   notificationIdOf,
-  occasionOf,
-} from '../../../src/shard/notify/firing.js'
-import { options, sink, subscriptionOf } from '../../support/occasions.js'
+  type TriggerEvent,
+} from '../../../src/shard/notify/trigger-event.js'
+import { options, sink, subscriptionOf } from '../../support/notification-inputs.js'
 import { oddEntities } from '../../support/odd-entities.js'
 import { Random } from '../../support/random.js'
 
@@ -51,7 +51,7 @@ const feature = {
   geometry: { type: 'Point', coordinates: [-3.7, 40.4] },
 }
 
-const entryOf = (index: number, more: Partial<FiredEntry> = {}): FiredEntry => ({
+const intentOf = (index: number, more: Partial<DeliveryIntent> = {}): DeliveryIntent => ({
   id: notificationIdOf(7, 4711, index),
   subscription: subscriptions[index]!.id,
   number: index + 1,
@@ -60,7 +60,7 @@ const entryOf = (index: number, more: Partial<FiredEntry> = {}): FiredEntry => (
   ...more,
 })
 
-function firingOf(entity: Entity, more: Partial<Firing> = {}): Firing {
+function eventOf(entity: Entity, more: Partial<TriggerEvent> = {}): TriggerEvent {
   return {
     shard: 7,
     stamp: 4711,
@@ -71,20 +71,20 @@ function firingOf(entity: Entity, more: Partial<Firing> = {}): Firing {
     entity,
     image: encodeImage(entity, '0f0e'),
     named: [],
-    entries: subscriptions.map((_, index) => entryOf(index)),
+    intents: subscriptions.map((_, index) => intentOf(index)),
     ...more,
   }
 }
 
-const again = (firing: Firing, entries?: readonly FiredEntry[]): Firing =>
-  decodeFiring(encodeFiring(firing, entries), firing)
+const again = (event: TriggerEvent, intents?: readonly DeliveryIntent[]): TriggerEvent =>
+  decodeTriggerEvent(encodeTriggerEvent(event, intents), event)
 
-/** All that a firing tells its subscriptions. */
-const messagesOf = (firing: Firing): unknown[] =>
-  firing.entries.map(entry => notificationOf(occasionOf(firing, entry, subscriptions[indexOf(entry)]!), options))
+/** All that an event tells its subscriptions. */
+const messagesOf = (event: TriggerEvent): unknown[] =>
+  event.intents.map(intent => messageOf(inputOf(event, intent, subscriptions[indexOf(intent)]!), options))
 
-/** Which of `subscriptions` an entry is for: they all have one id. */
-const indexOf = ({ id }: FiredEntry): number => Number.parseInt(id.slice(-6), 16)
+/** Which of `subscriptions` an intent is for: they all have one id. */
+const indexOf = ({ id }: DeliveryIntent): number => Number.parseInt(id.slice(-6), 16)
 
 function namedOf(random: Random, entity: Entity, other: Entity): NamedAttribute[] {
   const values = [...other.attributes.values()]
@@ -96,23 +96,23 @@ function namedOf(random: Random, entity: Entity, other: Entity): NamedAttribute[
   })
 }
 
-t.test('a firing from its row makes the same notifications', async t => {
+t.test('a trigger event from its row renders to the same messages', async t => {
   const random = Random.fromEnvironment()
   t.comment(`seed ${random.seed}`)
   for (const [at, entity] of oddEntities.entries()) {
     const alteration: AlterationType = alterations[at % alterations.length]!
-    const firing = firingOf(entity, {
+    const event = eventOf(entity, {
       named: namedOf(random, entity, oddEntities[(at + 5) % oddEntities.length]!),
       authToken: random.pick([undefined, '', 'tok "é😀\u2028']),
       correlator: random.pick(['', '0f0e', 'é\u0000"; cbnotif=1; cbnotif=2']),
       tenant: random.pick(['', 'acme']),
       path: random.pick(['/', '/b1', '/ä/b_2']),
       // Half of them are enough: entities are many.
-      entries: subscriptions
-        .map((_, index) => entryOf(index, { alteration, number: 1 + at * 100 + index }))
+      intents: subscriptions
+        .map((_, index) => intentOf(index, { alteration, number: 1 + at * 100 + index }))
         .filter((_, index) => (index + at) % 2 === 0),
     })
-    const [live, read] = [messagesOf(firing), messagesOf(again(firing))]
+    const [live, read] = [messagesOf(event), messagesOf(again(event))]
     for (const [index, message] of live.entries())
       if (JSON.stringify(message) !== JSON.stringify(read[index]))
         t.strictSame(read[index], message, `${entity.id.slice(0, 30)}, notification ${index}`)
@@ -130,29 +130,29 @@ t.test(
   async t => {
     const [entity] = oddEntities as [Entity]
     const told = (metadata: Attribute['metadata']): string =>
-      JSON.stringify(messagesOf(again(firingOf(entity, { named: [previousOf(metadata)] }))))
+      JSON.stringify(messagesOf(again(eventOf(entity, { named: [previousOf(metadata)] }))))
     t.match(told(new Map()), 'previousValue')
     t.notMatch(told(new Map()), 'é😀\\\\"}')
     t.match(told(ignoring), 'Feature')
     for (const metadata of [new Map(), ignoring]) {
-      const firing = firingOf(entity, { named: [previousOf(metadata)] })
-      t.equal(told(metadata), JSON.stringify(messagesOf(firing)))
+      const event = eventOf(entity, { named: [previousOf(metadata)] })
+      t.equal(told(metadata), JSON.stringify(messagesOf(event)))
     }
   },
 )
 
 t.test('what a row says of its notifications is what was fired', async t => {
   const [entity] = oddEntities as [Entity]
-  const entries = [
-    entryOf(0, { number: 1_000_000_000_001, isToBeClaimed: true }),
-    entryOf(1, { subscription: 'f'.repeat(24), alteration: 'entityDelete' }),
+  const intents = [
+    intentOf(0, { number: 1_000_000_000_001, isToBeClaimed: true }),
+    intentOf(1, { subscription: 'f'.repeat(24), alteration: 'entityDelete' }),
   ]
-  t.strictSame(again(firingOf(entity, { entries })).entries, entries)
-  const { shard, stamp, tenant, path, correlator, authToken } = again(firingOf(entity, { authToken: 'tok' }))
-  t.strictSame({ shard, stamp, tenant, path, correlator, authToken }, pick(firingOf(entity, { authToken: 'tok' })))
+  t.strictSame(again(eventOf(entity, { intents })).intents, intents)
+  const { shard, stamp, tenant, path, correlator, authToken } = again(eventOf(entity, { authToken: 'tok' }))
+  t.strictSame({ shard, stamp, tenant, path, correlator, authToken }, pick(eventOf(entity, { authToken: 'tok' })))
 })
 
-const pick = ({ shard, stamp, tenant, path, correlator, authToken }: Firing) => ({
+const pick = ({ shard, stamp, tenant, path, correlator, authToken }: TriggerEvent) => ({
   shard,
   stamp,
   tenant,
@@ -162,15 +162,15 @@ const pick = ({ shard, stamp, tenant, path, correlator, authToken }: Firing) => 
 })
 
 t.test('one notification alone is a row of its own', async t => {
-  const firing = firingOf(oddEntities[3]!)
-  const { entries } = again(firing, [firing.entries[2]!])
-  t.strictSame(entries, [firing.entries[2]])
+  const event = eventOf(oddEntities[3]!)
+  const { intents } = again(event, [event.intents[2]!])
+  t.strictSame(intents, [event.intents[2]])
 })
 
 t.test('a row of a version that is not known is not read', async t => {
-  const row = encodeFiring(firingOf(oddEntities[0]!))
+  const row = encodeTriggerEvent(eventOf(oddEntities[0]!))
   row[0] = 2
-  t.throws(() => decodeFiring(row, { shard: 1, stamp: 1 }), /unknown version/)
+  t.throws(() => decodeTriggerEvent(row, { shard: 1, stamp: 1 }), /unknown version/)
 })
 
 t.test('no two notifications have one id, and ids of a shard sort as they were fired', async () => {

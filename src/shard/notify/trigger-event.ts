@@ -1,9 +1,10 @@
-// A firing: one change of an entity, and the subscriptions that it has fired. It is what the outbox keeps until all is sent.
+// A trigger event: one change of an entity, and a delivery intent for each subscription that it has triggered. The outbox keeps it until all
+// of them have ended.
 //
-// The row holds the entity as it then was, what the request did, and for each notification its subscription by name: who sends it after a
-// crash takes the subscription as it is by then. A firing and the one read from its row make the same notifications.
+// The row holds the entity as it then was, what the request did, and for each intent its subscription by name: after a crash the subscription
+// counts as it is by then. A trigger event and the one read from its row render to the same messages.
 //
-// Not here: which subscriptions fire (triggers.ts), how long a row stays (outbox.ts).
+// Not here: which subscriptions are triggered (triggers.ts), how long a row stays (outbox.ts).
 
 import assert from 'node:assert/strict'
 import type { Attribute, Entity } from '../../domain/entities/entity.js'
@@ -11,12 +12,12 @@ import { ignoresType, noMetadata } from '../../domain/entities/entity.js'
 import { quoted } from '../../domain/entities/representation.js'
 import type { Json } from '../../domain/json.js'
 import { isOfText } from '../../domain/subscriptions/notification-body.js'
-import type { NamedAttribute, Occasion } from '../../domain/subscriptions/occasion.js'
+import type { NamedAttribute, NotificationInput } from '../../domain/subscriptions/notification-input.js'
 import type { AlterationType, Subscription } from '../../domain/subscriptions/subscription.js'
 import { decodeImage, imageJson, isAnswer } from '../../image.js'
 
-/** One notification of a firing. */
-export interface FiredEntry {
+/** One notification of a trigger event: what the shard has decided. */
+export interface DeliveryIntent {
   /** By which the receiver knows it when it comes again: no other notification has it. */
   readonly id: string
   readonly subscription: string
@@ -27,7 +28,7 @@ export interface FiredEntry {
   readonly isToBeClaimed: boolean
 }
 
-export interface Firing {
+export interface TriggerEvent {
   readonly shard: number
   /** Of the turn. */
   readonly stamp: number
@@ -40,13 +41,13 @@ export interface Firing {
   readonly entity: Entity
   readonly image: Buffer
   readonly named: readonly NamedAttribute[]
-  readonly entries: readonly FiredEntry[]
+  readonly intents: readonly DeliveryIntent[]
 }
 
-/** The notification of an entry, for its subscription as it is now. */
-export function occasionOf(firing: Firing, entry: FiredEntry, subscription: Subscription): Occasion {
-  const { tenant, path, correlator, authToken, entity, image, named } = firing
-  const { number, alteration } = entry
+/** What the message of an intent is rendered from, for its subscription as it is now. */
+export function inputOf(event: TriggerEvent, intent: DeliveryIntent, subscription: Subscription): NotificationInput {
+  const { tenant, path, correlator, authToken, entity, image, named } = event
+  const { number, alteration } = intent
   const isOfImage = isAnswer(image) && isOfText(subscription.notification)
   const normalizedText = isOfImage ? imageJson(image).toString() : undefined
   return {
@@ -59,7 +60,7 @@ export function occasionOf(firing: Firing, entry: FiredEntry, subscription: Subs
     correlator,
     number,
     authToken,
-    notificationId: entry.id,
+    notificationId: intent.id,
     normalizedText,
   }
 }
@@ -79,7 +80,7 @@ const rowVersion = 1
 /** Of an attribute as it was, notifications tell type and value; whether a location is one depends on its metadata. */
 type WirePrevious = readonly [type: string, value: Json, ignoresType: 0 | 1]
 type WireNamed = readonly [name: string, action: NamedAttribute['action'], previous?: WirePrevious]
-type WireEntry = readonly [subscription: string, number: number, alteration: AlterationType, claim: 0 | 1, id: string]
+type WireIntent = readonly [subscription: string, number: number, alteration: AlterationType, claim: 0 | 1, id: string]
 
 interface Head {
   readonly t: string
@@ -88,29 +89,29 @@ interface Head {
   readonly d?: number | undefined
   readonly a?: string | undefined
   readonly n: readonly WireNamed[]
-  readonly e: readonly WireEntry[]
+  readonly e: readonly WireIntent[]
 }
 
 const rowHeadBytes = 5
 
-// [hot] Once per change that fires.
+// [hot] Once per change that triggers notifications.
 /** u8 version, u32 length of a JSON head, the head, the image. */
-export const encodeFiring = (firing: Firing, entries?: readonly FiredEntry[]): Buffer =>
-  rowOf(headText(firing, entries), firing)
+export const encodeTriggerEvent = (event: TriggerEvent, intents?: readonly DeliveryIntent[]): Buffer =>
+  rowOf(headText(event, intents), event)
 
-/** The same of a firing with this head. */
-export function rowOf(head: string, firing: Firing): Buffer {
-  const row = Buffer.allocUnsafe(rowBytes(head, firing))
-  writeRow(row, 0, head, firing)
+/** The same of a trigger event with this head. */
+export function rowOf(head: string, event: TriggerEvent): Buffer {
+  const row = Buffer.allocUnsafe(rowBytes(head, event))
+  writeRow(row, 0, head, event)
   return row
 }
 
-/** Bytes of the row of a firing with this head. */
-export const rowBytes = (head: string, { image }: Firing): number =>
+/** Bytes of the row of a trigger event with this head. */
+export const rowBytes = (head: string, { image }: TriggerEvent): number =>
   rowHeadBytes + Buffer.byteLength(head) + image.length
 
-/** Writes the row of a firing with this head from `at` on; gives where it ends. */
-export function writeRow(bytes: Buffer, at: number, head: string, { image }: Firing): number {
+/** Writes the row of a trigger event with this head from `at` on; gives where it ends. */
+export function writeRow(bytes: Buffer, at: number, head: string, { image }: TriggerEvent): number {
   bytes[at] = rowVersion
   const imageAt = at + rowHeadBytes + bytes.write(head, at + rowHeadBytes)
   bytes.writeUInt32BE(imageAt - at - rowHeadBytes, at + 1)
@@ -118,9 +119,9 @@ export function writeRow(bytes: Buffer, at: number, head: string, { image }: Fir
   return imageAt + image.length
 }
 
-/** What the row of a firing says besides the image. */
-export function headText(firing: Firing, entries: readonly FiredEntry[] = firing.entries): string {
-  const { tenant, path, correlator, descendants, authToken, named } = firing
+/** What the row of a trigger event says besides the image. */
+export function headText(event: TriggerEvent, intents: readonly DeliveryIntent[] = event.intents): string {
+  const { tenant, path, correlator, descendants, authToken, named } = event
   // Put together by hand: in half the time that it takes to make the lists first.
   let json = `{"t":${quoted(tenant)},"p":${quoted(path)},"c":${quoted(correlator)}`
   if (descendants !== undefined) json += `,"d":${descendants}`
@@ -128,12 +129,12 @@ export function headText(firing: Firing, entries: readonly FiredEntry[] = firing
   json += ',"n":['
   for (let at = 0; at < named.length; at++) json += (at > 0 ? ',' : '') + namedText(named[at]!)
   json += '],"e":['
-  for (let at = 0; at < entries.length; at++) json += (at > 0 ? ',' : '') + entryText(entries[at]!)
+  for (let at = 0; at < intents.length; at++) json += (at > 0 ? ',' : '') + intentText(intents[at]!)
   return `${json}]}`
 }
 
-/** The firing of a row; it shares the row's memory. */
-export function decodeFiring(row: Buffer, { shard, stamp }: Pick<Firing, 'shard' | 'stamp'>): Firing {
+/** The trigger event of a row; it shares the row's memory. */
+export function decodeTriggerEvent(row: Buffer, { shard, stamp }: Pick<TriggerEvent, 'shard' | 'stamp'>): TriggerEvent {
   assert.equal(row[0], rowVersion, 'a row of the outbox of an unknown version')
   const imageAt = rowHeadBytes + row.readUInt32BE(1)
   const { t, p, c, d, a, n, e }: Head = JSON.parse(row.toString('utf8', rowHeadBytes, imageAt))
@@ -149,7 +150,7 @@ export function decodeFiring(row: Buffer, { shard, stamp }: Pick<Firing, 'shard'
     entity: decodeImage(image),
     image,
     named: n.map(([name, action, previous]) => ({ name, action, previous: previous && previousOf(previous) })),
-    entries: e.map(([subscription, number, alteration, claim, id]) => ({
+    intents: e.map(([subscription, number, alteration, claim, id]) => ({
       id,
       subscription,
       number,
@@ -165,7 +166,7 @@ const namedText = ({ name, action, previous }: NamedAttribute): string =>
 const previousText = ({ type, value, metadata }: Attribute): string =>
   `[${quoted(type)},${JSON.stringify(value)},${ignoresType(metadata) ? 1 : 0}]`
 
-const entryText = ({ subscription, number, alteration, isToBeClaimed, id }: FiredEntry): string =>
+const intentText = ({ subscription, number, alteration, isToBeClaimed, id }: DeliveryIntent): string =>
   `["${subscription}",${number},"${alteration}",${isToBeClaimed ? 1 : 0},"${id}"]`
 
 const ignoring = new Map([['ignoreType', { type: 'Boolean', value: true }]])
