@@ -15,7 +15,8 @@ import {
   type Shards,
 } from '../messages/messages.js'
 import type { AskOutcome, Owners } from '../ports.js'
-import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../wire/wire.js'
+import { answerBytes, replyFrom } from '../wire/exchange.js'
+import { encodeRequest } from '../wire/wire.js'
 import { PathBook } from './path-book.js'
 
 type OnReply = (reply: ShardReply) => void
@@ -63,7 +64,8 @@ export class RemoteShards implements Shards {
   private send(shard: number, request: ShardRequest, onReply: OnReply): void {
     const owner = this.placement.owners[shard] as number
     if (owner === this.placement.self) return this.askOwn(shard, request, onReply)
-    const onOutcome = (outcome: AskOutcome): void => onReply(replyOf(outcome))
+    const onUnreadable = (what: string): void => this.others.noteUndecodable(owner, what)
+    const onOutcome = (outcome: AskOutcome): void => onReply(replyFrom(outcome, request, onUnreadable))
     const waitMs = request.kind === 'list' ? this.listWaitMs : undefined
     this.others.ask(owner, shard, encodeRequest(request), onOutcome, waitMs)
   }
@@ -76,15 +78,15 @@ export class RemoteShards implements Shards {
     )
   }
 
-  /** What another node asks of this one's shards, through bytes. */
-  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void): void {
-    let decoded: ShardRequest
-    try {
-      decoded = decodeRequest(Buffer.from(request.buffer, request.byteOffset, request.byteLength))
-    } catch (error) {
-      return onReply(encodeReply({ kind: 'failed', reason: `a request that is none: ${(error as Error).message}` }))
-    }
-    this.askOwn(shard, decoded, reply => onReply(encodeReply(reply)))
+  /** What another node asks of this one's shards, through bytes. `onUnreadable` is told when they are none. */
+  onAsk(
+    shard: number,
+    request: Uint8Array,
+    onReply: (reply: Uint8Array) => void,
+    onUnreadable: (what: string) => void,
+  ): void {
+    const shards = this.placement.owners.length
+    answerBytes({ shard, request, shards }, (decoded, tell) => this.askOwn(shard, decoded, tell), onReply, onUnreadable)
   }
 
   owners(): readonly number[] {
@@ -139,14 +141,3 @@ function newScope(request: ShardRequest): { readonly tenant: string; readonly pa
 
 /** Nothing has been created, whatever became of the announcement. */
 const reasonOf = (reply: ShardReply): string => ('reason' in reply ? reply.reason : 'it does not take announcements')
-
-function replyOf(outcome: AskOutcome): ShardReply {
-  switch (outcome.kind) {
-    case 'reply':
-      return decodeReply(outcome.reply)
-    case 'unavailable':
-      return { kind: 'unreachable', reason: outcome.reason }
-    case 'unknown':
-      return { kind: 'lost', reason: outcome.reason }
-  }
-}

@@ -1,11 +1,12 @@
 // How a worker comes together with the others: every shard has its worker, and whoever is not that worker asks it.
 
 import { randomUUID } from 'node:crypto'
-import { type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
+import { type AskHost, type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
 import { RemoteShards } from '../broker/remote-shards.js'
 import { systemClock } from '../clock.js'
 import { workerOf } from '../domain/scope.js'
 import type { Shards } from '../messages/messages.js'
+import type { Logger } from '../ports.js'
 import type { Joined } from './node.js'
 import type { Part } from './worker-protocol.js'
 
@@ -18,6 +19,7 @@ export async function joinWorkers(
   local: Shards,
   shardCount: number,
   listMs: number,
+  logger: Pick<Logger, 'warn'>,
 ): Promise<Joined> {
   const placement = Array.from({ length: shardCount }, (_, shard) => workerOf(shard, workers))
   const nameOf = (worker: number): string => `worker ${worker}`
@@ -28,9 +30,14 @@ export async function joinWorkers(
   let asks: Asks | undefined
   const shards = new RemoteShards(local, { self: index, owners: placement }, listWaitMs, {
     ask: (owner, shard, request, onOutcome, waitMs) => asks!.ask(peers[owner]!.name, shard, request, onOutcome, waitMs),
+    noteUndecodable: (owner, what) => asks!.noteUndecodable(peers[owner]!.name, what),
   })
-  const host = { onAsk: shards.onAsk.bind(shards) }
+  const host: AskHost = {
+    onAsk: (shard, request, onReply, _view, worker) =>
+      shards.onAsk(shard, request, onReply, what => asks!.noteUndecodable(worker, what)),
+  }
   asks = await startAsks(peers[index]!, randomUUID(), others, host, systemClock)
+  asks.onTrouble(trouble => logger.warn(`workers: ${trouble}`))
   asks.onChange((_, isUp) => {
     if (isUp) shards.learn()
   })

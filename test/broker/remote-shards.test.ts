@@ -4,7 +4,7 @@ import t from 'tap'
 import { type Placement, RemoteShards } from '../../src/broker/remote-shards.js'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../src/messages/messages.js'
 import type { AskOutcome } from '../../src/ports.js'
-import { decodeReply, encodeRequest } from '../../src/wire/wire.js'
+import { decodeReply, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 
 const owners = [0, 1, 2, 0, 1, 2]
 
@@ -26,6 +26,8 @@ class Net {
   /** Paths that the nodes have stored. */
   readonly stored: [tenant: string, paths: string[]][][] = [[], [], []]
   held: (() => void)[] | undefined
+  /** What could not be read, by whom it was sent. */
+  readonly undecodable: string[] = []
 
   constructor() {
     this.nodes = [0, 1, 2].map(self => this.node({ self, owners }))
@@ -48,12 +50,14 @@ class Net {
         if (this.held) this.held.push(go)
         else go()
       },
+      noteUndecodable: (owner, what) => this.undecodable.push(`${owner}: ${what}`),
     })
   }
 
   private deliver(owner: number, shard: number, request: Uint8Array, onOutcome: (outcome: AskOutcome) => void): void {
     if (this.away.has(owner)) return onOutcome({ kind: 'unavailable', reason: 'it is away' })
-    this.nodes[owner]!.onAsk(shard, request, reply => onOutcome({ kind: 'reply', reply: Buffer.from(reply) }))
+    const onReply = (reply: Uint8Array): void => onOutcome({ kind: 'reply', reply: Buffer.from(reply) })
+    this.nodes[owner]!.onAsk(shard, request, onReply, what => this.undecodable.push(what))
   }
 
   kinds(node: number): string[] {
@@ -88,22 +92,54 @@ t.test('what cannot be asked is unreachable, what is not answered is lost', asyn
   const local = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
   const node = new RemoteShards(local, { self: 0, owners }, 5000, {
     ask: (_owner, _shard, _request, onOutcome) => onOutcome(outcomes.shift()!),
+    noteUndecodable: () => {},
   })
   t.strictSame(ask(node, 1, { kind: 'paths' }), { kind: 'unreachable', reason: 'away' })
   t.strictSame(ask(node, 1, { kind: 'paths' }), { kind: 'lost', reason: 'silent' })
 })
 
-t.test('bytes that are no request are answered as a failure', async t => {
+t.test('bytes that are no request are refused, and it is certain that nothing has happened', async t => {
   const net = new Net()
-  let told: ShardReply | undefined
-  net.nodes[0]!.onAsk(0, Buffer.from('{'), reply => {
-    told = decodeReply(Buffer.from(reply))
+  for (const [bytes, shard] of [
+    [Buffer.from('{'), 0],
+    [Buffer.of(0x99), 0],
+    [Buffer.from('\x85{"kind":"paint"}', 'latin1'), 0],
+    [Buffer.from('\x85{"kind":"find","tenant":"t"}', 'latin1'), 0],
+    [encodeRequest({ kind: 'paths' }), 6],
+  ] as const) {
+    let told: ShardReply | undefined
+    const said: string[] = []
+    net.nodes[0]!.onAsk(
+      shard,
+      bytes,
+      reply => {
+        told = decodeReply(Buffer.from(reply))
+      },
+      what => said.push(what),
+    )
+    t.match(told, { kind: 'unreachable', reason: /another release/ })
+    t.equal(said.length, 1)
+  }
+  t.strictSame(net.asked[0], [], 'and nothing was asked')
+})
+
+t.test('a reply that cannot be read, or does not fit the request, is lost', async t => {
+  const replies: Buffer[] = [
+    Buffer.from('nonsense'),
+    Buffer.alloc(0),
+    Buffer.of(0x99),
+    encodeReply({ kind: 'retried', count: 1 }),
+    encodeReply({ kind: 'batch', replies: [] }),
+  ]
+  const undecodable: string[] = []
+  const local = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
+  const node = new RemoteShards(local, { self: 0, owners }, 5000, {
+    ask: (_owner, _shard, _request, onOutcome) => onOutcome({ kind: 'reply', reply: replies.shift()! }),
+    noteUndecodable: (owner, what) => undecodable.push(`${owner}: ${what}`),
   })
-  t.match(told, { kind: 'failed' })
-  net.nodes[0]!.onAsk(0, encodeRequest({ kind: 'paths' }), reply => {
-    told = decodeReply(Buffer.from(reply))
-  })
-  t.match(told, { kind: 'paths' })
+  while (replies.length > 0) t.match(ask(node, 1, { kind: 'paths' }), { kind: 'lost' })
+  t.equal(undecodable.length, 5)
+  t.match(undecodable[3], '1: a reply of kind retried to a request of kind paths')
 })
 
 t.test('all have heard of a path before anything is created under it, once', async t => {

@@ -30,7 +30,7 @@ export async function startLocalWorkers(
       workers,
       sharesPort: false,
       join: (local: Parameters<typeof joinWorkers>[1], shards: number) =>
-        joinWorkers(part, local, shards, scanDeadlineMs),
+        joinWorkers(part, local, shards, scanDeadlineMs, { warn: () => {} }),
     }
     return startLocalNode(t, { ...options, directory, workers, surroundings: { ...options.surroundings, place } })
   })
