@@ -32,8 +32,9 @@ import {
 import { expiresMs } from './domain/entities/update.js'
 import type { Json } from './domain/json.js'
 import { JsonWriter } from './domain/json-writer.js'
-import { assertVersion } from './domain/unreadable.js'
+import { assertVersion, Unreadable } from './domain/unreadable.js'
 
+/** A new one raises the format of the data directory (docs/operations/versions.md). */
 const version = 1
 const flagAsIs = 1
 const flagHidden = 2
@@ -166,6 +167,12 @@ export function isImage(bytes: Buffer): boolean {
   const recordsEnd = recordsAtOf(bytes) + (bytes.readUInt32BE(26) + (isHidden ? 1 : 0)) * recordBytes
   const fits = isHidden ? recordsEnd <= jsonAt : recordsEnd === jsonAt
   return fits && jsonAt < bytes.length && bytes[jsonAt] === openBrace && bytes[bytes.length - 1] === closeBrace
+}
+
+/** Fails with `Unreadable` unless bytes are an image of this release's version. */
+export function assertImage(image: Buffer): void {
+  assertVersion('a stored entity', image[0], version)
+  if (!isImage(image)) throw new Unreadable('a stored entity is damaged')
 }
 
 /** The entity's normalized JSON, `dateExpires` of a transient entity left out. Shares memory with the image. */

@@ -27,6 +27,7 @@ import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js
 import { allDirectories, copiedKey, shardRange, stampKey } from './layout.js'
 import { letterRange, outboxRange } from './notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from './notify/progress-book.js'
+import { readRow } from './read-row.js'
 
 /**
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
@@ -131,7 +132,7 @@ export async function mergedProgress(sources: Iterable<StoreReader>, home: numbe
         else parts.set(key.toString('latin1'), { key, values: [value] })
       }
   return [...parts.values()].map(({ key, values }) => {
-    const decoded = values.map(decodeProgress)
+    const decoded = values.map(value => readRow(key, () => decodeProgress(value)))
     const progress = mergeProgress(decoded.map(one => one.progress))
     return { key, value: encodeProgress(progress, decoded.find(({ grants }) => grants.length > 0)?.grants) }
   })

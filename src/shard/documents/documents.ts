@@ -12,6 +12,7 @@ import type { ShardMap } from '../../domain/scope.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { readRow } from '../read-row.js'
 import {
   allDocuments,
   type DocumentKey,
@@ -285,7 +286,7 @@ export class Documents<T extends Document, P> implements Shelf {
         for (const { key, value } of rows) {
           const { revision, text } = decodeDocumentRow(value)
           const { home, tenant, id } = parseDocumentKey(key)
-          const kept = text === '' ? undefined : this.recall(tenant, id, text)
+          const kept = text === '' ? undefined : readRow(key, () => this.recall(tenant, id, text))
           onRow({ home, tenant, id, kind: form.kind, revision, text: kept })
         }
       }

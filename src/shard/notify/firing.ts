@@ -5,7 +5,6 @@
 //
 // Not here: which subscriptions fire (triggers.ts), how long a row stays (outbox.ts).
 
-import assert from 'node:assert/strict'
 import type { Attribute, Entity } from '../../domain/entities/entity.js'
 import { ignoresType, noMetadata } from '../../domain/entities/entity.js'
 import { quoted } from '../../domain/entities/representation.js'
@@ -13,6 +12,7 @@ import type { Json } from '../../domain/json.js'
 import { isOfText } from '../../domain/subscriptions/notification-body.js'
 import type { NamedAttribute, Occasion } from '../../domain/subscriptions/occasion.js'
 import type { AlterationType, Subscription } from '../../domain/subscriptions/subscription.js'
+import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import { decodeImage, imageJson, isAnswer } from '../../image.js'
 
 /** One notification of a firing. */
@@ -132,9 +132,16 @@ export function headText(firing: Firing, entries: readonly FiredEntry[] = firing
   return `${json}]}`
 }
 
+/** Fails with `Unreadable` unless a row has this release's version, and the frame of one. */
+export function assertFiring(row: Buffer): void {
+  assertVersion('a notification that is owed', row[0], rowVersion)
+  if (row.length < rowHeadBytes || rowHeadBytes + row.readUInt32BE(1) > row.length)
+    throw new Unreadable('a notification that is owed is damaged')
+}
+
 /** The firing of a row; it shares the row's memory. */
 export function decodeFiring(row: Buffer, { shard, stamp }: Pick<Firing, 'shard' | 'stamp'>): Firing {
-  assert.equal(row[0], rowVersion, 'a row of the outbox of an unknown version')
+  assertFiring(row)
   const imageAt = rowHeadBytes + row.readUInt32BE(1)
   const { t, p, c, d, a, n, e }: Head = JSON.parse(row.toString('utf8', rowHeadBytes, imageAt))
   const image = row.subarray(imageAt)

@@ -13,6 +13,7 @@
 import assert from 'node:assert/strict'
 import type { Clock, Range, Row, RowSink, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
+import { readRow } from '../read-row.js'
 import type { BundledRow } from './bundle.js'
 import { Bundles } from './bundles.js'
 import { decodeFiring, encodeFiring, type FiredEntry, type Firing, headText, rowBytes, rowOf } from './firing.js'
@@ -181,7 +182,7 @@ export class Outbox implements Rider {
           const { shard, stamp } = parseOutboxKey(key)
           if (part.isOver) return
           if (stamp > part.horizon) continue
-          const firing = decodeFiring(value, { shard, stamp })
+          const firing = readRow(key, () => decodeFiring(value, { shard, stamp }))
           if (!onRow(this.keep(part, shard, stamp, value.length, firing.entries.length), firing)) return
         }
       }

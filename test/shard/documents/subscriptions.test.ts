@@ -274,7 +274,7 @@ t.test('what an older release has written is decoded at start, which says whethe
   const later = new Documents(subscriptionForm, store, shards.commit, shardMap)
   await t.rejects(
     later.load(() => {}),
-    /version 3, this release reads 2/,
+    /version 3, and this release reads version 2/,
   )
 })
 
