@@ -15,10 +15,11 @@ const reading = readConfig([...process.argv.slice(2, -3), '-workers', count], pr
 assert(reading.kind === 'run')
 const { config } = reading
 const addresses = socketAddresses(sockets, workers)
+const logger = openLogger({ settings: { ...config.log } })
 const node = await startNode(config, {
   clock: systemClock,
   chance: systemChance,
-  logger: openLogger({ settings: { ...config.log } }),
+  logger,
   onFailure: error => {
     throw error
   },
@@ -26,7 +27,7 @@ const node = await startNode(config, {
     index,
     workers,
     sharesPort: false,
-    join: own => joinWorkers({ index, workers, addresses }, own, config.queries.scanDeadlineMs),
+    join: own => joinWorkers({ index, workers, addresses }, own, config.queries.scanDeadlineMs, logger),
   },
 })
 process.once('SIGTERM', async () => {

@@ -9,7 +9,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { hostPort } from './asks/address.js'
-import { type Asks, openAsks } from './asks/asks.js'
+import { type Asks, type NodeStats, openAsks } from './asks/asks.js'
 import { grpcTransport, type TransportOptions } from './asks/grpc-transport.js'
 import { type Gossip, type GossipStats, type GossipTrouble, startGossip } from './gossip/gossip.js'
 import type { GossipOptions } from './gossip/gossip-options.js'
@@ -18,6 +18,7 @@ import type { ShardLog } from './logs/shard-log.js'
 import { type AskOptions, askOptionsDefault } from './options.js'
 import type { AskHost, ClusterClock, OnOutcome } from './ports.js'
 import type { ClusterMark, LogLoss } from './replication/log-check.js'
+import { decodePeerReply, decodePeerRequest } from './replication/peer-messages.js'
 import { completeReplicationOptions, type ReplicationOptions } from './replication/replication-options.js'
 import { Replicator } from './replication/replicator.js'
 import type { ShardHost } from './replication/shard-host.js'
@@ -72,6 +73,10 @@ export interface ClusterNode {
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
   /** Whether a node was heard of lately. */
   reachable(node: string): boolean
+  /** Counts something of a node that the host could not make sense of, and tells the log and that node. */
+  noteUndecodable(node: string, what: string): void
+  /** What is known of the conversation with another node; undefined: there is none. */
+  statsOf(node: string): NodeStats | undefined
   /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs` or cannot be. */
   drain(waitMs: number): Promise<boolean>
   /** Takes shards again. */
@@ -110,7 +115,12 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
         node,
         0,
         request,
-        outcome => onReply(outcome.kind === 'reply' ? outcome.reply : undefined),
+        outcome => {
+          const reply = outcome.kind === 'reply' ? outcome.reply : undefined
+          const isReadable = !reply || decodePeerReply(reply) !== undefined
+          if (!isReadable) asks.noteUndecodable(node, 'a reply about shards')
+          onReply(isReadable ? reply : undefined)
+        },
         waitMs > askDeadlineMs ? waitMs : undefined,
         peerView,
       ),
@@ -120,12 +130,15 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     onLoss: loss => setup.onLoss?.(loss),
     onStopped: (shard, reason) => onTrouble(`the copy of shard ${shard} has stopped: ${reason}`),
     onFailure,
+    onUnreadable: (node, reason) => asks.noteUndecodable(node, reason),
   })
   const { askDeadlineMs } = { ...askOptionsDefault, ...setup.askOptions }
   const both: AskHost = {
-    onAsk: (shard, request, onReply, view) => {
-      if (view !== peerView) return askHost.onAsk(shard, request, onReply, view)
-      replicator.onAsk(Buffer.from(request.buffer, request.byteOffset, request.byteLength), onReply)
+    onAsk: (shard, request, onReply, view, from) => {
+      if (view !== peerView) return askHost.onAsk(shard, request, onReply, view, from)
+      const bytes = Buffer.from(request.buffer, request.byteOffset, request.byteLength)
+      if (!decodePeerRequest(bytes)) asks.noteUndecodable(from, 'a request about shards')
+      replicator.onAsk(bytes, onReply)
     },
   }
   let gossip: Gossip | undefined
@@ -139,6 +152,7 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     setup.askOptions ?? {},
     (message, onReply) => gossip?.onCall(message, onReply),
   )
+  asks.onTrouble(onTrouble)
   gossip = startGossip(
     {
       self: { name, address: setup.advertised ?? asks.address, domain, life, isJoined: false },
@@ -223,6 +237,14 @@ class Node implements ClusterNode {
 
   reachable(node: string): boolean {
     return this.asks.reachable(node)
+  }
+
+  noteUndecodable(node: string, what: string): void {
+    this.asks.noteUndecodable(node, what)
+  }
+
+  statsOf(node: string): NodeStats | undefined {
+    return this.asks.statsOf(node)
   }
 
   async settled(waitMs: number): Promise<void> {

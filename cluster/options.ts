@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 
-/** Both sides of a stream say it in their first frame and must agree. */
-export const protocolVersion = 1
+/** The versions of the protocol that this build speaks, both included: each side of a stream says its own in its first frame. */
+export const protocolVersions = { lowest: 2, highest: 2 } as const
 
 const mib = 1024 * 1024
 
@@ -27,6 +27,9 @@ export const messageBytesMax = requestBytesMax + 4 * frameBytesMax + 64 * 1024
 
 /** Bytes that a stream may hold before it asks to wait: enough to keep the wire busy, little enough that what waits can still be taken back. */
 export const bufferBytesMax = mib
+
+/** How often at most a node is complained about in the log, and told so itself. */
+export const complaintMs = 60_000
 
 /** Characters of a reason for the end of a stream that goes to the other side. */
 export const reasonLengthMax = 200

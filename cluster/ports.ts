@@ -13,9 +13,9 @@ export interface Peer {
 export interface AskHost {
   /**
    * Takes an ask's request and replies exactly once, now or later. Both buffers may be parts of larger ones. Must not throw. `view`: in
-   * which epoch the asker believes that this node owns the shard; 0: it has not said.
+   * which epoch the asker believes that this node owns the shard; 0: it has not said. `node`: who asks.
    */
-  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number): void
+  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number, node: string): void
 }
 
 /** Time. `monoMs` must go on while the process is stopped: the promise of deadlines rests on it (README.md). */

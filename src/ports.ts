@@ -53,6 +53,8 @@ export interface Owners {
     onOutcome: (outcome: AskOutcome) => void,
     waitMs: number | undefined,
   ): void
+  /** Something that an owner has sent could not be read: it is counted, and told to the log and to that owner. */
+  noteUndecodable(owner: number, what: string): void
 }
 
 /** The nodes of a cluster, and who of them owns which shard at this moment. */
@@ -78,6 +80,8 @@ export interface Nodes {
     waitMs: number | undefined,
     view: number,
   ): void
+  /** Something that a node has sent could not be read: it is counted, and told to the log and to that node. */
+  noteUndecodable(node: string, what: string): void
   /** Calls back when somebody owns something else than before. */
   onChange(listener: () => void): void
 }
@@ -111,6 +115,10 @@ export interface ClusterStatus {
     readonly isJoined: boolean
     /** Shards that it owns. */
     readonly owned: number
+    /** The version of the protocol that is spoken with it; undefined: none, or it is this node itself. */
+    readonly protocol: number | undefined
+    /** Messages of it that could not be read here. */
+    readonly undecodable: number
   }[]
   /** Shards of entities in their order, and behind them the register. */
   readonly shards: readonly {

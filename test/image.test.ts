@@ -283,5 +283,8 @@ t.test('an entity far larger than the usual one has an image, and a small one af
 t.test('an image of an unknown version is not read', async t => {
   const image = imageOf({ id: 'E', type: 'T', attributes: new Map(), created: 1, modifiedMs: 1 })
   image[0] = 2
-  t.throws(() => decodeImage(image), /unknown version/)
+  t.throws(() => decodeImage(image), {
+    code: 'unreadable',
+    message: /^a stored entity has version 2, and this release reads/,
+  })
 })

@@ -1,7 +1,8 @@
 // The shell around the links: listens, dials, greets, and gives every link its stream, its ticks and its turns to wake.
 //
 // Of two nodes the one whose name comes first dials; both know that, so there is one stream, and it carries the asks of both. The
-// first frame of each side is a greeting; who is not known, speaks another version, or means somebody else is told so and sent away.
+// first frame of each side is a greeting with the versions of the protocol that it speaks. A node that is not known, that speaks no version in
+// common, or that means another node is told the reason and sent away; it dials again later, for it may be upgraded meanwhile.
 // A stream that is lost is dialed again, later and later. A newer stream of a node replaces the older one: the older may be dead
 // without anybody having said so.
 //
@@ -11,10 +12,10 @@
 // Not here: everything about asks (link.ts); who is a member, and how many there may be.
 
 import assert from 'node:assert/strict'
-import { type AskOptions, completeOptions, protocolVersion, redialMs } from '../options.js'
+import { type AskOptions, complaintMs, completeOptions, protocolVersions, redialMs } from '../options.js'
 import type { AskHost, ClusterClock, OnCall, OnOutcome, Peer, Stream, StreamListener, Transport } from '../ports.js'
 import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
-import { Link } from './link.js'
+import { Link, type Surroundings } from './link.js'
 import { nameLengthMax } from './protobuf.js'
 
 /** Streams that have not said who they are; for another one the one that has waited longest is sent away. */
@@ -40,8 +41,21 @@ export interface Asks {
   part(node: string, reason: string): void
   /** Calls back when a link comes up or goes down; the reason is for people. */
   onChange(listener: ChangeListener): void
+  /** Counts something of a node that its reader here could not make sense of, and tells the log and that node, at most once a minute. */
+  noteUndecodable(node: string, what: string): void
+  /** What is known of the conversation with a node; undefined: it is not one of those talked with. */
+  statsOf(node: string): NodeStats | undefined
+  /** Calls back with a sentence for the log when a node sends what cannot be read, or cannot be talked with. */
+  onTrouble(listener: (trouble: string) => void): void
   /** Ends every ask that waits ('unavailable' if it was not sent), closes all streams and frees the address. */
   close(): Promise<void>
+}
+
+export interface NodeStats {
+  /** The version of the protocol that is spoken with it; undefined: there has been no stream yet. */
+  readonly protocol: number | undefined
+  /** Messages of it that could not be read, since this node knows it. */
+  readonly undecodable: number
 }
 
 export type ChangeListener = (node: string, up: boolean, reason: string) => void
@@ -63,13 +77,17 @@ export async function openAsks(
   const onChange: ChangeListener = (node, up, reason) => {
     for (const listener of listeners) listener(node, up, reason)
   }
+  const troubleListeners: ((trouble: string) => void)[] = []
+  const onTrouble = (trouble: string): void => {
+    for (const listener of troubleListeners) listener(trouble)
+  }
   const neighbours = new Map<string, Neighbour>()
   /** The highest number of an ask to nodes that have parted. */
   let numbered = 0
   const add = (peer: Peer): Neighbour => {
     assertName(peer.name)
     assert(peer.name !== self.name && !neighbours.has(peer.name), 'two nodes have one name')
-    const neighbour = new Neighbour(party, peer, onChange, numbered)
+    const neighbour = new Neighbour(party, peer, onChange, onTrouble, numbered)
     neighbours.set(peer.name, neighbour)
     return neighbour
   }
@@ -104,8 +122,13 @@ export async function openAsks(
       numbered = Math.max(numbered, neighbour.link.lastNumber)
       neighbour.part(reason)
     },
+    noteUndecodable: (node, what) => neighbours.get(node)?.noteUndecodable(what),
+    statsOf: node => neighbours.get(node)?.stats,
     onChange: listener => {
       listeners.push(listener)
+    },
+    onTrouble: listener => {
+      troubleListeners.push(listener)
     },
     close: () => {
       closing ??= close()
@@ -128,12 +151,34 @@ interface Party {
   readonly options: AskOptions
 }
 
-const helloTo = ({ self, incarnation }: Party, to: string): Hello => ({
-  version: protocolVersion,
+const helloTo = ({ self, incarnation }: Party, to: string, refusal?: string): Hello => ({
+  ...protocolVersions,
   name: self.name,
   incarnation,
   to,
+  refusal,
 })
+
+/** A frame with nothing but a greeting. */
+const greeting = ({ clock }: Party, hello: Hello, ping: boolean): Buffer =>
+  encodeFrame({ sentMs: clock.monoMs(), echoMs: undefined, ping, hello, trouble: undefined, asks: [], answers: [] })
+
+type Versions = Pick<Hello, 'lowest' | 'highest'>
+
+/** The highest version that both speak; undefined: there is none. */
+export function commonVersion(ours: Versions, theirs: Versions): number | undefined {
+  const highest = Math.min(ours.highest, theirs.highest)
+  return highest >= Math.max(ours.lowest, theirs.lowest) ? highest : undefined
+}
+
+const inWords = ({ lowest, highest }: Versions): string =>
+  lowest === highest ? `version ${highest}` : `versions ${lowest} to ${highest}`
+
+const noCommonVersion = ({ name, ...theirs }: Hello, here: string): string =>
+  `node ${name} speaks ${inWords(theirs)} of the protocol, and node ${here} ${inWords(protocolVersions)}: upgrade the older one`
+
+/** What another node says for our log, as text that fits a line. */
+const asLine = (text: string): string => text.replace(/[^ -~]/g, '?')
 
 /** Another node: its link, the stream it has at the moment, and the dialing when it has none. */
 class Neighbour {
@@ -146,16 +191,32 @@ class Neighbour {
   private stopWaking = (): void => {}
   private stopDialing = (): void => {}
   private closed = false
+  private protocol: number | undefined
+  private undecodable = 0
+  private readonly onTrouble: (trouble: string) => void
+  /** From when on the log may be told of the next thing that is wrong with this node. */
+  private complainMs = Number.NEGATIVE_INFINITY
 
-  constructor(party: Party, peer: Peer, onChange: ChangeListener, numbered: number) {
+  constructor(
+    party: Party,
+    peer: Peer,
+    onChange: ChangeListener,
+    onTrouble: (trouble: string) => void,
+    numbered: number,
+  ) {
     this.party = party
     this.peer = peer
+    this.onTrouble = onTrouble
     const { clock, host, options } = party
-    const surroundings = {
+    const surroundings: Surroundings = {
       host,
       nowMs: () => clock.monoMs(),
       flushSoon: () => clock.endOfTick(this.onTickEnd),
-      onChange: (up: boolean, reason: string) => onChange(peer.name, up, reason),
+      onChange: (up, reason) => onChange(peer.name, up, reason),
+      onTrouble: trouble =>
+        void this.complain(`node ${peer.name} could not read something that this node sent: ${asLine(trouble)}`),
+      onFailure: failure =>
+        this.noteUndecodable(`this node failed over it, ${failure.stack?.replace(/\n */g, ' | ') ?? failure.message}`),
     }
     this.link = new Link(peer.name, options, surroundings, numbered)
   }
@@ -171,6 +232,25 @@ class Neighbour {
     if (this.dials) this.dial()
   }
 
+  get stats(): NodeStats {
+    return { protocol: this.protocol, undecodable: this.undecodable }
+  }
+
+  /** Something that this node sent could not be read. */
+  noteUndecodable(what: string): void {
+    this.undecodable++
+    if (this.complain(`node ${this.peer.name} sent something that cannot be read: ${what}`)) this.link.tell(what)
+  }
+
+  /** Tells the log, unless it was told of this node a short while ago: then it gives false. */
+  complain(trouble: string): boolean {
+    const nowMs = this.party.clock.monoMs()
+    if (nowMs < this.complainMs) return false
+    this.complainMs = nowMs + complaintMs
+    this.onTrouble(trouble)
+    return true
+  }
+
   /** Takes over a stream on which the other node has greeted. */
   accept(stream: Stream, theirs: ReadFrame, hello: Hello): StreamListener {
     this.stream?.close('there is a newer stream')
@@ -180,12 +260,17 @@ class Neighbour {
 
   /** Why this neighbour's greeting is not accepted; undefined when it is. */
   objection(hello: Hello): string | undefined {
-    if (hello.version !== protocolVersion)
-      return `version ${hello.version} of the protocol, here it is ${protocolVersion}`
     if (hello.name !== this.peer.name) return `this is node ${hello.name}, not ${this.peer.name}`
     if (hello.to !== this.party.self.name) return `this is node ${this.party.self.name}, not ${hello.to}`
     if (hello.incarnation === '') return 'no incarnation'
     return undefined
+  }
+
+  /** What both logs are told of this neighbour's greeting, because no talk is possible; undefined: there is nothing to tell. */
+  versionObjection(hello: Hello): string | undefined {
+    if (hello.refusal !== undefined) return asLine(hello.refusal)
+    const { name } = this.party.self
+    return commonVersion(protocolVersions, hello) === undefined ? noCommonVersion(hello, name) : undefined
   }
 
   /** Whether it is for the other node to dial. */
@@ -236,8 +321,14 @@ class Neighbour {
         if (stream !== this.stream) return
         if (talk) return talk.onMessage(message)
         const frame = decodeFrame(message)
-        const objection = frame?.hello ? this.objection(frame.hello) : 'no greeting'
-        if (objection !== undefined || !frame?.hello) return this.lose(stream, objection ?? '', true)
+        if (!frame) return this.onNoFrame(stream)
+        const objection = frame.hello ? this.objection(frame.hello) : 'no greeting'
+        if (objection !== undefined || !frame.hello) return this.lose(stream, objection ?? '', true)
+        const disagreement = this.versionObjection(frame.hello)
+        if (disagreement !== undefined) {
+          this.complain(disagreement)
+          return this.lose(stream, disagreement, true)
+        }
         this.stopDialing()
         talk = this.converse(stream, frame, frame.hello, undefined)
       },
@@ -246,34 +337,32 @@ class Neighbour {
     })
     this.stream = stream
     this.stopDialing = clock.after(options.silentMs, () => this.lose(stream, 'no greeting in time', true))
-    stream.send(
-      encodeFrame({
-        sentMs: clock.monoMs(),
-        echoMs: undefined,
-        ping: true,
-        hello: helloTo(this.party, this.peer.name),
-        asks: [],
-        answers: [],
-      }),
-    )
+    stream.send(greeting(this.party, helloTo(this.party, this.peer.name), true))
   }
 
-  private converse(stream: Stream, theirs: ReadFrame, { incarnation }: Hello, ours: Hello | undefined): StreamListener {
+  private converse(stream: Stream, theirs: ReadFrame, hello: Hello, ours: Hello | undefined): StreamListener {
     this.stream = stream
     this.failures = 0
-    this.link.attach(stream, theirs, incarnation, ours)
+    this.protocol = commonVersion(protocolVersions, hello)
+    this.link.attach(stream, theirs, hello.incarnation, ours)
     return {
       onMessage: message => {
         if (stream !== this.stream) return
         const frame = decodeFrame(message)
         if (frame) this.link.onFrame(frame)
-        else this.lose(stream, 'it sent something that is no frame', true)
+        else this.onNoFrame(stream)
       },
       onDrain: () => {
         if (stream === this.stream) this.link.onDrain()
       },
       onClosed: reason => this.lose(stream, reason, false),
     }
+  }
+
+  /** Nothing that follows on the stream can be trusted. */
+  private onNoFrame(stream: Stream): void {
+    this.noteUndecodable(noFrame)
+    this.lose(stream, `it sent ${noFrame}`, true)
   }
 
   /** The stream has ended, or (`open`) is to end; there will be another one, if it is for us to dial. */
@@ -296,6 +385,8 @@ class Neighbour {
     })
   }
 }
+
+const noFrame = 'something that is no frame'
 
 /** Where streams arrive that others have dialed, until they have said who they are. */
 class Reception {
@@ -329,6 +420,13 @@ class Reception {
         if (!frame?.hello || !guest?.isDialed) return leave('this node does not expect you')
         const objection = guest.objection(frame.hello)
         if (objection !== undefined) return leave(objection)
+        const disagreement = guest.versionObjection(frame.hello)
+        if (disagreement !== undefined) {
+          guest.complain(disagreement)
+          stream.send(greeting(this.party, helloTo(this.party, frame.hello.name, disagreement), false))
+          leave()
+          return stream.close()
+        }
         leave()
         talk = guest.accept(stream, frame, frame.hello)
       },

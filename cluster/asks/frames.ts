@@ -4,7 +4,7 @@
 //
 // Not here: what frames mean (link.ts), how they travel (grpc-transport.ts), how a field is written (protobuf.ts).
 
-import { answersPerFrameMax, asksPerFrameMax } from '../options.js'
+import { answersPerFrameMax, asksPerFrameMax, reasonLengthMax } from '../options.js'
 import {
   decode,
   doubleLength,
@@ -23,15 +23,21 @@ export interface Frame {
   readonly echoMs: number | undefined
   readonly ping: boolean
   readonly hello: Hello | undefined
+  /** What the sender could not read of what came over this stream, for the receiver's log. */
+  readonly trouble: string | undefined
   readonly asks: readonly Ask[]
   readonly answers: readonly Answer[]
 }
 
 export interface Hello {
-  readonly version: number
+  /** The lowest and the highest version of the protocol that the sender speaks. */
+  readonly lowest: number
+  readonly highest: number
   readonly name: string
   readonly incarnation: string
   readonly to: string
+  /** Why the sender does not talk with the receiver; undefined: it does. The stream ends then. */
+  readonly refusal?: string | undefined
 }
 
 export interface Ask {
@@ -43,7 +49,7 @@ export interface Ask {
   readonly view: number
 }
 
-export const answerKinds = { reply: 0, busy: 1, expired: 2, tooLarge: 3, noRoom: 4 } as const
+export const answerKinds = { reply: 0, busy: 1, expired: 2, tooLarge: 3, noRoom: 4, failed: 5 } as const
 
 export type AnswerKind = (typeof answerKinds)[keyof typeof answerKinds]
 
@@ -73,8 +79,16 @@ const tags = {
     hello: tag(4, 'bytes'),
     ask: tag(5, 'bytes'),
     answer: tag(6, 'bytes'),
+    trouble: tag(7, 'bytes'),
   },
-  hello: { version: tag(1, 'varint'), name: tag(2, 'bytes'), incarnation: tag(3, 'bytes'), to: tag(4, 'bytes') },
+  hello: {
+    highest: tag(1, 'varint'),
+    name: tag(2, 'bytes'),
+    incarnation: tag(3, 'bytes'),
+    to: tag(4, 'bytes'),
+    lowest: tag(5, 'varint'),
+    refusal: tag(6, 'bytes'),
+  },
   ask: {
     number: tag(1, 'varint'),
     deadlineMs: tag(2, 'double'),
@@ -93,12 +107,17 @@ const tags = {
 
 const nothing = Buffer.alloc(0)
 
+/** Of a text for people, in UTF-8. */
+const reasonBytesMax = 4 * reasonLengthMax
+
 // [hot] A few fields for every ask; two passes, so that the message is allocated once, at its size.
 /** The bytes of a frame. */
 export function encodeFrame(frame: Frame): Buffer {
   const hello = frame.hello && encodeHello(frame.hello)
   let length = doubleLength + (frame.echoMs === undefined ? 0 : doubleLength) + (frame.ping ? 2 : 0)
   if (hello) length += nestedLength(hello.length)
+  const trouble = frame.trouble === undefined ? undefined : shortText(frame.trouble)
+  if (trouble) length += nestedLength(trouble.length)
   for (const ask of frame.asks) length += nestedLength(askLength(ask))
   for (const answer of frame.answers) length += nestedLength(answerLength(answer))
   const bytes = Buffer.allocUnsafe(length)
@@ -106,6 +125,7 @@ export function encodeFrame(frame: Frame): Buffer {
   if (frame.echoMs !== undefined) at = putDouble(bytes, at, tags.frame.echoMs, frame.echoMs)
   if (frame.ping) at = putVarint(bytes, at, tags.frame.ping, 1)
   if (hello) at = putBytes(bytes, at, tags.frame.hello, hello)
+  if (trouble) at = putBytes(bytes, at, tags.frame.trouble, trouble)
   for (const ask of frame.asks) at = putAsk(bytes, at, ask)
   for (const answer of frame.answers) at = putAnswer(bytes, at, answer)
   return bytes
@@ -143,13 +163,22 @@ function answerLength({ number, kind, reply, offset, total }: Answer): number {
 }
 
 function encodeHello(hello: Hello): Buffer {
-  const [name, incarnation, to] = [hello.name, hello.incarnation, hello.to].map(text => Buffer.from(text))
-  const bytes = Buffer.alloc(6 + [name, incarnation, to].reduce((sum, text) => sum + nestedLength(text!.length), 0))
-  let at = putVarint(bytes, 0, tags.hello.version, hello.version)
-  at = putBytes(bytes, at, tags.hello.name, name!)
-  at = putBytes(bytes, at, tags.hello.incarnation, incarnation!)
-  return bytes.subarray(0, putBytes(bytes, at, tags.hello.to, to!))
+  const texts: (readonly [fieldTag: number, text: Buffer])[] = [
+    [tags.hello.name, Buffer.from(hello.name)],
+    [tags.hello.incarnation, Buffer.from(hello.incarnation)],
+    [tags.hello.to, Buffer.from(hello.to)],
+  ]
+  if (hello.refusal !== undefined) texts.push([tags.hello.refusal, shortText(hello.refusal)])
+  const numbersLength = 2 + varintLength(hello.highest) + varintLength(hello.lowest)
+  const bytes = Buffer.alloc(texts.reduce((sum, [, text]) => sum + nestedLength(text.length), numbersLength))
+  let at = putVarint(bytes, 0, tags.hello.highest, hello.highest)
+  at = putVarint(bytes, at, tags.hello.lowest, hello.lowest)
+  for (const [fieldTag, text] of texts) at = putBytes(bytes, at, fieldTag, text)
+  return bytes
 }
+
+/** A text for people, cut so that its receiver takes it. */
+const shortText = (text: string): Buffer => Buffer.from(text.slice(0, reasonLengthMax))
 
 /** The frame that has these bytes; undefined when they are none. */
 export function decodeFrame(bytes: Buffer): ReadFrame | undefined {
@@ -161,6 +190,7 @@ function readFrame(reader: Reader): ReadFrame {
   let echoMs: number | undefined
   let ping = false
   let hello: Hello | undefined
+  let trouble: string | undefined
   const asks: Ask[] = []
   const answers: ReadAnswer[] = []
   while (reader.at < reader.end) {
@@ -171,10 +201,11 @@ function readFrame(reader: Reader): ReadFrame {
     else if (fieldTag === tags.frame.echoMs) echoMs = reader.double()
     else if (fieldTag === tags.frame.ping) ping = reader.varint() !== 0
     else if (fieldTag === tags.frame.hello) hello = readHello(reader)
+    else if (fieldTag === tags.frame.trouble) trouble = reader.text(reasonBytesMax)
     else reader.skip(fieldTag)
   }
   if (asks.length > asksPerFrameMax || answers.length > answersPerFrameMax) throw new NoMessage()
-  return { sentMs, echoMs, ping, hello, asks, answers }
+  return { sentMs, echoMs, ping, hello, trouble, asks, answers }
 }
 
 function readAsk(reader: Reader): Ask {
@@ -214,24 +245,28 @@ function readAnswer(reader: Reader): ReadAnswer {
     else reader.skip(fieldTag)
   }
   reader.leave(outer)
-  if (kind > answerKinds.noRoom) throw new NoMessage()
+  if (kind > answerKinds.failed) throw new NoMessage()
   return { number, kind: kind as AnswerKind, reply, offset, total }
 }
 
 function readHello(reader: Reader): Hello {
   const outer = reader.enter()
-  let version = 0
+  let highest = 0
+  let lowest: number | undefined
   let name = ''
   let incarnation = ''
   let to = ''
+  let refusal: string | undefined
   while (reader.at < reader.end) {
     const fieldTag = reader.varint()
-    if (fieldTag === tags.hello.version) version = reader.varint()
+    if (fieldTag === tags.hello.highest) highest = reader.varint()
+    else if (fieldTag === tags.hello.lowest) lowest = reader.varint()
     else if (fieldTag === tags.hello.name) name = reader.text()
     else if (fieldTag === tags.hello.incarnation) incarnation = reader.text()
     else if (fieldTag === tags.hello.to) to = reader.text()
+    else if (fieldTag === tags.hello.refusal) refusal = reader.text(reasonBytesMax)
     else reader.skip(fieldTag)
   }
   reader.leave(outer)
-  return { version, name, incarnation, to }
+  return { lowest: lowest ?? highest, highest, name, incarnation, to, refusal }
 }

@@ -8,6 +8,7 @@
 // - An ask is not begun when its deadline may have come on its asker's clock (peer-clock.ts). The clock is read for every ask just
 //   before it is begun: a process may be stopped between reading a frame and getting to its last ask.
 // - Whatever waits is bounded by number and bytes (options.ts); what is beyond is turned away at once.
+// - Nothing that the other node sends makes `onFrame` throw. A host that fails over it is a fault of the host, and is told as a trouble.
 //
 // Asks, and answers that are due, belong to the other node's incarnation and outlive a stream: an answer may come over the next one. Numbers
 // seen, clocks and half-read replies belong to the stream. Not here: who dials, greets and redials (asks.ts).
@@ -40,6 +41,10 @@ export interface Surroundings {
   flushSoon(): void
   /** Told when the other node can be asked, and when it can no longer. */
   onChange(up: boolean, reason: string): void
+  /** Told what the other node could not read of what we have sent it. */
+  onTrouble(trouble: string): void
+  /** Told when the host has failed over something that the other node sent. */
+  onFailure(failure: Error): void
 }
 
 /** What belongs to one stream. */
@@ -55,6 +60,7 @@ interface Session {
   pingDueMs: number
   /** To go into the next frame. */
   hello: Hello | undefined
+  trouble: string | undefined
   ping: boolean
   echoMs: number | undefined
   /** The stream has to drain first. */
@@ -72,6 +78,7 @@ const refusalOutcomes: ReadonlyMap<AnswerKind, Outcome> = new Map<AnswerKind, Ou
   [answerKinds.expired, { kind: 'unavailable', reason: 'it arrived too late to be begun' }],
   [answerKinds.tooLarge, { kind: 'unknown', reason: 'the reply is too large' }],
   [answerKinds.noRoom, { kind: 'unknown', reason: 'too many bytes of replies were waiting' }],
+  [answerKinds.failed, { kind: 'unknown', reason: 'the node failed over it' }],
 ])
 
 const neverSent: Outcome = { kind: 'unavailable', reason: 'it could not be sent in time' }
@@ -151,6 +158,7 @@ export class Link {
       forgiven: false,
       pingDueMs: nowMs + this.options.pingMs,
       hello: ours,
+      trouble: undefined,
       ping: ours !== undefined,
       echoMs: undefined,
       blocked: false,
@@ -180,8 +188,16 @@ export class Link {
     if (frame.ping) session.echoMs = frame.sentMs
     if (session.ping || frame.ping) this.flushLater()
     if (!this.up) this.goUp()
+    if (frame.trouble !== undefined) this.surroundings.onTrouble(frame.trouble)
     for (const ask of frame.asks) this.onAsk(session, ask)
     for (const answer of frame.answers) this.onAnswer(session, answer)
+  }
+
+  /** Tells the other node, if it can be told now, what could not be read of what it has sent. */
+  tell(trouble: string): void {
+    if (!this.session) return
+    this.session.trouble = trouble
+    this.flushLater()
   }
 
   /** The stream takes messages again. */
@@ -197,10 +213,12 @@ export class Link {
     while (session && session === this.session && !session.blocked) {
       const asks = this.takeAsks()
       const answers = this.answers.take()
-      const { hello, ping, echoMs } = session
-      if (asks.length + answers.length === 0 && !hello && !ping && echoMs === undefined) return
-      const frame: Frame = { sentMs: this.surroundings.nowMs(), echoMs, ping, hello, asks, answers }
+      const { hello, trouble, ping, echoMs } = session
+      const isIdle = asks.length + answers.length === 0 && !hello && trouble === undefined
+      if (isIdle && !ping && echoMs === undefined) return
+      const frame: Frame = { sentMs: this.surroundings.nowMs(), echoMs, ping, hello, trouble, asks, answers }
       session.hello = undefined
+      session.trouble = undefined
       session.ping = false
       session.echoMs = undefined
       session.blocked = !session.stream.send(encodeFrame(frame))
@@ -294,25 +312,37 @@ export class Link {
     let replied = false
     this.running++
     this.runningBytes += request.length
-    const onReply = (reply: Uint8Array): void => {
-      assert(!replied, 'a host replies once')
+    const end = (answer: (answers: Answers) => void): void => {
       replied = true
       this.running--
       this.runningBytes -= request.length
       if (life !== this.life) return
-      this.answers.reply(number, reply)
+      answer(this.answers)
       this.flushLater()
     }
-    this.surroundings.host.onAsk(shard, request, onReply, view)
+    const onReply = (reply: Uint8Array): void => {
+      assert(!replied, 'a host replies once')
+      end(answers => answers.reply(number, reply))
+    }
+    try {
+      this.surroundings.host.onAsk(shard, request, onReply, view, this.node)
+    } catch (error) {
+      this.surroundings.onFailure(error as Error)
+      if (!replied) end(answers => answers.refuse(number, answerKinds.failed))
+    }
   }
 
   private onAnswer(session: Session, answer: ReadAnswer): void {
     const one = this.waiting.get(answer.number)
     if (!one?.sent) return session.assembly.forget(answer.number)
-    const refusal = refusalOutcomes.get(answer.kind)
-    if (refusal) return this.settle(one, refusal)
     const reply = answer.total === 0 ? answer.reply : session.assembly.add(answer)
-    if (reply) this.settle(one, { kind: 'reply', reply })
+    const outcome = refusalOutcomes.get(answer.kind) ?? (reply && ({ kind: 'reply', reply } as const))
+    if (!outcome) return
+    try {
+      this.settle(one, outcome)
+    } catch (error) {
+      this.surroundings.onFailure(error as Error)
+    }
   }
 
   private settle(one: Waiting, outcome: Outcome): void {

@@ -101,10 +101,10 @@ export class Reader {
     return this.message.subarray(begin, begin + length)
   }
 
-  /** A name. */
-  text(): string {
+  /** A name, or another short text. */
+  text(bytesMax = nameLengthMax): string {
     const bytes = this.bytes()
-    if (bytes.length > nameLengthMax) throw new NoMessage()
+    if (bytes.length > bytesMax) throw new NoMessage()
     return bytes.toString()
   }
 

@@ -26,6 +26,8 @@ export interface CaretakerParts {
   readonly options: ReplicationOptions
   readonly ask: AskPeer
   readonly onFailure: (failure: Error) => void
+  /** A node has sent something that the host cannot make sense of. */
+  readonly onUnreadable: (node: string, reason: string) => void
   /** By shard. One whose copy was dropped is replaced here. */
   readonly holdings: Holding[]
   /** A new one, of a shard of which the store has nothing. */
@@ -198,6 +200,7 @@ export class Caretaker {
       shard,
       {
         ...this.parts,
+        onUnreadable: reason => source !== undefined && this.parts.onUnreadable(source, reason),
         ask: (request, onReply) => (source === undefined ? onReply(undefined) : ask(source, request, pageMs, onReply)),
       },
       outcome => {

@@ -61,7 +61,7 @@ export function encodeRecord(
   return bytes
 }
 
-/** undefined: these bytes are no record of a version that is known here. */
+/** undefined: these bytes are no record of a version that is known here (`unreadable` says why). */
 export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
   if (bytes.length < headBytes || bytes[0] !== version) return undefined
   const flags = bytes[1] as number
@@ -74,6 +74,12 @@ export function decodeRecord(bytes: Buffer): DecodedRecord | undefined {
     payload: bytes.subarray(headBytes),
   }
 }
+
+/** Why bytes that stand in a log under a number are no record, in words. */
+export const unreadable = (sequence: number, bytes: Buffer): string =>
+  bytes.length < headBytes
+    ? `record ${sequence} has ${bytes.length} bytes, which is too few`
+    : `record ${sequence} has version ${bytes[0]}, and this build reads version ${version}: start the build that wrote it`
 
 /** The position of a record: the chain up to it. */
 export function positionOf(bytes: Buffer, { epoch, sequence }: Pick<DecodedRecord, 'epoch' | 'sequence'>): Position {

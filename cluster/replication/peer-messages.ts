@@ -1,7 +1,11 @@
 // What nodes ask each other about shards, apart from what hosts ask: JSON, with bytes behind it where there are some.
 //
-//   u32 length of the JSON | JSON | bytes
+//   u8 version | u32 length of the JSON | JSON | bytes
+//
+// A message of another version or kind, or one whose fields are not what they should be, is none: a request is refused, and a reply counts as one
+// that did not come. So a message from a node of any build does no harm. Fields that are not known are ignored: a later build may add some.
 
+import { hashBytes } from './log-record.js'
 import type { Position } from './shard-host.js'
 
 export type PeerRequest =
@@ -31,6 +35,12 @@ export interface PositionText {
   readonly hash: string
 }
 
+/** A message, and the bytes behind it, which share its memory. */
+export interface Decoded<T> {
+  readonly message: T
+  readonly bytes: Buffer
+}
+
 export const textOf = ({ sequence, epoch, hash }: Position): PositionText => ({
   sequence,
   epoch,
@@ -43,32 +53,75 @@ export const positionFrom = ({ sequence, epoch, hash }: PositionText): Position 
   hash: Buffer.from(hash, 'base64'),
 })
 
+/** Of the form; a new one is needed when an older build would misread a message. */
+const version = 1
+const headBytes = 5
 const none = Buffer.alloc(0)
 
 export function encodePeerMessage(message: PeerRequest | PeerReply, bytes: Buffer = none): Buffer {
   const json = Buffer.from(JSON.stringify(message))
-  const head = Buffer.allocUnsafe(4)
-  head.writeUInt32BE(json.length)
+  const head = Buffer.allocUnsafe(headBytes)
+  head[0] = version
+  head.writeUInt32BE(json.length, 1)
   return Buffer.concat([head, json, bytes])
 }
 
-/** The message and the bytes behind it, which share its memory; undefined: this is none. The kind is one of those that the other side sends. */
-export function decodePeerMessage<T extends PeerRequest | PeerReply>(
-  given: Buffer,
-): { readonly message: T; readonly bytes: Buffer } | undefined {
-  if (given.length < 4) return undefined
-  const end = 4 + given.readUInt32BE(0)
+/** The request of these bytes; undefined: they are none that is known here. */
+export const decodePeerRequest = (given: Buffer): Decoded<PeerRequest> | undefined => decoded(given, requestChecks)
+
+/** The reply of these bytes; undefined: they are none that is known here. */
+export const decodePeerReply = (given: Buffer): Decoded<PeerReply> | undefined => decoded(given, replyChecks)
+
+/** What a reply says; undefined: there was none. */
+export const replyOf = (reply: Buffer | undefined): PeerReply | undefined => reply && decodePeerReply(reply)?.message
+
+/** The fields of a message, as far as they are known to be there. */
+type Fields = Readonly<Record<string, unknown>>
+type Checks<T extends { readonly kind: string }> = Readonly<Record<T['kind'], (fields: Fields) => boolean>>
+
+function decoded<T extends { readonly kind: string }>(given: Buffer, checks: Checks<T>): Decoded<T> | undefined {
+  if (given.length < headBytes || given[0] !== version) return undefined
+  const end = headBytes + given.readUInt32BE(1)
   if (end > given.length) return undefined
+  const fields = fieldsOf(given.toString('utf8', headBytes, end))
+  const check = fields && Object.hasOwn(checks, String(fields.kind)) && checks[fields.kind as T['kind']]
+  return check && check(fields) ? { message: fields as unknown as T, bytes: given.subarray(end) } : undefined
+}
+
+function fieldsOf(json: string): Fields | undefined {
   try {
-    return { message: JSON.parse(given.toString('utf8', 4, end)) as T, bytes: given.subarray(end) }
+    const found: unknown = JSON.parse(json)
+    return typeof found === 'object' && found !== null ? (found as Fields) : undefined
   } catch {
     return undefined
   }
 }
 
-/** What a reply says; undefined: there was none. */
-export const replyOf = (reply: Buffer | undefined): PeerReply | undefined =>
-  reply && decodePeerMessage<PeerReply>(reply)?.message
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
+const isText = (value: unknown): boolean => typeof value === 'string'
+const isStanding = (value: unknown): boolean => Array.isArray(value) && value.length === 2 && value.every(isCount)
+
+function isPosition(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const { sequence, epoch, hash } = value as Fields
+  return (
+    isCount(sequence) && isCount(epoch) && isText(hash) && Buffer.from(hash as string, 'base64').length === hashBytes
+  )
+}
+
+const requestChecks: Checks<PeerRequest> = {
+  handOver: ({ shard, to }) => isCount(shard) && isText(to),
+  reached: ({ shard, sequence }) => isCount(shard) && isCount(sequence),
+  snapshot: ({ shard, after }) => isCount(shard) && isText(after),
+  standing: ({ owner, flushed }) => isText(owner) && Array.isArray(flushed) && flushed.every(isStanding),
+}
+
+const replyChecks: Checks<PeerReply> = {
+  handedOver: ({ epoch }) => isCount(epoch),
+  done: () => true,
+  refused: ({ reason }) => isText(reason),
+  page: ({ position, next }) => isPosition(position) && (next === undefined || isText(next)),
+}
 
 /** Asks another node; undefined: no answer came in time, or never will. */
 export type AskPeer = (

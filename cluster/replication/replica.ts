@@ -14,9 +14,9 @@
 import assert from 'node:assert/strict'
 import type { LogRecord, ShardLog, Takeover } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
-import { beginning, decodeRecord, misfit, positionOf } from './log-record.js'
+import { beginning, decodeRecord, misfit, positionOf, unreadable } from './log-record.js'
 import type { ReplicationOptions } from './replication-options.js'
-import type { Position, ShardHost } from './shard-host.js'
+import { isUnreadable, type Position, type ShardHost } from './shard-host.js'
 
 /** What a copy needs. */
 export interface ReplicaParts {
@@ -213,10 +213,11 @@ export class Replica {
     clock.after(options.retryMs, () => this.read())
   }
 
-  private take({ bytes }: LogRecord): void {
+  private take({ sequence, bytes }: LogRecord): void {
     const record = decodeRecord(bytes)
-    const problem = record ? misfit(this.shard, this.tail, record) : 'a record is of an unknown version'
-    if (!record || problem !== undefined) return this.stop(problem ?? '')
+    if (!record) return this.stop(unreadable(sequence, bytes))
+    const problem = misfit(this.shard, this.tail, record)
+    if (problem !== undefined) return this.stop(problem)
     const { goesOn, wentBefore } = record.stretch
     if (wentBefore && this.begun.length === 0) return this.stop(`record ${record.sequence} goes on with nothing`)
     // Who was superseded in the middle of a step has not made it.
@@ -242,7 +243,7 @@ export class Replica {
     this.parts.host.apply(this.shard, payloads, last.position, failure => {
       this.applying = undefined
       if (this.is === 'closed') return
-      if (failure) return this.parts.onFailure(failure)
+      if (failure) return isUnreadable(failure) ? this.stop(failure.message) : this.parts.onFailure(failure)
       this.reach(last.position)
       this.apply()
       if (this.hasMissed && !this.reading) this.read()
@@ -288,6 +289,8 @@ export class Replica {
   private stop(reason: string): void {
     if (this.is === 'stopped') return
     this.is = 'stopped'
+    this.pending = []
+    this.pendingBytes = 0
     this.parts.onStopped(this.shard, reason)
   }
 

@@ -15,15 +15,7 @@ import { Caretaker } from './caretaker.js'
 import { Holding } from './holding.js'
 import { type ClusterMark, LogCheck, type LogLoss } from './log-check.js'
 import { nameOf, nobody, ownerText } from './owner.js'
-import {
-  type AskPeer,
-  decodePeerMessage,
-  encodePeerMessage,
-  type PeerReply,
-  type PeerRequest,
-  replyOf,
-  textOf,
-} from './peer-messages.js'
+import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, replyOf, textOf } from './peer-messages.js'
 import { place, placeOne } from './placement.js'
 import { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
@@ -63,6 +55,8 @@ export interface ReplicatorParts {
   readonly onStopped: (shard: number, reason: string) => void
   /** This node may hold what never happened, or its host has failed: it must end, and can begin anew. */
   readonly onFailure: (failure: Error) => void
+  /** A node has sent something that the host cannot make sense of. */
+  readonly onUnreadable?: (node: string, reason: string) => void
 }
 
 /** A sum, so that the order does not matter; exact as a number. */
@@ -132,6 +126,7 @@ export class Replicator implements Replication {
       options,
       ask,
       onFailure,
+      onUnreadable: (node, reason) => this.parts.onUnreadable?.(node, reason),
       holdings: this.holdings,
       renew: shard => this.hold(shard, undefined),
       mayAct: () => this.check.hasChecked && !this.check.isLost,
@@ -286,9 +281,13 @@ export class Replicator implements Replication {
 
   /** What another node asks. */
   onAsk(given: Buffer, onReply: (reply: Buffer) => void): void {
-    const asked = decodePeerMessage<PeerRequest>(given)
+    const asked = decodePeerRequest(given)
     const answer = (reply: PeerReply, bytes?: Buffer): void => onReply(encodePeerMessage(reply, bytes))
-    if (!asked || this.isClosed) return answer({ kind: 'refused', reason: 'this is no request' })
+    if (!asked || this.isClosed)
+      return answer({
+        kind: 'refused',
+        reason: asked ? 'this node is closing' : 'this is no request that is known here',
+      })
     const { message } = asked
     if (message.kind === 'standing') {
       this.trimming.note(message.owner, message.flushed)

@@ -18,6 +18,12 @@ export interface Position {
   readonly hash: Buffer
 }
 
+/** The code of a failure over bytes that the host cannot make sense of: the host itself is well, and has applied nothing of them. */
+const unreadableCode = 'unreadable'
+
+/** Whether a host has failed over the bytes that it was given, and not over itself. */
+export const isUnreadable = (failure: Error): boolean => 'code' in failure && failure.code === unreadableCode
+
 export interface ShardHost {
   /** How far the store has a shard's log; undefined: it has nothing of the shard, or only part of a snapshot. */
   position(shard: number): Position | undefined

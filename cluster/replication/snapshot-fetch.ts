@@ -8,14 +8,16 @@
 
 import type { ShardLog } from '../logs/shard-log.js'
 import { beginning } from './log-record.js'
-import { decodePeerMessage, encodePeerMessage, type PeerReply, positionFrom } from './peer-messages.js'
-import type { Position, ShardHost } from './shard-host.js'
+import { decodePeerReply, encodePeerMessage, positionFrom } from './peer-messages.js'
+import { isUnreadable, type Position, type ShardHost } from './shard-host.js'
 
 export interface FetchParts {
   readonly log: Pick<ShardLog, 'read'>
   readonly host: Pick<ShardHost, 'install' | 'drop' | 'apply'>
   /** Asks the node that is to be fetched from; undefined: no answer. */
   readonly ask: (request: Buffer, onReply: (reply: Buffer | undefined) => void) => void
+  /** The node has sent a page that the host cannot make sense of. */
+  readonly onUnreadable: (reason: string) => void
 }
 
 /** Fetches a shard; tells the position to follow its log from, or why there is none now. A failure of the host is an error. */
@@ -44,14 +46,18 @@ function fetchPage(
   onDone: (outcome: Position | string | Error) => void,
 ): void {
   parts.ask(encodePeerMessage({ kind: 'snapshot', shard, after }), reply => {
-    const page = reply && decodePeerMessage<PeerReply>(reply)
+    const page = reply && decodePeerReply(reply)
     if (page?.message.kind !== 'page')
       return onDone(page?.message.kind === 'refused' ? page.message.reason : 'no answer')
     const { position, next } = page.message
     const from = base ?? positionFrom(position)
     if (position.sequence < from.sequence) return onDone('the source of a snapshot has gone back')
     parts.host.install(shard, page.bytes, base === undefined, failure => {
-      if (failure) onDone(failure)
+      if (failure && isUnreadable(failure)) {
+        // Another node, or this one once it is upgraded, may send one that can be read.
+        parts.onUnreadable(failure.message)
+        onDone(failure.message)
+      } else if (failure) onDone(failure)
       else if (next !== undefined) fetchPage(shard, parts, from, next, onDone)
       else settle(shard, parts, from, onDone)
     })

@@ -23,7 +23,8 @@ import {
   type WriteRequest,
 } from '../messages/messages.js'
 import type { AskOutcome, Clock, Nodes } from '../ports.js'
-import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../wire/wire.js'
+import { answerBytes, replyFrom } from '../wire/exchange.js'
+import { encodeRequest } from '../wire/wire.js'
 
 type OnReply = (reply: ShardReply) => void
 
@@ -150,7 +151,8 @@ export class ClusteredShards implements Shards {
     if (owner === undefined) return onReply({ kind: 'moved' })
     const view = isWide(request) ? nodes.viewOf(owner) : 0
     if (owner === nodes.self) return this.askOwn(shard, request, view, onReply)
-    const onOutcome = (outcome: AskOutcome): void => onReply(replyOf(outcome))
+    const onUnreadable = (what: string): void => nodes.noteUndecodable(owner, what)
+    const onOutcome = (outcome: AskOutcome): void => onReply(replyFrom(outcome, request, onUnreadable))
     nodes.ask(owner, shard, encodeRequest(request), onOutcome, request.kind === 'list' ? listWaitMs : undefined, view)
   }
 
@@ -165,15 +167,17 @@ export class ClusteredShards implements Shards {
     local.ask(shard, request, reply => onReply(isOurs() ? reply : { kind: 'moved' }))
   }
 
-  /** What another node asks of this one's shards, through bytes. */
-  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number): void {
-    let decoded: ShardRequest
-    try {
-      decoded = decodeRequest(Buffer.from(request.buffer, request.byteOffset, request.byteLength))
-    } catch (error) {
-      return onReply(encodeReply({ kind: 'failed', reason: `a request that is none: ${(error as Error).message}` }))
-    }
-    this.askOwn(shard, decoded, view, reply => onReply(encodeReply(reply)))
+  /** What the node of this name asks of this one's shards, through bytes. */
+  onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number, node: string): void {
+    const { nodes, shardMap } = this.parts
+    // The register is the one behind the last.
+    const shards = shardMap.placement.shards + 1
+    answerBytes(
+      { shard, request, shards },
+      (decoded, tell) => this.askOwn(shard, decoded, view, tell),
+      onReply,
+      what => nodes.noteUndecodable(node, what),
+    )
   }
 
   /** Those that have no owner count as one that has none: who asks everybody has to find out that somebody is missing. */
@@ -306,14 +310,3 @@ const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
 }
 
 const isWrite = ({ kind }: ShardRequest): boolean => isWriteOf[kind]
-
-function replyOf(outcome: AskOutcome): ShardReply {
-  switch (outcome.kind) {
-    case 'reply':
-      return decodeReply(outcome.reply)
-    case 'unavailable':
-      return { kind: 'unreachable', reason: outcome.reason }
-    case 'unknown':
-      return { kind: 'lost', reason: outcome.reason }
-  }
-}

@@ -11,6 +11,7 @@ import { version } from '../config/config.js'
 import { openSockets } from '../deliver/sockets/sockets.js'
 import type { JsonObject } from '../domain/json.js'
 import { placementDefault } from '../domain/scope.js'
+import { Unreadable } from '../domain/unreadable.js'
 import { openProgress } from '../observe/progress.js'
 import { DataDirectoryError, isDataDirectory, openDataDirectory } from '../storage/data-directory.js'
 import { type MoveOrder, type Place, readArguments, type Verb } from './arguments.js'
@@ -56,7 +57,7 @@ export async function runMove(
     say(summary(tally, verb))
     return 0
   } catch (error) {
-    if (!(error instanceof MoveError || error instanceof DataDirectoryError)) throw error
+    if (!isForOperator(error)) throw error
     say(`orrery ${verb}: ${error.message}`)
     return 1
   } finally {
@@ -64,6 +65,10 @@ export async function runMove(
     for (const signal of signals) process.off(signal, onSignal)
   }
 }
+
+/** Whether an error says what somebody has to set right. */
+const isForOperator = (error: unknown): error is Error =>
+  error instanceof MoveError || error instanceof DataDirectoryError || error instanceof Unreadable
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const awakeMs = 1_000

@@ -15,6 +15,7 @@ import { decodeDocumentRow, homeRange, parseDocumentKey, progressKey } from '../
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
 import { decodeRow, parseEntityKey, shardRange } from '../shard/layout.js'
 import { decodeProgress } from '../shard/notify/progress-book.js'
+import { readRow } from '../shard/read-row.js'
 import { lastStamp } from '../shard/shards.js'
 import { countEntities } from '../shard/transfer.js'
 import { Heap } from '../shard/turn/heap.js'
@@ -76,7 +77,7 @@ async function pageOf(open: OpenDirectory, kind: ItemKind, rows: Merged): Promis
     if (!row) break
     last = row
     bytes += row.value.length
-    for (const item of itemsOf(open, kind, row)) found.push({ where: 'a row', item, fault: '' })
+    for (const item of readRow(row.key, () => itemsOf(open, kind, row))) found.push({ where: 'a row', item, fault: '' })
   }
   if (!last) return undefined
   const after = last.key.subarray(shardKeyBytes).toString('base64')

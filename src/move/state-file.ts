@@ -72,11 +72,15 @@ function read(path: string): JsonObject | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new MoveError(`file ${path} cannot be read: ${(error as Error).message}`, { cause: error })
   }
+  let wrong = 'is not a state of ours'
   try {
     const found = JSON.parse(text) as Json
-    if (isObject(found) && found['orrery-state'] === version) return found
+    const foundVersion = isObject(found) ? found['orrery-state'] : undefined
+    if (isObject(found) && foundVersion === version) return found
+    if (foundVersion !== undefined)
+      wrong = `has version ${JSON.stringify(foundVersion)}, and this release reads version ${version}`
   } catch {
     // Told below.
   }
-  throw new MoveError(`file ${path} is not a state of ours: remove it to begin anew`)
+  throw new MoveError(`file ${path} ${wrong}: remove it to begin anew`)
 }

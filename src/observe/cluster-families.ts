@@ -42,6 +42,12 @@ export function clusterFamilies({ status, log, gossip }: ClusterNumbers): readon
       sample({ direction: 'sent' }, gossip.bytesSent),
       sample({ direction: 'received' }, gossip.bytesReceived),
     ]),
+    family(
+      'orrery_cluster_undecodable_total',
+      'counter',
+      'Messages that could not be read, by the node that sent them.',
+      members.filter(({ name }) => name !== status.node).map(one => sample({ node: one.name }, one.undecodable)),
+    ),
     family('orrery_cluster_suspicions_total', 'counter', 'Nodes that did not answer.', [sample({}, gossip.suspicions)]),
   ]
 }

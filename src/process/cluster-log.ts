@@ -13,6 +13,7 @@ import {
 import { systemClock } from '../clock.js'
 import type { ClusterConfig, LogTls } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
+import { assertVersion, Unreadable } from '../domain/unreadable.js'
 import type { Logger } from '../ports.js'
 import type { Agreement } from './surroundings.js'
 
@@ -58,11 +59,13 @@ function readOf(option: OptionName, file: string): Buffer {
 
 /** Under which name the engine keeps what the cluster is. */
 const markName = 'cluster'
+/** Of what stands there. */
+const markVersion = 1
 
 /** What stands in the engine for this cluster, as long as it takes to find out; as wanted where nothing does. */
 export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logger, 'warn'>): Promise<Agreed> {
   const value = await answered<Buffer>(logger, onDone =>
-    log.createOnce(markName, Buffer.from(JSON.stringify(wanted)), told =>
+    log.createOnce(markName, Buffer.from(JSON.stringify({ version: markVersion, ...wanted })), told =>
       onDone(told.kind === 'stands' ? { kind: 'answer', value: told.value } : told),
     ),
   )
@@ -93,10 +96,23 @@ export interface Agreed {
   readonly mark: ClusterMark
 }
 
-const agreedOf = (value: Buffer): Agreed => ({
-  agreement: JSON.parse(value.toString()) as Agreement,
-  mark: { name: markName, value },
-})
+function agreedOf(value: Buffer): Agreed {
+  const { version, id, shards, spread } = markOf(value)
+  assertVersion('what the log engine (-shardLog) has of the cluster', version, markVersion)
+  if (typeof id !== 'string' || !Number.isSafeInteger(shards) || !Number.isSafeInteger(spread)) throw noMark()
+  return { agreement: { id, shards: Number(shards), spread: Number(spread) }, mark: { name: markName, value } }
+}
+
+function markOf(value: Buffer): Readonly<Record<string, unknown>> {
+  try {
+    const found: unknown = JSON.parse(value.toString())
+    if (typeof found === 'object' && found !== null) return found as Readonly<Record<string, unknown>>
+  } catch {}
+  throw noMark()
+}
+
+const noMark = (): Error =>
+  new Unreadable(`what the log engine (-shardLog) has of the cluster, under the name ${markName}, cannot be read`)
 
 /** What the engine has answered, or why it has not. */
 type Heard<T> = { readonly kind: 'answer'; readonly value: T } | Unknown

@@ -59,7 +59,7 @@ export function openCluster(
           onFailure,
         },
         host,
-        { onAsk: (shard, request, onReply, view) => shards!.onAsk(shard, request, onReply, view) },
+        { onAsk: (shard, request, onReply, view, from) => shards!.onAsk(shard, request, onReply, view, from) },
       )
       const { replicator } = node
       replication = replicator
@@ -76,6 +76,7 @@ export function openCluster(
           return replicator.ownView
         },
         ask: (name, shard, request, onOutcome, waitMs, view) => node.ask(name, shard, request, onOutcome, waitMs, view),
+        noteUndecodable: (name, what) => node.noteUndecodable(name, what),
         onChange: listener => node.onOwners(listener),
       }
       shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs: listMs + askMs })
@@ -134,6 +135,8 @@ function statusOf(name: string, agreement: Agreement, node: ClusterNode): Cluste
     status,
     isJoined,
     owned: owned.get(name) ?? 0,
+    protocol: node.statsOf(name)?.protocol,
+    undecodable: node.statsOf(name)?.undecodable ?? 0,
   }))
   const isJoined = members.some(member => member.name === name && member.isJoined)
   return { node: name, cluster: agreement.id, isJoined, log: logOf(agreement, node), members, shards }

@@ -2,11 +2,11 @@
 // its shards in its own store, and worker 0 keeps the register.
 
 import { randomUUID } from 'node:crypto'
-import { type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
+import { type AskHost, type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
 import { ClusteredShards } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
 import { keeper, workerOf } from '../domain/scope.js'
-import type { Nodes } from '../ports.js'
+import type { Logger, Nodes } from '../ports.js'
 import type { Joined, OwnPart } from './surroundings.js'
 import type { Part } from './worker-protocol.js'
 
@@ -18,6 +18,7 @@ export async function joinWorkers(
   { index, workers, addresses }: Part,
   { local, shardMap, pathsOf }: OwnPart,
   listMs: number,
+  logger: Pick<Logger, 'warn'>,
 ): Promise<Joined> {
   const names = addresses.map((_, worker) => `worker ${worker}`)
   const peers = addresses.map((address, worker) => ({ name: names[worker]!, address }))
@@ -34,13 +35,15 @@ export async function joinWorkers(
     viewOf: () => onlyView,
     ownView: onlyView,
     ask: (name, shard, request, onOutcome, waitMs, view) => asks!.ask(name, shard, request, onOutcome, waitMs, view),
+    noteUndecodable: (name, what) => asks!.noteUndecodable(name, what),
     onChange: listener => void listeners.push(listener),
   }
   // Who runs a list ends it in time; a little more is for the way.
   const listWaitMs = listMs + askOptionsDefault.askDeadlineMs
   const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
-  const host = { onAsk: shards.onAsk.bind(shards) }
+  const host: AskHost = { onAsk: shards.onAsk.bind(shards) }
   asks = await startAsks(peers[index]!, randomUUID(), others, host, systemClock)
+  asks.onTrouble(trouble => logger.warn(`workers: ${trouble}`))
   asks.onChange((_, isUp) => {
     if (isUp) for (const listener of listeners) listener()
   })

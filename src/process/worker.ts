@@ -90,7 +90,7 @@ function start(part: Part): Promise<RunningNode> {
       index,
       workers,
       sharesPort: true,
-      join: own => joinWorkers(part, own, config.queries.scanDeadlineMs),
+      join: own => joinWorkers(part, own, config.queries.scanDeadlineMs, logger),
     },
   })
 }

@@ -10,7 +10,7 @@
 // Not here: whether a primary row itself is right, and in its right shard.
 
 import { expiryAttribute } from '../domain/entities/entity.js'
-import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
+import { assertImage, decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Range, Row, Store } from '../ports.js'
 import { attributeCounts, type CountRows, entityCounts } from './commit/directory.js'
 import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
@@ -30,6 +30,7 @@ import {
   parseTypeKey,
   typeKey,
 } from './layout.js'
+import { readRow } from './read-row.js'
 import { attributeCountsOf, entityCountsOf } from './replicate/replicated-layout.js'
 
 const rowsPerRead = 128
@@ -75,6 +76,7 @@ export function indexRow(
   if (path !== '/') indexes.put(idKey(tenant, id, path), nothing)
   const images = decodeRow(value)
   for (const image of images) {
+    readRow(key, () => assertImage(image))
     const type = imageType(image)
     indexes.put(typeKey(tenant, path, type, imageCreated(image), shard), Buffer.from(id))
     const expiresMs = imageExpiresMs(image)

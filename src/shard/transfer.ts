@@ -30,6 +30,7 @@ import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js
 import { allDirectories, copiedKey, nothing, parseDirectoryKey, shardRange, stampKey } from './layout.js'
 import { letterRange, outboxRange } from './notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from './notify/progress-book.js'
+import { readRow } from './read-row.js'
 import { pathKey, positionKey } from './replicate/replicated-layout.js'
 
 /**
@@ -154,7 +155,7 @@ export async function mergedProgress(sources: Iterable<StoreReader>, home: numbe
         else parts.set(key.toString('latin1'), { key, values: [value] })
       }
   return [...parts.values()].map(({ key, values }) => {
-    const decoded = values.map(decodeProgress)
+    const decoded = values.map(value => readRow(key, () => decodeProgress(value)))
     const progress = mergeProgress(decoded.map(one => one.progress))
     return { key, value: encodeProgress(progress, decoded.find(({ grants }) => grants.length > 0)?.grants) }
   })

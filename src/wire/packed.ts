@@ -1,22 +1,21 @@
 // Requests and replies that come with every other request of a client, as bytes that take no parser: [hot] between workers what is asked most is a
 // read by id, a change of attributes, and their replies, and as JSON their bytes cost more than their way (bench `workers`).
 //
+// The form is the version (forms.ts). Bytes that are not whole, or say what this release does not know, fail with `Unreadable`.
+//
 //   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined | the texts as one, UTF-8
 //   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image | paths | images
 //   done      u8 form
 //
-// Lengths of texts are in characters: all texts are written, and read, at once. No JSON begins as a form does.
+// Lengths of texts are in characters: all texts are written, and read, at once.
 //
 // Not here: the part of a list (part.ts), which begins with another form; everything else that is asked and answered, which is JSON (wire.ts).
 
 import type { Json } from '../domain/json.js'
+import { Unreadable } from '../domain/unreadable.js'
+import { isImage } from '../image.js'
 import type { Attributes, AttributesRequest, FindRequest, Found, Numbering, ShardReply } from '../messages/messages.js'
-import { partForm, unpackPart } from './part.js'
-
-const forms = { find: 0x80, write: 0x81, found: 0x82, done: 0x83 } as const
-
-/** Whether bytes are of one of these forms. */
-export const isPacked = (bytes: Buffer): boolean => bytes.length > 0 && bytes[0]! >= forms.find
+import { forms } from './forms.js'
 
 type Text = string | undefined
 
@@ -54,7 +53,14 @@ function unpackTexts(bytes: Buffer, numbers: number): Text[] {
       from += length
     }
   }
+  if (from !== text.length) throw new Unreadable('its texts are not as long as it says')
   return texts
+}
+
+/** A text that has to be there. */
+function present(text: Text): string {
+  if (text === undefined) throw new Unreadable('a text is missing')
+  return text
 }
 
 /** More texts than these have a form of their own. */
@@ -68,9 +74,11 @@ export function packFind({ tenant, paths, id, type }: FindRequest): Buffer | und
   return texts.length > textsMax ? undefined : pack(forms.find, 0, [], texts)
 }
 
-function unpackFind(bytes: Buffer): FindRequest {
+/** The read by id of packed bytes. */
+export function unpackFind(bytes: Buffer): FindRequest {
   const [tenant, id, type, ...paths] = unpackTexts(bytes, 0)
-  return { kind: 'find', tenant: tenant!, paths: paths as string[], id: id!, type }
+  if (bytes[1] !== 0) throw new Unreadable('it has flags that are not known')
+  return { kind: 'find', tenant: present(tenant), paths: paths.map(present), id: present(id), type }
 }
 
 const writeKinds = ['append', 'appendStrict', 'update', 'replace'] as const satisfies AttributesRequest['kind'][]
@@ -84,6 +92,9 @@ const flags = {
   isPaced: 8 << kindBits,
   isPatchedNotification: 16 << kindBits,
 } as const
+/** All that are known. */
+const flagsMax = (1 << (kindBits + 5)) - 1
+const writeTexts = 9
 
 /** What stands for a number that is undefined. */
 const noNumber = Number.NaN
@@ -118,21 +129,23 @@ export function packWrite(request: AttributesRequest, wire: string): Buffer {
   )
 }
 
-function unpackWrite(bytes: Buffer, attributesOf: (wire: Json) => Attributes): AttributesRequest {
+/** The change of attributes of packed bytes; `attributesOf` makes attributes of what `packWrite` was given. */
+export function unpackWrite(bytes: Buffer, attributesOf: (wire: Json) => Attributes): AttributesRequest {
   const texts = unpackTexts(bytes, 3)
+  if (texts.length !== writeTexts || bytes[1]! > flagsMax) throw new Unreadable('it has more than is known')
   const [tenant, path, id, type, correlatorRoot, correlator, authToken, createAs, wire] = texts
   const bits = bytes[1]!
   const stamp = numberAt(bytes, 0)
   return {
     kind: writeKinds[bits % (1 << kindBits)]!,
-    target: { tenant: tenant!, path: path!, id: id!, type },
-    attributes: attributesOf(JSON.parse(wire!) as Json),
+    target: { tenant: present(tenant), path: present(path), id: present(id), type },
+    attributes: attributesOf(JSON.parse(present(wire)) as Json),
     options: {
       overrideMetadata: (bits & flags.overrideMetadata) !== 0,
       forcedUpdate: (bits & flags.forcedUpdate) !== 0,
     },
     origin: {
-      correlatorRoot: correlatorRoot!,
+      correlatorRoot: present(correlatorRoot),
       correlator,
       authToken,
       isCustomNotification: (bits & flags.isCustomNotification) !== 0 || undefined,
@@ -147,14 +160,6 @@ function unpackWrite(bytes: Buffer, attributesOf: (wire: Json) => Attributes): A
 
 const numberingOf = (next: number, step: number): Numbering | undefined =>
   Number.isNaN(next) ? undefined : { next, step }
-
-/** The request of packed bytes; `attributesOf` makes attributes of what `packWrite` was given. */
-export function unpackRequest(
-  bytes: Buffer,
-  attributesOf: (wire: Json) => Attributes,
-): FindRequest | AttributesRequest {
-  return bytes[0] === forms.find ? unpackFind(bytes) : unpackWrite(bytes, attributesOf)
-}
 
 /** Shared by all who reply it: its one byte never changes. */
 const done = Buffer.of(forms.done)
@@ -191,24 +196,24 @@ export function packFound(entities: readonly Found[]): Buffer {
   return bytes
 }
 
-function unpackFound(bytes: Buffer): readonly Found[] {
+/** The found entities of packed bytes. Their images share the memory. */
+export function unpackFound(bytes: Buffer): ShardReply {
   let imageAt = bytes.readUInt32LE(1)
   const count = bytes.readUInt32LE(5)
+  if (foundHeadBytes + count * entityBytes > imageAt || imageAt > bytes.length)
+    throw new Unreadable('it has more entities than room for them')
   const paths = bytes.toString('utf8', foundHeadBytes + count * entityBytes, imageAt)
   const entities: Found[] = []
   let from = 0
   for (let at = foundHeadBytes; entities.length < count; at += entityBytes) {
     const to = from + bytes.readUInt32LE(at)
     const end = imageAt + bytes.readUInt32LE(at + 4)
-    entities.push({ path: paths.slice(from, to), image: bytes.subarray(imageAt, end) })
+    const image = bytes.subarray(imageAt, end)
+    if (!isImage(image)) throw new Unreadable('an entity is of another version, or damaged')
+    entities.push({ path: paths.slice(from, to), image })
     from = to
     imageAt = end
   }
-  return entities
-}
-
-/** The reply of packed bytes. Its images share their memory. */
-export function unpackReply(bytes: Buffer): ShardReply {
-  if (bytes[0] === partForm) return unpackPart(bytes)
-  return bytes[0] === forms.found ? { kind: 'found', entities: unpackFound(bytes) } : { kind: 'done' }
+  if (from !== paths.length || imageAt !== bytes.length) throw new Unreadable('it is not as long as it says')
+  return { kind: 'found', entities }
 }

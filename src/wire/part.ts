@@ -10,12 +10,13 @@
 // Numbers are little endian, one after the other. Images stay where they are until one is wanted: each owner sends as many as the page has, and
 // of those of n owners one in n is shown.
 
+import { Unreadable } from '../domain/unreadable.js'
+import { isImage } from '../image.js'
 import type { Images, ListKeys, ShardReply } from '../messages/messages.js'
+import { forms } from './forms.js'
+import { isPartJson } from './shapes.js'
 
 type Part = Extract<ShardReply, { kind: 'part' }>
-
-/** The first byte of such a reply. */
-export const partForm = 0x84
 
 const countAt = 2
 const totalAt = 6
@@ -46,7 +47,7 @@ export function packPart({ keys, images, total }: Part): Buffer {
 
   const bytes = Buffer.allocUnsafe(imagesAt + imageBytes)
   const view = viewOf(bytes)
-  bytes[0] = partForm
+  bytes[0] = forms.part
   bytes[1] = have
   view.setUint32(countAt, count, true)
   view.setFloat64(totalAt, total, true)
@@ -73,33 +74,43 @@ export function packPart({ keys, images, total }: Part): Buffer {
 export function unpackPart(bytes: Buffer): Part {
   const view = viewOf(bytes)
   const count = view.getUint32(countAt, true)
-  const have = bytes[1]
+  const have = bytes[1]!
   const imageCount = have === firstImages ? view.getUint32(headBytes, true) : have === allImages ? count : 0
   const keysAt = headBytes + (have === firstImages ? imageCountBytes : 0)
   const endsAt = keysAt + count * keyBytes
   const jsonAt = endsAt + imageCount * endBytes
   const imagesAt = jsonAt + view.getUint32(jsonBytesAt, true)
+  const total = view.getFloat64(totalAt, true)
+  const isWhole = have <= firstImages && imageCount <= count && imagesAt <= bytes.length
+  if (!isWhole || !Number.isSafeInteger(total) || total < 0) throw new Unreadable('a part of a list is not whole')
+  const [ranges, values] = partJson(bytes.toString('utf8', jsonAt, imagesAt))
+  if (values.length !== 0 && values.length !== count) throw new Unreadable('a part of a list lacks values')
   const created = new Float64Array(count)
   const shards = new Uint16Array(count)
   const rangeOf = new Uint32Array(count)
   for (let at = 0, keyAt = keysAt; at < count; at++, keyAt += keyBytes) {
     created[at] = view.getFloat64(keyAt, true)
-    rangeOf[at] = view.getUint32(keyAt + 8, true)
+    const range = view.getUint32(keyAt + 8, true)
+    if (range >= ranges.length) throw new Unreadable('a part of a list lacks a range')
+    rangeOf[at] = range
     shards[at] = view.getUint16(keyAt + 12, true)
   }
-  const [ranges, values] = JSON.parse(bytes.toString('utf8', jsonAt, imagesAt)) as [
-    ListKeys['ranges'],
-    ListKeys['values'],
-  ]
   const images = have === noImages ? undefined : new PackedImages(bytes, imageCount, endsAt, imagesAt)
   return {
     kind: 'part',
     keys: { created, shards, rangeOf, ranges, values },
     images,
-    total: view.getFloat64(totalAt, true),
+    total,
   }
 }
 
+function partJson(text: string): [ListKeys['ranges'], ListKeys['values']] {
+  const found: unknown = JSON.parse(text)
+  if (!isPartJson(found)) throw new Unreadable('a part of a list has other JSON than is known')
+  return found as [ListKeys['ranges'], ListKeys['values']]
+}
+
+/** One that is of another version, or damaged, counts as not sent: whoever wants it fetches it. */
 class PackedImages implements Images {
   readonly length: number
   private readonly bytes: Buffer
@@ -116,7 +127,8 @@ class PackedImages implements Images {
   at(index: number): Buffer | undefined {
     if (index < 0 || index >= this.length) return undefined
     const begin = index === 0 ? 0 : this.endOf(index - 1)
-    return this.bytes.subarray(this.imagesAt + begin, this.imagesAt + this.endOf(index))
+    const image = this.bytes.subarray(this.imagesAt + begin, this.imagesAt + this.endOf(index))
+    return isImage(image) ? image : undefined
   }
 
   private endOf(index: number): number {

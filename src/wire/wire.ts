@@ -1,17 +1,23 @@
 // The bytes of what is asked of a shard and what it answers (messages.ts).
 //
 // Both unions go through bytes and back unchanged: the loopback test runs the whole program that way. Inside one process nothing is encoded.
-// What comes most often is packed (wire/packed.ts, wire/part.ts), all else is JSON.
+// What comes most often is packed (wire/packed.ts, wire/part.ts), all else is JSON: behind the form the JSON of a request, or the length of that of
+// a reply, the JSON, and images. Bytes of another form, of an unknown kind, or with members that are not what they should be, fail with `Unreadable`.
+//
+// Not here: what becomes of bytes that cannot be read (exchange.ts).
 
-import assert from 'node:assert/strict'
 import type { WantedAttribute } from '../domain/entities/entity.js'
 import { isDateType, type Metadata } from '../domain/entities/entity.js'
 import { operatorOf } from '../domain/entities/operators.js'
 import type { Json } from '../domain/json.js'
+import type { Registration } from '../domain/providers/registration.js'
 import { decodeRegistration, encodeRegistration } from '../domain/providers/registration-json.js'
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
-import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
+import { refusalText } from '../domain/refusal.js'
+import { noProgress, type Subscription, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { decodeSubscription, encodeSubscription } from '../domain/subscriptions/subscription-json.js'
+import { Unreadable } from '../domain/unreadable.js'
+import { isImage } from '../image.js'
 import type {
   Attributes,
   HandedPart,
@@ -21,9 +27,11 @@ import type {
   WriteReply,
   WriteRequest,
 } from '../messages/messages.js'
-import { isPacked, packDone, packFind, packFound, packWrite, unpackReply, unpackRequest } from './packed.js'
-import { packPart } from './part.js'
+import { forms } from './forms.js'
+import { packDone, packFind, packFound, packWrite, unpackFind, unpackFound, unpackWrite } from './packed.js'
+import { packPart, unpackPart } from './part.js'
 import { refusalFromWire, refusalToWire } from './refusal.js'
+import { areAttributes, isRegistration, isReply, isRequest, isSubscription } from './shapes.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -73,7 +81,13 @@ export function encodeRequest(request: ShardRequest): Buffer {
 }
 
 /** As JSON, maps as lists of pairs. */
-const encodeJson = (request: ShardRequest): Buffer => Buffer.from(JSON.stringify(requestToWire(request)))
+function encodeJson(request: ShardRequest): Buffer {
+  const json = JSON.stringify(requestToWire(request))
+  const bytes = Buffer.allocUnsafe(1 + Buffer.byteLength(json))
+  bytes[0] = forms.request
+  bytes.write(json, 1)
+  return bytes
+}
 
 function requestToWire(request: ShardRequest): unknown {
   switch (request.kind) {
@@ -106,11 +120,42 @@ function requestToWire(request: ShardRequest): unknown {
 /** All items of a batch have one origin, and count their notifications together. */
 const itemToWire = (item: WriteRequest): unknown => requestToWire({ ...item, origin: undefined as unknown as Origin })
 
-/** The request of bytes that `encodeRequest` wrote. */
-export const decodeRequest = (bytes: Buffer): ShardRequest =>
-  isPacked(bytes)
-    ? unpackRequest(bytes, wire => allFromWire(wire as unknown as WireAttributes))
-    : requestFromWire(JSON.parse(bytes.toString()))
+/** The request of bytes that `encodeRequest` wrote, perhaps in another process. Fails with `Unreadable` where they are none. */
+export const decodeRequest = (bytes: Buffer): ShardRequest => readable('a request', () => requestOf(bytes))
+
+function requestOf(bytes: Buffer): ShardRequest {
+  switch (bytes[0]) {
+    case forms.find:
+      return unpackFind(bytes)
+    case forms.write:
+      return unpackWrite(bytes, attributesOf)
+    case forms.request: {
+      const json: unknown = JSON.parse(bytes.toString('utf8', 1))
+      if (!isRequest(json)) throw new Unreadable(`kind ${kindOf(json)}, with these members, is not known`)
+      return requestFromWire(json as WireRequest)
+    }
+    default:
+      throw new Unreadable(`form ${bytes[0]} is not known`)
+  }
+}
+
+function attributesOf(json: Json): Attributes {
+  if (!areAttributes(json)) throw new Unreadable('its attributes are none')
+  return allFromWire(json as unknown as WireAttributes)
+}
+
+/** For the log: a short word of our own, whatever was sent. */
+const kindOf = (json: unknown): string =>
+  typeof json === 'object' && json !== null && 'kind' in json ? String(json.kind).slice(0, 30) : '(none)'
+
+/** Gives what `read` makes of bytes; whatever goes wrong with it is their fault. */
+function readable<T>(what: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw new Unreadable(`${what} that cannot be read: ${(error as Error).message}`, { cause: error })
+  }
+}
 
 /** What of a request has another form in JSON, each where its kind has it. */
 interface WireRequest {
@@ -147,13 +192,13 @@ function fromJson(wire: WireRequest): object {
       return { items: wire.items.map(item => ({ ...requestFromWire(item), origin: wire.origin })), origin: undefined }
     case 'list': {
       const selection = compileSelection(wire.selection)
-      assert(selection.ok, 'a selection that its sender has compiled')
+      if (!selection.ok) throw new Unreadable(refusalText(selection.refusal))
       return { selection: selection.value }
     }
     case 'createSubscription':
-      return { subscription: decodeSubscription(wire.subscription) }
+      return { subscription: subscriptionOf(wire.subscription) }
     case 'createRegistration':
-      return { registration: decodeRegistration(wire.registration) }
+      return { registration: registrationOf(wire.registration) }
     case 'follow':
       return {
         rows: Buffer.from(wire.rows, 'base64'),
@@ -166,7 +211,19 @@ function fromJson(wire: WireRequest): object {
   }
 }
 
-/** The bytes of a reply: packed, or u32 length of a JSON head, the head, then images one after the other. */
+function subscriptionOf(text: string): Subscription {
+  const subscription = decodeSubscription(text)
+  if (!isSubscription(subscription)) throw new Unreadable('a subscription is none')
+  return subscription
+}
+
+function registrationOf(text: string): Registration {
+  const registration = decodeRegistration(text)
+  if (!isRegistration(registration)) throw new Unreadable('a registration is none')
+  return registration
+}
+
+/** The bytes of a reply: packed, or u8 form, u32 length of a JSON head, the head, then images one after the other. */
 export function encodeReply(reply: ShardReply): Buffer {
   switch (reply.kind) {
     case 'done':
@@ -215,19 +272,58 @@ const refusedFromWire = (reply: WriteReply): WriteReply =>
 
 function frame(head: unknown, tail: readonly Buffer[]): Buffer {
   const json = Buffer.from(JSON.stringify(head))
-  const length = Buffer.alloc(4)
-  length.writeUInt32BE(json.length)
-  return Buffer.concat([length, json, ...tail])
+  const begin = Buffer.allocUnsafe(headBytes)
+  begin[0] = forms.reply
+  begin.writeUInt32BE(json.length, 1)
+  return Buffer.concat([begin, json, ...tail])
 }
 
-/** The reply of bytes that `encodeReply` wrote. Its images share their memory. */
-export function decodeReply(bytes: Buffer): ShardReply {
-  if (isPacked(bytes)) return unpackReply(bytes)
-  let at = 4 + bytes.readUInt32BE(0)
-  const head = JSON.parse(bytes.toString('utf8', 4, at))
+const headBytes = 5
+
+/** The bytes of a reply to those that are no request. They stay as they are in every release. */
+export const encodeNotUnderstood = (reason: string): Buffer =>
+  Buffer.concat([Buffer.of(forms.notUnderstood), Buffer.from(reason.slice(0, reasonLengthMax))])
+
+const reasonLengthMax = 500
+
+/**
+ * The reply of bytes that `encodeReply` wrote, perhaps in another process, whose images share their memory. Fails with `Unreadable` where they are
+ * none. A node that has not understood the request has done nothing, and counts as one that was not asked.
+ */
+export const decodeReply = (bytes: Buffer): ShardReply => readable('a reply', () => replyOf(bytes))
+
+function replyOf(bytes: Buffer): ShardReply {
+  switch (bytes[0]) {
+    case forms.found:
+      return unpackFound(bytes)
+    case forms.done:
+      return { kind: 'done' }
+    case forms.part:
+      return unpackPart(bytes)
+    case forms.reply:
+      return jsonReply(bytes)
+    case forms.notUnderstood:
+      return {
+        kind: 'unreachable',
+        reason: `its owner runs another release, ${bytes.toString('utf8', 1, reasonBytesMax)}`,
+      }
+    default:
+      throw new Unreadable(`form ${bytes[0]} is not known`)
+  }
+}
+
+const reasonBytesMax = 4 * reasonLengthMax
+
+function jsonReply(bytes: Buffer): ShardReply {
+  let at = headBytes + bytes.readUInt32BE(1)
+  if (at > bytes.length) throw new Unreadable('it is not whole')
+  const head = JSON.parse(bytes.toString('utf8', headBytes, at))
+  if (!isReply(head)) throw new Unreadable(`kind ${kindOf(head)}, with these members, is not known`)
   const image = (length: number): Buffer => {
     at += length
-    return bytes.subarray(at - length, at)
+    const found = bytes.subarray(at - length, at)
+    if (!isImage(found)) throw new Unreadable('an entity is of another version, or damaged')
+    return found
   }
   switch (head.kind as ShardReply['kind']) {
     case 'listed': {
@@ -241,13 +337,13 @@ export function decodeReply(bytes: Buffer): ShardReply {
     case 'subscriptions': {
       const known = head.subscriptions as readonly (readonly [string, Partial<SubscriptionProgress>])[]
       const subscriptions = known.map(([subscription, progress]) => ({
-        subscription: decodeSubscription(subscription),
+        subscription: subscriptionOf(subscription),
         progress: completed(progress),
       }))
       return { ...head, subscriptions }
     }
     case 'registrations':
-      return { ...head, registrations: (head.registrations as readonly string[]).map(decodeRegistration) }
+      return { ...head, registrations: (head.registrations as readonly string[]).map(registrationOf) }
     case 'progress':
       return { kind: 'progress', parts: (head.parts as readonly Partial<SubscriptionProgress>[]).map(completed) }
     case 'refused':

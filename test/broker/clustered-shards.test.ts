@@ -44,6 +44,7 @@ function losing(
       asked.push(`${name} ${decodeRequest(Buffer.from(request)).kind}`)
       onOutcome({ kind: 'reply', reply: encodeReply(reply) })
     },
+    noteUndecodable: () => {},
     onChange: listener => changes.push(listener),
   }
   const shardMap = new ShardMap({ shards: 4, spread: 1 })

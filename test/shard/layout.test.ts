@@ -231,7 +231,7 @@ t.test(
         assert.equal(decodeDocumentRow(encodeDocumentRow(text)), text)
       }),
     )
-    t.throws(() => decodeDocumentRow(Buffer.from([2, 0x7b, 0x7d])), /is stored in version 2, and this program reads 1/)
+    t.throws(() => decodeDocumentRow(Buffer.from([2, 0x7b, 0x7d])), /has version 2, and this release reads version 1/)
   },
 )
 

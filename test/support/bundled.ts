@@ -13,7 +13,7 @@ function bundleOf(rows: readonly Row[]): Row {
     head.writeUInt32BE(value.length, 10)
     return Buffer.concat([head, value])
   })
-  return { key: bundleKey(parseOutboxKey(rows[0]!.key)), value: Buffer.concat(parts) }
+  return { key: bundleKey(parseOutboxKey(rows[0]!.key)), value: Buffer.concat([Buffer.of(1), ...parts]) }
 }
 
 /** Makes one row of all that a store owes; gives how many there were. */

@@ -30,7 +30,7 @@ export async function startLocalWorkers(
       index,
       workers,
       sharesPort: false,
-      join: (own: OwnPart) => joinWorkers(part, own, scanDeadlineMs),
+      join: (own: OwnPart) => joinWorkers(part, own, scanDeadlineMs, { warn: () => {} }),
     }
     return startLocalNode(t, { ...options, directory, workers, surroundings: { ...options.surroundings, place } })
   })

@@ -3,6 +3,7 @@
 import t from 'tap'
 import { type Refusal, refusals, refusalText } from '../../src/domain/refusal.js'
 import type { ShardReply } from '../../src/messages/messages.js'
+import { forms } from '../../src/wire/forms.js'
 import { decodeReply, encodeReply } from '../../src/wire/wire.js'
 import { allRefusals } from '../support/refusals.js'
 
@@ -16,9 +17,10 @@ function refusalOf(reply: ShardReply): Refusal {
 /** The refusal that is read of what another build has sent. */
 function readFrom(refusal: unknown): Refusal {
   const json = Buffer.from(JSON.stringify({ kind: 'refused', refusal }))
-  const length = Buffer.alloc(4)
-  length.writeUInt32BE(json.length)
-  return refusalOf(decodeReply(Buffer.concat([length, json])))
+  const begin = Buffer.alloc(5)
+  begin[0] = forms.reply
+  begin.writeUInt32BE(json.length, 1)
+  return refusalOf(decodeReply(Buffer.concat([begin, json])))
 }
 
 t.test('a refusal of every code comes out of its bytes as it went in', async t => {

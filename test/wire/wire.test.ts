@@ -9,6 +9,7 @@ import type { Json } from '../../src/domain/json.js'
 import { refusals } from '../../src/domain/refusal.js'
 import { emptyTally } from '../../src/domain/service-metrics.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
+import { encodeImage } from '../../src/image.js'
 import type {
   Images,
   ListKeys,
@@ -252,20 +253,26 @@ const requests = {
   }),
 } satisfies Requests
 
-const found = fc.array(fc.record({ path: texts, image: bytes }))
+const image = fc
+  .record({ id: texts, type: texts, created: fc.maxSafeNat(), modifiedMs: fc.maxSafeNat() })
+  .map(some => encodeImage({ ...some, attributes: new Map() }, 'root'))
+const found = fc.array(fc.record({ path: texts, image }))
 
 const keys: fc.Arbitrary<ListKeys> = fc
   .record({
-    ranges: fc.array(fc.tuple(texts, texts), { maxLength: 3 }),
-    all: fc.array(fc.tuple(fc.double({ noNaN: true }), fc.nat(0xffff), fc.nat(0xffffffff)), { maxLength: 5 }),
-    values: fc.array(fc.array(values, { maxLength: 3 }), { maxLength: 5 }),
+    ranges: fc.array(fc.tuple(texts, texts), { minLength: 1, maxLength: 3 }),
+    all: fc.array(
+      fc.tuple(fc.double({ noNaN: true }), fc.nat(0xffff), fc.nat(0xffff), fc.array(values, { maxLength: 3 })),
+      { maxLength: 5 },
+    ),
+    isOrdered: fc.boolean(),
   })
-  .map(({ ranges, all, values }) => ({
+  .map(({ ranges, all, isOrdered }) => ({
     created: Float64Array.from(all, ([created]) => created),
     shards: Uint16Array.from(all, ([, shard]) => shard),
-    rangeOf: Uint32Array.from(all, ([, , range]) => range),
+    rangeOf: Uint32Array.from(all, ([, , range]) => range % ranges.length),
     ranges,
-    values,
+    values: isOrdered ? all.map(([, , , values]) => values) : [],
   }))
 
 const writeReplies = {
@@ -296,11 +303,11 @@ const replies = {
     fc.record({
       kind: kind('part'),
       keys: fc.constant(columns),
-      images: maybe(fc.array(bytes, { maxLength: columns.created.length })),
+      images: maybe(fc.array(image, { maxLength: columns.created.length })),
       total: fc.nat(),
     }),
   ),
-  fetched: fc.record({ kind: kind('fetched'), images: fc.array(maybe(bytes)) }),
+  fetched: fc.record({ kind: kind('fetched'), images: fc.array(maybe(image)) }),
   batch: fc.record({
     kind: kind('batch'),
     replies: fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteReply>>(writeReplies))),

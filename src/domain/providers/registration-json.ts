@@ -5,6 +5,7 @@
 // Not here: JSON of clients (registration-parser.ts).
 
 import { renderDateTime } from '../date-time.js'
+import { assertVersion } from '../unreadable.js'
 import type { Registration } from './registration.js'
 
 /** A registration as `GET` shows it (subscriptions.md §12.4). */
@@ -34,8 +35,7 @@ export const encodeRegistration = (registration: Registration): string => JSON.s
 /** The registration of a text that `encodeRegistration` wrote. */
 export function decodeRegistration(stored: string): Registration {
   const found = JSON.parse(stored) as Registration & { readonly version: number }
-  if (found.version !== version)
-    throw new Error(`a stored registration has version ${found.version}, this release reads ${version}`)
+  assertVersion('a stored registration', found.version, version)
   const { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status } = found
   return { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status }
 }

@@ -13,6 +13,7 @@ import { subscriptionTextLengthMax } from '../limits.js'
 import { parseGeoQuery } from '../places/geo-query.js'
 import { lookingAt, parseQuery } from '../queries/query-parser.js'
 import { type Result, refusalText } from '../refusal.js'
+import { assertVersion } from '../unreadable.js'
 import { mask, maskNamed } from './secrets.js'
 import {
   type Condition,
@@ -326,9 +327,7 @@ function trusted<T>(result: Result<T>): T {
   throw new Error(`a stored expression is not valid: ${refusalText(result.refusal)}`)
 }
 
-function checkVersion(what: string, found: number, read: number): void {
-  if (found !== read) throw new Error(`a stored ${what} has version ${found}, this release reads ${read}`)
-}
+const checkVersion = (what: string, found: number, read: number): void => assertVersion(`a stored ${what}`, found, read)
 
 /** Of the stored form of a progress. */
 const progressVersion = 1

@@ -1,5 +1,6 @@
 // Keys and rows of subscriptions and registrations, and of what became of notifications: prefixes S, R and P of layout.ts.
 
+import { assertVersion } from '../../domain/unreadable.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { Range } from '../../ports.js'
 import { KeyReader, prefix, under, writer } from '../keys.js'
@@ -35,12 +36,9 @@ export function encodeDocumentRow(text: string): Buffer {
   return row
 }
 
-/** The text of a row. Throws for a row of another version: a newer program has written it. */
+/** The text of a row. Fails with `Unreadable` for one of another version. */
 export function decodeDocumentRow(row: Buffer): string {
-  if (row[0] !== rowVersion)
-    throw new Error(
-      `a subscription or registration is stored in version ${row[0]}, and this program reads ${rowVersion}`,
-    )
+  assertVersion('a stored subscription or registration', row[0], rowVersion)
   return row.toString('utf8', 1)
 }
 

@@ -11,6 +11,7 @@
 import type { ShardMap } from '../../domain/scope.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
+import { readRow } from '../read-row.js'
 import { allDocuments, decodeDocumentRow, documentKey, encodeDocumentRow, parseDocumentKey } from './document-layout.js'
 import type { Register } from './register.js'
 
@@ -246,7 +247,7 @@ export class Documents<T extends Document, P> {
         reading.catch(() => undefined)
         for (const { key, value } of rows) {
           const { tenant, id } = parseDocumentKey(key)
-          this.recall(tenant, id, decodeDocumentRow(value))
+          readRow(key, () => this.recall(tenant, id, decodeDocumentRow(value)))
         }
       }
     } finally {

@@ -1,10 +1,12 @@
 // A bundle: rows of the outbox that one commit writes, as one row of the store.
 //
-//   value   of each row: u16 shard | f64 stamp | u32 length | its bytes
+//   value   u8 version, then of each row: u16 shard | f64 stamp | u32 length | its bytes
 //
 // Not here: which rows share one, and for how long (bundles.ts).
 
+import { assertVersion } from '../../domain/unreadable.js'
 import type { Store } from '../../ports.js'
+import { readRow } from '../read-row.js'
 import { allBundles, bundleKey, type OutboxKey, outboxKey } from './notification-layout.js'
 import { type TriggerEvent, writeRow } from './trigger-event.js'
 
@@ -21,6 +23,8 @@ export interface BundledRow extends OutboxKey {
   value: Buffer | undefined
 }
 
+const version = 1
+const versionBytes = 1
 const headBytes = 14
 
 export class Bundle {
@@ -30,11 +34,12 @@ export class Bundle {
   /** When it was written, by the monotonic clock. */
   sinceMs = 0
   private bytes: Buffer
-  private length = 0
+  private length = versionBytes
 
   /** `likelyBytes`: how much it will take in, about. */
   constructor(likelyBytes: number) {
-    this.bytes = Buffer.allocUnsafe(likelyBytes)
+    this.bytes = Buffer.allocUnsafe(versionBytes + likelyBytes)
+    this.bytes[0] = version
   }
 
   // [hot] Once per change that triggers notifications.
@@ -83,7 +88,8 @@ export async function splitBundles(store: Store): Promise<void> {
   try {
     for (let rows = await cursor.next(1); rows.length > 0; rows = await cursor.next(1))
       for (const { key, value } of rows) {
-        for (let at = 0; at < value.length; ) {
+        readRow(key, () => assertVersion('a bundle of notifications that are owed', value[0], version))
+        for (let at = versionBytes; at < value.length; ) {
           const begin = at + headBytes
           const end = begin + value.readUInt32BE(at + 10)
           const row = { shard: value.readUInt16BE(at), stamp: value.readDoubleBE(at + 2) }

@@ -16,6 +16,7 @@
 
 import assert from 'node:assert/strict'
 import type { ShardMap } from '../../domain/scope.js'
+import { Unreadable } from '../../domain/unreadable.js'
 import type {
   DeliveriesRequest,
   DeliveryRecord,
@@ -212,9 +213,18 @@ export class Deliveries {
     const letters = [...(this.tenants.get(tenant)?.get(id)?.letters ?? [])]
     this.commit.afterCommit(this.stagedIn, failure => {
       if (failure) onReply({ kind: 'failed', reason: failure.message })
-      else if (request.kind === 'deliveries') onReply({ kind: 'deliveries', ...this.report(request, letters) })
+      else if (request.kind === 'deliveries') onReply(this.reported(request, letters))
       else this.retry(letters, 0, onReply)
     })
+  }
+
+  private reported(request: DeliveriesRequest, letters: readonly Letter[]): ShardReply {
+    try {
+      return { kind: 'deliveries', ...this.report(request, letters) }
+    } catch (error) {
+      if (error instanceof Unreadable) return { kind: 'failed', reason: error.message }
+      throw error
+    }
   }
 
   private report({ tenant, id, limit }: DeliveriesRequest, letters: readonly Letter[]): DeliveryReport {

@@ -1,5 +1,6 @@
 // Keys and rows of notifications that are pending or were given up: prefixes O, B and L of layout.ts.
 
+import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import type { Range } from '../../ports.js'
 import { KeyReader, prefix, under, writer } from '../keys.js'
 
@@ -50,16 +51,22 @@ export const letterRange = (shard: number): Range => under(writer.begin(prefix.l
 
 export const allLetters = (): Range => under(Buffer.from([prefix.letter]))
 
-/** The row of a dead letter: u32 length of the head, what is told of it (JSON), and what it takes to send it again. */
+const letterVersion = 1
+const letterHeadBytes = 5
+
+/** The row of a dead letter: u8 version, u32 length of the head, what is told of it (JSON), and what it takes to send it again. */
 export function encodeLetterRow(head: string, message: Buffer): Buffer {
   const text = Buffer.from(head)
-  const length = Buffer.allocUnsafe(4)
-  length.writeUInt32BE(text.length)
-  return Buffer.concat([length, text, message])
+  const begin = Buffer.allocUnsafe(letterHeadBytes)
+  begin[0] = letterVersion
+  begin.writeUInt32BE(text.length, 1)
+  return Buffer.concat([begin, text, message])
 }
 
-/** The parts of such a row; `message` shares its memory. */
+/** The parts of such a row; `message` shares its memory. Fails with `Unreadable` where it is none of this release's version. */
 export function decodeLetterRow(row: Buffer): { readonly head: string; readonly message: Buffer } {
-  const end = 4 + row.readUInt32BE(0)
-  return { head: row.toString('utf8', 4, end), message: row.subarray(end) }
+  assertVersion('a dead letter', row[0], letterVersion)
+  const end = row.length < letterHeadBytes ? Number.POSITIVE_INFINITY : letterHeadBytes + row.readUInt32BE(1)
+  if (end > row.length) throw new Unreadable('a dead letter is damaged')
+  return { head: row.toString('utf8', letterHeadBytes, end), message: row.subarray(end) }
 }

@@ -13,6 +13,7 @@
 import assert from 'node:assert/strict'
 import type { Clock, Range, Row, RowSink, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
+import { readRow } from '../read-row.js'
 import type { BundledRow } from './bundle.js'
 import { Bundles } from './bundles.js'
 import { allOutbox, outboxKey, outboxRange, parseOutboxKey } from './notification-layout.js'
@@ -189,7 +190,7 @@ export class Outbox implements Rider {
           const { shard, stamp } = parseOutboxKey(key)
           if (part.isOver) return
           if (stamp > part.horizon) continue
-          const event = decodeTriggerEvent(value, { shard, stamp })
+          const event = readRow(key, () => decodeTriggerEvent(value, { shard, stamp }))
           if (!onRow(this.keep(part, shard, stamp, value.length, event.intents.length), event)) return
         }
       }

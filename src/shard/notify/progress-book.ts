@@ -18,11 +18,13 @@ import {
   recordSent,
   recordSuccess,
 } from '../../domain/subscriptions/subscription-status.js'
+import { assertVersion } from '../../domain/unreadable.js'
 import type { HandedPart, ProgressNews } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
 import { allProgress, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
+import { readRow } from '../read-row.js'
 
 const rowsPerRead = 1000
 
@@ -251,7 +253,7 @@ export class ProgressBook implements Rider {
     const { tenant, id } = parseDocumentKey(key)
     const held = this.subscriptions.of(tenant)
     if (!held?.has(id)) return this.write(tenant, id)
-    const { progress, grants } = decodeProgress(value)
+    const { progress, grants } = readRow(key, () => decodeProgress(value))
     held.note(id, isAdded ? mergeProgress([progress, held.progressOf(id)]) : progress)
     if (grants.length > 0) this.grants.set(id, grants)
   }
@@ -267,15 +269,18 @@ function without(own: SubscriptionProgress, handed: SubscriptionProgress): Subsc
   }
 }
 
+const rowVersion = 1
+
 /** The row of a part, with what was granted to others. */
 export const encodeProgress = (progress: SubscriptionProgress, grants?: readonly string[]): Buffer =>
-  Buffer.from(JSON.stringify(grants ? { ...progress, grants } : progress))
+  Buffer.from(JSON.stringify({ version: rowVersion, ...progress, grants }))
 
-/** What such a row says; JSON leaves out what is undefined. */
+/** What such a row says; JSON leaves out what is undefined. Fails with `Unreadable` where it has another version. */
 export function decodeProgress(row: Buffer): {
   readonly progress: SubscriptionProgress
   readonly grants: readonly string[]
 } {
-  const { grants = [], ...known } = JSON.parse(row.toString())
+  const { version, grants = [], ...known } = JSON.parse(row.toString())
+  assertVersion('the stored progress of a subscription', version, rowVersion)
   return { progress: { ...noProgress, ...known }, grants }
 }

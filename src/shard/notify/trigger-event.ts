@@ -6,7 +6,6 @@
 //
 // Not here: which subscriptions are triggered (triggers.ts), how long a row stays (outbox.ts).
 
-import assert from 'node:assert/strict'
 import type { Attribute, Entity } from '../../domain/entities/entity.js'
 import { ignoresType, noMetadata } from '../../domain/entities/entity.js'
 import { quoted } from '../../domain/entities/representation.js'
@@ -14,6 +13,7 @@ import type { Json } from '../../domain/json.js'
 import { isOfText } from '../../domain/subscriptions/notification-body.js'
 import type { NamedAttribute, NotificationInput } from '../../domain/subscriptions/notification-input.js'
 import type { AlterationType, Subscription } from '../../domain/subscriptions/subscription.js'
+import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import { decodeImage, imageJson, isAnswer } from '../../image.js'
 
 /** One notification of a trigger event: what the shard has decided. */
@@ -133,9 +133,16 @@ export function headText(event: TriggerEvent, intents: readonly DeliveryIntent[]
   return `${json}]}`
 }
 
+/** Fails with `Unreadable` unless a row has this release's version, and the frame of one. */
+export function assertTriggerEvent(row: Buffer): void {
+  assertVersion('a pending notification', row[0], rowVersion)
+  if (row.length < rowHeadBytes || rowHeadBytes + row.readUInt32BE(1) > row.length)
+    throw new Unreadable('a pending notification is damaged')
+}
+
 /** The trigger event of a row; it shares the row's memory. */
 export function decodeTriggerEvent(row: Buffer, { shard, stamp }: Pick<TriggerEvent, 'shard' | 'stamp'>): TriggerEvent {
-  assert.equal(row[0], rowVersion, 'a row of the outbox of an unknown version')
+  assertTriggerEvent(row)
   const imageAt = rowHeadBytes + row.readUInt32BE(1)
   const { t, p, c, d, a, n, e }: Head = JSON.parse(row.toString('utf8', rowHeadBytes, imageAt))
   const image = row.subarray(imageAt)

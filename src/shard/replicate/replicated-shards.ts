@@ -26,6 +26,7 @@ import type { Actors } from '../turn/actor.js'
 import type { Presence } from '../turn/presence.js'
 import type { Replicated } from './open-replicated.js'
 import { stretchesOf } from './replicated-layout.js'
+import { checkRow } from './row-check.js'
 import { decodeOperations, type RowOperation } from './row-operations.js'
 import { delRows, type Page, putRows, readPage, rowsOfShard } from './snapshot.js'
 
@@ -111,6 +112,7 @@ export class ReplicatedShards {
   /** The operations of some bytes, with what has to be known of them before they are written. */
   private decode(bytes: Buffer, shard: number): readonly RowOperation[] {
     const { stamp, operations } = decodeOperations(bytes, shard)
+    for (const operation of operations) checkRow(operation)
     this.parts.stamps.note(stamp)
     for (const { key, value } of operations) if (value && key[0] === prefix.entity) this.concerned.presence.add(key)
     return operations
@@ -208,9 +210,9 @@ export class ReplicatedShards {
   }
 
   private async put(shard: number, bytes: Buffer, isFirst: boolean): Promise<void> {
+    const operations = this.decode(bytes, shard)
     if (isFirst) await this.clear(shard)
     this.installing.add(shard)
-    const operations = this.decode(bytes, shard)
     for (let at = 0; at < operations.length; at += rowsPerWrite) {
       const some = operations.slice(at, at + rowsPerWrite)
       await this.write(sink => putRows(sink, some))

@@ -8,6 +8,7 @@
 // They say what is, not what is to be done with what was: applied twice, or to a store that has some of them already, they lead to the same
 // rows. Who applies them need not know what they mean.
 
+import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import type { RowSink } from '../../ports.js'
 import { mayBeOf } from './replicated-layout.js'
 
@@ -73,9 +74,10 @@ export class OperationWriter implements RowSink {
   }
 }
 
-/** What such bytes say; it shares their memory. Throws when they are not whole, or about another shard: then nothing of them may be applied. */
+/** What such bytes say; it shares their memory. Fails with `Unreadable` when they are not whole, of another version, or about another shard: then nothing of them may be applied. */
 export function decodeOperations(bytes: Buffer, shard: number): RowOperations {
-  if (bytes.length < headBytes || bytes[0] !== version) throw damaged(shard, 'it is of an unknown version')
+  if (bytes.length < headBytes) throw damaged(shard, 'it ends too early')
+  assertVersion(`a record of shard ${shard}`, bytes[0], version)
   const stamp = bytes.readDoubleBE(1)
   if (!Number.isSafeInteger(stamp) || stamp < 0) throw damaged(shard, 'its stamp is none')
   const operations: RowOperation[] = []
@@ -95,4 +97,5 @@ export function decodeOperations(bytes: Buffer, shard: number): RowOperations {
   return { stamp, operations }
 }
 
-const damaged = (shard: number, why: string): Error => new Error(`a record of shard ${shard} cannot be read: ${why}`)
+const damaged = (shard: number, why: string): Error =>
+  new Unreadable(`a record of shard ${shard} cannot be read: ${why}`)

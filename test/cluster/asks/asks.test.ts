@@ -3,12 +3,13 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { commonVersion } from '../../../cluster/asks/asks.js'
 import { decodeFrame, encodeFrame, type Frame } from '../../../cluster/asks/frames.js'
 import { grpcTransport } from '../../../cluster/asks/grpc-transport.js'
 import type { AskHost, Asks, Outcome, Peer } from '../../../cluster/index.js'
 import type { Stream } from '../../../cluster/ports.js'
 import { longReplyBytes, wishes } from '../node-main.js'
-import { addresses, ask, echo, NodeProcess, socketDirectory, startNode, untilLink, Wire } from '../nodes.js'
+import { addresses, ask, echo, inTime, NodeProcess, socketDirectory, startNode, untilLink, Wire } from '../nodes.js'
 
 /** Time for 30 MB on a machine that does much else: how long an ask may take is not what is tested with it. */
 const patient = { askDeadlineMs: 15_000 }
@@ -156,20 +157,23 @@ const greeting = (hello: Partial<Frame['hello'] & object>): Buffer =>
     sentMs: 1,
     echoMs: undefined,
     ping: true,
-    hello: { version: 1, name: 'a', incarnation: 'i', to: 'b', ...hello },
+    hello: { lowest: 2, highest: 2, name: 'a', incarnation: 'i', to: 'b', ...hello },
+    trouble: undefined,
     asks: [],
     answers: [],
   })
 
 /** What a listening node `b`, which knows `a` and `c`, says to who sends this as the first message. */
-async function received(t: Test, first: Buffer | undefined, options = {}): Promise<string> {
+async function received(t: Test, first: Buffer | undefined, options = {}, troubles: string[] = []): Promise<string> {
   const unused = '127.0.0.1:0'
   const peers = ['a', 'c'].map(name => ({ name, address: unused }))
   const b = await startNode(t, { name: 'b', address: unused }, peers, echo, options)
+  b.onTrouble(trouble => troubles.push(trouble))
   return new Promise(resolve => {
     const stream = grpcTransport().dial(b.address, {
       onMessage: message => {
-        resolve(`hello from ${decodeFrame(message)?.hello?.name}`)
+        const { name, refusal } = decodeFrame(message)?.hello ?? {}
+        resolve(refusal ?? `hello from ${name}`)
         stream.close('enough')
       },
       onDrain: () => {},
@@ -188,9 +192,65 @@ t.test('who is not known, or is to be dialed and dials, is sent away', async t =
   t.equal(await received(t, greeting({ name: 'c' })), 'this node does not expect you')
 })
 
-t.test('who means another node, or speaks another version, is sent away', async t => {
+t.test('who means another node is sent away', async t => {
   t.equal(await received(t, greeting({ to: 'z' })), 'this is node b, not z')
-  t.equal(await received(t, greeting({ version: 2 })), 'version 2 of the protocol, here it is 1')
+})
+
+t.test('who speaks a version in common is greeted, and who speaks none is told so, as is the log', async t => {
+  t.equal(await received(t, greeting({ lowest: 1, highest: 9 })), 'hello from b')
+  const troubles: string[] = []
+  const others = { lowest: 7, highest: 9 }
+  const told = 'node a speaks versions 7 to 9 of the protocol, and node b version 2: upgrade the older one'
+  t.equal(await received(t, greeting(others), {}, troubles), told)
+  t.strictSame(troubles, [told])
+})
+
+t.test('of the versions that both speak the highest is spoken', async t => {
+  t.equal(commonVersion({ lowest: 2, highest: 4 }, { lowest: 1, highest: 3 }), 3)
+  t.equal(commonVersion({ lowest: 2, highest: 2 }, { lowest: 1, highest: 2 }), 2)
+  t.equal(commonVersion({ lowest: 3, highest: 4 }, { lowest: 1, highest: 2 }), undefined)
+  t.equal(commonVersion({ lowest: 2, highest: 2 }, { lowest: 2, highest: 1 }), undefined, 'nonsense')
+})
+
+t.test('a node that is told of another version says so in its log, and tries again', async t => {
+  const greetings: string[] = []
+  const listening = await grpcTransport().listen('127.0.0.1:0', {
+    onStream: stream => ({
+      onMessage: () => {
+        greetings.push('greeted')
+        stream.send(greeting({ name: 'b', to: 'a', lowest: 8, highest: 8, refusal: 'b is much newer' }))
+        stream.close()
+      },
+      onDrain: () => {},
+      onClosed: () => {},
+    }),
+  })
+  t.teardown(() => listening.close())
+  const a = await startNode(t, { name: 'a', address: '127.0.0.1:0' }, [{ name: 'b', address: listening.address }])
+  const troubles: string[] = []
+  a.onTrouble(trouble => troubles.push(trouble))
+  await inTime('two greetings', resolve => {
+    const timer = setInterval(() => greetings.length >= 2 && resolve(clearInterval(timer)), 5)
+  })
+  t.strictSame(troubles, ['b is much newer'], 'once a minute')
+  t.match(await ask(a, 'b', 0, 'ask'), { kind: 'unavailable', reason: /b is much newer/ })
+})
+
+t.test('what cannot be read ends the stream, is counted, and is told to the log and to its sender', async t => {
+  const b = await startNode(t, { name: 'b', address: '127.0.0.1:0' }, [{ name: 'a', address: '127.0.0.1:0' }])
+  const troubles: string[] = []
+  b.onTrouble(trouble => troubles.push(trouble))
+  const told = new Promise<string>(resolve => {
+    const stream = grpcTransport().dial(b.address, {
+      onMessage: () => stream.send(Buffer.from('nonsense')),
+      onDrain: () => {},
+      onClosed: resolve,
+    })
+    stream.send(greeting({}))
+  })
+  t.equal(await told, 'it sent something that is no frame')
+  t.match(b.statsOf('a'), { protocol: 2, undecodable: 1 })
+  t.strictSame(troubles, ['node a sent something that cannot be read: something that is no frame'])
 })
 
 t.test('who has no incarnation, or does not greet but talk, is sent away', async t => {

@@ -51,28 +51,40 @@ const answer: fc.Arbitrary<Answer> = fc.oneof(
   }),
   record({
     number: whole,
-    kind: fc.constantFrom(1, 2, 3, 4) as fc.Arbitrary<1 | 2 | 3 | 4>,
+    kind: fc.constantFrom(1, 2, 3, 4, 5) as fc.Arbitrary<1 | 2 | 3 | 4 | 5>,
     reply: fc.constant(Buffer.alloc(0)),
     offset: fc.constant(0),
     total: fc.constant(0),
   }),
 )
-const hello: fc.Arbitrary<Hello> = record({ version: fc.nat(2 ** 32 - 1), name, incarnation: name, to: name })
+const hello: fc.Arbitrary<Hello> = record({
+  lowest: fc.nat(2 ** 32 - 1),
+  highest: fc.nat(2 ** 32 - 1),
+  name,
+  incarnation: name,
+  to: name,
+  refusal: fc.option(name, { nil: undefined }),
+})
 const frame: fc.Arbitrary<Frame> = record({
   sentMs: ms,
   echoMs: fc.option(ms, { nil: undefined }),
   ping: fc.boolean(),
   hello: fc.option(hello, { nil: undefined }),
+  trouble: fc.option(name, { nil: undefined }),
   asks: fc.array(ask, { maxLength: 5 }),
   answers: fc.array(answer, { maxLength: 5 }),
 })
 
+/** Without what is undefined. */
+const present = ({ refusal, ...hello }: Hello) => (refusal === undefined ? hello : { ...hello, refusal })
+
 /** A frame in the words of proto/asks.proto. */
-const inProto = ({ sentMs, echoMs, ping, hello, asks, answers }: Frame) => ({
+const inProto = ({ sentMs, echoMs, ping, hello, trouble, asks, answers }: Frame) => ({
   sentMs,
   ...(echoMs === undefined ? {} : { echoMs }),
   ping,
-  ...(hello ? { hello } : {}),
+  ...(hello ? { hello: present(hello) } : {}),
+  ...(trouble === undefined ? {} : { trouble }),
   asks,
   answers,
 })
@@ -81,7 +93,8 @@ const small: Frame = {
   sentMs: 12.5,
   echoMs: 3.25,
   ping: true,
-  hello: { version: 1, name: 'a', incarnation: 'i', to: 'b' },
+  hello: { lowest: 2, highest: 3, name: 'a', incarnation: 'i', to: 'b', refusal: undefined },
+  trouble: undefined,
   asks: [{ number: 300, deadlineMs: 2012.5, shard: 200, request: Buffer.from('request'), view: 7 }],
   answers: [
     { number: 299, kind: 0, reply: Buffer.from('reply'), offset: 0, total: 0 },
@@ -94,7 +107,7 @@ t.test('a frame comes out of its bytes as it went in', async t => {
 })
 
 t.test('who follows proto/asks.proto reads what is written here', async t => {
-  const kinds = ['REPLY', 'BUSY', 'EXPIRED', 'TOO_LARGE', 'NO_ROOM']
+  const kinds = ['REPLY', 'BUSY', 'EXPIRED', 'TOO_LARGE', 'NO_ROOM', 'FAILED']
   fc.assert(
     fc.property(frame, one => {
       const read = decodeByProto(encodeFrame(one)) as Record<string, unknown> & { answers: { kind: string }[] }

@@ -1,7 +1,14 @@
 // The link, step by step: what is sent when, what becomes of asks, and where everything ends that could grow.
 
 import t from 'tap'
-import { type Ask, decodeFrame, encodeFrame, type Frame, type ReadFrame } from '../../../cluster/asks/frames.js'
+import {
+  type Ask,
+  answerKinds,
+  decodeFrame,
+  encodeFrame,
+  type Frame,
+  type ReadFrame,
+} from '../../../cluster/asks/frames.js'
 import { Link, type Surroundings } from '../../../cluster/asks/link.js'
 import { type AskOptions, completeOptions, frameBytesMax, requestBytesMax } from '../../../cluster/options.js'
 import type { Outcome, Stream } from '../../../cluster/ports.js'
@@ -35,6 +42,8 @@ class Scene {
   readonly link: Link
   readonly changes: string[] = []
   readonly outcomes: Outcome[] = []
+  readonly troubles: string[] = []
+  readonly failures: string[] = []
   /** Requests that the host has begun, and how to reply. */
   readonly begun: { shard: number; text: string; view: number; reply: (reply: Uint8Array) => void }[] = []
   /** What the host does besides. */
@@ -60,6 +69,8 @@ class Scene {
           this.onTickEnded()
         }),
       onChange: (up, reason) => this.changes.push(`${up ? 'up' : 'down'}: ${reason}`),
+      onTrouble: trouble => this.troubles.push(trouble),
+      onFailure: failure => this.failures.push(failure.message),
     }
     this.link = new Link('b', completeOptions(options), surroundings, numbered)
   }
@@ -67,7 +78,7 @@ class Scene {
   /** The other node greets over a new stream, and knows our clock. */
   connect(incarnation = 'first'): this {
     this.wire = new Wire()
-    const hello = { version: 1, name: 'b', incarnation, to: 'a' }
+    const hello = { lowest: 2, highest: 2, name: 'b', incarnation, to: 'a' }
     this.link.attach(this.wire, this.read({ hello, ping: true, echoMs: this.clock.monoMs() }), incarnation, undefined)
     this.greeted = this.wire.take()
     return this
@@ -118,7 +129,8 @@ class Scene {
   }
 
   private read(frame: Partial<Frame>): ReadFrame {
-    const empty = { sentMs: this.peerMs, echoMs: undefined, ping: false, hello: undefined, asks: [], answers: [] }
+    const head = { sentMs: this.peerMs, echoMs: undefined, ping: false, hello: undefined, trouble: undefined }
+    const empty = { ...head, asks: [], answers: [] }
     return decodeFrame(encodeFrame({ ...empty, ...frame }))!
   }
 }
@@ -360,8 +372,9 @@ t.test('the clock is read when an ask is begun, not when its frame is read', asy
 
 t.test('nothing is begun as long as the asker’s clock is not known', async t => {
   const scene = new Scene()
-  const hello = { version: 1, name: 'b', incarnation: 'i', to: 'a' }
-  const greeting = { sentMs: scene.peerMs, echoMs: undefined, ping: true, hello, asks: [], answers: [] }
+  const hello = { lowest: 2, highest: 2, name: 'b', incarnation: 'i', to: 'a' }
+  const head = { sentMs: scene.peerMs, echoMs: undefined, ping: true, hello, trouble: undefined }
+  const greeting = { ...head, asks: [], answers: [] }
   scene.link.attach(scene.wire, greeting, 'i', { ...hello, name: 'a', to: 'b' })
   t.match(
     scene.wire.take(),
@@ -555,6 +568,43 @@ t.test('what is begun for a process that is gone still counts as running', async
   scene.clock.tick()
   scene.hearAsks(3)
   t.equal(scene.begun.length, 2)
+})
+
+t.test('a host that fails over an ask has failed, which is told to who asks', async t => {
+  const scene = new Scene().connect()
+  scene.onBegin = () => {
+    throw new Error('no such thing')
+  }
+  scene.hearAsks(1)
+  scene.clock.tick()
+  t.match(scene.wire.take(), [{ answers: [{ number: 1, kind: answerKinds.failed }] }])
+  t.strictSame(scene.failures, ['no such thing'])
+  scene.ask()
+  scene.clock.tick()
+  scene.hear({ answers: [{ number: 1, kind: answerKinds.failed, reply: Buffer.alloc(0), offset: 0, total: 0 }] })
+  t.match(scene.outcomes, [{ kind: 'unknown' }], 'nobody knows how far it came')
+})
+
+t.test('who fails over an answer does not keep the next one from those who wait for it', async t => {
+  const scene = new Scene().connect()
+  scene.link.ask(1, Buffer.from('first'), () => {
+    throw new Error('no such answer')
+  })
+  scene.ask('second')
+  scene.clock.tick()
+  const answers = [1, 2].map(number => ({ number, kind: 0 as const, reply: Buffer.from('x'), offset: 0, total: 0 }))
+  scene.hear({ answers })
+  t.strictSame(scene.failures, ['no such answer'])
+  t.strictSame(scene.kinds, ['reply'])
+})
+
+t.test('what could not be read is told in the next frame, and what the other node tells is passed on', async t => {
+  const scene = new Scene().connect()
+  scene.link.tell('a reply that is none')
+  scene.clock.tick()
+  t.match(scene.wire.take(), [{ trouble: 'a reply that is none' }])
+  scene.hear({ trouble: 'another one' })
+  t.strictSame(scene.troubles, ['another one'])
 })
 
 t.test('closing ends every ask and sends what can still be sent', async t => {

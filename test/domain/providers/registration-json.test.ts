@@ -44,5 +44,8 @@ t.test('a registration comes out of its stored text as it went in', async () => 
 
 t.test('a text of another version is not read', async t => {
   const text = encodeRegistration(registration('{"provider":{"http":{"url":"http://h"}},"dataProvided":{"attrs":[]}}'))
-  t.throws(() => decodeRegistration(text.replace('"version":1', '"version":2')), /has version 2, this release reads 1/)
+  t.throws(
+    () => decodeRegistration(text.replace('"version":1', '"version":2')),
+    /has version 2, and this release reads version 1/,
+  )
 })

@@ -219,7 +219,7 @@ t.test('a stored form of another version is not read', async t => {
   const stored = encodeSubscription(subscription(`{${subject},"notification":{${http}}}`))
   t.throws(
     () => decodeSubscription(stored.replace('"version":2', '"version":3')),
-    /has version 3, this release reads 2/,
+    /has version 3, and this release reads version 2/,
   )
   t.throws(() => decodeProgress('{"version":2}'), /has version 2/)
 })

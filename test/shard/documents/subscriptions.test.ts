@@ -246,7 +246,7 @@ t.test('what an older release has written is decoded at start, which says whethe
   t.strictSame(told, [idOf(1)])
   await write(encodeSubscription(made(1)).replace('"version":2', '"version":3'))
   const later = new Documents(subscriptionForm, store, shards.commit, shardMap)
-  await t.rejects(later.load(), /version 3, this release reads 2/)
+  await t.rejects(later.load(), /version 3, and this release reads version 2/)
 })
 
 t.test('progress is kept beside a subscription: a change leaves it, a removal takes it away', async t => {

@@ -176,7 +176,7 @@ function threadTests(t: Test, shared: Store): void {
     image[0] = 9
     await commit(shared, batch => batch.put(key, image))
     const outcomes = await Promise.allSettled([steps.list(broken), thread.list(broken)])
-    for (const one of outcomes) t.match(one, { status: 'rejected', reason: { message: /unknown version/ } })
+    for (const one of outcomes) t.match(one, { status: 'rejected', reason: { message: /a stored entity has version/ } })
     const head = { tenant: 't', range: { path: '/', type: 'T' }, after: undefined, count: 3 }
     t.match(await thread.head(head), { length: 3 })
   })

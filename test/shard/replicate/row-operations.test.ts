@@ -70,14 +70,14 @@ t.test('bytes that end too early, or were changed in what says how long it is, a
         decodeOperations(cut, 3)
         assert.equal(written(decodeOperations(cut, 3).operations).length, cut.length, 'it was cut between operations')
       } catch (error) {
-        assert.match((error as Error).message, /^a record of shard 3 cannot be read: /)
+        assert.match((error as Error).message, /^a record of shard 3 /)
       }
       const changed = Buffer.from(bytes)
       changed[at % bytes.length] = byte
       try {
         decodeOperations(changed, 3)
       } catch (error) {
-        assert.match((error as Error).message, /^a record of shard 3 cannot be read: /)
+        assert.match((error as Error).message, /^a record of shard 3 /)
       }
     }),
   )
@@ -95,7 +95,7 @@ t.test('a row of another shard, or of the node itself, is refused', async t => {
 t.test('a version, a stamp or an operation that is not known is refused', async t => {
   const bytes = written([{ key: keysOf(3)[0]!, value: undefined }])
   for (const [at, byte, why] of [
-    [0, 2, /unknown version/],
+    [0, 2, /a record of shard 3 has version 2, and this release reads version 1/],
     [1, 0xff, /its stamp is none/],
     [9, 3, /has an operation 3/],
   ] as const) {
@@ -103,5 +103,5 @@ t.test('a version, a stamp or an operation that is not known is refused', async 
     changed[at] = byte
     t.throws(() => decodeOperations(changed, 3), why)
   }
-  t.throws(() => decodeOperations(Buffer.alloc(8), 3), /unknown version/)
+  t.throws(() => decodeOperations(Buffer.alloc(8), 3), /ends too early/)
 })

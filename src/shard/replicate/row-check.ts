@@ -1,0 +1,72 @@
+// Whether this release understands a row that another node has written: its kind of key, its version, and for what all nodes follow all of it.
+//
+// A copy takes a row over without knowing what it means, and somebody reads it once this node owns the shard. A row that cannot be read then would
+// end the node, so the copy stops before it has it.
+//
+// Not here: whether a row belongs to the shard (replicated-layout.ts).
+
+import { Unreadable } from '../../domain/unreadable.js'
+import { assertImage } from '../../image.js'
+import { decodeDocumentRow, parseDocumentKey } from '../documents/document-layout.js'
+import { registrationForm, subscriptionForm } from '../documents/forms.js'
+import { prefix } from '../keys.js'
+import { decodeRow, parseEntityKey, parseExpiryKey, parseIdKey, parseTypeKey } from '../layout.js'
+import { decodeLetterRow, parseLetterKey, parseOutboxKey } from '../notify/notification-layout.js'
+import { decodeProgress } from '../notify/progress-book.js'
+import { assertTriggerEvent } from '../notify/trigger-event.js'
+import { readRow } from '../read-row.js'
+import { attributeCountsOf, entityCountsOf, parsePathKey } from './replicated-layout.js'
+import type { RowOperation } from './row-operations.js'
+
+// [hot] Once per row that a copy takes over.
+/** Fails with `Unreadable` where the row of an operation is not understood. */
+export const checkRow = (row: RowOperation): void => readRow(row.key, () => check(row))
+
+function check({ key, value }: RowOperation): void {
+  switch (key[0]) {
+    case prefix.entity:
+      parseEntityKey(key)
+      if (value) decodeRow(value).forEach(assertImage)
+      return
+    case prefix.type:
+      return void parseTypeKey(key)
+    case prefix.id:
+      return void parseIdKey(key)
+    case prefix.expiry:
+      return void parseExpiryKey(key)
+    case prefix.subscription:
+    case prefix.registration: {
+      parseDocumentKey(key)
+      const text = value && decodeDocumentRow(value)
+      const form = key[0] === prefix.subscription ? subscriptionForm : registrationForm
+      if (text !== undefined) form.decode(text)
+      return
+    }
+    case prefix.progress:
+      parseDocumentKey(key)
+      if (value) decodeProgress(value)
+      return
+    case prefix.outbox:
+      parseOutboxKey(key)
+      if (value) assertTriggerEvent(value)
+      return
+    case prefix.letter:
+      parseLetterKey(key)
+      if (value) decodeLetterRow(value)
+      return
+    case prefix.path:
+      return void parsePathKey(key)
+    case prefix.directoryOfShard:
+      entityCountsOf(0).parse(key)
+      return checkCount(value)
+    case prefix.attributeOfShard:
+      attributeCountsOf(0).parse(key)
+      return checkCount(value)
+  }
+}
+
+const countBytes = 8
+
+function checkCount(value: Buffer | undefined): void {
+  if (value && value.length !== countBytes) throw new Unreadable('a count is none')
+}

@@ -1,0 +1,320 @@
+// Whether JSON of another process is what its kind says: a request or a reply whose members are not what they should be is refused as a whole, and
+// reaches neither a shard nor a client.
+//
+// Members that are not known are ignored: a later release may send some.
+//
+// Not here: bytes that are packed, which can only hold what they say (packed.ts, part.ts).
+
+import type { RefusalKind } from '../domain/refusal.js'
+import type { ShardReply, ShardRequest } from '../messages/messages.js'
+
+type Check = (value: unknown) => boolean
+type Members = Readonly<Record<string, unknown>>
+
+const any: Check = value => value !== undefined
+const text: Check = value => typeof value === 'string'
+const number: Check = value => typeof value === 'number'
+const count: Check = value => Number.isSafeInteger(value) && (value as number) >= 0
+const flag: Check = value => typeof value === 'boolean'
+const isMembers = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const optional =
+  (check: Check): Check =>
+  value =>
+    value === undefined || check(value)
+
+const orNull =
+  (check: Check): Check =>
+  value =>
+    value === null || check(value)
+
+const word = (...words: readonly string[]): Check => {
+  const known = new Set<unknown>(words)
+  return value => known.has(value)
+}
+
+const list =
+  (check: Check): Check =>
+  value =>
+    Array.isArray(value) && value.every(one => check(one))
+
+const tuple =
+  (...checks: readonly Check[]): Check =>
+  value =>
+    Array.isArray(value) && value.length === checks.length && checks.every((check, at) => check(value[at]))
+
+function members(shape: Readonly<Record<string, Check>>): Check {
+  const checks = Object.entries(shape)
+  return value => isMembers(value) && checks.every(([name, check]) => check(value[name]))
+}
+
+/** One of several forms, told apart by a member. */
+const either =
+  (name: string, shapes: Readonly<Record<string, Check>>): Check =>
+  value => {
+    const found = isMembers(value) ? String(value[name]) : ''
+    return Object.hasOwn(shapes, found) && shapes[found]!(value)
+  }
+
+const texts = list(text)
+const nothing = members({})
+
+// Of writes
+
+const target = members({ tenant: text, path: text, id: text, type: optional(text) })
+const numbering = members({ next: count, step: count })
+const origin = members({
+  correlatorRoot: text,
+  correlator: optional(text),
+  authToken: optional(text),
+  isCustomNotification: optional(flag),
+  isPatchedNotification: optional(flag),
+  isPaced: optional(flag),
+  numbering: optional(numbering),
+})
+const attribute = tuple(text, any, orNull(list(tuple(text, text, any))))
+const attributes = list(tuple(text, attribute))
+
+/** Whether the JSON of attributes is what they should be. */
+export const areAttributes: Check = attributes
+
+const options = members({ overrideMetadata: flag, forcedUpdate: flag })
+const onAttributes = { attributes, options, createAs: optional(text) }
+
+const writes = {
+  create: { entity: members({ id: text, type: text, attributes }), upsert: flag, options },
+  append: onAttributes,
+  appendStrict: onAttributes,
+  update: onAttributes,
+  replace: onAttributes,
+  deleteAttributes: { names: texts },
+  updateAttribute: { name: text, attribute, options },
+  updateValue: { name: text, value: any, forcedUpdate: flag },
+  deleteAttribute: { name: text },
+  deleteEntity: {},
+  expire: { nowMs: number },
+} as const
+
+const written = { target, stamp: optional(number) }
+const writeShapes = Object.fromEntries(
+  Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, origin, ...shape })]),
+) as { readonly [K in keyof typeof writes]: Check }
+
+/** Of a batch, which has the origin of all its items. */
+const item = either(
+  'kind',
+  Object.fromEntries(Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, ...shape })])),
+)
+
+// Of reads and documents
+
+const document = members({ tenant: text, id: text })
+const page = { tenant: text, servicePath: optional(text), offset: count, limit: count }
+const payload = members({ value: any, duplicates: list(list(value => text(value) || count(value))), deep: flag })
+const selection = members({
+  selectors: list(
+    members({ ids: optional(texts), idPattern: optional(text), types: optional(texts), typePattern: optional(text) }),
+  ),
+  q: optional(text),
+  mq: optional(text),
+  geo: optional(members({ georel: optional(text), geometry: optional(text), coords: optional(text) })),
+  anyAttribute: optional(texts),
+  from: word('url', 'payload'),
+})
+const position = members({ epoch: count, sequence: count })
+const progress = members({
+  timesSent: count,
+  lastNotificationMs: optional(number),
+  lastSuccessMs: optional(number),
+  lastSuccessCode: optional(number),
+  lastFailureMs: optional(number),
+  lastFailureReason: text,
+  failsCounter: count,
+  spentRevision: count,
+})
+
+/** Whether the JSON of a request is one of its kind. */
+export const isRequest: Check = either('kind', {
+  ...writeShapes,
+  batch: members({ origin: optional(origin), items: list(item) }),
+  find: members({ tenant: text, paths: texts, id: text, type: optional(text) }),
+  list: members({
+    tenant: text,
+    paths: texts,
+    selection,
+    order: list(members({ name: text, descending: flag })),
+    offset: count,
+    limit: count,
+    part: optional(word('keys', 'entities')),
+    bytesMax: optional(count),
+  }),
+  fetch: members({
+    tenant: text,
+    places: list(members({ created: number, shard: count, path: text, type: text })),
+    bytesMax: optional(count),
+  }),
+  types: members({ tenant: text, paths: texts, type: optional(text) }),
+  announce: members({ tenant: text, path: text }),
+  createSubscription: members({ subscription: text }),
+  changeSubscription: members({ tenant: text, id: text, servicePath: text, payload }),
+  removeSubscription: document,
+  findSubscription: document,
+  listSubscriptions: members(page),
+  progress: members({ tenant: text, ids: texts }),
+  createRegistration: members({ registration: text }),
+  changeRegistration: members({ tenant: text, id: text, payload }),
+  removeRegistration: document,
+  findRegistration: document,
+  listRegistrations: members(page),
+  claim: members({ tenant: text, id: text, notification: text }),
+  news: members({
+    tenant: text,
+    id: text,
+    news: either('kind', { success: members({ code: optional(number) }), failure: members({ reason: text }) }),
+  }),
+  handIn: members({ parts: list(members({ tenant: text, id: text, progress })) }),
+  follow: members({
+    epoch: count,
+    before: optional(position),
+    form: word('changes', 'page'),
+    after: count,
+    upTo: count,
+    rows: text,
+    isFirst: optional(flag),
+    next: optional(text),
+  }),
+  deliveries: members({ tenant: text, id: text, limit: count }),
+  retryDeliveries: document,
+  admin: members({
+    order: either('what', {
+      metrics: nothing,
+      statistics: members({ isReset: flag }),
+      cache: members({ isReset: flag }),
+      services: members({ isReset: flag }),
+      log: members({ change: members({ traces: optional(list(count)) }) }),
+    }),
+  }),
+} satisfies Readonly<Record<ShardRequest['kind'], Check>>)
+
+// Of replies
+
+const refusalKinds = {
+  ParseError: true,
+  BadRequest: true,
+  NotFound: true,
+  TooManyResults: true,
+  Unprocessable: true,
+  PartialUpdate: true,
+  PartlyForwarded: true,
+  NoResourceAvailable: true,
+  MethodNotAlowed: true,
+  NotAcceptable: true,
+  ContentLengthRequired: true,
+  RequestEntityTooLarge: true,
+  UnsupportedMediaType: true,
+  InternalServerError: true,
+  NotImplemented: true,
+  Unavailable: true,
+  InsufficientStorage: true,
+  Forbidden: true,
+} as const satisfies Readonly<Record<RefusalKind, true>>
+
+const reason = members({ reason: text })
+const writeReplies = {
+  done: nothing,
+  refused: members({ refusal: members({ kind: word(...Object.keys(refusalKinds)), description: text }) }),
+  busy: nothing,
+  moved: nothing,
+  failed: reason,
+}
+const deliveryRecords = list(
+  members({
+    atMs: number,
+    id: text,
+    type: text,
+    path: text,
+    notificationId: text,
+    attempt: count,
+    outcome: word('delivered', 'failed', 'dead', 'dropped', 'simulated'),
+    code: optional(number),
+    reason: text,
+  }),
+)
+
+/** Whether the JSON in a reply is what its kind says. Those that are packed have none. */
+export const isReply: Check = either('kind', {
+  ...writeReplies,
+  listed: members({ entities: list(tuple(text, count)), total: count }),
+  large: nothing,
+  fetched: members({ lengths: list(orNull(count)) }),
+  batch: members({ replies: list(either('kind', writeReplies)) }),
+  types: members({ types: list(members({ type: text, count, attributes: list(tuple(text, text)) })) }),
+  subscriptions: members({ subscriptions: list(tuple(text, progress)), total: count }),
+  registrations: members({ registrations: texts, total: count }),
+  progress: members({ parts: list(progress) }),
+  claimed: members({ isGranted: flag, quietUntilMs: optional(number) }),
+  deliveries: members({ deliveries: deliveryRecords, deadLetters: deliveryRecords, deadCount: count }),
+  retried: members({ count }),
+  admin: members({ told: any }),
+  followed: members({ position: optional(position) }),
+  unreachable: reason,
+  lost: reason,
+} satisfies Readonly<Record<Exclude<ShardReply['kind'], 'found' | 'part'>, Check>>)
+
+/** Whether a list of values is what a part of a list tells of its entities: by how much it is ordered, and where they stand. */
+export const isPartJson: Check = tuple(list(tuple(text, text)), list(list(any)))
+
+// What a stored subscription and a stored registration are, behind their version
+
+const named = list(tuple(text, text))
+
+/** Whether what was decoded of a subscription's text is one. */
+export const isSubscription: Check = members({
+  id: text,
+  tenant: text,
+  servicePath: text,
+  description: text,
+  status: word('active', 'inactive', 'oneshot'),
+  statusRevision: count,
+  expiresMs: optional(number),
+  throttlingSeconds: number,
+  entities: list(
+    members({ id: optional(text), idPattern: optional(text), type: optional(text), typePattern: optional(text) }),
+  ),
+  condition: members({ attrs: texts, alterationTypes: texts, notifyOnMetadataChange: flag }),
+  notification: members({
+    transport: either('kind', {
+      http: members({ url: text, timeoutMs: number }),
+      httpCustom: members({ url: text, timeoutMs: number, method: optional(text), qs: named, headers: named }),
+      mqtt: members({ url: text, topic: text, qos: number, retain: flag }),
+      mqttCustom: members({ url: text, topic: text, qos: number, retain: flag }),
+    }),
+    attrs: texts,
+    exceptAttrs: texts,
+    onlyChangedAttrs: flag,
+    covered: flag,
+    metadata: texts,
+    attrsFormat: text,
+    maxFailsLimit: optional(number),
+  }),
+})
+
+/** The same of a registration. */
+export const isRegistration: Check = members({
+  id: text,
+  tenant: text,
+  servicePath: text,
+  description: text,
+  expiresMs: optional(number),
+  dataProvided: members({
+    entities: list(members({ id: optional(text), idPattern: optional(text), type: optional(text) })),
+    attrs: texts,
+  }),
+  provider: members({
+    url: text,
+    supportedForwardingMode: word('all', 'none', 'query', 'update'),
+    legacyForwarding: flag,
+  }),
+  status: word('active', 'inactive'),
+})
