@@ -1,7 +1,7 @@
 // Where a message goes: its URL taken apart, and the name of its receiver.
 //
-// A receiver is what fails as one: an origin, or an MQTT broker with credentials. The name of the latter holds a digest of the password
-// with a salt of this process, so that a name can be shown without revealing anything.
+// A receiver is what fails as one: an origin, or an MQTT broker with credentials. The name of the latter holds a digest
+// of the password with a salt of this process, so that a name can be shown without revealing anything.
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { isIPv6 } from 'node:net'
@@ -21,7 +21,10 @@ const urlForm = /^([a-z][a-z0-9+.-]*:)\/\/(\[[0-9a-f:.]+\]|[^/:?#@[\]\s]+)(?::(\
 
 const salt = randomBytes(32)
 
-/** The address of a URL with one of these schemes, each with the port that it stands for; undefined: it is malformed, or has another one. */
+/**
+ * The address of a URL with one of these schemes, each with the port that it stands for; undefined: it is malformed, or
+ * has another one.
+ */
 export function addressOf(url: string, ports: Readonly<Record<string, number>>): Address | undefined {
   const found = urlForm.exec(url)
   if (!found) return undefined

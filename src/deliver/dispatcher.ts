@@ -1,16 +1,18 @@
-// Where the delivery of notifications begins: renders the message of each pending notification, offers it to the notifier, and keeps in order
-// those for which a lane has no room.
+// Where the delivery of notifications begins: renders the message of each pending notification, offers it to the
+// notifier, and keeps in order those for which a lane has no room.
 //
 //   intent (shard/notify/trigger-event.ts)  ->  message (domain/subscriptions/message.ts)  ->  job (lane.ts)
 //
-// What comes in one tick is rendered in the next, a few at a time, so that replies leave first and the event loop has its turn. The message
-// that a lane refuses is forgotten: only the pending notification is kept, and rendered again when the lane has room. First tries and later
-// ones wait in lines of their own, so that a receiver's failures do not hold back new notifications.
+// What comes in one tick is rendered in the next, a few at a time, so that replies leave first and the event loop has
+// its turn. The message that a lane refuses is forgotten: only the pending notification is kept, and rendered again
+// when the lane has room. First tries and later ones wait in lines of their own, so that a receiver's failures do not
+// hold back new notifications.
 //
-// The lane has refused the first one in a line, and will report room; or its lane is in `hopeful`, so that it is offered soon. So none waits
-// for ever.
+// The lane has refused the first one in a line, and will report room; or its lane is in `hopeful`, so that it is
+// offered soon. So none waits for ever.
 //
-// Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts says what a new one touches).
+// Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts says what a new one
+// touches).
 
 import type { Message } from '../domain/subscriptions/message.js'
 import { emptyMessage, messageOf } from '../domain/subscriptions/notification.js'
@@ -183,7 +185,10 @@ export class Dispatcher implements Deliverer {
     }
   }
 
-  /** Offers what waits for room in a lane, in order, until there is none any more; gives how many more may be offered in this turn. */
+  /**
+   * Offers what waits for room in a lane, in order, until there is none any more; gives how many more may be offered in
+   * this turn.
+   */
   private refill(lane: string, fifo: Fifo<PendingNotification>, most: number): number {
     let left = most
     for (; left > 0 && fifo.first && !this.isStopped; left--) {

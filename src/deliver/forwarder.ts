@@ -1,12 +1,14 @@
 // Asks context providers over HTTP, each within its deadline, which waiting is part of.
 //
-// Requests travel in the lanes of the delivery engine, as notifications in `bestEffort` do: one try each, no breaker, and a request that
-// finds no room fails at once. A provider has a lane of its own, because one that is slow or dead must cost its own requests only: few of them are
-// under way at a time to a provider that has not answered the last time, and all such providers together leave room for those that do.
+// Requests travel in the lanes of the delivery engine, as notifications in `bestEffort` do: one try each, no breaker,
+// and a request that finds no room fails at once. A provider has a lane of its own, because one that is slow or dead
+// must cost its own requests only: few of them are under way at a time to a provider that has not answered the last
+// time, and all such providers together leave room for those that do.
 //
 // Redirects are not followed: a provider is where it has been registered.
 //
-// Not here: what is asked of whom, and what an answer means (broker/forwarding.ts), connections (http-sender.ts), who is next (lanes.ts).
+// Not here: what is asked of whom, and what an answer means (broker/forwarding.ts), connections (http-sender.ts), who
+// is next (lanes.ts).
 
 import type { Socket } from 'node:net'
 import type { NamedText } from '../domain/subscriptions/subscription.js'
@@ -22,7 +24,10 @@ import { type OpenSocket, reasons } from './sockets/sockets.js'
 import { httpHeadBytes } from './transports.js'
 
 export interface ForwarderLimits extends Limits {
-  /** Share of its time that a request must have left to be begun: where many wait in vain, each would cost a connection for a moment. */
+  /**
+   * Share of its time that a request must have left to be begun: where many wait in vain, each would cost a connection
+   * for a moment.
+   */
   readonly timeLeftShareMin: number
   /** Bytes of an answer's body. Reading as much JSON takes some 60 ms, in which nothing else happens. */
   readonly answerBytesMax: number

@@ -1,16 +1,19 @@
 // Sends HTTP messages over connections that are kept alive, one message at a time on each.
 //
-// A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all receivers, the
-// longest idle one gives way to a new one, and it is known whether a connection has served before. If it has, and is lost before a
-// byte of an answer, the message goes out once more on a fresh one, for the receiver has most likely closed an idle connection at that
-// moment. Connecting, TLS and the `Host` header are ours (deliver/sockets/client.ts), so that nothing is lost in undici's view of a URL.
+// A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all
+// receivers, the longest idle one gives way to a new one, and it is known whether a connection has served before. If it
+// has, and is lost before a byte of an answer, the message goes out once more on a fresh one, for the receiver has most
+// likely closed an idle connection at that moment. Connecting, TLS and the `Host` header are ours
+// (deliver/sockets/client.ts), so that nothing is lost in undici's view of a URL.
 //
-// Of a notification the status is the answer, whatever happens to the rest (subscriptions.md §8.6). The body is read and thrown away, so
-// that the connection can be used again, up to a bound. Redirects are followed with the same verb and body (subscriptions.md §8.4), but never
-// from TLS to plain text, and no other receiver is shown the token of the one that was meant.
+// Of a notification the status is the answer, whatever happens to the rest (subscriptions.md §8.6). The body is read
+// and thrown away, so that the connection can be used again, up to a bound. Redirects are followed with the same verb
+// and body (subscriptions.md §8.4), but never from TLS to plain text, and no other receiver is shown the token of the
+// one that was meant.
 //
-// A context provider is asked for its whole answer: less than that is a failure, and a redirect is an answer like others. A request that may not
-// reach it twice is sent on a fresh connection or one that has rested for a moment only, and never again.
+// A context provider is asked for its whole answer: less than that is a failure, and a redirect is an answer like
+// others. A request that may not reach it twice is sent on a fresh connection or one that has rested for a moment only,
+// and never again.
 //
 // Not here: how many are sent at a time (lanes), whether it is tried again (retry).
 

@@ -1,9 +1,11 @@
-// Publishes to MQTT brokers over connections that all subscriptions with the same broker and credentials share (subscriptions.md §10).
+// Publishes to MQTT brokers over connections that all subscriptions with the same broker and credentials share
+// (subscriptions.md §10).
 //
-// A connection is made by the first message for it, or before when one is likely, with MQTT 3.1.1, a clean session and a keep-alive of 60 s.
-// It is never made again by itself: the next message does that. QoS 0 has been delivered when it is written, QoS 1 and 2 when the broker has acknowledged it,
-// because what was only accepted by the library is lost with the connection. Whatever fails on a connection ends it, and with it all that
-// was under way there: a connection whose oldest message is not acknowledged in time is of no use to the others.
+// A connection is made by the first message for it, or before when one is likely, with MQTT 3.1.1, a clean session and
+// a keep-alive of 60 s. It is never made again by itself: the next message does that. QoS 0 has been delivered when it
+// is written, QoS 1 and 2 when the broker has acknowledged it, because what was only accepted by the library is lost
+// with the connection. Whatever fails on a connection ends it, and with it all that was under way there: a connection
+// whose oldest message is not acknowledged in time is of no use to the others.
 //
 // Not here: how many are sent at a time and in which order (lanes), whether they are sent again (retry).
 

@@ -1,12 +1,14 @@
 // Delivers notifications: takes their messages, sends them, and reports what became of each try.
 //
-// This is the shell around the lanes: it owns the senders, the timers and the log, and decides nothing but what cannot be sent at all.
-// Every message that was taken ends with exactly one outcome that says so (delivered, simulated, dead, dropped, or failed and not held),
-// unless the notifier is stopped first; before that it may fail several times. In `bestEffort` there is one try, and what finds no room
-// is lost; in `atLeastOnce` what finds no room stays with its owner, who is told when to come back.
+// This is the shell around the lanes: it owns the senders, the timers and the log, and decides nothing but what cannot
+// be sent at all. Every message that was taken ends with exactly one outcome that says so (delivered, simulated, dead,
+// dropped, or failed and not held), unless the notifier is stopped first; before that it may fail several times. In
+// `bestEffort` there is one try, and what finds no room is lost; in `atLeastOnce` what finds no room stays with its
+// owner, who is told when to come back.
 //
-// [hot] To one local uWebSockets.js receiver that shares its core, 20,000 to 26,000 notifications of 200 bytes a second: 35 us of this
-// process each, of which 4 us are spent in this folder and 6 us in undici; the kernel has most of the rest.
+// [hot] To one local uWebSockets.js receiver that shares its core, 20,000 to 26,000 notifications of 200 bytes a
+// second: 35 us of this process each, of which 4 us are spent in this folder and 6 us in undici; the kernel has most of
+// the rest.
 //
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
@@ -236,7 +238,10 @@ export class Notifier {
     this.ports.onOutcome(job, outcome)
   }
 
-  /** The name that `onRoom` gives when a message of that tenant to that receiver finds room again; undefined: it cannot be sent. */
+  /**
+   * The name that `onRoom` gives when a message of that tenant to that receiver finds room again; undefined: it cannot
+   * be sent.
+   */
   laneOf(tenant: string, message: Message): string | undefined {
     const address = this.outletOf(message).entry.addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)

@@ -1,7 +1,7 @@
 // A sender: what sends the messages of one transport, and what is known of a transport before its library is loaded.
 //
-// Everything else in this folder works alike for all transports. It finds the sender by the name in `message.transport`: no queue, retry,
-// breaker or counter names one. A new transport, here X, touches eight files:
+// Everything else in this folder works alike for all transports. It finds the sender by the name in
+// `message.transport`: no queue, retry, breaker or counter names one. A new transport, here X, touches eight files:
 //
 //   domain/subscriptions/  subscription.ts, transport-parser.ts, subscription-json.ts   how a subscription asks for it
 //                          receiver-url.ts                                              the scheme of its URLs
@@ -18,13 +18,19 @@ import type { Address } from './address.js'
 export interface Sendable<M extends Message = Message> {
   readonly message: M
   readonly address: Address
-  /** When it fails at the latest, by the monotonic clock; Infinity: a try has the time that the message or the options give it. */
+  /**
+   * When it fails at the latest, by the monotonic clock; Infinity: a try has the time that the message or the options
+   * give it.
+   */
   readonly endByMs: number
 }
 
 /** How one try ended. */
 export type SendResult =
-  /** The receiver has the message; `code` is that of the HTTP answer, which may be any, and `bytes` those of its body as it announces them. */
+  /**
+   * The receiver has the message; `code` is that of the HTTP answer, which may be any, and `bytes` those of its body as
+   * it announces them.
+   */
   | { readonly kind: 'answered'; readonly code: number | undefined; readonly bytes?: number; readonly answer?: Answer }
   | { readonly kind: 'failed'; readonly reason: string }
   /** Every further try would fail as well: the fault is in the message. */

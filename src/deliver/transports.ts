@@ -1,6 +1,7 @@
 // The table of transports: what the delivery engine knows of each (sender.ts), and how its sender is loaded.
 //
-// Libraries are loaded with the first message, or before when one is likely: each takes 0.1 s, and most processes use one of them or none.
+// Libraries are loaded with the first message, or before when one is likely: each takes 0.1 s, and most processes use
+// one of them or none.
 
 import type { Socket } from 'node:net'
 import type { HttpMessage, MqttMessage } from '../domain/subscriptions/message.js'

@@ -5,7 +5,6 @@
 //
 // Not here: bytes that are packed, which can only hold what they say (packed.ts, part.ts).
 
-import type { RefusalKind } from '../domain/refusal.js'
 import type { ShardReply, ShardRequest } from '../messages/messages.js'
 
 type Check = (value: unknown) => boolean
@@ -199,31 +198,11 @@ export const isRequest: Check = either('kind', {
 
 // Of replies
 
-const refusalKinds = {
-  ParseError: true,
-  BadRequest: true,
-  NotFound: true,
-  TooManyResults: true,
-  Unprocessable: true,
-  PartialUpdate: true,
-  PartlyForwarded: true,
-  NoResourceAvailable: true,
-  MethodNotAlowed: true,
-  NotAcceptable: true,
-  ContentLengthRequired: true,
-  RequestEntityTooLarge: true,
-  UnsupportedMediaType: true,
-  InternalServerError: true,
-  NotImplemented: true,
-  Unavailable: true,
-  InsufficientStorage: true,
-  Forbidden: true,
-} as const satisfies Readonly<Record<RefusalKind, true>>
-
 const reason = members({ reason: text })
 const writeReplies = {
   done: nothing,
-  refused: members({ refusal: members({ kind: word(...Object.keys(refusalKinds)), description: text }) }),
+  // Any refusal can be read (refusal.ts).
+  refused: members({ refusal: members({}) }),
   busy: nothing,
   moved: nothing,
   failed: reason,
