@@ -2,10 +2,10 @@
 // whoever uses it receives it as an argument. Nothing here knows a product.
 
 import type { RefusalKind } from './domain/refusal.js'
-import type { DeprecatedFeature } from './domain/statistics.js'
 import type { Occasion } from './domain/subscriptions/occasion.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
-import type { TraceLevels } from './domain/trace-levels.js'
+import type { DeprecatedFeature } from './messages/statistics.js'
+import type { TraceLevels } from './messages/trace-levels.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {

@@ -22,7 +22,6 @@ import { Forwarder } from '../deliver/forwarder.js'
 import { Egress } from '../deliver/sockets/egress.js'
 import { openSockets } from '../deliver/sockets/sockets.js'
 import { type Placement, placementDefault, placementOfCluster, ShardMap, workerOf } from '../domain/scope.js'
-import { listedIds } from '../domain/statistics.js'
 import { parseReceiverUrl } from '../domain/subscriptions/receiver-url.js'
 import { AdminHandlers } from '../http/admin.js'
 import { AnswersInFlight } from '../http/answers-in-flight.js'
@@ -44,8 +43,10 @@ import { DiskTeller } from '../observe/disk-teller.js'
 import { LogTeller } from '../observe/log-teller.js'
 import { LoopDelay } from '../observe/loop-delay.js'
 import { Operator } from '../observe/operator.js'
+import { adminReports } from '../observe/reports.js'
 import { RequestTallies } from '../observe/request-tallies.js'
 import { ServiceTallies } from '../observe/service-tallies.js'
+import { listedIds } from '../observe/statistics.js'
 import { StatisticsBook } from '../observe/statistics-book.js'
 import { Summary } from '../observe/summary.js'
 import { TrafficWatcher } from '../observe/traffic-watcher.js'
@@ -273,6 +274,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       shards: () => numbersOf(local, ownership?.count ?? ownedBy(place, directory.shards)),
       loop,
       version,
+      worker: place?.index,
       cluster: joined?.desk && (() => joined.desk!.numbers()),
       disk: disk && (() => disk),
     },
@@ -323,6 +325,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     new AdminHandlers(new AdminOperations(cluster ? between : shards), {
       log,
       hasServiceMetrics: config.statistics.byService,
+      reports: adminReports,
     }),
     joined?.desk && new ClusterHandlers(joined.desk),
   )

@@ -24,7 +24,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   http: ['domain', 'ports', 'messages', 'image', 'broker'],
   // parseJson of http/body.js is how JSON from outside is read; it knows nothing of HTTP.
   move: ['domain', 'ports', 'messages', 'image', 'shard', 'storage', 'deliver', 'observe', 'config', 'clock', 'http'],
-  config: ['domain', 'ports'],
+  config: ['domain', 'ports', 'messages'],
   clock: ['domain', 'ports'],
 }
 
@@ -50,6 +50,7 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   },
   { package: 'mqtt', files: /^src\/deliver\//, said: 'src/deliver/' },
   { package: 'pino', files: /^src\/observe\//, said: 'src/observe/' },
+  { package: 'prom-client', files: /^src\/observe\//, said: 'src/observe/' },
 ]
 
 /** Packages without I/O, clock or chance: the only ones that `domain` may use. */

@@ -6,7 +6,6 @@ import t from 'tap'
 import { isDateType, type WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
-import { emptyTally } from '../../src/domain/service-metrics.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeSubscription } from '../../src/domain/subscriptions/subscription-json.js'
 import type {
@@ -17,6 +16,7 @@ import type {
   WriteReply,
   WriteRequest,
 } from '../../src/messages/messages.js'
+import { emptyTally } from '../../src/observe/service-metrics.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 import { Random } from '../support/random.js'
 import { randomBody } from '../support/random-subscription.js'
