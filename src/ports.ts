@@ -138,7 +138,12 @@ export interface ClusterNumbers {
     readonly bytes: number
     readonly milliseconds: number
   }[]
-  readonly gossip: { readonly bytesSent: number; readonly bytesReceived: number; readonly suspicions: number }
+  readonly gossip: {
+    readonly bytesSent: number
+    readonly bytesReceived: number
+    readonly messagesUnreadable: number
+    readonly suspicions: number
+  }
 }
 
 /** What operators may have a node of a cluster do. */

@@ -53,6 +53,12 @@ export function clusterFamilies({ status, log, gossip }: ClusterNumbers): readon
       sent: gossip.bytesSent,
       received: gossip.bytesReceived,
     }),
+    single(
+      'orrery_cluster_gossip_unreadable_total',
+      'counter',
+      'Messages of gossip that were ignored: no message, or of another version.',
+      gossip.messagesUnreadable,
+    ),
     single('orrery_cluster_suspicions_total', 'counter', 'Nodes that did not answer.', gossip.suspicions),
   ]
 }
