@@ -26,7 +26,7 @@ const node = await startNode(config, {
     index,
     workers,
     sharesPort: false,
-    join: (local, shards) => joinWorkers({ index, workers, addresses }, local, shards, config.queries.scanDeadlineMs),
+    join: own => joinWorkers({ index, workers, addresses }, own, config.queries.scanDeadlineMs),
   },
 })
 process.once('SIGTERM', async () => {

@@ -228,9 +228,9 @@ export class ShardClient {
     )
   }
 
-  /** Asks the home of a tenant to change a subscription. */
-  changeSubscription(tenant: string, request: SubscriptionWrite, onResult: OnResult<undefined>): void {
-    this.shards.ask(this.shardMap.homeOf(tenant), request, reply => {
+  /** Asks the keeper of the register to change a subscription. */
+  changeSubscription(request: SubscriptionWrite, onResult: OnResult<undefined>): void {
+    this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
   }
@@ -238,7 +238,7 @@ export class ShardClient {
   /** Asks the home for subscriptions, and all other owners for what became of their notifications there. */
   readSubscriptions(request: SubscriptionRead, onResult: OnResult<KnownPage>): void {
     const { tenant } = request
-    const home = this.shardMap.homeOf(tenant)
+    const home = this.shardMap.register
     this.shards.ask(home, request, reply => {
       if (reply.kind !== 'subscriptions') return onResult(refusalOf(reply, 'read'))
       const { subscriptions, total } = reply
@@ -257,16 +257,16 @@ export class ShardClient {
     })
   }
 
-  /** Asks the home of a tenant to change a registration. */
-  changeRegistration(tenant: string, request: RegistrationWrite, onResult: OnResult<undefined>): void {
-    this.shards.ask(this.shardMap.homeOf(tenant), request, reply => {
+  /** Asks the keeper of the register to change a registration. */
+  changeRegistration(request: RegistrationWrite, onResult: OnResult<undefined>): void {
+    this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
   }
 
   /** Asks the home for registrations. */
   readRegistrations(request: RegistrationRead, onResult: OnResult<RegistrationPage>): void {
-    this.shards.ask(this.shardMap.homeOf(request.tenant), request, reply => {
+    this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'registrations' ? accepted(reply) : refusalOf(reply, 'read'))
     })
   }

@@ -90,9 +90,7 @@ function itemsOf(open: OpenDirectory, kind: ItemKind, { key, value }: Row): Item
       return { kind, tenant, path, entity: decodeImage(image), root: imageRoot(image), isStamped: true }
     })
   }
-  const { text } = decodeDocumentRow(value)
-  // The row of one that was removed, of which not all owners have heard.
-  if (text === '') return []
+  const text = decodeDocumentRow(value)
   if (kind === 'registration') return [{ kind, registration: registrationForm.decode(text) }]
   return [{ kind, subscription: subscriptionForm.decode(text), progress: progressOf(open, key) }]
 }
@@ -109,7 +107,9 @@ class Merged {
   private heads: Heap<Stream> | undefined
 
   constructor({ directory, storeOf }: OpenDirectory, kind: ItemKind, after: Buffer | undefined) {
-    this.streams = Array.from({ length: directory.shards }, (_, shard) => {
+    const shards =
+      kind === 'entity' ? Array.from({ length: directory.shards }, (_, shard) => shard) : [directory.shards]
+    this.streams = shards.map(shard => {
       const all = kind === 'entity' ? shardRange(shard) : homeRange(kind, shard)
       // The first key behind another is that one and a zero byte.
       const gte = after ? Buffer.concat([all.gte, after, Buffer.alloc(1)]) : all.gte

@@ -154,7 +154,7 @@ function markAt(to: string): string {
 async function assertReadable({ directory, stores }: OpenDirectory): Promise<void> {
   for (const [worker, store] of stores.entries()) {
     const owns = (shard: number): boolean => shard < directory.shards && workerOf(shard, stores.length) === worker
-    const stranger = await findStranger(store, owns)
+    const stranger = await findStranger(store, directory.shards, owns)
     if (stranger === undefined) continue
     throw new DataDirectoryError(
       `data directory ${directory.path} holds ${stranger}: start and stop the version that wrote it first`,
@@ -191,7 +191,7 @@ async function fill(
       sources: stores,
       sourceShards: directory.shards,
       target,
-      shardMap: new ShardMap(agreement, agreement.shards),
+      shardMap: new ShardMap(agreement),
       stamp: Math.max(...stores.map(lastStamp)),
       limits: transferLimitsDefault,
       onBatch: entities => {

@@ -78,8 +78,8 @@ export interface Place {
   readonly workers: number
   /** Whether they share the port; else each has one of its own. */
   readonly sharesPort: boolean
-  /** Given this node's shards, and how many there are in all: gives all of them. */
-  join(local: Shards, shards: number): Promise<Joined>
+  /** Given this worker's shards: gives all of them. */
+  join(own: OwnPart): Promise<Joined>
 }
 
 export interface Joined {
@@ -118,12 +118,16 @@ export interface ClusterPlace {
   join(own: OwnShards, listMs: number, onLoss: (loss: LogLoss | undefined) => void): Promise<Joined>
 }
 
-/** This node's shards, as the cluster moves them and as the broker asks them. */
-export interface OwnShards {
-  readonly host: ReplicatedShards
+/** This node's shards, as the broker asks them. */
+export interface OwnPart {
   readonly local: Shards
   readonly shardMap: ShardMap
   readonly pathsOf: (tenant: string) => Iterable<string> | undefined
+}
+
+/** The same, as the cluster moves them as well. */
+export interface OwnShards extends OwnPart {
+  readonly host: ReplicatedShards
 }
 
 export interface Surroundings {
@@ -171,7 +175,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   await splitBundles(store)
   const logTeller = new LogTeller(logger, alarms)
   let ready = true
-  const shardMap = new ShardMap(directory, agreed && directory.shards)
+  const shardMap = new ShardMap(directory)
   const ownership = agreed && new Ownership(directory.shards)
   // What several processes create has to stand in order; one alone need not look so closely.
   const isOneOfSeveral = place !== undefined || cluster !== undefined
@@ -233,13 +237,14 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
         config.queries.scanDeadlineMs,
         loss => logTeller.onLoss(loss),
       )
-    : await place?.join(between, directory.shards)
+    : await place?.join({ local: between, shardMap, pathsOf: tenant => local.paths!.few(tenant) })
   const shards = joined?.shards ?? between
-  const { sharing } = local
-  if (joined && sharing) {
-    joined.onReach(() => sharing.resume())
-    await sharing.begin(shards, () => joined.isWhole())
+  const { feed, copy } = local
+  if (joined && feed) {
+    joined.onReach(() => feed.resume())
+    await feed.begin(shards, () => joined.isWhole())
   }
+  if (copy) await within(copyMsMax, clock, fed => copy.whenFed(fed))
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const notificationOptions = {
     ...speech,
@@ -285,7 +290,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   })
   const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark, ownership?.owned)
   const { answerBytesMax } = config.answers
-  const client = new ShardClient(shards, shardMap, moments, cluster && clock, { answerBytesMax, room: answers })
+  const client = new ShardClient(shards, shardMap, moments, joined && clock, { answerBytesMax, room: answers })
   const forwarder = new Forwarder(clock, openSockets(sending.tls, egress), {
     timeoutMs: sending.httpTimeoutMs,
     messageBytesMax: sending.messageBytesMax,
@@ -345,7 +350,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     port = await front.listen()
     for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   } catch (error) {
-    sharing?.end()
+    feed?.end()
     await disk?.stop()
     forwarder.close()
     local.notifications.end()
@@ -383,7 +388,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       }),
     close: () =>
       awake(async () => {
-        sharing?.end()
+        feed?.end()
         await disk?.stop()
         const written = async (): Promise<void> => {
           local.notifications.end()
@@ -402,6 +407,19 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       }),
   }
 }
+
+/** How long a worker waits at its start for what the keeper of the register has to tell. */
+const copyMsMax = 3_000
+
+/** Resolves when `begin` calls back, or when that takes longer. */
+const within = (maxMs: number, clock: Clock, begin: (done: () => void) => void): Promise<void> =>
+  new Promise(resolve => {
+    const cancel = clock.after(maxMs, resolve)
+    begin(() => {
+      cancel()
+      resolve()
+    })
+  })
 
 const awakeMs = 1_000
 

@@ -89,7 +89,7 @@ function start(part: Part): Promise<RunningNode> {
       index,
       workers,
       sharesPort: true,
-      join: (local, shards) => joinWorkers(part, local, shards, config.queries.scanDeadlineMs),
+      join: own => joinWorkers(part, own, config.queries.scanDeadlineMs),
     },
   })
 }

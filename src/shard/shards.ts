@@ -7,7 +7,7 @@
 
 import assert from 'node:assert/strict'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
-import { type ShardMap, workerOf } from '../domain/scope.js'
+import type { ShardMap } from '../domain/scope.js'
 import type {
   AdminOrder,
   AdminTold,
@@ -23,12 +23,15 @@ import { attributeCounts, Directory } from './commit/directory.js'
 import { EntityCount } from './commit/entity-count.js'
 import { Documents } from './documents/documents.js'
 import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
-import { type Company, Home, type Spreading } from './documents/home.js'
-import { openHome, type WorkerPart } from './documents/open-home.js'
+import { Home } from './documents/home.js'
+import { PathRegister } from './documents/path-register.js'
 import { PatternAccounts } from './documents/pattern-accounts.js'
 import { ProviderBook } from './documents/provider-book.js'
+import { ownRegister, type Register } from './documents/register.js'
+import { RegisterCopy } from './documents/register-copy.js'
+import { RegisterFeed } from './documents/register-feed.js'
+import { RegisterFollower } from './documents/register-follower.js'
 import { RegistrationHome } from './documents/registration-home.js'
-import type { Sharing } from './documents/sharing.js'
 import { SubscriptionHome } from './documents/subscription-home.js'
 import { ExpiryMark } from './expiry.js'
 import { decodeNumber } from './keys.js'
@@ -48,8 +51,7 @@ import { Replicated, type ReplicatedNeeds } from './replicate/open-replicated.js
 import type { OwnedCounts } from './replicate/owned-counts.js'
 import type { OwnedEntityCount } from './replicate/owned-entity-count.js'
 import type { Ownership } from './replicate/ownership.js'
-import { PathRegister } from './replicate/path-register.js'
-import { RegisterFollower } from './replicate/register-follower.js'
+import { decodePosition, positionKey } from './replicate/replicated-layout.js'
 import { ReplicatedShards } from './replicate/replicated-shards.js'
 import { Actors } from './turn/actor.js'
 import { Batches } from './turn/batches.js'
@@ -128,9 +130,14 @@ export function lastStamp(store: Store): number {
   return value ? decodeNumber(value) : 0
 }
 
-/** Who answers for documents, once they are loaded. */
+/** Which of several workers an owner is. Worker 0 is the keeper of the register. */
+export interface WorkerPart {
+  readonly worker: number
+  readonly workers: number
+}
+
+/** Who answers for documents. */
 interface Homes {
-  readonly company: Company | undefined
   readonly subscriptions: SubscriptionHome
   readonly registrations: RegistrationHome
 }
@@ -164,8 +171,8 @@ export class LocalShards implements Shards {
     readonly attributes: Directory | OwnedCounts
     readonly views: Views
   }
-  private readonly openHomes: () => Promise<Homes>
-  private homes: Homes | undefined
+  private readonly homes: Homes
+  private readonly read: () => Promise<void>
   private readonly pacer: Pacer | undefined
   /** What is known of subscriptions, once they are loaded. */
   readonly subscriptions: Subscriptions
@@ -183,8 +190,12 @@ export class LocalShards implements Shards {
   readonly entityCount: EntityCount | OwnedEntityCount
   /** For whoever moves shards from node to node; undefined where nobody does. */
   readonly replicated: ReplicatedShards | undefined
-  /** Which service paths there are in all of a cluster; undefined outside of one. */
+  /** Which service paths there are at all owners; undefined where there is only this one. */
   readonly paths: PathRegister | undefined
+  /** Brings changes of the register to other workers; undefined where this one is not its keeper, or there are no others. */
+  readonly feed: RegisterFeed | undefined
+  /** The register where another worker is its keeper. */
+  readonly copy: RegisterCopy | undefined
   private readonly ownership: Ownership | undefined
   /** For whoever removes what falls due. */
   readonly expiryMark = new ExpiryMark()
@@ -229,11 +240,16 @@ export class LocalShards implements Shards {
       clock,
       room: parts.answers,
     }
-    const subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
-    const registrations = new Documents(registrationForm, store, commit, shardMap)
+    const number = shardMap.register
+    const row = part && store.get(positionKey(number))
+    const position = row && decodePosition(row)
+    const feed =
+      part?.worker === 0 ? new RegisterFeed({ store, commit, clock, register: number, before: position }) : undefined
+    const register: Register = inside?.registerWith(commit) ?? feed ?? ownRegister(commit)
+    const subscriptions = new Documents(subscriptionForm, store, register, shardMap)
+    const registrations = new Documents(registrationForm, store, register, shardMap)
     const patterns = new PatternAccounts(subscriptions, clock)
-    const isHome = (tenant: string): boolean =>
-      inside?.isHome ?? (!part || workerOf(shardMap.homeOf(tenant), part.workers) === part.worker)
+    const isHome = (): boolean => inside?.isHome ?? (!part || feed !== undefined)
     const { notifications, deliveries, book } = makeNotifications({
       ...parts,
       subscriptions,
@@ -245,19 +261,25 @@ export class LocalShards implements Shards {
     })
     const { flowControl } = parts.notifications
     this.pacer = flowControl && new Pacer(notifications, clock, flowControl)
-    const shelves = { subscription: subscriptions, registration: registrations }
-    const homesOf = (company: Company | undefined, others: Spreading | undefined): Homes => {
-      const home = new Home(commit, stamps, limits.mailboxLengthMax, others, room)
-      return {
-        company,
-        subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
-        registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
-      }
+    const home = new Home(commit, register, limits.mailboxLengthMax, room)
+    this.homes = {
+      subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
+      registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
     }
-    if (inside) {
-      const paths = new PathRegister(inside.ownership.register, commit, onDone => inside.afterAll(onDone), room)
-      const follower = new RegisterFollower(store, { subscriptions, registrations, paths }, inside.ownership.register)
-      const concerned = {
+    const paths = inside || part ? new PathRegister(number, commit, register, room) : undefined
+    const follower = paths && new RegisterFollower(store, { subscriptions, registrations, paths }, number)
+    this.paths = paths
+    this.feed = feed
+    this.copy =
+      part && follower && !feed ? new RegisterCopy({ store, commit, follower, register: number, position }) : undefined
+    const readRegister = async (): Promise<void> => {
+      await subscriptions.load()
+      await registrations.load()
+      await paths?.load(store)
+    }
+    if (inside && follower) {
+      this.entityCount = inside.entityCount
+      this.replicated = new ReplicatedShards(inside, {
         follower,
         commit,
         actors,
@@ -268,27 +290,20 @@ export class LocalShards implements Shards {
         notifications,
         deliveries,
         book,
-      }
-      this.entityCount = inside.entityCount
-      this.replicated = new ReplicatedShards(inside, concerned)
-      this.paths = paths
-      this.openHomes = async () => {
+      })
+      this.read = async () => {
         await inside.positions.load(store)
-        for (const shelf of Object.values(shelves)) await shelf.load(() => {})
-        await paths.load(store)
-        return homesOf(undefined, inside.spreading)
+        await readRegister()
       }
     } else {
       const entityCount = new EntityCount(whole)
       this.entityCount = entityCount
       this.replicated = undefined
-      this.paths = undefined
-      this.openHomes = async () => {
-        const company = await openHome({ shelves, commit, shardMap, clock, horizon: stamps.last, part })
+      this.read = async () => {
+        await readRegister()
         await book.load(store)
         await deliveries.load()
         entityCount.begin(store)
-        return homesOf(company, company?.sharing)
       }
     }
     this.ownership = inside?.ownership
@@ -322,13 +337,8 @@ export class LocalShards implements Shards {
    * Reads the subscriptions and registrations that the store has, and which dead letters: to be awaited before anything is asked about them,
    * before any write, and before shards come.
    */
-  async load(): Promise<void> {
-    this.homes = await this.openHomes()
-  }
-
-  /** Brings changes of subscriptions and registrations to other owners; undefined while there are none, or nothing is loaded. */
-  get sharing(): Sharing | undefined {
-    return this.homes?.company?.sharing
+  load(): Promise<void> {
+    return this.read()
   }
 
   /** How many names are in memory: for whoever wants to know that names which have gone leave nothing behind. */
@@ -363,8 +373,6 @@ export class LocalShards implements Shards {
         return this.lists.fetch(request, this.ofSameShards(onReply))
       case 'batch':
         return this.batches.onBatch(request, this.paced(request.items[0]!, onReply))
-      case 'paths':
-        return this.paths ? onReply({ kind: 'paths', tenants: this.paths.all }) : this.lookup.paths(onReply)
       case 'announce':
         return this.paths ? this.paths.onAnnounce(request, onReply) : onReply({ kind: 'done' })
       case 'createSubscription':
@@ -373,19 +381,17 @@ export class LocalShards implements Shards {
       case 'findSubscription':
       case 'listSubscriptions':
       case 'progress':
-        assert(this.homes, 'subscriptions are asked for before they are loaded')
         return this.homes.subscriptions.onAsk(request, onReply)
       case 'createRegistration':
       case 'changeRegistration':
       case 'removeRegistration':
       case 'findRegistration':
       case 'listRegistrations':
-        assert(this.homes, 'registrations are asked for before they are loaded')
         return this.homes.registrations.onAsk(request, onReply)
-      case 'learn':
-        assert(this.homes, 'an owner is told of changes before it has loaded what it knows')
-        if (this.homes.company) return this.homes.company.learning.onLearn(request, onReply)
-        return onReply({ kind: 'failed', reason: 'this owner is the only one' })
+      case 'follow':
+        return this.copy
+          ? this.copy.onFollow(request, onReply)
+          : onReply({ kind: 'failed', reason: 'no other worker keeps the register' })
       case 'claim':
       case 'news':
       case 'handIn':

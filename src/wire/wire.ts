@@ -87,6 +87,8 @@ function requestToWire(request: ShardRequest): unknown {
       return { ...request, subscription: encodeSubscription(request.subscription) }
     case 'createRegistration':
       return { ...request, registration: encodeRegistration(request.registration) }
+    case 'follow':
+      return { ...request, rows: request.rows.toString('base64'), next: request.next?.toString('base64') }
     default:
       return request
   }
@@ -112,6 +114,9 @@ interface WireRequest {
   readonly selection: SelectionSource
   readonly subscription: string
   readonly registration: string
+  /** Of `follow`, as base64. */
+  readonly rows: string
+  readonly next?: string
   readonly parts: readonly (Omit<HandedPart, 'progress'> & { readonly progress: Partial<SubscriptionProgress> })[]
 }
 
@@ -140,6 +145,11 @@ function fromJson(wire: WireRequest): object {
       return { subscription: decodeSubscription(wire.subscription) }
     case 'createRegistration':
       return { registration: decodeRegistration(wire.registration) }
+    case 'follow':
+      return {
+        rows: Buffer.from(wire.rows, 'base64'),
+        ...(wire.next !== undefined && { next: Buffer.from(wire.next, 'base64') }),
+      }
     case 'handIn':
       return { parts: wire.parts.map(part => ({ ...part, progress: completed(part.progress) })) }
     default:

@@ -7,7 +7,7 @@ import { ShardClient } from '../../src/broker/shard-client.js'
 import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
 import { HybridClock } from '../../src/clock.js'
 import type { Result } from '../../src/domain/refusal.js'
-import { ShardMap } from '../../src/domain/scope.js'
+import { keeper, ShardMap } from '../../src/domain/scope.js'
 import { noProgress, type SubscriptionProgress } from '../../src/domain/subscriptions/subscription.js'
 import type { DeliveryRecord, DeliveryReport } from '../../src/messages/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -16,7 +16,7 @@ import { subscription } from '../support/subscriptions.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 4 })
 const tenant = 'b'
-const home = shardMap.homeOf(tenant) % 3
+const home: number = keeper
 const [other, third] = [0, 1, 2].filter(owner => owner !== home) as [number, number]
 const wanted = {
   ...subscription('{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'),

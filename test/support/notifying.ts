@@ -143,7 +143,7 @@ export const remove = (id: string, origin = originOf()): WriteRequest => ({
 /** The shard that is asked. */
 export function shardOf(request: ShardRequest): number {
   if (request.kind === 'batch') return shardOf(request.items[0]!)
-  if (!('target' in request)) return shardMap.homeOf('tenant' in request ? request.tenant : tenant)
+  if (!('target' in request)) return shardMap.register
   const { path, id } = request.target
   return shardMap.shardOf(request.target.tenant, path, id)
 }

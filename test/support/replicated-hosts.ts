@@ -28,7 +28,7 @@ export const shardCount = 8
 /** The shard that all hosts follow. */
 export const register = shardCount
 export const allShards: readonly number[] = Array.from({ length: shardCount + 1 }, (_, shard) => shard)
-export const shardMap = new ShardMap({ shards: shardCount, spread: 4 }, register)
+export const shardMap = new ShardMap({ shards: shardCount, spread: 4 })
 
 interface LogRecord {
   readonly payload: Buffer

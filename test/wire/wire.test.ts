@@ -7,7 +7,6 @@ import { isDateType, type WantedAttribute } from '../../src/domain/entities/enti
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
-import { encodeSubscription } from '../../src/domain/subscriptions/subscription-json.js'
 import type {
   Images,
   ListKeys,
@@ -27,6 +26,8 @@ import { subscription } from '../support/subscriptions.js'
 const texts = fc.string({ unit: 'binary', maxLength: 12 })
 const names = fc.oneof(texts, fc.constantFrom('__proto__', 'constructor', '0', '17', 'dateExpires'))
 const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined })
+const bytes = fc.uint8Array({ maxLength: 40 }).map(all => Buffer.from(all))
+const positions = fc.record({ epoch: fc.maxSafeNat(), sequence: fc.maxSafeNat() })
 
 /** As a parser gives them: no `-0`. Operators are frequent. */
 const values: fc.Arbitrary<Json> = fc
@@ -193,23 +194,16 @@ const requests = {
       }),
     ),
   }),
-  learn: fc.record({
-    kind: kind('learn'),
-    home: fc.nat(0xffff),
+  follow: fc.record({
+    kind: kind('follow'),
+    epoch: fc.maxSafeNat(),
+    before: maybe(positions),
+    form: kind('changes', 'page'),
     after: fc.maxSafeNat(),
     upTo: fc.maxSafeNat(),
-    changes: fc.array(
-      fc.record({
-        revision: fc.maxSafeNat(),
-        kind: kind('subscription', 'registration'),
-        tenant: texts,
-        id: texts,
-        text: maybe(subscriptions.map(encodeSubscription)),
-      }),
-      { maxLength: 3 },
-    ),
-    isAll: fc.boolean(),
-    isAnew: fc.boolean(),
+    rows: bytes,
+    isFirst: maybe(fc.boolean()),
+    next: maybe(bytes),
   }),
   claim: fc.record({ kind: kind('claim'), tenant: texts, id: texts, notification: texts }),
   news: fc.record({
@@ -228,7 +222,6 @@ const requests = {
   batch: fc
     .tuple(origin, fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteRequest>>(writes)), { maxLength: 4 }))
     .map(([only, items]) => ({ kind: 'batch', items: items.map(item => ({ ...item, origin: only })) })),
-  paths: fc.record({ kind: kind('paths') }),
   announce: fc.record({ kind: kind('announce'), tenant: texts, path: texts }),
   fetch: fc.record({
     kind: kind('fetch'),
@@ -257,8 +250,7 @@ const requests = {
   }),
 } satisfies Requests
 
-const image = fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes))
-const found = fc.array(fc.record({ path: texts, image }))
+const found = fc.array(fc.record({ path: texts, image: bytes }))
 
 const keys: fc.Arbitrary<ListKeys> = fc
   .record({
@@ -297,16 +289,15 @@ const replies = {
     fc.record({
       kind: kind('part'),
       keys: fc.constant(columns),
-      images: maybe(fc.array(image, { maxLength: columns.created.length })),
+      images: maybe(fc.array(bytes, { maxLength: columns.created.length })),
       total: fc.nat(),
     }),
   ),
-  fetched: fc.record({ kind: kind('fetched'), images: fc.array(maybe(image)) }),
+  fetched: fc.record({ kind: kind('fetched'), images: fc.array(maybe(bytes)) }),
   batch: fc.record({
     kind: kind('batch'),
     replies: fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteReply>>(writeReplies))),
   }),
-  paths: fc.record({ kind: kind('paths'), tenants: fc.array(fc.tuple(texts, fc.array(texts))) }),
   subscriptions: fc.record({
     kind: kind('subscriptions'),
     subscriptions: fc.array(fc.record({ subscription: subscriptions, progress }), { maxLength: 3 }),
@@ -342,7 +333,7 @@ const replies = {
   }),
   large: fc.record({ kind: kind('large') }),
   retried: fc.record({ kind: kind('retried'), count: fc.nat() }),
-  learned: fc.record({ kind: kind('learned'), upTo: fc.maxSafeNat() }),
+  followed: fc.record({ kind: kind('followed'), position: maybe(positions) }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
   lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }

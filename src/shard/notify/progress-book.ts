@@ -215,7 +215,7 @@ export class ProgressBook implements Rider {
   }
 
   private keyOf(tenant: string, id: string): Buffer {
-    return progressKey({ home: this.shardMap.homeOf(tenant), tenant, id })
+    return progressKey({ home: this.shardMap.register, tenant, id })
   }
 
   /** Reads what was written. To be called when the subscriptions are loaded; rows of those that have gone are deleted. */

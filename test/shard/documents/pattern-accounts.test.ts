@@ -32,7 +32,7 @@ async function opened(store = new MemoryStore(), clock: Clock = systemClock): Pr
 }
 
 const ask = (shards: LocalShards, request: SubscriptionRequest): Promise<ShardReply> =>
-  new Promise(resolve => shards.ask(shardMap.homeOf('t'), request, resolve))
+  new Promise(resolve => shards.ask(shardMap.register, request, resolve))
 const create = (shards: LocalShards, one: Subscription) =>
   ask(shards, { kind: 'createSubscription', subscription: one })
 const remove = (shards: LocalShards, n: number) => ask(shards, { kind: 'removeSubscription', tenant: 't', id: idOf(n) })

@@ -3,6 +3,7 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
 import type { JsonObject } from '../../../src/domain/json.js'
+import { keeper } from '../../../src/domain/scope.js'
 import { mergeProgress } from '../../../src/domain/subscriptions/subscription-status.js'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
 import type { DeliveryOutcome, Due } from '../../../src/ports.js'
@@ -25,7 +26,7 @@ import {
 } from '../../support/notifying.js'
 
 const owners = 3
-const home = shardMap.homeOf(tenant) % owners
+const home: number = keeper
 const [other, third] = [0, 1, 2].filter(owner => owner !== home) as [number, number]
 
 /** Ids of entities that an owner has, as many as a test may want. */

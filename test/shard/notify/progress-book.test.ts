@@ -21,7 +21,7 @@ import {
 } from '../../support/notifying.js'
 
 const rows = ({ store }: NotifyingOwner): Promise<Row[]> => rowsOf(store, allProgress())
-const keyOf = (n: number): Buffer => progressKey({ home: shardMap.homeOf(tenant), tenant, id: idOf(n) })
+const keyOf = (n: number): Buffer => progressKey({ home: shardMap.register, tenant, id: idOf(n) })
 
 /** Numbers of the subscriptions written in each commit of an owner from now on. */
 function written(owner: NotifyingOwner): number[] {

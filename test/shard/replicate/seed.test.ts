@@ -21,7 +21,7 @@ const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed}`)
 
 const clusterPlacement = { shards: 4, spread: 2 }
-const shardMap = new ShardMap(clusterPlacement, clusterPlacement.shards)
+const shardMap = new ShardMap(clusterPlacement)
 const limits = { batchRowsMax: 20, batchBytesMax: 1024 * 1024 }
 
 async function seeded(sources: readonly Store[], sourceShards = placement.shards) {
@@ -101,7 +101,7 @@ t.test('two that were created at one moment, and meet in one shard, are both fou
     const image = encodeImage(entityOf(id, 'T', stamp, { n: 1 }), 'root')
     await commit(store, batch => batch.put(entityKey(sourceMap.shardOf('', '/', id), '', '/', id), image))
   }
-  const single = new ShardMap({ shards: 1, spread: 1 }, 1)
+  const single = new ShardMap({ shards: 1, spread: 1 })
   const target = new MemoryStore()
   const { stamp: last } = await seed({
     sources,

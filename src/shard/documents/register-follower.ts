@@ -1,14 +1,14 @@
-// What all nodes need is in the register: subscriptions, registrations, service paths. Here it is followed: what a row says is known in memory
-// as soon as the store has it, whoever decided about it.
+// What all owners need is in the register: subscriptions, registrations, service paths. Here it is followed: what a row says is known in memory
+// as soon as the store has it, or is about to, whoever decided about it.
 //
 // What became of notifications (P) stays in the store until this node becomes the register's owner.
 
-import type { Store } from '../../ports.js'
-import { decodeDocumentRow, homeRange, parseDocumentKey } from '../documents/document-layout.js'
-import type { Registrations, Subscriptions } from '../documents/forms.js'
+import type { StoreReader } from '../../ports.js'
 import { prefix } from '../keys.js'
+import type { RowOperation } from '../replicate/row-operations.js'
+import { decodeDocumentRow, homeRange, parseDocumentKey } from './document-layout.js'
+import type { Registrations, Subscriptions } from './forms.js'
 import type { PathRegister } from './path-register.js'
-import type { RowOperation } from './row-operations.js'
 
 /** What it tells. */
 export interface RegisterBooks {
@@ -20,11 +20,11 @@ export interface RegisterBooks {
 const rowsPerRead = 1000
 
 export class RegisterFollower {
-  private readonly store: Store
+  private readonly store: StoreReader
   private readonly books: RegisterBooks
   private readonly register: number
 
-  constructor(store: Store, books: RegisterBooks, register: number) {
+  constructor(store: StoreReader, books: RegisterBooks, register: number) {
     this.store = store
     this.books = books
     this.register = register
@@ -71,7 +71,7 @@ export class RegisterFollower {
 
 function follow(documents: Subscriptions | Registrations, key: Buffer, value: Buffer | undefined): void {
   const { tenant, id } = parseDocumentKey(key)
-  const text = value && decodeDocumentRow(value).text
-  if (text) documents.adopt(text)
+  const text = value && decodeDocumentRow(value)
+  if (text !== undefined) documents.adopt(text)
   else documents.forget(tenant, id)
 }
