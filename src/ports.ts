@@ -2,10 +2,10 @@
 // whoever uses it receives it as an argument. Nothing here knows a product.
 
 import type { Refusal } from './domain/refusal.js'
-import type { DeprecatedFeature } from './domain/statistics.js'
 import type { NotificationInput } from './domain/subscriptions/notification-input.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
-import type { TraceLevels } from './domain/trace-levels.js'
+import type { DeprecatedFeature } from './messages/statistics.js'
+import type { TraceLevels } from './messages/trace-levels.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
@@ -146,7 +146,12 @@ export interface ClusterNumbers {
     readonly bytes: number
     readonly milliseconds: number
   }[]
-  readonly gossip: { readonly bytesSent: number; readonly bytesReceived: number; readonly suspicions: number }
+  readonly gossip: {
+    readonly bytesSent: number
+    readonly bytesReceived: number
+    readonly messagesUnreadable: number
+    readonly suspicions: number
+  }
 }
 
 /** What operators may have a node of a cluster do. */

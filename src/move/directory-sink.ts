@@ -30,6 +30,7 @@ import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/s
 import { encodeImage } from '../image.js'
 import type { DocumentKind } from '../messages/messages.js'
 import type { Clock, Store } from '../ports.js'
+import { rowsOf } from '../rows.js'
 import { GroupCommit } from '../shard/commit/commit.js'
 import { StoreLog } from '../shard/commit/commit-log.js'
 import { attributeCounts, Directory } from '../shard/commit/directory.js'
@@ -315,12 +316,8 @@ export class DirectorySink implements Sink {
 
   private async count(kind: DocumentKind): Promise<number> {
     let count = 0
-    const cursor = this.parts[0]!.store.cursor(allDocuments(kind), 'keys')
-    try {
-      for (let rows = await cursor.next(1000); rows.length > 0; rows = await cursor.next(1000)) count += rows.length
-    } finally {
-      await cursor.close()
-    }
+    const { store } = this.parts[0]!
+    for await (const rows of rowsOf(store, allDocuments(kind), { parts: 'keys' })) count += rows.length
     return count
   }
 

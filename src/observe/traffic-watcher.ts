@@ -6,8 +6,8 @@
 // Not here: the lines of notifications, which the notifier writes.
 
 import { type RefusalKind, refusalText } from '../domain/refusal.js'
-import type { DeprecatedFeature } from '../domain/statistics.js'
 import { hasHiddenName, withoutSecretMembers } from '../domain/subscriptions/secrets.js'
+import type { DeprecatedFeature } from '../messages/statistics.js'
 import type { AnsweredRequest, EndedTry, LogContext, Logger, LogSettings, RequestWatch, SendWatch } from '../ports.js'
 import type { AlarmKind, Alarms } from './alarms.js'
 import type { RequestTallies } from './request-tallies.js'

@@ -23,6 +23,7 @@ import { TenantPaths } from '../domain/few-paths.js'
 import { keeper } from '../domain/scope.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import type { Range, Row, Store, StoreReader } from '../ports.js'
+import { rowsOf } from '../rows.js'
 import { attributeCounts, Directory } from './commit/directory.js'
 import { Filling } from './commit/filling.js'
 import { homeRange, progressRange } from './documents/document-layout.js'
@@ -112,7 +113,7 @@ export async function transfer(given: Transfer): Promise<void> {
   for (const { shard, all } of [...entities, ...letters, ...outbox, ...registrations, ...subscriptions]) {
     const range = rest(all, copied)
     if (!range) continue
-    for await (const rows of chunks(sourceOf(shard), range, limits.batchRowsMax))
+    for await (const rows of rowsOf(sourceOf(shard), range, { rowsPerRead: limits.batchRowsMax }))
       for (const row of rows) {
         filling.add(row)
         if (filling.rows < limits.batchRowsMax && filling.bytes < limits.batchBytesMax) continue
@@ -135,7 +136,7 @@ export async function transfer(given: Transfer): Promise<void> {
 async function* pathRows(sources: Iterable<StoreReader>, register: number): AsyncIterable<Row> {
   const paths = new TenantPaths()
   for (const source of sources)
-    for await (const rows of chunks(source, allDirectories(), 1000))
+    for await (const rows of rowsOf(source, allDirectories()))
       for (const { key } of rows) {
         const { tenant, path } = parseDirectoryKey(key)
         if (!paths.wants(tenant, path)) continue
@@ -148,7 +149,7 @@ async function* pathRows(sources: Iterable<StoreReader>, register: number): Asyn
 export async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
   const parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
   for (const source of sources)
-    for await (const rows of chunks(source, progressRange(home), 1000))
+    for await (const rows of rowsOf(source, progressRange(home)))
       for (const { key, value } of rows) {
         const known = parts.get(key.toString('latin1'))
         if (known) known.values.push(value)
@@ -170,24 +171,10 @@ function rest({ gte, lt }: Range, after: Buffer | undefined): Range | undefined 
 /** The first key behind another. */
 const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.alloc(1)])
 
-export async function* chunks(store: StoreReader, range: Range, rowsMax: number): AsyncIterable<Row[]> {
-  const cursor = store.cursor(range)
-  try {
-    for (;;) {
-      const rows = await cursor.next(rowsMax)
-      if (rows.length === 0) return
-      yield rows
-    }
-  } finally {
-    await cursor.close()
-  }
-}
-
 /** How many entities a store says it has, from its directory. */
 export async function countEntities(store: StoreReader): Promise<number> {
   let total = 0
-  for await (const rows of chunks(store, allDirectories(), 1000))
-    for (const { value } of rows) total += decodeNumber(value)
+  for await (const rows of rowsOf(store, allDirectories())) for (const { value } of rows) total += decodeNumber(value)
   return total
 }
 
@@ -241,12 +228,8 @@ const shardKeyBytes = 3
 const behindAll = Buffer.alloc(64, 0xff)
 
 async function firstKey(store: StoreReader, range: Range): Promise<Buffer | undefined> {
-  const cursor = store.cursor(range)
-  try {
-    return (await cursor.next(1))[0]?.key
-  } finally {
-    await cursor.close()
-  }
+  for await (const [first] of rowsOf(store, range, { rowsPerRead: 1 })) return first?.key
+  return undefined
 }
 
 /** Bytes of a key that a sentence shows. */

@@ -7,7 +7,6 @@ import { isDateType, type WantedAttribute } from '../../src/domain/entities/enti
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
 import { refusals } from '../../src/domain/refusal.js'
-import { emptyTally } from '../../src/domain/service-metrics.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeImage } from '../../src/image.js'
 import type {
@@ -18,6 +17,7 @@ import type {
   WriteReply,
   WriteRequest,
 } from '../../src/messages/messages.js'
+import { emptyTally } from '../../src/observe/service-metrics.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 import { Random } from '../support/random.js'
 import { randomBody } from '../support/random-subscription.js'

@@ -7,8 +7,8 @@ import { Forwarder } from '../../deliver/forwarder.js'
 import { Egress } from '../../deliver/sockets/egress.js'
 import { openSockets } from '../../deliver/sockets/sockets.js'
 import { transportsOf } from '../../deliver/transports.js'
-import { listedIds } from '../../domain/statistics.js'
 import { Operator } from '../../observe/operator.js'
+import { listedIds } from '../../observe/statistics.js'
 import { StatisticsBook } from '../../observe/statistics-book.js'
 import { TrafficWatcher } from '../../observe/traffic-watcher.js'
 import type { LocalShards } from '../../shard/shards.js'
@@ -30,7 +30,7 @@ export interface Delivery {
 /** Begins to send what is pending, and to carry out the orders of operators. */
 export function openDelivery(
   config: Config,
-  { clock, chance }: Surroundings,
+  { clock, chance, place }: Surroundings,
   { ownedCount, disk }: Storage,
   { local, shards, joined, answers, adminDesk }: NodeShards,
   { logger, log, alarms, summary, requests, connections, services, loop }: Observation,
@@ -66,6 +66,7 @@ export function openDelivery(
         shards: () => numbersOf(local, ownedCount()),
         loop,
         version,
+        worker: place?.index,
         cluster: desk && (() => desk.numbers()),
         disk: disk && (() => disk),
       },

@@ -26,6 +26,7 @@ import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
 import { TypeHandlers } from '../../http/types.js'
+import { adminReports } from '../../observe/reports.js'
 import type { Surroundings } from '../surroundings.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
@@ -96,6 +97,7 @@ function routesFor(
     new AdminHandlers(new AdminOperations(cluster ? own : shards), {
       log: observation.log,
       hasServiceMetrics: config.statistics.byService,
+      reports: adminReports,
     }),
     joined?.desk && new ClusterHandlers(joined.desk),
   )

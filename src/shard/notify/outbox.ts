@@ -11,7 +11,8 @@
 // Not here: which subscriptions are triggered (triggers.ts), who sends (deliver/).
 
 import assert from 'node:assert/strict'
-import type { Clock, Range, Row, RowSink, Store } from '../../ports.js'
+import type { Clock, Range, RowSink, Store } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
 import { readRow } from '../read-row.js'
 import type { BundledRow } from './bundle.js'
@@ -181,22 +182,14 @@ export class Outbox implements Rider {
 
   /** Reads what was pending when a part began, until `onRow` says that it is enough; what was added since is not read. */
   async load(part: OutboxPart, onRow: (row: OutboxRow, event: TriggerEvent) => boolean): Promise<void> {
-    const cursor = this.store.cursor(part.range)
-    try {
-      for (;;) {
-        const rows: Row[] = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return
-        for (const { key, value } of rows) {
-          const { shard, stamp } = parseOutboxKey(key)
-          if (part.isOver) return
-          if (stamp > part.horizon) continue
-          const event = readRow(key, () => decodeTriggerEvent(value, { shard, stamp }))
-          if (!onRow(this.keep(part, shard, stamp, value.length, event.intents.length), event)) return
-        }
+    for await (const rows of rowsOf(this.store, part.range, { rowsPerRead }))
+      for (const { key, value } of rows) {
+        const { shard, stamp } = parseOutboxKey(key)
+        if (part.isOver) return
+        if (stamp > part.horizon) continue
+        const event = readRow(key, () => decodeTriggerEvent(value, { shard, stamp }))
+        if (!onRow(this.keep(part, shard, stamp, value.length, event.intents.length), event)) return
       }
-    } finally {
-      await cursor.close()
-    }
   }
 }
 

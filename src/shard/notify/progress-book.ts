@@ -21,12 +21,11 @@ import {
 import { assertVersion } from '../../domain/unreadable.js'
 import type { HandedPart, ProgressNews } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
+import { allRowsOf, rowsOf } from '../../rows.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
 import { allProgress, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { readRow } from '../read-row.js'
-
-const rowsPerRead = 1000
 
 /** Grants remembered of one subscription: more than can be on their way when a process dies. */
 const grantsMax = 64
@@ -222,31 +221,12 @@ export class ProgressBook implements Rider {
 
   /** Reads what was written. To be called when the subscriptions are loaded; rows of those that have gone are deleted. */
   async load(store: Store): Promise<void> {
-    const cursor = store.cursor(allProgress())
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return
-        for (const row of rows) this.recall(row, false)
-      }
-    } finally {
-      await cursor.close()
-    }
+    for await (const rows of rowsOf(store, allProgress())) for (const row of rows) this.recall(row, false)
   }
 
   /** The rows of a range, for `enter`. */
-  async read(store: Store, range: Range): Promise<readonly Row[]> {
-    const all: Row[] = []
-    const cursor = store.cursor(range)
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return all
-        all.push(...rows)
-      }
-    } finally {
-      await cursor.close()
-    }
+  read(store: Store, range: Range): Promise<readonly Row[]> {
+    return allRowsOf(store, range)
   }
 
   private recall({ key, value }: Row, isAdded: boolean): void {

@@ -14,6 +14,7 @@ import { keeper, type ShardMap, workerOf } from '../../domain/scope.js'
 import { createdAt, imageCreated, imageType } from '../../image.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { Batch, Position, Range, Row, Store, StoreReader } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import { Filling } from '../commit/filling.js'
 import { documentKey, homeRange, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import { encodeNumber } from '../keys.js'
@@ -28,7 +29,7 @@ import {
   parseOutboxKey,
 } from '../notify/notification-layout.js'
 import { decodeTriggerEvent } from '../notify/trigger-event.js'
-import { chunks, mergedProgress, type TransferLimits } from '../transfer.js'
+import { mergedProgress, type TransferLimits } from '../transfer.js'
 import { OwnedCounts } from './owned-counts.js'
 import { attributeCountsOf, encodePosition, entityCountsOf, pathKey, positionKey } from './replicated-layout.js'
 
@@ -113,7 +114,7 @@ class Seeding implements Seeded {
   /** Adds rows of one source. */
   async eachOf(source: StoreReader, range: Range, add: (row: Row) => void): Promise<void> {
     const { limits } = this.given
-    for await (const rows of chunks(source, range, limits.batchRowsMax))
+    for await (const rows of rowsOf(source, range, { rowsPerRead: limits.batchRowsMax }))
       for (const row of rows) {
         add(row)
         if (this.filling.rows >= limits.batchRowsMax || this.filling.bytes >= limits.batchBytesMax) await this.commit()

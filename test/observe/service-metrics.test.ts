@@ -1,7 +1,8 @@
 // Metrics by tenant and path: names, sums and the tree (operations.md §7.2).
 
 import t from 'tap'
-import { emptyTally, renderServiceMetrics, type ServiceTally, serviceNames } from '../../src/domain/service-metrics.js'
+import type { ServiceTally } from '../../src/messages/admin.js'
+import { emptyTally, renderServiceMetrics, serviceNames } from '../../src/observe/service-metrics.js'
 
 const tally = (service: string, path: string, numbers: Partial<ServiceTally>): ServiceTally => ({
   ...emptyTally(service, path),

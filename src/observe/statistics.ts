@@ -1,53 +1,12 @@
-// The statistics of a process: what `GET /statistics` tells, how parts of several processes become one, and its JSON (operations.md §4).
+// The JSON of `GET /statistics`, made of the statistics of one or several processes (operations.md §4).
 //
-// Times are seconds. `mongo...` are the names of the reference, which dashboards know: what is meant is the store, whatever it is.
+// `mongo...` are the names of the reference, which dashboards know: they mean the store, whatever it is.
 // Requests never wait for a lock here, so all times of `semWait` are 0.
 //
-// Not here: who counts (telemetry).
+// Not here: the statistics of a process (messages/statistics.ts), and the code that counts (statistics-book.ts).
 
-import { countedAs, type RequestCounts, shownLegacyRoutes, shownRoutes } from './counted-routes.js'
-
-export interface StatisticsCounters {
-  readonly jsonRequests: number
-  readonly textRequests: number
-  readonly noPayloadRequests: number
-  readonly requests: RequestCounts
-  readonly missedVerb: number
-  readonly invalidRequests: number
-  readonly notificationsSent: number
-  readonly deprecatedFeatures: Readonly<Record<DeprecatedFeature, number>>
-}
-
-export const deprecatedFeatures = ['ngsiv1Requests', 'ngsiv1Forwarding', 'ngsiv1NotifFormat', 'geoFormat'] as const
-export type DeprecatedFeature = (typeof deprecatedFeatures)[number]
-
-export interface Timing {
-  readonly jsonV2Parse: number
-  readonly mongoWriteWait: number
-  readonly total: number
-}
-
-export interface QueueStatistics {
-  readonly in: number
-  readonly out: number
-  readonly reject: number
-  readonly sentOk: number
-  readonly sentError: number
-  readonly timeInQueue: number
-  readonly size: number
-}
-
-/** What one process tells; a block that was not asked for at start is undefined. */
-export interface Statistics {
-  readonly uptimeS: number
-  /** Since the start or the last reset. */
-  readonly intervalS: number
-  readonly counters?: StatisticsCounters | undefined
-  readonly hasSemWait: boolean
-  readonly timing?: { readonly accumulated: Timing; readonly last: Timing } | undefined
-  readonly notifQueue?: QueueStatistics | undefined
-  readonly simulatedNotifications: number
-}
+import type { QueueStatistics, RequestCounts, Statistics, StatisticsCounters } from '../messages/statistics.js'
+import { countedAs, shownLegacyRoutes, shownRoutes } from './counted-routes.js'
 
 /** What several processes tell, as if it were one: the first one's last times, and the sums of what is counted. */
 export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
@@ -134,16 +93,6 @@ const renderTiming = ({ accumulated, last }: NonNullable<Statistics['timing']>):
 function renderQueue({ size, ...counts }: QueueStatistics): object {
   const { timeInQueue, out } = counts
   return { ...counts, avgTimeInQueue: out === 0 ? 0 : timeInQueue / out, size }
-}
-
-export interface CacheStatistics {
-  /** Of subscriptions, joined; or the words that there are too many. */
-  readonly ids: string
-  readonly refresh: number
-  readonly inserts: number
-  readonly removes: number
-  readonly updates: number
-  readonly items: number
 }
 
 const idsLengthMax = 1024

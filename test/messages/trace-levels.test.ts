@@ -1,7 +1,7 @@
 // Trace levels: texts, and sets of numbers.
 
 import t from 'tap'
-import { noTraces, parseTraceLevels, renderTraceLevels, withoutTraceLevels } from '../../src/domain/trace-levels.js'
+import { noTraces, parseTraceLevels, renderTraceLevels, withoutTraceLevels } from '../../src/messages/trace-levels.js'
 
 const levels = (text: string): ReadonlySet<number> => {
   const parsed = parseTraceLevels(text)

@@ -1,7 +1,8 @@
 // Statistics: what is left out, what is shown in full, and several processes as one (operations.md §4).
 
 import t from 'tap'
-import { joinStatistics, listedIds, renderStatistics, type Statistics } from '../../src/domain/statistics.js'
+import type { Statistics } from '../../src/messages/statistics.js'
+import { joinStatistics, listedIds, renderStatistics } from '../../src/observe/statistics.js'
 
 const none: Statistics = { uptimeS: 5, intervalS: 3, hasSemWait: false, simulatedNotifications: 0 }
 

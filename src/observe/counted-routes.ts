@@ -2,8 +2,7 @@
 //
 // Not here: the counts (statistics.ts), our own routes (http/routes.ts).
 
-/** Counts by route and verb. */
-export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>
+import type { RequestCounts } from '../messages/statistics.js'
 
 /**
  * Routes and verbs that `options=fullCounters` shows whether or not they were used, as the reference names them (§4.3); tools look for them. Two of

@@ -4,25 +4,10 @@
 // A request is counted under what its headers say, whether or not tenants are in use; one whose headers are no tenant or no path is not
 // counted at all. The tree leaves out zeros. A mean is made only when it is rendered, so that parts can be added.
 //
-// Not here: who counts (telemetry), who resets.
+// Not here: the code that counts (service-tallies.ts) and resets (operator.ts).
 
-import { parseServicePaths, parseTenant } from './scope.js'
-
-/** What is counted for one tenant and path, since the last reset. */
-export interface ServiceTally {
-  readonly service: string
-  readonly path: string
-  incomingTransactions: number
-  incomingTransactionErrors: number
-  incomingTransactionRequestSize: number
-  incomingTransactionResponseSize: number
-  /** Of all requests together; a mean when it is rendered. */
-  serviceSeconds: number
-  outgoingTransactions: number
-  outgoingTransactionErrors: number
-  outgoingTransactionRequestSize: number
-  outgoingTransactionResponseSize: number
-}
+import { parseServicePaths, parseTenant } from '../domain/scope.js'
+import type { ServiceTally } from '../messages/admin.js'
 
 type Numbers = Omit<ServiceTally, 'service' | 'path'>
 
