@@ -4,7 +4,7 @@ import type { Family, Labels, Sample } from '../domain/exposition.js'
 import type { ClusterNumbers } from '../ports.js'
 
 /** All metrics of the node's place in its cluster. */
-export function clusterFamilies({ status, log, gossip }: ClusterNumbers): readonly Family[] {
+export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbers): readonly Family[] {
   const { members, shards } = status
   const logCounts = (name: string, help: string, of: (numbers: ClusterNumbers['log'][number]) => number): Family =>
     family(
@@ -26,6 +26,15 @@ export function clusterFamilies({ status, log, gossip }: ClusterNumbers): readon
     ]),
     family('orrery_cluster_lost_shards', 'gauge', 'Shards of which the log engine has lost what this node knows.', [
       sample({}, status.log.shards.length),
+    ]),
+    family(
+      'orrery_cluster_unready_shards',
+      'gauge',
+      'Shards that could not answer lately, as far as this node knows.',
+      [sample({}, status.health.shards.length)],
+    ),
+    family('orrery_cluster_log_stalled_seconds', 'gauge', 'How long the append under way has waited for the engine.', [
+      sample({}, stalledMs / 1000),
     ]),
     family(
       'orrery_cluster_lag_records',

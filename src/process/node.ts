@@ -49,7 +49,7 @@ import { ServiceTallies } from '../observe/service-tallies.js'
 import { StatisticsBook } from '../observe/statistics-book.js'
 import { Summary } from '../observe/summary.js'
 import { TrafficWatcher } from '../observe/traffic-watcher.js'
-import type { Barrier, Chance, Clock, ClusterDesk, Logger, LogLoss, LogSettings, Replication } from '../ports.js'
+import type { Barrier, Chance, Clock, ClusterDesk, HealthProblem, Logger, LogSettings, Replication } from '../ports.js'
 import { Expiry } from '../shard/expiry.js'
 import { splitBundles } from '../shard/notify/bundle.js'
 import { ThreadScanner } from '../shard/read/scan-thread.js'
@@ -91,8 +91,8 @@ export interface Joined {
   onMembers?(listener: (addresses: readonly string[]) => void): void
   /** For operators; undefined: there is no cluster. */
   readonly desk?: ClusterDesk
-  /** What the log engine has lost of what this node knows, in words; undefined: nothing. */
-  lostLog?(): string | undefined
+  /** Why some shards cannot answer, in words; undefined: all can. */
+  unready?(): string | undefined
   /** Gives away what others can take over, while requests are still answered. */
   drain?(): Promise<void>
   /** Nobody is asked any more, and nobody asks. */
@@ -114,7 +114,7 @@ export interface ClusterPlace {
   readonly replication: Replication
   readonly barrier: Barrier
   /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
-  join(own: OwnShards, listMs: number, onLoss: (loss: LogLoss | undefined) => void): Promise<Joined>
+  join(own: OwnShards, listMs: number, onHealth: (problem: HealthProblem | undefined) => void): Promise<Joined>
 }
 
 /** This node's shards, as the cluster moves them and as the broker asks them. */
@@ -230,7 +230,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
           pathsOf: tenant => local.paths!.few(tenant),
         },
         config.queries.scanDeadlineMs,
-        loss => logTeller.onLoss(loss),
+        problem => logTeller.onHealth(problem),
       )
     : await place?.join(between, directory.shards)
   const shards = joined?.shards ?? between
@@ -317,7 +317,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       clock,
       () => ready && (joined?.isWhole() ?? true),
       { isShort: () => disk?.isShort ?? false, copiesWait: () => local.replicated?.waitsForRoom ?? false },
-      () => joined?.lostLog?.(),
+      () => joined?.unready?.(),
     ),
     // Each node of a cluster is looked at for itself.
     new AdminHandlers(new AdminOperations(cluster ? between : shards), {
