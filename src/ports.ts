@@ -95,6 +95,15 @@ export interface LogLoss {
   readonly total: number
 }
 
+/** Why some shards of a cluster could not answer in the last seconds, as far as a node knows (docs/operations/cluster-health.md). */
+export type HealthProblem =
+  | ({ readonly kind: 'lost' } & LogLoss)
+  /** The log engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
+  | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
+  | { readonly kind: 'unowned'; readonly shards: readonly number[] }
+  /** This node cannot reach the owners; or these have not proven that they can append. */
+  | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
+
 /** A node's cluster, as that node sees it (README, "From one node to three"). */
 export interface ClusterStatus {
   readonly node: string
@@ -104,6 +113,12 @@ export interface ClusterStatus {
   /** Whether the log engine has all that this node knows; if not, what was found, and the shards that it is about. */
   readonly log: {
     readonly state: 'whole' | 'lost'
+    readonly reason?: string
+    readonly shards: readonly number[]
+  }
+  /** Whether every shard could answer in the last seconds, as far as this node knows; if not, why, and which could not. */
+  readonly health: {
+    readonly state: 'ready' | HealthProblem['kind']
     readonly reason?: string
     readonly shards: readonly number[]
   }
@@ -146,6 +161,8 @@ export interface ClusterNumbers {
     readonly bytes: number
     readonly milliseconds: number
   }[]
+  /** How long the append under way has waited for the engine; 0: there is none. */
+  readonly stalledMs: number
   readonly gossip: {
     readonly bytesSent: number
     readonly bytesReceived: number

@@ -543,7 +543,7 @@ export const refusalRules = {
   stopping: rule('Unavailable', 'the node is stopping or its store has failed'),
   copiesWait: rule('Unavailable', 'the disk of this node is full: its copies wait for room'),
   /** `reason`: what the log engine has lost of what this node knows. */
-  logLost: rule('Unavailable', ['reason'], (reason: string) => reason),
+  notReady: rule('Unavailable', ['reason'], (reason: string) => reason),
   handingOver: rule('Unavailable', 'not all shards have found another owner yet'),
   failure: rule('InternalServerError', ['reason'], (reason: string) => reason),
 

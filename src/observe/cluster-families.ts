@@ -5,7 +5,7 @@ import type { ClusterNumbers } from '../ports.js'
 import { byLabel, family, single } from './metric-family.js'
 
 /** All metrics of the node's place in its cluster. */
-export function clusterFamilies({ status, log, gossip }: ClusterNumbers): readonly MetricFamily[] {
+export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbers): readonly MetricFamily[] {
   const { members, shards } = status
   const logCounts = (
     name: string,
@@ -37,6 +37,18 @@ export function clusterFamilies({ status, log, gossip }: ClusterNumbers): readon
       'gauge',
       'Shards of which the log engine has lost what this node knows.',
       status.log.shards.length,
+    ),
+    single(
+      'orrery_cluster_unready_shards',
+      'gauge',
+      'Shards that could not answer lately, as far as this node knows.',
+      status.health.shards.length,
+    ),
+    single(
+      'orrery_cluster_log_stalled_seconds',
+      'gauge',
+      'How long the append under way has waited for the engine.',
+      stalledMs / 1000,
     ),
     single(
       'orrery_cluster_lag_records',

@@ -5,7 +5,7 @@
 
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { Shards } from '../messages/messages.js'
-import type { Barrier, Chance, Clock, ClusterDesk, Logger, LogLoss, LogSettings, Replication } from '../ports.js'
+import type { Barrier, Chance, Clock, ClusterDesk, HealthProblem, Logger, LogSettings, Replication } from '../ports.js'
 import type { ReplicatedShards } from '../shard/replicate/replicated-shards.js'
 import type { ShardRecord } from '../shard/turn/record.js'
 
@@ -29,8 +29,8 @@ export interface Joined {
   onMembers?(listener: (addresses: readonly string[]) => void): void
   /** For operators; undefined: there is no cluster. */
   readonly desk?: ClusterDesk
-  /** What the log engine has lost of what this node knows, in words; undefined: nothing. */
-  lostLog?(): string | undefined
+  /** Why some shards cannot answer, in words; undefined: all can. */
+  unready?(): string | undefined
   /** Gives away what others can take over, while requests are still answered. */
   drain?(): Promise<void>
   /** Nobody is asked any more, and nobody asks. */
@@ -52,7 +52,7 @@ export interface ClusterPlace {
   readonly replication: Replication
   readonly barrier: Barrier
   /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
-  join(own: OwnShards, listMs: number, onLoss: (loss: LogLoss | undefined) => void): Promise<Joined>
+  join(own: OwnShards, listMs: number, onHealth: (problem: HealthProblem | undefined) => void): Promise<Joined>
 }
 
 /** This node's shards, as the broker asks them. */

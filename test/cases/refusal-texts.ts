@@ -435,7 +435,7 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   noRoom: ['InsufficientStorage', 'no room on the disk of this node: 41 MB free, 64 MB reserved', 42991616, 67108864],
   stopping: ['Unavailable', 'the node is stopping or its store has failed'],
   copiesWait: ['Unavailable', 'the disk of this node is full: its copies wait for room'],
-  logLost: ['Unavailable', 'reason', 'reason'],
+  notReady: ['Unavailable', 'reason', 'reason'],
   handingOver: ['Unavailable', 'not all shards have found another owner yet'],
   failure: ['InternalServerError', 'reason', 'reason'],
   badLine: ['BadRequest', 'problem', 'problem'],

@@ -91,7 +91,7 @@ function routesFor(
       clock,
       () => !isEnding() && !hasFailed() && (joined?.isWhole() ?? true) && (local.copy?.isFed ?? true),
       { isShort: () => disk?.isShort ?? false, copiesWait: () => local.replicated?.waitsForRoom ?? false },
-      () => joined?.lostLog?.(),
+      () => joined?.unready?.(),
     ),
     // Each node of a cluster is looked at for itself.
     new AdminHandlers(new AdminOperations(cluster ? own : shards), {

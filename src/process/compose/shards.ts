@@ -76,7 +76,7 @@ export async function openShards(
   const ownPart = { local: own, shardMap, pathsOf: (tenant: string) => paths?.few(tenant) }
   const joined =
     cluster && host
-      ? await cluster.join({ ...ownPart, host }, config.queries.scanDeadlineMs, loss => logTeller.onLoss(loss))
+      ? await cluster.join({ ...ownPart, host }, config.queries.scanDeadlineMs, problem => logTeller.onHealth(problem))
       : await place?.join(ownPart)
   const shards = joined?.shards ?? own
   if (joined && feed) {
