@@ -43,20 +43,6 @@ export interface Stamps {
   readonly last: number
 }
 
-/** Other owners of shards, numbered. Both buffers may be parts of larger ones. */
-export interface Owners {
-  /** Asks an owner about one of its shards; `onOutcome` is called exactly once. `waitMs`: for what takes its time. */
-  ask(
-    owner: number,
-    shard: number,
-    request: Uint8Array,
-    onOutcome: (outcome: AskOutcome) => void,
-    waitMs: number | undefined,
-  ): void
-  /** Something that an owner has sent could not be read: it is counted, and told to the log and to that owner. */
-  noteUndecodable(owner: number, what: string): void
-}
-
 /** The nodes of a cluster, and who of them owns which shard at this moment. */
 export interface Nodes {
   /** This node's name. */
@@ -71,7 +57,10 @@ export interface Nodes {
   viewOf(node: string): number
   /** The same of what this node may answer for now. */
   readonly ownView: number
-  /** As `Owners.ask`, with the view that the asker has of what the node owns; 0: it does not matter. */
+  /**
+   * Asks a node about one of its shards; `onOutcome` is called exactly once. Both buffers may be parts of larger ones. `waitMs`: for what takes its
+   * time. `view`: what the asker believes that the node owns; 0: it does not matter.
+   */
   ask(
     node: string,
     shard: number,

@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { Cursor, Range, StoreReader } from '../src/ports.js'
 import { allRowsOf, rowsOf } from '../src/rows.js'
-import { MemoryStore } from '../src/storage/memory-store.js'
+import { MemoryStore } from './support/memory-store.js'
 
 const everything: Range = { gte: Buffer.from([0]), lt: Buffer.from([255]) }
 

@@ -6,7 +6,7 @@
 // commit in flight.
 //
 // A commit ends in its own time, and until then an ask that was given up keeps its callback there. So their number is limited. Beyond `lateMax` asks of
-// the kind are turned away as `busy`. Before that a shard's mailbox fills (shard.ts), or the bytes that one append may have (replicator.ts),
+// the kind are turned away as `busy`. Before that a shard's mailbox fills (shard.ts), or the bytes that one append may have (replicate/replicated-log.ts),
 // which is `busy` as well.
 //
 // [hot] Each ask costs an object and a closure, and those that are not answered at once cost one look at the clock and an entry in a set. There is one

@@ -7,8 +7,7 @@
 // Two entities of a type and path must not have the same stamp in one shard, where one row of the type index tells of it. So a stamp that is
 // taken moves on by one, which is far less than a millisecond.
 //
-// Every store has all documents, in the order of their revisions (shard/documents/sharing.ts); what became of notifications is known to the
-// home alone.
+// Every store has all documents, as workers have (shard/documents/register.ts); the counters of notifications go to the keeper's store alone.
 //
 // Not here: what can be wrong with an item by itself (entity-line.ts).
 

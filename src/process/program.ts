@@ -20,7 +20,7 @@ import { startInThread } from './own-thread.js'
 import type { Surroundings } from './surroundings.js'
 
 /** What a test puts between the parts of the node; nothing in earnest. */
-export type Seams = Pick<Surroundings, 'between' | 'betweenRecords'>
+export type Seams = Pick<Surroundings, 'between'>
 
 /** Runs the program of this process, from its command line to its exit. */
 export async function runProgram(seams: Seams = {}): Promise<void> {

@@ -7,7 +7,6 @@ import type { Placement, ShardMap } from '../domain/scope.js'
 import type { Shards } from '../messages/messages.js'
 import type { Barrier, Chance, Clock, ClusterDesk, HealthProblem, Logger, LogSettings, Replication } from '../ports.js'
 import type { ReplicatedShards } from '../shard/replicate/replicated-shards.js'
-import type { ShardRecord } from '../shard/turn/record.js'
 
 /** Which part of several processes a node is, and how it comes together with the others. */
 export interface Place {
@@ -79,9 +78,8 @@ export interface Surroundings {
   readonly place?: Place
   /** undefined: the node is not one of a cluster. */
   readonly cluster?: ClusterPlace
-  /** Puts something between the broker and its shards, or between turns and the log. */
+  /** Puts something between the broker and its shards. */
   readonly between?: (shards: Shards) => Shards
-  readonly betweenRecords?: (record: ShardRecord) => ShardRecord
 }
 
 export interface RunningNode {

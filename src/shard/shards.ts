@@ -48,7 +48,6 @@ import { ReplicatedShards } from './replicate/replicated-shards.js'
 import { Actors } from './turn/actor.js'
 import { Batches } from './turn/batches.js'
 import { Presence } from './turn/presence.js'
-import type { ShardRecord } from './turn/record.js'
 import { Shard, type Turn } from './turn/shard.js'
 
 /** All shards of a node are asked by any of them. */
@@ -110,8 +109,6 @@ export interface ShardParts {
   readonly onFailure: (failure: Error) => void
   /** What a node of a cluster is given; undefined: all shards of the store are this node's, always. */
   readonly replicated?: ReplicatedNeeds | undefined
-  /** Stands between turns and the log. */
-  readonly through?: ((record: ShardRecord) => ShardRecord) | undefined
 }
 
 /** The last stamp that a store's node gave; 0 for a new store. */
@@ -190,14 +187,14 @@ export class LocalShards implements Shards {
   readonly expiryMark = new ExpiryMark()
 
   constructor(parts: ShardParts) {
-    const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through, part, room } = parts
+    const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, part, room } = parts
     const inside = parts.replicated && new Replicated(store, clock, stamps, parts.replicated, room)
     const owned = inside?.ownership.owned
     const whole = new Directory(store)
     const directory = inside?.entities ?? whole
     const attributes = inside?.attributes ?? new Directory(store, attributeCounts)
     const log = inside?.log ?? new StoreLog(store, clock, () => stamps.last)
-    const commit = new GroupCommit({ log, clock, directory, attributes, onFailure, through, room })
+    const commit = new GroupCommit({ log, clock, directory, attributes, onFailure, room })
     const { presence, expiryMark } = this
     const actors = new Actors(store, presence, limits.liveActorsMax, () => commit.durable)
     const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)

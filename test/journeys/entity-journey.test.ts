@@ -29,7 +29,6 @@ import { SubscriptionHandlers } from '../../src/http/subscriptions.js'
 import { TypeHandlers } from '../../src/http/types.js'
 import { adminReports } from '../../src/observe/reports.js'
 import type { Batch, Cursor, Range, Store } from '../../src/ports.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { Wire } from '../http/wire.js'
 import {
   type Answer,
@@ -42,6 +41,7 @@ import {
   startLocalNode,
 } from '../support/local-node.js'
 import { localShards } from '../support/local-shards.js'
+import { MemoryStore } from '../support/memory-store.js'
 
 const jsonType = 'Content-Type: application/json'
 

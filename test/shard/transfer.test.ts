@@ -29,9 +29,9 @@ import { compareIndexes } from '../../src/shard/rebuild.js'
 import { parsePathKey, pathRange } from '../../src/shard/replicate/replicated-layout.js'
 import { lastStamp } from '../../src/shard/shards.js'
 import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { commit, rowsOf } from '../storage/store-contract.js'
 import { entityOf } from '../support/entities.js'
+import { MemoryStore } from '../support/memory-store.js'
 
 const shardMap = new ShardMap({ shards: 8, spread: 8 })
 const all = [0, 1, 2, 3, 4, 5, 6, 7]

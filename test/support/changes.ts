@@ -13,9 +13,9 @@ import { GroupCommit } from '../../src/shard/commit/commit.js'
 import { StoreLog } from '../../src/shard/commit/commit-log.js'
 import { attributeCounts, Directory } from '../../src/shard/commit/directory.js'
 import { entityKey } from '../../src/shard/layout.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { entityOf } from './entities.js'
 import { FakeClock } from './fake-clock.js'
+import { MemoryStore } from './memory-store.js'
 
 /** A store whose commits end when the test lets them land. */
 export class HoldingStore extends MemoryStore {

@@ -13,9 +13,9 @@ import { keeper, type ShardMap, workerOf } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import type { Clock } from '../../src/ports.js'
 import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 import { localShards } from './local-shards.js'
+import { MemoryStore } from './memory-store.js'
 
 type Condition = 'well' | 'unreachable' | 'lost' | 'slow'
 

@@ -31,7 +31,7 @@ export interface NodeShards {
 /** Loads the shards and brings them together with the others. */
 export async function openShards(
   config: Config,
-  { clock, logger, onFailure, place, cluster, between, betweenRecords }: Surroundings,
+  { clock, logger, onFailure, place, cluster, between }: Surroundings,
   { store, shardMap, part, ownership, stamps, moments, scanner, disk }: Storage,
   { alarms, logTeller }: Observation,
 ): Promise<NodeShards> {
@@ -59,7 +59,6 @@ export async function openShards(
       alarms.raise('DatabaseError', '', failure.message)
       onFailure(failure)
     },
-    through: betweenRecords,
     replicated: cluster &&
       ownership && {
         ownership,

@@ -10,7 +10,6 @@
 // Not here: how a batch becomes durable (commit-log.ts), what a record writes (turn/apply.ts).
 
 import type { Entity } from '../../domain/entities/entity.js'
-import { decodeImage } from '../../image.js'
 import type { Clock, DiskRoom, RowSink } from '../../ports.js'
 import { apply } from '../turn/apply.js'
 import type { ShardRecord } from '../turn/record.js'
@@ -94,8 +93,6 @@ export interface CommitParts {
   readonly attributes: PathCounts
   /** Told once, when the outcome of a commit is unknown. */
   readonly onFailure: (failure: Error) => void
-  /** Stands between turns and the log: tests send every record through its bytes there. */
-  readonly through?: ((record: ShardRecord) => ShardRecord) | undefined
   /** Of the disk. Without any, commits wait, since one that fails would end the node. */
   readonly room?: DiskRoom | undefined
 }
@@ -167,14 +164,11 @@ export class GroupCommit implements RecordLog {
   }
 
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
-    const { through, directory, attributes } = this.parts
-    const logged = through ? through(record) : record
+    const { directory, attributes } = this.parts
     const { batch, changes } = this.filling
-    const { shard } = logged
-    apply(logged, key, row, batch.rowsOf(shard), batch.orderedOf(shard), directory, attributes)
-    for (const follower of this.followers)
-      if (follower.wants(logged))
-        changes.push({ follower, record: logged, after: logged === record ? after : decoded(logged) })
+    const { shard } = record
+    apply(record, key, row, batch.rowsOf(shard), batch.orderedOf(shard), directory, attributes)
+    for (const follower of this.followers) if (follower.wants(record)) changes.push({ follower, record, after })
     this.schedule()
     return this.number
   }
@@ -277,5 +271,3 @@ export class GroupCommit implements RecordLog {
     this.parts.onFailure(failure)
   }
 }
-
-const decoded = ({ image }: ShardRecord): Entity | undefined => image && decodeImage(image)

@@ -9,6 +9,7 @@
 // Not here: who may change what (home.ts), how owners hear of each other's changes (register.ts), what a document is good for.
 
 import type { ShardMap } from '../../domain/scope.js'
+import { partitionPoint } from '../../domain/search.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
 import { readRow } from '../read-row.js'
@@ -175,15 +176,8 @@ export class TenantDocuments<T extends Document, P> {
 
 /** How many ids are before this one. Nearly always all of them: new ones come last. */
 function placeOf(ids: readonly string[], id: string): number {
-  let low = 0
-  let high = ids.length
-  if (high === 0 || ids[high - 1]! < id) return high
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (ids[middle]! < id) low = middle + 1
-    else high = middle
-  }
-  return low
+  const { length } = ids
+  return length === 0 || ids[length - 1]! < id ? length : partitionPoint(at => ids[at]! < id, 0, length)
 }
 
 export class Documents<T extends Document, P> {

@@ -8,6 +8,7 @@
 import { TenantPaths } from '../../domain/few-paths.js'
 import type { AnnounceRequest, ShardReply } from '../../messages/messages.js'
 import type { DiskRoom, Store } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { nothing } from '../layout.js'
 import { parsePathKey, pathKey, pathRange } from '../replicate/replicated-layout.js'
@@ -38,16 +39,8 @@ export class PathRegister {
 
   /** Reads what the store has. */
   async load(store: Store): Promise<void> {
-    const cursor = store.cursor(pathRange(this.number), 'keys')
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return
-        for (const { key } of rows) this.hear(key)
-      }
-    } finally {
-      await cursor.close()
-    }
+    for await (const rows of rowsOf(store, pathRange(this.number), { rowsPerRead, parts: 'keys' }))
+      for (const { key } of rows) this.hear(key)
   }
 
   /** Takes note of a row that the store has got. */

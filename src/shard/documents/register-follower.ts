@@ -4,6 +4,7 @@
 // What became of notifications (P) stays in the store until this node becomes the register's owner.
 
 import type { StoreReader } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import { prefix } from '../keys.js'
 import type { RowOperation } from '../replicate/row-operations.js'
 import { decodeDocumentRow, homeRange, parseDocumentKey } from './document-layout.js'
@@ -50,19 +51,12 @@ export class RegisterFollower {
   async reconcile(): Promise<void> {
     for (const documents of [this.books.subscriptions, this.books.registrations]) {
       const there = new Set<string>()
-      const cursor = this.store.cursor(homeRange(documents.kind, this.register), 'keys')
-      try {
-        for (;;) {
-          const rows = await cursor.next(rowsPerRead)
-          if (rows.length === 0) break
-          for (const { key } of rows) {
-            const { tenant, id } = parseDocumentKey(key)
-            there.add(`${tenant}\0${id}`)
-          }
+      const range = homeRange(documents.kind, this.register)
+      for await (const rows of rowsOf(this.store, range, { rowsPerRead, parts: 'keys' }))
+        for (const { key } of rows) {
+          const { tenant, id } = parseDocumentKey(key)
+          there.add(`${tenant}\0${id}`)
         }
-      } finally {
-        await cursor.close()
-      }
       for (const { tenant, id } of [...documents.all()])
         if (!there.has(`${tenant}\0${id}`)) documents.forget(tenant, id)
     }

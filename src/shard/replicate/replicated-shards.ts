@@ -7,7 +7,7 @@
 // On a disk where room is scarce nothing is applied of shards that are followed: their copies lag, and go on when there is room. The register is
 // applied as long as anything can be written, since every node needs it and its changes wait for every node.
 //
-// Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicator.ts).
+// Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicated-log.ts).
 
 import assert from 'node:assert/strict'
 import type { Position, RowSink } from '../../ports.js'

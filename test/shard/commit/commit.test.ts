@@ -8,8 +8,8 @@ import { attributeCounts, Directory } from '../../../src/shard/commit/directory.
 import { decodeNumber } from '../../../src/shard/keys.js'
 import { entityKey, stampKey } from '../../../src/shard/layout.js'
 import type { ShardRecord } from '../../../src/shard/turn/record.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { FakeClock } from '../../support/fake-clock.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 /** A store whose commits end when the test says so. */
 class HeldStore extends MemoryStore {

@@ -8,9 +8,9 @@ import type { ShardReply, SubscriptionRequest } from '../../../src/messages/mess
 import type { Clock } from '../../../src/ports.js'
 import { PatternAccounts } from '../../../src/shard/documents/pattern-accounts.js'
 import type { LocalShards } from '../../../src/shard/shards.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { localShards } from '../../support/local-shards.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { subscription } from '../../support/subscriptions.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 4 })

@@ -10,10 +10,10 @@ import type { ShardReply, SubscriptionWrite } from '../../../src/messages/messag
 import { allDocuments } from '../../../src/shard/documents/document-layout.js'
 import { stampKey } from '../../../src/shard/layout.js'
 import { positionKey } from '../../../src/shard/replicate/replicated-layout.js'
-import type { MemoryStore } from '../../../src/storage/memory-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { ManyShards } from '../../support/many-shards.js'
+import type { MemoryStore } from '../../support/memory-store.js'
 import { Random } from '../../support/random.js'
 import { subscription } from '../../support/subscriptions.js'
 

@@ -13,11 +13,11 @@ import { allDocuments, documentKey, encodeDocumentRow } from '../../../src/shard
 import { positionKey } from '../../../src/shard/replicate/replicated-layout.js'
 import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
 import { type LocalShards, type ShardParts, shardLimitsDefault } from '../../../src/shard/shards.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { localShards } from '../../support/local-shards.js'
 import { ManyShards } from '../../support/many-shards.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { provided } from '../../support/registrations.js'
 import { subscription } from '../../support/subscriptions.js'
 

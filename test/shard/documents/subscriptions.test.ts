@@ -12,9 +12,9 @@ import { Documents } from '../../../src/shard/documents/documents.js'
 import { subscriptionForm } from '../../../src/shard/documents/forms.js'
 import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
 import { shardLimitsDefault } from '../../../src/shard/shards.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import { localShards } from '../../support/local-shards.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { subscription } from '../../support/subscriptions.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 4 })

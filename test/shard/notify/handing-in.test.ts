@@ -10,8 +10,8 @@ import { Documents } from '../../../src/shard/documents/documents.js'
 import { subscriptionForm } from '../../../src/shard/documents/forms.js'
 import { HandingIn } from '../../../src/shard/notify/handing-in.js'
 import { ProgressBook } from '../../../src/shard/notify/progress-book.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { FakeClock } from '../../support/fake-clock.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { idOf, shardMap, tenant, watching } from '../../support/notifying.js'
 
 /** An owner that keeps no rows, and a home that replies what the test wants. */

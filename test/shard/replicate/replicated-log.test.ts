@@ -9,8 +9,8 @@ import { CommitLane } from '../../../src/shard/replicate/commit-lane.js'
 import { Positions } from '../../../src/shard/replicate/positions.js'
 import { ReplicatedLog } from '../../../src/shard/replicate/replicated-log.js'
 import { decodeOperations } from '../../../src/shard/replicate/row-operations.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { FakeClock } from '../../support/fake-clock.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 const one = Buffer.from('1')
 const key = (shard: number): Buffer => entityKey(shard, 't', '/', 'E')

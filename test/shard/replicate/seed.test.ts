@@ -10,11 +10,11 @@ import { compareIndexes, countsByShard } from '../../../src/shard/rebuild.js'
 import { parsePathKey, pathRange } from '../../../src/shard/replicate/replicated-layout.js'
 import { seed } from '../../../src/shard/replicate/seed.js'
 import { lastStamp } from '../../../src/shard/shards.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { tempDir } from '../../support/broker-process.js'
 import { directoryAt, openAll, placement, populated } from '../../support/divided.js'
 import { entityOf } from '../../support/entities.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { Random } from '../../support/random.js'
 
 const random = Random.fromEnvironment()

@@ -1,8 +1,8 @@
 // The memory store keeps the contract, and breaks down when a test asks it to.
 
 import t from 'tap'
-import { MemoryStore } from '../../src/storage/memory-store.js'
-import { commit, storeContract } from './store-contract.js'
+import { commit, storeContract } from '../storage/store-contract.js'
+import { MemoryStore } from './memory-store.js'
 
 storeContract(t, { open: async () => new MemoryStore() })
 

@@ -7,8 +7,8 @@
 // Not here: speed with many rows. Each new key shifts the array of keys.
 
 import assert from 'node:assert/strict'
-import type { Batch, Cursor, Range, Row, Store } from '../ports.js'
-import { CommitGate, type Enterable } from './commit-gate.js'
+import type { Batch, Cursor, Range, Row, Store } from '../../src/ports.js'
+import { CommitGate, type Enterable } from '../../src/storage/commit-gate.js'
 
 export class MemoryStore implements Store {
   readonly name = 'memory'
