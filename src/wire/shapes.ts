@@ -107,6 +107,12 @@ const item = either(
   Object.fromEntries(Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, ...shape })])),
 )
 
+const items = members({ items: list(item) })
+
+/** Without items there is none. */
+const hasOrigin = ({ items: all, origin: found }: Members): boolean =>
+  (all as readonly unknown[]).length === 0 ? found === undefined : origin(found)
+
 // Of reads and documents
 
 const document = members({ tenant: text, id: text })
@@ -136,7 +142,7 @@ const progress = members({
 /** Whether the JSON of a request is one of its kind. */
 export const isRequest: Check = either('kind', {
   ...writeShapes,
-  batch: members({ origin: optional(origin), items: list(item) }),
+  batch: value => items(value) && hasOrigin(value as Members),
   find: members({ tenant: text, paths: texts, id: text, type: optional(text) }),
   list: members({
     tenant: text,

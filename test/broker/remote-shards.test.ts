@@ -105,7 +105,8 @@ t.test('bytes that are no request are refused, and it is certain that nothing ha
     [Buffer.of(0x99), 0],
     [Buffer.from('\x85{"kind":"paint"}', 'latin1'), 0],
     [Buffer.from('\x85{"kind":"find","tenant":"t"}', 'latin1'), 0],
-    [encodeRequest({ kind: 'paths' }), 6],
+    [encodeRequest({ kind: 'paths' }), 7],
+    [encodeRequest(create('E')), 6],
   ] as const) {
     let told: ShardReply | undefined
     const said: string[] = []

@@ -7,8 +7,8 @@
 
 import { Unreadable } from '../../domain/unreadable.js'
 import { assertImage } from '../../image.js'
+import { readRegistration, readSubscription } from '../../wire/documents.js'
 import { decodeDocumentRow, parseDocumentKey } from '../documents/document-layout.js'
-import { registrationForm, subscriptionForm } from '../documents/forms.js'
 import { prefix } from '../keys.js'
 import { decodeRow, parseEntityKey, parseExpiryKey, parseIdKey, parseTypeKey } from '../layout.js'
 import { assertFiring } from '../notify/firing.js'
@@ -38,8 +38,8 @@ function check({ key, value }: RowOperation): void {
     case prefix.registration: {
       parseDocumentKey(key)
       const text = value && decodeDocumentRow(value).text
-      const form = key[0] === prefix.subscription ? subscriptionForm : registrationForm
-      if (text) form.decode(text)
+      if (text && key[0] === prefix.subscription) readSubscription(text)
+      else if (text) readRegistration(text)
       return
     }
     case prefix.progress:
