@@ -10,6 +10,7 @@ import {
   exchangeEveryMs,
   gossipOptionsDefault,
   gossipVersion,
+  gossipVersionLowest,
   helperShare,
   suspicionMs,
 } from '../cluster/gossip/gossip-options.js'
@@ -88,7 +89,12 @@ function suspicionsFormula(size: number): number {
 function bytesFormula(nodes: readonly GossipNode[]): number {
   const length = (node: GossipNode, kind: 'ping' | 'acknowledgement') => {
     const { name, life } = node
-    const head = { version: gossipVersion, cluster: 'c', from: { name, life, incarnation: 1 } }
+    const head = {
+      version: gossipVersion,
+      lowestVersion: gossipVersionLowest,
+      cluster: 'c',
+      from: { name, life, incarnation: 1 },
+    }
     const body: Message =
       kind === 'ping' ? { ...head, kind, to: { name, life }, rumours: [] } : { ...head, kind, rumours: [] }
     return encodeMessage(body).length

@@ -5,12 +5,12 @@
 // Headers are made anew for each request, as a server hands them over; their hashes are part of the cost.
 
 import { systemChance, systemClock } from '../src/clock.js'
-import { noTraces } from '../src/domain/trace-levels.js'
 import type { Exchange } from '../src/http/front.js'
 import type { Reply } from '../src/http/reply.js'
 import type { Request } from '../src/http/request.js'
 import type { Route } from '../src/http/routes.js'
 import { Server } from '../src/http/server.js'
+import { noTraces } from '../src/messages/trace-levels.js'
 import { Alarms } from '../src/observe/alarms.js'
 import { RequestTallies } from '../src/observe/request-tallies.js'
 import { ServiceTallies } from '../src/observe/service-tallies.js'

@@ -27,8 +27,7 @@ const node = await startNode(config, {
     index,
     workers,
     sharesPort: false,
-    join: (local, shards) =>
-      joinWorkers({ index, workers, addresses }, local, shards, config.queries.scanDeadlineMs, logger),
+    join: own => joinWorkers({ index, workers, addresses }, own, config.queries.scanDeadlineMs, logger),
   },
 })
 process.once('SIGTERM', async () => {

@@ -17,7 +17,8 @@ import { isHere, type Member } from './gossip/member.js'
 import type { ShardLog } from './logs/shard-log.js'
 import { type AskOptions, askOptionsDefault } from './options.js'
 import type { AskHost, ClusterClock, OnOutcome } from './ports.js'
-import type { ClusterMark, LogLoss } from './replication/log-check.js'
+import type { Unhealthy } from './replication/health.js'
+import type { ClusterMark } from './replication/log-check.js'
 import { decodePeerReply, decodePeerRequest } from './replication/peer-messages.js'
 import { completeReplicationOptions, type ReplicationOptions } from './replication/replication-options.js'
 import { Replicator } from './replication/replicator.js'
@@ -47,8 +48,8 @@ export interface ClusterSetup {
   readonly askOptions?: Partial<AskOptions>
   readonly gossipOptions?: Partial<GossipOptions>
   readonly replicationOptions?: Partial<ReplicationOptions>
-  /** The engine of the log has lost something of what this node knows, or (undefined) has it again. */
-  readonly onLoss?: (loss: LogLoss | undefined) => void
+  /** Some shards cannot answer, or for another reason than before; undefined: all can. */
+  readonly onHealth?: (unhealthy: Unhealthy | undefined) => void
   /** Something for people. */
   readonly onTrouble: (trouble: string) => void
   /** This node must end: it may hold what never happened, or there is another one of its name. */
@@ -62,7 +63,7 @@ export interface ClusterNode {
   members(): readonly Member[]
   /** Begins to look for the others and to do what is to be done: once everything is there that may be asked. */
   begin(): void
-  /** Resolves when every shard has an owner, when the log has lost some, or when that takes longer than `waitMs`. */
+  /** Resolves when every shard can answer, when the log has lost some, or when that takes longer than `waitMs`. */
   settled(waitMs: number): Promise<void>
   /** Calls back when something is known of members that was not known before. */
   onMembers(listener: () => void): void
@@ -127,7 +128,8 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     onChange: () => {
       for (const listener of ownerListeners) listener()
     },
-    onLoss: loss => setup.onLoss?.(loss),
+    reachable: node => asks.reachable(node),
+    onHealth: unhealthy => setup.onHealth?.(unhealthy),
     onStopped: (shard, reason) => onTrouble(`the copy of shard ${shard} has stopped: ${reason}`),
     onFailure,
     onUnreadable: (node, reason) => asks.noteUndecodable(node, reason),
@@ -250,7 +252,7 @@ class Node implements ClusterNode {
   async settled(waitMs: number): Promise<void> {
     const { clock } = this.setup
     const untilMs = clock.monoMs() + waitMs
-    while (!this.replicator.isWhole && !this.replicator.loss && clock.monoMs() < untilMs)
+    while (this.replicator.unhealthy && !this.replicator.loss && clock.monoMs() < untilMs)
       await new Promise<void>(resolve => clock.after(lookMs, resolve))
   }
 

@@ -17,7 +17,8 @@ export type { ShardLog, Unknown } from './logs/shard-log.js'
 export { type AskOptions, askOptionsDefault } from './options.js'
 export type { AskHost, ClusterClock, OnOutcome, Outcome, Peer } from './ports.js'
 export { assertFoundable, foundLogs } from './replication/founding.js'
-export type { ClusterMark, LogLoss } from './replication/log-check.js'
+export type { Unhealthy } from './replication/health.js'
+export type { ClusterMark } from './replication/log-check.js'
 
 /**
  * Starts to listen as `self` and to talk with the other nodes. `incarnation` is another one for each life of a process. Fails with a

@@ -1,11 +1,11 @@
 // The outside world as the broker needs it. Whoever implements a port lives at the edge (storage, telemetry, clock, cluster);
 // whoever uses it receives it as an argument. Nothing here knows a product.
 
-import type { RefusalKind } from './domain/refusal.js'
-import type { DeprecatedFeature } from './domain/statistics.js'
-import type { Occasion } from './domain/subscriptions/occasion.js'
+import type { Refusal } from './domain/refusal.js'
+import type { NotificationInput } from './domain/subscriptions/notification-input.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
-import type { TraceLevels } from './domain/trace-levels.js'
+import type { DeprecatedFeature } from './messages/statistics.js'
+import type { TraceLevels } from './messages/trace-levels.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
@@ -43,20 +43,6 @@ export interface Stamps {
   readonly last: number
 }
 
-/** Other owners of shards, numbered. Both buffers may be parts of larger ones. */
-export interface Owners {
-  /** Asks an owner about one of its shards; `onOutcome` is called exactly once. `waitMs`: for what takes its time. */
-  ask(
-    owner: number,
-    shard: number,
-    request: Uint8Array,
-    onOutcome: (outcome: AskOutcome) => void,
-    waitMs: number | undefined,
-  ): void
-  /** Something that an owner has sent could not be read: it is counted, and told to the log and to that owner. */
-  noteUndecodable(owner: number, what: string): void
-}
-
 /** The nodes of a cluster, and who of them owns which shard at this moment. */
 export interface Nodes {
   /** This node's name. */
@@ -71,7 +57,10 @@ export interface Nodes {
   viewOf(node: string): number
   /** The same of what this node may answer for now. */
   readonly ownView: number
-  /** As `Owners.ask`, with the view that the asker has of what the node owns; 0: it does not matter. */
+  /**
+   * Asks a node about one of its shards; `onOutcome` is called exactly once. Both buffers may be parts of larger ones. `waitMs`: for what takes its
+   * time. `view`: what the asker believes that the node owns; 0: it does not matter.
+   */
   ask(
     node: string,
     shard: number,
@@ -95,6 +84,15 @@ export interface LogLoss {
   readonly total: number
 }
 
+/** Why some shards of a cluster could not answer in the last seconds, as far as a node knows (docs/operations/cluster-health.md). */
+export type HealthProblem =
+  | ({ readonly kind: 'lost' } & LogLoss)
+  /** The log engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
+  | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
+  | { readonly kind: 'unowned'; readonly shards: readonly number[] }
+  /** This node cannot reach the owners; or these have not proven that they can append. */
+  | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
+
 /** A node's cluster, as that node sees it (README, "From one node to three"). */
 export interface ClusterStatus {
   readonly node: string
@@ -104,6 +102,12 @@ export interface ClusterStatus {
   /** Whether the log engine has all that this node knows; if not, what was found, and the shards that it is about. */
   readonly log: {
     readonly state: 'whole' | 'lost'
+    readonly reason?: string
+    readonly shards: readonly number[]
+  }
+  /** Whether every shard could answer in the last seconds, as far as this node knows; if not, why, and which could not. */
+  readonly health: {
+    readonly state: 'ready' | HealthProblem['kind']
     readonly reason?: string
     readonly shards: readonly number[]
   }
@@ -146,7 +150,14 @@ export interface ClusterNumbers {
     readonly bytes: number
     readonly milliseconds: number
   }[]
-  readonly gossip: { readonly bytesSent: number; readonly bytesReceived: number; readonly suspicions: number }
+  /** How long the append under way has waited for the engine; 0: there is none. */
+  readonly stalledMs: number
+  readonly gossip: {
+    readonly bytesSent: number
+    readonly bytesReceived: number
+    readonly messagesUnreadable: number
+    readonly suspicions: number
+  }
 }
 
 /** What operators may have a node of a cluster do. */
@@ -295,9 +306,9 @@ export interface Replication {
 /** Calls back when every owner has what the log of a shard says up to a record, or with why that is not known. */
 export type Barrier = (shard: number, sequence: number, onDone: (failure?: Error) => void) => void
 
-/** A notification that is owed to a receiver, with who owes it: it is sent until an outcome ends it. */
-export interface Due {
-  /** Says which one it is. */
+/** A notification that has not ended: it is sent until an outcome ends it. */
+export interface PendingNotification {
+  /** By which the receiver knows it when it comes again. */
   readonly id: string
   readonly tenant: string
   readonly subscription: string
@@ -305,18 +316,18 @@ export interface Due {
   readonly attempts: number
   /** Wall clock before which no further try is made; undefined: now. */
   readonly dueMs: number | undefined
-  /** What it is about; may have to be read from the store. undefined: it is owed no more, and has ended. */
-  occasion(): Occasion | undefined
+  /** What its message is rendered from; may have to be read from the store. undefined: it has ended. */
+  input(): NotificationInput | undefined
   /** What became of a try. */
   onOutcome(outcome: DeliveryOutcome): void
 }
 
-/** Who sends notifications. */
-export interface Despatch {
-  /** Takes a notification over, in the order of the calls. Those that find no room are asked for their `occasion` again. */
-  take(due: Due): void
-  /** Notifications of this subscription may come: what takes its time can be done before. */
-  expect(subscription: Subscription): void
+/** What delivers notifications. */
+export interface Deliverer {
+  /** Takes a notification over, in the order of the calls. One that finds no room is asked for its `input` again. */
+  deliver(pending: PendingNotification): void
+  /** Notifications of this subscription are likely: what takes its time can be done before. */
+  prepare(subscription: Subscription): void
   /** First tries that wait in the queue which the tenant uses (subscriptions.md §11.3). */
   queueLength(tenant: string): number
 }
@@ -398,7 +409,7 @@ export interface AnsweredRequest {
   readonly url: string
   readonly status: number
   /** Why it was refused; undefined: it was not. */
-  readonly refusal: { readonly kind: RefusalKind; readonly description: string } | undefined
+  readonly refusal: Refusal | undefined
   /** Of the bodies. That of a request whose head was refused does not count. */
   readonly requestBytes: number
   readonly responseBytes: number

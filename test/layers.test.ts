@@ -1,21 +1,13 @@
 // The house rules on imports, read from the import lines of src/ and cluster/. The table is in support/layer-rules.ts.
 
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t from 'tap'
 import { violations } from './support/layer-rules.js'
-import { root } from './support/project.js'
-
-const sources = (folder: string): [string, string][] =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .map(path => `${folder}/${path.replaceAll('\\', '/')}`)
-    .filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts'))
-    .map(path => [path, readFileSync(join(root, path), 'utf8')])
+import { sourcesIn } from './support/project.js'
 
 const invented = (...files: [string, string][]) => violations(new Map(files))
 
 t.test('src and cluster import only what their layer may', async t => {
-  const files = new Map([...sources('src'), ...sources('cluster')])
+  const files = new Map([...sourcesIn('src'), ...sourcesIn('cluster')])
   t.ok(files.size > 1, `${files.size} files read`)
   t.strictSame(violations(files), [])
 })
@@ -23,7 +15,7 @@ t.test('src and cluster import only what their layer may', async t => {
 t.test('a layer that imports another one is named with file and line', async t => {
   const found = invented(['src/shard/shard.ts', "// head\nimport type { Front } from '../http/front.js'\n"])
   t.strictSame(found, [
-    "src/shard/shard.ts:2 imports '../http/front.js': shard may import domain, ports, messages, image, wire, not http",
+    "src/shard/shard.ts:2 imports '../http/front.js': shard may import domain, ports, messages, image, rows, wire, not http",
   ])
 })
 

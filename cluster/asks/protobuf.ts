@@ -1,9 +1,9 @@
-// The bytes of protocol buffers, written and read by hand: numbers, doubles, bytes, and messages in messages.
+// The bytes of protocol buffers, written and read by hand for frames: numbers, doubles, bytes, and messages in messages.
 //
 // Reading trusts nothing: what is cut off, too long, not finite or nested wrongly is no message. Bytes that are read are part of the
 // message they came in, not copies. Fields that are not known are skipped.
 //
-// Not here: which fields a message has (frames.ts, grpc-calls.ts).
+// Not here: which fields a message has, and why by hand (frames.ts); messages that a library writes and reads (grpc-codec.ts).
 
 /** Bytes of a name, an incarnation, or another short text. */
 export const nameLengthMax = 256

@@ -3,7 +3,7 @@
 // Not here: what is said (membership.ts), its bytes (gossip-messages.ts), the wire and the clock (gossip.ts).
 
 import type { Body, Message, Sender, Target } from './gossip-messages.js'
-import { gossipVersion } from './gossip-options.js'
+import { gossipVersion, gossipVersionLowest } from './gossip-options.js'
 import type { Member } from './member.js'
 
 export type Effect =
@@ -22,6 +22,8 @@ export type Effect =
   | { readonly kind: 'resolve' }
   /** A seed does not answer this node, or does not want it, and it is no member yet; it tries on. The reason is for the operator. */
   | { readonly kind: 'refused'; readonly reason: string }
+  /** A message of a version that this node cannot read was ignored. The reason is for the operator. */
+  | { readonly kind: 'unreadable'; readonly reason: string }
   /** Another node has this one's name; this one takes no part any more. */
   | { readonly kind: 'superseded'; readonly reason: string }
   /** Those who stay know that this node leaves. */
@@ -78,16 +80,22 @@ export class Conversation {
     return effects
   }
 
-  /** Why a message is not for this node. */
-  objection({ version, cluster }: Message): string | undefined {
-    if (version !== gossipVersion) return `version ${version} of gossip, here it is ${gossipVersion}`
+  /** Why a message is not for this node. One that it cannot read is reported as well. */
+  objection({ version, lowestVersion, cluster, from }: Message): string | undefined {
+    if (lowestVersion > gossipVersion || version < gossipVersionLowest) {
+      const own = `this node reads versions ${gossipVersionLowest} to ${gossipVersion} of gossip`
+      const reason = `${own}, node ${from.name} writes version ${version} for readers of version ${lowestVersion} and later`
+      this.add({ kind: 'unreadable', reason: `a message of gossip was ignored: ${reason}` })
+      return reason
+    }
     if (cluster !== this.clusterId)
       return `this is a node of the cluster '${this.clusterId}', and not of the cluster '${cluster}'`
     return undefined
   }
 
   private message(body: Body): Message {
-    return { version: gossipVersion, cluster: this.clusterId, from: this.sender(), ...body }
+    const versions = { version: gossipVersion, lowestVersion: gossipVersionLowest }
+    return { ...versions, cluster: this.clusterId, from: this.sender(), ...body }
   }
 }
 

@@ -21,8 +21,14 @@
 
 import assert from 'node:assert/strict'
 
-/** In every message; who speaks another one is told so. */
+/**
+ * The version of the messages that this build writes, in every message. A node ignores what it cannot read of another version, counts it,
+ * reports it to the operator, and tells the sender.
+ */
 export const gossipVersion = 1
+
+/** The lowest version that this build reads, and whose readers understand what it writes. Raised one release after `gossipVersion`. */
+export const gossipVersionLowest = 1
 
 /** Members that are known at once, those gone lately included. Bounds memory (some 500 bytes each) and an exchange (100 bytes each). */
 export const membersMax = 2000

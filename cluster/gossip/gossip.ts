@@ -10,7 +10,7 @@ import { nameLengthMax } from '../asks/protobuf.js'
 import type { ClusterClock } from '../ports.js'
 import type { Effect } from './conversation.js'
 import { decodeMessage, encodeMessage } from './gossip-messages.js'
-import { completeGossipOptions, type GossipOptions, gossipVersion } from './gossip-options.js'
+import { completeGossipOptions, type GossipOptions, gossipVersion, gossipVersionLowest } from './gossip-options.js'
 import type { Member } from './member.js'
 import { Membership, type MembershipStats } from './membership.js'
 
@@ -37,9 +37,12 @@ export interface GossipSetup {
   readonly options: Partial<GossipOptions>
 }
 
-/** What the operator should know. `superseded`: another node has this one's name, and this one takes no part any more. */
+/**
+ * What the operator should know. `superseded`: another node has this one's name, and this one takes no part any more. `unreadable`: a node
+ * has sent bytes that are no message, or a message of a version that this node cannot read; it was ignored.
+ */
 export interface GossipTrouble {
-  readonly kind: 'refused' | 'unresolved' | 'superseded'
+  readonly kind: 'refused' | 'unresolved' | 'superseded' | 'unreadable'
   readonly reason: string
 }
 
@@ -49,7 +52,12 @@ export interface GossipStats extends MembershipStats {
   readonly messagesReceived: number
   readonly bytesSent: number
   readonly bytesReceived: number
+  /** Ignored: no message, or of a version that this node cannot read. */
+  readonly messagesUnreadable: number
 }
+
+/** Kinds of trouble with unreadable messages that are told apart: beyond that, all may be reported again. */
+const unreadableMax = 100
 
 export interface Gossip {
   /** This node first, then all that are known; those who are gone for a while. */
@@ -95,7 +103,15 @@ class Shell implements Gossip {
   private readonly callers = new Map<number, (reply: Buffer) => void>()
   private lastCall = 0
   private lastTrouble = ''
-  private readonly counts = { messagesSent: 0, messagesReceived: 0, bytesSent: 0, bytesReceived: 0 }
+  /** Reported already. Several nodes of other versions send several messages a second each. */
+  private readonly unreadable = new Set<string>()
+  private readonly counts = {
+    messagesSent: 0,
+    messagesReceived: 0,
+    bytesSent: 0,
+    bytesReceived: 0,
+    messagesUnreadable: 0,
+  }
   private stopTimer = (): void => {}
   private timerDueMs = Number.POSITIVE_INFINITY
   private leaving: Promise<void> | undefined
@@ -155,7 +171,10 @@ class Shell implements Gossip {
     if (this.isClosed) return
     this.received(bytes)
     const message = decodeMessage(bytes)
-    if (!message) return onReply(this.refusal())
+    if (!message) {
+      this.onUnreadable('a question in gossip was ignored: its bytes are no message')
+      return onReply(this.refusal())
+    }
     const number = ++this.lastCall
     this.callers.set(number, onReply)
     this.step(nowMs => this.machine.onCall(number, message, nowMs))
@@ -180,6 +199,7 @@ class Shell implements Gossip {
     } else if (effect.kind === 'changed') for (const listener of this.changeListeners) listener(effect.member)
     else if (effect.kind === 'resolve') void this.resolveSeeds()
     else if (effect.kind === 'left') this.onLeft()
+    else if (effect.kind === 'unreadable') this.onUnreadable(effect.reason)
     else this.tellTrouble(effect)
   }
 
@@ -187,6 +207,7 @@ class Shell implements Gossip {
     this.wire.call(to, this.sent(encodeMessage(message)), deadlineMs, (bytes, reason) => {
       if (bytes && !this.isClosed) this.received(bytes)
       const reply = bytes && decodeMessage(bytes)
+      if (bytes && !reply) this.onUnreadable(`the answer of ${to} in gossip was ignored: its bytes are no message`)
       this.step(nowMs => this.machine.onReply(number, reply, nowMs, bytes ? 'bytes that are no message' : reason))
     })
   }
@@ -199,6 +220,14 @@ class Shell implements Gossip {
     }
     const addresses = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
     this.step(nowMs => this.machine.onSeeds(addresses, nowMs))
+  }
+
+  private onUnreadable(reason: string): void {
+    this.counts.messagesUnreadable++
+    if (this.isClosed || this.unreadable.has(reason)) return
+    if (this.unreadable.size >= unreadableMax) this.unreadable.clear()
+    this.unreadable.add(reason)
+    for (const listener of this.troubleListeners) listener({ kind: 'unreadable', reason })
   }
 
   private tellTrouble(trouble: GossipTrouble): void {
@@ -223,9 +252,8 @@ class Shell implements Gossip {
     const { name, life } = this.setup.self
     const from = { name, life, incarnation: 0 }
     const reason = `bytes that are no message of version ${gossipVersion} of gossip`
-    return this.sent(
-      encodeMessage({ version: gossipVersion, cluster: this.setup.clusterId, from, kind: 'refusal', reason }),
-    )
+    const versions = { version: gossipVersion, lowestVersion: gossipVersionLowest }
+    return this.sent(encodeMessage({ ...versions, cluster: this.setup.clusterId, from, kind: 'refusal', reason }))
   }
 
   private sent(bytes: Buffer): Buffer {

@@ -8,6 +8,7 @@
 
 import type { ClusterClock } from '../ports.js'
 import {
+  type EtcdFailure,
   EtcdMember,
   type EtcdMethod,
   type EtcdMethods,
@@ -21,6 +22,7 @@ const requestKinds = [
   'takeOver',
   'retake',
   'append',
+  'heartbeat',
   'read',
   'takeovers',
   'lacking',
@@ -103,7 +105,11 @@ export class EtcdCalls {
   /** Asks etcd once; `onAnswer` is called exactly once, at the deadline at the latest: with a response, or else with a reason. */
   call<M extends EtcdMethod>(
     { kind, method, message, records = 0, bytes = 0, doneBefore }: EtcdRequest<M>,
-    onAnswer: (response: EtcdMethods[M]['response'] | undefined, reason: string, isRefused: boolean) => void,
+    onAnswer: (
+      response: EtcdMethods[M]['response'] | undefined,
+      reason: string,
+      refusal: EtcdFailure['refusal'],
+    ) => void,
   ): void {
     const { clock, options, stats } = this
     stats[kind].requests++
@@ -113,28 +119,32 @@ export class EtcdCalls {
     if (this.closed || full) {
       stats[kind].failures++
       return clock.endOfTick(() =>
-        onAnswer(undefined, full ? 'too many requests are under way' : 'the log is closed', false),
+        onAnswer(undefined, full ? 'too many requests are under way' : 'the log is closed', undefined),
       )
     }
     const beganMs = clock.monoMs()
     this.leaveIfSilent(beganMs)
     const member = this.at(this.current)
     const one: UnderWay = { member, beganMs, end: reason => finish(undefined, reason) }
-    const finish = (response: EtcdMethods[M]['response'] | undefined, reason: string, isRefused = false): void => {
+    const finish = (
+      response: EtcdMethods[M]['response'] | undefined,
+      reason: string,
+      refusal?: EtcdFailure['refusal'],
+    ): void => {
       if (!this.underWay.delete(one)) return
       stopWaiting()
       giveUp()
       this.bytes -= bytes
       stats[kind].milliseconds += clock.monoMs() - beganMs
       if (!response && !doneBefore?.test(reason)) stats[kind].failures++
-      onAnswer(response, reason, isRefused)
+      onAnswer(response, reason, refusal)
       if (this.underWay.size === 0) for (const onIdle of this.idle.splice(0)) onIdle()
     }
     const onDone: OnAnswer<EtcdMethods[M]['response']> = (failure, response) => {
       if (failure?.gone) this.leave(member)
       else if (member === this.at(this.current)) this.heardMs = clock.monoMs()
       if (response) this.learn(response.header.revision)
-      finish(response, failure?.reason ?? '', failure?.refused)
+      finish(response, failure?.reason ?? '', failure?.refusal)
     }
     const stopWaiting = clock.after(options.deadlineMs, () => {
       this.leave(member)

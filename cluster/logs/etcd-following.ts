@@ -109,7 +109,7 @@ export class EtcdFollowing {
       this.stats.records++
       this.stats.bytes += kv.value.length
       this.follower.onRecord(place.shard, { sequence: place.sequence, bytes: kv.value })
-    }
+    } else if (place?.kind === 'heartbeat') this.follower.onHeartbeat(place.node, kv.value)
   }
 
   private pingLater(): void {

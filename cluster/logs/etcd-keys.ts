@@ -3,6 +3,7 @@
 //   /orrery/<cluster>/owner/<shard>            the latest takeover: its owner; its revision is the epoch. Never deleted
 //   /orrery/<cluster>/log/<shard>/<sequence>   a record; the last one is never deleted
 //   /orrery/<cluster>/meta/<name>              what was created once
+//   /orrery/<cluster>/heartbeat/<node>         the latest heartbeat of a node; one key for each name that a node has ever had
 //
 // Numbers have a fixed width, so that their order as text is their order. All of it is one range, which can be watched as one: what
 // happens to a shard is told in order.
@@ -29,6 +30,7 @@ export interface KeyRange {
 export type Place =
   | { readonly kind: 'owner'; readonly shard: number }
   | { readonly kind: 'record'; readonly shard: number; readonly sequence: number }
+  | { readonly kind: 'heartbeat'; readonly node: string }
 
 export class EtcdKeys {
   private readonly prefix: string
@@ -73,13 +75,18 @@ export class EtcdKeys {
     return Buffer.from(`${this.prefix}meta/${named(name)}`)
   }
 
-  /** Undefined for what is of no shard. */
+  heartbeat(node: string): Buffer {
+    return Buffer.from(`${this.prefix}heartbeat/${named(node)}`)
+  }
+
+  /** Undefined for what is told of by nobody. */
   placeOf(key: Buffer): Place | undefined {
     const text = key.toString('latin1')
     if (!text.startsWith(this.prefix)) return undefined
     const [kind, shard, sequence] = text.slice(this.prefix.length).split('/')
     if (kind === 'owner') return { kind: 'owner', shard: Number(shard) }
     if (kind === 'log') return { kind: 'record', shard: Number(shard), sequence: Number(sequence) }
+    if (kind === 'heartbeat' && shard !== undefined) return { kind: 'heartbeat', node: shard }
     return undefined
   }
 

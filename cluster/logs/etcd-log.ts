@@ -25,6 +25,8 @@ import {
   createOnceOutcome,
   createOnceRequest,
   firstRecordRequest,
+  heartbeatOutcome,
+  heartbeatRequest,
   lackingMax,
   lackingOutcome,
   lackingRequest,
@@ -114,6 +116,11 @@ class Log implements EtcdLog {
     )
   }
 
+  heartbeat: ShardLog['heartbeat'] = (heartbeat, onDone) => {
+    const message = heartbeatRequest(this.keys, heartbeat)
+    this.ask({ kind: 'heartbeat', method: 'txn', message }, heartbeatOutcome, onDone)
+  }
+
   read: ShardLog['read'] = (shard, after, bytesMax, onDone) => {
     // etcd limits by number only. Where nothing is known records may be as long as can be.
     const expected = this.recordBytes.get(shard) ?? appendBytesMax
@@ -197,8 +204,17 @@ class Log implements EtcdLog {
     outcomeOf: (response: EtcdMethods[M]['response']) => Outcome | Unknown,
     onDone: (outcome: Outcome | Unknown) => void,
   ): void {
-    this.calls.call(request, (response, reason, isRefused) =>
-      onDone(response ? outcomeOf(response) : { kind: 'unknown', reason, ...(isRefused && { isRefused }) }),
+    this.calls.call(request, (response, reason, refusal) =>
+      onDone(
+        response
+          ? outcomeOf(response)
+          : {
+              kind: 'unknown',
+              reason,
+              ...(refusal === 'refused' && { isRefused: true }),
+              ...(refusal === 'full' && { isFull: true }),
+            },
+      ),
     )
   }
 

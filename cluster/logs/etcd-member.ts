@@ -36,10 +36,13 @@ export interface EtcdMethods {
 
 export type EtcdMethod = keyof EtcdMethods
 
-/** `gone`: the member cannot be reached, or has no leader. `refused`: it does not take us, or does not let us do that. */
+/**
+ * `gone`: the member cannot be reached, or has no leader. `refused`: it does not take us, or does not let us do that. `full`: it takes no changes, since
+ * its quota is exceeded (the alarm NOSPACE).
+ */
 export interface EtcdFailure {
   readonly gone: boolean
-  readonly refused?: boolean
+  readonly refusal?: 'refused' | 'full' | undefined
   readonly reason: string
 }
 
@@ -98,6 +101,7 @@ interface Opened {
 /** gRPC's names for what a member that is away, or has no leader, leaves behind. */
 const deadlineExceeded = 4
 const permissionDenied = 7
+const resourceExhausted = 8
 const unavailable = 14
 
 /** gRPC's names for channels that take requests at once, or begin to connect with the first. */
@@ -110,6 +114,8 @@ const enterMs = 5000
 const invalidToken = /invalid auth token|user name is empty/
 /** What etcd says to who shows nothing although it wants to know who asks. */
 const namelessRefused = /user name is empty/
+/** What etcd says when its quota is exceeded; other things that run out have the same code. */
+const spaceExceeded = /database space exceeded/
 
 /** Characters of a reason. */
 const reasonLengthMax = 300
@@ -254,7 +260,7 @@ export class EtcdMember {
         if (error) {
           const failure = this.failureOf(error)
           // The member answers and gives no token: it has refused the name or the password.
-          return settle({ ...failure, refused: !failure.gone })
+          return settle({ ...failure, refusal: failure.gone ? undefined : 'refused' })
         }
         this.token = response.token
         settle(undefined)
@@ -268,7 +274,9 @@ export class EtcdMember {
     if (invalidToken.test(said)) this.token = undefined
     const gone = this.closed || error.code === unavailable || error.code === deadlineExceeded
     const refused = error.code === permissionDenied || namelessRefused.test(said)
-    return { gone, refused, reason: `${this.name}: ${said}`.slice(0, reasonLengthMax) }
+    const full = error.code === resourceExhausted && spaceExceeded.test(said)
+    const refusal = refused ? 'refused' : full ? 'full' : undefined
+    return { gone, refusal, reason: `${this.name}: ${said}`.slice(0, reasonLengthMax) }
   }
 }
 

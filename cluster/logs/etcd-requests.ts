@@ -25,6 +25,8 @@ import { type EtcdKeys, shardsMax } from './etcd-keys.js'
 import type {
   Append,
   AppendOutcome,
+  Heartbeat,
+  HeartbeatOutcome,
   LackingOutcome,
   LogRecord,
   NamedOutcome,
@@ -114,6 +116,22 @@ export function appendOutcome(appends: readonly Append[], { succeeded, responses
 }
 
 const hasBefore = (sequence: number): boolean => sequence > 2
+
+/** Puts a heartbeat if the takeovers are the latest: the first `operationsMax` of them, which is what etcd compares at once. */
+export function heartbeatRequest(keys: EtcdKeys, { node, epochs, bytes }: Heartbeat): ITxnRequest {
+  const compare = [...epochs].slice(0, operationsMax).map(
+    ([shard, epoch]): ICompare => ({
+      target: 'Mod',
+      result: 'Equal',
+      key: keys.owner(shard),
+      mod_revision: epoch,
+    }),
+  )
+  return { compare, success: [{ request_put: { key: keys.heartbeat(node), value: bytes } }] }
+}
+
+export const heartbeatOutcome = ({ succeeded }: ITxnResponse): HeartbeatOutcome =>
+  succeeded ? { kind: 'appended' } : { kind: 'superseded' }
 
 /** Of each shard the first record from a number on, without its bytes. As many as a transaction may ask for. */
 export function lackingRequest(keys: EtcdKeys, ends: readonly (readonly [shard: number, end: number])[]): ITxnRequest {

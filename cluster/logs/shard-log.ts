@@ -44,7 +44,20 @@ export interface Unknown {
   readonly reason: string
   /** The engine does not take us, or does not let us do that: to ask again is of no use. */
   readonly isRefused?: true
+  /** The engine takes no appends until people make room (the quota of etcd). */
+  readonly isFull?: true
 }
+
+/** A node's proof, in few bytes, that it may append to its shards and that the engine takes appends. */
+export interface Heartbeat {
+  readonly node: string
+  /** The takeovers in whose names the node would append, by shard. At least one. */
+  readonly epochs: ReadonlyMap<number, number>
+  readonly bytes: Buffer
+}
+
+/** `superseded`: one of the takeovers is not the latest. Nothing was written. */
+export type HeartbeatOutcome = { readonly kind: 'appended' } | { readonly kind: 'superseded' } | Unknown
 
 export type TakeoverOutcome =
   /** `before`: the one that it has replaced. */
@@ -92,6 +105,8 @@ export type LackingOutcome = { readonly kind: 'read'; readonly shards: readonly 
 export interface LogFollower {
   onRecord(shard: number, record: LogRecord): void
   onTakeover(shard: number, takeover: Takeover): void
+  /** A heartbeat that any node has written. Those that were missed are not told later. */
+  onHeartbeat(node: string, bytes: Buffer): void
   /**
    * Something may have been missed: whoever needs all of it reads. What comes from now on is told again, without asking anew. Called
    * when the telling begins, too, since nothing before that was told. A reading may then have what is told a moment later.
@@ -112,6 +127,8 @@ export interface ShardLog {
    * third on is appended only behind the one before it.
    */
   append(appends: readonly Append[], onDone: (outcome: AppendOutcome) => void): void
+  /** Writes a heartbeat in the place of the node's last one, if all its takeovers are the latest, as far as the engine compares so many in one step. */
+  heartbeat(heartbeat: Heartbeat, onDone: (outcome: HeartbeatOutcome) => void): void
   readonly appendsMax: number
   readonly appendBytesMax: number
   /** The records of a shard behind a number, as many as have about `bytesMax`; one at least, if there is any. */

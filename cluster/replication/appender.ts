@@ -11,7 +11,7 @@
 // what was decided waits until the engine has it again.
 
 import assert from 'node:assert/strict'
-import type { Append, ShardLog } from '../logs/shard-log.js'
+import type { Append, ShardLog, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { encodeRecord, positionOf, recordOverheadBytes, type Stretch } from './log-record.js'
 import type { Replica } from './replica.js'
@@ -27,7 +27,7 @@ export interface OwnedShard {
 
 export interface AppenderParts {
   readonly log: ShardLog
-  readonly clock: Pick<ClusterClock, 'after'>
+  readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
   readonly options: Pick<ReplicationOptions, 'retryMs' | 'pageBytesMax'>
   /** What this node calls itself in takeovers. */
   readonly self: string
@@ -62,6 +62,9 @@ export class Appender implements Replication {
   private positions = new Map<number, Position>()
   private onDone: OnAppended | undefined
   private isClosed = false
+  /** When the engine last took something of what was handed over, or that was handed over. */
+  private movedMs = 0
+  private unknown: Unknown | undefined
 
   constructor(parts: AppenderParts) {
     this.parts = parts
@@ -70,10 +73,21 @@ export class Appender implements Replication {
   append(parts: readonly Part[], onDone: OnAppended): void {
     assert(!this.onDone && parts.length > 0, 'one append at a time, of something')
     this.onDone = onDone
+    this.movedMs = this.parts.clock.monoMs()
     this.positions = new Map()
     const payloadMax = this.parts.log.appendBytesMax - recordOverheadBytes
     this.pieces = parts.flatMap(({ shard, payload }) => piecesOf(shard, payload, payloadMax))
     this.send()
+  }
+
+  /** How long the append under way has waited for the engine; 0: there is none. */
+  get stalledMs(): number {
+    return this.onDone ? this.parts.clock.monoMs() - this.movedMs : 0
+  }
+
+  /** Why it waits, as far as the engine has said; undefined: it has not, or there is none. */
+  get trouble(): Unknown | undefined {
+    return this.unknown
   }
 
   /** Nothing is sent any more, and nobody is told. */
@@ -94,6 +108,7 @@ export class Appender implements Replication {
     const appends = sent.map(({ append }) => append)
     this.parts.log.append(appends, outcome => {
       if (this.isClosed) return
+      this.unknown = outcome.kind === 'unknown' ? outcome : undefined
       if (outcome.kind === 'appended') this.onAppended(sent)
       else if (outcome.kind === 'superseded') this.findOut(sent)
       else if (outcome.kind === 'short') this.whenFound(sent)
@@ -127,6 +142,8 @@ export class Appender implements Replication {
   }
 
   private onAppended(sent: readonly Sent[]): void {
+    this.unknown = undefined
+    this.movedMs = this.parts.clock.monoMs()
     const pieces = new Set(sent.map(({ piece }) => piece))
     this.pieces = this.pieces.filter(piece => !pieces.has(piece))
     for (const { append, position } of sent) {

@@ -31,6 +31,10 @@ export interface ReplicationOptions {
   readonly retryMs: number
   /** Between two looks whether the engine still has what is known here: what somebody else does with it is noticed so late. */
   readonly checkMs: number
+  /** How often an owner proves that the engine takes its appends: each time costs the engine one small write. */
+  readonly heartbeatMs: number
+  /** A shard of which nothing proves for so long that it can answer makes nodes unhealthy. A few `heartbeatMs`, and longer than an owner takes to be replaced. */
+  readonly healthMs: number
   /** Shards that one node moves to itself at the same time: more is faster, and each has its pause longer. */
   readonly movesMax: number
   /** Shards whose snapshots one node fetches at the same time. */
@@ -58,6 +62,8 @@ export const replicationOptionsDefault: ReplicationOptions = {
   lookMs: 200,
   retryMs: 250,
   checkMs: 2000,
+  heartbeatMs: 1500,
+  healthMs: 6000,
   movesMax: 4,
   fetchesMax: 2,
   pageBytesMax: mib,
@@ -74,6 +80,7 @@ export function completeReplicationOptions(given: Partial<ReplicationOptions>): 
   assert(options.renewMs * 2 < options.leaseMs, 'leaseMs has no room for two renewals')
   assert(options.leaseMargin >= 0.001, 'leaseMargin is smaller than what clocks drift')
   assert(options.checkMs >= 1, 'checkMs is too short')
+  assert(options.healthMs >= 2 * options.heartbeatMs, 'healthMs has no room for two heartbeats')
   assert(options.recordsKept >= 1, 'the last record always stays')
   return Object.freeze(options)
 }

@@ -8,10 +8,12 @@
 // its lease was last confirmed, and not before it took the shard over. So when a change of the register is known to every owner that says so,
 // and the leases of all others are over, no owner decides anything without it (`barrier`): whoever is none yet will have it.
 
-import type { ShardLog, Takeover } from '../logs/shard-log.js'
+import type { ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { Appender } from './appender.js'
 import { Caretaker } from './caretaker.js'
+import { Health, type Unhealthy } from './health.js'
+import { Heartbeats } from './heartbeats.js'
 import { Holding } from './holding.js'
 import { type ClusterMark, LogCheck, type LogLoss } from './log-check.js'
 import { nameOf, nobody, ownerText } from './owner.js'
@@ -49,8 +51,10 @@ export interface ReplicatorParts {
   readonly ask: AskPeer
   /** Something has changed about who owns what. */
   readonly onChange: () => void
-  /** The engine lacks other things than before of what is known here; undefined: it has everything. */
-  readonly onLoss: (loss: LogLoss | undefined) => void
+  /** Whether another node can be asked at this moment. */
+  readonly reachable: (node: string) => boolean
+  /** Some shards cannot answer, or for another reason than before; undefined: all can. */
+  readonly onHealth: (unhealthy: Unhealthy | undefined) => void
   /** A copy cannot go on (replica.ts): for people. */
   readonly onStopped: (shard: number, reason: string) => void
   /** This node may hold what never happened, or its host has failed: it must end, and can begin anew. */
@@ -80,6 +84,10 @@ export class Replicator implements Replication {
   private readonly caretaker: Caretaker
   private readonly trimming: Trimming
   private readonly check: LogCheck
+  private readonly heartbeats: Heartbeats
+  private readonly health: Health
+  /** Why the latest renewal had no answer. */
+  private unrenewed: Unknown | undefined
   private view: readonly ViewMember[] = []
   private placement: readonly (readonly string[])[] = []
   /** The latest takeovers of all shards that this node has heard of. */
@@ -93,7 +101,7 @@ export class Replicator implements Replication {
   private isClosed = false
 
   constructor(parts: ReplicatorParts) {
-    const { name, life, shards, host, log, clock, options, mark, ask, onLoss, onFailure } = parts
+    const { name, life, shards, host, log, clock, options, mark, ask, onFailure } = parts
     this.parts = parts
     this.self = ownerText(name, life)
     this.holdings = Array.from({ length: shards + 1 }, (_, shard) => this.hold(shard, host.position(shard)))
@@ -104,10 +112,30 @@ export class Replicator implements Replication {
       mark,
       holdings: this.holdings,
       epochOf: shard => this.epochOf(shard),
-      onChange: loss => {
+      onChange: () => {
         this.parts.onChange()
-        onLoss(loss)
+        this.health.look()
       },
+    })
+    this.heartbeats = new Heartbeats({
+      name,
+      log,
+      clock,
+      options,
+      served: () => this.served(),
+      onProven: some => this.health.prove(some),
+    })
+    this.health = new Health({
+      clock,
+      options,
+      self: name,
+      shards: shards + 1,
+      ownerOf: shard => this.ownerOf(shard),
+      serves: shard => this.serves(shard),
+      reachable: parts.reachable,
+      loss: () => this.check.loss,
+      trouble: () => this.appender.trouble ?? this.heartbeats.trouble ?? this.unrenewed,
+      onChange: parts.onHealth,
     })
     this.appender = new Appender({
       log,
@@ -164,6 +192,7 @@ export class Replicator implements Replication {
         this.caretaker.noteSign(takeover.owner)
         this.noteTakeover(shard, takeover)
       },
+      onHeartbeat: (_, bytes) => this.heartbeats.onHeartbeat(bytes),
       onGap: () => this.readAll(),
     })
     this.readAll()
@@ -176,6 +205,8 @@ export class Replicator implements Replication {
     renewing()
     this.caretaker.start()
     this.trimming.start()
+    this.heartbeats.start()
+    this.health.start()
   }
 
   /** Which nodes there are, this one among them. */
@@ -239,6 +270,16 @@ export class Replicator implements Replication {
   /** What the engine lacks of what is known here; undefined: nothing, as far as is known. */
   get loss(): LogLoss | undefined {
     return this.check.loss
+  }
+
+  /** Why some shards cannot answer, as far as is known here; undefined: all could, in the last seconds. */
+  get unhealthy(): Unhealthy | undefined {
+    return this.health.unhealthy
+  }
+
+  /** How long the append under way has waited for the engine; 0: there is none. */
+  get stalledMs(): number {
+    return this.appender.stalledMs
   }
 
   /** Whether everything is known that the register had a moment ago: from then on this node may be given shards. */
@@ -361,6 +402,8 @@ export class Replicator implements Replication {
     this.appender.close()
     this.caretaker.close()
     this.trimming.close()
+    this.heartbeats.close()
+    this.health.close()
     for (const holding of this.holdings) holding.close()
   }
 
@@ -382,7 +425,9 @@ export class Replicator implements Replication {
       options,
       self: this.self,
       onChange: () => {
-        if (this.holdings[shard]?.phase === 'waiting') this.renew()
+        const phase = this.holdings[shard]?.phase
+        if (phase === 'waiting') this.renew()
+        if (phase === 'active') this.heartbeats.beatSoon()
         this.caretaker.lookSoon()
       },
       onFailure,
@@ -394,6 +439,14 @@ export class Replicator implements Replication {
     return holding && (holding.phase === 'active' || holding.phase === 'sealing') && holding.replica.state === 'owned'
       ? holding
       : undefined
+  }
+
+  /** What this node answers for at this moment, unless its appends wait for the engine: then it could not. */
+  private served(): ReadonlyMap<number, number> {
+    const served = new Map<number, number>()
+    if (this.appender.stalledMs < this.parts.options.healthMs)
+      for (const { shard, epoch } of this.holdings) if (this.serves(shard)) served.set(shard, epoch)
+    return served
   }
 
   private livingKeepers(shard: number): string[] {
@@ -465,6 +518,7 @@ export class Replicator implements Replication {
         confirm()
       })
     log.takeovers(outcome => {
+      this.unrenewed = outcome.kind === 'unknown' ? outcome : undefined
       if (this.isClosed || outcome.kind === 'unknown') return
       takeovers = outcome.takeovers
       this.noteTakeovers(takeovers)

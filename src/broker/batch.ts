@@ -229,17 +229,10 @@ function resultOf(pending: Pending, refusalOfAll: (known: readonly Ended[]) => R
   }
   const refusal = refusalOfAll(known)
   if (unknown.length === 0) return refusal ? refused(refusal) : done
-  const which = `${unknown.length} of ${replies.length} entities (${listed(unknown)})`
-  const others = refusal ? `of the others, not all were done: ${refusal.description}` : 'the others were done'
   const kind = hasFailed ? 'InternalServerError' : 'Unavailable'
-  return refused(refusals.batchUnknown(kind, which, listed([...reasons]), known.length === 0 ? undefined : others))
+  const others = known.length === 0 ? 'none' : (refusal ?? 'done')
+  return refused(refusals.batchUnknown(kind, unknown, replies.length, [...reasons], others))
 }
-
-/** Names that an error text spells out; the rest is counted. */
-const namesMax = 10
-
-const listed = (names: readonly string[]): string =>
-  names.slice(0, namesMax).join(', ') + (names.length > namesMax ? ` and ${names.length - namesMax} more` : '')
 
 /** The single operation that an action is for one entity (entities.md §17.3). */
 function requestOf(

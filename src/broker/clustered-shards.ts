@@ -235,7 +235,7 @@ export class ClusteredShards implements Shards {
     if (waiting) return void waiting.push(onReply)
     this.announcing.set(key, [onReply])
     const { tenant, path } = scope
-    const home = this.parts.shardMap.homeOf(tenant)
+    const home = this.parts.shardMap.register
     this.askUntil(home, { kind: 'announce', tenant, path }, this.parts.clock.monoMs() + ownerWaitMs, reply => {
       if (reply.kind === 'done') this.announced.set(key, true)
       const told = this.announcing.get(key) ?? []
@@ -297,14 +297,13 @@ const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
   list: false,
   fetch: false,
   types: false,
-  paths: false,
   findSubscription: false,
   listSubscriptions: false,
   progress: false,
   findRegistration: false,
   listRegistrations: false,
   claim: false,
-  learn: false,
+  follow: true,
   deliveries: false,
   admin: false,
 }

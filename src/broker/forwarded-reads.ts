@@ -6,7 +6,7 @@ import { pageLimitDefault } from '../domain/limits.js'
 import { ForwardedQuery, mayBeProvided, type Placed } from '../domain/providers/forwarded-query.js'
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { compileSelection, type Selection } from '../domain/queries/selection.js'
-import { accepted, refusals, refused } from '../domain/refusal.js'
+import { accepted, refusals, refusalText, refused } from '../domain/refusal.js'
 import { decodeImage, imageType } from '../image.js'
 import type { Found, ListRequest } from '../messages/messages.js'
 import type { AnswerRoom } from '../ports.js'
@@ -52,7 +52,7 @@ export class ForwardedReads {
     const index = this.forwarding.of(target.tenant)
     if (!index?.mayProvide(target.id)) return undefined
     return local => {
-      if (!local.ok && local.refusal.description !== refusals.entityNotFound.description) return onResult(local)
+      if (!local.ok && local.refusal.code !== 'entityNotFound') return onResult(local)
       const found = local.ok ? [local.value] : []
       const type = local.ok ? imageType(local.value.image) : target.type
       const selection = selectionOf(target.id, type)
@@ -94,7 +94,7 @@ export class ForwardedReads {
 function selectionOf(id: string, type: string | undefined): Selection {
   const selectors = [{ ids: [id], types: type === undefined ? undefined : [type] }]
   const selection = compileSelection({ selectors, from: 'url' })
-  if (!selection.ok) throw new Error(selection.refusal.description)
+  if (!selection.ok) throw new Error(refusalText(selection.refusal))
   return selection.value
 }
 

@@ -8,7 +8,7 @@
 import { defaultType, type WantedAttribute } from '../domain/entities/entity.js'
 import { forwardedOutcome, type Undone, updateRequests } from '../domain/providers/forwarded-update.js'
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
-import { done, namesMissing, type Refusal, refusals, refused } from '../domain/refusal.js'
+import { done, type Refusal, refusals, refused } from '../domain/refusal.js'
 import type { Scope } from '../domain/scope.js'
 import { decodeImage, imageType } from '../image.js'
 import type {
@@ -167,11 +167,15 @@ export class ForwardedUpdates {
 
 /** What a refusal says is not here, of what was wanted; undefined: it was refused for another reason. */
 export function missingOf(refusal: Refusal, wanted: Attributes): Attributes | undefined {
-  const { description } = refusal
-  if (description === refusals.entityNotFound.description || description === refusals.attributeNotFound.description)
-    return wanted
-  const names = namesMissing(refusal)
-  return names && new Map([...wanted].filter(([name]) => names.includes(name)))
+  switch (refusal.code) {
+    case 'entityNotFound':
+    case 'attributeNotFound':
+      return wanted
+    case 'attributesMissing':
+      return new Map([...wanted].filter(([name]) => refusal.missing.includes(name)))
+    default:
+      return undefined
+  }
 }
 
 /** Whether a refusal says that a part was done. */

@@ -22,7 +22,7 @@ export class RegistrationOperations {
   create(wanted: Omit<Registration, 'id'>, onResult: OnResult<string>): void {
     const id = this.ids.next()
     const registration = { ...wanted, id }
-    this.shards.changeRegistration(wanted.tenant, { kind: 'createRegistration', registration }, result =>
+    this.shards.changeRegistration({ kind: 'createRegistration', registration }, result =>
       onResult(result.ok ? accepted(id) : result),
     )
   }
@@ -41,12 +41,12 @@ export class RegistrationOperations {
 
   /** `PATCH /v2/registrations/{id}`. */
   change(request: Omit<ChangeRegistrationRequest, 'kind'>, onResult: OnResult<undefined>): void {
-    this.shards.changeRegistration(request.tenant, { ...request, kind: 'changeRegistration' }, onResult)
+    this.shards.changeRegistration({ ...request, kind: 'changeRegistration' }, onResult)
   }
 
   /** `DELETE /v2/registrations/{id}`. */
   remove(tenant: string, id: string, onResult: OnResult<undefined>): void {
-    this.shards.changeRegistration(tenant, { kind: 'removeRegistration', tenant, id }, onResult)
+    this.shards.changeRegistration({ kind: 'removeRegistration', tenant, id }, onResult)
   }
 }
 

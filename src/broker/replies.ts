@@ -33,18 +33,15 @@ export interface ShownPage {
   readonly total: number
 }
 
-/** What was asked of an owner is not its own, or not any more: it is worth asking again, for nothing has happened. */
-export const ownerChanging = refusals.unreachable('its owner is changing')
-
 /** The refusal of a reply that is not the one hoped for, to a read or to a write. */
 export function refusalOf(reply: ShardReply, asked: 'read' | 'write'): ReturnType<typeof refused> {
   switch (reply.kind) {
     case 'refused':
       return refused(reply.refusal)
     case 'busy':
-      return refused(refusals.unavailable('too many requests are waiting, try again later'))
+      return refused(refusals.requestsTooMany)
     case 'moved':
-      return refused(ownerChanging)
+      return refused(refusals.ownerChanging)
     case 'unreachable':
       return refused(refusals.unreachable(reply.reason))
     case 'lost':

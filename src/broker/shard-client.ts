@@ -32,7 +32,7 @@ import type {
 import type { Clock, Stamps } from '../ports.js'
 import { mergeReports } from './deliveries.js'
 import { type Ask, askAll, type GatherLimits, gatherList } from './gather.js'
-import { type Listed, type OnResult, ownerChanging, refusalOf } from './replies.js'
+import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
 const shardsCountedMax = 512
@@ -157,7 +157,7 @@ export class ShardClient {
     const untilMs = clock.monoMs() + steadyMsMax
     const attempt = (): void =>
       read(result => {
-        if (result.ok || result.refusal !== ownerChanging || clock.monoMs() > untilMs) return onResult(result)
+        if (result.ok || result.refusal.code !== 'ownerChanging' || clock.monoMs() > untilMs) return onResult(result)
         clock.after(againMs, attempt)
       })
     attempt()
@@ -228,9 +228,9 @@ export class ShardClient {
     )
   }
 
-  /** Asks the home of a tenant to change a subscription. */
-  changeSubscription(tenant: string, request: SubscriptionWrite, onResult: OnResult<undefined>): void {
-    this.shards.ask(this.shardMap.homeOf(tenant), request, reply => {
+  /** Asks the keeper of the register to change a subscription. */
+  changeSubscription(request: SubscriptionWrite, onResult: OnResult<undefined>): void {
+    this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
   }
@@ -238,7 +238,7 @@ export class ShardClient {
   /** Asks the home for subscriptions, and all other owners for what became of their notifications there. */
   readSubscriptions(request: SubscriptionRead, onResult: OnResult<KnownPage>): void {
     const { tenant } = request
-    const home = this.shardMap.homeOf(tenant)
+    const home = this.shardMap.register
     this.shards.ask(home, request, reply => {
       if (reply.kind !== 'subscriptions') return onResult(refusalOf(reply, 'read'))
       const { subscriptions, total } = reply
@@ -257,16 +257,16 @@ export class ShardClient {
     })
   }
 
-  /** Asks the home of a tenant to change a registration. */
-  changeRegistration(tenant: string, request: RegistrationWrite, onResult: OnResult<undefined>): void {
-    this.shards.ask(this.shardMap.homeOf(tenant), request, reply => {
+  /** Asks the keeper of the register to change a registration. */
+  changeRegistration(request: RegistrationWrite, onResult: OnResult<undefined>): void {
+    this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
   }
 
   /** Asks the home for registrations. */
   readRegistrations(request: RegistrationRead, onResult: OnResult<RegistrationPage>): void {
-    this.shards.ask(this.shardMap.homeOf(request.tenant), request, reply => {
+    this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'registrations' ? accepted(reply) : refusalOf(reply, 'read'))
     })
   }

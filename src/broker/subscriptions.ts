@@ -28,7 +28,7 @@ export class SubscriptionOperations {
   create(wanted: Omit<Subscription, 'id'>, onResult: OnResult<string>): void {
     const id = this.ids.next()
     const subscription = { ...wanted, id }
-    this.shards.changeSubscription(wanted.tenant, { kind: 'createSubscription', subscription }, result =>
+    this.shards.changeSubscription({ kind: 'createSubscription', subscription }, result =>
       onResult(result.ok ? accepted(id) : result),
     )
   }
@@ -48,12 +48,12 @@ export class SubscriptionOperations {
 
   /** `PATCH /v2/subscriptions/{id}`. */
   change(request: Omit<ChangeSubscriptionRequest, 'kind'>, onResult: OnResult<undefined>): void {
-    this.shards.changeSubscription(request.tenant, { ...request, kind: 'changeSubscription' }, onResult)
+    this.shards.changeSubscription({ ...request, kind: 'changeSubscription' }, onResult)
   }
 
   /** `DELETE /v2/subscriptions/{id}`. */
   remove(tenant: string, id: string, onResult: OnResult<undefined>): void {
-    this.shards.changeSubscription(tenant, { kind: 'removeSubscription', tenant, id }, onResult)
+    this.shards.changeSubscription({ kind: 'removeSubscription', tenant, id }, onResult)
   }
 
   /** `GET /v2/subscriptions/{id}/deliveries`: the last tries to notify, and dead letters, `limit` of each at most. */

@@ -1,45 +1,54 @@
 // Where a message goes: its URL taken apart, and the name of its receiver.
 //
-// A receiver is what fails as one: an origin, or an MQTT broker with credentials. The name of the latter holds a digest of the password
-// with a salt of this process, so that a name can be shown without telling anything.
+// A receiver is what fails as one: an origin, or an MQTT broker with credentials. The name of the latter holds a digest
+// of the password with a salt of this process, so that a name can be shown without revealing anything.
 
 import { createHmac, randomBytes } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import { domainToASCII } from 'node:url'
-import type { Message } from './delivery.js'
+import type { HttpMessage, MqttMessage } from '../domain/subscriptions/message.js'
 import type { Endpoint } from './sockets/sockets.js'
 
 export interface Address extends Endpoint {
   /** The name of the receiver: equal for equal receivers, free of secrets. */
   readonly receiver: string
-  /** Path and query, ready for a request line; `/` when there is none. */
+  /** Path and query, ready for a request line, `/` when there is none; '' where messages have no path. */
   readonly path: string
 }
 
-const defaultPorts = { 'http:': 80, 'https:': 443, 'mqtt:': 1883, 'mqtts:': 8883 } as const
-
 // subscriptions.md §1.7; what stands behind a # is for the one who reads the answer, and is not sent.
-const urlForm = /^(https?:|mqtts?:)\/\/(\[[0-9a-f:.]+\]|[^/:?#@[\]\s]+)(?::(\d{1,5}))?([/?][^#]*)?(?:#.*)?$/is
+const urlForm = /^([a-z][a-z0-9+.-]*:)\/\/(\[[0-9a-f:.]+\]|[^/:?#@[\]\s]+)(?::(\d{1,5}))?([/?][^#]*)?(?:#.*)?$/is
 
 const salt = randomBytes(32)
 
-/** Undefined: the URL is malformed, or of another transport. */
-export function addressOf(message: Message): Address | undefined {
-  const found = urlForm.exec(message.url)
+/**
+ * The address of a URL with one of these schemes, each with the port that it stands for; undefined: it is malformed, or
+ * has another one.
+ */
+export function addressOf(url: string, ports: Readonly<Record<string, number>>): Address | undefined {
+  const found = urlForm.exec(url)
   if (!found) return undefined
-  const protocol = found[1]!.toLowerCase() as Address['protocol']
+  const protocol = found[1]!.toLowerCase()
   const host = asciiHost(found[2]!)
-  const port = found[3] === undefined ? defaultPorts[protocol] : Number(found[3])
-  if (host === '' || port < 1 || port > 65_535) return undefined
-  const origin = `${protocol}//${host}:${port}`
-  if (protocol.startsWith('http') !== (message.transport === 'http')) return undefined
-  if (message.transport === 'mqtt') return { receiver: origin + credentials(message), protocol, host, port, path: '/' }
-  return { receiver: origin, protocol, host, port, path: requestPath(found[4] ?? '/') }
+  const port = found[3] === undefined ? ports[protocol] : Number(found[3])
+  if (ports[protocol] === undefined || host === '' || !port || port > 65_535) return undefined
+  return { receiver: `${protocol}//${host}:${port}`, protocol, host, port, path: requestPath(found[4] ?? '/') }
 }
 
-function credentials({ user, password }: { readonly user: string | undefined; readonly password: string | undefined }) {
-  if (user === undefined) return ''
-  const digest = createHmac('sha256', salt).update(`${user.length} ${user}${password}`).digest('hex')
+const httpPorts = { 'http:': 80, 'https:': 443 }
+const mqttPorts = { 'mqtt:': 1883, 'mqtts:': 8883 }
+
+export const httpAddress = ({ url }: Pick<HttpMessage, 'url'>): Address | undefined => addressOf(url, httpPorts)
+
+export function mqttAddress({ url, login }: Pick<MqttMessage, 'url' | 'login'>): Address | undefined {
+  const address = addressOf(url, mqttPorts)
+  return address && { ...address, receiver: address.receiver + credentials(login), path: '' }
+}
+
+function credentials(login: MqttMessage['login']): string {
+  if (!login) return ''
+  const { user, passwd } = login
+  const digest = createHmac('sha256', salt).update(`${user.length} ${user}${passwd}`).digest('hex')
   return `#${encodeURIComponent(user.toWellFormed())}#${digest.slice(0, 32)}`
 }
 

@@ -1,104 +1,83 @@
-// The desk between who owes notifications and the notifier: makes the message of each, offers it, and keeps in order those for which a lane has
-// no room.
+// Where the delivery of notifications begins: renders the message of each pending notification, offers it to the
+// notifier, and keeps in order those for which a lane has no room.
 //
-// What is taken in one tick is made in the next, a few at a time, so that replies leave first and the event loop has its turn. What a lane
-// refuses is let go of: only who owes it is remembered, and it is made again when the lane has room. First tries and later ones stand in
-// lines of their own, so that a receiver's failures do not hold back what is new.
+//   intent (shard/notify/trigger-event.ts)  ->  message (domain/subscriptions/message.ts)  ->  job (lane.ts)
 //
-// Whoever is the first in a line has been refused by its lane, which tells when there is room, or is about to be offered (`hopeful`): so
-// nobody waits for ever.
+// What comes in one tick is rendered in the next, a few at a time, so that replies leave first and the event loop has
+// its turn. The message that a lane refuses is forgotten: only the pending notification is kept, and rendered again
+// when the lane has room. First tries and later ones wait in lines of their own, so that a receiver's failures do not
+// hold back new notifications.
 //
-// Not here: lanes and retries (notifier.ts), what is owed (shard/).
+// The lane has refused the first one in a line, and will report room; or its lane is in `hopeful`, so that it is
+// offered soon. So none waits for ever.
+//
+// Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts says what a new one
+// touches).
 
-import { notificationOf } from '../domain/subscriptions/notification.js'
-import type {
-  MqttNotification,
-  NotificationMessage,
-  NotificationOptions,
-  Occasion,
-} from '../domain/subscriptions/occasion.js'
-import type { NamedText, Subscription } from '../domain/subscriptions/subscription.js'
-import type { Clock, DeliveryOutcome, Despatch, Due, Logger, SendWatch } from '../ports.js'
-import type { Delivery, Message, MqttMessage } from './delivery.js'
+import type { Message } from '../domain/subscriptions/message.js'
+import { emptyMessage, messageOf } from '../domain/subscriptions/notification.js'
+import type { NotificationInput, NotificationOptions } from '../domain/subscriptions/notification-input.js'
+import type { Subscription } from '../domain/subscriptions/subscription.js'
+import type { Deliverer, DeliveryOutcome, Logger, PendingNotification, SendWatch } from '../ports.js'
 import { Fifo } from './fifo.js'
-import { Notifier, type NotifierOptions, type NotifierStats } from './notifier.js'
+import { Notifier, type NotifierOptions, type NotifierPorts, type NotifierStats } from './notifier.js'
 
-/** Messages made in one turn of the event loop: some 2 ms. */
-const madePerTurn = 64
+/** Messages rendered in one turn of the event loop: some 2 ms. */
+const renderedPerTurn = 64
 
-/** Messages made again in one turn for lanes that have room: some 20 ms at most, with what is read for them. */
+/** Messages rendered again in one turn for lanes that have room: some 20 ms at most, with what is read for them. */
 const refilledPerTurn = 256
-
-interface DueDelivery extends Delivery {
-  readonly due: Due
-}
 
 /** What waits for room in one lane. */
 interface Line {
   /** The queue that its lane is part of (subscriptions.md §11.2). */
   readonly queue: string
-  readonly first: Fifo<Due>
-  readonly later: Fifo<Due>
+  readonly first: Fifo<PendingNotification>
+  readonly later: Fifo<PendingNotification>
 }
 
-export interface DispatcherPorts {
-  readonly clock: Clock
-  /** A number from 0 up to but without 1, for the spread of retries. */
-  readonly fraction: () => number
-  readonly logger: Logger
-  /** Told of each try; undefined: nobody is. */
-  readonly watch?: SendWatch | undefined
-}
+export type DispatcherPorts = Omit<NotifierPorts, 'onOutcome' | 'onRoom'>
 
-export class Dispatcher implements Despatch {
-  private readonly clock: Clock
+export class Dispatcher implements Deliverer {
+  private readonly ports: DispatcherPorts
   private readonly logger: Logger
   private readonly options: NotificationOptions
   private readonly notifier: Notifier
   private readonly watch: SendWatch | undefined
-  private readonly taken = new Fifo<Due>()
+  private readonly arrived = new Fifo<PendingNotification>()
   private readonly lines = new Map<string, Line>()
   /** Lanes that may have room for those who stand in line. */
   private readonly hopeful = new Set<string>()
   private isScheduled = false
   private isStopped = false
 
-  constructor(
-    { clock, fraction, logger, watch }: DispatcherPorts,
-    options: NotificationOptions,
-    sending: NotifierOptions,
-  ) {
-    this.clock = clock
-    this.logger = logger
+  constructor(ports: DispatcherPorts, options: NotificationOptions, sending: NotifierOptions) {
+    this.ports = ports
+    this.logger = ports.logger
     this.options = options
-    this.watch = watch
+    this.watch = ports.watch
     this.notifier = new Notifier(
       {
-        clock,
-        fraction,
-        logger,
-        watch,
-        onOutcome: (delivery, outcome) => this.onOutcome(delivery as DueDelivery, outcome),
+        ...ports,
+        onOutcome: ({ subject, message }, outcome) => this.onOutcome(subject, message, outcome),
         onRoom: lane => this.onRoom(lane),
       },
       sending,
     )
   }
 
-  take(due: Due): void {
-    this.taken.push(due)
+  deliver(pending: PendingNotification): void {
+    this.arrived.push(pending)
     this.schedule()
   }
 
-  expect({ status, notification: { transport } }: Subscription): void {
-    if (status === 'inactive') return
-    if (transport.kind === 'http' || transport.kind === 'httpCustom') this.notifier.prepareHttp()
-    else this.notifier.prepareMqtt(mqttMessage({ ...transport, kind: 'mqtt', payload: '' }))
+  prepare({ status, notification: { transport } }: Subscription): void {
+    if (status !== 'inactive') this.notifier.prepare(emptyMessage(transport))
   }
 
   queueLength(tenant: string): number {
     const queue = this.notifier.queueOf(tenant)
-    let length = this.notifier.queueLength(tenant) + this.taken.size
+    let length = this.notifier.queueLength(tenant) + this.arrived.size
     for (const line of this.lines.values()) if (line.queue === queue) length += line.first.size
     return length
   }
@@ -116,69 +95,70 @@ export class Dispatcher implements Despatch {
   private schedule(): void {
     if (this.isScheduled) return
     this.isScheduled = true
-    this.clock.endOfTick(() => {
+    this.ports.clock.endOfTick(() => {
       this.isScheduled = false
-      this.makeSome()
+      this.renderSome()
     })
   }
 
-  private makeSome(): void {
-    for (let left = madePerTurn; left > 0 && this.taken.first && !this.isStopped; left--) this.make(this.taken.shift()!)
+  private renderSome(): void {
+    for (let left = renderedPerTurn; left > 0 && this.arrived.first && !this.isStopped; left--)
+      this.render(this.arrived.shift()!)
     this.refillSome()
-    if ((this.taken.first || this.hopeful.size > 0) && !this.isStopped) this.schedule()
+    if ((this.arrived.first || this.hopeful.size > 0) && !this.isStopped) this.schedule()
   }
 
   // [hot] Once per notification.
-  private make(due: Due): void {
-    const occasion = due.occasion()
-    const message = occasion && this.messageOf(due, occasion)
-    if (occasion && message) this.send(due, occasion, message)
+  private render(pending: PendingNotification): void {
+    const input = pending.input()
+    const message = input && this.messageOf(pending, input)
+    if (input && message) this.send(pending, input, message)
   }
 
-  private send(due: Due, occasion: Occasion, message: Message): void {
-    if (this.lines.size > 0 && this.mustQueue(due, message)) return
-    if (!this.offer(due, occasion, message)) this.await(due, message)
+  private send(pending: PendingNotification, input: NotificationInput, message: Message): void {
+    if (this.lines.size > 0 && this.mustQueue(pending, message)) return
+    if (!this.offer(pending, input, message)) this.await(pending, message)
   }
 
   /** Lets it stand in line until its lane has room; gives the lane. */
-  private await(due: Due, message: Message): string {
-    const lane = this.laneOf(due, message)
+  private await(pending: PendingNotification, message: Message): string {
+    const lane = this.laneOf(pending, message)
     let line = this.lines.get(lane)
     if (!line) {
-      line = { queue: this.notifier.queueOf(due.tenant), first: new Fifo(), later: new Fifo() }
+      line = { queue: this.notifier.queueOf(pending.tenant), first: new Fifo(), later: new Fifo() }
       this.lines.set(lane, line)
     }
-    fifoOf(line, due).push(due)
+    fifoOf(line, pending).push(pending)
     return lane
   }
 
-  private laneOf({ tenant }: Due, message: Message): string {
+  private laneOf({ tenant }: PendingNotification, message: Message): string {
     return this.notifier.laneOf(tenant, message) ?? ''
   }
 
-  private messageOf(due: Due, occasion: Occasion): Message | undefined {
-    const { id, notification } = occasion.subscription
+  private messageOf(pending: PendingNotification, input: NotificationInput): Message | undefined {
+    const { id, notification } = input.subscription
     if (notification.attrsFormat === 'legacy')
       this.watch?.onDeprecated(
         'ngsiv1NotifFormat',
         `notification legacy format at notification sending (subId: ${id})`,
-        contextOf(occasion),
+        contextOf(input),
       )
-    const made = notificationOf(occasion, this.options)
-    if (made.kind !== 'notSent') return messageFrom(made)
-    this.logger[made.level](made.text, contextOf(occasion))
-    const attempts = due.attempts + 1
-    if (made.failure === undefined) due.onOutcome({ kind: 'dropped', why: made.text })
-    else due.onOutcome({ kind: 'dead', reason: made.failure, code: undefined, sent: false, attempts })
+    const made = messageOf(input, this.options)
+    if ('transport' in made) return made
+    this.logger[made.level](made.text, contextOf(input))
+    const attempts = pending.attempts + 1
+    if (made.failure === undefined) pending.onOutcome({ kind: 'dropped', why: made.text })
+    else pending.onOutcome({ kind: 'dead', reason: made.failure, code: undefined, sent: false, attempts })
     return undefined
   }
 
   /** Stands behind those that wait for the same lane, if there are any. */
-  private mustQueue(due: Due, message: Message): boolean {
-    const line = this.lines.get(this.laneOf(due, message))
-    const fifo = line && fifoOf(line, due)
+  private mustQueue(pending: PendingNotification, message: Message): boolean {
+    const line = this.lines.get(this.laneOf(pending, message))
+    const fifo = line && fifoOf(line, pending)
     if (!fifo?.first) return false
-    fifo.push(due)
+    fifo.push(pending)
     return true
   }
 
@@ -205,87 +185,48 @@ export class Dispatcher implements Despatch {
     }
   }
 
-  /** Offers what waits for room in a lane, in order, until there is none any more; gives how many more may be offered in this turn. */
-  private refill(lane: string, fifo: Fifo<Due>, most: number): number {
+  /**
+   * Offers what waits for room in a lane, in order, until there is none any more; gives how many more may be offered in
+   * this turn.
+   */
+  private refill(lane: string, fifo: Fifo<PendingNotification>, most: number): number {
     let left = most
     for (; left > 0 && fifo.first && !this.isStopped; left--) {
-      const due = fifo.first
-      const occasion = due.occasion()
-      const message = occasion && this.messageOf(due, occasion)
-      if (occasion && message) {
+      const pending = fifo.first
+      const input = pending.input()
+      const message = input && this.messageOf(pending, input)
+      if (input && message) {
         // Its subscription may have another receiver by now.
-        if (this.laneOf(due, message) !== lane) this.send(due, occasion, message)
-        else if (!this.offer(due, occasion, message)) break
+        if (this.laneOf(pending, message) !== lane) this.send(pending, input, message)
+        else if (!this.offer(pending, input, message)) break
       }
       fifo.shift()
     }
     return left
   }
 
-  private onOutcome({ due, message }: DueDelivery, outcome: DeliveryOutcome): void {
-    due.onOutcome(outcome)
+  private onOutcome(pending: PendingNotification, message: Message, outcome: DeliveryOutcome): void {
+    pending.onOutcome(outcome)
     if (outcome.kind !== 'failed' || outcome.held) return
     // It was not offered, so its lane has nobody to tell of room yet.
-    this.onRoom(this.await(due, message))
+    this.onRoom(this.await(pending, message))
   }
 
   /** Whether the notifier has taken it. */
-  private offer(due: Due, occasion: Occasion, message: Message): boolean {
-    const { entity, path } = occasion
-    const delivery: DueDelivery = {
-      due,
-      key: due.id,
-      subscription: due.subscription,
-      tenant: due.tenant,
-      entity: `${path} ${entity.type} ${entity.id}`,
-      attempt: due.attempts,
-      dueMs: due.dueMs,
-      message,
-      context: contextOf(occasion),
-    }
-    switch (this.notifier.offer(delivery)) {
-      case 'taken':
-        return true
-      case 'dropped':
-        due.onOutcome({ kind: 'dropped', why: 'no room' })
-        return true
-      case 'full':
-        return false
-    }
+  private offer(pending: PendingNotification, input: NotificationInput, message: Message): boolean {
+    const { entity, path } = input
+    const order = `${pending.subscription} ${path} ${entity.type} ${entity.id}`
+    const answer = this.notifier.offer(pending, message, order, contextOf(input))
+    if (answer === 'dropped') pending.onOutcome({ kind: 'dropped', why: 'no room' })
+    return answer !== 'full'
   }
 }
 
-const fifoOf = ({ first, later }: Line, { attempts }: Due): Fifo<Due> => (attempts === 0 ? first : later)
-
-function messageFrom(made: Exclude<NotificationMessage, { kind: 'notSent' }>): Message {
-  if (made.kind === 'mqtt') return mqttMessage(made)
-  const { method, url, headers, body, timeoutMs, leavesScope } = made
-  return {
-    transport: 'http',
-    method,
-    url,
-    headers: inTurn(headers),
-    body: body === undefined ? undefined : Buffer.from(body),
-    timeoutMs,
-    leavesScope,
-  }
-}
-
-// [hot] `flat` takes ten times as long.
-/** Names and values, one after the other. */
-function inTurn(headers: readonly NamedText[]): readonly string[] {
-  const texts: string[] = []
-  for (const header of headers) texts.push(header[0], header[1])
-  return texts
-}
-
-function mqttMessage({ url, topic, payload, qos, retain, login }: MqttNotification): MqttMessage {
-  const { user, passwd: password } = login ?? { user: undefined, passwd: undefined }
-  return { transport: 'mqtt', url, topic, payload: Buffer.from(payload), qos, retain, user, password }
-}
+const fifoOf = ({ first, later }: Line, { attempts }: PendingNotification): Fifo<PendingNotification> =>
+  attempts === 0 ? first : later
 
 /** Each notification is a transaction of its own (operations.md §6.1). */
-const contextOf = ({ correlator, number, tenant, path }: Occasion) => ({
+const contextOf = ({ correlator, number, tenant, path }: NotificationInput) => ({
   correlator: `${correlator}; cbnotif=${number}`,
   tenant,
   path,

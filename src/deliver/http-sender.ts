@@ -1,13 +1,19 @@
 // Sends HTTP messages over connections that are kept alive, one message at a time on each.
 //
-// A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all receivers, the
-// longest idle one gives way to a new one, and it is known whether a connection has served before. If it has, and is lost before a
-// byte of an answer, the message goes out once more on a fresh one, for the receiver has most likely closed an idle connection at that
-// moment. Connecting, TLS and the `Host` header are ours (deliver/sockets/client.ts), so that nothing is lost in undici's view of a URL.
+// A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all
+// receivers, the longest idle one gives way to a new one, and it is known whether a connection has served before. If it
+// has, and is lost before a byte of an answer, the message goes out once more on a fresh one, for the receiver has most
+// likely closed an idle connection at that moment. Connecting, TLS and the `Host` header are ours
+// (deliver/sockets/client.ts), so that nothing is lost in undici's view of a URL.
 //
-// Once the status is known it is an answer, whatever happens to the rest (subscriptions.md §8.6). The body is read and thrown away, so
-// that the connection can be used again, up to a bound. Redirects are followed with the same verb and body (subscriptions.md §8.4), but never
-// from TLS to plain text, and no other receiver is shown the token of the one that was meant.
+// Of a notification the status is the answer, whatever happens to the rest (subscriptions.md §8.6). The body is read
+// and thrown away, so that the connection can be used again, up to a bound. Redirects are followed with the same verb
+// and body (subscriptions.md §8.4), but never from TLS to plain text, and no other receiver is shown the token of the
+// one that was meant.
+//
+// A context provider is asked for its whole answer: less than that is a failure, and a redirect is an answer like
+// others. A request that may not reach it twice is sent on a fresh connection or one that has rested for a moment only,
+// and never again.
 //
 // Not here: how many are sent at a time (lanes), whether it is tried again (retry).
 
@@ -16,18 +22,23 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
+import type { HttpMessage } from '../domain/subscriptions/message.js'
+import type { NamedText } from '../domain/subscriptions/subscription.js'
 import type { Clock } from '../ports.js'
-import { type Address, addressOf } from './address.js'
-import type { HttpMessage, SendResult } from './delivery.js'
+import { type Address, httpAddress } from './address.js'
+import type { OnSent, Sendable, Sender, SenderStats, SendResult } from './sender.js'
 import { openClient } from './sockets/client.js'
 import { mayNotifyItself, OwnListenerDenied } from './sockets/egress.js'
-import { isDenied, isLost, type OpenSocket, reasonOf, reasons } from './sockets/sockets.js'
+import { connectedEvent, isDenied, isLost, type OpenSocket, reasonOf, reasons } from './sockets/sockets.js'
 
 /** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
 const answerBytesMax = 1024 * 1024
 
 /** Redirects followed for one message. */
 const redirectsMax = 10
+
+/** A connection that has rested longer than this may be closed by the receiver any moment. */
+const restMsMax = 1_000
 
 export interface HttpSenderOptions {
   /** Time of one try when the message says nothing (`-httpTimeout`). */
@@ -36,16 +47,17 @@ export interface HttpSenderOptions {
   readonly connectionsMax: number
   /** Whether a socket ends at this broker itself; undefined: none does. */
   readonly isOwn?: ((socket: Socket) => boolean) | undefined
+  /** Where messages may go that end at this broker itself; undefined: where notifications may. */
+  readonly mayReachItself?: (path: string, leavesScope: boolean) => boolean
+  /** Bytes of an answer that is wanted as a whole; undefined: its status is enough. */
+  readonly wholeAnswerBytesMax?: number
 }
-
-type OnEnd = (result: SendResult) => void
 
 /** A message under way. */
 interface Sending {
   readonly address: Address
-  readonly path: string
   readonly message: HttpMessage
-  readonly onEnd: OnEnd
+  readonly onSent: OnSent
   readonly deadlineMs: number
   /** It has gone out on a connection that was lost. */
   isAgain: boolean
@@ -53,7 +65,7 @@ interface Sending {
   readonly redirects: number
 }
 
-export class HttpSender {
+export class HttpSender implements Sender<HttpMessage> {
   private readonly connections = new Set<Connection>()
   /** By receiver; the one used last is taken first. */
   private readonly idle = new Map<string, Connection[]>()
@@ -63,58 +75,65 @@ export class HttpSender {
   constructor(
     private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
     private readonly openSocket: OpenSocket,
-    private readonly options: HttpSenderOptions,
+    readonly options: HttpSenderOptions,
   ) {}
 
-  /** Open connections, idle ones included. */
-  get connectionCount(): number {
-    return this.connections.size
+  stats(): SenderStats {
+    return { connections: this.connections.size }
   }
 
+  /** To have been loaded is enough. */
+  prepare(): void {}
+
   // [hot] Once per notification.
-  /** Sends it and tells once, later, how that ended. */
-  send(address: Address, path: string, message: HttpMessage, onEnd: OnEnd): void {
-    const deadlineMs = this.clock.monoMs() + (message.timeoutMs || this.options.timeoutMs)
-    this.begin({ address, path, message, onEnd, deadlineMs, isAgain: false, redirects: 0 })
+  send({ address, message, endByMs }: Sendable<HttpMessage>, onSent: OnSent): void {
+    const deadlineMs = Math.min(endByMs, this.clock.monoMs() + (message.timeoutMs || this.options.timeoutMs))
+    this.begin({ address, message, onSent, deadlineMs, isAgain: false, redirects: 0 })
   }
 
   private begin(sending: Sending): void {
-    const { address, deadlineMs } = sending
-    const idle = this.idleOne(address.receiver)
-    if (idle?.isOwn && !mayNotifyItself(sending.path, sending.message.leavesScope ?? false)) {
+    const { deadlineMs } = sending
+    const idle = this.idleOne(sending)
+    if (idle?.isOwn && !this.mayReachItself(sending)) {
       this.rest(idle)
       // Nobody is called back before `send` returns.
-      this.clock.after(0, () => sending.onEnd({ kind: 'unsendable', reason: reasons.own }))
+      this.clock.after(0, () => sending.onSent({ kind: 'unsendable', reason: reasons.own }))
       return
     }
-    this.start(sending, idle ?? this.open(address))
+    this.start(sending, idle ?? this.open(sending.address))
     if (deadlineMs < this.timerAtMs) this.arm(deadlineMs)
+  }
+
+  mayReachItself({ address: { path }, message: { leavesScope = false } }: Sending): boolean {
+    return (this.options.mayReachItself ?? mayNotifyItself)(path, leavesScope)
   }
 
   /** Sends a message to where its receiver has pointed; false if it is not to go there. */
   redirect(sending: Sending, location: string): boolean {
-    const { address, path, message, redirects } = sending
-    const { protocol, host, port, receiver } = address
+    const { address, message, redirects } = sending
+    const { protocol, host, port, path, receiver } = address
     const from = `${protocol}//${host}:${port}${path}`
     if (redirects >= redirectsMax || !URL.canParse(location, from)) return false
-    const next = addressOf({ ...message, url: new URL(location, from).href })
+    const next = httpAddress({ url: new URL(location, from).href })
     if (!next || (protocol === 'https:' && next.protocol !== 'https:')) return false
     const shown = next.receiver === receiver ? message : { ...message, headers: withoutToken(message.headers) }
-    this.begin({ ...sending, address: next, path: next.path, message: shown, isAgain: false, redirects: redirects + 1 })
+    this.begin({ ...sending, address: next, message: shown, isAgain: false, redirects: redirects + 1 })
     return true
   }
 
   private start(sending: Sending, connection: Connection): void {
-    const { address, path, message } = sending
+    const { address, message } = sending
     connection.sending = sending
     connection.code = undefined
     connection.location = undefined
     connection.bytes = undefined
     connection.answerBytes = 0
+    connection.headers = undefined
+    connection.chunks = undefined
     connection.isStarting = true
     connection.client.dispatch(
       {
-        path,
+        path: address.path,
         method: message.method,
         headers: framed(message.headers, address),
         body: message.body ?? null,
@@ -124,16 +143,17 @@ export class HttpSender {
     connection.isStarting = false
   }
 
-  private idleOne(receiver: string): Connection | undefined {
+  private idleOne({ address: { receiver }, message: { isRepeatable = true } }: Sending): Connection | undefined {
     const idle = this.idle.get(receiver)
-    const connection = idle?.pop()
-    if (idle?.length === 0) this.idle.delete(receiver)
+    if (!idle || (!isRepeatable && this.clock.monoMs() - idle.at(-1)!.idleSinceMs > restMsMax)) return undefined
+    const connection = idle.pop()
+    if (idle.length === 0) this.idle.delete(receiver)
     return connection
   }
 
   private open(address: Address): Connection {
     if (this.connections.size >= this.options.connectionsMax) this.dropLongestIdle()
-    const connection = new Connection(address, this.openSocket, this.clock, this, this.options.isOwn)
+    const connection = new Connection(address, this.openSocket, this.clock, this)
     this.connections.add(connection)
     return connection
   }
@@ -167,10 +187,10 @@ export class HttpSender {
   /** The connection was lost while it was sending. */
   onLost(connection: Connection, sending: Sending, error: Error): void {
     this.drop(connection)
-    if (connection.answers > 0 && !sending.isAgain && isLost(error)) {
+    if (connection.answers > 0 && !sending.isAgain && sending.message.isRepeatable !== false && isLost(error)) {
       sending.isAgain = true
       this.start(sending, this.open(sending.address))
-    } else sending.onEnd({ kind: isDenied(error) ? 'unsendable' : 'failed', reason: reasonOf(error) })
+    } else sending.onSent({ kind: isDenied(error) ? 'unsendable' : 'failed', reason: reasonOf(error) })
   }
 
   private arm(atMs: number): void {
@@ -216,26 +236,30 @@ class Connection implements Dispatcher.DispatchHandler {
   /** What the answer says that its body has, if that is anything. */
   bytes: number | undefined
   answerBytes = 0
+  /** Of the answer, where it is wanted as a whole. */
+  headers: IncomingHttpHeaders | undefined
+  chunks: Buffer[] | undefined
   /** That came over the present socket. */
   answers = 0
   idleSinceMs = 0
   /** It ends at this broker itself. */
   isOwn = false
   private socket: Socket | undefined
+  private readonly wholeAnswerBytesMax: number | undefined
 
   constructor(
     readonly address: Address,
     openSocket: OpenSocket,
     private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
     private readonly owner: HttpSender,
-    isOwn: HttpSenderOptions['isOwn'],
   ) {
+    const { isOwn, wholeAnswerBytesMax } = owner.options
+    this.wholeAnswerBytesMax = wholeAnswerBytesMax
     this.client = openClient(address, openSocket, socket => {
       this.socket = socket
       this.answers = 0
       this.isOwn = false
-      if (isOwn)
-        socket.once(address.protocol === 'https:' ? 'secureConnect' : 'connect', () => this.onSocket(isOwn(socket)))
+      if (isOwn) socket.once(connectedEvent(address), () => this.onSocket(isOwn(socket)))
     })
     this.client.on('disconnect', () => {
       if (!this.sending) owner.drop(this)
@@ -246,8 +270,7 @@ class Connection implements Dispatcher.DispatchHandler {
   private onSocket(isOwn: boolean): void {
     const { sending, socket } = this
     this.isOwn = isOwn
-    if (isOwn && sending && !mayNotifyItself(sending.path, sending.message.leavesScope ?? false))
-      socket?.destroy(new OwnListenerDenied())
+    if (isOwn && sending && !this.owner.mayReachItself(sending)) socket?.destroy(new OwnListenerDenied())
   }
 
   onRequestStart(): void {}
@@ -255,13 +278,17 @@ class Connection implements Dispatcher.DispatchHandler {
   onResponseStart(_controller: Dispatcher.DispatchController, code: number, headers: IncomingHttpHeaders): void {
     // Below that more will follow.
     if (code >= 200) this.code = code
-    if (redirecting.has(code)) this.location = headers.location
+    if (this.wholeAnswerBytesMax !== undefined) {
+      this.headers = headers
+      this.chunks = []
+    } else if (redirecting.has(code)) this.location = headers.location
     this.bytes = Number(headers['content-length']) || undefined
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.answerBytes += chunk.length
-    if (this.answerBytes > answerBytesMax) this.giveUp('')
+    if (this.answerBytes > (this.wholeAnswerBytesMax ?? answerBytesMax)) this.giveUp('The answer is too large')
+    else this.chunks?.push(chunk)
   }
 
   onResponseEnd(): void {
@@ -270,14 +297,18 @@ class Connection implements Dispatcher.DispatchHandler {
   }
 
   private get answered(): SendResult {
-    const { code, bytes } = this
+    const { code, bytes, headers, chunks } = this
+    if (headers && chunks) {
+      this.chunks = undefined
+      return { kind: 'answered', code, answer: { headers, body: Buffer.concat(chunks) } }
+    }
     return bytes === undefined ? { kind: 'answered', code } : { kind: 'answered', code, bytes }
   }
 
   onRequestUpgrade(_controller: Dispatcher.DispatchController, code: number, _headers: object, socket: Duplex): void {
     socket.destroy()
     this.code = code
-    this.giveUp('')
+    this.giveUp('The receiver speaks another protocol')
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -289,7 +320,7 @@ class Connection implements Dispatcher.DispatchHandler {
       this.clock.after(0, () => this.end({ kind: 'unsendable', reason }))
       return
     }
-    if (this.code !== undefined) return this.giveUp('')
+    if (this.isStatusEnough) return this.giveUp('')
     this.sending = undefined
     aside(() => this.owner.onLost(this, sending, error))
   }
@@ -303,7 +334,7 @@ class Connection implements Dispatcher.DispatchHandler {
     this.owner.rest(this)
     const { location } = this
     aside(() => {
-      if (location === undefined || !this.owner.redirect(sending, location)) sending.onEnd(result)
+      if (location === undefined || !this.owner.redirect(sending, location)) sending.onSent(result)
     })
   }
 
@@ -311,10 +342,16 @@ class Connection implements Dispatcher.DispatchHandler {
   giveUp(reason: string): void {
     const { sending } = this
     if (!sending) return
-    const result: SendResult = this.code === undefined ? { kind: 'failed', reason } : this.answered
+    const result: SendResult = this.isStatusEnough ? this.answered : { kind: 'failed', reason }
+    this.chunks = undefined
     this.sending = undefined
     this.owner.drop(this)
-    aside(() => sending.onEnd(result))
+    aside(() => sending.onSent(result))
+  }
+
+  /** The status is known, and nothing more is wanted. */
+  private get isStatusEnough(): boolean {
+    return this.code !== undefined && this.wholeAnswerBytesMax === undefined
   }
 
   /** Also while it is connecting, which undici would let go on. */
@@ -327,13 +364,9 @@ class Connection implements Dispatcher.DispatchHandler {
 /** Statuses whose `Location` is where the message should have gone. */
 const redirecting = new Set([301, 302, 303, 307, 308])
 
-/** Headers, names and values in turn, without what is meant for the first receiver alone, and without its host. */
-function withoutToken(headers: readonly string[]): readonly string[] {
-  const kept: string[] = []
-  for (let at = 0; at < headers.length; at += 2)
-    if (!/^(x-auth-token|authorization|cookie|host)$/i.test(headers[at]!)) kept.push(headers[at]!, headers[at + 1]!)
-  return kept
-}
+/** Headers without what is meant for the first receiver alone, and without its host. */
+const withoutToken = (headers: readonly NamedText[]): readonly NamedText[] =>
+  headers.filter(([name]) => !/^(x-auth-token|authorization|cookie|host)$/i.test(name))
 
 /** undici swallows what is thrown in its callbacks; a bug must not be. */
 function aside(run: () => void): void {
@@ -351,18 +384,19 @@ const framing = /^(content-length|transfer-encoding|connection|keep-alive|upgrad
 // Most headers can be sent as they are: their names are looked at by length before anything else.
 const framingLengths = new Set([2, 6, 7, 10, 14, 16, 17])
 
-/** The headers as they are sent: with a host, without framing, and as bytes of UTF-8. */
-function framed(headers: readonly string[], { host, port }: Address): string[] {
+// [hot] `flat` takes ten times as long.
+/** Names and values in turn, as they are sent: with a host, without framing, and as bytes of UTF-8. */
+function framed(headers: readonly NamedText[], { host, port }: Address): string[] {
   const sent: string[] = []
   let hasHost = false
-  for (let at = 0; at < headers.length; at += 2) {
-    const name = headers[at]!
+  for (const header of headers) {
+    const name = header[0]
     if (framingLengths.has(name.length) && framing.test(name)) continue
     if (name.length === 4 && name.toLowerCase() === 'host') {
       if (hasHost) continue
       hasHost = true
     }
-    sent.push(name, asBytes(headers[at + 1]!))
+    sent.push(name, asBytes(header[1]))
   }
   if (!hasHost) sent.push('Host', `${host}:${port}`)
   return sent

@@ -9,18 +9,19 @@ import type { PoolLimits } from './limits.js'
 /** Lanes looked at, the ones looked at longest ago first, to find an idle one. */
 const idleTriesMax = 64
 
-export class LaneTable {
-  readonly pools: readonly Pool[]
-  private readonly shared: Pool
-  private readonly own = new Map<string, Pool>()
-  private readonly lanes = new Map<string, Lane>()
+export class LaneTable<T> {
+  readonly pools: readonly Pool<T>[]
+  private readonly shared: Pool<T>
+  private readonly own = new Map<string, Pool<T>>()
+  private readonly lanes = new Map<string, Lane<T>>()
 
   /** The first of `pools` is the shared one. */
   constructor(
     pools: readonly PoolLimits[],
     private readonly lanesMax: number,
+    private readonly timeLeftMsMin: number,
   ) {
-    this.pools = pools.map(limits => new Pool(limits))
+    this.pools = pools.map(limits => new Pool<T>(limits))
     this.shared = this.pools[0]!
     for (const pool of this.pools) if (pool.limits.tenant !== undefined) this.own.set(pool.limits.tenant, pool)
   }
@@ -29,11 +30,11 @@ export class LaneTable {
     return this.lanes.size
   }
 
-  all(): Iterable<Lane> {
+  all(): Iterable<Lane<T>> {
     return this.lanes.values()
   }
 
-  poolOf(tenant: string): Pool {
+  poolOf(tenant: string): Pool<T> {
     return this.own.get(tenant) ?? this.shared
   }
 
@@ -42,11 +43,11 @@ export class LaneTable {
   }
 
   /** The lane, made when there is none yet; undefined: too many are in use. */
-  laneOf(tenant: string, address: Address): Lane | undefined {
+  laneOf(tenant: string, address: Address): Lane<T> | undefined {
     const name = this.nameOf(tenant, address)
     const known = this.lanes.get(name)
     if (known || !this.makeRoom()) return known
-    const lane = new Lane(name, address, this.poolOf(tenant))
+    const lane = new Lane<T>(name, address, this.poolOf(tenant), this.timeLeftMsMin)
     this.lanes.set(name, lane)
     return lane
   }

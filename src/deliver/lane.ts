@@ -4,38 +4,44 @@
 //                  \--> parked, while an earlier one of the same subscription and entity is being sent --> ready --/
 //   ended, failed -> retries[number of failed tries] -> (due) -> send
 //
-// The order of a subscription and an entity is kept on first tries, and there only: what is tried again is overtaken.
+// The order of a subscription and an entity is kept on first tries, and there only: what is tried again is overtaken. A job may have no order.
 // Each queue of retries is in the order of failing. Who stands in front may be due a little later, by the spread of the delays.
+//
+// A job with a deadline of its own is skipped when too little of its time is left. It counts as waiting until it is withdrawn.
 //
 // Not here: whether something may be sent (lanes), sockets (the senders).
 
 import assert from 'node:assert/strict'
+import type { LogContext } from '../ports.js'
 import type { Address } from './address.js'
 import { type Breaker, closedBreaker } from './breaker.js'
-import type { Delivery } from './delivery.js'
 import { Fifo } from './fifo.js'
 import { type PoolLimits, retrySendsMax, unprovenSendsMax } from './limits.js'
 import { triesMax } from './retry.js'
+import type { Sendable } from './sender.js'
 
-/** A delivery on its way through a lane. */
-export interface Job {
-  readonly delivery: Delivery
-  readonly lane: Lane
-  /** For the request line. */
-  readonly path: string
+/** A message on its way through a lane. One object, from when it is offered until it ends. */
+export interface Job<T> extends Sendable {
+  /** What it is sent for, and who is told how it ends. */
+  readonly subject: T
+  readonly lane: Lane<T>
+  /** In memory and on the wire, nearly; those of the body alone. */
   readonly bytes: number
-  /** Its subscription and entity. */
-  readonly order: string
+  readonly bodyBytes: number
+  /** Of those that have it in common the next first try begins when the one before has ended; undefined: it waits for none. */
+  readonly order: string | undefined
+  /** Of the request that caused it. */
+  readonly context: LogContext
   /** Failed tries. */
   tries: number
   /** Monotonic: since when it waits, and when it is tried again. */
-  sinceMs: number
+  readonly sinceMs: number
   dueMs: number
   isProbe: boolean
 }
 
 /** Some tenants, what they share, and who wants some of it. */
-export class Pool {
+export class Pool<T = unknown> {
   readonly retrySendsMax: number
   readonly unprovenSendsMax: number
   waiting = 0
@@ -44,7 +50,7 @@ export class Pool {
   sendingUnproven = 0
   resending = 0
   /** Lanes that could send if there were room, each at most once, first come first served. */
-  readonly turns = { proven: new Fifo<Lane>(), unproven: new Fifo<Lane>(), retries: new Fifo<Lane>() }
+  readonly turns = { proven: new Fifo<Lane<T>>(), unproven: new Fifo<Lane<T>>(), retries: new Fifo<Lane<T>>() }
   readonly counters = { in: 0, out: 0, reject: 0, timeInQueueMs: 0 }
 
   constructor(readonly limits: PoolLimits) {
@@ -53,12 +59,12 @@ export class Pool {
   }
 
   /** Whether one more first try may go out to a receiver of that kind. */
-  hasRoomFor(lane: Lane): boolean {
+  hasRoomFor(lane: Lane<T>): boolean {
     return this.sending < this.limits.sendsMax && (lane.proven || this.sendingUnproven < this.unprovenSendsMax)
   }
 
   /** Takes the lane whose turn it is to send a first try, while there is room for one. */
-  takeTurn(): Lane | undefined {
+  takeTurn(): Lane<T> | undefined {
     const { proven, unproven } = this.turns
     while (this.sending < this.limits.sendsMax) {
       const isOpen = this.sendingUnproven < this.unprovenSendsMax
@@ -72,7 +78,7 @@ export class Pool {
   }
 
   /** Takes the lane whose turn it is to send a further try, while there is room for one. */
-  takeRetryTurn(): Lane | undefined {
+  takeRetryTurn(): Lane<T> | undefined {
     if (this.resending >= this.retrySendsMax) return undefined
     const lane = this.turns.retries.shift()
     if (lane) lane.queued.retries = false
@@ -80,7 +86,7 @@ export class Pool {
   }
 }
 
-export class Lane {
+export class Lane<T = unknown> {
   readonly breaker: Breaker = closedBreaker()
   /** It has answered the last time. */
   proven = false
@@ -103,17 +109,19 @@ export class Lane {
   wakeAtMs = Number.POSITIVE_INFINITY
   cancelWake: (() => void) | undefined
 
-  private readonly arrived = new Fifo<Job>()
-  private readonly ready = new Fifo<Job>()
+  private readonly arrived = new Fifo<Job<T>>()
+  private readonly ready = new Fifo<Job<T>>()
   /** What is being sent, and what is parked behind it; undefined: nothing yet. */
-  private readonly busy = new Map<string, Fifo<Job> | undefined>()
-  private readonly retries = Array.from({ length: triesMax - 1 }, () => new Fifo<Job>())
+  private readonly busy = new Map<string, Fifo<Job<T>> | undefined>()
+  private readonly retries = Array.from({ length: triesMax - 1 }, () => new Fifo<Job<T>>())
 
   constructor(
     /** Its key among the lanes: the receiver, and the tenant if that has a pool of its own. */
     readonly name: string,
     readonly address: Address,
-    readonly pool: Pool,
+    readonly pool: Pool<T>,
+    /** Time that a job must have left to be begun. */
+    private readonly timeLeftMsMin: number,
   ) {}
 
   /** Waits for its turn to send a first try. */
@@ -134,7 +142,7 @@ export class Lane {
     return this.waiting === 0 && this.sending === 0 && this.resending === 0 && this.retrying === 0
   }
 
-  push(job: Job): void {
+  push(job: Job<T>): void {
     this.arrived.push(job)
     this.waiting++
     this.waitingBytes += job.bytes
@@ -147,18 +155,23 @@ export class Lane {
   }
 
   // [hot] Once per notification.
-  /** Takes the next first try whose turn it is; its subscription and entity are busy until `release`. */
-  takeReady(): Job | undefined {
-    const job = this.ready.shift() ?? this.takeArrived()
-    if (!job) return undefined
-    this.waiting--
-    this.waitingBytes -= job.bytes
-    this.pool.waiting--
+  /** Takes the next first try whose turn it is; what has its order waits until `release`. */
+  takeReady(nowMs: number): Job<T> | undefined {
+    const job = this.ready.shift() ?? this.takeArrived(nowMs)
+    if (job) this.leave(job)
     return job
   }
 
-  private takeArrived(): Job | undefined {
+  private leave({ bytes }: Job<T>): void {
+    this.waiting--
+    this.waitingBytes -= bytes
+    this.pool.waiting--
+  }
+
+  private takeArrived(nowMs: number): Job<T> | undefined {
     for (let job = this.arrived.shift(); job; job = this.arrived.shift()) {
+      if (this.isLate(job, nowMs)) continue
+      if (job.order === undefined) return job
       const parked = this.busy.get(job.order)
       if (parked) parked.push(job)
       else if (this.busy.has(job.order)) this.busy.set(job.order, fifoOf(job))
@@ -170,21 +183,33 @@ export class Lane {
     return undefined
   }
 
+  private isLate({ endByMs }: Job<T>, nowMs: number): boolean {
+    return nowMs > endByMs - this.timeLeftMsMin
+  }
+
+  /** A job whose deadline has come while it waited, and that has no order, waits no longer. */
+  withdraw(job: Job<T>, nowMs: number): void {
+    this.leave(job)
+    // Jobs with deadlines come in the order of these.
+    while (this.arrived.first && this.isLate(this.arrived.first, nowMs)) this.arrived.shift()
+  }
+
   /** The first try of `order` is over: the next one of it is ready. */
-  release(order: string): void {
+  release(order: string | undefined): void {
+    if (order === undefined) return
     assert(this.busy.has(order), 'only what was taken is released')
     const next = this.busy.get(order)?.shift()
     if (next) this.ready.push(next)
     else this.busy.delete(order)
   }
 
-  pushRetry(job: Job): void {
+  pushRetry(job: Job<T>): void {
     this.retries[job.tries - 1]!.push(job)
     this.retrying++
   }
 
   /** Takes a further try that is due. */
-  takeRetry(nowMs: number): Job | undefined {
+  takeRetry(nowMs: number): Job<T> | undefined {
     const queue = this.earliest()
     if (!queue || queue.first!.dueMs > nowMs) return undefined
     this.retrying--
@@ -196,9 +221,9 @@ export class Lane {
     return this.retrying === 0 ? Number.POSITIVE_INFINITY : this.earliest()!.first!.dueMs
   }
 
-  private earliest(): Fifo<Job> | undefined {
+  private earliest(): Fifo<Job<T>> | undefined {
     if (this.retrying === 0) return undefined
-    let earliest: Fifo<Job> | undefined
+    let earliest: Fifo<Job<T>> | undefined
     for (const queue of this.retries)
       if (queue.first && (!earliest || queue.first.dueMs < earliest.first!.dueMs)) earliest = queue
     return earliest
@@ -221,8 +246,8 @@ export class Lane {
   }
 }
 
-function fifoOf(job: Job): Fifo<Job> {
-  const fifo = new Fifo<Job>()
+function fifoOf<T>(job: Job<T>): Fifo<Job<T>> {
+  const fifo = new Fifo<Job<T>>()
   fifo.push(job)
   return fifo
 }

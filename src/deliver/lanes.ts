@@ -1,4 +1,4 @@
-// Which delivery is sent when: lanes, pools, retries and breakers, as one state machine without I/O.
+// Which message is sent when: lanes, pools, retries and breakers, as one state machine without I/O.
 //
 // What happens comes in as calls (offered, ended, woken, later) and goes out as effects. `send` is the only effect of `offer`: outcomes
 // come from the other calls, so that who offers is never called back before `offer` returns. The rules:
@@ -16,33 +16,35 @@
 import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
 import { onAnswer, onFailure, onProbe, onVoidProbe, passage } from './breaker.js'
-import type { Delivery, SendResult } from './delivery.js'
 import { Fifo } from './fifo.js'
 import type { Job, Lane, Pool } from './lane.js'
 import { LaneTable } from './lane-table.js'
 import { type Limits, poolsOf } from './limits.js'
 import { asksForRetry, retryDelayMs, triesMax } from './retry.js'
 import { type Kind, Room } from './room.js'
+import type { SendResult } from './sender.js'
 
 /** What the outside does for the lanes. */
-export interface Effects {
+export interface Effects<T> {
   /** Sends it and tells `onEnd`, later. */
-  send(job: Job): void
-  settled(job: Job, outcome: DeliveryOutcome): void
+  send(job: Job<T>): void
+  settled(job: Job<T>, outcome: DeliveryOutcome): void
   /** There is room again in the lane of this name, or, without one, for receivers that had no lane. */
   room(lane: string | undefined): void
   /** Calls `onWake` at this time (monotonic), if nothing earlier is asked for. */
-  wake(lane: Lane, atMs: number): void
+  wake(lane: Lane<T>, atMs: number): void
   /** Calls `onLater` once at the end of the tick. */
   later(): void
   /** A receiver has ceased to answer, or answers again. */
-  changed(lane: Lane): void
+  changed(lane: Lane<T>): void
 }
 
 export interface LanesOptions {
   readonly mode: string
   /** Failed deliveries are tried again. */
   readonly retries: boolean
+  /** Time that a job with a deadline must have left to be begun; undefined: any. */
+  readonly timeLeftMsMin?: number
   readonly limits: Limits
   /** A number from 0 up to but without 1. */
   readonly fraction: () => number
@@ -51,52 +53,53 @@ export interface LanesOptions {
 /** Held-back deliveries that are settled in one turn of the event loop. */
 const settledPerTurn = 128
 
-export class Lanes {
+export class Lanes<T> {
   readonly counters = { delivered: 0, failed: 0, retried: 0, dead: 0, heldBack: 0, opened: 0 }
-  readonly table: LaneTable
-  private readonly holding = new Fifo<Lane>()
+  readonly table: LaneTable<T>
+  private readonly holding = new Fifo<Lane<T>>()
   private isLater = false
   /** Receivers without a lane were refused. */
   private strangers = false
-  private readonly room: Room
+  private readonly room: Room<T>
 
   constructor(
     private readonly clock: Pick<Clock, 'monoMs' | 'wallMs'>,
     private readonly options: LanesOptions,
-    private readonly effects: Effects,
+    private readonly effects: Effects<T>,
   ) {
-    this.table = new LaneTable(poolsOf(options.mode, options.limits), options.limits.lanesMax)
+    this.table = new LaneTable(
+      poolsOf(options.mode, options.limits),
+      options.limits.lanesMax,
+      options.timeLeftMsMin ?? 0,
+    )
     this.room = new Room(options.limits, options.retries, this.table.pools)
   }
 
-  /** Takes it over, or refuses it because there is no room. */
-  offer(delivery: Delivery, address: Address, bytes: number): 'taken' | 'full' {
-    const lane = this.table.laneOf(delivery.tenant, address)
-    if (!lane) {
-      this.strangers = true
-      this.table.poolOf(delivery.tenant).counters.reject++
-      return 'full'
-    }
-    const nowMs = this.clock.monoMs()
-    const order = `${delivery.subscription} ${delivery.entity}`
-    const tries = delivery.attempt
-    const job: Job = {
-      delivery,
-      lane,
-      path: address.path,
-      bytes,
-      order,
-      tries,
-      sinceMs: nowMs,
-      dueMs: 0,
-      isProbe: false,
-    }
-    if (tries === 0 ? !this.takeFirst(job) : !this.takeRetry(job, nowMs)) return 'full'
-    this.pump(lane, nowMs)
+  /** The lane of a receiver; undefined: too many are in use, which counts as a refusal. */
+  laneFor(tenant: string, address: Address): Lane<T> | undefined {
+    const lane = this.table.laneOf(tenant, address)
+    if (lane) return lane
+    this.strangers = true
+    this.table.poolOf(tenant).counters.reject++
+    return undefined
+  }
+
+  /** Takes a job over, or refuses it because there is no room. `dueMs`: wall clock before which a further try is not made. */
+  offer(job: Job<T>, dueMs: number | undefined): 'taken' | 'full' {
+    const nowMs = job.sinceMs
+    if (job.tries === 0 ? !this.takeFirst(job) : !this.takeRetry(job, dueMs, nowMs)) return 'full'
+    this.pump(job.lane, nowMs)
     return 'taken'
   }
 
-  private takeFirst(job: Job): boolean {
+  /** The deadline of a job has come while it waited for its first try. */
+  withdraw(job: Job<T>): void {
+    this.room.bytes.first -= job.bytes
+    job.lane.withdraw(job, this.clock.monoMs())
+    this.onLeft(job.lane)
+  }
+
+  private takeFirst(job: Job<T>): boolean {
     const { lane, bytes } = job
     if (!this.room.hasForFirst(job)) {
       lane.pool.counters.reject++
@@ -109,29 +112,28 @@ export class Lanes {
     return true
   }
 
-  private takeRetry(job: Job, nowMs: number): boolean {
+  private takeRetry(job: Job<T>, dueMs: number | undefined, nowMs: number): boolean {
     if (!this.room.hasForRetry(job)) {
       this.refuse(job.lane, 'retry')
       return false
     }
-    const { dueMs } = job.delivery
     job.dueMs = dueMs === undefined ? nowMs : nowMs + Math.max(0, dueMs - this.clock.wallMs())
     this.holdRetry(job)
     return true
   }
 
-  private refuse(lane: Lane, kind: Kind): void {
+  private refuse(lane: Lane<T>, kind: Kind): void {
     this.room.refuse(lane, kind)
     this.onLeft(lane)
   }
 
-  private holdRetry(job: Job): void {
+  private holdRetry(job: Job<T>): void {
     this.room.bytes.retry += job.bytes
     job.lane.pushRetry(job)
   }
 
   /** Something was sent, and this became of it. */
-  onEnd(job: Job, result: SendResult): void {
+  onEnd(job: Job<T>, result: SendResult): void {
     const { lane } = job
     const nowMs = this.clock.monoMs()
     const wasFirst = job.tries === 0
@@ -146,20 +148,20 @@ export class Lanes {
     this.onLeft(lane)
   }
 
-  private leaveFirst({ lane, bytes }: Job): void {
+  private leaveFirst({ lane, bytes }: Job<T>): void {
     lane.sending--
     lane.pool.sending--
     if (!lane.proven) lane.pool.sendingUnproven--
     this.room.bytes.first -= bytes
   }
 
-  private leaveRetry({ lane, bytes }: Job): void {
+  private leaveRetry({ lane, bytes }: Job<T>): void {
     lane.resending--
     lane.pool.resending--
     this.room.bytes.retry -= bytes
   }
 
-  private learn(job: Job, result: SendResult, nowMs: number): void {
+  private learn(job: Job<T>, result: SendResult, nowMs: number): void {
     const { lane, isProbe } = job
     job.isProbe = false
     if (result.kind === 'unsendable') {
@@ -180,13 +182,13 @@ export class Lanes {
     else this.effects.changed(lane)
   }
 
-  private prove(lane: Lane, proven: boolean): void {
+  private prove(lane: Lane<T>, proven: boolean): void {
     if (lane.proven === proven) return
     lane.proven = proven
     lane.pool.sendingUnproven += proven ? -lane.sending : lane.sending
   }
 
-  private settle(job: Job, result: SendResult, nowMs: number): void {
+  private settle(job: Job<T>, result: SendResult, nowMs: number): void {
     switch (result.kind) {
       case 'answered':
         if (result.code === undefined || !this.options.retries || !asksForRetry(result.code)) {
@@ -202,7 +204,7 @@ export class Lanes {
     }
   }
 
-  private tryAgain(job: Job, reason: string, code: number | undefined, sent: boolean, nowMs: number): void {
+  private tryAgain(job: Job<T>, reason: string, code: number | undefined, sent: boolean, nowMs: number): void {
     if (!this.options.retries || job.tries + 1 >= triesMax) return this.bury(job, reason, code, sent)
     this.counters.failed++
     job.tries++
@@ -214,13 +216,13 @@ export class Lanes {
     this.effects.settled(job, { kind: 'failed', reason, code, sent, attempts: job.tries, nextAttemptMs, held })
   }
 
-  private bury(job: Job, reason: string, code: number | undefined, sent: boolean): void {
+  private bury(job: Job<T>, reason: string, code: number | undefined, sent: boolean): void {
     this.counters.dead++
     this.effects.settled(job, { kind: 'dead', reason, code, sent, attempts: job.tries + 1 })
   }
 
   /** Sends what may be sent now. */
-  private pump(lane: Lane, nowMs: number): void {
+  private pump(lane: Lane<T>, nowMs: number): void {
     switch (passage(lane.breaker, nowMs)) {
       case 'free':
         this.sendFirsts(lane, nowMs, Number.POSITIVE_INFINITY)
@@ -236,29 +238,29 @@ export class Lanes {
   }
 
   /** What is due already waits for something else than time, and is sent when that happens. */
-  private wakeFor(lane: Lane, nowMs: number): void {
+  private wakeFor(lane: Lane<T>, nowMs: number): void {
     const { breaker, retryDueMs } = lane
     const atMs = breaker.state === 'open' ? Math.max(breaker.openUntilMs, retryDueMs) : retryDueMs
     if (atMs > nowMs) this.effects.wake(lane, atMs)
   }
 
-  private sendFirsts(lane: Lane, nowMs: number, most: number): void {
+  private sendFirsts(lane: Lane<T>, nowMs: number, most: number): void {
     const { pool } = lane
     const width = this.widthOf(lane)
     for (let left = most; lane.sending < width && lane.hasReady; left--) {
       if (left === 0 || !pool.hasRoomFor(lane)) return lane.queue()
-      const job = lane.takeReady()
+      const job = lane.takeReady(nowMs)
       if (!job) return
       this.sendFirst(job, nowMs)
     }
   }
 
-  private widthOf({ proven, pool }: Lane): number {
+  private widthOf({ proven, pool }: Lane<T>): number {
     const { laneSendsMax } = pool.limits
     return proven ? laneSendsMax : Math.min(laneSendsMax, this.options.limits.laneUnprovenSendsMax)
   }
 
-  private sendFirst(job: Job, nowMs: number): void {
+  private sendFirst(job: Job<T>, nowMs: number): void {
     const { lane } = job
     const { pool } = lane
     lane.sending++
@@ -269,7 +271,7 @@ export class Lanes {
     this.effects.send(job)
   }
 
-  private sendRetries(lane: Lane, nowMs: number): void {
+  private sendRetries(lane: Lane<T>, nowMs: number): void {
     const { pool } = lane
     while (lane.resending < this.options.limits.laneRetrySendsMax && lane.retryDueMs <= nowMs) {
       if (pool.resending >= pool.retrySendsMax) return lane.queueRetries()
@@ -277,7 +279,7 @@ export class Lanes {
     }
   }
 
-  private sendRetry(job: Job): void {
+  private sendRetry(job: Job<T>): void {
     job.lane.resending++
     job.lane.pool.resending++
     this.counters.retried++
@@ -285,10 +287,10 @@ export class Lanes {
   }
 
   /** A first try, when there is one: it would be held back otherwise. */
-  private probe(lane: Lane, nowMs: number): void {
+  private probe(lane: Lane<T>, nowMs: number): void {
     const { pool } = lane
     if (lane.hasReady && !pool.hasRoomFor(lane)) return lane.queue()
-    const first = lane.hasReady ? lane.takeReady() : undefined
+    const first = lane.hasReady ? lane.takeReady(nowMs) : undefined
     const job = first ?? (pool.resending < pool.retrySendsMax ? lane.takeRetry(nowMs) : undefined)
     if (!job) {
       if (lane.retryDueMs <= nowMs) lane.queueRetries()
@@ -302,14 +304,14 @@ export class Lanes {
   }
 
   /** Widths of the pool have become free: whoever waits for one takes turns. */
-  private giveTurns(pool: Pool, nowMs: number): void {
+  private giveTurns(pool: Pool<T>, nowMs: number): void {
     for (let lane = pool.takeTurn(); lane; lane = pool.takeTurn())
       if (passage(lane.breaker, nowMs) === 'free') this.sendFirsts(lane, nowMs, 1)
       else this.pump(lane, nowMs)
     for (let lane = pool.takeRetryTurn(); lane; lane = pool.takeRetryTurn()) this.pump(lane, nowMs)
   }
 
-  private holdBackLater(lane: Lane): void {
+  private holdBackLater(lane: Lane<T>): void {
     if (lane.queued.held) return
     lane.queued.held = true
     this.holding.push(lane)
@@ -322,7 +324,7 @@ export class Lanes {
     this.effects.later()
   }
 
-  onWake(lane: Lane): void {
+  onWake(lane: Lane<T>): void {
     this.pump(lane, this.clock.monoMs())
   }
 
@@ -343,10 +345,10 @@ export class Lanes {
   }
 
   /** Fails what the breaker holds back, so many at most; gives how many. */
-  private holdBack(lane: Lane, most: number, nowMs: number): number {
+  private holdBack(lane: Lane<T>, most: number, nowMs: number): number {
     let settled = 0
     for (; settled < most && passage(lane.breaker, nowMs) === 'held'; settled++) {
-      const first = lane.takeReady()
+      const first = lane.takeReady(nowMs)
       const job = first ?? lane.takeRetry(lane.fateMs)
       if (!job) break
       if (first) {
@@ -361,7 +363,7 @@ export class Lanes {
   }
 
   /** Something has left the lane, or was refused: perhaps there is room again. */
-  private onLeft(lane: Lane): void {
+  private onLeft(lane: Lane<T>): void {
     const isHopeful = this.room.onLeft(lane)
     if (isHopeful || (this.strangers && lane.isIdle)) this.askLater()
   }

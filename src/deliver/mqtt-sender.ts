@@ -1,18 +1,21 @@
-// Publishes to MQTT brokers over connections that all subscriptions with the same broker and credentials share (subscriptions.md §10).
+// Publishes to MQTT brokers over connections that all subscriptions with the same broker and credentials share
+// (subscriptions.md §10).
 //
-// A connection is made by the first message for it, or before when somebody knows that there will be one, with MQTT 3.1.1, a clean session and a keep-alive of 60 s, and never made again by
-// itself: the next message does that. QoS 0 has been delivered when it is written, QoS 1 and 2 when the broker has acknowledged it,
-// because what was only accepted by the library is lost with the connection. Whatever fails on a connection ends it, and with it all that
-// was under way there: a connection whose oldest message is not acknowledged in time is of no use to the others.
+// A connection is made by the first message for it, or before when one is likely, with MQTT 3.1.1, a clean session and
+// a keep-alive of 60 s. It is never made again by itself: the next message does that. QoS 0 has been delivered when it
+// is written, QoS 1 and 2 when the broker has acknowledged it, because what was only accepted by the library is lost
+// with the connection. Whatever fails on a connection ends it, and with it all that was under way there: a connection
+// whose oldest message is not acknowledged in time is of no use to the others.
 //
 // Not here: how many are sent at a time and in which order (lanes), whether they are sent again (retry).
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { MqttClient } from 'mqtt'
+import type { MqttMessage } from '../domain/subscriptions/message.js'
 import type { Clock } from '../ports.js'
-import type { Address } from './address.js'
-import type { MqttMessage, SendResult } from './delivery.js'
+import { type Address, mqttAddress } from './address.js'
+import type { OnSent, Sendable, Sender, SenderStats } from './sender.js'
 import { isDenied, type OpenSocket, reasonOf, reasons } from './sockets/sockets.js'
 
 export interface MqttSenderOptions {
@@ -24,18 +27,16 @@ export interface MqttSenderOptions {
   readonly connectionsMax: number
 }
 
-type OnEnd = (result: SendResult) => void
-
 /** A message that waits for its connection, or for its acknowledgement. */
 interface Sending {
   readonly message: MqttMessage
-  readonly onEnd: OnEnd
+  readonly onSent: OnSent
   readonly deadlineMs: number
 }
 
 const keepAliveSeconds = 60
 
-export class MqttSender {
+export class MqttSender implements Sender<MqttMessage> {
   private readonly connections = new Map<string, Connection>()
   private cancelSweep = (): void => {}
 
@@ -47,27 +48,26 @@ export class MqttSender {
     this.sweepLater()
   }
 
-  get connectionCount(): number {
-    return this.connections.size
+  stats(): SenderStats {
+    return { connections: this.connections.size }
   }
 
-  /** Publishes it and tells once, later, how that ended. */
-  send(address: Address, message: MqttMessage, onEnd: OnEnd): void {
+  send({ address, message }: Sendable<MqttMessage>, onSent: OnSent): void {
     const connection = this.connections.get(address.receiver) ?? this.open(address, message)
-    connection.send({ message, onEnd, deadlineMs: this.clock.monoMs() + this.options.timeoutMs })
+    connection.send({ message, onSent, deadlineMs: this.clock.monoMs() + this.options.timeoutMs })
   }
 
-  /** Connects to where messages will soon be sent, if there is room for one more connection; what comes of it is not told. */
-  prepare(address: Address, login: Pick<MqttMessage, 'user' | 'password'>): void {
-    if (this.connections.has(address.receiver) || this.connections.size >= this.options.connectionsMax) return
-    this.open(address, login)
+  /** Connects, if there is room for one more connection; what comes of it is not reported. */
+  prepare(message: MqttMessage): void {
+    const address = mqttAddress(message)
+    if (!address || this.connections.has(address.receiver)) return
+    if (this.connections.size < this.options.connectionsMax) this.open(address, message)
   }
 
-  private open(address: Address, { user, password }: Pick<MqttMessage, 'user' | 'password'>): Connection {
+  private open(address: Address, { login }: MqttMessage): Connection {
     if (this.connections.size >= this.options.connectionsMax) this.dropLongestIdle()
     const connection = new Connection(this.clock, () => this.openSocket(address), {
-      user,
-      password,
+      login,
       onGone: () => this.connections.delete(address.receiver),
     })
     this.connections.set(address.receiver, connection)
@@ -101,8 +101,7 @@ export class MqttSender {
 }
 
 interface ConnectionOptions {
-  readonly user: string | undefined
-  readonly password: string | undefined
+  readonly login: MqttMessage['login']
   readonly onGone: () => void
 }
 
@@ -120,7 +119,7 @@ class Connection {
     openSocket: () => ReturnType<OpenSocket>,
     private readonly options: ConnectionOptions,
   ) {
-    const { user, password } = options
+    const { login } = options
     this.usedAtMs = clock.monoMs()
     this.client = new MqttClient(openSocket, {
       protocolVersion: 4,
@@ -129,8 +128,7 @@ class Connection {
       keepalive: keepAliveSeconds,
       reconnectPeriod: 0,
       resubscribe: false,
-      ...(user === undefined ? {} : { username: user }),
-      ...(password === undefined ? {} : { password }),
+      ...(login && { username: login.user, password: login.passwd }),
     })
     this.client.on('connect', () => this.onUp())
     this.client.on('error', error => this.fail(reasonOf(error), isDenied(error)))
@@ -154,12 +152,12 @@ class Connection {
   }
 
   private publish(sending: Sending): void {
-    const { topic, payload, qos, retain } = sending.message
-    this.client.publish(topic, payload, { qos, retain }, error => {
+    const { topic, body = '', qos, retain } = sending.message
+    this.client.publish(topic, body, { qos, retain }, error => {
       // The library may say so before `publish` returns.
       queueMicrotask(() => {
         if (error) this.fail(reasonOf(error))
-        else if (this.sending.delete(sending)) sending.onEnd({ kind: 'answered', code: undefined })
+        else if (this.sending.delete(sending)) sending.onSent({ kind: 'answered', code: undefined })
       })
     })
   }
@@ -177,7 +175,7 @@ class Connection {
   private fail(reason: string, isFinal = false): void {
     const failed = [...this.sending]
     this.close()
-    for (const { onEnd } of failed) onEnd({ kind: isFinal ? 'unsendable' : 'failed', reason })
+    for (const { onSent } of failed) onSent({ kind: isFinal ? 'unsendable' : 'failed', reason })
   }
 
   /** Closes the connection; what is under way is not told of. */

@@ -1,48 +1,40 @@
-// Delivers notifications: takes them from who owns the outbox, sends them, and tells what became of each try.
+// Delivers notifications: takes their messages, sends them, and reports what became of each try.
 //
-// This is the shell around the lanes: it owns the senders, the timers and the log, and decides nothing but what cannot be sent at all.
-// Every delivery that was taken ends with exactly one outcome that says so (delivered, simulated, dead, dropped, or failed and not held),
-// unless the notifier is stopped first; before that it may fail several times. In `bestEffort` there is one try, and what finds no room
-// is lost; in `atLeastOnce` what finds no room stays with its owner, who is told when to come back.
+// This is the shell around the lanes: it owns the senders, the timers and the log, and decides nothing but what cannot
+// be sent at all. Every message that was taken ends with exactly one outcome that says so (delivered, simulated, dead,
+// dropped, or failed and not held), unless the notifier is stopped first; before that it may fail several times. In
+// `bestEffort` there is one try, and what finds no room is lost; in `atLeastOnce` what finds no room stays with its
+// owner, who is told when to come back.
 //
-// [hot] To one local uWebSockets.js receiver that shares its core, 20,000 to 26,000 notifications of 200 bytes a second: 35 us of this
-// process each, of which 4 us are spent in this folder and 6 us in undici; the kernel has most of the rest.
+// [hot] To one local uWebSockets.js receiver that shares its core, 20,000 to 26,000 notifications of 200 bytes a
+// second: 35 us of this process each, of which 4 us are spent in this folder and 6 us in undici; the kernel has most of
+// the rest.
 //
 // Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
 
-import type { Socket } from 'node:net'
-import { withoutSecretEntries } from '../domain/subscriptions/secrets.js'
-import type { Clock, DeliveryOutcome, Logger, SendWatch } from '../ports.js'
-import { type Address, addressOf } from './address.js'
-import { type Delivery, type Message, type MqttMessage, messageBytes, type SendResult } from './delivery.js'
-import type { HttpSender } from './http-sender.js'
+import assert from 'node:assert/strict'
+import type { Message } from '../domain/subscriptions/message.js'
+import { withoutSecretEntries, withoutUserinfo } from '../domain/subscriptions/secrets.js'
+import type { Clock, DeliveryOutcome, LogContext, Logger, PendingNotification, SendWatch } from '../ports.js'
+import type { Address } from './address.js'
 import type { Job, Lane } from './lane.js'
 import { Lanes } from './lanes.js'
-import { Lazy } from './lazy.js'
+import { LazySender } from './lazy-sender.js'
 import { type Limits, limitsByDefault, poolsOf, retrySendsMax } from './limits.js'
-import type { MqttSender } from './mqtt-sender.js'
-import type { Egress } from './sockets/egress.js'
-import { openSockets, reasons, type TlsOptions } from './sockets/sockets.js'
+import type { SendResult, TransportEntry, Transports } from './sender.js'
+import { reasons } from './sockets/sockets.js'
 
 export interface NotifierOptions {
   /** `-notifDelivery`. */
   readonly delivery: 'atLeastOnce' | 'bestEffort'
   /** `-notificationMode`, as the options have accepted it; limits.ts says what it means. */
   readonly mode: string
-  /** `-httpTimeout` and `-mqttTimeout`; above 0. */
-  readonly httpTimeoutMs: number
-  readonly mqttTimeoutMs: number
-  /** `-mqttMaxAge`; 0: connections do not age. */
-  readonly mqttIdleMsMax: number
   /** `-outReqMsgMaxSize`: larger messages are not sent. */
   readonly messageBytesMax: number
-  /** Where messages may go; undefined: anywhere. */
-  readonly egress?: Egress | undefined
   /** `-simulatedNotification`: everything happens but the sending. */
   readonly simulated: boolean
   /** Bytes of a payload that the log shows. */
   readonly loggedBytesMax: number
-  readonly tls: TlsOptions
   readonly limits?: Partial<Limits>
 }
 
@@ -51,9 +43,10 @@ export interface NotifierPorts {
   /** A number from 0 up to but without 1, for the spread of retries. */
   readonly fraction: () => number
   readonly logger: Logger
+  readonly transports: Transports
   /** What became of one try. Never called from inside `offer`. */
-  readonly onOutcome: (delivery: Delivery, outcome: DeliveryOutcome) => void
-  /** Told of each try; undefined: nobody is. */
+  readonly onOutcome: (job: Pick<Job<PendingNotification>, 'subject' | 'message'>, outcome: DeliveryOutcome) => void
+  /** Told of each try; undefined: no watch. */
   readonly watch?: SendWatch | undefined
   /** The lane of this name has room again (`laneOf`); undefined: receivers that were refused without having one. */
   readonly onRoom: (lane: string | undefined) => void
@@ -71,10 +64,8 @@ export interface NotifierStats {
     readonly timeInQueueMs: number
     readonly size: number
   }
-  /** HTTP and MQTT messages that went out, further tries included. */
-  readonly httpSent: number
-  readonly mqttSent: number
-  readonly mqttFailed: number
+  /** Of each transport by its name: messages that went out, further tries included, and open connections. */
+  readonly transports: Readonly<Record<string, { readonly sent: number; readonly connections: number }>>
   readonly simulated: number
   /** Deliveries that ended well; tries that failed and have another one; further tries sent; ended for good. */
   readonly delivered: number
@@ -86,12 +77,10 @@ export interface NotifierStats {
   /** Tries that an open breaker has failed, and times that one has opened. */
   readonly heldBack: number
   readonly opened: number
-  /** Now: tries under way, failed deliveries that wait in memory, receivers, sockets. */
+  /** Now: tries under way, failed deliveries that wait in memory, receivers. */
   readonly sending: number
   readonly retrying: number
   readonly lanes: number
-  readonly httpConnections: number
-  readonly mqttConnections: number
   /** The longest lanes, at most `longestLanesMax`. */
   readonly longest: readonly LaneStats[]
 }
@@ -109,20 +98,23 @@ const longestLanesMax = 20
 /** How often a stop looks whether what is under way has ended. */
 const drainStepMs = 10
 
+/** A transport with its sender. */
+interface Outlet {
+  readonly entry: TransportEntry
+  readonly sender: LazySender
+  sent: number
+}
+
+type Notifying = Job<PendingNotification>
+/** What is known of a message before it has a lane. */
+type Unsent = Pick<Notifying, 'subject' | 'message' | 'bodyBytes' | 'context'> & {
+  readonly address: Address | undefined
+}
+
 export class Notifier {
-  private readonly lanes: Lanes
-  /** Most processes use one of them, or none, and a start should not wait 0.1 s for each. */
-  private readonly http: Lazy<HttpSender>
-  private readonly mqtt: Lazy<MqttSender>
-  private readonly counters = {
-    sentOk: 0,
-    sentError: 0,
-    httpSent: 0,
-    mqttSent: 0,
-    mqttFailed: 0,
-    simulated: 0,
-    dropped: 0,
-  }
+  private readonly lanes: Lanes<PendingNotification>
+  private readonly outlets = new Map<string, Outlet>()
+  private readonly counters = { sentOk: 0, sentError: 0, simulated: 0, dropped: 0 }
   private isStopping = false
   private isStopped = false
 
@@ -138,7 +130,7 @@ export class Notifier {
       { mode: options.mode, retries, limits, fraction },
       {
         send: job => this.send(job),
-        settled: (job, outcome) => this.settled(job.delivery, outcome),
+        settled: (job, outcome) => this.settled(job, outcome),
         room: lane => {
           if (!this.isStopping) ports.onRoom(lane)
         },
@@ -152,49 +144,67 @@ export class Notifier {
       (sum, { sendsMax }) => sum + sendsMax + retrySendsMax(sendsMax),
       0,
     )
-    const openSocket = openSockets(options.tls, options.egress)
-    const { httpTimeoutMs, mqttTimeoutMs, mqttIdleMsMax: idleMsMax } = options
-    const connectionsMax = busyMax + 1
-    const { egress } = options
-    const isOwn = egress && ((socket: Socket) => egress.isOwn(socket))
-    this.http = new Lazy(async () => {
-      const { HttpSender } = await import('./http-sender.js')
-      return new HttpSender(clock, openSocket, { timeoutMs: httpTimeoutMs, connectionsMax, isOwn })
-    })
-    this.mqtt = new Lazy(async () => {
-      const { MqttSender } = await import('./mqtt-sender.js')
-      return new MqttSender(clock, openSocket, { timeoutMs: mqttTimeoutMs, idleMsMax, connectionsMax })
-    })
+    for (const [name, entry] of ports.transports)
+      this.outlets.set(name, { entry, sender: new LazySender(() => entry.load(clock, busyMax + 1)), sent: 0 })
   }
 
+  // [hot] Once per notification. The job is the only object that it makes besides the address.
   /**
-   * Takes a delivery over, or says why not. `full`: its owner keeps it and hears of `onRoom`; only in atLeastOnce, and always while
-   * stopping. `dropped`: it is lost, counted and logged; only in bestEffort.
+   * Takes the message of a pending notification, or reports why not. `full`: its owner keeps it and hears of `onRoom`; only in atLeastOnce, and
+   * always while stopping. `dropped`: it is lost, counted and logged; only in bestEffort. `order`: messages of one order are first tried
+   * one after the other.
    */
-  offer(delivery: Delivery): 'taken' | 'full' | 'dropped' {
-    if (this.isStopping) return this.refuse(delivery)
-    const { message } = delivery
-    const address = addressOf(message)
-    const end = address ? this.endAtOnce(delivery, address) : { kind: 'dropped' as const, why: malformed(message) }
-    if (end || !address) {
-      this.ports.clock.endOfTick(() => this.whileRunning(() => this.endHere(delivery, end!, address)))
+  offer(
+    pending: PendingNotification,
+    message: Message,
+    order: string,
+    context: LogContext,
+  ): 'taken' | 'full' | 'dropped' {
+    const { tenant, attempts: tries } = pending
+    if (this.isStopping) return this.refuse(tenant, context)
+    const { entry } = this.outletOf(message)
+    const address = entry.addressOf(message)
+    const bodyBytes = message.body === undefined ? 0 : Buffer.byteLength(message.body)
+    const bytes = bodyBytes + entry.headBytes(message)
+    const end = this.endAtOnce(message, address, bytes, tries, context)
+    if (!address || end) {
+      this.ports.clock.endOfTick(() =>
+        this.whileRunning(() => this.endHere({ subject: pending, message, address, bodyBytes, context }, end!)),
+      )
       return 'taken'
     }
-    return this.lanes.offer(delivery, address, messageBytes(message)) === 'taken' ? 'taken' : this.refuse(delivery)
+    const lane = this.lanes.laneFor(tenant, address)
+    if (!lane) return this.refuse(tenant, context)
+    const job: Notifying = {
+      subject: pending,
+      message,
+      address,
+      lane,
+      bytes,
+      bodyBytes,
+      order,
+      context,
+      endByMs: Number.POSITIVE_INFINITY,
+      tries,
+      sinceMs: this.ports.clock.monoMs(),
+      dueMs: 0,
+      isProbe: false,
+    }
+    return this.lanes.offer(job, pending.dueMs) === 'taken' ? 'taken' : this.refuse(tenant, context)
   }
 
-  /** Messages over HTTP are likely to come: the first one need not wait for what sends them. */
-  prepareHttp(): void {
-    if (!this.isStopping && !this.options.simulated) this.http.use(() => {})
+  private outletOf({ transport }: Message): Outlet {
+    const outlet = this.outlets.get(transport)
+    assert(outlet, `there is a sender for ${transport}`)
+    return outlet
   }
 
-  /** Connects to the MQTT broker of a message that is likely to come: the first one need not wait for that. */
-  prepareMqtt(message: MqttMessage): void {
-    const address = this.isStopping || this.options.simulated ? undefined : addressOf(message)
-    if (address) this.mqtt.use(sender => this.whileRunning(() => sender.prepare(address, message)))
+  /** Messages to this receiver are likely: the first one need not wait for what sends it. */
+  prepare(message: Message): void {
+    if (!this.isStopping && !this.options.simulated) this.outletOf(message).sender.prepare(message)
   }
 
-  private refuse({ tenant, context }: Delivery): 'full' | 'dropped' {
+  private refuse(tenant: string, context: LogContext): 'full' | 'dropped' {
     if (this.options.delivery === 'atLeastOnce') return 'full'
     this.counters.dropped++
     this.ports.logger.error(`Runtime Error (${this.queueOf(tenant)} notification queue is full)`, context)
@@ -202,34 +212,38 @@ export class Notifier {
   }
 
   /** The outcome of what is not to be sent. */
-  private endAtOnce({ message, attempt, context }: Delivery, { protocol }: Address): DeliveryOutcome | undefined {
-    const bytes = messageBytes(message)
+  private endAtOnce(
+    { transport, url }: Message,
+    address: Address | undefined,
+    bytes: number,
+    tries: number,
+    context: LogContext,
+  ): DeliveryOutcome | undefined {
+    if (!address) return { kind: 'dropped', why: `malformed URL: '${withoutUserinfo(url)}'` }
     if (bytes > this.options.messageBytesMax) {
-      const what = protocol.slice(0, 4).toUpperCase()
+      const what = transport.toUpperCase()
       this.ports.logger.error(`Runtime Error (${what} request to send is too large: ${bytes} bytes)`, context)
-      return { kind: 'dead', reason: reasons.tooBig, code: undefined, sent: false, attempts: attempt + 1 }
+      return { kind: 'dead', reason: reasons.tooBig, code: undefined, sent: false, attempts: tries + 1 }
     }
-    if (message.transport === 'mqtt' && !isTopic(message.topic))
-      return { kind: 'dropped', why: 'not a topic to publish to' }
     return this.options.simulated ? { kind: 'simulated' } : undefined
   }
 
-  private endHere(delivery: Delivery, outcome: DeliveryOutcome, address: Address | undefined): void {
+  private endHere(job: Unsent, outcome: DeliveryOutcome): void {
     if (outcome.kind === 'simulated') this.counters.simulated++
-    if (outcome.kind === 'dead') this.tellOfTry(delivery, address, address?.path ?? '', 0, outcome.reason)
+    if (outcome.kind === 'dead') this.reportTry(job, 0, outcome.reason)
     if (outcome.kind === 'dropped') {
       this.counters.dropped++
-      const { logger } = this.ports
-      if (delivery.message.transport === 'http')
-        logger.error(`Runtime Error (not sending notification: ${outcome.why})`, delivery.context)
-      else logger.warn(`Notification (subId: ${delivery.subscription}) not sent: ${outcome.why}`, delivery.context)
+      this.ports.logger.error(`Runtime Error (not sending notification: ${outcome.why})`, job.context)
     }
-    this.ports.onOutcome(delivery, outcome)
+    this.ports.onOutcome(job, outcome)
   }
 
-  /** The name that `onRoom` tells when a delivery of that tenant to that receiver finds room again; undefined: cannot be sent. */
+  /**
+   * The name that `onRoom` gives when a message of that tenant to that receiver finds room again; undefined: it cannot
+   * be sent.
+   */
   laneOf(tenant: string, message: Message): string | undefined {
-    const address = addressOf(message)
+    const address = this.outletOf(message).entry.addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)
   }
 
@@ -243,67 +257,47 @@ export class Notifier {
     return this.lanes.table.poolOf(tenant).waiting
   }
 
-  private send(job: Job): void {
-    const { message } = job.delivery
-    if (message.transport === 'http') {
-      this.counters.httpSent++
-      this.http.use(sender =>
-        this.whileRunning(() => sender.send(job.lane.address, job.path, message, result => this.onEnd(job, result))),
-      )
-    } else {
-      this.counters.mqttSent++
-      this.mqtt.use(sender =>
-        this.whileRunning(() => sender.send(job.lane.address, message, result => this.onEnd(job, result))),
-      )
-    }
+  private send(job: Notifying): void {
+    const outlet = this.outletOf(job.message)
+    outlet.sent++
+    outlet.sender.send(job, result => this.onSent(job, result, outlet.entry))
   }
 
-  private onEnd(job: Job, result: SendResult): void {
+  private onSent(job: Notifying, result: SendResult, entry: TransportEntry): void {
     if (this.isStopped) return
-    const isHttp = job.delivery.message.transport === 'http'
-    if (isHttp && result.kind === 'answered') this.counters.sentOk++
-    else if (isHttp) this.counters.sentError++
-    else if (result.kind !== 'answered') this.counters.mqttFailed++
-    this.logEnd(job, result)
-    const { delivery, lane, path } = job
-    if (result.kind === 'answered') this.tellOfTry(delivery, lane.address, path, result.bytes ?? 0, undefined)
-    else this.tellOfTry(delivery, lane.address, path, 0, result.reason)
+    if (entry.isInQueueStatistics) this.counters[result.kind === 'answered' ? 'sentOk' : 'sentError']++
+    this.logEnd(job, result, entry)
+    if (result.kind === 'answered') this.reportTry(job, result.bytes ?? 0, undefined)
+    else this.reportTry(job, 0, result.reason)
     this.lanes.onEnd(job, result)
   }
 
   // [hot] Once per try.
-  private tellOfTry(
-    { message, tenant, context }: Delivery,
-    address: Address | undefined,
-    path: string,
-    responseBytes: number,
-    failure: string | undefined,
-  ): void {
+  private reportTry(job: Unsent, responseBytes: number, failure: string | undefined): void {
     const { watch } = this.ports
     if (!watch) return
-    const isHttp = message.transport === 'http'
-    const receiver = address ? `${address.host}:${address.port}` : message.url
+    const { message, address, context, bodyBytes: requestBytes, subject } = job
     watch.onEnded({
-      what: isHttp ? 'notification' : 'mqttNotification',
-      tenant,
+      what: this.outletOf(message).entry.what,
+      tenant: subject.tenant,
       path: context.path ?? '',
-      receiver: isHttp ? receiver + withoutSecretEntries(path) : receiver,
-      requestBytes: (isHttp ? message.body?.length : message.payload.length) ?? 0,
+      receiver: address ? `${address.host}:${address.port}${withoutSecretEntries(address.path)}` : message.url,
+      requestBytes,
       responseBytes,
       failure,
     })
   }
 
-  private settled(delivery: Delivery, outcome: DeliveryOutcome): void {
+  private settled(job: Notifying, outcome: DeliveryOutcome): void {
     if (outcome.kind === 'dead' && outcome.attempts > 1)
       this.ports.logger.warn(
-        `Notification (subId: ${delivery.subscription}) given up after ${outcome.attempts} tries: ${outcome.reason}`,
-        delivery.context,
+        `Notification (subId: ${job.subject.subscription}) given up after ${outcome.attempts} tries: ${outcome.reason}`,
+        job.context,
       )
-    this.ports.onOutcome(delivery, outcome)
+    this.ports.onOutcome(job, outcome)
   }
 
-  private wake(lane: Lane, atMs: number): void {
+  private wake(lane: Lane<PendingNotification>, atMs: number): void {
     if (lane.wakeAtMs <= atMs) return
     lane.cancelWake?.()
     lane.wakeAtMs = atMs
@@ -317,33 +311,26 @@ export class Notifier {
     if (!this.isStopped) run()
   }
 
-  // [hot] No line is put together that nobody wants.
-  private logEnd({ delivery, lane, path }: Job, result: SendResult): void {
+  // [hot] No line is put together that no level wants.
+  private logEnd(job: Notifying, result: SendResult, { lineOf }: TransportEntry): void {
     const { logger } = this.ports
-    const { message, subscription, context } = delivery
+    const { message, subject, context } = job
     const code = result.kind === 'answered' ? result.code : undefined
     if (code !== undefined && (code < 200 || code > 299))
-      logger.warn(`Notification (subId: ${subscription}) response NOT OK, http code: ${code}`, context)
+      logger.warn(`Notification (subId: ${subject.subscription}) response NOT OK, http code: ${code}`, context)
     if (logger.level !== 'INFO' && logger.level !== 'DEBUG') return
-    const { host, port } = lane.address
-    if (message.transport === 'http') {
-      const end = result.kind === 'answered' ? `response code: ${code}` : result.reason
-      const target = withoutSecretEntries(path)
-      const what = `${message.method} ${host}:${port}${target}, ${this.shown(message.body)}, ${end}`
-      logger.info(`Notif delivered (subId: ${subscription}): ${what}`, context)
-    } else if (result.kind === 'answered') {
-      const what = `broker: ${host}:${port}, topic: ${message.topic}, ${this.shown(message.payload)}`
-      logger.info(`MQTT Notif delivered (subId: ${subscription}): ${what}`, context)
-    }
+    const line = lineOf(subject.subscription, job, this.shown(message.body), result)
+    if (line !== undefined) logger.info(line, context)
   }
 
-  private shown(payload: Buffer | undefined): string {
+  private shown(body = ''): string {
     const { loggedBytesMax } = this.options
-    if (!payload || payload.length <= loggedBytesMax) return `payload (${payload?.length ?? 0} bytes): ${payload ?? ''}`
+    const payload = Buffer.from(body)
+    if (payload.length <= loggedBytesMax) return `payload (${payload.length} bytes): ${body}`
     return `payload (${payload.length} bytes): ${payload.subarray(0, loggedBytesMax)}(...)`
   }
 
-  private logChange({ address, breaker, reason }: Lane): void {
+  private logChange({ address, breaker, reason }: Lane<PendingNotification>): void {
     const { protocol, host, port } = address
     const receiver = `${protocol}//${host}:${port}`
     if (breaker.state === 'closed') this.ports.logger.info(`Receiver ${receiver} answers again`)
@@ -364,7 +351,7 @@ export class Notifier {
     }
     const { sentOk, sentError, ...counters } = this.counters
     let retrying = 0
-    const longest: Lane[] = []
+    const longest: Lane<PendingNotification>[] = []
     for (const lane of this.lanes.table.all()) {
       retrying += lane.retrying
       if (lane.waiting + lane.retrying > 0) longest.push(lane)
@@ -372,13 +359,14 @@ export class Notifier {
     longest.sort((a, b) => b.waiting + b.retrying - a.waiting - a.retrying)
     return {
       queue: { ...queue, sentOk, sentError },
+      transports: Object.fromEntries(
+        [...this.outlets].map(([name, { sender, sent }]) => [name, { sent, ...sender.stats() }]),
+      ),
       ...counters,
       ...this.lanes.counters,
       sending,
       retrying,
       lanes: this.lanes.table.size,
-      httpConnections: this.http.loaded?.connectionCount ?? 0,
-      mqttConnections: this.mqtt.loaded?.connectionCount ?? 0,
       longest: longest
         .slice(0, longestLanesMax)
         .map(({ name, waiting, retrying, breaker }) => ({ name, waiting, retrying, breaker: breaker.state })),
@@ -398,22 +386,10 @@ export class Notifier {
     this.isStopped = true
     this.counters.dropped += this.lanes.table.pools.reduce((sum, { waiting }) => sum + waiting, 0)
     this.lanes.clear()
-    this.http.loaded?.close()
-    this.mqtt.loaded?.close()
+    for (const { sender } of this.outlets.values()) sender.close()
   }
 
   private isBusy(): boolean {
     return this.lanes.table.pools.some(({ sending, resending, waiting }) => sending + resending + waiting > 0)
   }
-}
-
-function malformed({ transport, url }: Message): string {
-  return transport === 'http' ? `malformed URL: '${url}'` : 'malformed URL'
-}
-
-/** Bytes of a topic on the wire, at most. */
-const topicBytesMax = 65_535
-
-function isTopic(topic: string): boolean {
-  return topic !== '' && !/[+#\0]/.test(topic) && Buffer.byteLength(topic) <= topicBytesMax
 }

@@ -14,22 +14,22 @@ export type Kind = 'first' | 'retry'
 /** Lanes told of room in one turn. */
 const toldPerTurn = 64
 
-export class Room {
+export class Room<T> {
   readonly bytes = { first: 0, retry: 0 }
   /** Lanes that have room again and could not be told yet, for want of room in all. */
   private hopes = 0
-  private readonly hopeful = new Map<Pool, Record<Kind, Fifo<Lane>>>()
+  private readonly hopeful = new Map<Pool<T>, Record<Kind, Fifo<Lane<T>>>>()
 
   constructor(
     private readonly limits: Limits,
     /** Where refusing costs nothing, receivers that do not answer leave half of a pool's queue to the others. */
     private readonly leavesHalf: boolean,
-    pools: readonly Pool[],
+    pools: readonly Pool<T>[],
   ) {
     for (const pool of pools) this.hopeful.set(pool, { first: new Fifo(), retry: new Fifo() })
   }
 
-  hasForFirst({ lane, bytes }: Job): boolean {
+  hasForFirst({ lane, bytes }: Job<T>): boolean {
     return (
       lane.waiting < this.queueMax(lane) &&
       lane.pool.waiting < lane.pool.limits.queueMax &&
@@ -39,43 +39,43 @@ export class Room {
     )
   }
 
-  hasForRetry({ lane, bytes }: Job): boolean {
+  hasForRetry({ lane, bytes }: Job<T>): boolean {
     return lane.retrying < this.limits.laneRetriesMax && this.bytes.retry + bytes <= this.limits.bytesMax / 2
   }
 
   /** Somebody was told that there is no room. */
-  refuse(lane: Lane, kind: Kind): void {
+  refuse(lane: Lane<T>, kind: Kind): void {
     lane.refused[kind] = true
     this.onLeft(lane)
   }
 
   /** Something has left the lane; true when `tell` may have something to tell. */
-  onLeft(lane: Lane): boolean {
+  onLeft(lane: Lane<T>): boolean {
     if (lane.refused.first) this.hope(lane, 'first')
     if (lane.refused.retry) this.hope(lane, 'retry')
     return this.hopes > 0
   }
 
-  private hope(lane: Lane, kind: Kind): void {
+  private hope(lane: Lane<T>, kind: Kind): void {
     if (lane.hopeful[kind] || !this.hasHalf(lane, kind)) return
     lane.hopeful[kind] = true
     this.hopeful.get(lane.pool)![kind].push(lane)
     this.hopes++
   }
 
-  private hasHalf(lane: Lane, kind: Kind): boolean {
+  private hasHalf(lane: Lane<T>, kind: Kind): boolean {
     const { laneBytesMax, laneRetriesMax } = this.limits
     if (kind === 'retry') return lane.retrying <= laneRetriesMax / 2
     return lane.waiting <= this.queueMax(lane) / 2 && lane.waitingBytes <= laneBytesMax / 2
   }
 
-  private queueMax({ pool, proven }: Lane): number {
+  private queueMax({ pool, proven }: Lane<T>): number {
     const { queueMax } = pool.limits
     return Math.min(this.limits.laneQueueMax, proven || !this.leavesHalf ? queueMax : Math.ceil(queueMax / 2))
   }
 
   /** Tells of some lanes that have room again; true when there are more. `told` may fill them at once. */
-  tell(told: (lane: Lane) => void): boolean {
+  tell(told: (lane: Lane<T>) => void): boolean {
     let left = toldPerTurn
     for (const [pool, hopeful] of this.hopeful)
       for (const kind of ['first', 'retry'] as const) {
@@ -92,7 +92,7 @@ export class Room {
     return false
   }
 
-  private isHalfFree(pool: Pool, kind: Kind): boolean {
+  private isHalfFree(pool: Pool<T>, kind: Kind): boolean {
     const { bytesMax } = this.limits
     if (kind === 'retry') return this.bytes.retry <= bytesMax / 4
     return pool.waiting <= pool.limits.queueMax / 2 && this.bytes.first <= bytesMax / 2

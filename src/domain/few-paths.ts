@@ -7,10 +7,10 @@ import { fewPathsLengthMax, fewPathsMax } from './limits.js'
 import { ownText } from './recent.js'
 
 /** null: they are many. */
-export type FewPaths = string | ReadonlySet<string> | null
+type FewPaths = string | ReadonlySet<string> | null
 
 /** The paths of a tenant with one more; `known` is undefined where none was. */
-export function withPath(known: FewPaths | undefined, path: string): FewPaths {
+function withPath(known: FewPaths | undefined, path: string): FewPaths {
   if (known === null || known === path) return known
   if (known === undefined) return path.length > fewPathsLengthMax ? null : ownText(path)
   if (typeof known !== 'string' && known.has(path)) return known
@@ -21,7 +21,37 @@ export function withPath(known: FewPaths | undefined, path: string): FewPaths {
 }
 
 /** The paths; undefined: they are many. */
-export function listed(known: FewPaths): ReadonlySet<string> | undefined {
+function listed(known: FewPaths): ReadonlySet<string> | undefined {
   if (known === null) return undefined
   return typeof known === 'string' ? new Set([known]) : known
+}
+
+/** Tenants of which paths are known, some 120 bytes each; with more, nothing is known of any. */
+export const tenantsOfPathsMax = 100_000
+
+const none: ReadonlySet<string> = new Set()
+
+/** The few paths of all tenants. */
+export class TenantPaths {
+  private readonly tenants = new Map<string, FewPaths>()
+
+  /** All paths of a tenant; undefined: they are many, or not all known. */
+  few(tenant: string): ReadonlySet<string> | undefined {
+    if (this.tenants.size >= tenantsOfPathsMax) return undefined
+    const known = this.tenants.get(tenant)
+    return known === undefined ? none : listed(known)
+  }
+
+  /** Whether knowing this one as well makes a difference. */
+  wants(tenant: string, path: string): boolean {
+    const known = this.tenants.get(tenant)
+    if (known === undefined) return this.tenants.size < tenantsOfPathsMax
+    return known !== null && withPath(known, path) !== known
+  }
+
+  /** Notes that a path exists, or will. */
+  add(tenant: string, path: string): void {
+    const known = this.tenants.get(tenant)
+    this.tenants.set(known === undefined ? ownText(tenant) : tenant, withPath(known, path))
+  }
 }

@@ -24,12 +24,3 @@ export function observe(histogram: Histogram, value: number): void {
   counts[at]!++
   histogram.sum += value
 }
-
-/** Two histograms with the same bounds as one. */
-export const joinHistograms = (one: Histogram, other: Histogram): Histogram => ({
-  bounds: one.bounds,
-  counts: one.counts.map((count, at) => count + other.counts[at]!),
-  sum: one.sum + other.sum,
-})
-
-export const countOf = ({ counts }: Histogram): number => counts.reduce((sum, count) => sum + count, 0)

@@ -104,8 +104,11 @@ export interface Placement {
   readonly spread: number
 }
 
-/** The worker, of several on one machine, that owns a shard: fixed, so that no two ever believe to. */
+/** The worker, of several on one machine, that owns a shard of entities: fixed, so that no two ever believe to. */
 export const workerOf = (shard: number, workers: number): number => shard % workers
+
+/** The worker that keeps the register. */
+export const keeper = 0
 
 /** How a new data directory is spread. */
 export const placementDefault: Placement = { shards: 256, spread: 16 }
@@ -123,12 +126,17 @@ export class ShardMap {
   private readonly scopes = new Recent<HashedScope>(scopesKept)
   /** The scope looked at last: nearly always the next one too. */
   private last: HashedScope | undefined
-  private readonly home: number | undefined
 
-  /** `home`: the shard whose owner decides about the subscriptions of all tenants; undefined: each tenant has its own. */
-  constructor(placement: Placement, home?: number) {
+  constructor(placement: Placement) {
     this.placement = placement
-    this.home = home
+  }
+
+  /**
+   * The number of the register, which comes behind the shards of entities. Its owner decides about the subscriptions, registrations and service
+   * paths of all tenants, and every owner follows it.
+   */
+  get register(): number {
+    return this.placement.shards
   }
 
   // [hot] Once per request.
@@ -137,11 +145,6 @@ export class ShardMap {
     const { base, stride } = this.scope(tenant, path)
     const step = xxHash64(id).low & (this.placement.spread - 1)
     return (base + Math.imul(stride, step)) & (this.placement.shards - 1)
-  }
-
-  /** The shard whose owner decides about the subscriptions of a tenant. */
-  homeOf(tenant: string): number {
-    return this.home ?? this.shardOf(tenant, '/', '')
   }
 
   /** Every shard in which the entities of a tenant and path may be, in no order. */

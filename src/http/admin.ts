@@ -3,21 +3,18 @@
 // With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and authenticate
 // nobody: expose them to operators only.
 //
-// Not here: who counts (observe).
+// Not here: the code that counts, and that makes one text of what several workers have counted (observe).
 
 import type { AdminOperations } from '../broker/admin.js'
-import { expositionType, type Family, joinFamilies, renderExposition } from '../domain/exposition.js'
 import { refusals } from '../domain/refusal.js'
-import { renderServiceMetrics } from '../domain/service-metrics.js'
-import { joinStatistics, renderStatistics } from '../domain/statistics.js'
+import type { AdminTold, LogChange } from '../messages/messages.js'
 import {
   noTraces,
   parseTraceLevels,
   renderTraceLevels,
   type TraceLevels,
   withoutTraceLevels,
-} from '../domain/trace-levels.js'
-import type { LogChange } from '../messages/messages.js'
+} from '../messages/trace-levels.js'
 import type { LogLevel, LogSettings } from '../ports.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
@@ -27,7 +24,18 @@ export interface AdminSettings {
   readonly log: Readonly<LogSettings>
   /** Whether metrics by tenant are kept (`-disableMetrics`). */
   readonly hasServiceMetrics: boolean
+  readonly reports: Reports
 }
+
+/** Makes one text of what several workers have counted. */
+export interface Reports {
+  metrics(parts: readonly AdminTold['metrics'][]): Promise<string>
+  statistics(parts: readonly AdminTold['statistics'][], isFull: boolean): string
+  services(parts: readonly AdminTold['services'][]): string
+}
+
+/** The text format of Prometheus. */
+const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** The names of `GET /admin/sem` (base.md, Administration interface). Nobody waits for any of them: there are no locks. */
 const semaphores = [
@@ -71,7 +79,7 @@ export class AdminHandlers {
 
   statistics({ parameters: { options } }: Request, reply: Reply): void {
     this.operations.all({ what: 'statistics', isReset: false }, parts => {
-      reply.json(renderStatistics(joinStatistics(parts), options.has('fullCounters')))
+      reply.json(this.settings.reports.statistics(parts, options.has('fullCounters')))
     })
   }
 
@@ -120,7 +128,7 @@ export class AdminHandlers {
     if (!refusal && level) change.level = level
     if (word !== undefined && !level) refusal ??= refusals.logLevel
     this.operations.all({ what: 'log', change }, () => {
-      if (refusal) reply.refuseInShort(refusal, refusal.description)
+      if (refusal) reply.refuseInShort(refusal, 'verbatim')
       else reply.taken()
     })
   }
@@ -164,13 +172,16 @@ export class AdminHandlers {
   serviceMetrics({ parameters: { values } }: Request, reply: Reply): void {
     if (!this.settings.hasServiceMetrics) return reply.refuse(refusals.metricsOff)
     const isReset = values.get('reset') === 'true'
-    this.operations.all({ what: 'services', isReset }, parts => reply.json(renderServiceMetrics(parts.flat())))
+    this.operations.all({ what: 'services', isReset }, parts => reply.json(this.settings.reports.services(parts)))
   }
 
   /** `GET /metrics`, for Prometheus: all processes as one. */
   metrics(reply: Reply): void {
     this.operations.all({ what: 'metrics' }, parts => {
-      reply.text(renderExposition([...joinFamilies(parts), workersFamily(parts.length)]), expositionType)
+      this.settings.reports.metrics(parts).then(
+        text => reply.text(text, expositionType),
+        (error: Error) => reply.refuse(refusals.failure(error.message)),
+      )
     })
   }
 
@@ -179,13 +190,5 @@ export class AdminHandlers {
     this.operations.all({ what: 'services', isReset: true }, () => reply.done())
   }
 }
-
-const workersFamily = (value: number): Family => ({
-  name: 'orrery_workers',
-  type: 'gauge',
-  help: 'Processes that have answered for these metrics.',
-  join: 'sum',
-  samples: [{ labels: {}, value }],
-})
 
 const tracesText = (key: string, text: string): string => JSON.stringify({ [key]: text })

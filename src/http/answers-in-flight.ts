@@ -39,9 +39,9 @@ export class AnswersInFlight implements AnswerRoom {
   }
 
   /** Counts refusals that are about this, wherever they were made. */
-  onRefused({ description }: Refusal): void {
-    if (description === this.tooLarge.description) this.failures.too_large++
-    else if (description === refusals.answersTooMany.description) this.failures.no_room++
+  onRefused({ code }: Refusal): void {
+    if (code === 'answerTooLarge') this.failures.too_large++
+    else if (code === 'answersTooMany') this.failures.no_room++
   }
 
   open(): AnswerHold {

@@ -19,7 +19,7 @@ export class ClusterHandlers {
   drain(reply: Reply): void {
     this.desk.drain().then(isDone => {
       if (isDone) reply.done()
-      else reply.refuse(refusals.unavailable('not all shards have found another owner yet'))
+      else reply.refuse(refusals.handingOver)
     })
   }
 

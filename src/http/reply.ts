@@ -2,7 +2,7 @@
 //
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 
-import { type Refusal, type RefusalKind, refusals } from '../domain/refusal.js'
+import { type Refusal, type RefusalKind, refusals, refusalText } from '../domain/refusal.js'
 import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
 import { lengthOf } from './body-pieces.js'
 import type { Call } from './call.js'
@@ -116,7 +116,7 @@ export class Reply {
   /** The status of the refusal, and what it says. */
   refuse(refusal: Refusal): void {
     this.answers.onRefused(refusal)
-    const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusal.description) })
+    const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusalText(refusal)) })
     const headers = this.headers('Content-Type', 'application/json')
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
     const status = statusOf[refusal.kind]
@@ -127,19 +127,28 @@ export class Reply {
     } else this.send(status, headers, body, refusal)
   }
 
-  /** As `refuse`, in the form of /admin/log: the text is the error (operations.md §5.1). Given as it is when it is none of the client's. */
-  refuseInShort(refusal: Refusal, text = escaped(refusal.description)): void {
-    const body = JSON.stringify({ error: text })
+  /**
+   * As `refuse`, in the form of /admin/log: the text is the error (operations.md §5.1). A text that echoes nothing of the
+   * client may go verbatim.
+   */
+  refuseInShort(refusal: Refusal, as: 'escaped' | 'verbatim' = 'escaped'): void {
+    const text = refusalText(refusal)
+    const body = JSON.stringify({ error: as === 'escaped' ? escaped(text) : text })
     this.send(statusOf[refusal.kind], this.headers('Content-Type', 'application/json'), body, refusal)
   }
 
   /** 405 with the methods that there are, and a body unless it is to be silent (operations.md §3, §8.3). */
   refuseMethod(allow: string, isSilent: boolean): void {
-    const { kind, description } = refusals.method
+    const { kind } = refusals.method
     const headers = [`${this.vocabulary}-Correlator`, this.correlator, 'Allow', allow]
     if (isSilent) return this.send(statusOf[kind], headers, undefined, refusals.method)
     headers.push('Content-Type', 'application/json')
-    this.send(statusOf[kind], headers, JSON.stringify({ error: kind, description }), refusals.method)
+    this.send(
+      statusOf[kind],
+      headers,
+      JSON.stringify({ error: kind, description: refusalText(refusals.method) }),
+      refusals.method,
+    )
   }
 
   private send(status: number, headers: readonly string[], body?: AnswerBody, refusal?: Refusal): void {

@@ -50,22 +50,22 @@ export class ServiceHandlers {
   private readonly startedMs: number
   private readonly isReady: () => boolean
   private readonly disk: DiskStanding | undefined
-  private readonly lostLog: () => string | undefined
+  private readonly unready: () => string | undefined
 
-  /** `lostLog`: what the log engine has lost of what this node knows, in words (docs/operations/log-lost.md). */
+  /** `unready`: why some shards of the cluster cannot answer, in words (docs/operations/cluster-health.md). */
   constructor(
     facts: ProductFacts,
     clock: Clock,
     isReady: () => boolean,
     disk?: DiskStanding,
-    lostLog: () => string | undefined = () => undefined,
+    unready: () => string | undefined = () => undefined,
   ) {
     this.facts = facts
     this.clock = clock
     this.startedMs = clock.monoMs()
     this.isReady = isReady
     this.disk = disk
-    this.lostLog = lostLog
+    this.unready = unready
   }
 
   readonly entryPoint = (_request: Request, reply: Reply): void => reply.json(entryPoint)
@@ -99,13 +99,12 @@ export class ServiceHandlers {
 
   /** The node takes requests: its store works and it is not stopping. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
   ready(_request: Request, reply: Reply): void {
-    const lost = this.lostLog()
-    if (lost !== undefined) reply.refuse(refusals.unavailable(lost))
-    else if (this.disk?.copiesWait())
-      reply.refuse(refusals.unavailable('the disk of this node is full: its copies wait for room'))
+    const reason = this.unready()
+    if (reason !== undefined) reply.refuse(refusals.notReady(reason))
+    else if (this.disk?.copiesWait()) reply.refuse(refusals.copiesWait)
     else if (this.isReady())
       reply.json(this.disk?.isShort() ? '{"status":"ready","disk":"full"}' : '{"status":"ready"}')
-    else reply.refuse(refusals.unavailable('the node is stopping or its store has failed'))
+    else reply.refuse(refusals.stopping)
   }
 }
 

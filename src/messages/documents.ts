@@ -1,7 +1,7 @@
 // What is asked about subscriptions and registrations, and what owners tell each other of them.
 //
-// Those of a tenant are decided about in one place, its home: the owner of the shard `ShardMap.homeOf`. All other owners keep copies, and a
-// change is done when all of them have it.
+// Those of all tenants are decided about in one place, the home: the owner of the register (`ShardMap.register`). All other owners keep copies,
+// and a change is done when all of them have it.
 
 import type { Payload } from '../domain/entities/entity.js'
 import type { Registration } from '../domain/providers/registration.js'
@@ -57,32 +57,27 @@ export interface ProgressRequest {
   readonly ids: readonly string[]
 }
 
-/**
- * What one home has to tell: all its changes behind `after` up to `upTo`, in order. Numbers are those of the home, and only grow. Who does not
- * have everything up to `after` learns nothing, and says what it has.
- */
-export interface LearnRequest {
-  readonly kind: 'learn'
-  /** The owner that tells. */
-  readonly home: number
-  readonly after: number
-  readonly upTo: number
-  readonly changes: readonly DocumentChange[]
-  /** Whether there is nothing more to tell for now. */
-  readonly isAll: boolean
-  /** Everything that was learned of this home is void: it has lost what it told. `after` is 0 then. */
-  readonly isAnew: boolean
+/** A position in the history of the register: its changes in one life of the keeper have one epoch, and numbers that only grow. */
+export interface RegisterPosition {
+  readonly epoch: number
+  readonly sequence: number
 }
 
-/** What became of a document. */
-export interface DocumentChange {
-  /** Of all changes of one home, above those before. */
-  readonly revision: number
-  readonly kind: DocumentKind
-  readonly tenant: string
-  readonly id: string
-  /** As it then was (`encodeSubscription`, `encodeRegistration`); undefined: it was removed. */
-  readonly text: string | undefined
+/** What the keeper of the register tells the copies of other workers (shard/documents/register-feed.ts). */
+export interface FollowRequest {
+  readonly kind: 'follow'
+  readonly epoch: number
+  /** Where the epoch began: numbers go on from there. undefined: at the very beginning. */
+  readonly before: RegisterPosition | undefined
+  /** `changes`: those behind `after` up to `upTo`, of use to a copy that is at `after`. `page`: some of all rows, as they are at `upTo` or later. */
+  readonly form: 'changes' | 'page'
+  readonly after: number
+  readonly upTo: number
+  /** Row operations (shard/replicate/row-operations.ts). */
+  readonly rows: Buffer
+  /** Of pages: whether it is the first, and the last key of one that is not the last. */
+  readonly isFirst?: boolean | undefined
+  readonly next?: Buffer | undefined
 }
 
 /** Asked of the home. The registration has its id. */

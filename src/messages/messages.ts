@@ -14,9 +14,10 @@ import type { SubscriptionProgress } from '../domain/subscriptions/subscription.
 import type { AdminOrder, AdminRequest, AdminTold } from './admin.js'
 import type { DeliveryReport, DeliveryRequest } from './deliveries.js'
 import type {
+  FollowRequest,
   KnownSubscription,
-  LearnRequest,
   ProgressRequest,
+  RegisterPosition,
   RegistrationRequest,
   SubscriptionRequest,
 } from './documents.js'
@@ -193,12 +194,7 @@ export interface TypesRequest {
   readonly type: string | undefined
 }
 
-/** Some service paths of each tenant that the owner of the asked shard has or has heard of (broker/path-book). */
-export interface PathsRequest {
-  readonly kind: 'paths'
-}
-
-/** The tenant is about to have an entity under this path; done: the owner of the asked shard has heard of it. */
+/** The tenant is about to have an entity under this path. Asked of the keeper of the register; done: all owners have heard of it. */
 export interface AnnounceRequest {
   readonly kind: 'announce'
   readonly tenant: string
@@ -210,11 +206,10 @@ export type ShardRequest =
   | WriteRequest
   | BatchRequest
   | ReadRequest
-  | PathsRequest
   | AnnounceRequest
   | SubscriptionRequest
   | RegistrationRequest
-  | LearnRequest
+  | FollowRequest
   | DeliveryRequest
   | AdminRequest
 
@@ -286,8 +281,6 @@ export type ShardReply =
   | { readonly kind: 'fetched'; readonly images: readonly (Buffer | undefined)[] }
   /** The reply to each item. */
   | { readonly kind: 'batch'; readonly replies: readonly WriteReply[] }
-  /** Tenants with some of their paths. */
-  | { readonly kind: 'paths'; readonly tenants: readonly (readonly [tenant: string, paths: readonly string[]])[] }
   /** One summary for each type, in no order. */
   | { readonly kind: 'types'; readonly types: readonly TypeSummary[] }
   /** With what the home itself knows of their progress; `total` counts the matches regardless of offset and limit. */
@@ -307,8 +300,8 @@ export type ShardReply =
   | { readonly kind: 'retried'; readonly count: number }
   /** `told` is the part of `AdminTold` that the order was about. */
   | { readonly kind: 'admin'; readonly told: AdminTold[AdminOrder['what']] }
-  /** Everything of that home up to here is known, durably. */
-  | { readonly kind: 'learned'; readonly upTo: number }
+  /** Where the copy is, durably; undefined: it does not have all rows. */
+  | { readonly kind: 'followed'; readonly position: RegisterPosition | undefined }
   /** The owner was not asked: nothing has happened there, and nothing will. */
   | { readonly kind: 'unreachable'; readonly reason: string }
   /** The owner was asked, and no answer came: what has happened, or will yet, nobody here knows. */

@@ -5,6 +5,7 @@
 
 import { parseArgs } from 'node:util'
 import { envPrefixes, options } from '../config/options.js'
+import { refusalText } from '../domain/refusal.js'
 import { parseServicePaths, parseTenant } from '../domain/scope.js'
 
 export type Verb = 'export' | 'import'
@@ -158,7 +159,7 @@ function isHttp(text: string): boolean {
 function tenantsOf(names: readonly string[], faults: string[]): string[] {
   const tenants = names.map(name => {
     const tenant = parseTenant(name)
-    if (!tenant.ok) faults.push(`-tenant: ${tenant.refusal.description}`)
+    if (!tenant.ok) faults.push(`-tenant: ${refusalText(tenant.refusal)}`)
     return tenant.ok ? tenant.value : ''
   })
   return tenants.length === 0 ? [''] : [...new Set(tenants)]
@@ -168,7 +169,7 @@ function pathsOf(names: readonly string[] | undefined, faults: string[]): string
   return names?.map(name => {
     const paths = parseServicePaths(name)
     const [path, ...others] = paths.ok ? paths.value : []
-    if (!paths.ok) faults.push(`-path: ${paths.refusal.description}`)
+    if (!paths.ok) faults.push(`-path: ${refusalText(paths.refusal)}`)
     else if (path === undefined || others.length > 0 || path.endsWith('#'))
       faults.push(`-path: ${JSON.stringify(name)} is not one path`)
     return path ?? '/'

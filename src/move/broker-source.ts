@@ -14,6 +14,7 @@
 import { parseDateTime } from '../domain/date-time.js'
 import { isDateType } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
+import { refusalText } from '../domain/refusal.js'
 import { hasMask } from '../domain/subscriptions/unmask.js'
 import { parseJson } from '../http/body.js'
 import { AnswerTooLarge, type BrokerClient, type BrokerRequest } from './broker-client.js'
@@ -161,7 +162,7 @@ export class BrokerSource implements Source {
     if (typeof told === 'string') return { where, item: undefined, fault: told }
     if (typeof told.dateCreated === 'string') this.created = told.dateCreated
     const item = readObject(told, true, this.nowMs)
-    if (!item.ok) return { where, item: undefined, fault: item.refusal.description }
+    if (!item.ok) return { where, item: undefined, fault: refusalText(item.refusal) }
     if (item.value.kind === 'entity') this.see(item.value.tenant, item.value.path)
     return { where, item: item.value, fault: '' }
   }
@@ -241,7 +242,7 @@ export class BrokerSource implements Source {
     if (!isObject(json)) return { where, item: undefined, fault: 'it is not an object' }
     const servicePath = paths.get(String(json.id)) ?? defaultPath[step]
     const item = readObject({ [singular[step]]: json, tenant, servicePath }, true, this.nowMs)
-    if (!item.ok) return { where, item: undefined, fault: item.refusal.description }
+    if (!item.ok) return { where, item: undefined, fault: refusalText(item.refusal) }
     if (item.value.kind === 'subscription' && hasMask(item.value.subscription.notification.transport))
       this.options.warn(
         `subscription ${item.value.subscription.id}: the broker masks its passwords or tokens, set them anew`,

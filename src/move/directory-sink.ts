@@ -7,13 +7,13 @@
 // Two entities of a type and path must not have the same stamp in one shard, where one row of the type index tells of it. So a stamp that is
 // taken moves on by one, which is far less than a millisecond.
 //
-// Every store has all documents, in the order of their revisions (shard/documents/sharing.ts); what became of notifications is known to the
-// home alone.
+// Every store has all documents, as workers have (shard/documents/register.ts); the counters of notifications go to the keeper's store alone.
 //
 // Not here: what can be wrong with an item by itself (entity-line.ts).
 
 import { HybridClock } from '../clock.js'
 import { type Attribute, type Entity, expiryAttribute } from '../domain/entities/entity.js'
+import { TenantPaths } from '../domain/few-paths.js'
 import type { Json, JsonObject } from '../domain/json.js'
 import {
   entityRowBytesMax,
@@ -22,14 +22,16 @@ import {
   subscriptionBytesMax,
   subscriptionsMax,
 } from '../domain/limits.js'
-import { type Refusal, refusals } from '../domain/refusal.js'
-import { workerOf } from '../domain/scope.js'
+import { type Refusal, refusals, refusalText } from '../domain/refusal.js'
+import { keeper, workerOf } from '../domain/scope.js'
 import { stampMs, stampOf } from '../domain/stamp.js'
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { encodeImage } from '../image.js'
 import type { DocumentKind } from '../messages/messages.js'
 import type { Clock, Store } from '../ports.js'
+import { rowsOf } from '../rows.js'
 import { GroupCommit } from '../shard/commit/commit.js'
+import { StoreLog } from '../shard/commit/commit-log.js'
 import { attributeCounts, Directory } from '../shard/commit/directory.js'
 import {
   allDocuments,
@@ -40,8 +42,9 @@ import {
   progressKey,
 } from '../shard/documents/document-layout.js'
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
-import { decodeRow, entityKey, typeKey } from '../shard/layout.js'
+import { decodeRow, entityKey, nothing, typeKey } from '../shard/layout.js'
 import { encodeProgress } from '../shard/notify/progress-book.js'
+import { pathKey, positionKey } from '../shard/replicate/replicated-layout.js'
 import { lastStamp } from '../shard/shards.js'
 import { Actor, Variant } from '../shard/turn/actor.js'
 import type { AttributeDifference } from '../shard/turn/record.js'
@@ -92,6 +95,8 @@ export class DirectorySink implements Sink {
   private runMs = 0
   private runStamp = 0
   private isAheadTold = false
+  /** Service paths that all stores know of, as far as somebody has asked. */
+  private readonly paths = new TenantPaths()
   /** How many there are, once somebody has asked. */
   private readonly documentCounts = new Map<DocumentKind, number>()
 
@@ -105,10 +110,17 @@ export class DirectorySink implements Sink {
     // A failure is told by whoever waits for the commit.
     const onFailure = (): void => {}
     this.parts = stores.map(store => {
-      const counts = [new Directory(store), new Directory(store, attributeCounts)] as const
-      const commit = new GroupCommit(store, options.clock, ...counts, () => this.stamps.last, onFailure)
+      const commit = new GroupCommit({
+        log: new StoreLog(store, options.clock, () => this.stamps.last),
+        clock: options.clock,
+        directory: new Directory(store),
+        attributes: new Directory(store, attributeCounts),
+        onFailure,
+      })
       return { store, commit }
     })
+    // Copies of the register that were written to from outside have to be compared row by row (shard/documents/register-copy.ts).
+    if (stores.length > 1) for (const { commit } of this.parts) commit.write(positionKey(directory.shards), undefined)
     if (!from) return
     const { runMs, runStamp } = from as JsonObject
     this.runMs = Number(runMs)
@@ -126,10 +138,10 @@ export class DirectorySink implements Sink {
       const told = this.place(item, staged)
       const isRefused = typeof told !== 'string'
       if (isRefused && stops) {
-        placed.push({ fault: told.description })
+        placed.push({ fault: refusalText(told) })
         break
       }
-      placed.push(isRefused ? { fault: told.description } : { outcome: told })
+      placed.push(isRefused ? { fault: refusalText(told) } : { outcome: told })
     }
     for (const { commit } of this.parts) {
       await commit.drain()
@@ -210,6 +222,7 @@ export class DirectorySink implements Sink {
     const row = actor.rowWith(type, next) as Buffer
     if (row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
     this.stamps.observe(created)
+    this.notePath(tenant, path)
     standings.set(typeKey(tenant, path, type, created, shard).toString('latin1'), id)
     const place = { shard, tenant, path, id, type }
     const attributes = differences(before?.entity, after)
@@ -221,6 +234,13 @@ export class DirectorySink implements Sink {
       commit.append({ ...place, before: undefined, attributes, image }, actor.key, row, after)
     } else commit.append({ ...place, before: known, attributes, image }, actor.key, row, after)
     return before ? 'replaced' : 'written'
+  }
+
+  /** Where there are several stores, each has to know every path. That of the keeper knows first: its commit is made before the others. */
+  private notePath(tenant: string, path: string): void {
+    if (this.parts.length === 1 || !this.paths.wants(tenant, path)) return
+    this.paths.add(tenant, path)
+    for (const { commit } of this.parts) commit.write(pathKey(this.open.shardMap.register, tenant, path), nothing)
   }
 
   /** The stamp of an entity's creation. Those that tell only the millisecond get the order in which they come. */
@@ -264,7 +284,7 @@ export class DirectorySink implements Sink {
   }
 
   private documentOf({ tenant, id }: { readonly tenant: string; readonly id: string }): DocumentKey {
-    return { home: this.open.shardMap.homeOf(tenant), tenant, id }
+    return { home: this.open.shardMap.register, tenant, id }
   }
 
   /** undefined: there is no room. */
@@ -279,14 +299,14 @@ export class DirectorySink implements Sink {
     const key = documentKey(kind, place)
     const name = key.toString('latin1')
     const texts = this.parts.map(({ store }) => documents.get(name) ?? textIn(store, key))
-    // The home's word counts. What only some of the others have was on its way when the work was interrupted.
-    const known = texts[this.workerOf(place.home)]
+    // The keeper's word counts. What only some of the others have was on its way when the work was interrupted.
+    const known = texts[keeper]
     if (!overwrites && known !== undefined && known !== text) return 'kept'
     if (!overwrites && texts.every(one => one === text)) return 'same'
     const count = this.documentCounts.get(kind) as number
     if (known === undefined && count >= countMax) return undefined
     if (known === undefined) this.documentCounts.set(kind, count + 1)
-    const row = encodeDocumentRow(this.stamps.next(), text)
+    const row = encodeDocumentRow(text)
     for (const { commit } of this.parts) commit.write(key, row)
     documents.set(name, text)
     if (known === undefined) return 'written'
@@ -295,20 +315,15 @@ export class DirectorySink implements Sink {
 
   private async count(kind: DocumentKind): Promise<number> {
     let count = 0
-    const cursor = this.parts[0]!.store.cursor(allDocuments(kind), 'keys')
-    try {
-      for (let rows = await cursor.next(1000); rows.length > 0; rows = await cursor.next(1000)) count += rows.length
-    } finally {
-      await cursor.close()
-    }
+    const { store } = this.parts[0]!
+    for await (const rows of rowsOf(store, allDocuments(kind), { parts: 'keys' })) count += rows.length
     return count
   }
 
   private writeProgress(place: DocumentKey, progress: SubscriptionProgress): void {
     const key = progressKey(place)
     const row = isNone(progress) ? undefined : encodeProgress(progress)
-    for (const [worker, { commit }] of this.parts.entries())
-      commit.write(key, worker === this.workerOf(place.home) ? row : undefined)
+    for (const [worker, { commit }] of this.parts.entries()) commit.write(key, worker === keeper ? row : undefined)
   }
 }
 
@@ -324,10 +339,10 @@ const nameOf = ({
 
 const isNone = (progress: SubscriptionProgress): boolean => JSON.stringify(progress) === JSON.stringify(noProgress)
 
-/** undefined: there is none, or its row tells of its removal. */
+/** undefined: there is none. */
 function textIn(store: Store, key: Buffer): string | undefined {
   const row = store.get(key)
-  return (row && decodeDocumentRow(row).text) || undefined
+  return row && decodeDocumentRow(row)
 }
 
 /** Which attributes, by name and type, the counts have to learn of. `dateExpires` is never counted (entities.md §18.1). */

@@ -10,7 +10,8 @@ import type { Json } from '../domain/json.js'
 import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import { decodeImage, imageRoot } from '../image.js'
-import type { Cursor, Range, Row } from '../ports.js'
+import type { Row } from '../ports.js'
+import { rowsOf } from '../rows.js'
 import { decodeDocumentRow, homeRange, parseDocumentKey, progressKey } from '../shard/documents/document-layout.js'
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
 import { decodeRow, parseEntityKey, shardRange } from '../shard/layout.js'
@@ -91,9 +92,7 @@ function itemsOf(open: OpenDirectory, kind: ItemKind, { key, value }: Row): Item
       return { kind, tenant, path, entity: decodeImage(image), root: imageRoot(image), isStamped: true }
     })
   }
-  const { text } = decodeDocumentRow(value)
-  // The row of one that was removed, of which not all owners have heard.
-  if (text === '') return []
+  const text = decodeDocumentRow(value)
   if (kind === 'registration') return [{ kind, registration: registrationForm.decode(text) }]
   return [{ kind, subscription: subscriptionForm.decode(text), progress: progressOf(open, key) }]
 }
@@ -110,11 +109,13 @@ class Merged {
   private heads: Heap<Stream> | undefined
 
   constructor({ directory, storeOf }: OpenDirectory, kind: ItemKind, after: Buffer | undefined) {
-    this.streams = Array.from({ length: directory.shards }, (_, shard) => {
+    const shards =
+      kind === 'entity' ? Array.from({ length: directory.shards }, (_, shard) => shard) : [directory.shards]
+    this.streams = shards.map(shard => {
       const all = kind === 'entity' ? shardRange(shard) : homeRange(kind, shard)
       // The first key behind another is that one and a zero byte.
       const gte = after ? Buffer.concat([all.gte, after, Buffer.alloc(1)]) : all.gte
-      return new Stream(() => storeOf(shard).cursor({ gte, lt: all.lt } satisfies Range))
+      return new Stream(rowsOf(storeOf(shard), { gte, lt: all.lt }, { rowsPerRead }))
     })
   }
 
@@ -146,14 +147,12 @@ const byKey = ({ row: a }: Stream, { row: b }: Stream): number =>
 class Stream {
   /** The row that comes next. */
   row: Row | undefined
-  private readonly open: () => Cursor
-  private cursor: Cursor | undefined
+  private readonly reads: AsyncGenerator<Row[], void, void>
   private rows: readonly Row[] = []
   private at = 0
-  private hasEnded = false
 
-  constructor(open: () => Cursor) {
-    this.open = open
+  constructor(reads: AsyncGenerator<Row[], void, void>) {
+    this.reads = reads
   }
 
   /** Goes on to the next row; false when rows have to be read first. */
@@ -164,18 +163,13 @@ class Stream {
 
   /** Reads rows; false at the end, where nothing is kept open. */
   async read(): Promise<boolean> {
-    if (this.hasEnded) return false
-    this.cursor ??= this.open()
-    this.rows = await this.cursor.next(rowsPerRead)
+    this.rows = (await this.reads.next()).value ?? []
     this.at = 0
     this.row = this.rows[0]
-    if (!this.row) await this.close()
     return this.row !== undefined
   }
 
   async close(): Promise<void> {
-    this.hasEnded = true
-    await this.cursor?.close()
-    this.cursor = undefined
+    await this.reads.return()
   }
 }

@@ -26,7 +26,7 @@ import { isHidden } from '../domain/entities/representation.js'
 import { createEntity } from '../domain/entities/update.js'
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import { identifierLengthMax, valueDepthMax } from '../domain/limits.js'
-import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+import { accepted, type Result, refusals, refusalText, refused } from '../domain/refusal.js'
 import { stampMs, stampOf, stampsPerMs } from '../domain/stamp.js'
 import { badLine, checkKeys, optionalText, readPath, readTenant, readTime, time } from './line-fields.js'
 import type { MovedEntity } from './moved.js'
@@ -195,7 +195,7 @@ function readTyped({ type, value = null }: JsonObject, where: string): Result<Me
   if (isTooDeep(value)) return refused(refusals.nestedTooDeep(valueDepthMax))
   if (type === undefined || !isDateType(type)) return accepted({ type: type ?? defaultType(value), value })
   const date = asStoredDate(value)
-  return date === undefined ? badLine(`${where}: ${refusals.date.description}`) : accepted({ type, value: date })
+  return date === undefined ? badLine(`${where}: ${refusalText(refusals.date)}`) : accepted({ type, value: date })
 }
 
 function withTimes(entity: Entity, created: number, modifiedMs: number, times: JsonObject): Result<Entity> {

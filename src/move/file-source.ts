@@ -6,6 +6,7 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { JsonObject } from '../domain/json.js'
+import { refusalText } from '../domain/refusal.js'
 import { checkFirstLine, type ItemCounts, lineBytesMax, parseLastLine, readLine } from './lines.js'
 import { type Found, MoveError, type Page, type Source } from './moved.js'
 
@@ -100,7 +101,7 @@ async function* pagesOf(
     const item = readLine(line, nowMs)
     const where = `line ${number}`
     found.push(
-      item.ok ? { where, item: item.value, fault: '' } : { where, item: undefined, fault: item.refusal.description },
+      item.ok ? { where, item: item.value, fault: '' } : { where, item: undefined, fault: refusalText(item.refusal) },
     )
     bytes += line.length
     if (found.length < pageLinesMax && bytes < pageBytesMax) continue

@@ -5,11 +5,11 @@
 
 import { parseDateTime, renderDateTime } from '../domain/date-time.js'
 import type { Json, JsonObject } from '../domain/json.js'
-import { accepted, type Refusal, type Result, refused } from '../domain/refusal.js'
+import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { parseServicePaths, parseTenant } from '../domain/scope.js'
 
 /** A line that is refused, in words of our own. */
-export const badLine = (description: string) => refused({ kind: 'BadRequest', description })
+export const badLine = (problem: string) => refused(refusals.badLine(problem))
 
 /** A time as it stands in a line. */
 export const time = renderDateTime
@@ -17,7 +17,7 @@ export const time = renderDateTime
 /** The refusal of a member that nobody would look at: it is most likely misspelt. */
 export function checkKeys(json: JsonObject, known: readonly string[]): Refusal | undefined {
   for (const key of Object.keys(json))
-    if (!known.includes(key)) return { kind: 'BadRequest', description: `unknown member ${JSON.stringify(key)}` }
+    if (!known.includes(key)) return refusals.badLine(`unknown member ${JSON.stringify(key)}`)
   return undefined
 }
 

@@ -23,6 +23,7 @@ export const alarmKinds = [
   'ForwardingError',
   'MqttConnectionError',
   'BadInput',
+  'ClusterLogError',
 ] as const
 export type AlarmKind = (typeof alarmKinds)[number]
 
@@ -62,7 +63,7 @@ export class Alarms {
     ) as unknown as Record<AlarmKind, Alarm>
   }
 
-  /** The condition is there. `key` is '' for the store, of which there is one. */
+  /** The condition is there. `key` is '' for the store and for the log of the cluster, of which there is one. */
   raise(kind: AlarmKind, key: string, detail: string, context?: LogContext): void {
     const { keys } = this.alarms[kind]
     if (keys.has(key)) {

@@ -1,21 +1,23 @@
 // The metrics of a process: every name that `GET /metrics` knows (README, "Metrics"), and where its value comes from.
 //
-// Values are read when somebody asks, from who keeps them anyway. Nothing here grows.
+// A scrape reads the values from the objects that keep them anyway. Nothing here grows.
+//
+// Not here: how the metrics of several processes become one text (exposition.ts).
 
 import { readdirSync } from 'node:fs'
-import type { Family, Labels } from '../domain/exposition.js'
 import type { Histogram } from '../domain/histogram.js'
+import type { MetricFamily, MetricLabels } from '../messages/admin.js'
 import type { ClusterNumbers, DiskRoom } from '../ports.js'
 import { clusterFamilies } from './cluster-families.js'
 import type { ConnectionTallies } from './connection-tallies.js'
 import type { LoopDelay } from './loop-delay.js'
+import { byLabel, family, histograms, single } from './metric-family.js'
 import type { RequestTallies } from './request-tallies.js'
 
 /** What the notifier tells. */
 export interface NotifierNumbers {
   readonly queue: { readonly size: number }
-  readonly httpSent: number
-  readonly mqttSent: number
+  readonly transports: Readonly<Record<string, { readonly sent: number; readonly connections: number }>>
   readonly simulated: number
   readonly delivered: number
   readonly failed: number
@@ -26,8 +28,6 @@ export interface NotifierNumbers {
   readonly sending: number
   readonly retrying: number
   readonly lanes: number
-  readonly httpConnections: number
-  readonly mqttConnections: number
 }
 
 /** What the shards tell. */
@@ -63,6 +63,8 @@ export interface Sources {
   readonly shards: () => ShardNumbers
   readonly loop: LoopDelay
   readonly version: string
+  /** The label of what is about this process alone; undefined: there is no other worker. */
+  readonly worker: number | undefined
   /** undefined: nobody looks at it. */
   readonly disk?: (() => DiskRoom) | undefined
   /** undefined: there is no cluster. */
@@ -70,59 +72,44 @@ export interface Sources {
 }
 
 /** All metrics of this process. */
-export function familiesOf({
-  requests,
-  answers,
-  connections,
-  notifier,
-  shards,
-  loop,
-  version,
-  disk,
-  cluster,
-}: Sources): readonly Family[] {
+export function familiesOf(sources: Sources): readonly MetricFamily[] {
+  const { requests, connections, loop, version, worker, disk, cluster } = sources
+  const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
-    one('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
+    single('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
     ...connections.families(),
-    ...ofAnswers(answers()),
-    ...ofNotifier(notifier()),
-    ...ofShards(shards()),
+    ...ofAnswers(sources.answers()),
+    ...ofNotifier(sources.notifier()),
+    ...ofShards(sources.shards()),
     ...(disk ? ofDisk(disk()) : []),
     ...(cluster ? clusterFamilies(cluster()) : []),
-    histogram('orrery_event_loop_delay_seconds', 'By how much timers are late.', loop.seconds, 'apart'),
-    ...ofProcess(),
+    histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
+      { labels: own, histogram: loop.seconds },
+    ]),
+    ...ofProcess(own),
   ]
 }
 
-function ofAnswers({ bytes, bytesMax, failures }: AnswerNumbers): readonly Family[] {
-  const failed = one(
-    'orrery_http_answer_failures_total',
-    'counter',
-    'Answers not sent, or not to their end, by cause.',
-    0,
-  )
+function ofAnswers({ bytes, bytesMax, failures }: AnswerNumbers): readonly MetricFamily[] {
+  const help = 'Answers not sent, or not to their end, by cause.'
   return [
-    one('orrery_http_answers_in_flight_bytes', 'gauge', 'Bytes of large answers under way.', bytes),
-    one('orrery_http_answers_in_flight_bytes_max', 'gauge', 'Bytes that all of them may have.', bytesMax),
-    { ...failed, samples: Object.entries(failures).map(([cause, value]) => ({ labels: { cause }, value })) },
+    single('orrery_http_answers_in_flight_bytes', 'gauge', 'Bytes of large answers under way.', bytes),
+    single('orrery_http_answers_in_flight_bytes_max', 'gauge', 'Bytes that all of them may have.', bytesMax),
+    byLabel('orrery_http_answer_failures_total', 'counter', help, 'cause', failures),
   ]
 }
 
-function ofNotifier(numbers: NotifierNumbers): readonly Family[] {
-  const count = (name: string, help: string, value: number): Family =>
-    one(`orrery_notifications_${name}_total`, 'counter', help, value)
-  const now = (name: string, help: string, value: number): Family =>
-    one(`orrery_notification_${name}`, 'gauge', help, value)
-  const byTransport = (http: number, mqtt: number): Family['samples'] => [
-    { labels: { transport: 'http' }, value: http },
-    { labels: { transport: 'mqtt' }, value: mqtt },
-  ]
+function ofNotifier(numbers: NotifierNumbers): readonly MetricFamily[] {
+  const sent = 'Messages that went out, further tries included.'
+  const count = (name: string, help: string, value: number): MetricFamily =>
+    single(`orrery_notifications_${name}_total`, 'counter', help, value)
+  const now = (name: string, help: string, value: number): MetricFamily =>
+    single(`orrery_notification_${name}`, 'gauge', help, value)
+  const byTransport = (what: 'sent' | 'connections'): Readonly<Record<string, number>> =>
+    Object.fromEntries(Object.entries(numbers.transports).map(([transport, counts]) => [transport, counts[what]]))
   return [
-    {
-      ...count('sent', 'Messages that went out, further tries included.', 0),
-      samples: byTransport(numbers.httpSent, numbers.mqttSent),
-    },
+    byLabel('orrery_notifications_sent_total', 'counter', sent, 'transport', byTransport('sent')),
     count('delivered', 'Notifications that ended well.', numbers.delivered),
     count('failed', 'Tries that failed and will be followed by another one.', numbers.failed),
     count('retried', 'Tries after the first one.', numbers.retried),
@@ -134,99 +121,87 @@ function ofNotifier(numbers: NotifierNumbers): readonly Family[] {
     now('retry_queue_length', 'Failed notifications that wait in memory for another try.', numbers.retrying),
     now('sending', 'Tries under way.', numbers.sending),
     now('lanes', 'Receivers known.', numbers.lanes),
-    {
-      ...now('connections', 'Connections to receivers.', 0),
-      samples: byTransport(numbers.httpConnections, numbers.mqttConnections),
-    },
+    byLabel(
+      'orrery_notification_connections',
+      'gauge',
+      'Connections to receivers.',
+      'transport',
+      byTransport('connections'),
+    ),
   ]
 }
 
-function ofShards(numbers: ShardNumbers): readonly Family[] {
+function ofShards(numbers: ShardNumbers): readonly MetricFamily[] {
   const { entities, commits } = numbers
-  const count = one('orrery_entities', 'gauge', 'Entities stored.', entities ?? 0)
+  const counted = entities === undefined ? [] : [{ labels: {}, value: entities }]
   return [
-    one('orrery_shards', 'gauge', 'Shards that are served.', numbers.shards),
-    entities === undefined ? { ...count, samples: [] } : count,
-    one('orrery_subscriptions', 'gauge', 'Subscriptions, of all tenants.', numbers.subscriptions, 'max'),
-    one('orrery_outbox_rows', 'gauge', 'Changes that owe notifications, in the store.', numbers.outboxRows),
-    one('orrery_outbox_bytes', 'gauge', 'Bytes of these.', numbers.outboxBytes),
-    one('orrery_outbox_dropped_total', 'counter', 'Notifications the outbox had no room for.', numbers.outboxDropped),
-    one(
+    single('orrery_shards', 'gauge', 'Shards that are served.', numbers.shards),
+    family('orrery_entities', 'gauge', 'Entities stored.', counted),
+    single('orrery_subscriptions', 'gauge', 'Subscriptions, of all tenants.', numbers.subscriptions, 'max'),
+    single('orrery_outbox_rows', 'gauge', 'Changes that owe notifications, in the store.', numbers.outboxRows),
+    single('orrery_outbox_bytes', 'gauge', 'Bytes of these.', numbers.outboxBytes),
+    single(
+      'orrery_outbox_dropped_total',
+      'counter',
+      'Notifications the outbox had no room for.',
+      numbers.outboxDropped,
+    ),
+    single(
       'orrery_notification_descendants_dropped_total',
       'counter',
       'Notifications not made because too many descend from their request.',
       numbers.descendantsDropped,
     ),
-    one('orrery_dead_letters', 'gauge', 'Notifications given up and kept.', numbers.deadLetters),
-    histogram('orrery_commit_write_seconds', 'Time of the write of a commit, on the main thread.', commits.write),
-    histogram('orrery_commit_sync_seconds', 'Time from then until it was durable.', commits.sync),
+    single('orrery_dead_letters', 'gauge', 'Notifications given up and kept.', numbers.deadLetters),
+    histograms('orrery_commit_write_seconds', 'Time of the write of a commit, on the main thread.', [
+      { labels: {}, histogram: commits.write },
+    ]),
+    histograms('orrery_commit_sync_seconds', 'Time from then until it was durable.', [
+      { labels: {}, histogram: commits.sync },
+    ]),
   ]
 }
 
-/** Workers have one disk. Nothing is told of its room before the first look. */
-function ofDisk(room: DiskRoom): readonly Family[] {
+/** Workers have one disk. Before the first look, nothing is known of its room. */
+function ofDisk(room: DiskRoom): readonly MetricFamily[] {
   const { freeBytes, reserveBytes, isShort, isScarce, isExhausted } = room
-  const free = one(
-    'orrery_disk_free_bytes',
-    'gauge',
-    'Free on the disk of the store, besides the reserve.',
-    freeBytes,
-    'max',
-  )
+  const looked = Number.isFinite(freeBytes) ? [{ labels: {}, value: freeBytes }] : []
   const state = Number(isShort) + Number(isScarce) + Number(isExhausted)
+  const states = '0: room, 1: writes are refused, 2: the reserve is given up, 3: full.'
   return [
-    Number.isFinite(freeBytes) ? free : { ...free, samples: [] },
-    one('orrery_disk_reserve_bytes', 'gauge', 'Room that is kept for hard times.', reserveBytes, 'max'),
-    one(
-      'orrery_disk_state',
-      'gauge',
-      '0: room, 1: writes are refused, 2: the reserve is given up, 3: full.',
-      state,
-      'max',
-    ),
+    family('orrery_disk_free_bytes', 'gauge', 'Free on the disk of the store, besides the reserve.', looked, 'max'),
+    single('orrery_disk_reserve_bytes', 'gauge', 'Room that is kept for hard times.', reserveBytes, 'max'),
+    single('orrery_disk_state', 'gauge', states, state, 'max'),
   ]
 }
 
-function ofProcess(): readonly Family[] {
+function ofProcess(own: MetricLabels): readonly MetricFamily[] {
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed, heapTotal, external } = process.memoryUsage()
   const startedS = performance.timeOrigin / 1000
-  const gauge = (name: string, help: string, value: number): Family => one(name, 'gauge', help, value, 'apart')
+  const count = (name: string, help: string, value: number): MetricFamily =>
+    single(name, 'counter', help, value, 'sum', own)
+  const now = (name: string, help: string, value: number): MetricFamily =>
+    single(name, 'gauge', help, value, 'sum', own)
+  const files = openFiles()
   return [
-    one('process_cpu_seconds_total', 'counter', 'Processor time.', (user + system) / 1e6, 'apart'),
-    one('process_cpu_user_seconds_total', 'counter', 'Processor time outside the kernel.', user / 1e6, 'apart'),
-    one('process_cpu_system_seconds_total', 'counter', 'Processor time in the kernel.', system / 1e6, 'apart'),
-    gauge('process_start_time_seconds', 'When the process began, since 1970.', startedS),
-    gauge('process_resident_memory_bytes', 'Memory of the process.', rss),
-    gauge('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.', heapUsed),
-    gauge('nodejs_heap_size_total_bytes', 'Memory set apart for these.', heapTotal),
-    gauge('nodejs_external_memory_bytes', 'Memory of buffers.', external),
-    { ...gauge('process_open_fds', 'Open files and sockets.', 0), samples: openFiles() },
+    count('process_cpu_seconds_total', 'Processor time.', (user + system) / 1e6),
+    count('process_cpu_user_seconds_total', 'Processor time outside the kernel.', user / 1e6),
+    count('process_cpu_system_seconds_total', 'Processor time in the kernel.', system / 1e6),
+    now('process_start_time_seconds', 'When the process began, since 1970.', startedS),
+    now('process_resident_memory_bytes', 'Memory of the process.', rss),
+    now('nodejs_heap_size_used_bytes', 'Memory of JavaScript objects.', heapUsed),
+    now('nodejs_heap_size_total_bytes', 'Memory set apart for these.', heapTotal),
+    now('nodejs_external_memory_bytes', 'Memory of buffers.', external),
+    ...(files === undefined ? [] : [now('process_open_fds', 'Open files and sockets.', files)]),
   ]
 }
 
-/** Nothing where the system does not tell. */
-function openFiles(): Family['samples'] {
+/** undefined where the system does not report it. */
+function openFiles(): number | undefined {
   try {
-    return [{ labels: {}, value: readdirSync('/proc/self/fd').length }]
+    return readdirSync('/proc/self/fd').length
   } catch {
-    return []
+    return undefined
   }
 }
-
-const one = (
-  name: string,
-  type: 'counter' | 'gauge',
-  help: string,
-  value: number,
-  join: Family['join'] = 'sum',
-  labels: Labels = {},
-): Family => ({ name, type, help, join, samples: [{ labels, value }] })
-
-const histogram = (name: string, help: string, value: Histogram, join: Family['join'] = 'sum'): Family => ({
-  name,
-  type: 'histogram',
-  help,
-  join,
-  samples: [{ labels: {}, value }],
-})

@@ -1,11 +1,10 @@
-// Tells operators that the engine of a cluster's log has lost something of what this node knows, and that it has it again: an alarm, and one line for
-// each (docs/operations/log-lost.md).
+// Tells operators when a cluster's shards cannot answer, why, and that they can again (docs/operations/cluster-health.md).
+//
+// What is wrong with the log engine is an alarm, `ClusterLogError`. What is wrong with nodes is a line: another one of the cluster raises an alarm, or
+// none is there. A node that begins has not seen every shard yet, so of that it tells nothing before it was ready once.
 
-import type { Logger, LogLoss } from '../ports.js'
+import type { HealthProblem, Logger, LogLoss } from '../ports.js'
 import type { Alarms } from './alarms.js'
-
-/** What the alarm is called, besides that of the store itself. */
-const alarmKey = 'log'
 
 /** What has been found, as a clause. */
 export const lossInWords = ({ isNameless, shards, total }: LogLoss): string =>
@@ -13,33 +12,70 @@ export const lossInWords = ({ isNameless, shards, total }: LogLoss): string =>
     ? 'the log engine does not keep this cluster any more: its data was deleted or replaced'
     : `the log engine has lost data: the logs of ${shards.length} of ${total} shards end before what this node has applied`
 
+/** Shards that a text names; the rest is counted. */
+const namedMax = 5
+
+/** Why shards cannot answer, as a clause. */
+export function problemInWords(problem: HealthProblem): string {
+  switch (problem.kind) {
+    case 'lost':
+      return lossInWords(problem)
+    case 'full':
+      return `the log engine is full and takes no writes (etcd's alarm NOSPACE: its quota is exceeded): ${problem.reason}`
+    case 'away':
+      return `the log engine takes no writes: ${problem.reason}`
+    case 'unowned':
+      return `no node owns ${listed(problem.shards)}`
+    case 'unreachable':
+      return `this node cannot reach ${problem.nodes.join(', ')}, owner of ${listed(problem.shards)}`
+    case 'silent':
+      return `nothing has proven in the last seconds that ${problem.nodes.join(', ')} can write to ${listed(problem.shards)}`
+  }
+}
+
+const listed = (shards: readonly number[]): string =>
+  shards.length === 1
+    ? `shard ${shards[0]}`
+    : `${shards.length} shards (${shards.slice(0, namedMax).join(', ')}${shards.length > namedMax ? ', …' : ''})`
+
+/** What an operator ought to read. */
+const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
+  lost: '. Requests are refused with 503 until the log is back; nothing is deleted here (docs/operations/log-lost.md)',
+  full: '. Writes are refused with 503 (docs/operations/cluster-health.md)',
+  away: '. Writes are refused with 503 (docs/operations/cluster-health.md)',
+}
+
 export class LogTeller {
   private readonly logger: Pick<Logger, 'warn'>
-  private readonly alarms: Pick<Alarms, 'raise' | 'release'>
+  private readonly alarms: Pick<Alarms, 'raise' | 'release' | 'isActive'>
+  private hasBeenReady = false
   private told: string | undefined
 
-  constructor(logger: Pick<Logger, 'warn'>, alarms: Pick<Alarms, 'raise' | 'release'>) {
+  constructor(logger: Pick<Logger, 'warn'>, alarms: Pick<Alarms, 'raise' | 'release' | 'isActive'>) {
     this.logger = logger
     this.alarms = alarms
   }
 
-  /** undefined: it has everything. */
-  onLoss(loss: LogLoss | undefined): void {
-    if (loss) {
-      const words = lossInWords(loss)
-      // Which shards it is about grows while nodes notice, or while a backup comes back: one line for the whole.
-      if (this.told === undefined)
-        this.alarms.raise(
-          'DatabaseError',
-          alarmKey,
-          `${words}. Requests are refused with 503 until the log is back; nothing is deleted here (docs/operations/log-lost.md)`,
-        )
-      else if (this.told !== words) this.logger.warn(words)
-      this.told = words
-    } else if (this.told !== undefined) {
-      this.told = undefined
-      this.alarms.release('DatabaseError', alarmKey)
-      this.logger.warn('the log engine has everything again that this node knows: requests are taken')
+  /** undefined: every shard can answer. */
+  onHealth(problem: HealthProblem | undefined): void {
+    if (problem) return this.tell(problem)
+    if (this.told !== undefined) {
+      this.alarms.release('ClusterLogError', '')
+      this.logger.warn('cluster: every shard can answer again, requests are taken')
     }
+    this.hasBeenReady = true
+    this.told = undefined
+  }
+
+  private tell(problem: HealthProblem): void {
+    const advice = adviceOf[problem.kind]
+    if (advice === undefined && !this.hasBeenReady) return
+    const words = problemInWords(problem)
+    // Which shards it is about grows while nodes notice, or while a backup comes back.
+    if (words === this.told) return
+    this.told = words
+    if (advice === undefined) this.logger.warn(`cluster: not ready: ${words}`)
+    else if (this.alarms.isActive('ClusterLogError')) this.logger.warn(`cluster: ${words}`)
+    else this.alarms.raise('ClusterLogError', '', words + advice)
   }
 }

@@ -1,9 +1,9 @@
 // Carries out what operators ask of a process: to tell what it has counted, and to log otherwise (operations.md §4, §5, §7).
 //
-// Not here: how the parts of several processes become one answer (http/admin.ts).
+// Not here: how the parts of several processes become one answer (reports.ts).
 
-import type { CacheStatistics } from '../domain/statistics.js'
 import type { AdminOrder, AdminTold } from '../messages/messages.js'
+import type { CacheStatistics } from '../messages/statistics.js'
 import type { LogSettings } from '../ports.js'
 import { familiesOf, type Sources } from './families.js'
 import type { ServiceTallies } from './service-tallies.js'

@@ -3,9 +3,10 @@
 // Routes are ours and few. A method or a path that nobody has made up but the client is counted as `other`, so that the number of series
 // does not depend on clients.
 
-import type { Family } from '../domain/exposition.js'
 import { emptyHistogram, type Histogram, observe } from '../domain/histogram.js'
+import type { MetricFamily } from '../messages/admin.js'
 import type { AnsweredRequest } from '../ports.js'
+import { family, histograms } from './metric-family.js'
 
 const boundsS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
@@ -51,28 +52,25 @@ export class RequestTallies {
     return tally
   }
 
-  families(): readonly Family[] {
+  families(): readonly MetricFamily[] {
     const all = [...this.tallies.values()].flatMap(ofRoute => [...ofRoute.values()])
     const labelsOf = ({ method, route }: Tally) => ({ method, route: route || 'other' })
     return [
-      {
-        name: 'orrery_http_requests_total',
-        type: 'counter',
-        help: 'Requests answered, by method, route and status.',
-        join: 'sum',
-        samples: all.flatMap(tally =>
+      family(
+        'orrery_http_requests_total',
+        'counter',
+        'Requests answered, by method, route and status.',
+        all.flatMap(tally =>
           [...tally.statuses.entries()]
             .filter(([, value]) => value > 0)
             .map(([status, value]) => ({ labels: { ...labelsOf(tally), status: String(status) }, value })),
         ),
-      },
-      {
-        name: 'orrery_http_request_duration_seconds',
-        type: 'histogram',
-        help: 'Time from the head of a request to its answer.',
-        join: 'sum',
-        samples: all.map(tally => ({ labels: labelsOf(tally), value: tally.seconds })),
-      },
+      ),
+      histograms(
+        'orrery_http_request_duration_seconds',
+        'Time from the head of a request to its answer.',
+        all.map(tally => ({ labels: labelsOf(tally), histogram: tally.seconds })),
+      ),
     ]
   }
 }

@@ -6,8 +6,9 @@
 // [hot] `onAnswered` once per request: 0.1 us (bench/watch.ts).
 
 import { ownText } from '../domain/recent.js'
-import { emptyTally, type ServiceTally, serviceNames } from '../domain/service-metrics.js'
+import type { ServiceTally } from '../messages/admin.js'
 import type { AnsweredRequest, EndedTry } from '../ports.js'
+import { emptyTally, serviceNames } from './service-metrics.js'
 
 /** Pairs of tenant and path that are told apart until the next reset: 500 bytes each. */
 export const talliesMax = 10_000

@@ -3,7 +3,7 @@
 // A block that was not asked for at start is not counted. What others count for themselves (notifications, commits) is read from them,
 // and what it was at the last reset is taken off.
 //
-// Not here: the JSON (domain/statistics.ts), other processes (http/admin.ts).
+// Not here: the JSON, and other processes (statistics.ts).
 
 import type {
   DeprecatedFeature,
@@ -11,7 +11,7 @@ import type {
   Statistics,
   StatisticsCounters,
   Timing,
-} from '../domain/statistics.js'
+} from '../messages/statistics.js'
 import type { AnsweredRequest, Clock } from '../ports.js'
 
 /** Blocks that were asked for (`-statCounters` and so on). */

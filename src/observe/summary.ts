@@ -1,10 +1,12 @@
-// The summary of `-logSummary`: six lines every so often, whatever the level (operations.md §6.5). "new" is since the one before.
+// The summary of `-logSummary`: six lines every so often, whatever the level (operations.md §6.5). "new" is since the one before. A node of a cluster adds a
+// seventh once the log of the cluster has failed.
 
 import type { Clock, Logger } from '../ports.js'
 import { type AlarmKind, type AlarmNumbers, type Alarms, alarmKinds } from './alarms.js'
 
 /** How each kind is called in the summary; the store's line has a form of its own. */
 const names = {
+  ClusterLogError: 'Cluster log failure active alarms',
   NotificationError: 'Notification failure active alarms',
   ForwardingError: 'Forwarding failure active alarms',
   MqttConnectionError: 'MQTT connection failure active alarms',
@@ -38,7 +40,8 @@ export class Summary {
   private lines(): readonly string[] {
     const fresh = this.transactions - this.transactionsBefore
     this.transactionsBefore = this.transactions
-    return [`Transactions: ${this.transactions} (new: ${fresh})`, ...alarmKinds.map(kind => this.line(kind))]
+    const kinds = alarmKinds.filter(kind => kind !== 'ClusterLogError' || this.alarms.numbers(kind).raised > 0)
+    return [`Transactions: ${this.transactions} (new: ${fresh})`, ...kinds.map(kind => this.line(kind))]
   }
 
   private line(kind: AlarmKind): string {

@@ -5,9 +5,9 @@
 //
 // Not here: the lines of notifications, which the notifier writes.
 
-import type { RefusalKind } from '../domain/refusal.js'
-import type { DeprecatedFeature } from '../domain/statistics.js'
+import { type RefusalKind, refusalText } from '../domain/refusal.js'
 import { hasHiddenName, withoutSecretMembers } from '../domain/subscriptions/secrets.js'
+import type { DeprecatedFeature } from '../messages/statistics.js'
 import type { AnsweredRequest, EndedTry, LogContext, Logger, LogSettings, RequestWatch, SendWatch } from '../ports.js'
 import type { AlarmKind, Alarms } from './alarms.js'
 import type { RequestTallies } from './request-tallies.js'
@@ -86,7 +86,7 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
     if (!this.isTold && !isBad && !alarms.isActive('BadInput')) return
     const context = contextOf(request)
     if (this.isTold) this.tell(request, context)
-    if (isBad) alarms.raise('BadInput', request.from(), refusal.description, context)
+    if (isBad) alarms.raise('BadInput', request.from(), refusalText(refusal), context)
     else alarms.release('BadInput', request.from(), context)
   }
 

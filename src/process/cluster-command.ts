@@ -75,7 +75,7 @@ function description(text: string): string {
 }
 
 /** The status in columns, and what is not as it should be. */
-export function table({ node, cluster, log, members, shards }: ClusterStatus): string {
+export function table({ node, cluster, log, health, members, shards }: ClusterStatus): string {
   const rows = [
     ['NODE', 'STATUS', 'SHARDS', 'TAKES SHARDS', 'DOMAIN', 'ADDRESS'],
     ...members.map(({ name, status, owned, isJoined, domain, address }) => [
@@ -105,6 +105,9 @@ export function table({ node, cluster, log, members, shards }: ClusterStatus): s
     '',
     `${copies} of ${shards.length} shards have a copy here, the furthest ${lag} records behind`,
     ...(log.reason === undefined ? [] : [`${log.reason} (docs/operations/log-lost.md)`]),
+    ...(log.reason === undefined && health.reason !== undefined
+      ? [`not ready: ${health.reason} (docs/operations/cluster-health.md)`]
+      : []),
     ...(orphans.length > 0 ? [`without an owner: ${orphans.join(', ')}`] : []),
     ...(stopped.length > 0 ? [`copies here that have stopped: ${stopped.join(', ')}`] : []),
   ].join('\n')

@@ -33,7 +33,7 @@ import {
 import { openPart } from '../storage/open-store.js'
 import { discardStores, freeBytes, storeBytes } from '../storage/store-folders.js'
 import { agreed, certificatesOf, openLogOf } from './cluster-log.js'
-import type { Agreement } from './node.js'
+import type { Agreement } from './surroundings.js'
 
 export const initUsage = [
   'Usage: orrery cluster init --from DIR <the options that the first node will be started with>',
@@ -154,7 +154,7 @@ function markAt(to: string): string {
 async function assertReadable({ directory, stores }: OpenDirectory): Promise<void> {
   for (const [worker, store] of stores.entries()) {
     const owns = (shard: number): boolean => shard < directory.shards && workerOf(shard, stores.length) === worker
-    const stranger = await findStranger(store, owns)
+    const stranger = await findStranger(store, directory.shards, owns)
     if (stranger === undefined) continue
     throw new DataDirectoryError(
       `data directory ${directory.path} holds ${stranger}: start and stop the version that wrote it first`,
@@ -191,7 +191,7 @@ async function fill(
       sources: stores,
       sourceShards: directory.shards,
       target,
-      shardMap: new ShardMap(agreement, agreement.shards),
+      shardMap: new ShardMap(agreement),
       stamp: Math.max(...stores.map(lastStamp)),
       limits: transferLimitsDefault,
       onBatch: entities => {

@@ -15,7 +15,7 @@ import type { ClusterConfig, LogTls } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
 import { assertVersion, Unreadable } from '../domain/unreadable.js'
 import type { Logger } from '../ports.js'
-import type { Agreement } from './node.js'
+import type { Agreement } from './surroundings.js'
 
 /** Between two tries to find out what the cluster is. */
 const agreeRetryMs = 500

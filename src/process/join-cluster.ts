@@ -4,14 +4,25 @@
 // node's shards are introduced to the cluster, which moves them, and its broker to the others' shards.
 
 import { randomUUID } from 'node:crypto'
-import { type ClusterNode, startClusterNode } from '../../cluster/index.js'
+import { type ClusterNode, startClusterNode, type Unhealthy } from '../../cluster/index.js'
+import { AskDeadlines } from '../broker/ask-deadlines.js'
 import { ClusteredShards } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
 import type { ClusterConfig } from '../config/config.js'
-import { lossInWords } from '../observe/log-teller.js'
-import type { Barrier, Chance, ClusterStatus, Logger, Nodes, Part, Position, Replication } from '../ports.js'
+import { lossInWords, problemInWords } from '../observe/log-teller.js'
+import type {
+  Barrier,
+  Chance,
+  ClusterStatus,
+  HealthProblem,
+  Logger,
+  Nodes,
+  Part,
+  Position,
+  Replication,
+} from '../ports.js'
 import { type Agreed, agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
-import type { Agreement, ClusterPlace } from './node.js'
+import type { Agreement, ClusterPlace } from './surroundings.js'
 
 /** How long the start of a node waits until somebody owns every shard. */
 const settleMsMax = 10_000
@@ -35,7 +46,7 @@ export function openCluster(
     },
     replication: { append: (parts: readonly Part[], onDone: OnAppended) => replication!.append(parts, onDone) },
     barrier: (shard, sequence, onDone) => barrier!(shard, sequence, onDone),
-    async join({ host, local, shardMap, pathsOf }, listMs, onLoss) {
+    async join({ host, local, shardMap, pathsOf }, listMs, onHealth) {
       const { agreement, mark } = found!
       let shards: ClusteredShards | undefined
       const node = await startClusterNode(
@@ -54,7 +65,7 @@ export function openCluster(
           chance: () => chance.fraction(),
           transport: { ...(tls && { tls }), plaintext: config.isInsecure },
           replicationOptions: { replicas: config.replicas },
-          onLoss: loss => onLoss(loss && { ...loss, total: agreement.shards + 1 }),
+          onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
           onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
           onFailure,
         },
@@ -79,15 +90,24 @@ export function openCluster(
         noteUndecodable: (name, what) => node.noteUndecodable(name, what),
         onChange: listener => node.onOwners(listener),
       }
-      shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs: listMs + askMs })
+      const listWaitMs = listMs + askMs
+      const own = new AskDeadlines(local, systemClock, {
+        waitMs: ownAskMs,
+        listWaitMs,
+        stalledMs: () => replicator.stalledMs,
+      })
+      shards = new ClusteredShards({ local: own, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
       node.begin()
       await node.settled(settleMsMax)
+      const { unhealthy } = replicator
+      if (unhealthy) logger.warn(`cluster: not ready yet: ${problemInWords(problemOf(agreement, unhealthy))}`)
       return {
         shards,
         desk: {
           status: () => statusOf(config.name, agreement, node),
           numbers: () => ({
             status: statusOf(config.name, agreement, node),
+            stalledMs: replicator.stalledMs,
             log: Object.entries(log.stats().requests).map(([kind, counts]) => ({ kind, ...counts })),
             gossip: node.gossipStats(),
           }),
@@ -100,7 +120,7 @@ export function openCluster(
           tell()
         },
         isWhole: () => replicator.knowsRegister,
-        lostLog: () => logOf(agreement, node).reason,
+        unready: () => healthOf(agreement, node).reason,
         onReach: () => {},
         async drain() {
           if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
@@ -117,6 +137,17 @@ export function openCluster(
 function logOf({ shards }: Agreement, { replicator: { loss } }: ClusterNode): ClusterStatus['log'] {
   if (!loss) return { state: 'whole', shards: [] }
   return { state: 'lost', reason: lossInWords({ ...loss, total: shards + 1 }), shards: loss.shards }
+}
+
+function problemOf({ shards }: Agreement, unhealthy: Unhealthy): HealthProblem {
+  if (unhealthy.kind !== 'lost') return unhealthy
+  return { kind: 'lost', ...unhealthy.loss, total: shards + 1 }
+}
+
+function healthOf(agreement: Agreement, { replicator: { unhealthy } }: ClusterNode): ClusterStatus['health'] {
+  if (!unhealthy) return { state: 'ready', shards: [] }
+  const problem = problemOf(agreement, unhealthy)
+  return { state: problem.kind, reason: problemInWords(problem), shards: problem.shards }
 }
 
 function statusOf(name: string, agreement: Agreement, node: ClusterNode): ClusterStatus {
@@ -139,10 +170,14 @@ function statusOf(name: string, agreement: Agreement, node: ClusterNode): Cluste
     undecodable: node.statsOf(name)?.undecodable ?? 0,
   }))
   const isJoined = members.some(member => member.name === name && member.isJoined)
-  return { node: name, cluster: agreement.id, isJoined, log: logOf(agreement, node), members, shards }
+  const log = logOf(agreement, node)
+  const health = healthOf(agreement, node)
+  return { node: name, cluster: agreement.id, isJoined, log, health, members, shards }
 }
 
 type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
 
 /** What an ask may take besides the list that is asked for. */
 const askMs = 2_000
+/** How long this node waits for its own shards: longer than an election of the log engine takes (broker/ask-deadlines.ts). */
+const ownAskMs = 5_000

@@ -1,13 +1,13 @@
-// How a worker comes together with the others: every shard has its worker, and whoever is not that worker asks it.
+// How a worker comes together with the others. Workers are a cluster on one machine: each shard has its owner for good, the owner keeps the log of
+// its shards in its own store, and worker 0 keeps the register.
 
 import { randomUUID } from 'node:crypto'
 import { type AskHost, type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
-import { RemoteShards } from '../broker/remote-shards.js'
+import { ClusteredShards } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
-import { workerOf } from '../domain/scope.js'
-import type { Shards } from '../messages/messages.js'
-import type { Logger } from '../ports.js'
-import type { Joined } from './node.js'
+import { keeper, workerOf } from '../domain/scope.js'
+import type { Logger, Nodes } from '../ports.js'
+import type { Joined, OwnPart } from './surroundings.js'
 import type { Part } from './worker-protocol.js'
 
 /** How long the others are waited for. */
@@ -16,43 +16,48 @@ const meetMsMax = 3_000
 /** Connects a worker with the others; `listMs` is how long one of them may take for a list. */
 export async function joinWorkers(
   { index, workers, addresses }: Part,
-  local: Shards,
-  shardCount: number,
+  { local, shardMap, pathsOf }: OwnPart,
   listMs: number,
   logger: Pick<Logger, 'warn'>,
 ): Promise<Joined> {
-  const placement = Array.from({ length: shardCount }, (_, shard) => workerOf(shard, workers))
-  const nameOf = (worker: number): string => `worker ${worker}`
-  const peers = addresses.map((address, worker) => ({ name: nameOf(worker), address }))
-  const others = peers.filter((_, worker) => worker !== index)
+  const names = addresses.map((_, worker) => `worker ${worker}`)
+  const peers = addresses.map((address, worker) => ({ name: names[worker]!, address }))
+  const self = names[index]!
+  const others = peers.filter(({ name }) => name !== self)
+  const ownerOf = (shard: number): string => names[shard === shardMap.register ? keeper : workerOf(shard, workers)]!
+  const listeners: (() => void)[] = []
+  let asks: Asks | undefined
+  const nodes: Nodes = {
+    self,
+    ownerOf,
+    serves: shard => ownerOf(shard) === self,
+    isLost: false,
+    viewOf: () => onlyView,
+    ownView: onlyView,
+    ask: (name, shard, request, onOutcome, waitMs, view) => asks!.ask(name, shard, request, onOutcome, waitMs, view),
+    noteUndecodable: (name, what) => asks!.noteUndecodable(name, what),
+    onChange: listener => void listeners.push(listener),
+  }
   // Who runs a list ends it in time; a little more is for the way.
   const listWaitMs = listMs + askOptionsDefault.askDeadlineMs
-  let asks: Asks | undefined
-  const shards = new RemoteShards(local, { self: index, owners: placement }, listWaitMs, {
-    ask: (owner, shard, request, onOutcome, waitMs) => asks!.ask(peers[owner]!.name, shard, request, onOutcome, waitMs),
-    noteUndecodable: (owner, what) => asks!.noteUndecodable(peers[owner]!.name, what),
-  })
-  const host: AskHost = {
-    onAsk: (shard, request, onReply, _view, worker) =>
-      shards.onAsk(shard, request, onReply, what => asks!.noteUndecodable(worker, what)),
-  }
+  const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
+  const host: AskHost = { onAsk: shards.onAsk.bind(shards) }
   asks = await startAsks(peers[index]!, randomUUID(), others, host, systemClock)
   asks.onTrouble(trouble => logger.warn(`workers: ${trouble}`))
   asks.onChange((_, isUp) => {
-    if (isUp) shards.learn()
+    if (isUp) for (const listener of listeners) listener()
   })
-  shards.learn()
   await met(asks, others)
   return {
     shards,
     isWhole: () => others.every(({ name }) => asks.reachable(name)),
-    onReach: listener =>
-      asks.onChange((_, isUp) => {
-        if (isUp) listener()
-      }),
+    onReach: listener => void listeners.push(listener),
     close: () => asks.close(),
   }
 }
+
+/** What a worker owns never changes. */
+const onlyView = 1
 
 /** Resolves when all others can be asked, so that the first request need not be refused; one that is ill is not waited for. */
 function met(asks: Asks, others: readonly { readonly name: string }[]): Promise<void> {

@@ -16,11 +16,11 @@ import { openDataDirectory, wordsFor } from '../storage/data-directory.js'
 import { leftovers } from '../storage/store-folders.js'
 import { tuneCollector } from './collector.js'
 import type { Pulses } from './liveness.js'
-import type { Surroundings } from './node.js'
 import { startInThread } from './own-thread.js'
+import type { Surroundings } from './surroundings.js'
 
 /** What a test puts between the parts of the node; nothing in earnest. */
-export type Seams = Pick<Surroundings, 'between' | 'betweenRecords'>
+export type Seams = Pick<Surroundings, 'between'>
 
 /** Runs the program of this process, from its command line to its exit. */
 export async function runProgram(seams: Seams = {}): Promise<void> {

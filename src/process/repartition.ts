@@ -16,7 +16,7 @@
 // Not here: rows (shard/transfer.ts), folders (storage/store-folders.ts), how progress is shown (observe/progress.ts).
 
 import assert from 'node:assert/strict'
-import { workerOf } from '../domain/scope.js'
+import { keeper, workerOf } from '../domain/scope.js'
 import type { Logger, Store } from '../ports.js'
 import { splitBundles } from '../shard/notify/bundle.js'
 import { lastStamp } from '../shard/shards.js'
@@ -151,7 +151,18 @@ async function copy(
       const before = await countEntities(target)
       if (before > 0) logger.info(`data directory ${path}: goes on with ${before} entities that worker ${worker} has`)
       done += before
-      await transfer({ target, shards: own, shardCount: shards, sourceOf, stamp, limits, onBatch, signal })
+      await transfer({
+        target,
+        shards: own,
+        shardCount: shards,
+        isKeeper: worker === keeper,
+        hasOthers: workers > 1,
+        sourceOf,
+        stamp,
+        limits,
+        onBatch,
+        signal,
+      })
     } catch (error) {
       await target.close().catch(() => undefined)
       throw error
@@ -173,7 +184,7 @@ function kindOf({ store }: DataDirectory): StoreKind {
 async function assertMovable(sources: readonly Store[], { path, shards }: DataDirectory): Promise<void> {
   for (const [worker, source] of sources.entries()) {
     const owns = (shard: number) => shard < shards && workerOf(shard, sources.length) === worker
-    const stranger = await findStranger(source, owns)
+    const stranger = await findStranger(source, shards, owns)
     if (stranger === undefined) continue
     throw new DataDirectoryError(
       `data directory ${path} holds ${stranger}: it can be used with -workers ${sources.length} only, or be divided by the version that wrote it`,

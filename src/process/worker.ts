@@ -13,7 +13,8 @@ import { DirectoryFull, DirectoryInUse } from '../storage/open-store.js'
 import { tuneCollector } from './collector.js'
 import { openCluster } from './join-cluster.js'
 import { joinWorkers } from './join-workers.js'
-import { type RunningNode, startNode } from './node.js'
+import { startNode } from './node.js'
+import type { RunningNode } from './surroundings.js'
 import { type FromWorker, type Part, socketFolder, type ToWorker } from './worker-protocol.js'
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
@@ -89,7 +90,7 @@ function start(part: Part): Promise<RunningNode> {
       index,
       workers,
       sharesPort: true,
-      join: (local, shards) => joinWorkers(part, local, shards, config.queries.scanDeadlineMs, logger),
+      join: own => joinWorkers(part, own, config.queries.scanDeadlineMs, logger),
     },
   })
 }

@@ -4,9 +4,11 @@
 // entity that was rescued with a new date meanwhile stays. The index is consumed from the front, where the store has to pass all that is
 // gone, so a run begins where nothing can be left before it (the low-water mark).
 
+import { refusalText } from '../domain/refusal.js'
 import { imageExpiresMs } from '../image.js'
 import type { Shards } from '../messages/messages.js'
-import type { Clock, Logger, Row, Store } from '../ports.js'
+import type { Clock, Logger, Store } from '../ports.js'
+import { rowsOf } from '../rows.js'
 import type { Follower } from './commit/commit.js'
 import { type ExpiryKey, expiryRange, parseExpiryKey } from './layout.js'
 import type { Owned } from './replicate/ownership.js'
@@ -88,23 +90,18 @@ export class Expiry {
     const nowMs = this.clock.wallMs()
     const { mark } = this
     const { fromMs } = mark
-    const cursor = this.store.cursor(expiryRange(fromMs, nowMs))
     // Whatever becomes durable from now on lowers the mark again.
     mark.fromMs = Math.max(fromMs, nowMs)
     try {
-      let rows: Row[]
-      do {
-        rows = await cursor.next(rowsPerRead)
+      for await (const rows of rowsOf(this.store, expiryRange(fromMs, nowMs), { rowsPerRead })) {
         const due = rows
           .map(row => parseExpiryKey(row.key))
           .filter(({ shard }) => !this.owned || this.owned[shard] === 1)
         await Promise.all(due.map(key => this.remove(key, nowMs)))
-      } while (rows.length > 0)
+      }
     } catch (error) {
       mark.lower(fromMs)
       throw error
-    } finally {
-      await cursor.close()
     }
   }
 
@@ -114,7 +111,7 @@ export class Expiry {
       this.shards.ask(shard, { kind: 'expire', target, origin: { correlatorRoot: '' }, nowMs }, reply => {
         if (reply.kind === 'failed') reject(new Error(reply.reason))
         else if (reply.kind === 'refused' && reply.refusal.kind === 'InsufficientStorage')
-          reject(new Error(reply.refusal.description))
+          reject(new Error(refusalText(reply.refusal)))
         else if (reply.kind === 'busy') reject(new Error('too many requests are waiting'))
         else resolve()
       })

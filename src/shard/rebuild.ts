@@ -12,6 +12,7 @@
 import { expiryAttribute } from '../domain/entities/entity.js'
 import { assertImage, decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Range, Row, Store } from '../ports.js'
+import { rowsOf } from '../rows.js'
 import { attributeCounts, type CountRows, entityCounts } from './commit/directory.js'
 import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
 import {
@@ -94,9 +95,9 @@ export function indexRow(
 export async function* rebuildIndexes(store: Store, counts = countsOfNode): AsyncIterable<Row> {
   const entities = new Totals(shard => counts.entities(shard))
   const attributes = new Totals(shard => counts.attributes(shard))
-  for await (const row of rowsOf(store, allEntities())) {
+  for await (const stored of rowsOf(store, allEntities(), { rowsPerRead })) {
     const rows: Row[] = []
-    indexRow(row, { put: (key, value) => rows.push({ key, value }) }, entities, attributes)
+    for (const row of stored) indexRow(row, { put: (key, value) => rows.push({ key, value }) }, entities, attributes)
     yield* rows
   }
   yield* entities.rows()
@@ -151,7 +152,7 @@ export async function compareIndexes(store: Store, counts = countsOfNode): Promi
 
 async function countIndexes(store: Store, { ranges }: CountLayout): Promise<number> {
   let count = 0
-  for (const range of ranges) for await (const _ of rowsOf(store, range)) count++
+  for (const range of ranges) for await (const rows of rowsOf(store, range)) count += rows.length
   return count
 }
 
@@ -160,22 +161,10 @@ async function extras(store: Store, counts: CountLayout): Promise<string[]> {
   for await (const { key } of rebuildIndexes(store, counts)) expected.add(key.toString('latin1'))
   const extra: string[] = []
   for (const range of counts.ranges)
-    for await (const { key, value } of rowsOf(store, range))
-      if (!expected.has(key.toString('latin1'))) extra.push(`extra: ${sentence(key, value)}`)
+    for await (const rows of rowsOf(store, range))
+      for (const { key, value } of rows)
+        if (!expected.has(key.toString('latin1'))) extra.push(`extra: ${sentence(key, value)}`)
   return extra
-}
-
-async function* rowsOf(store: Store, range: Range): AsyncIterable<Row> {
-  const cursor = store.cursor(range)
-  try {
-    for (;;) {
-      const rows = await cursor.next(rowsPerRead)
-      if (rows.length === 0) return
-      yield* rows
-    }
-  } finally {
-    await cursor.close()
-  }
 }
 
 // Rows in words

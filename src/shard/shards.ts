@@ -5,30 +5,25 @@
 //
 // In a node of a cluster the store has more shards than are asked here, and which ones these are changes (replicated/).
 
-import assert from 'node:assert/strict'
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
-import { type ShardMap, workerOf } from '../domain/scope.js'
-import type {
-  AdminOrder,
-  AdminTold,
-  FindRequest,
-  ShardReply,
-  ShardRequest,
-  Shards,
-  WriteRequest,
-} from '../messages/messages.js'
+import type { ShardMap } from '../domain/scope.js'
+import type { FindRequest, ShardReply, ShardRequest, Shards, WriteRequest } from '../messages/messages.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { GroupCommit } from './commit/commit.js'
+import { StoreLog } from './commit/commit-log.js'
 import { attributeCounts, Directory } from './commit/directory.js'
 import { EntityCount } from './commit/entity-count.js'
 import { Documents } from './documents/documents.js'
 import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
-import { type Company, Home, type Spreading } from './documents/home.js'
-import { openHome, type WorkerPart } from './documents/open-home.js'
+import { Home } from './documents/home.js'
+import { PathRegister } from './documents/path-register.js'
 import { PatternAccounts } from './documents/pattern-accounts.js'
 import { ProviderBook } from './documents/provider-book.js'
+import { ownRegister, type Register } from './documents/register.js'
+import { RegisterCopy } from './documents/register-copy.js'
+import { RegisterFeed } from './documents/register-feed.js'
+import { RegisterFollower } from './documents/register-follower.js'
 import { RegistrationHome } from './documents/registration-home.js'
-import type { Sharing } from './documents/sharing.js'
 import { SubscriptionHome } from './documents/subscription-home.js'
 import { ExpiryMark } from './expiry.js'
 import { decodeNumber } from './keys.js'
@@ -48,13 +43,11 @@ import { Replicated, type ReplicatedNeeds } from './replicate/open-replicated.js
 import type { OwnedCounts } from './replicate/owned-counts.js'
 import type { OwnedEntityCount } from './replicate/owned-entity-count.js'
 import type { Ownership } from './replicate/ownership.js'
-import { PathRegister } from './replicate/path-register.js'
-import { RegisterFollower } from './replicate/register-follower.js'
+import { decodePosition, positionKey } from './replicate/replicated-layout.js'
 import { ReplicatedShards } from './replicate/replicated-shards.js'
 import { Actors } from './turn/actor.js'
 import { Batches } from './turn/batches.js'
 import { Presence } from './turn/presence.js'
-import type { ShardRecord } from './turn/record.js'
 import { Shard, type Turn } from './turn/shard.js'
 
 /** All shards of a node are asked by any of them. */
@@ -112,14 +105,10 @@ export interface ShardParts {
   readonly onRetry?: ((message: Buffer) => void) | undefined
   /** Which of several owners this is; undefined: the only one. */
   readonly part?: WorkerPart | undefined
-  /** Carries out what is asked of the process as a whole. */
-  readonly obey?: ((order: AdminOrder) => AdminTold[AdminOrder['what']]) | undefined
   /** Told once, when a commit's outcome is unknown and the node must end. */
   readonly onFailure: (failure: Error) => void
   /** What a node of a cluster is given; undefined: all shards of the store are this node's, always. */
   readonly replicated?: ReplicatedNeeds | undefined
-  /** Stands between turns and the log. */
-  readonly through?: ((record: ShardRecord) => ShardRecord) | undefined
 }
 
 /** The last stamp that a store's node gave; 0 for a new store. */
@@ -128,9 +117,14 @@ export function lastStamp(store: Store): number {
   return value ? decodeNumber(value) : 0
 }
 
-/** Who answers for documents, once they are loaded. */
+/** Which of several workers an owner is. Worker 0 is the keeper of the register. */
+export interface WorkerPart {
+  readonly worker: number
+  readonly workers: number
+}
+
+/** Who answers for documents. */
 interface Homes {
-  readonly company: Company | undefined
   readonly subscriptions: SubscriptionHome
   readonly registrations: RegistrationHome
 }
@@ -152,7 +146,6 @@ export class LocalShards implements Shards {
   private readonly shardMap: ShardMap
   private readonly batches: Batches
   private readonly actors: Actors
-  private readonly obey: ShardParts['obey']
   /** For whoever tells how long commits take. */
   readonly commit: GroupCommit
   private readonly lookup: Lookup
@@ -164,8 +157,8 @@ export class LocalShards implements Shards {
     readonly attributes: Directory | OwnedCounts
     readonly views: Views
   }
-  private readonly openHomes: () => Promise<Homes>
-  private homes: Homes | undefined
+  private readonly homes: Homes
+  private readonly read: () => Promise<void>
   private readonly pacer: Pacer | undefined
   /** What is known of subscriptions, once they are loaded. */
   readonly subscriptions: Subscriptions
@@ -183,31 +176,25 @@ export class LocalShards implements Shards {
   readonly entityCount: EntityCount | OwnedEntityCount
   /** For whoever moves shards from node to node; undefined where nobody does. */
   readonly replicated: ReplicatedShards | undefined
-  /** Which service paths there are in all of a cluster; undefined outside of one. */
+  /** Which service paths there are at all owners; undefined where there is only this one. */
   readonly paths: PathRegister | undefined
+  /** Brings changes of the register to other workers; undefined where this one is not its keeper, or there are no others. */
+  readonly feed: RegisterFeed | undefined
+  /** The register where another worker is its keeper. */
+  readonly copy: RegisterCopy | undefined
   private readonly ownership: Ownership | undefined
   /** For whoever removes what falls due. */
   readonly expiryMark = new ExpiryMark()
 
   constructor(parts: ShardParts) {
-    const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, through, part, room } = parts
-    const inside = parts.replicated && new Replicated(store, stamps, parts.replicated, room)
+    const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, part, room } = parts
+    const inside = parts.replicated && new Replicated(store, clock, stamps, parts.replicated, room)
     const owned = inside?.ownership.owned
     const whole = new Directory(store)
     const directory = inside?.entities ?? whole
     const attributes = inside?.attributes ?? new Directory(store, attributeCounts)
-    const lastStamp = (): number => stamps.last
-    const commit = new GroupCommit(
-      store,
-      clock,
-      directory,
-      attributes,
-      lastStamp,
-      onFailure,
-      through,
-      inside?.replicator,
-      room,
-    )
+    const log = inside?.log ?? new StoreLog(store, clock, () => stamps.last)
+    const commit = new GroupCommit({ log, clock, directory, attributes, onFailure, room })
     const { presence, expiryMark } = this
     const actors = new Actors(store, presence, limits.liveActorsMax, () => commit.durable)
     const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
@@ -229,11 +216,16 @@ export class LocalShards implements Shards {
       clock,
       room: parts.answers,
     }
-    const subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
-    const registrations = new Documents(registrationForm, store, commit, shardMap)
+    const number = shardMap.register
+    const row = part && store.get(positionKey(number))
+    const position = row && decodePosition(row)
+    const feed =
+      part?.worker === 0 ? new RegisterFeed({ store, commit, clock, register: number, before: position }) : undefined
+    const register: Register = inside?.registerWith(commit) ?? feed ?? ownRegister(commit)
+    const subscriptions = new Documents(subscriptionForm, store, register, shardMap)
+    const registrations = new Documents(registrationForm, store, register, shardMap)
     const patterns = new PatternAccounts(subscriptions, clock)
-    const isHome = (tenant: string): boolean =>
-      inside?.isHome ?? (!part || workerOf(shardMap.homeOf(tenant), part.workers) === part.worker)
+    const isHome = (): boolean => inside?.isHome ?? (!part || feed !== undefined)
     const { notifications, deliveries, book } = makeNotifications({
       ...parts,
       subscriptions,
@@ -245,19 +237,25 @@ export class LocalShards implements Shards {
     })
     const { flowControl } = parts.notifications
     this.pacer = flowControl && new Pacer(notifications, clock, flowControl)
-    const shelves = { subscription: subscriptions, registration: registrations }
-    const homesOf = (company: Company | undefined, others: Spreading | undefined): Homes => {
-      const home = new Home(commit, stamps, limits.mailboxLengthMax, others, room)
-      return {
-        company,
-        subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
-        registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
-      }
+    const home = new Home(commit, register, limits.mailboxLengthMax, room)
+    this.homes = {
+      subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
+      registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
     }
-    if (inside) {
-      const paths = new PathRegister(inside.ownership.register, commit, onDone => inside.afterAll(onDone), room)
-      const follower = new RegisterFollower(store, { subscriptions, registrations, paths }, inside.ownership.register)
-      const concerned = {
+    const paths = inside || part ? new PathRegister(number, commit, register, room) : undefined
+    const follower = paths && new RegisterFollower(store, { subscriptions, registrations, paths }, number)
+    this.paths = paths
+    this.feed = feed
+    this.copy =
+      part && follower && !feed ? new RegisterCopy({ store, commit, follower, register: number, position }) : undefined
+    const readRegister = async (): Promise<void> => {
+      await subscriptions.load()
+      await registrations.load()
+      await paths?.load(store)
+    }
+    if (inside && follower) {
+      this.entityCount = inside.entityCount
+      this.replicated = new ReplicatedShards(inside, {
         follower,
         commit,
         actors,
@@ -268,27 +266,20 @@ export class LocalShards implements Shards {
         notifications,
         deliveries,
         book,
-      }
-      this.entityCount = inside.entityCount
-      this.replicated = new ReplicatedShards(inside, concerned)
-      this.paths = paths
-      this.openHomes = async () => {
+      })
+      this.read = async () => {
         await inside.positions.load(store)
-        for (const shelf of Object.values(shelves)) await shelf.load(() => {})
-        await paths.load(store)
-        return homesOf(undefined, inside.spreading)
+        await readRegister()
       }
     } else {
       const entityCount = new EntityCount(whole)
       this.entityCount = entityCount
       this.replicated = undefined
-      this.paths = undefined
-      this.openHomes = async () => {
-        const company = await openHome({ shelves, commit, shardMap, clock, horizon: stamps.last, part })
+      this.read = async () => {
+        await readRegister()
         await book.load(store)
         await deliveries.load()
         entityCount.begin(store)
-        return homesOf(company, company?.sharing)
       }
     }
     this.ownership = inside?.ownership
@@ -300,7 +291,6 @@ export class LocalShards implements Shards {
     this.keepers = { actors, directory, attributes, views }
     this.shardMap = shardMap
     this.actors = actors
-    this.obey = parts.obey
     this.commit = commit
     this.lookup = lookup
     this.types = new Types(commit, directory, attributes, clock)
@@ -322,13 +312,8 @@ export class LocalShards implements Shards {
    * Reads the subscriptions and registrations that the store has, and which dead letters: to be awaited before anything is asked about them,
    * before any write, and before shards come.
    */
-  async load(): Promise<void> {
-    this.homes = await this.openHomes()
-  }
-
-  /** Brings changes of subscriptions and registrations to other owners; undefined while there are none, or nothing is loaded. */
-  get sharing(): Sharing | undefined {
-    return this.homes?.company?.sharing
+  load(): Promise<void> {
+    return this.read()
   }
 
   /** How many names are in memory: for whoever wants to know that names which have gone leave nothing behind. */
@@ -345,10 +330,6 @@ export class LocalShards implements Shards {
   }
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
-    if (request.kind === 'admin') {
-      assert(this.obey, 'there is somebody who carries out orders')
-      return onReply({ kind: 'admin', told: this.obey(request.order) })
-    }
     const { failed } = this.commit
     if (failed) return onReply({ kind: 'failed', reason: failed.message })
     if (this.ownership && !this.ownership.admits(shard)) return onReply({ kind: 'moved' })
@@ -363,8 +344,6 @@ export class LocalShards implements Shards {
         return this.lists.fetch(request, this.ofSameShards(onReply))
       case 'batch':
         return this.batches.onBatch(request, this.paced(request.items[0]!, onReply))
-      case 'paths':
-        return this.paths ? onReply({ kind: 'paths', tenants: this.paths.all }) : this.lookup.paths(onReply)
       case 'announce':
         return this.paths ? this.paths.onAnnounce(request, onReply) : onReply({ kind: 'done' })
       case 'createSubscription':
@@ -373,23 +352,23 @@ export class LocalShards implements Shards {
       case 'findSubscription':
       case 'listSubscriptions':
       case 'progress':
-        assert(this.homes, 'subscriptions are asked for before they are loaded')
         return this.homes.subscriptions.onAsk(request, onReply)
       case 'createRegistration':
       case 'changeRegistration':
       case 'removeRegistration':
       case 'findRegistration':
       case 'listRegistrations':
-        assert(this.homes, 'registrations are asked for before they are loaded')
         return this.homes.registrations.onAsk(request, onReply)
-      case 'learn':
-        assert(this.homes, 'an owner is told of changes before it has loaded what it knows')
-        if (this.homes.company) return this.homes.company.learning.onLearn(request, onReply)
-        return onReply({ kind: 'failed', reason: 'this owner is the only one' })
+      case 'follow':
+        return this.copy
+          ? this.copy.onFollow(request, onReply)
+          : onReply({ kind: 'failed', reason: 'no other worker keeps the register' })
       case 'claim':
       case 'news':
       case 'handIn':
         return this.notifications.onAsk(request, onReply)
+      case 'admin':
+        return onReply({ kind: 'failed', reason: 'shards carry out no orders to a process' })
       case 'deliveries':
       case 'retryDeliveries':
         return this.deliveries.onAsk(request, onReply)

@@ -6,8 +6,9 @@
 // cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
 //
 // Dead letters and what is owed to receivers follow the entities, as they are and with their shards. Then come registrations and
-// subscriptions: every store gets all of them, each from the store of its home, whose word counts. What became of their notifications is known to every store in part;
-// the store of the home gets all parts as one. All that is little against the entities, so nobody is told how much it is.
+// subscriptions: every store gets all of them, from the store of the register's keeper, whose word counts. What became of their notifications is
+// known to every store in part; the store of the keeper gets all parts as one. Where there are several stores, all get the service paths that the
+// directories know. All that is little against the entities, so nobody is told how much it is.
 //
 // The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
 // what was begun (src/process/repartition.ts).
@@ -18,21 +19,26 @@
 // Not here: which stores there are, and when the new ones begin to count (src/process/repartition.ts).
 
 import assert from 'node:assert/strict'
+import { TenantPaths } from '../domain/few-paths.js'
+import { keeper } from '../domain/scope.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import type { Range, Row, Store, StoreReader } from '../ports.js'
+import { rowsOf } from '../rows.js'
 import { attributeCounts, Directory } from './commit/directory.js'
 import { Filling } from './commit/filling.js'
 import { homeRange, progressRange } from './documents/document-layout.js'
 import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
-import { allDirectories, copiedKey, shardRange, stampKey } from './layout.js'
+import { allDirectories, copiedKey, nothing, parseDirectoryKey, shardRange, stampKey } from './layout.js'
 import { letterRange, outboxRange } from './notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from './notify/progress-book.js'
 import { readRow } from './read-row.js'
+import { pathKey, positionKey } from './replicate/replicated-layout.js'
 
 /**
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
  * `everywhere`: to every store. `merged`: all parts of one become one, in the store of its home. `known`: one by one, as `notes` says.
- * `split`: whoever divides stores has made rows of the outbox of them. `none`: nodes of a cluster alone have them, and their stores are not divided anew.
+ * `register`: to every store, made from the directory, if there are several. `split`: whoever divides stores has made rows of the outbox of them.
+ * `none`: nodes of a cluster alone have them, and their stores are not divided anew.
  */
 const destinations = {
   entity: 'shard',
@@ -48,19 +54,19 @@ const destinations = {
   outbox: 'shard',
   bundle: 'split',
   meta: 'known',
-  path: 'none',
+  path: 'register',
   directoryOfShard: 'none',
   attributeOfShard: 'none',
 } as const satisfies Record<
   keyof typeof prefix,
-  'shard' | 'anew' | 'everywhere' | 'merged' | 'known' | 'split' | 'none'
+  'shard' | 'anew' | 'everywhere' | 'merged' | 'register' | 'known' | 'split' | 'none'
 >
 
 /** What rows that go with their shard are called. */
 const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
 
-/** The node's notes that are looked after: of the stamps the largest goes on. */
-const notes: readonly Buffer[] = [stampKey()]
+/** The node's notes that are looked after: of the stamps the largest goes on, and the position of the register begins anew. */
+const notesOf = (register: number): readonly Buffer[] => [stampKey(), positionKey(register)]
 
 export interface TransferLimits {
   /** Primary rows of a batch, and bytes of them; one row more may exceed the bytes. What a kill costs, against the cost of a commit. */
@@ -76,6 +82,10 @@ export interface Transfer {
   readonly shards: readonly number[]
   /** How many there are in all. */
   readonly shardCount: number
+  /** Whether the target is that of the register's keeper. */
+  readonly isKeeper: boolean
+  /** Whether it is one of several. */
+  readonly hasOthers: boolean
   readonly sourceOf: (shard: number) => StoreReader
   /** The largest of the stamps that the sources gave. */
   readonly stamp: number
@@ -88,7 +98,7 @@ export interface Transfer {
 
 /** Fills the target, from where an earlier try was when it ended. Rejects when a commit fails or the signal comes. */
 export async function transfer(given: Transfer): Promise<void> {
-  const { target, shards, shardCount, sourceOf, stamp, limits, onBatch, signal } = given
+  const { target, shards, shardCount, isKeeper, hasOthers, sourceOf, stamp, limits, onBatch, signal } = given
   signal?.throwIfAborted()
   if (target.get(stampKey())) return
   const filling = new Filling(target, new Directory(target), new Directory(target, attributeCounts))
@@ -97,13 +107,13 @@ export async function transfer(given: Transfer): Promise<void> {
   const all = Array.from({ length: shardCount }, (_, shard) => shard)
   const letters = shards.map(shard => ({ shard, all: letterRange(shard) }))
   const outbox = shards.map(shard => ({ shard, all: outboxRange(shard) }))
-  const registrations = all.map(shard => ({ shard, all: homeRange('registration', shard) }))
-  const subscriptions = all.map(shard => ({ shard, all: homeRange('subscription', shard) }))
+  const registrations = [{ shard: keeper, all: homeRange('registration', shardCount) }]
+  const subscriptions = [{ shard: keeper, all: homeRange('subscription', shardCount) }]
   // In the order of keys: how far it got is told by one of them.
   for (const { shard, all } of [...entities, ...letters, ...outbox, ...registrations, ...subscriptions]) {
     const range = rest(all, copied)
     if (!range) continue
-    for await (const rows of chunks(sourceOf(shard), range, limits.batchRowsMax))
+    for await (const rows of rowsOf(sourceOf(shard), range, { rowsPerRead: limits.batchRowsMax }))
       for (const row of rows) {
         filling.add(row)
         if (filling.rows < limits.batchRowsMax && filling.bytes < limits.batchBytesMax) continue
@@ -111,8 +121,9 @@ export async function transfer(given: Transfer): Promise<void> {
         signal?.throwIfAborted()
       }
   }
-  for (const shard of shards)
-    for (const row of await mergedProgress(new Set(all.map(sourceOf)), shard)) filling.add(row)
+  const sources = new Set(all.map(sourceOf))
+  if (isKeeper) for (const row of await mergedProgress(sources, shardCount)) filling.add(row)
+  if (hasOthers) for await (const row of pathRows(sources, shardCount)) filling.add(row)
   onBatch(
     await filling.commit(batch => {
       batch.del(copiedKey())
@@ -121,11 +132,24 @@ export async function transfer(given: Transfer): Promise<void> {
   )
 }
 
-/** What became of the notifications of subscriptions with this home: the parts of all stores as one. Few bytes for each subscription. */
+/** The rows of the register that tell which service paths there are. */
+async function* pathRows(sources: Iterable<StoreReader>, register: number): AsyncIterable<Row> {
+  const paths = new TenantPaths()
+  for (const source of sources)
+    for await (const rows of rowsOf(source, allDirectories()))
+      for (const { key } of rows) {
+        const { tenant, path } = parseDirectoryKey(key)
+        if (!paths.wants(tenant, path)) continue
+        paths.add(tenant, path)
+        yield { key: pathKey(register, tenant, path), value: nothing }
+      }
+}
+
+/** What became of the notifications of subscriptions: the parts of all stores as one. Few bytes for each subscription. */
 export async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
   const parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
   for (const source of sources)
-    for await (const rows of chunks(source, progressRange(home), 1000))
+    for await (const rows of rowsOf(source, progressRange(home)))
       for (const { key, value } of rows) {
         const known = parts.get(key.toString('latin1'))
         if (known) known.values.push(value)
@@ -147,24 +171,10 @@ function rest({ gte, lt }: Range, after: Buffer | undefined): Range | undefined 
 /** The first key behind another. */
 const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.alloc(1)])
 
-export async function* chunks(store: StoreReader, range: Range, rowsMax: number): AsyncIterable<Row[]> {
-  const cursor = store.cursor(range)
-  try {
-    for (;;) {
-      const rows = await cursor.next(rowsMax)
-      if (rows.length === 0) return
-      yield rows
-    }
-  } finally {
-    await cursor.close()
-  }
-}
-
 /** How many entities a store says it has, from its directory. */
 export async function countEntities(store: StoreReader): Promise<number> {
   let total = 0
-  for await (const rows of chunks(store, allDirectories(), 1000))
-    for (const { value } of rows) total += decodeNumber(value)
+  for await (const rows of rowsOf(store, allDirectories())) for (const { value } of rows) total += decodeNumber(value)
   return total
 }
 
@@ -172,7 +182,11 @@ export async function countEntities(store: StoreReader): Promise<number> {
  * The first row of a store that would be lost in a transfer, in words; undefined when there is none: rows of kinds that this version does
  * not know, notes it does not know, and what belongs to shards that the store is not supposed to hold.
  */
-export async function findStranger(store: StoreReader, owns: (shard: number) => boolean): Promise<string | undefined> {
+export async function findStranger(
+  store: StoreReader,
+  register: number,
+  owns: (shard: number) => boolean,
+): Promise<string | undefined> {
   let from: Buffer = Buffer.alloc(1)
   for (;;) {
     const key = await firstKey(store, { gte: from, lt: behindAll })
@@ -192,12 +206,14 @@ export async function findStranger(store: StoreReader, owns: (shard: number) => 
         break
       }
       case 'merged':
+      case 'register':
       case 'anew':
       case 'everywhere':
         from = under(key.subarray(0, 1)).lt
         break
       case 'known':
-        if (!notes.some(note => note.equals(key))) return `a note that this version does not know, key ${shown(key)}`
+        if (!notesOf(register).some(note => note.equals(key)))
+          return `a note that this version does not know, key ${shown(key)}`
         from = next(key)
     }
   }
@@ -212,12 +228,8 @@ const shardKeyBytes = 3
 const behindAll = Buffer.alloc(64, 0xff)
 
 async function firstKey(store: StoreReader, range: Range): Promise<Buffer | undefined> {
-  const cursor = store.cursor(range)
-  try {
-    return (await cursor.next(1))[0]?.key
-  } finally {
-    await cursor.close()
-  }
+  for await (const [first] of rowsOf(store, range, { rowsPerRead: 1 })) return first?.key
+  return undefined
 }
 
 /** Bytes of a key that a sentence shows. */

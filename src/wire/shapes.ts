@@ -5,7 +5,6 @@
 //
 // Not here: bytes that are packed, which can only hold what they say (packed.ts, part.ts).
 
-import type { RefusalKind } from '../domain/refusal.js'
 import type { ShardReply, ShardRequest } from '../messages/messages.js'
 
 type Check = (value: unknown) => boolean
@@ -135,6 +134,7 @@ const selection = members({
   anyAttribute: optional(texts),
   from: word('url', 'payload'),
 })
+const position = members({ epoch: count, sequence: count })
 const progress = members({
   timesSent: count,
   lastNotificationMs: optional(number),
@@ -167,7 +167,6 @@ export const isRequest: Check = either('kind', {
     bytesMax: optional(count),
   }),
   types: members({ tenant: text, paths: texts, type: optional(text) }),
-  paths: nothing,
   announce: members({ tenant: text, path: text }),
   createSubscription: members({ subscription: text }),
   changeSubscription: members({ tenant: text, id: text, servicePath: text, payload }),
@@ -187,21 +186,15 @@ export const isRequest: Check = either('kind', {
     news: either('kind', { success: members({ code: optional(number) }), failure: members({ reason: text }) }),
   }),
   handIn: members({ parts: list(members({ tenant: text, id: text, progress })) }),
-  learn: members({
-    home: count,
+  follow: members({
+    epoch: count,
+    before: optional(position),
+    form: word('changes', 'page'),
     after: count,
     upTo: count,
-    changes: list(
-      members({
-        revision: count,
-        kind: word('subscription', 'registration'),
-        tenant: text,
-        id: text,
-        text: optional(text),
-      }),
-    ),
-    isAll: flag,
-    isAnew: flag,
+    rows: text,
+    isFirst: optional(flag),
+    next: optional(text),
   }),
   deliveries: members({ tenant: text, id: text, limit: count }),
   retryDeliveries: document,
@@ -218,31 +211,11 @@ export const isRequest: Check = either('kind', {
 
 // Of replies
 
-const refusalKinds = {
-  ParseError: true,
-  BadRequest: true,
-  NotFound: true,
-  TooManyResults: true,
-  Unprocessable: true,
-  PartialUpdate: true,
-  PartlyForwarded: true,
-  NoResourceAvailable: true,
-  MethodNotAlowed: true,
-  NotAcceptable: true,
-  ContentLengthRequired: true,
-  RequestEntityTooLarge: true,
-  UnsupportedMediaType: true,
-  InternalServerError: true,
-  NotImplemented: true,
-  Unavailable: true,
-  InsufficientStorage: true,
-  Forbidden: true,
-} as const satisfies Readonly<Record<RefusalKind, true>>
-
 const reason = members({ reason: text })
 const writeReplies = {
   done: nothing,
-  refused: members({ refusal: members({ kind: word(...Object.keys(refusalKinds)), description: text }) }),
+  // Any refusal can be read (refusal.ts).
+  refused: members({ refusal: members({}) }),
   busy: nothing,
   moved: nothing,
   failed: reason,
@@ -268,7 +241,6 @@ export const isReply: Check = either('kind', {
   large: nothing,
   fetched: members({ lengths: list(orNull(count)) }),
   batch: members({ replies: list(either('kind', writeReplies)) }),
-  paths: members({ tenants: list(tuple(text, texts)) }),
   types: members({ types: list(members({ type: text, count, attributes: list(tuple(text, text)) })) }),
   subscriptions: members({ subscriptions: list(tuple(text, progress)), total: count }),
   registrations: members({ registrations: texts, total: count }),
@@ -277,7 +249,7 @@ export const isReply: Check = either('kind', {
   deliveries: members({ deliveries: deliveryRecords, deadLetters: deliveryRecords, deadCount: count }),
   retried: members({ count }),
   admin: members({ told: any }),
-  learned: members({ upTo: count }),
+  followed: members({ position: optional(position) }),
   unreachable: reason,
   lost: reason,
 } satisfies Readonly<Record<Exclude<ShardReply['kind'], 'found' | 'part'>, Check>>)

@@ -12,15 +12,25 @@ import { operatorOf } from '../domain/entities/operators.js'
 import type { Json } from '../domain/json.js'
 import { encodeRegistration } from '../domain/providers/registration-json.js'
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
+import { refusalText } from '../domain/refusal.js'
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { encodeSubscription } from '../domain/subscriptions/subscription-json.js'
 import { Unreadable } from '../domain/unreadable.js'
 import { isImage } from '../image.js'
-import type { Attributes, HandedPart, Origin, ShardReply, ShardRequest, WriteRequest } from '../messages/messages.js'
+import type {
+  Attributes,
+  HandedPart,
+  Origin,
+  ShardReply,
+  ShardRequest,
+  WriteReply,
+  WriteRequest,
+} from '../messages/messages.js'
 import { readRegistration, readSubscription } from './documents.js'
 import { forms } from './forms.js'
 import { packDone, packFind, packFound, packWrite, unpackFind, unpackFound, unpackWrite } from './packed.js'
 import { packPart, unpackPart } from './part.js'
+import { refusalFromWire, refusalToWire } from './refusal.js'
 import { areAttributes, isReply, isRequest } from './shapes.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
@@ -100,6 +110,8 @@ function requestToWire(request: ShardRequest): unknown {
       return { ...request, subscription: encodeSubscription(request.subscription) }
     case 'createRegistration':
       return { ...request, registration: encodeRegistration(request.registration) }
+    case 'follow':
+      return { ...request, rows: request.rows.toString('base64'), next: request.next?.toString('base64') }
     default:
       return request
   }
@@ -156,6 +168,9 @@ interface WireRequest {
   readonly selection: SelectionSource
   readonly subscription: string
   readonly registration: string
+  /** Of `follow`, as base64. */
+  readonly rows: string
+  readonly next?: string
   readonly parts: readonly (Omit<HandedPart, 'progress'> & { readonly progress: Partial<SubscriptionProgress> })[]
 }
 
@@ -177,13 +192,18 @@ function fromJson(wire: WireRequest): object {
       return { items: wire.items.map(item => ({ ...requestFromWire(item), origin: wire.origin })), origin: undefined }
     case 'list': {
       const selection = compileSelection(wire.selection)
-      if (!selection.ok) throw new Unreadable(selection.refusal.description)
+      if (!selection.ok) throw new Unreadable(refusalText(selection.refusal))
       return { selection: selection.value }
     }
     case 'createSubscription':
       return { subscription: readSubscription(wire.subscription) }
     case 'createRegistration':
       return { registration: readRegistration(wire.registration) }
+    case 'follow':
+      return {
+        rows: Buffer.from(wire.rows, 'base64'),
+        ...(wire.next !== undefined && { next: Buffer.from(wire.next, 'base64') }),
+      }
     case 'handIn':
       return { parts: wire.parts.map(part => ({ ...part, progress: completed(part.progress) })) }
     default:
@@ -223,10 +243,20 @@ export function encodeReply(reply: ShardReply): Buffer {
     }
     case 'registrations':
       return frame({ ...reply, registrations: reply.registrations.map(encodeRegistration) }, [])
+    case 'refused':
+      return frame(refusedToWire(reply), [])
+    case 'batch':
+      return frame({ ...reply, replies: reply.replies.map(refusedToWire) }, [])
     default:
       return frame(reply, [])
   }
 }
+
+const refusedToWire = (reply: WriteReply): unknown =>
+  reply.kind === 'refused' ? { ...reply, refusal: refusalToWire(reply.refusal) } : reply
+
+const refusedFromWire = (reply: WriteReply): WriteReply =>
+  reply.kind === 'refused' ? { kind: 'refused', refusal: refusalFromWire(reply.refusal) } : reply
 
 function frame(head: unknown, tail: readonly Buffer[]): Buffer {
   const json = Buffer.from(JSON.stringify(head))
@@ -304,6 +334,10 @@ function jsonReply(bytes: Buffer): ShardReply {
       return { ...head, registrations: (head.registrations as readonly string[]).map(readRegistration) }
     case 'progress':
       return { kind: 'progress', parts: (head.parts as readonly Partial<SubscriptionProgress>[]).map(completed) }
+    case 'refused':
+      return refusedFromWire(head)
+    case 'batch':
+      return { ...head, replies: (head.replies as readonly WriteReply[]).map(refusedFromWire) }
     default:
       return head
   }

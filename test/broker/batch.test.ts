@@ -62,14 +62,10 @@ const second: WriteReply = { kind: 'refused', refusal: refusals.locationSecond }
 t.test(
   'an entity that was perhaps not made durable is named, and what else there is to say comes after it',
   async t => {
-    t.strictSame(updated({ kind: 'done' }, failed), {
-      kind: 'InternalServerError',
-      description: 'the outcome is unknown for 1 of 2 entities (E2/T): disk; the others were done',
-    })
-    t.strictSame(updated(failed, second), {
-      kind: 'InternalServerError',
-      description: `the outcome is unknown for 1 of 2 entities (E1/T): disk; of the others, not all were done: ${refusals.locationSecond.description}`,
-    })
+    const unknown = (id: string, others: 'done' | Refusal) =>
+      refusals.batchUnknown('InternalServerError', [`${id}/T`], 2, ['disk'], others)
+    t.strictSame(updated({ kind: 'done' }, failed), unknown('E2', 'done'))
+    t.strictSame(updated(failed, second), unknown('E1', refusals.locationSecond))
   },
 )
 

@@ -5,6 +5,7 @@ import type { Batch, BatchAction } from '../../src/domain/entities/batch.js'
 import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
+import { type Refusal, refusalText } from '../../src/domain/refusal.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ListRequest } from '../../src/messages/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -87,7 +88,7 @@ function pageOf(answer: string | undefined): unknown {
 }
 
 const expected = (total: number, ...entities: [string, number][]) => ({ total, entities })
-const failure = (answer: string | undefined): { kind: string; description: string } => JSON.parse(answer as string)
+const failure = (answer: string | undefined): Refusal => JSON.parse(answer as string)
 
 const further = { offset: 2, limit: 3 }
 
@@ -196,7 +197,7 @@ for (const condition of ['unreachable', 'lost'] as const) {
     const reason = condition === 'lost' ? 'owner 2 is silent' : 'owner 2 is away'
     const named = away.slice(0, 2).map(id => `${id}/T`)
     t.equal(
-      answer.description,
+      refusalText(answer),
       `the outcome is unknown for 2 of 6 entities (${named.join(', ')}): ${reason}; the others were done`,
     )
     world.shards.set(2, 'well')
@@ -209,16 +210,17 @@ for (const condition of ['unreachable', 'lost'] as const) {
   t.test(`a batch says what else was refused when one owner is ${condition}`, async t => {
     const world = await worldWith(near.slice(0, 1))
     world.shards.set(2, condition)
-    const { description } = failure(await world.end(update('update', [near[0]!, far[0]!, away[0]!])))
-    t.match(description, `of the others, not all were done: do not exist: ${far[0]}/T - [entity itself]`)
+    const refusal = failure(await world.end(update('update', [near[0]!, far[0]!, away[0]!])))
+    t.match(refusalText(refusal), `of the others, not all were done: do not exist: ${far[0]}/T - [entity itself]`)
   })
 
   t.test(`a batch is unknown as a whole when all its owners are ${condition}`, async t => {
     const world = await worldWith([])
     world.shards.set(2, condition)
     const answer = failure(await world.end(update('append', away)))
-    t.match(answer, { kind: 'Unavailable', description: /for 10 of 10 entities/ })
-    t.notMatch(answer.description, /others/)
+    t.match(answer, { kind: 'Unavailable', others: 'none' })
+    t.match(refusalText(answer), /for 10 of 10 entities/)
+    t.notMatch(refusalText(answer), /others/)
   })
 
   t.test(`a notification of which one owner is ${condition} is not acknowledged`, async t => {
@@ -234,8 +236,8 @@ for (const condition of ['unreachable', 'lost'] as const) {
 t.test('a long list of what is unknown in a batch is cut', async t => {
   const world = await worldWith([])
   world.shards.set(2, 'lost')
-  const { description } = failure(await world.end(update('append', idsOf(2, 12))))
-  t.match(description, `${idsOf(2, 10).at(-1)}/T and 2 more)`)
+  const refusal = failure(await world.end(update('append', idsOf(2, 12))))
+  t.match(refusalText(refusal), `${idsOf(2, 10).at(-1)}/T and 2 more)`)
 })
 
 t.test('an entity that stands several times in a batch of several owners and steps sees its earlier items', async t => {
@@ -253,5 +255,5 @@ t.test('items of a batch are taken in their order by the owner that has them', a
   t.equal(await world.end(update('appendStrict', [here, there])), '"done"')
   const again = failure(await world.end(update('appendStrict', [away[0]!, there, here])))
   t.match(again, { kind: 'PartialUpdate' })
-  t.match(again.description, `already exist: ${there}/T - [ n ], ${here}/T - [ n ]`)
+  t.match(refusalText(again), `already exist: ${there}/T - [ n ], ${here}/T - [ n ]`)
 })

@@ -6,8 +6,8 @@ import { documentIds } from '../../src/broker/document-ids.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
 import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
 import { HybridClock } from '../../src/clock.js'
-import type { Result } from '../../src/domain/refusal.js'
-import { ShardMap } from '../../src/domain/scope.js'
+import { type Result, refusals, refusalText } from '../../src/domain/refusal.js'
+import { keeper, ShardMap } from '../../src/domain/scope.js'
 import { noProgress, type SubscriptionProgress } from '../../src/domain/subscriptions/subscription.js'
 import type { DeliveryRecord, DeliveryReport } from '../../src/messages/messages.js'
 import { FakeClock } from '../support/fake-clock.js'
@@ -16,7 +16,7 @@ import { subscription } from '../support/subscriptions.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 4 })
 const tenant = 'b'
-const home = shardMap.homeOf(tenant) % 3
+const home: number = keeper
 const [other, third] = [0, 1, 2].filter(owner => owner !== home) as [number, number]
 const wanted = {
   ...subscription('{"subject":{"entities":[{"id":"E"}]},"notification":{"http":{"url":"http://h"}}}'),
@@ -50,7 +50,7 @@ async function setting() {
     settled(new Promise<Result<T>>(resolve => ask(resolve)))
   const created = async (): Promise<string> => {
     const result = await told<string>(onResult => operations.create(wanted, onResult))
-    if (!result.ok) throw new Error(result.refusal.description)
+    if (!result.ok) throw new Error(refusalText(result.refusal))
     return result.value
   }
   const note = (owner: number, id: string, progress: Partial<SubscriptionProgress>) =>
@@ -110,13 +110,13 @@ t.test('a change that cannot reach everybody is refused, and what is unknown is 
   const id = await created()
   shards.set(other, 'unreachable')
   t.match(await told(onResult => operations.remove(tenant, id, onResult)), {
-    refusal: { kind: 'Unavailable', description: /nothing was done/ },
+    refusal: { kind: 'Unavailable', code: 'unreachable' },
   })
   shards.set(other, 'well')
   await told(onResult => operations.retrieve(tenant, id, onResult))
   shards.set(other, 'lost')
   t.match(await told(onResult => operations.remove(tenant, id, onResult)), {
-    refusal: { kind: 'Unavailable', description: /whether the change was made is unknown/ },
+    refusal: { kind: 'Unavailable', code: 'outcomeUnknown' },
   })
 })
 
@@ -215,10 +215,7 @@ t.test(
     }
     t.strictSame(await told(onResult => operations.retryDeliveries(tenant, id, onResult)), {
       ok: false,
-      refusal: {
-        kind: 'Unavailable',
-        description: 'a part of the broker does not answer, try again later: it has gone',
-      },
+      refusal: refusals.unanswered('it has gone'),
     })
   },
 )

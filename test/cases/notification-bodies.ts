@@ -1,4 +1,4 @@
-// What notifications say of the room R1 (test/support/occasions.ts) to a subscription with these members of `notification`.
+// What notifications say of the room R1 (test/support/notification-inputs.ts) to a subscription with these members of `notification`.
 //
 // The room has temperature (Number 21.5, with metadata unit), name and where; a PATCH has just set the temperature from 20 to 21.5.
 // `stored` gives it other attributes, in normalized form.

@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
 import { openAsks } from '../../cluster/asks/asks.js'
 import { decodeFrame, encodeFrame, type Frame, type Hello } from '../../cluster/asks/frames.js'
@@ -15,11 +14,13 @@ import { decodePeerReply, encodePeerMessage, replyOf, textOf } from '../../clust
 import { Replica } from '../../cluster/replication/replica.js'
 import { replicationOptionsDefault } from '../../cluster/replication/replication-options.js'
 import { fetchShard } from '../../cluster/replication/snapshot-fetch.js'
-import { RemoteShards } from '../../src/broker/remote-shards.js'
+import { ClusteredShards } from '../../src/broker/clustered-shards.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
+import { refusals } from '../../src/domain/refusal.js'
 import type { ReadRequest, ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import { checkFirstLine, firstLine, lastLine, parseLastLine, readLine } from '../../src/move/lines.js'
 import { stateFileAt } from '../../src/move/state-file.js'
+import type { Nodes } from '../../src/ports.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { decodeReply, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 import { tempDir } from '../support/broker-process.js'
@@ -27,7 +28,7 @@ import { FakeClock } from '../support/fake-clock.js'
 import { create, idOf, originOf, tenant, update, watching } from '../support/notifying.js'
 import { Random } from '../support/random.js'
 import { provided } from '../support/registrations.js'
-import { allShards, Cluster, register, shardCount, shardMap } from '../support/replicated-hosts.js'
+import { Cluster, register, shardCount, shardMap } from '../support/replicated-hosts.js'
 import { selectionOf } from '../support/selections.js'
 import { hostileBytes } from './hostile-bytes.js'
 import { SimulatedCluster } from './simulated-cluster.js'
@@ -156,19 +157,38 @@ const asked: readonly ShardRequest[] = [
   { kind: 'deleteEntity', target: { tenant, path: '/', id: 'F', type: 'T' }, origin: originOf() },
 ]
 
+const view = 1
+const routing = { shardMap, pathsOf: () => undefined, listWaitMs: 1000 }
+
+/** A node that owns nothing, or everything, among others. */
+const nodesOf = (owner: string, ask: Nodes['ask'], onUnreadable: (what: string) => void): Nodes => ({
+  self: 'here',
+  ownerOf: () => owner,
+  serves: () => owner === 'here',
+  isLost: false,
+  viewOf: () => view,
+  ownView: view,
+  ask,
+  noteUndecodable: (_node, what) => onUnreadable(what),
+  onChange: () => {},
+})
+
 /** The shards of one host that owns all of them, as another process asks them. */
 async function asking(t: Parameters<typeof Cluster.of>[0]) {
   const cluster = await Cluster.of(t, new FakeClock(), 1)
   const unreadable: string[] = []
   const { local } = cluster.host(0)
-  const owners = Array.from({ length: shardCount }, () => 0)
-  const others = { ask: () => {}, noteUndecodable: () => {} }
-  const shards = new RemoteShards(local, { self: 0, owners }, 1000, others)
+  const nodes = nodesOf(
+    'here',
+    () => {},
+    what => unreadable.push(what),
+  )
+  const shards = new ClusteredShards({ ...routing, local, nodes, clock: cluster.clock })
   const ask = (bytes: Buffer, shard: number): Promise<ShardReply> =>
     new Promise((resolve, reject) => {
       const onReply = (reply: Uint8Array): void => resolve(decodeReply(Buffer.from(reply)))
       try {
-        shards.onAsk(shard, bytes, onReply, what => unreadable.push(what))
+        shards.onAsk(shard, bytes, onReply, view, 'there')
       } catch (error) {
         reject(error)
       }
@@ -199,7 +219,7 @@ t.test('who asks shards of others and gets any bytes gives each caller one resul
   for (const id of ['E', 'F', 'G'])
     await cluster.waitFor(ask(encodeRequest(create(id)), shardMap.shardOf(tenant, '/', id)))
   const replies: Buffer[] = [
-    encodeReply({ kind: 'refused', refusal: { kind: 'NotFound', description: 'none' } }),
+    encodeReply({ kind: 'refused', refusal: refusals.unreachable('none') }),
     encodeReply({ kind: 'batch', replies: [{ kind: 'done' }] }),
     encodeReply({ kind: 'moved' }),
     encodeReply({ kind: 'lost', reason: 'gone' }),
@@ -211,19 +231,17 @@ t.test('who asks shards of others and gets any bytes gives each caller one resul
   let unreadable = 0
   let own = 0
   const nobody: Shards = { ask: () => {}, owners: () => [0], ownerOf: () => 0, pathsOf: () => undefined }
-  const owners = allShards.map(shard => 1 + (shard % 2))
-  const shards = new RemoteShards(nobody, { self: 0, owners }, 1000, {
-    ask: (_owner, _shard, _request, onOutcome) => {
-      const bytes = hostileBytes(random, replies)
-      if (random.fraction() < 0.3) own++
-      onOutcome({
-        kind: 'reply',
-        reply: random.fraction() < 0.3 ? random.pick([bytes, replies[own % replies.length]!]) : bytes,
-      })
-    },
-    noteUndecodable: () => unreadable++,
-  })
-  const client = new ShardClient(shards, shardMap)
+  const answer: Nodes['ask'] = (_node, _shard, _request, onOutcome) => {
+    const bytes = hostileBytes(random, replies)
+    if (random.fraction() < 0.3) own++
+    const valid = replies[own % replies.length]!
+    onOutcome({ kind: 'reply', reply: random.fraction() < 0.3 ? valid : bytes })
+  }
+  const clock = new FakeClock()
+  const others = nodesOf('there', answer, () => unreadable++)
+  const ownerOf = (shard: number): string => (shard % 2 === 0 ? 'there' : 'elsewhere')
+  const shards = new ClusteredShards({ ...routing, local: nobody, nodes: { ...others, ownerOf }, clock })
+  const client = new ShardClient(shards, shardMap, undefined, clock)
   let results = 0
   const count = (): void => {
     results++
@@ -243,8 +261,12 @@ t.test('who asks shards of others and gets any bytes gives each caller one resul
     done => client.deliveries({ kind: 'deliveries', ...document, limit: 9 }, done),
     done => client.retryDeliveries({ kind: 'retryDeliveries', ...document }, done),
   ]
-  for (let n = 0; n < each; n++) reads[n % reads.length]!(count)
-  await turnOfTheLoop()
+  for (let n = 0; n < each; n++) {
+    reads[n % reads.length]!(count)
+    // Those that were told to ask again do so for a while.
+    if (n % 100 === 0) clock.advance(100)
+  }
+  clock.advance(10_000)
   t.equal(results, each, 'one for each')
   t.ok(unreadable > each / 2, `${unreadable} are reported`)
 })

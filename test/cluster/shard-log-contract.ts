@@ -184,6 +184,10 @@ export class Followed implements LogFollower {
     this.tell(`takeover ${shard} ${owner}`)
   }
 
+  onHeartbeat(node: string, bytes: Buffer): void {
+    this.tell(`heartbeat ${node} ${bytes}`)
+  }
+
   onGap(): void {
     this.tell('gap')
   }

@@ -165,8 +165,10 @@ export class SimulatedCluster {
       mark,
       ask: (target, request, waitMs, onReply) => this.carry(node, target, request, waitMs, onReply),
       onChange: () => {},
-      onLoss: loss => {
-        if (loss) this.losses.push(`${owner}: the log has lost shards ${loss.shards.join(', ')}`)
+      reachable: () => true,
+      onHealth: unhealthy => {
+        if (unhealthy?.kind === 'lost')
+          this.losses.push(`${owner}: the log has lost shards ${unhealthy.shards.join(', ')}`)
       },
       onStopped: (shard, reason) => this.stopped.push(`${owner}: shard ${shard}: ${reason}`),
       onFailure: end,
@@ -386,6 +388,7 @@ export const but = (log: ShardLog, change: Partial<ShardLog>): ShardLog => ({
   takeOver: (shard, owner, onDone) => log.takeOver(shard, owner, onDone),
   retake: (shard, epoch, owner, onDone) => log.retake(shard, epoch, owner, onDone),
   append: (appends, onDone) => log.append(appends, onDone),
+  heartbeat: (heartbeat, onDone) => log.heartbeat(heartbeat, onDone),
   read: (shard, after, bytesMax, onDone) => log.read(shard, after, bytesMax, onDone),
   takeovers: onDone => log.takeovers(onDone),
   follow: (wanted, follower) => log.follow(wanted, follower),

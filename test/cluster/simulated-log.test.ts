@@ -139,6 +139,7 @@ t.test('a node that is cut off is told of nothing until it is not, and then of a
   log.follow(() => true, {
     onRecord: (shard, { sequence }) => told.push(`record ${shard} ${sequence}`),
     onTakeover: (_shard, { owner }) => told.push(owner),
+    onHeartbeat: node => told.push(`heartbeat ${node}`),
     onGap: () => told.push('gap'),
   })
   await world.run(2000)

@@ -10,6 +10,8 @@ import assert from 'node:assert/strict'
 import type {
   Append,
   AppendOutcome,
+  Heartbeat,
+  HeartbeatOutcome,
   LogFollower,
   LogRecord,
   ShardLog,
@@ -168,6 +170,13 @@ export class SimulatedEngine {
     return { kind: 'appended' }
   }
 
+  /** Whether a heartbeat's takeovers are the latest: then all are told of it. */
+  beat({ node, epochs, bytes }: Heartbeat): HeartbeatOutcome {
+    for (const [shard, epoch] of epochs) if (this.takeoverOf(shard)?.epoch !== epoch) return { kind: 'superseded' }
+    for (const connection of this.connections) connection.onHeartbeat(node, bytes)
+    return { kind: 'appended' }
+  }
+
   trim(shard: number, upTo: number): void {
     const state = this.shards.get(shard)
     if (state) state.records = state.records.filter(({ sequence }) => sequence > upTo || sequence === state.last)
@@ -285,6 +294,10 @@ export class SimulatedLog implements ShardLog {
     this.ask(() => this.engine.append(appends), onDone)
   }
 
+  heartbeat: ShardLog['heartbeat'] = (heartbeat, onDone) => {
+    this.ask(() => this.engine.beat(heartbeat), onDone)
+  }
+
   read: ShardLog['read'] = (shard, after, bytesMax, onDone) => {
     this.ask(() => {
       const records: LogRecord[] = []
@@ -356,6 +369,12 @@ export class SimulatedLog implements ShardLog {
     const { wanted, listener } = follower
     if (event.kind === 'takeover') this.tell(() => listener.onTakeover(event.shard, event.takeover))
     else this.tell(() => wanted(event.shard) && listener.onRecord(event.shard, event.record))
+  }
+
+  /** The engine tells of a heartbeat. */
+  onHeartbeat(node: string, bytes: Buffer): void {
+    const { follower } = this
+    if (follower && this.following && !this.isUntold) this.tell(() => follower.listener.onHeartbeat(node, bytes))
   }
 
   private get isUntold(): boolean {

@@ -1,8 +1,8 @@
 // URLs of receivers taken apart (subscriptions.md §1.7), and the names of receivers.
 
 import t from 'tap'
-import { addressOf } from '../../src/deliver/address.js'
-import { post, publication } from './deliveries.js'
+import { httpAddress, mqttAddress } from '../../src/deliver/address.js'
+import { post, publication } from './messages.js'
 
 const good: readonly (readonly [url: string, receiver: string, path: string])[] = [
   ['http://host', 'http://host:80', '/'],
@@ -47,28 +47,29 @@ const bad = [
 
 t.test('a URL is taken apart', async t => {
   for (const [url, receiver, path] of good) {
-    const address = addressOf(post(url))
+    const address = httpAddress(post(url))
     t.same([address?.receiver, address?.path], [receiver, path], url)
   }
 })
 
 t.test('a malformed URL has no address', async t => {
-  for (const url of bad) t.equal(addressOf(post(url)), undefined, JSON.stringify(url))
+  for (const url of bad) t.equal(httpAddress(post(url)), undefined, JSON.stringify(url))
 })
 
 t.test('an MQTT broker has its own default ports, and no HTTP URL names one', async t => {
-  t.match(addressOf(publication('mqtt://host')), { receiver: 'mqtt://host:1883', port: 1883 })
-  t.match(addressOf(publication('mqtts://host/')), { receiver: 'mqtts://host:8883', port: 8883 })
-  t.equal(addressOf(publication('http://host')), undefined)
+  t.match(mqttAddress(publication('mqtt://host')), { receiver: 'mqtt://host:1883', port: 1883 })
+  t.match(mqttAddress(publication('mqtts://host/')), { receiver: 'mqtts://host:8883', port: 8883 })
+  t.equal(mqttAddress(publication('http://host')), undefined)
 })
 
 t.test('brokers with other credentials are other receivers, and no name tells a password', async t => {
-  const nameOf = (user: string, password: string) => addressOf(publication('mqtt://host', { user, password }))!.receiver
+  const nameOf = (user: string, password: string) =>
+    mqttAddress(publication('mqtt://host', { login: { user, passwd: password } }))!.receiver
   const names = [
     nameOf('a', 'bc'),
     nameOf('ab', 'c'),
     nameOf('a', 'bd'),
-    addressOf(publication('mqtt://host'))!.receiver,
+    mqttAddress(publication('mqtt://host'))!.receiver,
   ]
   t.equal(new Set(names).size, 4)
   t.equal(nameOf('a', 'bc'), names[0])

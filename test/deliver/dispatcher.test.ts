@@ -6,32 +6,27 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
 import { Dispatcher } from '../../src/deliver/dispatcher.js'
 import type { NotifierOptions } from '../../src/deliver/notifier.js'
+import type { Transports } from '../../src/deliver/sender.js'
+import { transportsOf } from '../../src/deliver/transports.js'
 import type { JsonObject } from '../../src/domain/json.js'
-import type { Occasion } from '../../src/domain/subscriptions/occasion.js'
-import type { Clock, DeliveryOutcome, Due, Logger } from '../../src/ports.js'
+import type { NotificationInput } from '../../src/domain/subscriptions/notification-input.js'
+import type { Clock, Logger } from '../../src/ports.js'
 import { FakeClock } from '../support/fake-clock.js'
-import { occasionOf, options, room, roomAttributes, subscriptionId } from '../support/occasions.js'
+import { inputOf, options, room, roomAttributes, subscriptionId } from '../support/notification-inputs.js'
 import { aedesBroker } from './brokers.js'
+import { type Pending, pendingOf, timeouts } from './messages.js'
 import { httpReceiver, type Received, until } from './receivers.js'
 
 const byDefault: NotifierOptions = {
   delivery: 'atLeastOnce',
   mode: 'transient',
-  httpTimeoutMs: 5000,
-  mqttTimeoutMs: 5000,
-  mqttIdleMsMax: 3_600_000,
   messageBytesMax: 8_388_608,
   simulated: false,
   loggedBytesMax: 5000,
-  tls: { insecure: false, caFile: undefined },
 }
 
-/** One that is owed, and what became of it. */
-interface Owed extends Due {
-  attempts: number
-  dueMs: number | undefined
-  readonly outcomes: DeliveryOutcome[]
-  /** What it is about is asked for so often. */
+interface Asked extends Pending {
+  /** Its input is asked for so often. */
   asked: number
 }
 
@@ -40,22 +35,17 @@ interface Wish {
   readonly tenant?: string
   /** Those of one entity are sent one after the other. */
   readonly entity?: string
-  readonly occasion?: Partial<Occasion>
+  readonly input?: Partial<NotificationInput>
 }
 
-function owed(id: string, { notification, tenant = 'acme', entity = id, occasion }: Wish): Owed {
-  const one: Owed = {
-    id,
-    tenant,
-    subscription: subscriptionId,
-    attempts: 0,
-    dueMs: undefined,
-    outcomes: [],
+function wished(id: string, { notification, tenant = 'acme', entity = id, input }: Wish): Asked {
+  const one: Asked = {
+    ...pendingOf({ id, tenant, subscription: subscriptionId }),
     asked: 0,
-    occasion() {
+    input() {
       one.asked++
       const about = { ...room(roomAttributes), id: entity }
-      return occasionOf(notification(), { notificationId: id, tenant, entity: about, ...occasion })
+      return inputOf(notification(), { notificationId: id, tenant, entity: about, ...input })
     },
     onOutcome(outcome) {
       one.outcomes.push(outcome)
@@ -68,17 +58,19 @@ function owed(id: string, { notification, tenant = 'acme', entity = id, occasion
 }
 
 const to = (url: string) => (): JsonObject => ({ http: { url } })
-const many = (count: number, wish: Wish, name = ''): Owed[] =>
-  Array.from({ length: count }, (_, n) => owed(`${name}${n}`, wish))
-const ids = (dues: readonly Owed[]): string[] => dues.map(({ id }) => id)
-const kinds = ({ outcomes }: Owed): string[] => outcomes.map(({ kind }) => kind)
-const areDelivered = (dues: readonly Owed[]) => () => dues.every(one => kinds(one).at(-1) === 'delivered')
+const many = (count: number, wish: Wish, name = ''): Asked[] =>
+  Array.from({ length: count }, (_, n) => wished(`${name}${n}`, wish))
+const ids = (dues: readonly Asked[]): string[] => dues.map(({ id }) => id)
+const kinds = ({ outcomes }: Asked): string[] => outcomes.map(({ kind }) => kind)
+const areDelivered = (dues: readonly Asked[]) => () => dues.every(one => kinds(one).at(-1) === 'delivered')
 
 function idOf({ headers }: Received): string {
   return headers[headers.indexOf('Ctx-Notification-Id') + 1]!
 }
 
-function start(t: Test, { clock = systemClock, ...more }: Partial<NotifierOptions> & { readonly clock?: Clock } = {}) {
+type Setting = Partial<NotifierOptions> & { readonly clock?: Clock; readonly transports?: Transports }
+
+function start(t: Test, { clock = systemClock, transports = transportsOf(timeouts), ...more }: Setting = {}) {
   const lines: string[] = []
   const line = (level: string) => (text: string) => void lines.push(`${level} ${text}`)
   const logger: Logger = {
@@ -90,10 +82,13 @@ function start(t: Test, { clock = systemClock, ...more }: Partial<NotifierOption
     debug: line('DEBUG'),
     summary: line('SUMMARY'),
   }
-  const dispatcher = new Dispatcher({ clock, fraction: () => 0.5, logger }, options, { ...byDefault, ...more })
+  const dispatcher = new Dispatcher({ clock, fraction: () => 0.5, logger, transports }, options, {
+    ...byDefault,
+    ...more,
+  })
   t.teardown(() => dispatcher.stop(0))
-  const take = (dues: readonly Owed[]): void => {
-    for (const due of dues) dispatcher.take(due)
+  const take = (dues: readonly Asked[]): void => {
+    for (const due of dues) dispatcher.deliver(due)
   }
   return { dispatcher, take, lines }
 }
@@ -139,7 +134,7 @@ t.test('the order is kept when a lane is full, and all come although it is told 
   const { take, dispatcher } = start(t, { limits: { laneQueueMax: 520 } })
   const entities = ['R0', 'R1', 'R2', 'R3', 'R4', 'R5', 'R6', 'R7']
   const dues = Array.from({ length: 900 }, (_, n) =>
-    owed(`${entities[n % 8]} ${n}`, { notification: to(receiver.url), entity: entities[n % 8]! }),
+    wished(`${entities[n % 8]} ${n}`, { notification: to(receiver.url), entity: entities[n % 8]! }),
   )
   take(dues)
   await until(areDelivered(dues), 'the last')
@@ -270,10 +265,10 @@ t.test('what cannot be sent has its end, which counts as a failure only where th
   const { take, lines } = start(t)
   // biome-ignore lint/suspicious/noTemplateCurlyInString: a macro looks like that
   const name = '${name}'
-  const malformed = owed('malformed', { notification: () => ({ httpCustom: { url: `h${name}` } }) })
-  const large = owed('large', {
+  const malformed = wished('malformed', { notification: () => ({ httpCustom: { url: `h${name}` } }) })
+  const large = wished('large', {
     notification: () => ({ httpCustom: { url: 'http://h', payload: `${name}`.repeat(200_000) } }),
-    occasion: { entity: room({ name: { type: 'Text', value: 'x'.repeat(100) } }) },
+    input: { entity: room({ name: { type: 'Text', value: 'x'.repeat(100) } }) },
   })
   take([malformed, large])
   await until(() => [malformed, large].every(({ outcomes }) => outcomes.length === 1))
@@ -284,7 +279,7 @@ t.test('what cannot be sent has its end, which counts as a failure only where th
   t.match(lines, [/^ERROR .*malformed URL/, /^ERROR .*too large/])
 })
 
-t.test('one that is owed no more is passed over, in line too', async t => {
+t.test('one that is pending no more is passed over, in line too', async t => {
   const held: (() => void)[] = []
   const receiver = await httpReceiver(t, (_request, response) => {
     held.push(() => response.writeHead(204).end())
@@ -293,8 +288,8 @@ t.test('one that is owed no more is passed over, in line too', async t => {
   const dues = many(20, { notification: to(receiver.url) })
   const gone = new Set(['0', '6', '7', '19'])
   for (const due of dues) {
-    const { occasion } = due
-    due.occasion = () => (gone.has(due.id) ? undefined : occasion())
+    const { input } = due
+    due.input = () => (gone.has(due.id) ? undefined : input())
   }
   gone.delete('6')
   take(dues)
@@ -355,12 +350,12 @@ t.test('a broker of a subscription that may fire is connected to before', async 
   const broker = await aedesBroker(t)
   const { dispatcher } = start(t)
   const mqtt = (status: 'active' | 'inactive') => {
-    const { subscription } = occasionOf({ mqtt: { url: `mqtt://127.0.0.1:${broker.port}`, topic: 'a' } })
+    const { subscription } = inputOf({ mqtt: { url: `mqtt://127.0.0.1:${broker.port}`, topic: 'a' } })
     return { ...subscription, status }
   }
-  dispatcher.expect(mqtt('inactive'))
-  dispatcher.expect(occasionOf({ http: { url: `http://127.0.0.1:${broker.port}` } }).subscription)
-  t.equal(dispatcher.stats().mqttConnections, 0)
-  dispatcher.expect(mqtt('active'))
+  dispatcher.prepare(mqtt('inactive'))
+  dispatcher.prepare(inputOf({ http: { url: `http://127.0.0.1:${broker.port}` } }).subscription)
+  t.equal(dispatcher.stats().transports['mqtt']?.connections, 0)
+  dispatcher.prepare(mqtt('active'))
   await until(() => broker.open === 1)
 })

@@ -4,8 +4,12 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
-import { Forwarder, type ForwarderOptions } from '../../src/deliver/forwarder.js'
-import { type ForwarderLimits, limitsByDefault } from '../../src/deliver/forwarder-limits.js'
+import {
+  Forwarder,
+  type ForwarderLimits,
+  type ForwarderOptions,
+  forwarderLimitsByDefault,
+} from '../../src/deliver/forwarder.js'
 import { openSockets } from '../../src/deliver/sockets/sockets.js'
 import type { ProviderAnswer } from '../../src/ports.js'
 import { freePort } from '../support/broker-process.js'
@@ -22,7 +26,7 @@ interface Given extends Partial<ForwarderOptions> {
 
 function started(t: Test, given: Given = {}): Forwarder {
   const { few, clock = systemClock, tls = { insecure: false, caFile: undefined }, ...options } = given
-  const limits = { ...limitsByDefault, ...few }
+  const limits = { ...forwarderLimitsByDefault, ...few }
   const forwarder = new Forwarder(clock, openSockets(tls), {
     timeoutMs: 5_000,
     messageBytesMax: 8_388_608,
@@ -227,7 +231,7 @@ t.test('to one provider so many requests go at a time, fewer until it has answer
 t.test('a provider that does not answer delays nobody else', async t => {
   const dead = await patient(t)
   const alive = await httpReceiver(t)
-  const forwarder = started(t, { few: { laneUnprovenSendsMax: 2, sendsMax: 4, unprovenSendsMax: 3 } })
+  const forwarder = started(t, { few: { laneUnprovenSendsMax: 2, sendsMax: 4 } })
   const lost = Array.from({ length: 20 }, () => ask(forwarder, dead.provider.url))
   await until(() => dead.held.length === 2, 'two requests hang')
   const startMs = performance.now()
@@ -240,10 +244,10 @@ t.test('a provider that does not answer delays nobody else', async t => {
 t.test('many providers that do not answer leave room for those that do', async t => {
   const dead = await Promise.all([1, 2, 3, 4].map(() => patient(t)))
   const alive = await httpReceiver(t)
-  const forwarder = started(t, { few: { laneUnprovenSendsMax: 2, sendsMax: 6, unprovenSendsMax: 4 } })
+  const forwarder = started(t, { few: { laneUnprovenSendsMax: 2, sendsMax: 6 } })
   t.equal(shown(await ask(forwarder, alive.url)), '204 ')
   for (const { provider } of dead) for (let n = 0; n < 3; n++) ask(forwarder, provider.url)
-  await until(() => dead.flatMap(({ held }) => held).length === 4, 'four requests hang')
+  await until(() => dead.flatMap(({ held }) => held).length === 5, 'five requests hang')
   t.equal(shown(await ask(forwarder, alive.url)), '204 ')
 })
 
@@ -294,9 +298,9 @@ t.test('who has waited for nearly all of its time is not begun any more, and is 
   t.equal(ended[2], 'in time: Timeout was reached')
 })
 
-t.test('providers that were asked long ago are forgotten, with their connections', async t => {
+t.test('there are no more connections than requests at a time: the longest idle ones are closed', async t => {
   const providers = await Promise.all([1, 2, 3, 4].map(() => httpReceiver(t)))
-  const forwarder = started(t, { few: { lanesMax: 2 } })
+  const forwarder = started(t, { few: { lanesMax: 2, sendsMax: 1 } })
   for (const { url } of providers) await ask(forwarder, url)
   await until(() => providers.filter(({ open }) => open > 0).length === 2, 'two connections are closed')
   t.strictSame(

@@ -4,12 +4,12 @@ import { lookup } from 'node:dns/promises'
 import { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
-import { type Address, addressOf } from '../../src/deliver/address.js'
-import type { HttpMessage, SendResult } from '../../src/deliver/delivery.js'
 import { HttpSender, type HttpSenderOptions } from '../../src/deliver/http-sender.js'
+import type { SendResult } from '../../src/deliver/sender.js'
 import { openSockets } from '../../src/deliver/sockets/sockets.js'
+import type { HttpMessage } from '../../src/domain/subscriptions/message.js'
 import { freePort } from '../support/broker-process.js'
-import { post } from './deliveries.js'
+import { post, sendable } from './messages.js'
 import { certificateFor, httpReceiver, plainReceiver, until } from './receivers.js'
 
 const verified = { insecure: false, caFile: undefined }
@@ -22,10 +22,7 @@ function senderFor(
   const sender = new HttpSender(systemClock, openSockets(tls), { timeoutMs: 5000, connectionsMax: 10, ...options })
   t.teardown(() => sender.close())
   const send = (message: HttpMessage): Promise<SendResult> =>
-    new Promise(resolve => {
-      const address = addressOf(message) as Address
-      sender.send(address, address.path, message, resolve)
-    })
+    new Promise(resolve => sender.send(sendable(message), resolve))
   return { sender, send }
 }
 
@@ -40,7 +37,7 @@ t.test('a message arrives as it was given, with Host and Content-Length', async 
   const receiver = await httpReceiver(t)
   const { send } = senderFor(t)
   const headers = ['X-Second', '2', 'Content-Type', 'application/json', 'x-First', '1']
-  const result = await send(post(`${receiver.url}/v1/x?a=b&c=%20`, { headers, body: Buffer.from('{"ä":1}') }))
+  const result = await send(post(`${receiver.url}/v1/x?a=b&c=%20`, { headers, body: '{"ä":1}' }))
   t.same(result, { kind: 'answered', code: 204 })
   const [{ method, path, headers: got, body }] = receiver.received as [(typeof receiver.received)[0]]
   t.same([method, path, body], ['POST', '/v1/x?a=b&c=%20', '{"ä":1}'])
@@ -52,7 +49,7 @@ t.test('every method is sent, with a body and without', async t => {
   const receiver = await httpReceiver(t)
   const { send } = senderFor(t)
   for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD', 'TRACE'])
-    for (const body of [Buffer.from('x'), undefined]) {
+    for (const body of ['x', undefined]) {
       if (body && method === 'TRACE') continue
       t.same(await send(post(receiver.url, { method, body })), { kind: 'answered', code: 204 }, method)
       t.match(receiver.received.at(-1), { method, body: body ? 'x' : '' })
@@ -80,7 +77,7 @@ t.test('a given Host is sent, framing is the sender’s, and headers are UTF-8',
     'Expect',
     '100-continue',
   ]
-  await send(post(receiver.url, { headers: ['Host', 'elsewhere:1', ...framing, 'X', 'ä→'], body: Buffer.from('12') }))
+  await send(post(receiver.url, { headers: ['Host', 'elsewhere:1', ...framing, 'X', 'ä→'], body: '12' }))
   const got = receiver.received[0]!.headers
   t.same(got.slice(0, 2), ['host', 'elsewhere:1'])
   t.same(got.slice(-2), ['content-length', '2'])
@@ -134,7 +131,7 @@ t.test('redirects are followed with the same verb and body, and not for ever', a
   const { send } = senderFor(t)
   for (const code of [301, 302, 303, 307, 308]) {
     receiver.received.length = 0
-    const message = post(`${receiver.url}/${code}/10`, { method: 'PUT', body: Buffer.from('x') })
+    const message = post(`${receiver.url}/${code}/10`, { method: 'PUT', body: 'x' })
     t.same(await send(message), { kind: 'answered', code: 201 })
     t.equal(receiver.received.length, 11)
     for (const one of receiver.received) t.match(one, { method: 'PUT', body: 'x' })
@@ -188,14 +185,14 @@ t.test('messages at a time have connections of their own, which are used again',
   for (let round = 0; round < 3; round++) await Promise.all([1, 2, 3].map(() => send(post(receiver.url))))
   t.equal(receiver.received.length, 9)
   t.equal(receiver.connections, 3)
-  t.equal(sender.connectionCount, 3)
+  t.equal(sender.stats().connections, 3)
 })
 
 t.test('the longest idle connection gives way to a new receiver', async t => {
   const [a, b, c] = [await httpReceiver(t), await httpReceiver(t), await httpReceiver(t)]
   const { send, sender } = senderFor(t, { connectionsMax: 2 })
   for (const { url } of [a, b, c]) await send(post(url))
-  t.equal(sender.connectionCount, 2)
+  t.equal(sender.stats().connections, 2)
   await until(() => a.open === 0)
   t.same([b.open, c.open], [1, 1])
 })
@@ -205,7 +202,7 @@ t.test('an idle connection that the receiver closes is forgotten', async t => {
   const { send, sender } = senderFor(t)
   await send(post(receiver.url))
   await receiver.close()
-  await until(() => sender.connectionCount === 0)
+  await until(() => sender.stats().connections === 0)
 })
 
 t.test('a connection that had served and is lost before an answer is replaced once', async t => {
@@ -279,7 +276,7 @@ t.test('a receiver that stalls is given up in time, whatever it has been doing',
   const took = performance.now() - before
   t.ok(took > 90 && took < 2000, `${took} ms`)
   t.same(await send(post(silent.url, { timeoutMs: 20 })), timeout)
-  t.equal(sender.connectionCount, 0)
+  t.equal(sender.stats().connections, 0)
   await until(() => silent.open + slowHead.open === 0)
 })
 
@@ -298,9 +295,7 @@ t.test('who never lets us connect is given up in time and the socket is closed',
     clearInterval(alive)
     sender.close()
   })
-  const message = post('http://10.0.0.1')
-  const address = addressOf(message) as Address
-  const result = await new Promise<SendResult>(resolve => sender.send(address, '/', message, resolve))
+  const result = await new Promise<SendResult>(resolve => sender.send(sendable(post('http://10.0.0.1')), resolve))
   t.same(result, { kind: 'failed', reason: 'Timeout was reached' })
   t.same(
     sockets.map(socket => socket.destroyed),
@@ -338,7 +333,7 @@ t.test('of a large answer no more than a bound is read', async t => {
   })
   const { send, sender } = senderFor(t)
   t.same(await send(post(receiver.url)), { kind: 'answered', code: 200, bytes: 10 * 1024 * 1024 })
-  t.equal(sender.connectionCount, 0)
+  t.equal(sender.stats().connections, 0)
   await until(() => receiver.open === 0)
   t.ok(written < 10 * 1024 * 1024, `${written} bytes were written`)
 })
@@ -392,6 +387,6 @@ t.test('close ends everything and tells nothing', async t => {
   await until(() => silent.open === 1)
   sender.close()
   await until(() => silent.open + answering.open === 0)
-  t.equal(sender.connectionCount, 0)
+  t.equal(sender.stats().connections, 0)
   t.equal(told, false)
 })

@@ -1,13 +1,13 @@
 // Lanes between a fake clock and a sender that does nothing until the test says how a message ended.
 
-import { type Address, addressOf } from '../../src/deliver/address.js'
-import type { Delivery, SendResult } from '../../src/deliver/delivery.js'
+import { httpAddress } from '../../src/deliver/address.js'
 import type { Job, Lane } from '../../src/deliver/lane.js'
 import { Lanes, type LanesOptions } from '../../src/deliver/lanes.js'
 import { type Limits, limitsByDefault } from '../../src/deliver/limits.js'
+import type { SendResult } from '../../src/deliver/sender.js'
 import type { DeliveryOutcome } from '../../src/ports.js'
 import { FakeClock } from '../support/fake-clock.js'
-import { deliveryOf, post } from './deliveries.js'
+import { post } from './messages.js'
 
 export const ok: SendResult = { kind: 'answered', code: 204 }
 export const lost: SendResult = { kind: 'failed', reason: 'lost' }
@@ -15,18 +15,37 @@ export const answer = (code: number): SendResult => ({ kind: 'answered', code })
 
 type Setting = Partial<Omit<LanesOptions, 'limits'>> & { readonly limits?: Partial<Limits> }
 
+/** What a job is for. */
+export interface Subject {
+  readonly key: string
+}
+
+export interface Offer {
+  readonly key?: string
+  readonly subscription?: string
+  readonly entity?: string
+  readonly tenant?: string
+  readonly attempt?: number
+  readonly dueMs?: number
+  /** Time that it has in all. */
+  readonly timeMs?: number
+}
+
 export class LanesBench {
   readonly clock = new FakeClock()
-  readonly lanes: Lanes
+  readonly lanes: Lanes<Subject>
   /** What is being sent, in the order of sending. */
-  readonly sending: Job[] = []
+  readonly sending: Job<Subject>[] = []
   /** Keys of all that was sent. */
   readonly sent: string[] = []
   readonly outcomes: (readonly [key: string, outcome: DeliveryOutcome])[] = []
   readonly rooms: (string | undefined)[] = []
   readonly changes: string[] = []
+  /** What was offered last. */
+  last: Job<Subject> | undefined
   onRoom = (_lane: string | undefined): void => {}
-  onOutcome = (_delivery: Delivery, _outcome: DeliveryOutcome): void => {}
+  onOutcome = (_key: string, _outcome: DeliveryOutcome): void => {}
+  private count = 0
 
   constructor({ limits, ...options }: Setting = {}) {
     const all = { ...limitsByDefault, ...limits }
@@ -36,11 +55,11 @@ export class LanesBench {
       {
         send: job => {
           this.sending.push(job)
-          this.sent.push(job.delivery.key)
+          this.sent.push(job.subject.key)
         },
-        settled: (job, outcome) => {
-          this.outcomes.push([job.delivery.key, outcome])
-          this.onOutcome(job.delivery, outcome)
+        settled: ({ subject: { key } }, outcome) => {
+          this.outcomes.push([key, outcome])
+          this.onOutcome(key, outcome)
         },
         room: lane => {
           this.rooms.push(lane)
@@ -53,7 +72,7 @@ export class LanesBench {
     )
   }
 
-  private wake(lane: Lane, atMs: number): void {
+  private wake(lane: Lane<Subject>, atMs: number): void {
     if (lane.wakeAtMs <= atMs) return
     lane.cancelWake?.()
     lane.wakeAtMs = atMs
@@ -63,15 +82,36 @@ export class LanesBench {
     })
   }
 
-  /** Offers a delivery to `http://{host}`. */
-  offer(host: string, more: Partial<Delivery> = {}, bytes = 100): 'taken' | 'full' {
-    const delivery = deliveryOf(post(`http://${host}`), more)
-    return this.lanes.offer(delivery, addressOf(delivery.message) as Address, bytes)
+  /** Offers a message to `http://{host}`: of subscription `s`, and of an entity of its own unless one is given. */
+  offer(host: string, more: Offer = {}, bytes = 100): 'taken' | 'full' {
+    const key = more.key ?? `${++this.count}`
+    const { subscription = 's', entity = `e${key}`, tenant = '', attempt = 0, dueMs, timeMs } = more
+    const message = post(`http://${host}`)
+    const address = httpAddress(message)!
+    const lane = this.lanes.laneFor(tenant, address)
+    if (!lane) return 'full'
+    const sinceMs = this.clock.monoMs()
+    this.last = {
+      subject: { key },
+      message,
+      address,
+      lane,
+      bytes,
+      bodyBytes: 0,
+      order: timeMs === undefined ? `${subscription} ${entity}` : undefined,
+      context: {},
+      endByMs: sinceMs + (timeMs ?? Number.POSITIVE_INFINITY),
+      tries: attempt,
+      sinceMs,
+      dueMs: 0,
+      isProbe: false,
+    }
+    return this.lanes.offer(this.last, dueMs)
   }
 
   /** Ends the oldest message under way, or the oldest of that key. */
   end(result: SendResult, key?: string): void {
-    const at = key === undefined ? 0 : this.sending.findIndex(job => job.delivery.key === key)
+    const at = key === undefined ? 0 : this.sending.findIndex(job => job.subject.key === key)
     const [job] = this.sending.splice(at, 1)
     if (!job) throw new Error(`nothing is being sent${key === undefined ? '' : ` with key ${key}`}`)
     this.lanes.onEnd(job, result)
@@ -83,7 +123,7 @@ export class LanesBench {
 
   /** Keys of what is being sent. */
   get underWay(): string[] {
-    return this.sending.map(job => job.delivery.key)
+    return this.sending.map(job => job.subject.key)
   }
 
   /** Makes a receiver one that answers. */

@@ -4,17 +4,21 @@
 // delivery has five tries at most and none before its time, widths and bounds hold, and when everything answers again, all ends.
 
 import t from 'tap'
-import type { Delivery } from '../../src/deliver/delivery.js'
 import type { Job } from '../../src/deliver/lane.js'
 import { Random } from '../support/random.js'
-import { answer, LanesBench, lost, ok } from './lanes-bench.js'
+import { answer, LanesBench, lost, ok, type Subject } from './lanes-bench.js'
 
 const modes = ['transient', 'persistent', 'threadpool:20:3', 'threadpool:7:2,acme:5:1'] as const
 const hosts = ['a', 'b', 'c', 'd', 'e', 'f'] as const
 
 /** What the test knows of one delivery. */
 interface Known {
-  readonly delivery: Partial<Delivery> & { readonly key: string }
+  readonly delivery: {
+    readonly key: string
+    readonly subscription: string
+    readonly entity: string
+    readonly tenant: string
+  }
   readonly host: string
   readonly order: string
   tries: number
@@ -40,9 +44,9 @@ class Run {
       fraction: () => random.fraction(),
       limits: { laneQueueMax: 5, laneBytesMax: 900, laneRetriesMax: 3, bytesMax: 2000, lanesMax: 4, laneSendsMax: 4 },
     })
-    this.bench.onOutcome = (delivery, outcome) => {
-      const one = this.known.get(delivery.key)!
-      if (one.hasEnded || !one.isTaken) this.faults.push(`${delivery.key} ends twice, or was not taken`)
+    this.bench.onOutcome = (key, outcome) => {
+      const one = this.known.get(key)!
+      if (one.hasEnded || !one.isTaken) this.faults.push(`${key} ends twice, or was not taken`)
       if (outcome.kind !== 'failed') {
         one.hasEnded = true
         return
@@ -111,8 +115,8 @@ class Run {
     if (this.bench.lanes.table.size > 4) this.faults.push('too many lanes')
   }
 
-  private checkJob(job: Job, firsts: Map<string, number>): void {
-    const { key } = job.delivery
+  private checkJob(job: Job<Subject>, firsts: Map<string, number>): void {
+    const { key } = job.subject
     const one = this.known.get(key)!
     if (!one.isTaken || one.hasEnded) this.faults.push(`${key} is sent and should not be`)
     if (this.bench.clock.wallMs() < one.notBeforeMs - 1e-3) this.faults.push(`${key} is sent before its time`)
@@ -138,9 +142,9 @@ t.test('whatever happens, nothing is lost, doubled, out of order or out of bound
       const draw = random.fraction()
       if (draw < 0.4) run.fresh()
       else if (draw < 0.85 && bench.sending.length > 0) {
-        const job = random.pick(bench.sending as [Job, ...Job[]])
+        const job = random.pick(bench.sending as [Job<Subject>, ...Job<Subject>[]])
         const other = random.pick([ok, ok, ok, ok, answer(503), answer(404), lost, { kind: 'unsendable', reason: '' }])
-        bench.end(dead.has(job.lane.address.host) ? lost : other, job.delivery.key)
+        bench.end(dead.has(job.address.host) ? lost : other, job.subject.key)
       } else if (draw < 0.9) {
         const host = random.pick(hosts)
         if (!dead.delete(host)) dead.add(host)

@@ -419,3 +419,50 @@ t.test('clear forgets what waits and nothing of it is sent', async t => {
   t.same(bench.sending, [])
   t.equal(bench.lanes.table.poolOf('').waiting, 0)
 })
+
+t.test(
+  'a job with a deadline is not begun when too little of its time is left, and waits until it is withdrawn',
+  async t => {
+    const bench = new LanesBench({
+      retries: false,
+      timeLeftMsMin: 100,
+      limits: { laneUnprovenSendsMax: 1, laneQueueMax: 3 },
+    })
+    bench.offer('a', { key: '1', timeMs: 1000 })
+    bench.offer('a', { key: 'late', timeMs: 1000 })
+    const late = bench.last!
+    bench.clock.advance(500)
+    bench.offer('a', { key: 'in time', timeMs: 1000 })
+    bench.clock.advance(450)
+    bench.end(lost)
+    t.same(bench.underWay, ['in time'])
+    t.equal(late.lane.waiting, 1, 'it still counts')
+    bench.lanes.withdraw(late)
+    t.equal(late.lane.waiting, 0)
+    t.equal(bench.lanes.table.pools[0]?.waiting, 0)
+  },
+)
+
+t.test('what is withdrawn leaves room, and nothing behind', async t => {
+  const bench = new LanesBench({ retries: false, limits: { laneUnprovenSendsMax: 1, laneQueueMax: 2 } })
+  for (let round = 0; round < 3; round++) {
+    if (round === 0) bench.offer('a', { timeMs: 10_000 })
+    const waiting = [1, 2].map(() => {
+      t.equal(bench.offer('a', { timeMs: 100 }), 'taken')
+      return bench.last!
+    })
+    t.equal(bench.offer('a', { timeMs: 100 }), 'full')
+    bench.clock.advance(101)
+    for (const job of waiting) bench.lanes.withdraw(job)
+  }
+  t.equal(bench.sent.length, 1)
+  bench.end(ok)
+  t.ok([...bench.lanes.table.all()][0]?.isIdle)
+})
+
+t.test('jobs without an order do not wait for each other', async t => {
+  const bench = new LanesBench({ retries: false })
+  bench.prove('a')
+  for (let n = 0; n < 3; n++) bench.offer('a', { entity: 'lamp', timeMs: 1000 })
+  t.equal(bench.underWay.length, 3)
+})

@@ -2,15 +2,16 @@
 
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
-import { type Address, addressOf } from '../../src/deliver/address.js'
-import type { MqttMessage, SendResult } from '../../src/deliver/delivery.js'
+import { mqttAddress } from '../../src/deliver/address.js'
 import { MqttSender, type MqttSenderOptions } from '../../src/deliver/mqtt-sender.js'
+import type { SendResult } from '../../src/deliver/sender.js'
 import { openSockets } from '../../src/deliver/sockets/sockets.js'
+import type { MqttMessage } from '../../src/domain/subscriptions/message.js'
 import type { Clock } from '../../src/ports.js'
 import { freePort } from '../support/broker-process.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { aedesBroker, hasMosquitto, mosquitto, untilPublished } from './brokers.js'
-import { publication } from './deliveries.js'
+import { publication, sendable } from './messages.js'
 import { certificateFor, plainReceiver, until } from './receivers.js'
 
 const verified: Parameters<typeof openSockets>[0] = { insecure: false, caFile: undefined }
@@ -24,7 +25,7 @@ function senderFor(
   const sender = new MqttSender(clock, openSockets(tls), all)
   t.teardown(() => sender.close())
   const send = (message: MqttMessage): Promise<SendResult> =>
-    new Promise(resolve => sender.send(addressOf(message) as Address, message, resolve))
+    new Promise(resolve => sender.send(sendable(message, mqttAddress(message)), resolve))
   return { sender, send }
 }
 
@@ -36,7 +37,7 @@ t.test('a message arrives with its topic, payload, QoS and retain flag', async t
   const url = `mqtt://127.0.0.1:${broker.port}`
   for (const qos of [0, 1, 2] as const)
     for (const retain of [false, true]) {
-      const message = publication(url, { topic: `t/${qos}`, payload: Buffer.from('ä'), qos, retain })
+      const message = publication(url, { topic: `t/${qos}`, body: 'ä', qos, retain })
       t.same(await send(message), delivered)
     }
   await untilPublished(broker.published, 6)
@@ -52,7 +53,7 @@ t.test('messages under way together share a connection and keep their order', as
   const { send } = senderFor(t)
   const url = `mqtt://127.0.0.1:${broker.port}`
   const numbers = Array.from({ length: 50 }, (_, n) => `${n}`)
-  await Promise.all(numbers.map(n => send(publication(url, { payload: Buffer.from(n), qos: 1 }))))
+  await Promise.all(numbers.map(n => send(publication(url, { body: n, qos: 1 }))))
   t.same(
     broker.published.map(({ payload }) => payload),
     numbers,
@@ -64,16 +65,16 @@ t.test('each pair of credentials has a connection of its own', async t => {
   const broker = await aedesBroker(t, { passwords: { ann: 'a', bob: 'b' } })
   const { send, sender } = senderFor(t)
   const url = `mqtt://127.0.0.1:${broker.port}`
-  t.same(await send(publication(url, { user: 'ann', password: 'a' })), delivered)
-  t.same(await send(publication(url, { user: 'bob', password: 'b' })), delivered)
-  t.same(await send(publication(url, { user: 'ann', password: 'a' })), delivered)
+  t.same(await send(publication(url, { login: { user: 'ann', passwd: 'a' } })), delivered)
+  t.same(await send(publication(url, { login: { user: 'bob', passwd: 'b' } })), delivered)
+  t.same(await send(publication(url, { login: { user: 'ann', passwd: 'a' } })), delivered)
   t.equal(broker.connections, 2)
-  t.match(await send(publication(url, { user: 'ann', password: 'wrong' })), {
+  t.match(await send(publication(url, { login: { user: 'ann', passwd: 'wrong' } })), {
     kind: 'failed',
     reason: /^Connection refused: /,
   })
   t.match(await send(publication(url)), { kind: 'failed', reason: /^Connection refused: / })
-  t.equal(sender.connectionCount, 2)
+  t.equal(sender.stats().connections, 2)
 })
 
 t.test('after the broker has been away the next message connects again', async t => {
@@ -83,7 +84,7 @@ t.test('after the broker has been away the next message connects again', async t
   const message = publication(`mqtt://127.0.0.1:${port}`, { qos: 1 })
   t.same(await send(message), delivered)
   await before.stop()
-  await until(() => sender.connectionCount === 0)
+  await until(() => sender.stats().connections === 0)
   t.same(await send(message), { kind: 'failed', reason: "Couldn't connect to server" })
   const after = await aedesBroker(t, { port })
   t.same(await send(message), delivered)
@@ -96,7 +97,7 @@ t.test('what is not acknowledged in time has failed, and so has the connection',
   const message = publication(`mqtt://127.0.0.1:${broker.port}`, { qos: 1 })
   const timeout = { kind: 'failed', reason: 'Timeout was reached' }
   t.same(await Promise.all([send(message), send(message)]), [timeout, timeout])
-  t.equal(sender.connectionCount, 0)
+  t.equal(sender.stats().connections, 0)
   await until(() => broker.open === 0)
 })
 
@@ -138,9 +139,9 @@ t.test('connections are closed when they have not been used for long', async t =
   const message = publication(`mqtt://127.0.0.1:${broker.port}`)
   t.same(await send(message), delivered)
   clock.advance(60_000)
-  t.equal(sender.connectionCount, 1)
+  t.equal(sender.stats().connections, 1)
   clock.advance(60_000)
-  t.equal(sender.connectionCount, 0)
+  t.equal(sender.stats().connections, 0)
   await until(() => broker.open === 0)
 })
 
@@ -152,7 +153,7 @@ t.test('the longest idle connection gives way to a new broker', async t => {
     clock.advance(1)
     t.same(await send(publication(`mqtt://127.0.0.1:${port}`)), delivered)
   }
-  t.equal(sender.connectionCount, 2)
+  t.equal(sender.stats().connections, 2)
   await until(() => a.open === 0)
   t.same([b.open, c.open], [1, 1])
 })
@@ -163,7 +164,7 @@ t.test('mosquitto gets what is published, at any QoS, from who has the password'
   const { port, seen } = await mosquitto(t, 'ann', 'secret')
   const { send } = senderFor(t)
   const url = `mqtt://127.0.0.1:${port}`
-  const credentials = { user: 'ann', password: 'secret' }
+  const credentials = { login: { user: 'ann', passwd: 'secret' } }
   for (const qos of [0, 1, 2] as const)
     t.same(await send(publication(url, { ...credentials, topic: `t/${qos}`, qos })), delivered)
   await untilPublished(seen, 3)
@@ -171,7 +172,7 @@ t.test('mosquitto gets what is published, at any QoS, from who has the password'
     seen.map(({ topic, payload, qos }) => [topic, payload, qos]),
     [0, 1, 2].map(qos => [`t/${qos}`, '21', qos]),
   )
-  t.match(await send(publication(url, { user: 'ann', password: 'wrong' })), {
+  t.match(await send(publication(url, { login: { user: 'ann', passwd: 'wrong' } })), {
     kind: 'failed',
     reason: /Not authorized/,
   })

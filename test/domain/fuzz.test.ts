@@ -45,7 +45,7 @@ import {
   namedIds,
   type Selection,
 } from '../../src/domain/queries/selection.js'
-import type { Result } from '../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { parseServicePaths, parseTenant, updatePath } from '../../src/domain/scope.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { parseAccept } from '../../src/http/accept.js'
@@ -112,7 +112,7 @@ function expect(holds: boolean, what: string): asserts holds {
 /** The value, if it was accepted; a refusal must be one that can be told. */
 function acceptedOf<T>(result: Result<T>): T | undefined {
   if (result.ok) return result.value
-  expect(result.refusal.description.length > 0, 'a refusal has a text')
+  expect(refusalText(result.refusal).length > 0, 'a refusal has a text')
   return undefined
 }
 

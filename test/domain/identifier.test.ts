@@ -2,7 +2,7 @@
 // once more from the rule, as one list of what is refused.
 import t from 'tap'
 import { checkIdentifier, hasIdentifierCharacters } from '../../src/domain/identifier.js'
-import type { IdentifierPlace } from '../../src/domain/refusal.js'
+import { type IdentifierPlace, refusals } from '../../src/domain/refusal.js'
 
 const places: IdentifierPlace[] = [
   'entity id',
@@ -60,29 +60,21 @@ const beyondOneByte: [what: string, text: string][] = [
 
 t.test('characters beyond one byte are refused', async t => {
   for (const [what, text] of beyondOneByte)
-    t.match(checkIdentifier('entity id', text), { description: 'Invalid characters in entity id' }, what)
+    t.match(checkIdentifier('entity id', text), refusals.identifierCharacters('entity id'), what)
 })
 
 t.test('a refused character is told with its position', async t => {
-  for (const place of places)
-    t.strictSame(checkIdentifier(place, 'a b'), { kind: 'BadRequest', description: `Invalid characters in ${place}` })
+  for (const place of places) t.strictSame(checkIdentifier(place, 'a b'), refusals.identifierCharacters(place))
 })
 
 t.test('an empty identifier is refused with its position', async t => {
-  for (const place of places)
-    t.strictSame(checkIdentifier(place, ''), {
-      kind: 'BadRequest',
-      description: `${place} length: 0, min length supported: 1`,
-    })
+  for (const place of places) t.strictSame(checkIdentifier(place, ''), refusals.identifierTooShort(place))
 })
 
 t.test('an identifier of more than 256 characters is refused with its length', async t => {
   for (const place of places)
     for (const length of [257, 1000])
-      t.strictSame(checkIdentifier(place, 'a'.repeat(length)), {
-        kind: 'BadRequest',
-        description: `${place} length: ${length}, max length supported: 256`,
-      })
+      t.strictSame(checkIdentifier(place, 'a'.repeat(length)), refusals.identifierTooLong(place, length, 256))
 })
 
 t.test('identifiers of 1 and of 256 characters are accepted', async t => {

@@ -25,7 +25,7 @@ import {
   updateValue,
 } from '../../src/domain/entities/update.js'
 import type { Json } from '../../src/domain/json.js'
-import type { Result } from '../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { type Event, eventOf } from '../../src/domain/subscriptions/event.js'
 import { explain } from '../../src/domain/subscriptions/explanation.js'
@@ -56,7 +56,7 @@ const tenant = ''
 
 const demand = <T>(result: Result<T>): T => {
   if (result.ok) return result.value
-  throw new Error(result.refusal.description)
+  throw new Error(refusalText(result.refusal))
 }
 
 const payload = (text: string) => ({ value: JSON.parse(text) as Json, duplicates: [], deep: true })

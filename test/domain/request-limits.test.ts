@@ -25,6 +25,7 @@ import type { Json } from '../../src/domain/json.js'
 import { attributesMax, listLengthMax, metadataMax, positionsMax } from '../../src/domain/limits.js'
 import { locationOf } from '../../src/domain/places/geo.js'
 import { parseRegistration } from '../../src/domain/providers/registration-parser.js'
+import { type Refusal, refusalText } from '../../src/domain/refusal.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { parseSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
 
@@ -40,8 +41,8 @@ const members = (count: number, value: unknown, prefix = 'a'): Record<string, un
 const list = <T>(count: number, item: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => item(n))
 
 /** What came of it: the text of the refusal, or `taken`. */
-const said = (result: { readonly ok: boolean; readonly refusal?: { kind: string; description: string } }): string =>
-  result.refusal ? `${result.refusal.kind}: ${result.refusal.description}` : 'taken'
+const said = (result: { readonly ok: boolean; readonly refusal?: Refusal }): string =>
+  result.refusal ? `${result.refusal.kind}: ${refusalText(result.refusal)}` : 'taken'
 
 const told = ({ refusal }: Outcome): string => said({ ok: false, ...(refusal && { refusal }) })
 
@@ -50,7 +51,7 @@ const tooMany = (what: string, max: number, count = max + 1): string =>
 
 const wanted = (json: unknown): ReadonlyMap<string, WantedAttribute> => {
   const parsed = parseAttributes(payload(json), false)
-  if (!parsed.ok) throw new Error(parsed.refusal.description)
+  if (!parsed.ok) throw new Error(refusalText(parsed.refusal))
   return parsed.value
 }
 
@@ -155,7 +156,7 @@ t.test('a list in a body has at most so many elements', async t => {
 
 const create = (value: unknown, type = 'geo:json'): Outcome => {
   const entity = parseEntity(payload({ id: 'E', place: { type, value } }), false)
-  if (!entity.ok) throw new Error(entity.refusal.description)
+  if (!entity.ok) throw new Error(refusalText(entity.refusal))
   return createEntity(entity.value, stampOf(nowMs))
 }
 

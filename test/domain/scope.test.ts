@@ -1,7 +1,7 @@
 // Scopes: tenants, service paths and shards. A header that is accepted is shown with what it means, a refused one with its text.
 import fc from 'fast-check'
 import t from 'tap'
-import type { Result } from '../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../src/domain/refusal.js'
 import {
   allPaths,
   anyCoversPath,
@@ -18,7 +18,7 @@ import {
 /** What was accepted as it is, a refusal as the text behind `400`. Every refusal of a scope is a BadRequest. */
 function answer(result: Result<string | readonly string[]>): string {
   if (result.ok) return typeof result.value === 'string' ? result.value : result.value.join(' ')
-  return result.refusal.kind === 'BadRequest' ? `400 ${result.refusal.description}` : result.refusal.kind
+  return result.refusal.kind === 'BadRequest' ? `400 ${refusalText(result.refusal)}` : result.refusal.kind
 }
 
 const many = (count: number, part: string): string => part.repeat(count)

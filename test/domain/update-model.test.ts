@@ -21,6 +21,7 @@ import {
   updateValue,
 } from '../../src/domain/entities/update.js'
 import type { Json } from '../../src/domain/json.js'
+import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { stampMs, stampOf } from '../../src/domain/stamp.js'
 
 // What is sent
@@ -189,8 +190,8 @@ function answer(model: Model, request: Request, now: number): string | undefined
 
 // The broker's own rules, asked the same
 
-const parsed = <T>(result: { ok: true; value: T } | { ok: false; refusal: { description: string } }): T => {
-  if (!result.ok) throw new Error(`the request is at fault: ${result.refusal.description}`)
+const parsed = <T>(result: Result<T>): T => {
+  if (!result.ok) throw new Error(`the request is at fault: ${refusalText(result.refusal)}`)
   return result.value
 }
 const body = (value: Json) => ({ value: JSON.parse(JSON.stringify(value)) as Json, duplicates: [], deep: false })

@@ -2,6 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
+import { refusalText } from '../../src/domain/refusal.js'
 import { parseJson } from '../../src/http/body.js'
 
 const parse = (body: string | Uint8Array) => parseJson(Buffer.from(body))
@@ -9,13 +10,13 @@ const parse = (body: string | Uint8Array) => parseJson(Buffer.from(body))
 /** The error text, or undefined when the body was taken. */
 function refusalOf(body: string | Uint8Array): string | undefined {
   const result = parse(body)
-  return result.ok ? undefined : `${result.refusal.kind}: ${result.refusal.description}`
+  return result.ok ? undefined : `${result.refusal.kind}: ${refusalText(result.refusal)}`
 }
 
 /** Paths of keys that stand twice, each written as JSON. */
 function duplicatesOf(body: string): string[] {
   const result = parse(body)
-  if (!result.ok) throw new Error(result.refusal.description)
+  if (!result.ok) throw new Error(refusalText(result.refusal))
   return result.value.duplicates.map(path => JSON.stringify(path))
 }
 

@@ -87,9 +87,18 @@ t.test('the names in the README and in docs are those that are told, and no othe
 })
 
 const noCluster: ClusterNumbers = {
-  status: { node: '', cluster: '', isJoined: false, log: { state: 'whole', shards: [] }, members: [], shards: [] },
+  status: {
+    node: '',
+    cluster: '',
+    isJoined: false,
+    log: { state: 'whole', shards: [] },
+    health: { state: 'ready', shards: [] },
+    members: [],
+    shards: [],
+  },
   log: [],
-  gossip: { bytesSent: 0, bytesReceived: 0, suspicions: 0 },
+  stalledMs: 0,
+  gossip: { bytesSent: 0, bytesReceived: 0, messagesUnreadable: 0, suspicions: 0 },
 }
 
 t.test('Prometheus says what it takes, and gets it', async t => {

@@ -1,7 +1,7 @@
 // Results as HTTP answers: status, headers and body, as they are handed to a front.
 
 import t from 'tap'
-import { type Refusal, type RefusalKind, refusals } from '../../src/domain/refusal.js'
+import { type RefusalKind, refusals } from '../../src/domain/refusal.js'
 import type { Exchange } from '../../src/http/front.js'
 import { Reply } from '../../src/http/reply.js'
 import type { Vocabulary } from '../../src/http/vocabulary.js'
@@ -57,7 +57,7 @@ const statuses: Readonly<Record<RefusalKind, number>> = {
 
 t.test('each kind of refusal has its status, its name and the text', async t => {
   for (const [kind, status] of Object.entries(statuses)) {
-    const refusal = { kind: kind as RefusalKind, description: 'why' }
+    const refusal = refusals.unknownCode(kind as RefusalKind, 'new', 'why')
     const answer = written(reply => reply.refuse(refusal))
     t.match(answer, { status, headers: { 'Content-Type': 'application/json', 'Ctx-Correlator': 'corr-1' } }, kind)
     const name = kind === 'PartlyForwarded' ? 'PartialUpdate' : kind
@@ -66,7 +66,7 @@ t.test('each kind of refusal has its status, its name and the text', async t => 
 })
 
 t.test('the eight forbidden characters leave as HTML entities', async t => {
-  const refusal: Refusal = { kind: 'BadRequest', description: `<>()=;'"` }
+  const refusal = refusals.badLine(`<>()=;'"`)
   t.equal(
     written(reply => reply.refuse(refusal)).body,
     '{"error":"BadRequest","description":"&lt;&gt;&#40;&#41;&#61;&#59;&#39;&quot;"}',
@@ -75,7 +75,7 @@ t.test('the eight forbidden characters leave as HTML entities', async t => {
 
 t.test('an ampersand, letters of any script and control characters are not touched', async t => {
   const description = 'a & b &lt ü€😀 \n\u0001\\'
-  const { body } = written(reply => reply.refuse({ kind: 'BadRequest', description }))
+  const { body } = written(reply => reply.refuse(refusals.badLine(description)))
   t.strictSame(JSON.parse(body ?? ''), { error: 'BadRequest', description: description.replace(';', '&#59;') })
 })
 
@@ -91,7 +91,7 @@ t.test('a wrong method is told the right ones', async t => {
 })
 
 t.test('only who can come again is told when', async t => {
-  t.equal(written(reply => reply.refuse(refusals.unavailable('busy'))).headers['Retry-After'], '1')
+  t.equal(written(reply => reply.refuse(refusals.requestsTooMany)).headers['Retry-After'], '1')
   t.notOk('Retry-After' in written(reply => reply.refuse(refusals.failure('no'))).headers)
 })
 

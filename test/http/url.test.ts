@@ -1,17 +1,18 @@
 // Paths and URL parameters: the tables of entities.md §1.6 and §1.8.
 
 import t from 'tap'
+import { refusalText } from '../../src/domain/refusal.js'
 import { listParameter, parseParameters, parsePath } from '../../src/http/url.js'
 
 /** The text of the refusal; every one here is a BadRequest. */
 function refusalOf(result: ReturnType<typeof parseParameters> | ReturnType<typeof parsePath>): string | undefined {
   if (result.ok) return undefined
-  return result.refusal.kind === 'BadRequest' ? result.refusal.description : result.refusal.kind
+  return result.refusal.kind === 'BadRequest' ? refusalText(result.refusal) : result.refusal.kind
 }
 
 function parameters(query: string) {
   const result = parseParameters(query)
-  if (!result.ok) throw new Error(`${query}: ${result.refusal.description}`)
+  if (!result.ok) throw new Error(`${query}: ${refusalText(result.refusal)}`)
   return result.value
 }
 

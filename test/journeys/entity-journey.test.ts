@@ -27,8 +27,8 @@ import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
 import { SubscriptionHandlers } from '../../src/http/subscriptions.js'
 import { TypeHandlers } from '../../src/http/types.js'
+import { adminReports } from '../../src/observe/reports.js'
 import type { Batch, Cursor, Range, Store } from '../../src/ports.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { Wire } from '../http/wire.js'
 import {
   type Answer,
@@ -41,6 +41,7 @@ import {
   startLocalNode,
 } from '../support/local-node.js'
 import { localShards } from '../support/local-shards.js'
+import { MemoryStore } from '../support/memory-store.js'
 
 const jsonType = 'Content-Type: application/json'
 
@@ -114,7 +115,11 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
     new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
     new ServiceHandlers(facts, systemClock, () => true),
-    new AdminHandlers(new AdminOperations(local), { log: logForTests, hasServiceMetrics: false }),
+    new AdminHandlers(new AdminOperations(local), {
+      log: logForTests,
+      hasServiceMetrics: false,
+      reports: adminReports,
+    }),
   )
   const bodyBytesMax = 1_048_576
   const handler = new Server(routes, { bodyBytesMax, tenants: true }, systemChance, logger)

@@ -3,159 +3,14 @@
 
 import { cpSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
-import { Etcd3, type IKeyValue } from 'etcd3'
-import t, { type Test } from 'tap'
-import type { ClusterStatus } from '../../src/ports.js'
+import { Etcd3 } from 'etcd3'
+import t from 'tap'
 import { table } from '../../src/process/cluster-command.js'
-import { type BrokerProcess, freePort, spawnBroker, startBroker, tempDir } from '../support/broker-process.js'
-import { type Etcd, noEtcd, startEtcd } from '../support/etcd.js'
+import { tempDir } from '../support/broker-process.js'
+import { noEtcd } from '../support/etcd.js'
+import { entities, names, Scene, waitMsMax } from '../support/log-scene.js'
 
 const skip = noEtcd()
-const names = ['a', 'b', 'c'] as const
-const entities = 12
-/** How long something may take that is waited for, and between two looks. */
-const waitMsMax = 60_000
-const lookMs = 50
-/** How long a client waits for an answer: one that is silent has not acknowledged anything. */
-const answerMsMax = 10_000
-
-interface Place {
-  readonly dataDir: string
-  readonly port: number
-  readonly args: readonly string[]
-}
-
-/** Three nodes over an etcd, and what clients know. */
-class Scene {
-  readonly t: Test
-  readonly etcd: Etcd
-  readonly nodes: BrokerProcess[] = []
-  readonly acknowledged = new Map<string, number>()
-  /** Where the nodes talk with each other. */
-  readonly listen: readonly string[]
-  private readonly places: readonly Place[]
-
-  static async start(t: Test, etcdFolder: string): Promise<Scene> {
-    const etcd = await startEtcd(t, { dataDir: etcdFolder })
-    const listen: string[] = []
-    for (const _ of names) listen.push(`127.0.0.1:${await freePort()}`)
-    // Of the others each hears from the first.
-    const shared = ['-clusterJoin', listen[0]!, '-shardLog', `etcd://${etcd.address().members.join(',')}`]
-    const places: Place[] = []
-    for (const [at, name] of names.entries()) {
-      const args = ['-nodeName', name, '-clusterListen', listen[at]!, ...shared]
-      places.push({ dataDir: tempDir(t), port: await freePort(), args })
-    }
-    const scene = new Scene(t, etcd, places, listen)
-    await Promise.all(names.map((_, index) => scene.begin(index)))
-    await scene.writeAll(1)
-    return scene
-  }
-
-  private constructor(t: Test, etcd: Etcd, places: readonly Place[], listen: readonly string[]) {
-    this.t = t
-    this.listen = listen
-    this.etcd = etcd
-    this.places = places
-  }
-
-  /** Starts a node on what it has, and waits until it can be used. */
-  async begin(index: number): Promise<void> {
-    this.nodes[index] = await startBroker(this.t, { ...this.places[index]!, readyWaitMs: waitMsMax })
-  }
-
-  /** Starts it and does not wait. */
-  async spawn(index: number): Promise<BrokerProcess> {
-    const node = await spawnBroker(this.t, this.places[index]!)
-    this.nodes[index] = node
-    return node
-  }
-
-  async send(
-    index: number,
-    method: string,
-    path: string,
-    body?: unknown,
-  ): Promise<{ readonly status: number; readonly text: string }> {
-    const headers = { 'Content-Type': 'application/json' }
-    const sent = body === undefined ? {} : { body: JSON.stringify(body), headers }
-    const signal = AbortSignal.timeout(answerMsMax)
-    try {
-      const response = await fetch(`http://127.0.0.1:${this.places[index]!.port}${path}`, { method, signal, ...sent })
-      return { status: response.status, text: await response.text() }
-    } catch {
-      return { status: 0, text: '' }
-    }
-  }
-
-  async writeAll(value: number): Promise<void> {
-    for (let number = 0; number < entities; number++) {
-      const entity = { id: `lamp${number}`, type: 'Lamp', level: { value, type: 'Number' } }
-      await this.until(`${entity.id} to be written`, async () => {
-        const { status } = await this.send(number % names.length, 'POST', '/v2/entities?options=upsert', entity)
-        return status === 201 || status === 204 ? true : undefined
-      })
-      this.acknowledged.set(entity.id, value)
-    }
-  }
-
-  /** All entities as a node has them, once it can tell. */
-  async told(index: number): Promise<ReadonlyMap<string, number>> {
-    return this.until('a list', async () => {
-      const { status, text } = await this.send(index, 'GET', '/v2/entities?options=keyValues&limit=1000')
-      if (status !== 200) return undefined
-      return new Map((JSON.parse(text) as { id: string; level: number }[]).map(({ id, level }) => [id, level]))
-    })
-  }
-
-  async status(index: number): Promise<ClusterStatus> {
-    return JSON.parse((await this.send(index, 'GET', '/cluster')).text) as ClusterStatus
-  }
-
-  /** Waits until all nodes know the same of every log. */
-  async untilAlike(): Promise<void> {
-    await this.until('the copies to be alike', async () => {
-      const statuses = await Promise.all(names.map((_, index) => this.status(index)))
-      const known = statuses.map(({ shards }) => JSON.stringify(shards.map(shard => [shard.owner, shard.known])))
-      return new Set(known).size === 1 ? true : undefined
-    })
-  }
-
-  async untilReady(index: number, isReady: boolean): Promise<string> {
-    return this.until(`node ${names[index]} to be ${isReady ? '' : 'not '}ready`, async () => {
-      const { status, text } = await this.send(index, 'GET', '/health/ready')
-      return status === (isReady ? 200 : 503) ? text : undefined
-    })
-  }
-
-  async until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-    const untilMs = performance.now() + waitMsMax
-    for (;;) {
-      const found = await look()
-      if (found !== undefined) return found
-      if (performance.now() > untilMs)
-        throw new Error(
-          `waited too long for ${what}\n${this.nodes.map(node => node.printed().slice(-3000)).join('\n')}`,
-        )
-      await pause(lookMs)
-    }
-  }
-
-  /** Everything that the cluster has in etcd, now or at a revision. */
-  async keys(client: Etcd3, revision?: string): Promise<readonly IKeyValue[]> {
-    const all = client.getAll().prefix('/orrery/')
-    return (await (revision === undefined ? all : all.revision(revision)).exec()).kvs
-  }
-
-  /** The lines of a node's log that have a level. */
-  lines(index: number, level: string): readonly string[] {
-    return this.nodes[index]!.printed()
-      .split('\n')
-      .filter(line => line.includes(`lvl=${level}`))
-  }
-}
-
 const lostShards = /^orrery_cluster_lost_shards (\d+)$/m
 
 t.test('no subscription deletes the log, and who loses it otherwise says so and waits for it', { skip }, async t => {
@@ -207,7 +62,7 @@ t.test('no subscription deletes the log, and who loses it otherwise says so and 
   await client.delete().prefix('/orrery/')
 
   // One that has not noticed yet answers others, as long as it was certain a moment ago that the shard is its own.
-  for (const index of [0, 1, 2]) t.match(await scene.untilReady(index, false), /log engine/)
+  for (const index of [0, 1, 2]) await scene.untilUnready(index, /does not keep this cluster any more/)
   for (const index of [0, 1, 2]) {
     const { log, shards } = await scene.until('the whole loss to be known', async () => {
       const status = await scene.status(index)
@@ -218,7 +73,7 @@ t.test('no subscription deletes the log, and who loses it otherwise says so and 
     t.match(table(await scene.status(index)), /does not keep this cluster any more/)
     const [, lost] = lostShards.exec((await scene.send(index, 'GET', '/metrics')).text) ?? []
     t.equal(Number(lost), shards.length)
-    t.match(scene.lines(index, 'ERROR'), [/Raising alarm DatabaseError log: .*docs\/operations\/log-lost\.md/])
+    t.match(scene.alarms(index), [/Raising .*docs\/operations\/log-lost\.md/])
     const written = await scene.send(index, 'POST', '/v2/entities', { id: `new${index}`, type: 'Lamp' })
     t.equal(written.status, 503)
     t.match(written.text, /the log engine has lost data of this cluster/)
@@ -272,19 +127,16 @@ t.test('an older backup in the place of the log is found out, and the right one 
   await member!.restart()
 
   for (const index of [0, 1, 2]) {
-    t.match(
-      await scene.untilReady(index, false),
-      /the log engine has lost data: the logs of \d+ of 65 shards end before/,
-    )
+    await scene.untilUnready(index, /the log engine has lost data: the logs of \d+ of 65 shards end before/)
     t.match(await scene.status(index), { log: { state: 'lost', reason: /lost data/ } })
-    t.equal(scene.lines(index, 'ERROR').length, 1)
+    t.equal(scene.alarms(index).length, 1)
   }
   // Also who starts now sees it, from what it has on its disk.
   scene.nodes[1]!.signal('SIGTERM')
   await scene.nodes[1]!.exited
   await scene.begin(1)
-  t.match(await scene.untilReady(1, false), /the log engine has lost data/)
-  t.match(scene.lines(1, 'ERROR'), [/Raising alarm DatabaseError log/])
+  await scene.untilUnready(1, /the log engine has lost data/)
+  t.match(scene.alarms(1), [/Raising/])
   const statuses = await Promise.all(
     Array.from({ length: entities }, async (_, number) => {
       const path = `/v2/entities/lamp${number}/attrs/level/value`

@@ -283,7 +283,7 @@ async function descriptions(client: HttpClient): Promise<Map<string, string>> {
   return new Map((json as { id: string; description: string }[]).map(({ id, description }) => [id, description]))
 }
 
-/** What each store of a directory has, by id, while no broker holds it. A row of a removal has no text. */
+/** What each store of a directory has, by id, while no broker holds it. */
 async function storedIn(dataDir: string): Promise<Map<string, string>[]> {
   const directory = openDataDirectory(dataDir, { shards: 256, spread: 16, workers: 1 }, () => 'none')
   const found: Map<string, string>[] = []
@@ -294,7 +294,7 @@ async function storedIn(dataDir: string): Promise<Map<string, string>[]> {
       new Map(
         (await rowsOf(store, allDocuments('subscription'))).map(({ key, value }) => [
           parseDocumentKey(key).id,
-          decodeDocumentRow(value).text,
+          decodeDocumentRow(value),
         ]),
       ),
     )

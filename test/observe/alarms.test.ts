@@ -108,6 +108,9 @@ t.test('a summary has six lines, and tells what is new since the one before', as
     'SUMMARY DB status: erroneous, raised: (total: 1, new: 1), released: (total: 0, new: 0)',
   ])
   t.equal(lines.at(-1), 'SUMMARY Bad input active alarms: 1, raised: (total: 2, new: 0), released: (total: 1, new: 0)')
+  alarms.raise('ClusterLogError', '', '')
+  clock.advance(5_000)
+  t.match(lines.at(-1), /^SUMMARY Cluster log failure active alarms: 1, /, 'which only nodes of a cluster have')
   summary.stop()
   t.equal(clock.waiting, 0)
 })

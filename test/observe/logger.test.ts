@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import t from 'tap'
-import { noTraces } from '../../src/domain/trace-levels.js'
+import { noTraces } from '../../src/messages/trace-levels.js'
 import { type AreaLogger, openLogger } from '../../src/observe/logger.js'
 import type { LogLevel, LogSettings } from '../../src/ports.js'
 

@@ -1,7 +1,7 @@
 // Requests by method, route, status and time.
 
 import t from 'tap'
-import { renderExposition } from '../../src/domain/exposition.js'
+import { renderMetrics } from '../../src/observe/exposition.js'
 import { RequestTallies } from '../../src/observe/request-tallies.js'
 import type { AnsweredRequest } from '../../src/ports.js'
 import { parseExposition } from '../support/exposition-parser.js'
@@ -22,13 +22,13 @@ const answered = (method: string, route: string, status: number, durationMs = 1)
   payload: undefined,
 })
 
-const read = (tallies: RequestTallies) => parseExposition(renderExposition(tallies.families()))
+const read = async (tallies: RequestTallies) => parseExposition(await renderMetrics([tallies.families()]))
 
 t.test('a request is counted by method, route and status, and its time by method and route', async t => {
   const tallies = new RequestTallies()
   for (const one of [answered('GET', '/v2', 200, 3), answered('GET', '/v2', 404, 700), answered('POST', '/v2', 200)])
     tallies.onAnswered(one)
-  const { value } = read(tallies)
+  const { value } = await read(tallies)
   t.equal(value('orrery_http_requests_total', { method: 'GET', route: '/v2', status: '200' }), 1)
   t.equal(value('orrery_http_requests_total', { method: 'GET', route: '/v2', status: '404' }), 1)
   t.equal(value('orrery_http_request_duration_seconds_count', { method: 'GET', route: '/v2' }), 2)
@@ -39,7 +39,7 @@ t.test('a request is counted by method, route and status, and its time by method
 t.test('a client cannot make new series: methods and paths that nobody knows are others', async t => {
   const tallies = new RequestTallies()
   for (let n = 0; n < 1000; n++) tallies.onAnswered(answered(`M${n}`, '', 400))
-  const { samples, value } = read(tallies)
+  const { samples, value } = await read(tallies)
   t.equal(value('orrery_http_requests_total', { method: 'other', route: 'other', status: '400' }), 1000)
   t.equal(samples.filter(({ name }) => name === 'orrery_http_requests_total').length, 1)
 })

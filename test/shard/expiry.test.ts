@@ -9,9 +9,9 @@ import type { Cursor, Logger, Range } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
 import { allEntities, expiryRange } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { localShards } from '../support/local-shards.js'
+import { MemoryStore } from '../support/memory-store.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
 const origin = { correlatorRoot: '' }

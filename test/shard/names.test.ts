@@ -11,8 +11,8 @@ import type { ReadRequest, ShardReply, Target, WriteRequest } from '../../src/me
 import type { Clock } from '../../src/ports.js'
 import { viewedRangesMax } from '../../src/shard/read/lists.js'
 import type { LocalShards, NamesKept } from '../../src/shard/shards.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { localShards, queriesForTests } from '../support/local-shards.js'
+import { MemoryStore } from '../support/memory-store.js'
 import { selectionOf } from '../support/selections.js'
 
 /** Of each kind. */

@@ -16,9 +16,9 @@ import type { ReadRequest, ShardReply, Target, WriteRequest } from '../../src/me
 import { allEntities, allIndexes } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { type LocalShards, lastStamp, shardLimitsDefault } from '../../src/shard/shards.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { localShards } from '../support/local-shards.js'
+import { MemoryStore } from '../support/memory-store.js'
 import { meaning } from '../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })

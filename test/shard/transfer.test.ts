@@ -1,7 +1,7 @@
 // Rows on their way into a store of another division: where a transfer goes on, what it repairs, what it will not lose.
 
 import t, { type Test } from 'tap'
-import { ShardMap } from '../../src/domain/scope.js'
+import { keeper, ShardMap } from '../../src/domain/scope.js'
 import { noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeImage } from '../../src/image.js'
 import type { Row, Store } from '../../src/ports.js'
@@ -26,11 +26,12 @@ import {
 } from '../../src/shard/notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from '../../src/shard/notify/progress-book.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
+import { parsePathKey, pathRange } from '../../src/shard/replicate/replicated-layout.js'
 import { lastStamp } from '../../src/shard/shards.js'
 import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { commit, rowsOf } from '../storage/store-contract.js'
 import { entityOf } from '../support/entities.js'
+import { MemoryStore } from '../support/memory-store.js'
 
 const shardMap = new ShardMap({ shards: 8, spread: 8 })
 const all = [0, 1, 2, 3, 4, 5, 6, 7]
@@ -57,6 +58,8 @@ function into(target: Store, source: Store, rest: Partial<Transfer> = {}): Promi
     target,
     shards: all,
     shardCount: all.length,
+    isKeeper: true,
+    hasOthers: false,
     sourceOf: () => source,
     stamp,
     limits,
@@ -149,7 +152,7 @@ t.test('a commit that fails ends the transfer with its reason', async t => {
 const tenants = ['', 'a', 'b', 'c', 'd', 'e', 'f', 'g']
 const kinds = ['subscription', 'registration'] as const
 const keyOf = (of: string, n: number, kind: (typeof kinds)[number] = 'subscription'): Buffer =>
-  documentKey(kind, { home: shardMap.homeOf(of), tenant: of, id: String(n).padStart(24, '0') })
+  documentKey(kind, { home: shardMap.register, tenant: of, id: String(n).padStart(24, '0') })
 
 /** Entities, two dead letters in each shard, and ten subscriptions and registrations of each tenant; all but the entities say who has told of them. */
 async function withSubscriptions(entities: number, said: string): Promise<Store> {
@@ -160,12 +163,12 @@ async function withSubscriptions(entities: number, said: string): Promise<Store>
         batch.put(letterKey({ shard, tenant, subscription: 's', stamp }), encodeLetterRow('{}', Buffer.from(said)))
     for (const of of tenants)
       for (const kind of kinds)
-        for (let n = 0; n < 10; n++) batch.put(keyOf(of, n, kind), encodeDocumentRow(n, `${of}${n}, says ${said}`))
+        for (let n = 0; n < 10; n++) batch.put(keyOf(of, n, kind), encodeDocumentRow(`${of}${n}, says ${said}`))
   })
   return store
 }
 
-t.test('every store gets all subscriptions and registrations, each as the store of its home has it', async t => {
+t.test('every store gets all subscriptions and registrations, as the store of the keeper has them', async t => {
   const sources = [await withSubscriptions(30, 'one'), await withSubscriptions(30, 'the other')]
   for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
     const target = new MemoryStore()
@@ -173,13 +176,11 @@ t.test('every store gets all subscriptions and registrations, each as the store 
     for (const kind of kinds) {
       const rows = await rowsOf(target, allDocuments(kind))
       t.equal(rows.length, 80)
-      for (const { key, value } of rows) {
-        const { home } = parseDocumentKey(key)
-        if (!value.equals(sources[home % 2]!.get(key)!)) t.fail(`a row of shard ${home} is of the wrong store`)
-      }
+      for (const { key, value } of rows)
+        if (!value.equals(sources[keeper]!.get(key)!)) t.fail('a row is of the wrong store')
     }
     t.strictSame(await compareIndexes(target), [], 'and they are in the way of nothing else')
-    t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
+    t.equal(await findStranger(target, all.length, shard => shards.includes(shard)), undefined)
   }
 })
 
@@ -223,7 +224,7 @@ async function withNotifications(store: Store, at: number): Promise<Store> {
     for (const shard of all)
       for (const owed of [1, 2]) batch.put(outboxKey({ shard, stamp: owed }), Buffer.from(`of store ${at}`))
     for (const of of tenants) {
-      const key = progressKey({ home: shardMap.homeOf(of), tenant: of, id: '1' })
+      const key = progressKey({ home: shardMap.register, tenant: of, id: '1' })
       const progress = { ...noProgress, timesSent: 10 ** at, lastNotificationMs: 5 + at, spentRevision: at }
       batch.put(key, encodeProgress(progress, at === 1 ? ['granted'] : []))
     }
@@ -242,20 +243,19 @@ t.test('a store gets what the shards that it has owe, and no other, as it is', a
       shards.flatMap(shard => [1, 2].map(owed => ({ shard, stamp: owed }))),
     )
     for (const { key, value } of rows) t.equal(value.toString(), `of store ${parseOutboxKey(key).shard % 2}`)
-    t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
+    t.equal(await findStranger(target, all.length, shard => shards.includes(shard)), undefined)
   }
 })
 
-t.test('what became of notifications is one with the home, from all stores, and nowhere else', async t => {
+t.test('what became of notifications is one with the keeper, from all stores, and nowhere else', async t => {
   const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
   const seen: string[] = []
   for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
     const target = new MemoryStore()
-    await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
+    await into(target, sources[0]!, { shards, isKeeper: shards.includes(0), sourceOf: shard => sources[shard % 2]! })
     for (const { key, value } of await rowsOf(target, allProgress())) {
-      const { home, tenant: of } = parseDocumentKey(key)
-      t.ok(shards.includes(home))
-      seen.push(of)
+      t.ok(shards.includes(0))
+      seen.push(parseDocumentKey(key).tenant)
       t.strictSame(decodeProgress(value), {
         progress: { ...noProgress, timesSent: 11, lastNotificationMs: 6, spentRevision: 1 },
         grants: ['granted'],
@@ -289,14 +289,14 @@ async function strangerAmong(...rows: readonly Row[]): Promise<string | undefine
   await commit(store, batch => {
     for (const { key, value } of rows) batch.put(key, value)
   })
-  return findStranger(store, evens)
+  return findStranger(store, all.length, evens)
 }
 
 t.test('a store that is whole has no stranger', async t => {
   const target = new MemoryStore()
   await into(target, await sourceOf(100), { shards: [0, 2, 4, 6] })
-  t.equal(await findStranger(target, evens), undefined)
-  t.equal(await findStranger(new MemoryStore(), evens), undefined)
+  t.equal(await findStranger(target, all.length, evens), undefined)
+  t.equal(await findStranger(new MemoryStore(), all.length, evens), undefined)
 })
 
 t.test('a row of an unknown kind is a stranger, wherever it stands', async t => {
@@ -306,8 +306,21 @@ t.test('a row of an unknown kind is a stranger, wherever it stands', async t => 
   }
 })
 
+t.test('of several stores each knows all service paths, one that is alone none', async t => {
+  const source = await sourceOf(20)
+  const indexed = new MemoryStore()
+  await into(indexed, source)
+  const pathsIn = async (hasOthers: boolean) => {
+    const target = new MemoryStore()
+    await into(target, indexed, { shards: [1], hasOthers })
+    return (await rowsOf(target, pathRange(all.length))).map(({ key }) => parsePathKey(key))
+  }
+  t.strictSame(await pathsIn(true), [{ tenant, path: '/a' }])
+  t.strictSame(await pathsIn(false), [])
+})
+
 t.test('a row that only a node of a cluster has is a stranger', async t => {
-  for (const key of ['N', 'a', 'd'])
+  for (const key of ['a', 'd'])
     t.match(
       await strangerAmong(row(entityKey(2, 't', '/', 'a')), row(Buffer.from(key))),
       /belongs to a node of a cluster, key/,

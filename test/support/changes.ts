@@ -10,11 +10,12 @@ import { stampOf } from '../../src/domain/stamp.js'
 import { encodeImage } from '../../src/image.js'
 import type { Batch } from '../../src/ports.js'
 import { GroupCommit } from '../../src/shard/commit/commit.js'
+import { StoreLog } from '../../src/shard/commit/commit-log.js'
 import { attributeCounts, Directory } from '../../src/shard/commit/directory.js'
 import { entityKey } from '../../src/shard/layout.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { entityOf } from './entities.js'
 import { FakeClock } from './fake-clock.js'
+import { MemoryStore } from './memory-store.js'
 
 /** A store whose commits end when the test lets them land. */
 export class HoldingStore extends MemoryStore {
@@ -58,16 +59,15 @@ export class Changes {
   constructor() {
     const directory = new Directory(this.store)
     const attributes = new Directory(this.store, attributeCounts)
-    this.commit = new GroupCommit(
-      this.store,
-      this.clock,
+    this.commit = new GroupCommit({
+      log: new StoreLog(this.store, this.clock, () => this.stamp),
+      clock: this.clock,
       directory,
       attributes,
-      () => this.stamp,
-      failure => {
+      onFailure: failure => {
         throw failure
       },
-    )
+    })
   }
 
   /** Stages an entity as it is from now on: a new one, or another content. */

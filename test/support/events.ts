@@ -19,7 +19,7 @@ import {
   updateValue,
 } from '../../src/domain/entities/update.js'
 import type { Json } from '../../src/domain/json.js'
-import type { Result } from '../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { type Event, eventOf } from '../../src/domain/subscriptions/event.js'
 
@@ -30,7 +30,7 @@ const payload = (text: string) => ({ value: JSON.parse(text) as Json, duplicates
 
 function demand<T>(result: Result<T>): T {
   if (result.ok) return result.value
-  throw new Error(result.refusal.description)
+  throw new Error(refusalText(result.refusal))
 }
 
 /** The room with the attributes of a body in `keyValues` or, when `"value"` stands in it, normalized form. */

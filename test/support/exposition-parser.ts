@@ -27,6 +27,7 @@ export function parseExposition(text: string): Exposition {
   const seen = new Set<string>()
   let current = ''
   for (const line of text.slice(0, -1).split('\n')) {
+    if (line === '') continue
     const [, kind, family = '', rest = ''] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? []
     if (kind === 'HELP') {
       if (families.has(family)) throw new Error(`told twice: ${line}`)

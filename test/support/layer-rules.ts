@@ -14,17 +14,31 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   ports: ['domain', 'messages', 'image'],
   messages: ['domain', 'ports', 'image'],
+  rows: ['ports'],
   wire: ['domain', 'messages', 'image', 'ports'],
   image: ['domain', 'ports', 'messages'],
-  shard: ['domain', 'ports', 'messages', 'image', 'wire'],
+  shard: ['domain', 'ports', 'messages', 'image', 'rows', 'wire'],
   broker: ['domain', 'ports', 'messages', 'image', 'wire'],
   deliver: ['domain', 'ports', 'messages', 'image'],
   storage: ['domain', 'ports', 'messages', 'image'],
   observe: ['domain', 'ports', 'messages', 'image'],
   http: ['domain', 'ports', 'messages', 'image', 'broker'],
   // parseJson of http/body.js is how JSON from outside is read; it knows nothing of HTTP.
-  move: ['domain', 'ports', 'messages', 'image', 'shard', 'storage', 'deliver', 'observe', 'config', 'clock', 'http'],
-  config: ['domain', 'ports'],
+  move: [
+    'domain',
+    'ports',
+    'messages',
+    'image',
+    'rows',
+    'shard',
+    'storage',
+    'deliver',
+    'observe',
+    'config',
+    'clock',
+    'http',
+  ],
+  config: ['domain', 'ports', 'messages'],
   clock: ['domain', 'ports'],
 }
 
@@ -50,6 +64,7 @@ const keepers: readonly { readonly package: string; readonly files: RegExp; read
   },
   { package: 'mqtt', files: /^src\/deliver\//, said: 'src/deliver/' },
   { package: 'pino', files: /^src\/observe\//, said: 'src/observe/' },
+  { package: 'prom-client', files: /^src\/observe\//, said: 'src/observe/' },
 ]
 
 /** Packages without I/O, clock or chance: the only ones that `domain` may use. */

@@ -7,9 +7,10 @@
 
 import { systemChance, systemClock } from '../../src/clock.js'
 import type { Config } from '../../src/config/config.js'
-import { noTraces } from '../../src/domain/trace-levels.js'
+import { noTraces } from '../../src/messages/trace-levels.js'
 import type { Logger } from '../../src/ports.js'
-import { type RunningNode, type Surroundings, startNode } from '../../src/process/node.js'
+import { startNode } from '../../src/process/node.js'
+import type { RunningNode, Surroundings } from '../../src/process/surroundings.js'
 import { Wire } from '../http/wire.js'
 import { type Teardown, tempDir } from './broker-process.js'
 

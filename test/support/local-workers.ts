@@ -3,6 +3,7 @@
 
 import { placementDefault } from '../../src/domain/scope.js'
 import { joinWorkers } from '../../src/process/join-workers.js'
+import type { OwnPart } from '../../src/process/surroundings.js'
 import { socketAddresses } from '../../src/process/worker-protocol.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { settleStore } from '../../src/storage/open-store.js'
@@ -29,8 +30,7 @@ export async function startLocalWorkers(
       index,
       workers,
       sharesPort: false,
-      join: (local: Parameters<typeof joinWorkers>[1], shards: number) =>
-        joinWorkers(part, local, shards, scanDeadlineMs, { warn: () => {} }),
+      join: (own: OwnPart) => joinWorkers(part, own, scanDeadlineMs, { warn: () => {} }),
     }
     return startLocalNode(t, { ...options, directory, workers, surroundings: { ...options.surroundings, place } })
   })

@@ -9,13 +9,13 @@
 //
 // Who asks about subscriptions lets them be opened first (`open`).
 
-import type { ShardMap } from '../../src/domain/scope.js'
+import { keeper, type ShardMap, workerOf } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import type { Clock } from '../../src/ports.js'
 import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
-import { MemoryStore } from '../../src/storage/memory-store.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 import { localShards } from './local-shards.js'
+import { MemoryStore } from './memory-store.js'
 
 type Condition = 'well' | 'unreachable' | 'lost' | 'slow'
 
@@ -37,9 +37,11 @@ interface Owner {
 
 export class ManyShards implements Shards {
   private readonly all: readonly Owner[]
+  private readonly shardMap: ShardMap
   private readonly made: (owner: number, store: MemoryStore) => LocalShards
 
   constructor(count: number, shardMap: ShardMap, clock: Clock, parts: Partial<ShardParts> = {}) {
+    this.shardMap = shardMap
     this.made = (worker, store) => localShards(store, shardMap, clock, { part: { worker, workers: count }, ...parts })
     this.all = Array.from({ length: count }, (_, owner) => {
       const store = new MemoryStore()
@@ -60,7 +62,7 @@ export class ManyShards implements Shards {
     this.set(owner, 'unreachable')
     one.waiting = []
     life.isOver = true
-    life.shards.sharing?.end()
+    life.shards.feed?.end()
     for (const end of life.asked) end()
     await life.shards.drain()
     await lose(one.store)
@@ -83,7 +85,8 @@ export class ManyShards implements Shards {
       pathsOf: () => undefined,
       ownerOf: shard => this.ownerOf(shard),
     }
-    return life.shards.sharing?.begin(asShards, isWhole)
+    const { feed, copy } = life.shards
+    return feed ? feed.begin(asShards, isWhole) : copy && new Promise(resolve => copy.whenFed(resolve))
   }
 
   storeOf(owner: number): MemoryStore {
@@ -131,13 +134,13 @@ export class ManyShards implements Shards {
   }
 
   ownerOf(shard: number): number {
-    return shard % this.all.length
+    return shard === this.shardMap.register ? keeper : workerOf(shard, this.all.length)
   }
 
   /** How an owner fares from now on. When it is well again, the others notice. */
   set(owner: number, condition: Condition): void {
     this.all[owner]!.condition = condition
-    if (condition === 'well') for (const { life } of this.all) life.shards.sharing?.resume()
+    if (condition === 'well') for (const { life } of this.all) life.shards.feed?.resume()
   }
 
   /** Makes an owner well, and nobody notices. */

@@ -10,10 +10,10 @@ import type { Json, JsonObject } from '../../src/domain/json.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { Subscription, SubscriptionProgress } from '../../src/domain/subscriptions/subscription.js'
 import type { Origin, ShardReply, ShardRequest, Target, WriteRequest } from '../../src/messages/messages.js'
-import type { Clock, DeliveryOutcome, Despatch, Due, Row, Store } from '../../src/ports.js'
+import type { Clock, Deliverer, DeliveryOutcome, PendingNotification, Row, Store } from '../../src/ports.js'
 import { splitBundles } from '../../src/shard/notify/bundle.js'
-import { decodeFiring, type FiredEntry } from '../../src/shard/notify/firing.js'
 import { allBundles, allOutbox, parseOutboxKey } from '../../src/shard/notify/notification-layout.js'
+import { type DeliveryIntent, decodeTriggerEvent } from '../../src/shard/notify/trigger-event.js'
 import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
 import { rowsOf } from '../storage/store-contract.js'
 import { HoldingStore } from './changes.js'
@@ -25,17 +25,17 @@ export const tenant = 't'
 export const shardMap = new ShardMap({ shards: 16, spread: 16 })
 
 /** Keeps what it takes. */
-export class RecordingDespatch implements Despatch {
-  readonly taken: Due[] = []
+export class RecordingDeliverer implements Deliverer {
+  readonly taken: PendingNotification[] = []
   readonly expected: string[] = []
   /** What it says of its queues. */
   waiting = 0
 
-  take(due: Due): void {
-    this.taken.push(due)
+  deliver(pending: PendingNotification): void {
+    this.taken.push(pending)
   }
 
-  expect({ id }: Subscription): void {
+  prepare({ id }: Subscription): void {
     this.expected.push(id)
   }
 
@@ -44,7 +44,7 @@ export class RecordingDespatch implements Despatch {
   }
 
   /** What was taken since this was asked last. */
-  next(): Due[] {
+  next(): PendingNotification[] {
     return this.taken.splice(0)
   }
 }
@@ -71,9 +71,11 @@ export const dead = (attempts = 5, code?: number): DeliveryOutcome => ({
 })
 
 /** What a notification is about, in few words. */
-export function told(due: Due): readonly [id: string, entity: string, alteration: string, number: number] | undefined {
-  const occasion = due.occasion()
-  return occasion && [due.id, occasion.entity.id, occasion.alteration, occasion.number]
+export function told(
+  pending: PendingNotification,
+): readonly [id: string, entity: string, alteration: string, number: number] | undefined {
+  const input = pending.input()
+  return input && [pending.id, input.entity.id, input.alteration, input.number]
 }
 
 // Requests
@@ -143,7 +145,7 @@ export const remove = (id: string, origin = originOf()): WriteRequest => ({
 /** The shard that is asked. */
 export function shardOf(request: ShardRequest): number {
   if (request.kind === 'batch') return shardOf(request.items[0]!)
-  if (!('target' in request)) return shardMap.homeOf('tenant' in request ? request.tenant : tenant)
+  if (!('target' in request)) return shardMap.register
   const { path, id } = request.target
   return shardMap.shardOf(request.target.tenant, path, id)
 }
@@ -151,7 +153,7 @@ export function shardOf(request: ShardRequest): number {
 // An owner
 
 interface OwnerParts extends Partial<ShardParts> {
-  readonly despatch?: RecordingDespatch
+  readonly deliverer?: RecordingDeliverer
   /** Whether it begins to notify at once. */
   readonly begins?: boolean
 }
@@ -159,17 +161,17 @@ interface OwnerParts extends Partial<ShardParts> {
 export class NotifyingOwner<S extends Store = HoldingStore> {
   readonly store: S
   readonly clock: FakeClock
-  readonly despatch: RecordingDespatch
+  readonly deliverer: RecordingDeliverer
   readonly shards: LocalShards
   /** What the log says. */
   readonly lines: string[] = []
 
   private isAlive = true
 
-  private constructor(store: S, clock: FakeClock, { despatch = new RecordingDespatch(), ...parts }: OwnerParts) {
+  private constructor(store: S, clock: FakeClock, { deliverer = new RecordingDeliverer(), ...parts }: OwnerParts) {
     this.store = store
     this.clock = clock
-    this.despatch = despatch
+    this.deliverer = deliverer
     const line = (text: string) => void this.lines.push(text)
     const logger = { info: line, warn: line, error: line }
     this.shards = localShards(store, shardMap, this.whileAlive(clock), { logger, ...parts })
@@ -210,7 +212,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   }
 
   begin(): Promise<void> {
-    return this.shards.notifications.begin(this.despatch, this.shards)
+    return this.shards.notifications.begin(this.deliverer, this.shards)
   }
 
   /** What is left when this one is killed now, and another one begins. */
@@ -233,7 +235,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     return replies[0]
   }
 
-  /** Lets go on what can without time, and with `ms` what is due by then: riders wait 100 ms. */
+  /** Lets go on what can without time, and with `ms` what is pending by then: riders wait 100 ms. */
   async rest(ms = 0): Promise<void> {
     this.clock.advance(ms)
     for (let turns = 0; turns < 4; turns++) {
@@ -243,9 +245,9 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   }
 
   /** What was handed over since this was asked last, when all can be. */
-  async handed(): Promise<Due[]> {
+  async handed(): Promise<PendingNotification[]> {
     await this.rest()
-    return this.despatch.next()
+    return this.deliverer.next()
   }
 
   /** Rows of the outbox that have a place of their own, in order. */
@@ -258,9 +260,9 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
     return rowsOf(this.store, allBundles())
   }
 
-  /** The notifications that the rows owe. */
-  async entries(): Promise<FiredEntry[]> {
-    return (await this.rows()).flatMap(({ key, value }) => decodeFiring(value, parseOutboxKey(key)).entries)
+  /** The intents of the rows. */
+  async intents(): Promise<DeliveryIntent[]> {
+    return (await this.rows()).flatMap(({ key, value }) => decodeTriggerEvent(value, parseOutboxKey(key)).intents)
   }
 
   progress(n: number): SubscriptionProgress {

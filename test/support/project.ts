@@ -5,7 +5,7 @@
 //
 // ORRERY_MAIN names another program to prove, for instance an installed package or an older release.
 
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -14,6 +14,13 @@ export const root = upTo('package.json', dirname(fileURLToPath(import.meta.url))
 
 /** The built program. */
 export const main = resolve(process.env.ORRERY_MAIN ?? join(root, 'dist/src/main.js'))
+
+/** The TypeScript files below a folder of the project, by their path, with their text. */
+export const sourcesIn = (folder: string): [string, string][] =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .map(path => `${folder}/${path.replaceAll('\\', '/')}`)
+    .filter(path => path.endsWith('.ts') && !path.endsWith('.d.ts'))
+    .map(path => [path, readFileSync(join(root, path), 'utf8')])
 
 function upTo(name: string, from: string): string {
   if (existsSync(join(from, name))) return from

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import type { Registration } from '../../src/domain/providers/registration.js'
 import { parseRegistration, patchRegistration } from '../../src/domain/providers/registration-parser.js'
-import type { Result } from '../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../src/domain/refusal.js'
 import { parseJson } from '../../src/http/body.js'
 
 const registrationId = '65f0c2a1b4d3e2f1a0c9b8d7'
@@ -24,7 +24,7 @@ export function repatched(existing: Registration, body: string): Result<Registra
 export function registration(body: string, servicePath?: string): Registration {
   const result = registered(body, servicePath)
   if (result.ok) return result.value
-  throw new Error(result.refusal.description)
+  throw new Error(refusalText(result.refusal))
 }
 
 /** A registration of entities at a provider, the n-th one to be created. */

@@ -22,13 +22,13 @@ import { openRocksStore } from '../../src/storage/rocks-store.js'
 import { rowsOf, temporaryDirectory } from '../storage/store-contract.js'
 import type { FakeClock } from './fake-clock.js'
 import { localShards } from './local-shards.js'
-import { RecordingDespatch, until } from './notifying.js'
+import { RecordingDeliverer, until } from './notifying.js'
 
 export const shardCount = 8
 /** The shard that all hosts follow. */
 export const register = shardCount
 export const allShards: readonly number[] = Array.from({ length: shardCount + 1 }, (_, shard) => shard)
-export const shardMap = new ShardMap({ shards: shardCount, spread: 4 }, register)
+export const shardMap = new ShardMap({ shards: shardCount, spread: 4 })
 
 interface LogRecord {
   readonly payload: Buffer
@@ -119,7 +119,7 @@ export interface HostParts extends Partial<ShardParts> {
 
 export class Host {
   readonly ownership = new Ownership(shardCount)
-  readonly despatch = new RecordingDespatch()
+  readonly despatch = new RecordingDeliverer()
   readonly replication: HoldableReplication
   readonly local: LocalShards
   readonly shardHost: ShardHost

@@ -1,6 +1,6 @@
 // Subscriptions for tests, made of the bodies that clients send.
 
-import type { Result } from '../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../src/domain/refusal.js'
 import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
 import { parseSubscription, patchSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
 import { parseJson } from '../../src/http/body.js'
@@ -27,5 +27,5 @@ export const afterPatch = (existing: Subscription, body: string, servicePath?: s
 
 function demand<T>(result: Result<T>): T {
   if (result.ok) return result.value
-  throw new Error(result.refusal.description)
+  throw new Error(refusalText(result.refusal))
 }

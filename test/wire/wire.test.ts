@@ -6,9 +6,8 @@ import t from 'tap'
 import { isDateType, type WantedAttribute } from '../../src/domain/entities/entity.js'
 import { operatorOf } from '../../src/domain/entities/operators.js'
 import type { Json } from '../../src/domain/json.js'
-import { emptyTally } from '../../src/domain/service-metrics.js'
+import { refusals } from '../../src/domain/refusal.js'
 import { type Expression, noProgress } from '../../src/domain/subscriptions/subscription.js'
-import { encodeSubscription } from '../../src/domain/subscriptions/subscription-json.js'
 import { encodeImage } from '../../src/image.js'
 import type {
   Images,
@@ -18,9 +17,11 @@ import type {
   WriteReply,
   WriteRequest,
 } from '../../src/messages/messages.js'
+import { emptyTally } from '../../src/observe/service-metrics.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 import { Random } from '../support/random.js'
 import { randomBody } from '../support/random-subscription.js'
+import { allRefusals } from '../support/refusals.js'
 import { registrations } from '../support/registrations.js'
 import { selectionOf } from '../support/selections.js'
 import { subscription } from '../support/subscriptions.js'
@@ -28,6 +29,8 @@ import { subscription } from '../support/subscriptions.js'
 const texts = fc.string({ unit: 'binary', maxLength: 12 })
 const names = fc.oneof(texts, fc.constantFrom('__proto__', 'constructor', '0', '17', 'dateExpires'))
 const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined })
+const bytes = fc.uint8Array({ maxLength: 40 }).map(all => Buffer.from(all))
+const positions = fc.record({ epoch: fc.maxSafeNat(), sequence: fc.maxSafeNat() })
 
 /** As a parser gives them: no `-0`. Operators are frequent. */
 const values: fc.Arbitrary<Json> = fc
@@ -194,23 +197,16 @@ const requests = {
       }),
     ),
   }),
-  learn: fc.record({
-    kind: kind('learn'),
-    home: fc.nat(0xffff),
+  follow: fc.record({
+    kind: kind('follow'),
+    epoch: fc.maxSafeNat(),
+    before: maybe(positions),
+    form: kind('changes', 'page'),
     after: fc.maxSafeNat(),
     upTo: fc.maxSafeNat(),
-    changes: fc.array(
-      fc.record({
-        revision: fc.maxSafeNat(),
-        kind: kind('subscription', 'registration'),
-        tenant: texts,
-        id: texts,
-        text: maybe(subscriptions.map(encodeSubscription)),
-      }),
-      { maxLength: 3 },
-    ),
-    isAll: fc.boolean(),
-    isAnew: fc.boolean(),
+    rows: bytes,
+    isFirst: maybe(fc.boolean()),
+    next: maybe(bytes),
   }),
   claim: fc.record({ kind: kind('claim'), tenant: texts, id: texts, notification: texts }),
   news: fc.record({
@@ -229,7 +225,6 @@ const requests = {
   batch: fc
     .tuple(origin, fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteRequest>>(writes)), { maxLength: 4 }))
     .map(([only, items]) => ({ kind: 'batch', items: items.map(item => ({ ...item, origin: only })) })),
-  paths: fc.record({ kind: kind('paths') }),
   announce: fc.record({ kind: kind('announce'), tenant: texts, path: texts }),
   fetch: fc.record({
     kind: kind('fetch'),
@@ -284,7 +279,12 @@ const writeReplies = {
   done: fc.constant({ kind: 'done' }),
   refused: fc.record({
     kind: kind('refused'),
-    refusal: fc.record({ kind: kind('NotFound', 'PartialUpdate', 'Unprocessable'), description: texts }),
+    refusal: fc.oneof(
+      fc.constantFrom(...allRefusals),
+      fc
+        .tuple(kind('PartialUpdate', 'Unprocessable'), texts, fc.array(texts))
+        .map(facts => refusals.attributesMissing(...facts)),
+    ),
   }),
   busy: fc.constant({ kind: 'busy' }),
   moved: fc.constant({ kind: 'moved' }),
@@ -312,7 +312,6 @@ const replies = {
     kind: kind('batch'),
     replies: fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteReply>>(writeReplies))),
   }),
-  paths: fc.record({ kind: kind('paths'), tenants: fc.array(fc.tuple(texts, fc.array(texts))) }),
   subscriptions: fc.record({
     kind: kind('subscriptions'),
     subscriptions: fc.array(fc.record({ subscription: subscriptions, progress }), { maxLength: 3 }),
@@ -348,7 +347,7 @@ const replies = {
   }),
   large: fc.record({ kind: kind('large') }),
   retried: fc.record({ kind: kind('retried'), count: fc.nat() }),
-  learned: fc.record({ kind: kind('learned'), upTo: fc.maxSafeNat() }),
+  followed: fc.record({ kind: kind('followed'), position: maybe(positions) }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
   lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }

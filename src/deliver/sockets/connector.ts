@@ -2,7 +2,7 @@
 
 import type { Socket } from 'node:net'
 import type { buildConnector } from 'undici'
-import type { Endpoint, OpenSocket } from './sockets.js'
+import { connectedEvent, type Endpoint, type OpenSocket } from './sockets.js'
 
 /** Opens a socket whenever the client wants one; `onSocket` is given it at once, while it is still connecting. */
 export const connectorTo =
@@ -13,7 +13,7 @@ export const connectorTo =
     // As a cause: undici would try some of them again for ever.
     const onError = (cause: Error): void => callback(new Error('not connected', { cause }), null)
     socket.once('error', onError)
-    socket.once(endpoint.protocol === 'https:' ? 'secureConnect' : 'connect', () => {
+    socket.once(connectedEvent(endpoint), () => {
       // Whoever was given the socket has given it up, and says why in its error.
       if (socket.destroyed) return
       socket.off('error', onError)

@@ -22,11 +22,17 @@ export interface TlsOptions {
 
 /** Where a socket goes. */
 export interface Endpoint {
-  readonly protocol: 'http:' | 'https:' | 'mqtt:' | 'mqtts:'
+  readonly protocol: string
   /** As it is written in a URL: an IPv6 address has brackets. */
   readonly host: string
   readonly port: number
 }
+
+/** Whether a protocol is spoken over TLS: `https:`, `mqtts:` and others of that form. */
+export const isTls = ({ protocol }: Pick<Endpoint, 'protocol'>): boolean => protocol.endsWith('s:')
+
+/** The event of a socket that says that it can be used. */
+export const connectedEvent = (endpoint: Endpoint): string => (isTls(endpoint) ? 'secureConnect' : 'connect')
 
 /** Opens a socket; it connects while the caller waits for its events. */
 export type OpenSocket = (endpoint: Endpoint) => Socket
@@ -54,7 +60,7 @@ export function openSockets({ insecure, caFile }: TlsOptions, egress?: Egress): 
       return new Socket().destroy(new EgressDenied())
     const lookup = egress ? lookupAllowed(lookupAny, egress, port) : lookupAny
     const options = { host, port, lookup, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs }
-    if (protocol === 'http:' || protocol === 'mqtt:') return connectPlain(options)
+    if (!isTls({ protocol })) return connectPlain(options)
     trust ??= insecure ? createSecureContext() : trusting(systemCertificates() + given)
     const servername = isIP(host) ? '' : host
     return connectTls({ ...options, servername, secureContext: trust, rejectUnauthorized: !insecure })

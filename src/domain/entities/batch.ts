@@ -7,7 +7,7 @@ import { checkIdentifier } from '../identifier.js'
 import { isArray, isObject, type Json, type JsonObject } from '../json.js'
 import { attributesMax, listLengthMax } from '../limits.js'
 import type { SelectionSource, SelectorSource } from '../queries/selection.js'
-import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import { accepted, type BatchPart, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { isAlterationType } from '../subscriptions/subscription.js'
 import { defaultEntityType, type Payload, parseEach, refuseDuplicates, type WantedAttribute } from './entity.js'
 import { entityLabel } from './update.js'
@@ -258,9 +258,6 @@ function parseExpression(json: Json | undefined): Result<Expression> {
   return accepted(found)
 }
 
-const missingPhrase = 'do not exist: '
-const existingPhrase = 'one or more of the attributes in the request already exist: '
-
 /**
  * The refusal for a batch, from the refusal of each item in order (undefined: it succeeded); undefined when all did
  * (entities.md §17.3). A refusal of another kind than missing or existing names decides alone, the last of them.
@@ -270,22 +267,24 @@ export function batchOutcome(
   items: readonly BatchIdentity[],
   outcomes: readonly (Refusal | undefined)[],
 ): Refusal | undefined {
-  const parts: string[] = []
+  const parts: BatchPart[] = []
   let other: Refusal | undefined
   let successes = 0
   let missing = 0
-  const phrase = action === 'appendStrict' ? existingPhrase : missingPhrase
+  const what = action === 'appendStrict' ? 'existing' : 'missing'
   for (const [index, refusal] of outcomes.entries()) {
-    const { id, type } = items[index] as BatchIdentity
     if (!refusal) {
       successes++
-    } else if (refusal.description === refusals.entityNotFound.description) {
+    } else if (refusal.code === 'entityNotFound') {
       missing++
-      // Later items lack the dash: existing clients see it so.
-      parts.push(`${entityLabel(id, type)}${parts.length === 0 ? ' -' : ''} [entity itself]`)
-    } else if (refusal.description.startsWith(phrase)) {
+      const { id, type } = items[index] as BatchIdentity
+      parts.push({ entity: entityLabel(id, type), names: null })
+    } else if (refusal.code === (what === 'existing' ? 'attributesExist' : 'attributesMissing')) {
       if (refusal.kind === 'PartialUpdate') successes++
-      parts.push(refusal.description.slice(phrase.length))
+      parts.push({
+        entity: refusal.entity,
+        names: refusal.code === 'attributesExist' ? refusal.existing : refusal.missing,
+      })
     } else {
       other = refusal
     }
@@ -293,5 +292,5 @@ export function batchOutcome(
   if (other) return other
   if (parts.length === 0) return undefined
   const kind = missing === outcomes.length ? 'NotFound' : successes > 0 ? 'PartialUpdate' : 'Unprocessable'
-  return refusals.batch(kind, phrase + parts.join(', '))
+  return refusals.batch(kind, what, parts)
 }

@@ -93,9 +93,8 @@ function firstKeyOf(value: JsonObject): string | undefined {
   return undefined
 }
 
-const misfit = (detail: string) => refused(refusals.operator(detail))
-const storedMisfit = (name: OperatorName, kind: string) => misfit(`${name} needs ${kind} as stored value`)
-const argumentMisfit = (name: OperatorName, kind: string) => misfit(`${name} needs ${kind} as argument`)
+const storedMisfit = (name: OperatorName, needed: string) => refused(refusals.operatorStored(name, needed))
+const argumentMisfit = (name: OperatorName, needed: string) => refused(refusals.operatorArgument(name, needed))
 
 function calculated(
   name: '$inc' | '$mul',
@@ -106,7 +105,7 @@ function calculated(
   if (typeof argument !== 'number') return argumentMisfit(name, 'a number')
   if (typeof stored !== 'number') return storedMisfit(name, 'a number')
   const n = calculate(stored, argument)
-  if (!Number.isFinite(n)) return misfit(`${name} yields a number out of range`)
+  if (!Number.isFinite(n)) return refused(refusals.operatorRange(name))
   return accepted(n === 0 ? 0 : n) // no negative zero
 }
 
@@ -140,9 +139,9 @@ function $addToSet(argument: Json, stored: Json): Result<Json> {
 function addedBy(name: '$push' | '$addToSet', argument: Json): Result<readonly Json[]> {
   if (!isObject(argument) || firstKeyOf(argument) !== '$each') return accepted([argument])
   // `$position` and its kin belong to later releases. Ignoring them would store elements in the wrong place.
-  if (Object.keys(argument).length > 1) return misfit(`${name} takes nothing but $each`)
+  if (Object.keys(argument).length > 1) return refused(refusals.operatorEach(name))
   const items = argument.$each
-  return isArray(items) ? accepted(items) : misfit(`${name} needs an array as argument of $each`)
+  return isArray(items) ? accepted(items) : refused(refusals.operatorEachKind(name))
 }
 
 function $pull(argument: Json, stored: Json): Result<Json> {
@@ -168,9 +167,9 @@ function $set(argument: Json, stored: Json): Result<Json> {
 
 function setAndUnset(set: Json, unset: Json, stored: Json): Result<Json> {
   if (isObject(unset)) {
-    if (!isObject(set)) return misfit('$set needs an object as argument when $unset has one')
+    if (!isObject(set)) return refused(refusals.operatorSetKind)
     const twice = Object.keys(unset).find(key => Object.hasOwn(set, key))
-    if (twice !== undefined) return misfit(`$set and $unset both name ${twice}`)
+    if (twice !== undefined) return refused(refusals.operatorKeyTwice(twice))
   }
   const result = $set(set, stored)
   return result.ok ? accepted(without(result.value, unset)) : result

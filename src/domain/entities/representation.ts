@@ -1,8 +1,8 @@
 // Entities as JSON text: the modes, the `attrs` and `metadata` filters, the builtins (entities.md §2, §6).
 //
 // Text is put together piece by piece instead of through objects, so that attributes keep their order and any name is an
-// ordinary name. `writeStored` writes what is kept on disk; when the writer says `asIs`, that text is also the normalized answer and
-// nothing has to be rendered again.
+// ordinary name. `writeStoredIdentity` and `writeStoredMember` write what is kept on disk. When the writer says `asIs`, that text is also the
+// normalized answer, and nothing has to be rendered again.
 
 import { renderDateTime } from '../date-time.js'
 import { type Json, renderJson } from '../json.js'
@@ -31,14 +31,6 @@ export const isFullView = (view: View): boolean =>
 
 /** Builtin attributes in the fixed order in which they follow `*` (entities.md §6.1). */
 const builtinAttributes = ['dateCreated', 'dateModified', 'servicePath'] as const
-
-/** Writes an entity as it is stored: normalized, without `dateExpires`, numbers in full precision. */
-export function writeStored(entity: Entity, writer: JsonWriter): void {
-  writeStoredIdentity(entity, writer)
-  for (const [name, attribute] of entity.attributes)
-    if (!isHidden(name, attribute)) writeStoredMember(name, attribute, writer)
-  writer.raw('}')
-}
 
 /** Writes the beginning of an entity as it is stored: its id and type. */
 export function writeStoredIdentity({ id, type }: Entity, writer: JsonWriter): void {

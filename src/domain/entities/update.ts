@@ -8,8 +8,8 @@
 
 import { equal, type Json, valueHasForbiddenCharacters } from '../json.js'
 import { attributesMax, metadataMax } from '../limits.js'
-import { checkLocation, checkPositions, isLocationType, type LocationPrefix } from '../places/location.js'
-import { accepted, type Refusal, type Result, refusals } from '../refusal.js'
+import { checkLocation, checkPositions, isLocationType } from '../places/location.js'
+import { accepted, type LocationPrefix, type Refusal, type Result, refusals } from '../refusal.js'
 import { stampMs } from '../stamp.js'
 import {
   type Attribute,

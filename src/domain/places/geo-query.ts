@@ -11,7 +11,7 @@
 // Not here: what matches (geo).
 
 import { coordsLengthMax, shapePositionsMax } from '../limits.js'
-import { accepted, type GeoQuerySource, geoProblems, type Result, refusals, refused } from '../refusal.js'
+import { accepted, type GeoQuerySource, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { type Bounds, hull } from './bounds.js'
 import { earthRadiusMetres } from './distance.js'
 import type { Geometry } from './location.js'
@@ -53,28 +53,23 @@ export function parseGeoQuery(given: GivenGeoQuery, source: GeoQuerySource): Res
   if (coords !== undefined && geometry === undefined) return refused(refusals.coordsWithoutGeometry)
   if (geometry !== undefined && coords === undefined) return refused(refusals.geometryWithoutCoords)
   if (geometry === undefined || coords === undefined) return refused(refusals.georelWithoutGeometry)
-  const parsed = parseParts(georel, geometry, coords)
-  return typeof parsed === 'string' ? refused(refusals.geoQuery(source, parsed)) : accepted(parsed)
-}
-
-// Below, a text in place of a value is the problem that refuses the query (§8.6).
-
-function parseParts(georel: string | undefined, geometry: string, coords: string): GeoQuery | undefined | string {
-  const problem = checkGeometry(geometry)
-  if (problem !== undefined) return problem
+  const problem = checkGeometry(geometry, source)
+  if (problem) return refused(problem)
   if (georel === undefined) {
-    const shape = parseShape(geometry as GeometryWord, coords)
-    return typeof shape === 'string' ? shape : undefined
+    const shape = parseShape(geometry as GeometryWord, coords, source)
+    return shape.ok ? accepted(undefined) : shape
   }
-  const relation = parseGeorel(georel)
-  if (typeof relation === 'string') return relation
-  if (relation.relation === 'near' && geometry !== 'point') return geoProblems.nearWithoutPoint
-  if (relation.relation === 'coveredBy' && (geometry === 'point' || geometry === 'line'))
-    return geoProblems.coveredBy(geometry)
-  const shape = parseShape(geometry as GeometryWord, coords)
-  if (typeof shape === 'string') return shape
+  const relation = parseGeorel(georel, source)
+  if (!relation.ok) return relation
+  const wanted = relation.value
+  if (wanted.relation === 'near' && geometry !== 'point') return refused(refusals.nearWithoutPoint(source))
+  if (wanted.relation === 'coveredBy' && (geometry === 'point' || geometry === 'line'))
+    return refused(refusals.geometryOfCoveredBy(source, geometry))
+  const found = parseShape(geometry as GeometryWord, coords, source)
+  if (!found.ok) return found
+  const shape = found.value
   const chain = shape.type === 'Polygon' ? ringChainOf(shape.coordinates[0]!) : chainOf(positionsOf(shape))
-  return { ...relation, shape, chain, boxes: boxesAround(relation, chain) }
+  return accepted({ ...wanted, shape, chain, boxes: boxesAround(wanted, chain) })
 }
 
 // Geometry
@@ -83,11 +78,11 @@ type GeometryWord = 'point' | 'line' | 'polygon' | 'box'
 
 const geometryWords: ReadonlySet<string> = new Set<GeometryWord>(['point', 'line', 'polygon', 'box'])
 
-function checkGeometry(text: string): string | undefined {
+function checkGeometry(text: string, source: GeoQuerySource): Refusal | undefined {
   const words = text.split(';')
   for (const [at, word] of words.entries()) {
-    if (!geometryWords.has(word)) return geoProblems.geometryWord
-    if (at > 0) return geoProblems.geometryTwice
+    if (!geometryWords.has(word)) return refusals.geometryWord(source)
+    if (at > 0) return refusals.geometryTwice(source)
   }
   return undefined
 }
@@ -100,31 +95,31 @@ const relations: ReadonlySet<string> = new Set<Relation>(['near', 'coveredBy', '
 
 const modifiers = ['maxDistance', 'minDistance'] as const
 
-function parseGeorel(text: string): Wanted | string {
+function parseGeorel(text: string, source: GeoQuerySource): Result<Wanted> {
   let relation: Relation | undefined
   const distances = new Map<string, number>()
   for (const token of text.split(';')) {
     if (relations.has(token)) {
-      if (relation !== undefined) return geoProblems.georelTwice
+      if (relation !== undefined) return refused(refusals.georelTwice(source))
       relation = token as Relation
       continue
     }
     const modifier = modifiers.find(name => token.startsWith(`${name}:`))
-    if (modifier === undefined) return geoProblems.georelWord
-    if (distances.has(modifier)) return geoProblems.distanceTwice(modifier)
+    if (modifier === undefined) return refused(refusals.georelWord(source))
+    if (distances.has(modifier)) return refused(refusals.distanceTwice(source, modifier))
     const metres = parseNumber(token.slice(modifier.length + 1))
-    if (metres === undefined || metres < 0) return geoProblems.distanceNumber(modifier)
+    if (metres === undefined || metres < 0) return refused(refusals.distanceNumber(source, modifier))
     distances.set(modifier, metres)
   }
-  if (relation === undefined) return geoProblems.georelWord
+  if (relation === undefined) return refused(refusals.georelWord(source))
   const given = modifiers.find(name => distances.has(name))
-  if (relation === 'near' && given === undefined) return geoProblems.nearWithoutDistance
-  if (relation !== 'near' && given !== undefined) return geoProblems.distanceWithoutNear(given, relation)
-  return {
+  if (relation === 'near' && given === undefined) return refused(refusals.nearWithoutDistance(source))
+  if (relation !== 'near' && given !== undefined) return refused(refusals.distanceWithoutNear(source, given, relation))
+  return accepted({
     relation,
     distanceMetresMin: distances.get('minDistance') ?? 0,
     distanceMetresMax: distances.get('maxDistance') ?? Number.POSITIVE_INFINITY,
-  }
+  })
 }
 
 const decimal = /^[ \t]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t]*$/
@@ -138,52 +133,61 @@ function parseNumber(text: string): number | undefined {
 
 // Coordinates
 
-function parseShape(geometry: GeometryWord, coords: string): Shape | string {
-  if (coords.length > coordsLengthMax) return geoProblems.coordsTooLong(coords.length, coordsLengthMax)
+function parseShape(geometry: GeometryWord, coords: string, source: GeoQuerySource): Result<Shape> {
+  const { length } = coords
+  if (length > coordsLengthMax) return refused(refusals.coordsTooLong(source, length, coordsLengthMax))
   const pairs = coords.split(';')
-  if (pairs.length > shapePositionsMax) return geoProblems.positionsTooMany(pairs.length, shapePositionsMax)
+  const count = pairs.length
+  if (count > shapePositionsMax) return refused(refusals.positionsTooMany(source, count, shapePositionsMax))
   const positions: Position[] = []
   for (const pair of pairs) {
-    const position = parsePair(pair)
-    if (typeof position === 'string') return position
-    positions.push(position)
+    const position = parsePair(pair, source)
+    if (!position.ok) return position
+    positions.push(position.value)
   }
-  return shapes[geometry](positions)
+  return shapes[geometry](positions, source)
 }
 
-function parsePair(text: string): Position | string {
+function parsePair(text: string, source: GeoQuerySource): Result<Position> {
   const parts = text.split(',')
-  if (parts.length !== 2) return geoProblems.pair
+  if (parts.length !== 2) return refused(refusals.coordsPair(source))
   const latitude = parseNumber(parts[0]!)
   const longitude = parseNumber(parts[1]!)
-  if (latitude === undefined || longitude === undefined) return geoProblems.coordinates
-  if (Math.abs(latitude) > 90 || Math.abs(longitude) > 180) return geoProblems.coordinates
-  return [longitude, latitude]
+  if (latitude === undefined || longitude === undefined) return refused(refusals.coordsRange(source))
+  if (Math.abs(latitude) > 90 || Math.abs(longitude) > 180) return refused(refusals.coordsRange(source))
+  return accepted([longitude, latitude])
 }
 
 const polygonPositionsMin = 4
 
 const shapes = {
-  point: positions =>
-    positions.length === 1 ? { type: 'Point', coordinates: positions[0]! } : geoProblems.count('point'),
-  line: positions =>
-    positions.length >= 2 ? { type: 'LineString', coordinates: positions } : geoProblems.count('line'),
-  polygon: positions => {
-    if (positions.length < polygonPositionsMin) return geoProblems.polygonCount
-    if (!isSame(positions[0]!, positions.at(-1)!)) return geoProblems.polygonOpen
-    return isSimpleRing(positions) ? { type: 'Polygon', coordinates: [positions] } : geoProblems.polygonCrossed
+  point: (positions, source) =>
+    positions.length === 1
+      ? accepted({ type: 'Point', coordinates: positions[0]! })
+      : refused(refusals.coordsCount(source, 'point')),
+  line: (positions, source) =>
+    positions.length >= 2
+      ? accepted({ type: 'LineString', coordinates: positions })
+      : refused(refusals.coordsCount(source, 'line')),
+  polygon: (positions, source) => {
+    if (positions.length < polygonPositionsMin) return refused(refusals.polygonCount(source))
+    if (!isSame(positions[0]!, positions.at(-1)!)) return refused(refusals.polygonOpen(source))
+    return isSimpleRing(positions)
+      ? accepted({ type: 'Polygon', coordinates: [positions] })
+      : refused(refusals.polygonCrossed(source))
   },
-  box: positions => {
-    if (positions.length !== 2) return geoProblems.count('box')
+  box: (positions, source) => {
+    if (positions.length !== 2) return refused(refusals.coordsCount(source, 'box'))
     const [[lon1, lat1], [lon2, lat2]] = positions as [Position, Position]
-    if (lon1 === lon2 || lat1 === lat2) return geoProblems.boxFlat
+    if (lon1 === lon2 || lat1 === lat2) return refused(refusals.boxFlat(source))
     const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
     const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
     const southwest: Position = [west, south]
     // The order matters to `equals` (§8.4).
-    return { type: 'Polygon', coordinates: [[southwest, [east, south], [east, north], [west, north], southwest]] }
+    const ring = [southwest, [east, south], [east, north], [west, north], southwest] as const
+    return accepted({ type: 'Polygon', coordinates: [ring] })
   },
-} as const satisfies Record<GeometryWord, (positions: readonly Position[]) => Shape | string>
+} as const satisfies Record<GeometryWord, (positions: readonly Position[], source: GeoQuerySource) => Result<Shape>>
 
 function positionsOf(shape: Exclude<Shape, { type: 'Polygon' }>): readonly Position[] {
   return shape.type === 'Point' ? [shape.coordinates] : shape.coordinates

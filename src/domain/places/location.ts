@@ -7,7 +7,7 @@
 // Not here: which attribute of an entity is its location, `ignoreType` (update), and geographical queries (geo).
 import { isArray, isObject, type Json, type JsonObject, renderJson } from '../json.js'
 import { positionsMax } from '../limits.js'
-import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import { accepted, type LocationPrefix, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { isSimpleRing, type Position } from './ring.js'
 
 export type { Position } from './ring.js'
@@ -23,9 +23,6 @@ export type Geometry =
 
 export type LocationType = 'geo:json' | 'geo:point' | 'geo:line' | 'geo:box' | 'geo:polygon'
 
-/** Whose error text it is (entities.md §8.2): an attribute of a new entity, a new one, or an existing one. */
-export type LocationPrefix = '' | ' for new attribute' | ' for existing attribute'
-
 /** Whether attributes of this type are locations (entities.md §8.1). */
 export function isLocationType(type: string): type is LocationType {
   return Object.hasOwn(parsers, type)
@@ -37,7 +34,7 @@ export function isLocationType(type: string): type is LocationType {
  */
 export function checkLocation(type: string, value: Json, prefix: LocationPrefix): Result<Geometry | undefined> {
   if (value === null || !isLocationType(type)) return accepted(undefined)
-  return parsers[type](value, detail => refused(refusals.location(prefix, detail)))
+  return parsers[type](value, prefix)
 }
 
 /** The refusal of a location with too many positions, before any is looked at. One that was stored without this limit stays a location. */
@@ -75,45 +72,43 @@ function geometryOr(feature: Json | undefined, otherwise: Json): Json {
   return isObject(feature) && isObject(feature.geometry) ? feature.geometry : otherwise
 }
 
-type Refused = { readonly ok: false; readonly refusal: Refusal }
-/** Refuses with a text of §8.2 or §8.3 behind the prefix of the attribute. */
-type Refuse = (detail: string) => Refused
-
 const parsers = {
   'geo:json': parseGeoJson,
-  'geo:point': (value, refuse) => {
+  'geo:point': (value, prefix) => {
     const position = parseCoordinates(value)
-    return position ? accepted({ type: 'Point', coordinates: position }) : refuse(coordinatesFormat(value))
+    return position
+      ? accepted({ type: 'Point', coordinates: position })
+      : refused(refusals.legacyCoordinates(prefix, shown(value)))
   },
-  'geo:line': (value, refuse) => {
-    const line = parseCoordinatesList(value, refuse, count => count >= 2, 'geo:line uses at least 2 coordinates')
+  'geo:line': (value, prefix) => {
+    const line = parseCoordinatesList(value, prefix, count => count >= 2, refusals.legacyLineCount)
     return line.ok ? accepted({ type: 'LineString', coordinates: line.value }) : line
   },
   'geo:box': parseBox,
   'geo:polygon': parsePolygon,
-} as const satisfies Record<LocationType, (value: Json, refuse: Refuse) => Result<Geometry>>
+} as const satisfies Record<LocationType, (value: Json, prefix: LocationPrefix) => Result<Geometry>>
 
 // GeoJSON
 
-function parseGeoJson(value: Json, refuse: Refuse): Result<Geometry> {
+function parseGeoJson(value: Json, prefix: LocationPrefix): Result<Geometry> {
   if (!isObject(value)) return refused(refusals.geoJsonKind)
-  if (value.type === 'Feature') return parseFeature(value, refuse)
+  if (value.type === 'Feature') return parseFeature(value, prefix)
   if (value.type !== 'FeatureCollection') return parseGeometry(value)
 
   const features = value.features
-  if (features === undefined) return refuse('features field not found in FeatureCollection')
-  if (!isArray(features)) return refuse('features in FeatureCollection is not an array')
-  if (features.length === 0) return refuse('features in FeatureCollection has 0 items')
-  if (features.length > 1) return refuse('features in FeatureCollection has more than 1 item')
+  if (features === undefined) return refused(refusals.featuresMissing(prefix))
+  if (!isArray(features)) return refused(refusals.featuresNotArray(prefix))
+  if (features.length === 0) return refused(refusals.featuresEmpty(prefix))
+  if (features.length > 1) return refused(refusals.featuresTooMany(prefix))
   const feature = features[0]
   if (!isObject(feature) || feature.type !== 'Feature') return refused(refusals.geoJson)
-  return parseFeature(feature, refuse)
+  return parseFeature(feature, prefix)
 }
 
-function parseFeature(feature: JsonObject, refuse: Refuse): Result<Geometry> {
+function parseFeature(feature: JsonObject, prefix: LocationPrefix): Result<Geometry> {
   const geometry = feature.geometry
-  if (geometry === undefined) return refuse('geometry in Feature not found')
-  return isObject(geometry) ? parseGeometry(geometry) : refuse('geometry in Feature is not an object')
+  if (geometry === undefined) return refused(refusals.featureWithoutGeometry(prefix))
+  return isObject(geometry) ? parseGeometry(geometry) : refused(refusals.featureGeometryKind(prefix))
 }
 
 function parseGeometry(value: JsonObject): Result<Geometry> {
@@ -185,11 +180,11 @@ function inRange(longitude: number, latitude: number): boolean {
 
 // Legacy forms
 
-function parseBox(value: Json, refuse: Refuse): Result<Geometry> {
-  const corners = parseCoordinatesList(value, refuse, count => count === 2, 'geo:box uses exactly 2 coordinates')
+function parseBox(value: Json, prefix: LocationPrefix): Result<Geometry> {
+  const corners = parseCoordinatesList(value, prefix, count => count === 2, refusals.legacyBoxCount)
   if (!corners.ok) return corners
   const [[lon1, lat1], [lon2, lat2]] = corners.value as [Position, Position]
-  if (lon1 === lon2 || lat1 === lat2) return refuse('geo:box coordinates are not defining an actual box')
+  if (lon1 === lon2 || lat1 === lat2) return refused(refusals.legacyBoxFlat(prefix))
   const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
   const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
   // The order matters to `georel=equals` (§8.4).
@@ -203,36 +198,34 @@ function parseBox(value: Json, refuse: Refuse): Result<Geometry> {
   return accepted({ type: 'Polygon', coordinates: [ring] })
 }
 
-function parsePolygon(value: Json, refuse: Refuse): Result<Geometry> {
+function parsePolygon(value: Json, prefix: LocationPrefix): Result<Geometry> {
   const enough = (count: number): boolean => count >= ringPositionsMin
-  const ring = parseCoordinatesList(value, refuse, enough, 'geo:polygon uses at least 4 coordinates')
+  const ring = parseCoordinatesList(value, prefix, enough, refusals.legacyPolygonCount)
   if (!ring.ok) return ring
-  if (!isClosed(ring.value)) return refuse('geo:polygon first and last coordinates must match')
+  if (!isClosed(ring.value)) return refused(refusals.legacyPolygonOpen(prefix))
   // The interface names no text for a legacy ring that crosses itself; as GeoJSON it would be this one.
   return isRing(ring.value) ? accepted({ type: 'Polygon', coordinates: [ring.value] }) : refused(refusals.geoJson)
 }
 
 function parseCoordinatesList(
   value: Json,
-  refuse: Refuse,
+  prefix: LocationPrefix,
   isCount: (count: number) => boolean,
-  wrongCount: string,
+  wrongCount: (prefix: LocationPrefix) => Refusal,
 ): Result<readonly Position[]> {
-  if (!isArray(value)) return refuse('geo:line, geo:box and geo:polygon needs array of strings as value')
-  if (!value.every(element => typeof element === 'string'))
-    return refuse('geo:line, geo:box and geo:polygon needs array of strings but some element is not a string')
-  if (!isCount(value.length)) return refuse(wrongCount)
+  if (!isArray(value)) return refused(refusals.legacyLocationNotArray(prefix))
+  if (!value.every(element => typeof element === 'string')) return refused(refusals.legacyLocationElementKind(prefix))
+  if (!isCount(value.length)) return refused(wrongCount(prefix))
   const positions: Position[] = []
   for (const element of value) {
     const position = parseCoordinates(element)
-    if (!position) return refuse(coordinatesFormat(element))
+    if (!position) return refused(refusals.legacyCoordinates(prefix, shown(element)))
     positions.push(position)
   }
   return accepted(positions)
 }
 
-const coordinatesFormat = (value: Json): string =>
-  `geo coordinates format error [see Orion user manual]: ${typeof value === 'string' ? value : renderJson(value)}`
+const shown = (value: Json): string => (typeof value === 'string' ? value : renderJson(value))
 
 /** `latitude, longitude`, with blanks around each (§8.3). */
 function parseCoordinates(value: Json): Position | undefined {

@@ -7,8 +7,10 @@
 //
 //   status, bottom to top:   [ edge 4, edge 1, edge 7 ]        an edge i runs from vertex i to vertex i + 1
 //
-// Longitude and latitude are taken as a plane. Arithmetic is that of doubles: vertices nearer to an edge than about
-// 1e-13 degrees may be judged either way.
+// Longitude and latitude are taken as a plane. On which side of an edge a vertex lies is exact for the doubles that were given.
+
+import { orient2d } from 'robust-predicates'
+import { partitionPoint } from '../search.js'
 
 /** Longitude, latitude, and what else was given (an altitude), which no rule looks at. */
 export type Position = readonly [longitude: number, latitude: number, ...rest: number[]]
@@ -85,46 +87,35 @@ class Ring {
 
   private enter(edge: number): boolean {
     const { status } = this
-    let low = 0
-    let high = this.statusLength
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.compare(edge, status[middle]!) > 0) low = middle + 1
-      else high = middle
-    }
-    status.copyWithin(low + 1, low, this.statusLength)
-    status[low] = edge
+    const at = this.placeOf(edge)
+    status.copyWithin(at + 1, at, this.statusLength)
+    status[at] = edge
     this.statusLength += 1
-    return !this.neighboursMeet(low - 1) && !this.neighboursMeet(low)
+    return !this.neighboursMeet(at - 1) && !this.neighboursMeet(at)
   }
 
   private leave(edge: number): boolean {
-    const at = this.find(edge)
+    const at = this.placeOf(edge)
     this.status.copyWithin(at, at + 1, this.statusLength)
     this.statusLength -= 1
     return !this.neighboursMeet(at - 1)
   }
 
-  private find(edge: number): number {
+  /** How many edges of the status are below an edge, which may be one of them. */
+  private placeOf(edge: number): number {
     const { status } = this
-    let low = 0
-    let high = this.statusLength - 1
-    while (low <= high) {
-      const middle = (low + high) >>> 1
-      if (status[middle] === edge) return middle
-      if (this.compare(edge, status[middle]!) > 0) low = middle + 1
-      else high = middle - 1
-    }
-    // Rounding has misled the search. The edge is there, since it came in and has not left.
-    return status.subarray(0, this.statusLength).indexOf(edge)
+    return partitionPoint(at => status[at] !== edge && this.compare(edge, status[at]!) > 0, 0, this.statusLength)
   }
 
-  /** Positive when edge `a` is above edge `b` at the sweep. The edge that began later is judged by the other's line. */
+  /**
+   * Positive when edge `a` is above edge `b` at the sweep. The edge that began later is judged by the other's line; on it, as when one
+   * edge goes straight on from another, it is taken to be above.
+   */
   private compare(a: number, b: number): number {
     if (this.rank[this.left(a)]! < this.rank[this.left(b)]!) return -this.compare(b, a)
     const left = this.left(b)
     const right = this.right(b)
-    return this.side(left, right, this.left(a)) || this.side(left, right, this.right(a))
+    return this.side(left, right, this.left(a)) || this.side(left, right, this.right(a)) || 1
   }
 
   /** Whether the edges at `at` and `at + 1` of the status share a point that they may not share. */
@@ -155,6 +146,7 @@ class Ring {
   /** 1 when vertex `c` is to the left of the way from `a` to `b`, -1 to the right, 0 on its line. */
   private side(a: number, b: number, c: number): number {
     const { x, y } = this
-    return Math.sign((x[b]! - x[a]!) * (y[c]! - y[a]!) - (y[b]! - y[a]!) * (x[c]! - x[a]!))
+    // The library's latitude grows downwards.
+    return -Math.sign(orient2d(x[a]!, y[a]!, x[b]!, y[b]!, x[c]!, y[c]!))
   }
 }

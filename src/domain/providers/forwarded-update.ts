@@ -82,11 +82,9 @@ export function forwardedOutcome(isAnyDone: boolean, left: readonly Left[]): Ref
   const remaining = left.filter(({ names }) => names.length > 0)
   if (remaining.length === 0) return undefined
   if (!isAnyDone) return refusals.entityNotFound
-  const shown = remaining.map(({ id, type, names }) => {
-    const label = type === undefined ? id : `${id}-${type}`
-    return `${label} : [${names.join(', ')}]`
-  })
-  return refusals.partlyForwarded(shown)
+  return refusals.partlyForwarded(
+    remaining.map(({ id, type, names }) => ({ entity: type === undefined ? id : `${id}-${type}`, names })),
+  )
 }
 
 /** The body of such a request (§13.4). Whatever the client has asked for, a provider is asked to update. */

@@ -6,6 +6,7 @@
 //
 // Not here: whether a registration is meant at all (forwarding.ts).
 
+import { partitionPoint } from '../search.js'
 import type { ProvidedEntity, Registration } from './registration.js'
 
 /** A registration, and an entity of it. */
@@ -103,15 +104,9 @@ function listOf(lists: Map<string, Provided[]>, key: string): Provided[] {
 
 /** How many are not behind a registration. Nearly always all of them: new ones come last. */
 function placeBehind(list: readonly Provided[], id: string): number {
-  let low = 0
-  let high = list.length
-  if (high === 0 || list[high - 1]!.registration.id <= id) return high
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (list[middle]!.registration.id <= id) low = middle + 1
-    else high = middle
-  }
-  return low
+  const { length } = list
+  if (length === 0 || list[length - 1]!.registration.id <= id) return length
+  return partitionPoint(at => list[at]!.registration.id <= id, 0, length)
 }
 
 /** Ordered lists as one. They are few: one for each type that a request names. */

@@ -7,6 +7,7 @@
 // What is added waits in a short list, which every look goes through, until there is enough of it to sort everything again; what is
 // removed leaves a hole until there are more holes than intervals.
 
+import { partitionPoint } from '../search.js'
 import type { Bound } from './query-parser.js'
 
 interface Interval<B, T> {
@@ -98,14 +99,7 @@ export class Intervals<B extends Bound, T> {
 
   /** The first place whose interval is not before the wanted one. */
   private firstFrom(wanted: Ends<B>): number {
-    let from = 0
-    let end = this.sorted.length
-    while (from < end) {
-      const middle = (from + end) >>> 1
-      if (compare(this.sorted[middle]!, wanted) < 0) from = middle + 1
-      else end = middle
-    }
-    return from
+    return partitionPoint(at => compare(this.sorted[at]!, wanted) < 0, 0, this.sorted.length)
   }
 }
 

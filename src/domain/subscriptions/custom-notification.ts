@@ -15,6 +15,7 @@ import { builtin, renderedValue } from '../entities/representation.js'
 import { type Json, renderJson } from '../json.js'
 import { topicLengthMax } from '../limits.js'
 import { MacroFiller } from './macros.js'
+import type { HttpMessage, MqttMessage } from './message.js'
 import { builtinOf, coveredNames, renderBody, renderBodyOf } from './notification-body.js'
 import {
   type Content,
@@ -26,7 +27,7 @@ import {
   standardHeaders,
   withCustomHeaders,
 } from './notification-headers.js'
-import { type NotificationMessage, type NotificationOptions, type NotSent, notSent, type Occasion } from './occasion.js'
+import { type NotificationInput, type NotificationOptions, type NotSent, notSent } from './notification-input.js'
 import { parseReceiverUrl } from './receiver-url.js'
 import { withoutUserinfo } from './secrets.js'
 import type {
@@ -40,26 +41,26 @@ import type {
 
 /** The request of an `httpCustom` subscription (subscriptions.md §9.3). */
 export function customHttp(
-  occasion: Occasion,
+  input: NotificationInput,
   transport: HttpCustomTransport,
   options: NotificationOptions,
-): NotificationMessage {
-  const filler = fillerOf(occasion, options)
+): HttpMessage | NotSent {
+  const filler = fillerOf(input, options)
   const url = filler.text(transport.url)
-  const body = customBody(occasion, transport.body, filler)
+  const body = customBody(input, transport.body, filler)
   const qs = fillNamed(transport.qs, filler)
   const custom = fillNamed(transport.headers, filler)
   if (url === undefined || !body || !qs || !custom) return macroWithoutEnd
   if (filler.isExceeded) return tooLong
   const decoded = custom.map(([name, value]): Header => [name, percentDecoded(value)])
-  const standard = standardHeaders(occasion, options, body.content)
+  const standard = standardHeaders(input, options, body.content)
   const headers = withCustomHeaders(standard, decoded.filter(isNamed), options)
   const refusal = checkHeaders(headers)
   if (refusal) return refusal
   const address = requestUrl(url, qs)
   if (address === undefined) return malformedUrl(transport.url)
   return {
-    kind: 'http',
+    transport: 'http',
     method: transport.method ?? 'POST',
     url: address,
     headers,
@@ -71,19 +72,19 @@ export function customHttp(
 
 /** The message of an `mqttCustom` subscription (subscriptions.md §10). */
 export function customMqtt(
-  occasion: Occasion,
+  input: NotificationInput,
   transport: MqttCustomTransport,
   options: NotificationOptions,
-): NotificationMessage {
-  const filler = fillerOf(occasion, options)
+): MqttMessage | NotSent {
+  const filler = fillerOf(input, options)
   const topic = filler.text(transport.topic)
-  const body = customBody(occasion, transport.body, filler)
+  const body = customBody(input, transport.body, filler)
   if (topic === undefined || !body) return macroWithoutEnd
   if (filler.isExceeded) return tooLong
   const refusal = checkTopic(topic)
   if (refusal) return refusal
   const { url, qos, retain, login } = transport
-  return { kind: 'mqtt', url, topic, payload: body.text ?? '', qos, retain, login }
+  return { transport: 'mqtt', url, topic, body: body.text, qos, retain, login }
 }
 
 /** Why nothing can be published under a topic; undefined: it can. A wildcard would be refused by any MQTT broker (§10.2). */
@@ -98,7 +99,6 @@ export function checkTopic(topic: string): NotSent | undefined {
 
 const macroWithoutEnd = notSent('warn', 'macro end not found, syntax error, aborting substitution')
 const tooLong: NotSent = {
-  kind: 'notSent',
   level: 'error',
   text: 'Runtime Error (HTTP request to send is too large)',
   failure: 'total outgoing message size is too big',
@@ -110,17 +110,17 @@ export const malformedUrl = (url: string): NotSent =>
 
 // What macros stand for
 
-function fillerOf(occasion: Occasion, { filledLengthMax }: NotificationOptions): MacroFiller {
-  const covered = coveredNames(occasion.subscription.notification)
-  return new MacroFiller(name => macroValue(occasion, covered, name), filledLengthMax)
+function fillerOf(input: NotificationInput, { filledLengthMax }: NotificationOptions): MacroFiller {
+  const covered = coveredNames(input.subscription.notification)
+  return new MacroFiller(name => macroValue(input, covered, name), filledLengthMax)
 }
 
 /** What a macro stands for (subscriptions.md §9.1); undefined: nothing. Attributes come before all but id and type. */
-function macroValue(occasion: Occasion, covered: ReadonlySet<string>, name: string): Json | undefined {
-  const { entity, tenant, authToken } = occasion
+function macroValue(input: NotificationInput, covered: ReadonlySet<string>, name: string): Json | undefined {
+  const { entity, tenant, authToken } = input
   if (name === 'id') return entity.id
   if (name === 'type') return entity.type
-  const attribute = entity.attributes.get(name) ?? builtinOf(occasion, entity, name)
+  const attribute = entity.attributes.get(name) ?? builtinOf(input, entity, name)
   if (attribute) return renderedValue(attribute)
   if (covered.has(name)) return null
   if (name === 'service') return tenant
@@ -168,12 +168,12 @@ interface Body {
 const textType = 'text/plain; charset=utf-8'
 
 /** What is sent in place of the entity (subscriptions.md §9.5); undefined: a macro has no end. */
-function customBody(occasion: Occasion, body: CustomBody | undefined, filler: MacroFiller): Body | undefined {
+function customBody(input: NotificationInput, body: CustomBody | undefined, filler: MacroFiller): Body | undefined {
   switch (body?.kind) {
     case undefined:
       return {
-        text: renderBody(occasion),
-        content: { type: jsonType, format: occasion.subscription.notification.attrsFormat },
+        text: renderBody(input),
+        content: { type: jsonType, format: input.subscription.notification.attrsFormat },
       }
     case 'payload': {
       if (body.text === null) return { text: undefined, content: { type: undefined, format: 'custom' } }
@@ -185,8 +185,8 @@ function customBody(occasion: Occasion, body: CustomBody | undefined, filler: Ma
     case 'json':
       return { text: renderJson(filler.json(body.template)), content: { type: jsonType, format: 'custom' } }
     case 'ngsi': {
-      const format = patchedFormat(occasion.subscription.notification.attrsFormat)
-      const text = renderBodyOf(occasion, patched(occasion.entity, body.patch, filler), format)
+      const format = patchedFormat(input.subscription.notification.attrsFormat)
+      const text = renderBodyOf(input, patched(input.entity, body.patch, filler), format)
       return { text, content: { type: jsonType, format, isPatched: true } }
     }
   }

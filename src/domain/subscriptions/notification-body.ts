@@ -18,19 +18,19 @@ import {
   selectMetadata,
 } from '../entities/representation.js'
 import { type Json, renderJson } from '../json.js'
-import type { NamedAttribute, Occasion } from './occasion.js'
+import type { NamedAttribute, NotificationInput } from './notification-input.js'
 import type { AttrsFormat, NotificationSettings } from './subscription.js'
 
 // [hot] The plain case, everything and normalized, once per notification.
 /** The body of a regular notification in the format of its subscription (subscriptions.md §7.6). */
-export function renderBody(occasion: Occasion): string {
-  const { subscription, entity, normalizedText } = occasion
+export function renderBody(input: NotificationInput): string {
+  const { subscription, entity, normalizedText } = input
   const { notification } = subscription
   const { attrsFormat } = notification
-  if (normalizedText === undefined || !showsEverything(notification)) return renderBodyOf(occasion, entity, attrsFormat)
+  if (normalizedText === undefined || !showsEverything(notification)) return renderBodyOf(input, entity, attrsFormat)
   if (attrsFormat === 'normalized') return enveloped(subscription.id, normalizedText)
   if (attrsFormat === 'simplifiedNormalized') return normalizedText
-  return renderBodyOf(occasion, entity, attrsFormat)
+  return renderBodyOf(input, entity, attrsFormat)
 }
 
 /** Whether a notification may be made of the entity's normalized text (`normalizedText`). */
@@ -39,14 +39,14 @@ export const isOfText = (settings: NotificationSettings): boolean =>
   showsEverything(settings)
 
 /** The same for an entity, patched perhaps, in any format. */
-export function renderBodyOf(occasion: Occasion, entity: Entity, format: AttrsFormat): string {
-  const { id, notification } = occasion.subscription
-  const shown = shownAttributes(occasion, entity)
+export function renderBodyOf(input: NotificationInput, entity: Entity, format: AttrsFormat): string {
+  const { id, notification } = input.subscription
+  const shown = shownAttributes(input, entity)
   switch (format) {
     case 'normalized':
-      return enveloped(id, renderNormalized(occasion, entity, shown))
+      return enveloped(id, renderNormalized(input, entity, shown))
     case 'simplifiedNormalized':
-      return renderNormalized(occasion, entity, shown)
+      return renderNormalized(input, entity, shown)
     case 'keyValues':
       return enveloped(id, renderKeyValues(entity, shown))
     case 'simplifiedKeyValues':
@@ -54,7 +54,7 @@ export function renderBodyOf(occasion: Occasion, entity: Entity, format: AttrsFo
     case 'values':
       return enveloped(id, `[${shown.map(([, attribute]) => renderJson(renderedValue(attribute))).join(',')}]`)
     case 'legacy':
-      return renderLegacy(id, entity, shown, metadataOf(occasion, notification))
+      return renderLegacy(id, entity, shown, metadataOf(input, notification))
   }
 }
 
@@ -69,8 +69,8 @@ const enveloped = (subscription: string, data: string): string =>
 
 const identity = ({ id, type }: Entity): string => `"id":${quoted(id)},"type":${quoted(type)}`
 
-function renderNormalized(occasion: Occasion, entity: Entity, shown: readonly Named[]): string {
-  const metadata = metadataOf(occasion, occasion.subscription.notification)
+function renderNormalized(input: NotificationInput, entity: Entity, shown: readonly Named[]): string {
+  const metadata = metadataOf(input, input.subscription.notification)
   let text = `{${identity(entity)}`
   for (const [name, attribute] of shown)
     text += `,${quoted(name)}:${renderWithMetadata(attribute, metadata(name, attribute))}`
@@ -113,13 +113,13 @@ const builtinAttributes = ['dateCreated', 'dateModified', 'alterationType', 'ser
 const alwaysChanged = new Set(['dateCreated', 'dateModified', 'alterationType'])
 
 /** The attributes to send, in their order (subscriptions.md §7.2-§7.4). */
-function shownAttributes(occasion: Occasion, entity: Entity): readonly Named[] {
-  const { attrs, exceptAttrs, onlyChangedAttrs } = occasion.subscription.notification
-  const changed = onlyChangedAttrs ? new Set(namedBy(occasion).map(({ name }) => name)) : undefined
+function shownAttributes(input: NotificationInput, entity: Entity): readonly Named[] {
+  const { attrs, exceptAttrs, onlyChangedAttrs } = input.subscription.notification
+  const changed = onlyChangedAttrs ? new Set(namedBy(input).map(({ name }) => name)) : undefined
   const isSent = (name: string): boolean =>
     !changed || changed.has(name) || (alwaysChanged.has(name) && attrs.includes(name))
   if (attrs.length > 0 && !attrs.includes('*'))
-    return listedAttributes(occasion, entity, changed ? attrs.filter(isSent) : attrs)
+    return listedAttributes(input, entity, changed ? attrs.filter(isSent) : attrs)
 
   const listed = attrs.filter(name => name !== '*' && isSent(name))
   const except = new Set(exceptAttrs)
@@ -128,30 +128,34 @@ function shownAttributes(occasion: Occasion, entity: Entity): readonly Named[] {
   )
   const builtins = builtinAttributes.filter(name => listed.includes(name))
   const others = [...new Set([...builtins, ...listed])].filter(name => !entity.attributes.has(name))
-  return [...user, ...listedAttributes(occasion, entity, others)]
+  return [...user, ...listedAttributes(input, entity, others)]
 }
 
 /** Those of these names that are sent. */
-function listedAttributes(occasion: Occasion, entity: Entity, names: readonly string[]): readonly Named[] {
+function listedAttributes(input: NotificationInput, entity: Entity, names: readonly string[]): readonly Named[] {
   const shown: Named[] = []
   for (const name of names) {
-    const attribute = listedAttribute(occasion, entity, name)
+    const attribute = listedAttribute(input, entity, name)
     if (attribute) shown.push([name, attribute])
   }
   return shown
 }
 
 /** The attribute of a name in `attrs`: the entity's, a builtin one, or null if the subscription asks for that. */
-function listedAttribute(occasion: Occasion, entity: Entity, name: string): Attribute | undefined {
+function listedAttribute(input: NotificationInput, entity: Entity, name: string): Attribute | undefined {
   return (
     entity.attributes.get(name) ??
-    builtinOf(occasion, entity, name) ??
-    (occasion.subscription.notification.covered && canBeCovered(name) ? coveredNull : undefined)
+    builtinOf(input, entity, name) ??
+    (input.subscription.notification.covered && canBeCovered(name) ? coveredNull : undefined)
   )
 }
 
 /** The builtin attribute of that name, as it stands in notifications (subscriptions.md §7.2). */
-export const builtinOf = ({ path, alteration }: Occasion, entity: Entity, name: string): Attribute | undefined =>
+export const builtinOf = (
+  { path, alteration }: NotificationInput,
+  entity: Entity,
+  name: string,
+): Attribute | undefined =>
   name === 'alterationType' ? builtin('Text', alteration) : builtinAttribute(name, entity, path)
 
 const coveredNull = builtin('None', null)
@@ -164,7 +168,7 @@ export const coveredNames = ({ covered, attrs }: NotificationSettings): Readonly
   new Set(covered ? attrs.filter(canBeCovered) : [])
 
 /** What the request named; a deletion of the whole entity names nothing (subscriptions.md §7.3). */
-const namedBy = ({ alteration, named }: Occasion): readonly NamedAttribute[] =>
+const namedBy = ({ alteration, named }: NotificationInput): readonly NamedAttribute[] =>
   alteration === 'entityDelete' ? [] : named
 
 // Metadata
@@ -175,9 +179,9 @@ type MetadataOf = (name: string, attribute: Attribute) => readonly NamedMetadata
 const builtinMetadata = ['dateCreated', 'dateModified', 'actionType', 'previousValue']
 
 /** Gives the metadata to send of an attribute. */
-function metadataOf(occasion: Occasion, { metadata: names }: NotificationSettings): MetadataOf {
+function metadataOf(input: NotificationInput, { metadata: names }: NotificationSettings): MetadataOf {
   if (names.length === 0) return (_name, attribute) => selectMetadata(attribute, undefined)
-  const named = new Map(namedBy(occasion).map(one => [one.name, one]))
+  const named = new Map(namedBy(input).map(one => [one.name, one]))
   return (name, attribute) =>
     selectMetadata(attribute, names, builtinMetadata, (element, { createdMs }) =>
       // What is not stored was not named by the request, whatever its name.

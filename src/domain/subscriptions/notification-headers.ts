@@ -6,7 +6,7 @@
 //
 // Not here: macros and percent-decoding, which come before.
 
-import { type NotificationOptions, type NotSent, notSent, type Occasion } from './occasion.js'
+import { type NotificationInput, type NotificationOptions, type NotSent, notSent } from './notification-input.js'
 import type { AttrsFormat, NamedText } from './subscription.js'
 
 export type Header = NamedText
@@ -38,28 +38,28 @@ const ownNames = { Ctx: namesIn('Ctx'), Fiware: namesIn('Fiware') }
 
 /** The headers of a regular notification, in the order in which they are sent (subscriptions.md §8.2). */
 export function standardHeaders(
-  occasion: Occasion,
+  input: NotificationInput,
   options: NotificationOptions,
   { type, format, isPatched }: Content,
 ): Header[] {
-  const { tenant, authToken } = occasion
+  const { tenant, authToken } = input
   const names = ownNames[options.vocabulary]
   const headers: Header[] = [['User-Agent', options.userAgent]]
   if (tenant !== '') headers.push([names.service, tenant])
-  headers.push([names.servicePath, occasion.path])
+  headers.push([names.servicePath, input.path])
   if (authToken) headers.push(['X-Auth-Token', authToken])
   headers.push(accept)
   if (type !== undefined) headers.push(['Content-Type', type])
-  headers.push([names.correlator, `${occasion.correlator}; cbnotif=${occasion.number}`])
-  headers.push([names.notificationId, occasion.notificationId])
-  if (isPropagatedDelete(occasion)) headers.push([names.alteration, 'entityDelete'])
+  headers.push([names.correlator, `${input.correlator}; cbnotif=${input.number}`])
+  headers.push([names.notificationId, input.notificationId])
+  if (isPropagatedDelete(input)) headers.push([names.alteration, 'entityDelete'])
   if (isPatched) headers.push([names.notificationKind, 'custom'])
   if (format !== 'legacy') headers.push(['Ngsiv2-AttrsFormat', format])
   return headers
 }
 
 /** Whether a broker that mirrors the entities shall delete this one (`notification.propagateDeletes`, ours; batch.ts reads the header). */
-const isPropagatedDelete = ({ alteration, subscription }: Occasion): boolean =>
+const isPropagatedDelete = ({ alteration, subscription }: NotificationInput): boolean =>
   alteration === 'entityDelete' && subscription.notification.propagateDeletes === true
 
 /**

@@ -12,7 +12,7 @@ import { type Json, renderJson } from '../json.js'
 import { subscriptionTextLengthMax } from '../limits.js'
 import { parseGeoQuery } from '../places/geo-query.js'
 import { lookingAt, parseQuery } from '../queries/query-parser.js'
-import type { Result } from '../refusal.js'
+import { type Result, refusalText } from '../refusal.js'
 import { assertVersion } from '../unreadable.js'
 import { mask, maskNamed } from './secrets.js'
 import {
@@ -324,7 +324,7 @@ function compile({ q, mq, geometry, coords, georel }: ExpressionSource): Compile
 
 function trusted<T>(result: Result<T>): T {
   if (result.ok) return result.value
-  throw new Error(`a stored expression is not valid: ${result.refusal.description}`)
+  throw new Error(`a stored expression is not valid: ${refusalText(result.refusal)}`)
 }
 
 const checkVersion = (what: string, found: number, read: number): void => assertVersion(`a stored ${what}`, found, read)

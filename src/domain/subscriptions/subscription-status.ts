@@ -29,10 +29,6 @@ export function shownStatus(
   return isExpired(subscription, nowMs) ? 'expired' : storedStatus(subscription, progress)
 }
 
-/** Whether changes may trigger it at all (subscriptions.md §5.1). */
-export const mayFire = (subscription: Subscription, progress: SubscriptionProgress, nowMs: number): boolean =>
-  !isExpired(subscription, nowMs) && storedStatus(subscription, progress) !== 'inactive'
-
 /** Whether a notification would follow the last one too soon, and is dropped (subscriptions.md §6.6). */
 export function isThrottled(
   { throttlingSeconds }: Subscription,

@@ -1,22 +1,20 @@
 // Group commit: what all turns of one tick, or of a few, have decided becomes one batch, and replies leave when it is durable.
 //
 // One commit is in flight at a time; what is staged meanwhile is the next batch. Until a batch is durable its entities are pinned in
-// memory (actor.ts), so that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is
-// unknown: whoever waits is told so, nothing is taken any more, and the node ends (`onFailure`); a restart recovers from the disk.
+// memory (turn/actor.ts), so that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is
+// unknown: each client that waits gets a failure, nothing is taken any more, and the node ends (`onFailure`); a restart recovers from the disk.
 //
-// On one node this is also the log: a record is appended by being part of the batch, and RocksDB's own WAL is where it is kept. In a node of a
-// cluster the rows of a batch go to the logs of their shards first (shard/replicate/replicator.ts), and count as durable when the store has them, too.
+//   idle -> gathering (ticks bring more) -> committing -> idle, or gathering at once if more is staged
+//                                        -> failed, for good
+//
+// Not here: how a batch becomes durable (commit-log.ts), what a record writes (turn/apply.ts).
 
 import type { Entity } from '../../domain/entities/entity.js'
-import { emptyHistogram, observe } from '../../domain/histogram.js'
-import { decodeImage } from '../../image.js'
-import type { Batch, Clock, DiskRoom, RowSink, Store } from '../../ports.js'
-import { encodeNumber } from '../keys.js'
-import { stampKey } from '../layout.js'
-import type { Replicator, StagedParts } from '../replicate/replicator.js'
+import type { Clock, DiskRoom, RowSink } from '../../ports.js'
 import { apply } from '../turn/apply.js'
 import type { ShardRecord } from '../turn/record.js'
 import { ampleRoom } from '../turn/room.js'
+import type { CommitLog, CommitTimes, OpenBatch } from './commit-log.js'
 import type { PathCounts } from './directory.js'
 
 /** Where records go to become durable. */
@@ -42,6 +40,14 @@ export interface Rider {
   board(batch: RowSink): void
 }
 
+/** Told of changes once they are durable, in order, before any client that waits for them. */
+export interface Follower {
+  /** Whether it is to be told of a change that has just been staged. */
+  wants(record: ShardRecord): boolean
+  /** `after` is the entity as it now is; undefined when it has gone. */
+  follow(record: ShardRecord, after: Entity | undefined): void
+}
+
 /** How soon a commit that found no room at all looks again. */
 const roomWaitMs = 50
 
@@ -55,129 +61,80 @@ const ridersWaitMs = 100
  */
 const ticksMax = 3
 
-/** Told of changes once they are durable, in order, before anybody who waits for them. */
-export interface Follower {
-  /** Whether it is to be told of a change that has just been staged. */
-  wants(record: ShardRecord): boolean
-  /** `after` is the entity as it now is; undefined when it has gone. */
-  follow(record: ShardRecord, after: Entity | undefined): void
-}
-
 interface Followed {
   readonly follower: Follower
   readonly record: ShardRecord
   readonly after: Entity | undefined
 }
 
-/** Bounds for the times of commits, in seconds: from a write to memory to a disk that struggles. */
-const commitBoundsS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
-
 /** One batch being filled, or on its way. */
 interface Filling {
-  readonly batch: Batch
-  readonly ordered: OrderedRows
-  /** What it does to each shard; undefined where nobody else is told. */
-  readonly parts: StagedParts | undefined
+  readonly batch: OpenBatch
   /** What followers are to be told. */
   changes: Followed[]
   waiters: Waiter[]
 }
 
-/**
- * Rows of the type index, kept until their batch is full. [hot] In order of creation each stands right behind the one before, and the
- * store finds its place from there; between rows of entities it had to look for each from the top (bench `create`).
- */
-class OrderedRows implements RowSink {
-  private readonly rows: { readonly key: Buffer; readonly value: Buffer | undefined }[] = []
+type State =
+  | { readonly kind: 'idle' }
+  /** `ticks` that have ended since it began, and how many operations there were at the last end. */
+  | { readonly kind: 'gathering'; ticks: number; operations: number }
+  | { readonly kind: 'committing' }
+  | { readonly kind: 'failed'; readonly failure: Error }
 
-  put(key: Buffer, value: Buffer): void {
-    this.rows.push({ key, value })
-  }
+const idle: State = { kind: 'idle' }
+const committing: State = { kind: 'committing' }
 
-  del(key: Buffer): void {
-    this.rows.push({ key, value: undefined })
-  }
-
-  flush(batch: Batch): void {
-    for (const { key, value } of this.rows)
-      if (value) batch.put(key, value)
-      else batch.del(key)
-    this.rows.length = 0
-  }
+export interface CommitParts {
+  readonly log: CommitLog
+  readonly clock: Pick<Clock, 'after' | 'endOfTick'>
+  /** Counts of entities by type, and of attributes. */
+  readonly directory: PathCounts
+  readonly attributes: PathCounts
+  /** Told once, when the outcome of a commit is unknown. */
+  readonly onFailure: (failure: Error) => void
+  /** Of the disk. Without any, commits wait, since one that fails would end the node. */
+  readonly room?: DiskRoom | undefined
 }
-
-const emptyFilling = (store: Store, replicator: Replicator | undefined): Filling => ({
-  batch: store.batch(),
-  ordered: new OrderedRows(),
-  parts: replicator?.staging(),
-  changes: [],
-  waiters: [],
-})
 
 export class GroupCommit implements RecordLog {
   durable = 0
-  /** Seconds from handing a batch to the store until it was written (the call itself), and from then until it was durable. */
-  /** In a node of a cluster the first is what its logs take, and the second what the store takes. */
-  readonly times = { write: emptyHistogram(commitBoundsS), sync: emptyHistogram(commitBoundsS), lastMs: 0 }
-  private readonly store: Store
-  private readonly clock: Clock
-  private readonly directory: PathCounts
-  private readonly attributes: PathCounts
-  private readonly lastStamp: () => number
-  private readonly onFailure: (failure: Error) => void
-  private readonly through: (record: ShardRecord) => ShardRecord
-  private readonly replicator: Replicator | undefined
+  private readonly parts: CommitParts
   private readonly room: DiskRoom
   private readonly followers: Follower[] = []
   private readonly riders: Rider[] = []
-  private ridersWait = false
-  /** They have waited long enough: they go with the next commit, whatever else there is to commit. */
-  private ridersOverdue = false
+  /** Whether riders have rows: `overdue` if they go with the next commit, whatever else there is to commit. */
+  private boarding: 'none' | 'waiting' | 'overdue' = 'none'
   /** Number of the batch being filled. The one in flight, if any, is the number before. */
   private number = 1
   private filling: Filling
   private flying: Filling
-  private inFlight = false
-  /** The shards that the batch in flight is about, when others are told of it. */
-  private aloft: ReadonlySet<number> = new Set()
-  private scheduled = false
-  /** That have ended since a commit was scheduled, and how many rows there were at the last end. */
-  private ticks = 0
-  private rowsWaiting = 0
-  private failure: Error | undefined
-  private readonly stamp = stampKey()
+  private state: State = idle
 
-  /**
-   * `through` stands between turns and the log: tests send every record through its bytes there. `replicator`: brings what is staged to the logs
-   * of a cluster. `room`: without any, commits wait, since one that fails would end the node.
-   */
-  constructor(
-    store: Store,
-    clock: Clock,
-    directory: PathCounts,
-    attributes: PathCounts,
-    lastStamp: () => number,
-    onFailure: (failure: Error) => void,
-    through: (record: ShardRecord) => ShardRecord = record => record,
-    replicator?: Replicator,
-    room: DiskRoom = ampleRoom,
-  ) {
-    this.store = store
-    this.clock = clock
-    this.directory = directory
-    this.attributes = attributes
-    this.lastStamp = lastStamp
-    this.onFailure = onFailure
-    this.through = through
-    this.replicator = replicator
-    this.room = room
-    this.filling = emptyFilling(store, replicator)
-    this.flying = emptyFilling(store, replicator)
+  constructor(parts: CommitParts) {
+    this.parts = parts
+    this.room = parts.room ?? ampleRoom
+    this.filling = { batch: parts.log.open(), changes: [], waiters: [] }
+    this.flying = { batch: parts.log.open(), changes: [], waiters: [] }
+  }
+
+  /** What commits took. */
+  get times(): CommitTimes {
+    return this.parts.log.times
   }
 
   /** Why nothing is taken any more; undefined while all is well. */
   get failed(): Error | undefined {
-    return this.failure
+    return this.state.kind === 'failed' ? this.state.failure : undefined
+  }
+
+  get isFull(): boolean {
+    return this.filling.batch.isFull
+  }
+
+  /** Whether anything of a shard is staged, or on its way. */
+  holds(shard: number): boolean {
+    return this.filling.batch.holds(shard) || this.flying.batch.holds(shard)
   }
 
   /** Adds one who is told of changes staged from now on. */
@@ -192,41 +149,26 @@ export class GroupCommit implements RecordLog {
 
   /** A rider has something to write. */
   awaitRiders(): void {
-    if (this.ridersWait || this.failure) return
-    this.ridersWait = true
-    this.clock.after(ridersWaitMs, () => {
-      if (this.ridersWait) this.hasten()
+    if (this.boarding !== 'none' || this.state.kind === 'failed') return
+    this.boarding = 'waiting'
+    this.parts.clock.after(ridersWaitMs, () => {
+      if (this.boarding === 'waiting') this.hasten()
     })
   }
 
   /** Has riders board the batch that is being filled, and commits it even if it is otherwise empty. Gives the number of its commit. */
   hasten(): number {
-    this.ridersOverdue = true
+    this.boarding = 'overdue'
     this.schedule()
     return this.number
   }
 
-  get isFull(): boolean {
-    return this.replicator !== undefined && this.filling.parts!.isFull
-  }
-
-  /** Whether anything of a shard is staged, or on its way. */
-  holds(shard: number): boolean {
-    return this.filling.parts!.holds(shard) || (this.inFlight && this.aloft.has(shard))
-  }
-
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number {
-    const logged = this.through(record)
-    const { batch, ordered, parts } = this.filling
-    if (!parts) apply(logged, key, row, batch, ordered, this.directory, this.attributes)
-    else {
-      const { shard } = logged
-      const sinks = [parts.sink(shard, batch), parts.sink(shard, ordered)] as const
-      apply(logged, key, row, ...sinks, this.directory, this.attributes)
-    }
-    for (const follower of this.followers)
-      if (follower.wants(logged))
-        this.filling.changes.push({ follower, record: logged, after: logged === record ? after : decoded(logged) })
+    const { directory, attributes } = this.parts
+    const { batch, changes } = this.filling
+    const { shard } = record
+    apply(record, key, row, batch.rowsOf(shard), batch.orderedOf(shard), directory, attributes)
+    for (const follower of this.followers) if (follower.wants(record)) changes.push({ follower, record, after })
     this.schedule()
     return this.number
   }
@@ -236,27 +178,23 @@ export class GroupCommit implements RecordLog {
    * commit that carries it.
    */
   write(key: Buffer, row: Buffer | undefined): number {
-    const sink = this.rowSink()
-    if (row) sink.put(key, row)
-    else sink.del(key)
+    const { rows } = this.filling.batch
+    if (row) rows.put(key, row)
+    else rows.del(key)
     this.schedule()
     return this.number
   }
 
   afterCommit(commit: number, onDurable: Waiter): void {
-    if (this.failure || commit <= this.durable) onDurable(this.failure)
+    const { failed } = this
+    if (failed || commit <= this.durable) onDurable(failed)
     else if (commit === this.number) this.filling.waiters.push(onDurable)
     else this.flying.waiters.push(onDurable)
   }
 
-  private rowSink(): RowSink {
-    const { batch, parts } = this.filling
-    return parts ? parts.sinkByKey(batch) : batch
-  }
-
   /** Calls back when what has been written is also durable: at once when no commit is in flight. */
   afterFlight(onDurable: Waiter): void {
-    this.afterCommit(this.inFlight ? this.number - 1 : this.durable, onDurable)
+    this.afterCommit(this.state.kind === 'committing' ? this.number - 1 : this.durable, onDurable)
   }
 
   /** Resolves when everything staged so far is durable, or is known not to be. */
@@ -266,104 +204,70 @@ export class GroupCommit implements RecordLog {
 
   /** Calls back when everything staged so far is durable, what rides along included. */
   afterAll(onDurable: Waiter): void {
-    if (this.ridersWait) this.hasten()
-    const last = this.filling.batch.length > 0 || this.ridersOverdue ? this.number : this.number - 1
-    this.afterCommit(last, onDurable)
+    if (this.boarding === 'waiting') this.hasten()
+    this.afterCommit(this.hasMore ? this.number : this.number - 1, onDurable)
+  }
+
+  private get hasMore(): boolean {
+    return this.filling.batch.length > 0 || this.boarding === 'overdue'
   }
 
   /** A commit begins at the end of a tick (ticksMax): beginning it at once cost 8 % in smaller batches. */
   private schedule(): void {
-    if (this.scheduled || this.inFlight) return
-    this.scheduled = true
-    this.ticks = 0
-    this.rowsWaiting = 0
-    this.clock.endOfTick(this.onTickEnd)
+    if (this.state.kind !== 'idle') return
+    this.state = { kind: 'gathering', ticks: 0, operations: 0 }
+    this.parts.clock.endOfTick(this.onTickEnd)
   }
 
   private readonly onTickEnd = (): void => {
-    const rows = this.filling.batch.length
-    if (!this.inFlight && rows > this.rowsWaiting && ++this.ticks < ticksMax) {
-      this.rowsWaiting = rows
-      return this.clock.endOfTick(this.onTickEnd)
+    const { state } = this
+    if (state.kind !== 'gathering') return
+    const operations = this.filling.batch.length
+    if (operations > state.operations && ++state.ticks < ticksMax) {
+      state.operations = operations
+      return this.parts.clock.endOfTick(this.onTickEnd)
     }
-    if (this.room.isExhausted) return void this.clock.after(roomWaitMs, this.onTickEnd)
-    this.scheduled = false
-    if (!this.inFlight) this.flush()
+    if (this.room.isExhausted) return void this.parts.clock.after(roomWaitMs, this.onTickEnd)
+    this.flush()
   }
 
   private flush(): void {
+    if (!this.hasMore) {
+      this.state = idle
+      return
+    }
     const { filling } = this
-    const sink = this.rowSink()
-    if ((filling.batch.length === 0 && !this.ridersOverdue) || this.failure) return
     this.filling = this.flying
     this.flying = filling
     this.number++
-    this.inFlight = true
-    filling.ordered.flush(filling.batch)
-    this.directory.flush(sink)
-    this.attributes.flush(sink)
-    for (const rider of this.riders) rider.board(sink)
-    this.ridersWait = false
-    this.ridersOverdue = false
-    if (this.replicator) this.replicate(filling, this.replicator)
-    else this.commit(filling)
+    this.state = committing
+    const { directory, attributes } = this.parts
+    const { batch } = filling
+    directory.flush(batch.rows)
+    attributes.flush(batch.rows)
+    for (const rider of this.riders) rider.board(batch.rows)
+    this.boarding = 'none'
+    batch.commit(failure => this.onCommitted(filling, failure))
   }
 
-  private commit(filling: Filling): void {
-    filling.batch.put(this.stamp, encodeNumber(this.lastStamp()))
-    const startedMs = this.clock.monoMs()
-    let writtenMs = startedMs
-    this.store.commit(filling.batch, error => {
-      this.noteTimes(startedMs, writtenMs)
-      this.onCommitted(filling, error)
-    })
-    writtenMs = this.clock.monoMs()
-  }
-
-  /** As `commit`, by way of the logs: what takes time there counts as writing. */
-  private replicate(filling: Filling, replicator: Replicator): void {
-    const startedMs = this.clock.monoMs()
-    let appendedMs = startedMs
-    const parts = filling.parts!.take(this.lastStamp())
-    this.aloft = new Set(parts.map(({ shard }) => shard))
-    const onAppended = (): void => {
-      appendedMs = this.clock.monoMs()
-    }
-    replicator.commit(filling.batch, parts, onAppended, error => {
-      this.noteTimes(startedMs, appendedMs)
-      this.onCommitted(filling, error)
-    })
-  }
-
-  private noteTimes(startedMs: number, writtenMs: number): void {
-    const { times } = this
-    const endedMs = this.clock.monoMs()
-    observe(times.write, (writtenMs - startedMs) / 1000)
-    observe(times.sync, (endedMs - writtenMs) / 1000)
-    times.lastMs = endedMs - startedMs
-  }
-
-  private onCommitted(flown: Filling, error: Error | undefined): void {
-    this.inFlight = false
-    if (error) return this.fail(error)
+  private onCommitted(flown: Filling, failure: Error | undefined): void {
+    if (failure) return this.fail(failure)
+    this.state = idle
     this.durable++
     const { waiters, changes } = flown
     flown.waiters = []
     flown.changes = []
-    flown.batch.clear()
     for (const { follower, record, after } of changes) follower.follow(record, after)
     for (const waiter of waiters) waiter()
-    if (this.filling.batch.length > 0 || this.ridersOverdue) this.schedule()
+    if (this.hasMore) this.schedule()
   }
 
-  private fail(error: Error): void {
-    this.failure = error
+  private fail(failure: Error): void {
+    this.state = { kind: 'failed', failure }
     const waiters = [...this.flying.waiters, ...this.filling.waiters]
     this.flying.waiters = []
     this.filling.waiters = []
-    for (const waiter of waiters) waiter(error)
-    this.onFailure(error)
+    for (const waiter of waiters) waiter(failure)
+    this.parts.onFailure(failure)
   }
 }
-
-const decoded = ({ image }: ShardRecord): Entity | undefined => image && decodeImage(image)

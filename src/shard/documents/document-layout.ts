@@ -1,11 +1,12 @@
 // Keys and rows of subscriptions and registrations, and of what became of notifications: prefixes S, R and P of layout.ts.
 
+import { assertVersion } from '../../domain/unreadable.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { Range } from '../../ports.js'
-import { decodeNumber, encodeNumber, KeyReader, prefix, under, writer } from '../keys.js'
+import { KeyReader, prefix, under, writer } from '../keys.js'
 
 export interface DocumentKey {
-  /** The home shard of the tenant. */
+  /** The number of the register. */
   readonly home: number
   readonly tenant: string
   readonly id: string
@@ -20,25 +21,31 @@ export function parseDocumentKey(key: Buffer): DocumentKey {
   return { home: reader.u16(), tenant: reader.text(), id: reader.text() }
 }
 
-/** The documents of a kind of all tenants whose home is a shard. */
+/** The documents of a kind, of all tenants. */
 export const homeRange = (kind: DocumentKind, home: number): Range => under(writer.begin(prefix[kind]).u16(home).key())
 
 export const allDocuments = (kind: DocumentKind): Range => under(Buffer.from([prefix[kind]]))
 
-const revisionBytes = 8
+const rowVersion = 1
 
-/** The row of a document: its revision and its text (`Form.encode`); without a text it was removed, and others are yet to be told. */
-export const encodeDocumentRow = (revision: number, text: string): Buffer =>
-  Buffer.concat([encodeNumber(revision), Buffer.from(text)])
+/** The row of a document: a version, and its text (`Form.encode`). */
+export function encodeDocumentRow(text: string): Buffer {
+  const row = Buffer.allocUnsafe(1 + Buffer.byteLength(text))
+  row[0] = rowVersion
+  row.write(text, 1)
+  return row
+}
 
-export function decodeDocumentRow(row: Buffer): { readonly revision: number; readonly text: string } {
-  return { revision: decodeNumber(row), text: row.toString('utf8', revisionBytes) }
+/** The text of a row. Fails with `Unreadable` for one of another version. */
+export function decodeDocumentRow(row: Buffer): string {
+  assertVersion('a stored subscription or registration', row[0], rowVersion)
+  return row.toString('utf8', 1)
 }
 
 export const progressKey = ({ home, tenant, id }: DocumentKey): Buffer =>
   writer.begin(prefix.progress).u16(home).text(tenant).text(id).key()
 
-/** The progress of all subscriptions whose home is a shard. */
+/** The progress of all subscriptions. */
 export const progressRange = (home: number): Range => under(writer.begin(prefix.progress).u16(home).key())
 
 export const allProgress = (): Range => under(Buffer.from([prefix.progress]))

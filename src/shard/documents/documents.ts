@@ -6,21 +6,15 @@
 //
 // What became of a document is kept beside it, each owner its own part: of a subscription its notifications (progress-book.ts).
 //
-// Not here: who may change what (home.ts), how owners hear of each other's changes (sharing.ts, learning.ts), what a document is good for.
+// Not here: who may change what (home.ts), how owners hear of each other's changes (register.ts), what a document is good for.
 
 import type { ShardMap } from '../../domain/scope.js'
+import { partitionPoint } from '../../domain/search.js'
 import type { DocumentKind } from '../../messages/messages.js'
-import type { Store } from '../../ports.js'
-import type { GroupCommit } from '../commit/commit.js'
+import type { StoreReader } from '../../ports.js'
 import { readRow } from '../read-row.js'
-import {
-  allDocuments,
-  type DocumentKey,
-  decodeDocumentRow,
-  documentKey,
-  encodeDocumentRow,
-  parseDocumentKey,
-} from './document-layout.js'
+import { allDocuments, decodeDocumentRow, documentKey, encodeDocumentRow, parseDocumentKey } from './document-layout.js'
+import type { Register } from './register.js'
 
 const rowsPerRead = 1000
 
@@ -57,14 +51,6 @@ export interface Follower<T extends Document> {
   read?(document: T): void
 }
 
-/** A row as it was found at start. */
-export interface LoadedRow extends DocumentKey {
-  readonly kind: DocumentKind
-  readonly revision: number
-  /** Gives its text; undefined: the row tells of a removal. */
-  readonly text: (() => string) | undefined
-}
-
 /** A document, and what this owner knows has become of it. */
 export interface Known<T extends Document, P> {
   readonly document: T
@@ -85,10 +71,6 @@ class Held<T extends Document, P> {
   document(decode: (text: string) => T): T {
     if (typeof this.content === 'string') this.content = decode(this.content)
     return this.content
-  }
-
-  text(encode: (document: T) => string): string {
-    return typeof this.content === 'string' ? this.content : encode(this.content)
   }
 }
 
@@ -168,12 +150,10 @@ export class TenantDocuments<T extends Document, P> {
     return !before
   }
 
-  /** Takes in a text that waits to be decoded, of an id that is not there. Gives what tells the text again, as it is now, whatever becomes of the id. */
-  recall(id: string, text: string, encode: (document: T) => string): () => string {
-    const held = new Held<T, P>(text, this.noProgress)
-    this.hold(id, held)
+  /** Takes in a text that waits to be decoded, of an id that is not there. */
+  recall(id: string, text: string): void {
+    this.hold(id, new Held<T, P>(text, this.noProgress))
     for (const follower of this.followers) follower.recall?.(id)
-    return () => held.text(encode)
   }
 
   private hold(id: string, held: Held<T, P>): void {
@@ -196,40 +176,14 @@ export class TenantDocuments<T extends Document, P> {
 
 /** How many ids are before this one. Nearly always all of them: new ones come last. */
 function placeOf(ids: readonly string[], id: string): number {
-  let low = 0
-  let high = ids.length
-  if (high === 0 || ids[high - 1]! < id) return high
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (ids[middle]! < id) low = middle + 1
-    else high = middle
-  }
-  return low
+  const { length } = ids
+  return length === 0 || ids[length - 1]! < id ? length : partitionPoint(at => ids[at]! < id, 0, length)
 }
 
-/** Documents of one kind as whoever brings them from owner to owner sees them: as texts. */
-export interface Shelf {
-  readonly kind: DocumentKind
-  /** The commit that carries the latest change: what is read here is durable with it. */
-  readonly stagedIn: number
-  /** Takes in what another owner tells of. */
-  learn(text: string, revision: number): void
-  /** Forgets a document. With a revision its row stays and tells of that, until `bury`. */
-  remove(tenant: string, id: string, revision?: number): void
-  /** Deletes the row of a document that was removed. Nobody need wait for that. */
-  bury(tenant: string, id: string): void
-  /** Reads what the store has, and tells of each row. To be called once, before anything else is asked. */
-  load(onRow: (row: LoadedRow) => void): Promise<void>
-  /** Those of all tenants. */
-  all(): Iterable<Document>
-}
-
-export type Shelves = Readonly<Record<DocumentKind, Shelf>>
-
-export class Documents<T extends Document, P> implements Shelf {
+export class Documents<T extends Document, P> {
   private readonly form: Form<T, P>
-  private readonly store: Store
-  private readonly commit: GroupCommit
+  private readonly store: StoreReader
+  private readonly register: Pick<Register, 'write'>
   private readonly shardMap: ShardMap
   private readonly tenants = new Map<string, TenantDocuments<T, P>>()
   private readonly makers: ((tenant: string) => Follower<T>)[] = []
@@ -237,15 +191,16 @@ export class Documents<T extends Document, P> implements Shelf {
   private count = 0
   /** Since the start; what was there then is not counted. */
   readonly changes = { inserts: 0, updates: 0, removes: 0 }
+  /** The commit that carries the latest change: what is read here is durable with it. */
   stagedIn = 0
   /** Told of each document that is forgotten. */
   onRemoved: (tenant: string, id: string) => void = () => {}
 
-  constructor(form: Form<T, P>, store: Store, commit: GroupCommit, shardMap: ShardMap) {
+  constructor(form: Form<T, P>, store: StoreReader, register: Pick<Register, 'write'>, shardMap: ShardMap) {
     this.form = form
     this.decode = form.decoder()
     this.store = store
-    this.commit = commit
+    this.register = register
     this.shardMap = shardMap
   }
 
@@ -271,7 +226,8 @@ export class Documents<T extends Document, P> implements Shelf {
     this.makers.push(make)
   }
 
-  async load(onRow: (row: LoadedRow) => void): Promise<void> {
+  /** Reads what the store has. To be called once, before anything else is asked. */
+  async load(): Promise<void> {
     const { form } = this
     const cursor = this.store.cursor(allDocuments(form.kind))
     try {
@@ -284,10 +240,8 @@ export class Documents<T extends Document, P> implements Shelf {
         // Whoever awaits it is told; if a row cannot be decoded, nobody does.
         reading.catch(() => undefined)
         for (const { key, value } of rows) {
-          const { revision, text } = decodeDocumentRow(value)
-          const { home, tenant, id } = parseDocumentKey(key)
-          const kept = text === '' ? undefined : readRow(key, () => this.recall(tenant, id, text))
-          onRow({ home, tenant, id, kind: form.kind, revision, text: kept })
+          const { tenant, id } = parseDocumentKey(key)
+          readRow(key, () => this.recall(tenant, id, decodeDocumentRow(value)))
         }
       }
     } finally {
@@ -296,39 +250,24 @@ export class Documents<T extends Document, P> implements Shelf {
   }
 
   // [hot] For each row at start.
-  /** Gives what tells the text again: to keep it takes memory. */
-  private recall(tenant: string, id: string, text: string): () => string {
-    const { form } = this
-    if (form.canWait?.(text)) {
+  private recall(tenant: string, id: string, text: string): void {
+    if (this.form.canWait?.(text)) {
       this.count++
-      return this.ofTenant(tenant).recall(id, text, form.encode)
-    }
-    const document = this.decode(text)
-    this.hold(document)
-    return this.textOf(document)
-  }
-
-  /** Encodes a document when it is asked to: its text may never be needed, and takes memory. */
-  textOf(document: T): () => string {
-    return () => this.form.encode(document)
-  }
-
-  learn(text: string, revision: number): void {
-    this.put(this.form.decode(text), revision, text)
+      this.ofTenant(tenant).recall(id, text)
+    } else this.hold(this.decode(text))
   }
 
   /** Takes in a document, new or changed, with the text it is stored as. */
-  put(document: T, revision: number, text: string): void {
+  put(document: T, text: string): void {
     if (this.hold(document)) this.changes.inserts++
     else this.changes.updates++
     const { tenant, id } = document
-    this.stagedIn = this.commit.write(this.keyOf(tenant, id), encodeDocumentRow(revision, text))
+    this.stagedIn = this.register.write(this.keyOf(tenant, id), encodeDocumentRow(text))
   }
 
-  remove(tenant: string, id: string, revision?: number): void {
+  remove(tenant: string, id: string): void {
     this.forget(tenant, id)
-    const row = revision === undefined ? undefined : encodeDocumentRow(revision, '')
-    this.stagedIn = this.commit.write(this.keyOf(tenant, id), row)
+    this.stagedIn = this.register.write(this.keyOf(tenant, id), undefined)
   }
 
   /** Takes in a document whose row the store has got without anybody's doing here. */
@@ -350,10 +289,6 @@ export class Documents<T extends Document, P> implements Shelf {
   /** Forgets what became of all documents. */
   forgetProgress(): void {
     for (const held of this.tenants.values()) held.forgetProgress()
-  }
-
-  bury(tenant: string, id: string): void {
-    this.commit.write(this.keyOf(tenant, id), undefined)
   }
 
   *all(): Iterable<T> {
@@ -378,6 +313,6 @@ export class Documents<T extends Document, P> implements Shelf {
   }
 
   private keyOf(tenant: string, id: string): Buffer {
-    return documentKey(this.kind, { home: this.shardMap.homeOf(tenant), tenant, id })
+    return documentKey(this.kind, { home: this.shardMap.register, tenant, id })
   }
 }

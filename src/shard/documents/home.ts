@@ -1,8 +1,8 @@
 // The home of documents: how a change of one is made, whatever its kind.
 //
 // A turn is synchronous, as those of entities are: it sees what turns before it have staged. A change is replied to when it is durable here
-// and, where there are other owners, when all of them have it durably (sharing.ts, or in a cluster the register's log): so the next change of an
-// entity, and the next request, meets it wherever it is decided. Reads wait for what is staged.
+// and, where there are other owners, when all of them have it durably (register.ts): so the next change of an entity, and the next request, meets
+// it wherever it is decided. Reads wait for what is staged.
 //
 // Whoever is asked is the home: who asks knows the placement.
 //
@@ -10,33 +10,13 @@
 
 import { accepted, type Refusal, type Result, refused } from '../../domain/refusal.js'
 import type { ShardReply } from '../../messages/messages.js'
-import type { DiskRoom, Stamps } from '../../ports.js'
+import type { DiskRoom } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { ampleRoom, refusalForRoom } from '../turn/room.js'
 import type { Document, Documents } from './documents.js'
-import type { JournalEntry } from './journal.js'
-import type { Learning } from './learning.js'
-import type { Sharing } from './sharing.js'
+import type { Register } from './register.js'
 
 export type OnReply = (reply: ShardReply) => void
-
-/** How other owners come to have what a home decides. */
-export interface Spreading {
-  /** Why no change can be taken now; undefined when one can. */
-  obstacle(): ShardReply | undefined
-  /** Notes a change that has been staged. */
-  note(entry: JournalEntry): void
-  /** A change has become durable: calls back when all others have it, or with what is to be replied when that is unknown. */
-  share(revision: number, onShared: (failure?: ShardReply) => void): void
-  /** Whether the row of what was removed stays until all others have been told. */
-  readonly keepsGraves: boolean
-}
-
-/** What the home tells others of its changes with, and learns theirs; not there when it is alone. */
-export interface Company {
-  readonly sharing: Sharing
-  readonly learning: Learning
-}
 
 /** A change that is about to be staged; without a document it is a removal. */
 export interface Decided<T extends Document> {
@@ -62,35 +42,27 @@ export function wanted<T extends Document>(
 
 export class Home {
   private readonly commit: GroupCommit
-  private readonly stamps: Stamps
+  private readonly register: Register
   private readonly waitingMax: number
-  private readonly others: Spreading | undefined
   private readonly room: DiskRoom
   private waiting = 0
 
-  /** `waitingMax`: changes whose reply waits. `others` is undefined when it is alone. */
-  constructor(
-    commit: GroupCommit,
-    stamps: Stamps,
-    waitingMax: number,
-    others: Spreading | undefined,
-    room: DiskRoom = ampleRoom,
-  ) {
+  /** `waitingMax`: changes whose reply waits. */
+  constructor(commit: GroupCommit, register: Register, waitingMax: number, room: DiskRoom = ampleRoom) {
     this.commit = commit
-    this.stamps = stamps
+    this.register = register
     this.waitingMax = waitingMax
-    this.others = others
     this.room = room
   }
 
   /** Decides about a change and makes it, if one can be made now. */
   change<T extends Document, P>(documents: Documents<T, P>, decide: () => Result<Decided<T>>, onReply: OnReply): void {
-    const obstacle = this.others?.obstacle()
+    const obstacle = this.register.obstacle()
     if (obstacle) return onReply(obstacle)
     if (this.waiting >= this.waitingMax) return onReply({ kind: 'busy' })
     const decided = this.withRoom(decide())
     if (!decided.ok) return this.afterStaged(documents, { kind: 'refused', refusal: decided.refusal }, onReply)
-    const revision = this.stage(documents, decided.value)
+    this.stage(documents, decided.value)
     this.waiting++
     const reply = (answer: ShardReply): void => {
       this.waiting--
@@ -98,8 +70,7 @@ export class Home {
     }
     this.commit.afterCommit(documents.stagedIn, failure => {
       if (failure) return reply({ kind: 'failed', reason: failure.message })
-      if (!this.others) return reply({ kind: 'done' })
-      this.others.share(revision, unshared => reply(unshared ?? { kind: 'done' }))
+      this.register.afterAll(unknown => reply(unknown ?? { kind: 'done' }))
     })
   }
 
@@ -109,15 +80,9 @@ export class Home {
     return refusal ? refused(refusal) : decided
   }
 
-  /** Gives the revision of the change. */
-  private stage<T extends Document, P>(documents: Documents<T, P>, { tenant, id, document, text }: Decided<T>): number {
-    const { others } = this
-    const { kind } = documents
-    const revision = this.stamps.next()
-    if (document) documents.put(document, revision, text)
-    else documents.remove(tenant, id, others?.keepsGraves ? revision : undefined)
-    others?.note({ revision, kind, tenant, id, text: document && documents.textOf(document) })
-    return revision
+  private stage<T extends Document, P>(documents: Documents<T, P>, { tenant, id, document, text }: Decided<T>): void {
+    if (document) documents.put(document, text)
+    else documents.remove(tenant, id)
   }
 
   /** Replies when what was read is durable. */

@@ -6,9 +6,10 @@
 
 import { assertVersion } from '../../domain/unreadable.js'
 import type { Store } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import { readRow } from '../read-row.js'
-import { type Firing, writeRow } from './firing.js'
 import { allBundles, bundleKey, type OutboxKey, outboxKey } from './notification-layout.js'
+import { type TriggerEvent, writeRow } from './trigger-event.js'
 
 /** A row of the outbox, as far as bundles know it. */
 export interface BundledRow extends OutboxKey {
@@ -42,15 +43,15 @@ export class Bundle {
     this.bytes[0] = version
   }
 
-  // [hot] Once per change that fires.
-  /** Takes the row of a firing with this head. */
-  add(row: BundledRow, head: string, firing: Firing): void {
+  // [hot] Once per change that triggers notifications.
+  /** Takes the row of a trigger event with this head. */
+  add(row: BundledRow, head: string, event: TriggerEvent): void {
     const bytes = this.roomFor(headBytes + row.bytes)
     let at = bytes.writeUInt16BE(row.shard, this.length)
     at = bytes.writeDoubleBE(row.stamp, at)
     row.begin = bytes.writeUInt32BE(row.bytes, at)
     row.bundle = this
-    this.length = writeRow(bytes, row.begin, head, firing)
+    this.length = writeRow(bytes, row.begin, head, event)
     this.open++
     this.rows.push(row)
   }
@@ -83,24 +84,19 @@ export class Bundle {
 
 /** Gives every row of the bundles in a store a place of its own: to be called before anybody reads the outbox, and safe to be called again. */
 export async function splitBundles(store: Store): Promise<void> {
-  const cursor = store.cursor(allBundles())
   const batch = store.batch()
-  try {
-    for (let rows = await cursor.next(1); rows.length > 0; rows = await cursor.next(1))
-      for (const { key, value } of rows) {
-        readRow(key, () => assertVersion('a bundle of notifications that are owed', value[0], version))
-        for (let at = versionBytes; at < value.length; ) {
-          const begin = at + headBytes
-          const end = begin + value.readUInt32BE(at + 10)
-          const row = { shard: value.readUInt16BE(at), stamp: value.readDoubleBE(at + 2) }
-          batch.put(outboxKey(row), value.subarray(begin, end))
-          at = end
-        }
-        batch.del(key)
-        await new Promise<void>((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
-        batch.clear()
+  for await (const rows of rowsOf(store, allBundles(), { rowsPerRead: 1 }))
+    for (const { key, value } of rows) {
+      readRow(key, () => assertVersion('a bundle of pending notifications', value[0], version))
+      for (let at = versionBytes; at < value.length; ) {
+        const begin = at + headBytes
+        const end = begin + value.readUInt32BE(at + 10)
+        const row = { shard: value.readUInt16BE(at), stamp: value.readDoubleBE(at + 2) }
+        batch.put(outboxKey(row), value.subarray(begin, end))
+        at = end
       }
-  } finally {
-    await cursor.close()
-  }
+      batch.del(key)
+      await new Promise<void>((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
+      batch.clear()
+    }
 }

@@ -12,11 +12,11 @@
 import type { Clock, RowSink } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { Bundle, type BundledRow } from './bundle.js'
-import type { Firing } from './firing.js'
 import { outboxKey } from './notification-layout.js'
+import type { TriggerEvent } from './trigger-event.js'
 
 /**
- * How long a bundle may wait for all of it to end. A crash owes again what has ended meanwhile; beyond, what has not is written once more.
+ * How long a bundle may wait for all of it to end. After a crash what has ended meanwhile is sent again; beyond, what has not ended is written once more.
  * Most receivers answer in a tenth of it.
  */
 const bundledMsMax = 250
@@ -43,16 +43,16 @@ export class Bundles {
     this.clock = clock
   }
 
-  // [hot] Once per change that fires.
-  /** Takes the row of a firing with this head for the commit that is being filled; false: it is to have a place of its own. */
-  take(row: BundledRow, head: string, firing: Firing): boolean {
+  // [hot] Once per change that triggers notifications.
+  /** Takes the row of a trigger event with this head for the commit that is being filled; false: it is to have a place of its own. */
+  take(row: BundledRow, head: string, event: TriggerEvent): boolean {
     if (row.bytes > bundledBytesMax) return false
     let bundle = this.binding.at(-1)
     if (!bundle || bundle.value.length + row.bytes > bundleBytesMax) {
       bundle = new Bundle(Math.max(row.bytes, this.lastBytes))
       this.binding.push(bundle)
     }
-    bundle.add(row, head, firing)
+    bundle.add(row, head, event)
     return true
   }
 

@@ -67,7 +67,7 @@ export class Claims {
   /** Asks whether a notification may be sent, until there is an answer, or nobody is asked any more. */
   claim(tenant: string, id: string, notification: string, onAnswer: (isGranted: boolean) => void): void {
     const again = (): void => void this.clock.after(retryMs, () => this.claim(tenant, id, notification, onAnswer))
-    this.shards?.ask(this.shardMap.homeOf(tenant), { kind: 'claim', tenant, id, notification }, reply => {
+    this.shards?.ask(this.shardMap.register, { kind: 'claim', tenant, id, notification }, reply => {
       if (reply.kind !== 'claimed') return again()
       if (reply.quietUntilMs !== undefined) this.keepQuiet(tenant, id, reply.quietUntilMs)
       onAnswer(reply.isGranted)
@@ -87,7 +87,7 @@ export class Claims {
 
   /** Tells the home what became of a notification that it has granted. Counters miss what cannot be told. */
   tell(tenant: string, id: string, news: ProgressNews): void {
-    this.shards?.ask(this.shardMap.homeOf(tenant), { kind: 'news', tenant, id, news }, () => {})
+    this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news }, () => {})
   }
 
   onClaim({ tenant, id, notification }: ClaimRequest, onReply: (reply: ShardReply) => void): void {

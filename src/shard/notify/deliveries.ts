@@ -25,6 +25,7 @@ import type {
   ShardReply,
 } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Stamps, Store } from '../../ports.js'
+import { allRowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { nested } from '../nested.js'
@@ -89,7 +90,6 @@ interface Letter {
   readonly stamp: number
 }
 
-const rowsPerRead = 1000
 /** Characters of a reason that are kept. */
 const reasonLengthMax = 500
 /** Least time between two lines about letters that are lost. */
@@ -127,17 +127,7 @@ export class Deliveries {
 
   /** The keys of dead letters in a range of the store. */
   async read(range: Range): Promise<readonly Buffer[]> {
-    const keys: Buffer[] = []
-    const cursor = this.store.cursor(range, 'keys')
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return keys
-        for (const { key } of rows) keys.push(key)
-      }
-    } finally {
-      await cursor.close()
-    }
+    return (await allRowsOf(this.store, range, { parts: 'keys' })).map(({ key }) => key)
   }
 
   /** Sees to letters that the store has; those of subscriptions that are not there are deleted. */

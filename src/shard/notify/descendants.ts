@@ -5,7 +5,7 @@
 // What a request triggers itself is never dropped, however much it is: it has the fewest steps behind it of all that come with this root. For
 // a client's own request these are none; what another broker notifies us of has some, and may be as much as that broker has entities.
 //
-// A firing that is counted carries the count in its row. So the count is as old as the last notification that is owed, also after a crash, or
+// A trigger event that is counted carries the count in its row. So the count is as old as the last pending notification, also after a crash, or
 // with another owner of the shard. Each owner counts for itself (docs/interface/cascades.md).
 
 import type { Numbering, Origin } from '../../messages/messages.js'

@@ -52,7 +52,7 @@ export class HandingIn {
     const [first] = parts
     if (!first || !this.shards) return this.wait()
     // All that is taken has one home: where rows are not kept, that is the register.
-    this.shards.ask(this.shardMap.homeOf(first.tenant), { kind: 'handIn', parts }, reply => {
+    this.shards.ask(this.shardMap.register, { kind: 'handIn', parts }, reply => {
       this.onReply(parts, reply)
       if (parts.length === partsMax && reply.kind === 'done') this.handIn()
       else this.wait()

@@ -27,7 +27,7 @@ export interface NotificationNeeds {
   readonly isHome?: ((tenant: string) => boolean) | undefined
   /** Whether shards come and go: then none is this owner's at first. */
   readonly isOfShards: boolean
-  /** Whether what is owed outlives the process. */
+  /** Whether pending notifications outlive the process. */
   readonly isKept: boolean
   /** Notifications that descend from one request at most; 0: any number. */
   readonly descendantsMax: number

@@ -1,4 +1,4 @@
-// Keys and rows of notifications that are owed or were given up: prefixes O, B and L of layout.ts.
+// Keys and rows of notifications that are pending or were given up: prefixes O, B and L of layout.ts.
 
 import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import type { Range } from '../../ports.js'
@@ -18,7 +18,7 @@ export function parseOutboxKey(key: Buffer): OutboxKey {
   return { shard: reader.u16(), stamp: reader.positive() }
 }
 
-/** What one shard owes. */
+/** The rows of one shard. */
 export const outboxRange = (shard: number): Range => under(writer.begin(prefix.outbox).u16(shard).key())
 
 export const allOutbox = (): Range => under(Buffer.from([prefix.outbox]))

@@ -1,4 +1,4 @@
-// What notifications are made of, for what hands them over (notifications.ts) and for each of them (owed.ts).
+// What notifications are made of, for what hands them over (notifications.ts) and for each of them (pending-intent.ts).
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { Clock, Logger, Stamps } from '../../ports.js'
@@ -22,12 +22,12 @@ export interface NotificationParts {
   /** undefined where rows of progress are always kept. */
   readonly handingIn: HandingIn | undefined
   readonly outbox: Outbox
-  /** Images of what waits in memory to be made, each counted for every notification of it. */
+  /** Images of what waits in memory to be rendered, each counted for every notification of it. */
   readonly atHand: { bytes: number }
   readonly deliveries: Deliveries
   readonly shardMap: ShardMap
   readonly stamps: Pick<Stamps, 'next'>
-  /** Whether what is owed outlives the process (`-notifDelivery atLeastOnce`). */
+  /** Whether pending notifications outlive the process (`-notifDelivery atLeastOnce`). */
   readonly isKept: boolean
   readonly clock: Clock
   readonly logger: Pick<Logger, 'warn' | 'error'>

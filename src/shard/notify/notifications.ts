@@ -1,19 +1,19 @@
-// What an owner's changes owe to receivers, from the turn to the end: fired (triggers.ts), kept (outbox.ts), claimed where another owner decides
-// (claims.ts), handed to who sends, and written down (progress-book.ts).
+// The notifications of an owner's changes, from the turn to the end: triggered (triggers.ts), kept (outbox.ts), claimed where another owner
+// decides (claims.ts), delivered, and written down (progress-book.ts).
 //
 // A notification is handed over when its change is durable. Nothing here waits for a receiver, and a turn does not wait for anything here
 // but the commit that it waits for anyway.
 
 import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
 import type { HomeNews, ShardReply, Shards } from '../../messages/messages.js'
-import type { Despatch } from '../../ports.js'
-import { decodeFiring, type FiredEntry, type Firing } from './firing.js'
+import type { Deliverer } from '../../ports.js'
 import type { NotificationParts } from './notification-parts.js'
 import type { OutboxPart, OutboxRow } from './outbox.js'
-import { Owed } from './owed.js'
+import { PendingIntent } from './pending-intent.js'
+import { type DeliveryIntent, decodeTriggerEvent, type TriggerEvent } from './trigger-event.js'
 import type { Done } from './triggers.js'
 
-/** Bytes of `atHand`: beyond, what is to be made is read from its row. Raising it saves reads while changes come faster than messages are made. */
+/** Bytes of `atHand`: beyond, trigger events are read from their rows. Raising it saves reads while changes come faster than messages are rendered. */
 const atHandBytesMax = 32 * 1024 * 1024
 
 /** How often at most it is told that notifications were dropped. */
@@ -21,11 +21,11 @@ const dropsToldMs = 1_000
 
 export class Notifications {
   private readonly parts: NotificationParts
-  private despatch: Despatch | undefined
+  private deliverer: Deliverer | undefined
   /** Of each transport the first subscription that was there at start. */
   private readonly first = new Map<Transport['kind'], Subscription>()
-  /** What was fired before all rows that an earlier owner has left were read, by what is read at once; it comes behind them. */
-  private readonly behind = new Map<OutboxPart, Owed[]>()
+  /** What was triggered before all rows that an earlier owner has left were read, by what is read at once; it comes behind them. */
+  private readonly behind = new Map<OutboxPart, PendingIntent[]>()
   private dropped = 0
   private isDropToldLately = false
 
@@ -33,28 +33,28 @@ export class Notifications {
     this.parts = parts
     for (const part of parts.outbox.parts) this.behind.set(part, [])
     parts.subscriptions.follow(() => ({
-      add: subscription => this.expect(subscription),
+      add: subscription => this.prepare(subscription),
       remove: () => {},
-      read: subscription => this.expectFirst(subscription),
+      read: subscription => this.prepareFirst(subscription),
     }))
   }
 
-  /** Begins to hand notifications over, first what was owed when the process began. Resolves when all of that has been read. */
-  async begin(despatch: Despatch, shards: Shards): Promise<void> {
+  /** Begins to deliver, first what was pending when the process began. Resolves when all of that has been read. */
+  async begin(deliverer: Deliverer, shards: Shards): Promise<void> {
     const { claims, handingIn, triggers } = this.parts
-    this.despatch = despatch
+    this.deliverer = deliverer
     triggers.begin()
     claims.begin(shards)
     handingIn?.begin(shards)
-    for (const subscription of this.first.values()) despatch.expect(subscription)
+    for (const subscription of this.first.values()) deliverer.prepare(subscription)
     await Promise.all([...this.behind.keys()].map(part => this.takeUp(part)))
   }
 
-  /** Sees to what a shard owes from now on, first to what an earlier owner has left, of which no stamp is above `horizon`. */
+  /** Delivers the notifications of a shard from now on, first those that an earlier owner has left, of which no stamp is above `horizon`. */
   beginShard(shard: number, horizon: number): void {
     const part = this.parts.outbox.beginShard(shard, horizon)
     this.behind.set(part, [])
-    if (!this.despatch) return
+    if (!this.deliverer) return
     this.takeUp(part).catch((error: Error) =>
       this.parts.logger.error(
         `what shard ${shard} owes to receivers could not be read, its next owner tries again: ${error.message}`,
@@ -62,7 +62,7 @@ export class Notifications {
     )
   }
 
-  /** Another owner sees to what a shard owes from now on: of what was handed over nothing more is told or heard. */
+  /** Another owner delivers the notifications of a shard from now on: those that were handed over are ignored here. */
   endShard(shard: number): void {
     const { outbox } = this.parts
     const part = outbox.of(shard)
@@ -70,131 +70,131 @@ export class Notifications {
     outbox.endShard(shard)
   }
 
-  /** Hands over what is owed since before a part of the outbox began, and then what was fired meanwhile. */
+  /** Delivers what is pending since before a part of the outbox began, and then what was triggered meanwhile. */
   private async takeUp(part: OutboxPart): Promise<void> {
     try {
-      await this.parts.outbox.load(part, (row, firing) => {
-        this.recall(firing)
-        for (const entry of firing.entries) {
-          const owed = this.owing(firing, entry, row)
-          // Rows are read faster than messages are made of them.
-          owed.let()
-          this.hand(owed)
+      await this.parts.outbox.load(part, (row, event) => {
+        this.recall(event)
+        for (const intent of event.intents) {
+          const pending = this.pendingOf(event, intent, row)
+          // Rows are read faster than messages are rendered of them.
+          pending.release()
+          this.hand(pending)
         }
-        return this.despatch !== undefined
+        return this.deliverer !== undefined
       })
     } finally {
       const behind = this.behind.get(part) ?? []
       this.behind.delete(part)
-      for (const owed of behind) this.hand(owed)
+      for (const pending of behind) this.hand(pending)
     }
   }
 
   /** What a row tells of a request whose notifications go on. */
-  private recall({ correlator, descendants, entries }: Firing): void {
-    this.parts.descendants.recall(correlator, descendants, entries.at(-1)?.number ?? 0)
+  private recall({ correlator, descendants, intents }: TriggerEvent): void {
+    this.parts.descendants.recall(correlator, descendants, intents.at(-1)?.number ?? 0)
   }
 
-  private expect(subscription: Subscription): void {
-    if (this.despatch) this.despatch.expect(subscription)
-    else this.expectFirst(subscription)
+  private prepare(subscription: Subscription): void {
+    if (this.deliverer) this.deliverer.prepare(subscription)
+    else this.prepareFirst(subscription)
   }
 
   /** Of what is there at start, one subscription of each transport is told of: connections to all receivers would be too many. */
-  private expectFirst(subscription: Subscription): void {
+  private prepareFirst(subscription: Subscription): void {
     const { kind } = subscription.notification.transport
     if (this.first.has(kind)) return
     this.first.set(kind, subscription)
-    this.despatch?.expect(subscription)
+    this.deliverer?.prepare(subscription)
   }
 
   /** Nothing is handed over any more. */
   end(): void {
     this.parts.claims.end()
     this.parts.handingIn?.end()
-    this.despatch = undefined
+    this.deliverer = undefined
   }
 
-  /** Has the next commit leave nothing in the store but what is owed. */
+  /** Has the next commit leave nothing in the store but pending notifications. */
   settle(): void {
     this.parts.outbox.settle()
   }
 
   // [hot] Once per update.
-  /** Whether a change in a tenant can owe anything. */
+  /** Whether a change in a tenant can trigger notifications. */
   concerns(tenant: string): boolean {
     return this.parts.triggers.concerns(tenant)
   }
 
   // [hot] Once per update of a tenant with subscriptions.
-  /** Finds and keeps what a change owes that commit `stagedIn` carries. Gives the number of the commit that carries all of it. */
+  /** Finds and keeps the notifications of a change that commit `stagedIn` carries. Returns the number of the commit that carries all of it. */
   fire(done: Done, stagedIn: number): number {
     const { triggers, outbox, commit, isKept } = this.parts
-    const firing = triggers.fire(done)
-    if (!firing) return stagedIn
+    const event = triggers.fire(done)
+    if (!event) return stagedIn
     if (isKept && !outbox.hasRoom) {
-      this.drop(firing)
+      this.drop(event)
       return stagedIn
     }
-    const kept = isKept ? outbox.add(firing) : undefined
+    const kept = isKept ? outbox.add(event) : undefined
     const carriedBy = kept?.commit ?? stagedIn
-    const part = outbox.of(firing.shard)
+    const part = outbox.of(event.shard)
     commit.afterCommit(carriedBy, failure => {
-      if (!failure) this.release(firing, part, kept?.row)
+      if (!failure) this.onDurable(event, part, kept?.row)
     })
     return carriedBy
   }
 
-  private release(firing: Firing, part: OutboxPart, row: OutboxRow | undefined): void {
+  private onDurable(event: TriggerEvent, part: OutboxPart, row: OutboxRow | undefined): void {
     // The next owner finds the row.
     if (part.isOver && row) return
     const { atHand } = this.parts
     const behind = this.behind.get(part)
-    for (const entry of firing.entries) {
-      const owed = this.owing(firing, entry, row)
-      if (behind || atHand.bytes > atHandBytesMax) owed.let()
-      if (behind) behind.push(owed)
-      else this.hand(owed)
+    for (const intent of event.intents) {
+      const pending = this.pendingOf(event, intent, row)
+      if (behind || atHand.bytes > atHandBytesMax) pending.release()
+      if (behind) behind.push(pending)
+      else this.hand(pending)
     }
   }
 
-  private owing(firing: Firing, entry: FiredEntry, row: OutboxRow | undefined): Owed {
-    return new Owed(this.parts, firing, entry, row)
+  private pendingOf(event: TriggerEvent, intent: DeliveryIntent, row: OutboxRow | undefined): PendingIntent {
+    return new PendingIntent(this.parts, event, intent, row)
   }
 
-  private hand(owed: Owed): void {
-    if (!owed.entry.isToBeClaimed) return void this.despatch?.take(owed)
-    owed.let()
-    this.parts.claims.claim(owed.tenant, owed.subscription, owed.id, isGranted => {
-      if (isGranted) this.despatch?.take(owed)
-      else owed.end()
+  private hand(pending: PendingIntent): void {
+    if (!pending.intent.isToBeClaimed) return void this.deliverer?.deliver(pending)
+    pending.release()
+    this.parts.claims.claim(pending.tenant, pending.subscription, pending.id, isGranted => {
+      if (isGranted) this.deliverer?.deliver(pending)
+      else pending.end()
     })
   }
 
-  /** A notification that was given up is owed anew: it is kept with the commit of this tick, and has its id again. */
+  /** A notification that was given up is pending anew: it is kept with the commit of this tick, and has its id again. */
   again(message: Buffer): void {
     const { outbox, commit, shardMap, stamps } = this.parts
-    const given = decodeFiring(message, { shard: 0, stamp: 0 })
+    const given = decodeTriggerEvent(message, { shard: 0, stamp: 0 })
     const shard = shardMap.shardOf(given.tenant, given.path, given.entity.id)
-    const firing = { ...given, shard, stamp: stamps.next() }
-    const { row, commit: carriedBy } = outbox.add(firing)
+    const event = { ...given, shard, stamp: stamps.next() }
+    const { row, commit: carriedBy } = outbox.add(event)
     commit.afterCommit(carriedBy, failure => {
       if (failure || row.of.isOver) return
       const behind = this.behind.get(row.of)
-      for (const entry of firing.entries) {
-        const owed = this.owing(firing, entry, row)
+      for (const intent of event.intents) {
+        const pending = this.pendingOf(event, intent, row)
         // It has been claimed before.
-        if (!behind) this.despatch?.take(owed)
+        if (!behind) this.deliverer?.deliver(pending)
         else {
-          owed.let()
-          behind.push(owed)
+          pending.release()
+          behind.push(pending)
         }
       }
     })
   }
 
-  private drop({ entries }: Firing): void {
-    this.dropped += entries.length
+  private drop({ intents }: TriggerEvent): void {
+    this.dropped += intents.length
     if (this.isDropToldLately) return
     this.isDropToldLately = true
     const { logger, clock } = this.parts
@@ -204,7 +204,7 @@ export class Notifications {
     })
   }
 
-  /** Changes whose notifications are owed, and the bytes of their rows. */
+  /** Changes whose notifications are pending, and the bytes of their rows. */
   get owed(): { readonly rows: number; readonly bytes: number } {
     const { rows, bytes } = this.parts.outbox
     return { rows, bytes }
@@ -231,6 +231,6 @@ export class Notifications {
 
   /** First tries that wait in the queue which a tenant uses. */
   queueLength(tenant: string): number {
-    return this.despatch?.queueLength(tenant) ?? 0
+    return this.deliverer?.queueLength(tenant) ?? 0
   }
 }

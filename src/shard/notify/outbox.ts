@@ -1,23 +1,32 @@
-// The outbox: rows that say which notifications are owed, each in the same commit as the change that owes them.
+// The outbox: rows that hold the pending notifications, each in the same commit as the change that triggers them.
 //
 // A row goes when all its notifications have ended. That is not urgent, for whoever is told twice knows it by the id: so deletions ride
 // along with later commits, and rows of one commit are one row for a moment (bundles.ts), unless shards come and go. After a start all rows are
-// read, in the background and in order, and what they owe is sent again; until that is done, what changes fire meanwhile stands behind, so that
-// nobody hears of them before. Where shards come and go, so it is with each of them.
+// read, in the background and in order, and their notifications are sent again; until that is done, those of later changes wait, so that
+// no receiver hears of them before. Where shards come and go, so it is with each of them.
 //
-// What is owed and not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
+// A pending notification that is not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
 // `bytesMax`: past these nothing more is taken, which is counted and told.
 //
-// Not here: which subscriptions fire (triggers.ts), who sends (deliver/).
+// Not here: which subscriptions are triggered (triggers.ts), who sends (deliver/).
 
 import assert from 'node:assert/strict'
-import type { Clock, Range, Row, RowSink, Store } from '../../ports.js'
+import type { Clock, Range, RowSink, Store } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
 import { readRow } from '../read-row.js'
 import type { BundledRow } from './bundle.js'
 import { Bundles } from './bundles.js'
-import { decodeFiring, encodeFiring, type FiredEntry, type Firing, headText, rowBytes, rowOf } from './firing.js'
 import { allOutbox, outboxKey, outboxRange, parseOutboxKey } from './notification-layout.js'
+import {
+  type DeliveryIntent,
+  decodeTriggerEvent,
+  encodeTriggerEvent,
+  headText,
+  rowBytes,
+  rowOf,
+  type TriggerEvent,
+} from './trigger-event.js'
 
 export interface OutboxLimits {
   /** Changes whose notifications have not all ended. Raising it lets receivers stay away for longer. */
@@ -115,15 +124,15 @@ export class Outbox implements Rider {
     return this.rowCount < this.limits.rowsMax && this.byteCount < this.limits.bytesMax
   }
 
-  // [hot] Once per change that fires.
-  /** Writes a firing; gives its row and the number of the commit that carries it. */
-  add(firing: Firing): { readonly row: OutboxRow; readonly commit: number } {
-    const { shard, stamp, entries } = firing
-    const head = headText(firing)
-    const bytes = rowBytes(head, firing)
-    const row = this.keep(this.of(shard), shard, stamp, bytes, entries.length)
-    if (this.bundles?.take(row, head, firing)) return { row, commit: this.commit.hasten() }
-    return { row, commit: this.commit.write(outboxKey(row), rowOf(head, firing)) }
+  // [hot] Once per change that triggers notifications.
+  /** Writes a trigger event; gives its row and the number of the commit that carries it. */
+  add(event: TriggerEvent): { readonly row: OutboxRow; readonly commit: number } {
+    const { shard, stamp, intents } = event
+    const head = headText(event)
+    const bytes = rowBytes(head, event)
+    const row = this.keep(this.of(shard), shard, stamp, bytes, intents.length)
+    if (this.bundles?.take(row, head, event)) return { row, commit: this.commit.hasten() }
+    return { row, commit: this.commit.write(outboxKey(row), rowOf(head, event)) }
   }
 
   private keep(of: OutboxPart, shard: number, stamp: number, bytes: number, open: number): OutboxRow {
@@ -153,42 +162,34 @@ export class Outbox implements Rider {
     this.bundles?.board(batch)
   }
 
-  /** Has the next commit leave nothing in the store but what is owed; until something is added nothing is written after that. */
+  /** Has the next commit leave nothing in the store but pending notifications; until something is added nothing is written after that. */
   settle(): void {
     this.bundles?.giveUpAll()
   }
 
   /** What a durable row says; undefined when it has gone. */
-  read(row: OutboxRow): Firing | undefined {
+  read(row: OutboxRow): TriggerEvent | undefined {
     const value = row.bundle?.bytesOf(row) ?? row.value ?? this.store.get(outboxKey(row))
-    return value && decodeFiring(value, row)
+    return value && decodeTriggerEvent(value, row)
   }
 
   /** One notification alone, as a row of its own. What its row is bundled with leaves the bundle in the commit of this tick. */
-  extract(row: OutboxRow, entry: FiredEntry): Buffer | undefined {
+  extract(row: OutboxRow, intent: DeliveryIntent): Buffer | undefined {
     if (row.bundle) this.bundles!.giveUp(row.bundle)
-    const firing = this.read(row)
-    return firing && encodeFiring(firing, [entry])
+    const event = this.read(row)
+    return event && encodeTriggerEvent(event, [intent])
   }
 
-  /** Reads what was owed when a part began, until `onRow` says that it is enough; what was added since is not read. */
-  async load(part: OutboxPart, onRow: (row: OutboxRow, firing: Firing) => boolean): Promise<void> {
-    const cursor = this.store.cursor(part.range)
-    try {
-      for (;;) {
-        const rows: Row[] = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return
-        for (const { key, value } of rows) {
-          const { shard, stamp } = parseOutboxKey(key)
-          if (part.isOver) return
-          if (stamp > part.horizon) continue
-          const firing = readRow(key, () => decodeFiring(value, { shard, stamp }))
-          if (!onRow(this.keep(part, shard, stamp, value.length, firing.entries.length), firing)) return
-        }
+  /** Reads what was pending when a part began, until `onRow` says that it is enough; what was added since is not read. */
+  async load(part: OutboxPart, onRow: (row: OutboxRow, event: TriggerEvent) => boolean): Promise<void> {
+    for await (const rows of rowsOf(this.store, part.range, { rowsPerRead }))
+      for (const { key, value } of rows) {
+        const { shard, stamp } = parseOutboxKey(key)
+        if (part.isOver) return
+        if (stamp > part.horizon) continue
+        const event = readRow(key, () => decodeTriggerEvent(value, { shard, stamp }))
+        if (!onRow(this.keep(part, shard, stamp, value.length, event.intents.length), event)) return
       }
-    } finally {
-      await cursor.close()
-    }
   }
 }
 

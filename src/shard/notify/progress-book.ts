@@ -1,7 +1,7 @@
 // What became of notifications, written down: each owner's own part, in memory beside the subscription (documents.ts) and in its store.
 //
 // A part changes with nearly every notification, so it is not written each time: it rides along with the next commit. The one that carries
-// a change and what it owes carries the counters as well, so nothing that was sent before a crash is forgotten by throttling or one-shots.
+// a change and its notifications carries the counters as well, so nothing that was sent before a crash is forgotten by throttling or one-shots.
 //
 // Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home, and there alone is
 // something written down (claims.ts).
@@ -21,12 +21,11 @@ import {
 import { assertVersion } from '../../domain/unreadable.js'
 import type { HandedPart, ProgressNews } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
+import { allRowsOf, rowsOf } from '../../rows.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
 import { allProgress, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { readRow } from '../read-row.js'
-
-const rowsPerRead = 1000
 
 /** Grants remembered of one subscription: more than can be on their way when a process dies. */
 const grantsMax = 64
@@ -217,36 +216,17 @@ export class ProgressBook implements Rider {
   }
 
   private keyOf(tenant: string, id: string): Buffer {
-    return progressKey({ home: this.shardMap.homeOf(tenant), tenant, id })
+    return progressKey({ home: this.shardMap.register, tenant, id })
   }
 
   /** Reads what was written. To be called when the subscriptions are loaded; rows of those that have gone are deleted. */
   async load(store: Store): Promise<void> {
-    const cursor = store.cursor(allProgress())
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return
-        for (const row of rows) this.recall(row, false)
-      }
-    } finally {
-      await cursor.close()
-    }
+    for await (const rows of rowsOf(store, allProgress())) for (const row of rows) this.recall(row, false)
   }
 
   /** The rows of a range, for `enter`. */
-  async read(store: Store, range: Range): Promise<readonly Row[]> {
-    const all: Row[] = []
-    const cursor = store.cursor(range)
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return all
-        all.push(...rows)
-      }
-    } finally {
-      await cursor.close()
-    }
+  read(store: Store, range: Range): Promise<readonly Row[]> {
+    return allRowsOf(store, range)
   }
 
   private recall({ key, value }: Row, isAdded: boolean): void {

@@ -1,4 +1,4 @@
-// Which subscriptions a change fires: asked in the turn that makes the change, so that what it owes is part of the same commit.
+// Which subscriptions a change triggers: asked in the turn that makes the change, so that its intents are part of the same commit.
 //
 // Each tenant with subscriptions has a matcher; all others cost one look into a map. Whether a subscription that depends on its own past fires
 // is decided at its home: here, when this is the home, and the book is written at once; else later, by a claim (claims.ts).
@@ -8,7 +8,7 @@ import type { Change } from '../../domain/entities/update.js'
 import { eventWorkMax } from '../../domain/limits.js'
 import { EventWork } from '../../domain/queries/event-work.js'
 import { alterationTypeOf, type Event, eventOf, previousOf } from '../../domain/subscriptions/event.js'
-import type { NamedAttribute } from '../../domain/subscriptions/occasion.js'
+import type { NamedAttribute } from '../../domain/subscriptions/notification-input.js'
 import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
 import { firing, isNotificationLoop } from '../../domain/subscriptions/triggering.js'
 import { imageRoot } from '../../image.js'
@@ -19,9 +19,9 @@ import type { Subscriptions } from '../documents/forms.js'
 import type { EntityKey } from '../layout.js'
 import type { Claims } from './claims.js'
 import type { Descendants } from './descendants.js'
-import { type FiredEntry, type Firing, notificationIdOf } from './firing.js'
 import { LateMatcher } from './late-matcher.js'
 import type { ProgressBook } from './progress-book.js'
+import { type DeliveryIntent, notificationIdOf, type TriggerEvent } from './trigger-event.js'
 
 const isCustom = ({ kind }: Transport): boolean => kind === 'httpCustom' || kind === 'mqttCustom'
 
@@ -37,7 +37,7 @@ export interface Done {
   readonly stamp: number
 }
 
-const noEntries: readonly FiredEntry[] = []
+const noIntents: readonly DeliveryIntent[] = []
 
 /** Between two warnings of one kind. */
 const tellMsMin = 60_000
@@ -102,14 +102,14 @@ export class Triggers {
   }
 
   // [hot] Once per update.
-  /** Whether a change in a tenant can fire anything. */
+  /** Whether a change in a tenant can trigger anything. */
   concerns(tenant: string): boolean {
     return this.matchers.has(tenant)
   }
 
   // [hot] Once per update of a tenant with subscriptions.
-  /** What a change has fired; what is decided here is written down. undefined: nothing. */
-  fire(done: Done): Firing | undefined {
+  /** What a change has triggered; what is decided here is written down. undefined: nothing. */
+  fire(done: Done): TriggerEvent | undefined {
     const { change, place, image, origin, stamp } = done
     const { shard, tenant, path } = place
     const { numbering } = origin
@@ -126,10 +126,10 @@ export class Triggers {
     matcher.touched(event, found, work)
     const room = found.length === 0 ? undefined : this.descendants.room(origin)
     const limits = { room, isOfCustom: circle === 'ngsi' }
-    const entries = found.length === 0 ? noEntries : this.entriesOf(found, event, done, numbering, limits)
+    const intents = found.length === 0 ? noIntents : this.intentsOf(found, event, done, numbering, limits)
     if (work.isExceeded) this.tellExceeded(tenant)
-    if (entries.length === 0) return undefined
-    const descendants = this.descendants.add(root, entries.length)
+    if (intents.length === 0) return undefined
+    const descendants = this.descendants.add(root, intents.length)
     return {
       shard,
       stamp,
@@ -141,33 +141,33 @@ export class Triggers {
       entity: event.entity,
       image,
       named: namedBy(event),
-      entries,
+      intents,
     }
   }
 
-  private entriesOf(
+  private intentsOf(
     found: readonly Subscription[],
     event: Event,
     { place: { shard }, stamp, origin }: Done,
     numbering: Numbering,
     { room, isOfCustom }: { readonly room: number | undefined; readonly isOfCustom: boolean },
-  ): readonly FiredEntry[] {
+  ): readonly DeliveryIntent[] {
     const nowMs = this.clock.wallMs()
-    const entries: FiredEntry[] = []
+    const intents: DeliveryIntent[] = []
     let tooMany = 0
     for (const subscription of found) {
       const { id, condition, notification } = subscription
       if (isOfCustom && isCustom(notification.transport)) continue
       if (firing(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
-      if (entries.length === room) {
+      if (intents.length === room) {
         tooMany++
         continue
       }
       const isToBeClaimed = this.claims.isElsewhere(subscription)
       if (!isToBeClaimed) this.book.noteSent(subscription)
       else if (this.claims.isQuiet(subscription, nowMs)) continue
-      entries.push({
-        id: notificationIdOf(shard, stamp, entries.length),
+      intents.push({
+        id: notificationIdOf(shard, stamp, intents.length),
         subscription: id,
         number: numbering.next,
         alteration: alterationTypeOf(event, condition),
@@ -176,7 +176,7 @@ export class Triggers {
       numbering.next += numbering.step
     }
     if (tooMany > 0) this.descendants.drop(origin.correlatorRoot, tooMany)
-    return entries
+    return intents
   }
 
   /** That patterns were left out: subscriptions that are older than the bound exceed it (pattern-account.ts). */

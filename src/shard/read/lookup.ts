@@ -7,16 +7,16 @@ import { fewPathsMax } from '../../domain/limits.js'
 import { Pace } from '../../domain/pace.js'
 import { anyCoversPath, type ShardMap } from '../../domain/scope.js'
 import type { FindRequest, Found, ShardReply } from '../../messages/messages.js'
-import type { Clock, Range, Row, Store } from '../../ports.js'
+import type { Clock, Store } from '../../ports.js'
+import { allRowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts, Paths } from '../commit/directory.js'
-import { allDirectories, idRange, parseDirectoryKey, parseIdKey } from '../layout.js'
+import { idRange, parseIdKey } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { Actor, Actors } from '../turn/actor.js'
 
 type OnReply = (reply: ShardReply) => void
 
-const rowsPerRead = 128
 const none: readonly Actor[] = []
 
 export class Lookup {
@@ -85,34 +85,7 @@ export class Lookup {
 
   /** The paths, other than the root, under which the id is stored. */
   async indexed(tenant: string, id: string): Promise<string[]> {
-    return (await this.readAll(idRange(tenant, id))).map(({ key }) => parseIdKey(key).path)
-  }
-
-  /** Some paths of each tenant: up to one more than can be looked up one by one. */
-  paths(onReply: OnReply): void {
-    this.readPaths().then(
-      tenants => onReply({ kind: 'paths', tenants: [...tenants].map(([tenant, paths]) => [tenant, [...paths]]) }),
-      (error: Error) => onReply({ kind: 'failed', reason: error.message }),
-    )
-  }
-
-  private async readPaths(): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
-    const tenants = new Map<string, Set<string>>()
-    const cursor = this.store.cursor(allDirectories())
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return tenants
-        for (const { key } of rows) {
-          const { tenant, path } = parseDirectoryKey(key)
-          const paths = tenants.get(tenant) ?? new Set()
-          tenants.set(tenant, paths)
-          if (paths.size <= fewPathsMax) paths.add(path)
-        }
-      }
-    } finally {
-      await cursor.close()
-    }
+    return (await allRowsOf(this.store, idRange(tenant, id))).map(({ key }) => parseIdKey(key).path)
   }
 
   /** The actor of an id under a path; none where it is not ours. */
@@ -144,20 +117,6 @@ export class Lookup {
     if (stagedIn > this.commit.durable) this.commit.afterCommit(stagedIn, tell)
     else if (mayLack) this.commit.afterFlight(tell)
     else onReply(reply)
-  }
-
-  private async readAll(range: Range): Promise<Row[]> {
-    const cursor = this.store.cursor(range)
-    const all: Row[] = []
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return all
-        all.push(...rows)
-      }
-    } finally {
-      await cursor.close()
-    }
   }
 }
 

@@ -1,8 +1,8 @@
 // What a node's shards are made of besides when they come and go, put together; and how the register's changes reach all nodes.
 
-import type { ShardReply } from '../../messages/messages.js'
-import type { Barrier, DiskRoom, Replication, RowSink, Stamps, Store } from '../../ports.js'
-import type { Spreading } from '../documents/home.js'
+import type { Barrier, Clock, DiskRoom, Replication, RowSink, Stamps, Store } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import type { Register } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
 import { stampKey } from '../layout.js'
 import { ampleRoom } from '../turn/room.js'
@@ -13,7 +13,7 @@ import { OwnedEntityCount } from './owned-entity-count.js'
 import type { Ownership } from './ownership.js'
 import { Positions } from './positions.js'
 import { attributeCountsOf, entityCountsOf } from './replicated-layout.js'
-import { Replicator } from './replicator.js'
+import { ReplicatedLog } from './replicated-log.js'
 
 /** What a node of a cluster is given. */
 export interface ReplicatedNeeds {
@@ -34,7 +34,7 @@ export class Replicated {
   readonly ownership: Ownership
   readonly lane: CommitLane
   readonly positions = new Positions()
-  readonly replicator: Replicator
+  readonly log: ReplicatedLog
   readonly entities: OwnedCounts
   readonly attributes: OwnedCounts
   readonly entityCount: OwnedEntityCount
@@ -44,6 +44,7 @@ export class Replicated {
 
   constructor(
     store: Store,
+    clock: Pick<Clock, 'monoMs'>,
     own: Stamps,
     { ownership, replication, barrier, observe, hear }: ReplicatedNeeds,
     room: DiskRoom = ampleRoom,
@@ -54,7 +55,15 @@ export class Replicated {
     this.store = store
     this.ownership = ownership
     this.lane = lane
-    this.replicator = new Replicator({ replication, lane, positions: this.positions, alongWith })
+    this.log = new ReplicatedLog({
+      store,
+      clock,
+      replication,
+      lane,
+      positions: this.positions,
+      lastStamp: () => own.last,
+      alongWith,
+    })
     this.entities = new OwnedCounts(store, entityCountsOf)
     this.attributes = new OwnedCounts(store, attributeCountsOf)
     this.entityCount = new OwnedEntityCount(store)
@@ -68,21 +77,19 @@ export class Replicated {
     return this.ownership.admits(this.ownership.register)
   }
 
-  /** Calls back when every node has what the register's log says by now, or with what is to be replied when that is unknown. */
-  afterAll(onDone: (unknown?: ShardReply) => void): void {
+  /** Of which all nodes follow the log: what is in it by now, they have soon. */
+  registerWith(commit: Pick<GroupCommit, 'write'>): Register {
     const { register } = this.ownership
-    const position = this.positions.of(register)
-    if (!position) return onDone()
-    this.barrier(register, position.sequence, failure => onDone(failure && { kind: 'lost', reason: failure.message }))
-  }
-
-  /** How other owners come to have what the home decides: it is in the log that they follow. */
-  get spreading(): Spreading {
     return {
       obstacle: () => undefined,
-      note: () => {},
-      share: (_revision, onShared) => this.afterAll(onShared),
-      keepsGraves: false,
+      write: (key, row) => commit.write(key, row),
+      afterAll: onDone => {
+        const position = this.positions.of(register)
+        if (!position) return onDone()
+        this.barrier(register, position.sequence, failure =>
+          onDone(failure && { kind: 'lost', reason: failure.message }),
+        )
+      },
     }
   }
 }

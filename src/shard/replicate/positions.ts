@@ -1,6 +1,7 @@
 // How far this store has the log of each shard: in memory what its rows say, which are written in the batches that lead there.
 
 import type { Position, RowSink, Store } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import { allPositions, decodePosition, encodePosition, parsePositionKey, positionKey } from './replicated-layout.js'
 
 /** More than there are shards. */
@@ -11,16 +12,8 @@ export class Positions {
 
   /** Reads what the store says. */
   async load(store: Store): Promise<void> {
-    const cursor = store.cursor(allPositions())
-    try {
-      for (;;) {
-        const rows = await cursor.next(rowsPerRead)
-        if (rows.length === 0) return
-        for (const { key, value } of rows) this.known.set(parsePositionKey(key), decodePosition(value))
-      }
-    } finally {
-      await cursor.close()
-    }
+    for await (const rows of rowsOf(store, allPositions(), { rowsPerRead }))
+      for (const { key, value } of rows) this.known.set(parsePositionKey(key), decodePosition(value))
   }
 
   /** undefined: the store has nothing of the shard, or only a part. */

@@ -32,6 +32,10 @@ const stretchKinds = [
 export const stretchesOf = (shard: number): readonly Range[] =>
   stretchKinds.map(kind => under(writer.begin(kind).u16(shard).key()))
 
+/** Where the rows of the register stand that all owners have alike, in ascending order. */
+export const registerRanges = (register: number): readonly Range[] =>
+  [prefix.path, prefix.registration, prefix.subscription].map(kind => under(writer.begin(kind).u16(register).key()))
+
 const kindsOfShards: ReadonlySet<number> = new Set(stretchKinds)
 
 /** Whether a key can be that of a row of a shard. Rows of the id index do not tell theirs. */

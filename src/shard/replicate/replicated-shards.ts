@@ -7,12 +7,13 @@
 // On a disk where room is scarce nothing is applied of shards that are followed: their copies lag, and go on when there is room. The register is
 // applied as long as anything can be written, since every node needs it and its changes wait for every node.
 //
-// Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicator.ts).
+// Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicated-log.ts).
 
 import assert from 'node:assert/strict'
 import type { Position, RowSink } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { progressRange } from '../documents/document-layout.js'
+import type { RegisterFollower } from '../documents/register-follower.js'
 import type { ExpiryMark } from '../expiry.js'
 import { prefix } from '../keys.js'
 import type { Deliveries } from '../notify/deliveries.js'
@@ -24,7 +25,7 @@ import type { Views } from '../read/views/views.js'
 import type { Actors } from '../turn/actor.js'
 import type { Presence } from '../turn/presence.js'
 import type { Replicated } from './open-replicated.js'
-import type { RegisterFollower } from './register-follower.js'
+import { stretchesOf } from './replicated-layout.js'
 import { checkRow } from './row-check.js'
 import { decodeOperations, type RowOperation } from './row-operations.js'
 import { delRows, type Page, putRows, readPage, rowsOfShard } from './snapshot.js'
@@ -199,7 +200,7 @@ export class ReplicatedShards {
   /** Some rows of a shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end. */
   snapshot(shard: number, after: Buffer | undefined, bytesMax: number, onDone: (page: Page | Error) => void): void {
     const { store, stamps } = this.parts
-    readPage(store, shard, after, bytesMax, stamps.last).then(onDone, onDone)
+    readPage(store, stretchesOf(shard), after, bytesMax, stamps.last).then(onDone, onDone)
   }
 
   /** Puts rows of a snapshot into the store; the first page replaces whatever is there of the shard. No position until `apply` gives one. */

@@ -11,9 +11,9 @@ import { readRegistration, readSubscription } from '../../wire/documents.js'
 import { decodeDocumentRow, parseDocumentKey } from '../documents/document-layout.js'
 import { prefix } from '../keys.js'
 import { decodeRow, parseEntityKey, parseExpiryKey, parseIdKey, parseTypeKey } from '../layout.js'
-import { assertFiring } from '../notify/firing.js'
 import { decodeLetterRow, parseLetterKey, parseOutboxKey } from '../notify/notification-layout.js'
 import { decodeProgress } from '../notify/progress-book.js'
+import { assertTriggerEvent } from '../notify/trigger-event.js'
 import { readRow } from '../read-row.js'
 import { attributeCountsOf, entityCountsOf, parsePathKey } from './replicated-layout.js'
 import type { RowOperation } from './row-operations.js'
@@ -37,9 +37,9 @@ function check({ key, value }: RowOperation): void {
     case prefix.subscription:
     case prefix.registration: {
       parseDocumentKey(key)
-      const text = value && decodeDocumentRow(value).text
-      if (text && key[0] === prefix.subscription) readSubscription(text)
-      else if (text) readRegistration(text)
+      const text = value && decodeDocumentRow(value)
+      if (text !== undefined && key[0] === prefix.subscription) readSubscription(text)
+      else if (text !== undefined) readRegistration(text)
       return
     }
     case prefix.progress:
@@ -48,7 +48,7 @@ function check({ key, value }: RowOperation): void {
       return
     case prefix.outbox:
       parseOutboxKey(key)
-      if (value) assertFiring(value)
+      if (value) assertTriggerEvent(value)
       return
     case prefix.letter:
       parseLetterKey(key)

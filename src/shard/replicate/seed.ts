@@ -9,22 +9,16 @@
 //
 // Not here: which stores there are (src/process/cluster-init.ts), where the logs of the shards begin (cluster/replication/founding.ts).
 
-import { fewPathsMax } from '../../domain/limits.js'
-import { type ShardMap, workerOf } from '../../domain/scope.js'
+import { TenantPaths } from '../../domain/few-paths.js'
+import { keeper, type ShardMap, workerOf } from '../../domain/scope.js'
 import { createdAt, imageCreated, imageType } from '../../image.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { Batch, Position, Range, Row, Store, StoreReader } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import { Filling } from '../commit/filling.js'
-import {
-  decodeDocumentRow,
-  documentKey,
-  homeRange,
-  parseDocumentKey,
-  progressKey,
-} from '../documents/document-layout.js'
+import { documentKey, homeRange, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import { encodeNumber } from '../keys.js'
 import { decodeRow, encodeRow, entityKey, nothing, parseEntityKey, shardRange, stampKey, typeKey } from '../layout.js'
-import { decodeFiring } from '../notify/firing.js'
 import {
   decodeLetterRow,
   letterKey,
@@ -34,9 +28,9 @@ import {
   parseLetterKey,
   parseOutboxKey,
 } from '../notify/notification-layout.js'
-import { chunks, mergedProgress, type TransferLimits } from '../transfer.js'
+import { decodeTriggerEvent } from '../notify/trigger-event.js'
+import { mergedProgress, type TransferLimits } from '../transfer.js'
 import { OwnedCounts } from './owned-counts.js'
-import { tenantsMax } from './path-register.js'
 import { attributeCountsOf, encodePosition, entityCountsOf, pathKey, positionKey } from './replicated-layout.js'
 
 export interface Seed {
@@ -73,12 +67,10 @@ export async function seed(given: Seed): Promise<Seeded> {
   await seeding.each(letterRange, row => seeding.addLetter(row))
   await seeding.each(outboxRange, row => seeding.addOwed(row))
   for (const kind of ['registration', 'subscription'] as const)
-    await seeding.each(
-      home => homeRange(kind, home),
-      row => seeding.addDocument(kind, row),
+    await seeding.eachOf(given.sources[keeper]!, homeRange(kind, given.sourceShards), row =>
+      seeding.addDocument(kind, row),
     )
   await seeding.addProgress()
-  await seeding.addPaths()
   await seeding.commit()
   return seeding
 }
@@ -99,7 +91,7 @@ class Seeding implements Seeded {
   private readonly register: number
   /** Of rows that are not written yet, as latin1: keys that must not be there twice. */
   private readonly taken = new Set<string>()
-  private readonly paths = new Map<string, Set<string>>()
+  private readonly paths = new TenantPaths()
 
   constructor(given: Seed) {
     const { target, shardMap, stamp } = given
@@ -114,14 +106,19 @@ class Seeding implements Seeded {
 
   /** Adds the rows of all shards of the sources, each from the store that it belongs to. */
   async each(rangeOf: (shard: number) => Range, add: (row: Row) => void): Promise<void> {
-    const { sources, sourceShards, limits } = this.given
+    const { sources, sourceShards } = this.given
     for (let shard = 0; shard < sourceShards; shard++)
-      for await (const rows of chunks(this.sourceOf(shard, sources), rangeOf(shard), limits.batchRowsMax))
-        for (const row of rows) {
-          add(row)
-          if (this.filling.rows >= limits.batchRowsMax || this.filling.bytes >= limits.batchBytesMax)
-            await this.commit()
-        }
+      await this.eachOf(this.sourceOf(shard, sources), rangeOf(shard), add)
+  }
+
+  /** Adds rows of one source. */
+  async eachOf(source: StoreReader, range: Range, add: (row: Row) => void): Promise<void> {
+    const { limits } = this.given
+    for await (const rows of rowsOf(source, range, { rowsPerRead: limits.batchRowsMax }))
+      for (const row of rows) {
+        add(row)
+        if (this.filling.rows >= limits.batchRowsMax || this.filling.bytes >= limits.batchBytesMax) await this.commit()
+      }
   }
 
   private sourceOf(shard: number, sources: readonly Store[]): StoreReader {
@@ -149,12 +146,10 @@ class Seeding implements Seeded {
     this.notePath(tenant, path)
   }
 
-  /** No more of them than the register would have (path-register.ts). */
   private notePath(tenant: string, path: string): void {
-    const known = this.paths.get(tenant)
-    if (known ? known.size > fewPathsMax : this.paths.size >= tenantsMax) return
-    if (known) known.add(path)
-    else this.paths.set(tenant, new Set([path]))
+    if (!this.paths.wants(tenant, path)) return
+    this.paths.add(tenant, path)
+    this.filling.add({ key: pathKey(this.register, tenant, path), value: nothing })
   }
 
   addOwed({ key, value }: Row): void {
@@ -173,7 +168,7 @@ class Seeding implements Seeded {
 
   /** The shard of the entity that a firing is about. */
   private shardOf(row: Buffer, place: { readonly shard: number; readonly stamp: number }): number {
-    const { tenant, path, entity } = decodeFiring(row, place)
+    const { tenant, path, entity } = decodeTriggerEvent(row, place)
     return this.given.shardMap.shardOf(tenant, path, entity.id)
   }
 
@@ -190,8 +185,6 @@ class Seeding implements Seeded {
   }
 
   addDocument(kind: DocumentKind, { key, value }: Row): void {
-    // Without a text it was removed, and others were yet to be told.
-    if (decodeDocumentRow(value).text === '') return
     const { tenant, id } = parseDocumentKey(key)
     this.filling.add({ key: documentKey(kind, { home: this.register, tenant, id }), value })
     this[`${kind}s`]++
@@ -199,15 +192,9 @@ class Seeding implements Seeded {
 
   async addProgress(): Promise<void> {
     const { sources, sourceShards } = this.given
-    for (let home = 0; home < sourceShards; home++)
-      for (const { key, value } of await mergedProgress(new Set(sources), home)) {
-        const { tenant, id } = parseDocumentKey(key)
-        this.filling.add({ key: progressKey({ home: this.register, tenant, id }), value })
-      }
-  }
-
-  async addPaths(): Promise<void> {
-    for (const [tenant, paths] of this.paths)
-      for (const path of paths) this.filling.add({ key: pathKey(this.register, tenant, path), value: nothing })
+    for (const { key, value } of await mergedProgress(sources, sourceShards)) {
+      const { tenant, id } = parseDocumentKey(key)
+      this.filling.add({ key: progressKey({ home: this.register, tenant, id }), value })
+    }
   }
 }

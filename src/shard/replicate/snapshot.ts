@@ -5,7 +5,8 @@
 //
 // Rows of the indexes T, I and X are not part of it: they are made from the entities.
 
-import type { Range, Row, RowSink, Store } from '../../ports.js'
+import type { Range, Row, RowSink, Store, StoreReader } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import { prefix } from '../keys.js'
 import { indexRow } from '../rebuild.js'
 import { stretchesOf } from './replicated-layout.js'
@@ -22,17 +23,17 @@ const rowsPerRead = 256
 /** The first key behind another is that one and a zero byte. */
 const zero = Buffer.alloc(1)
 
-/** Some rows of a shard behind a place, until they have so many bytes. `stamp`: none that was given for them is above. */
+/** Some rows of ranges, which ascend, behind a key, until they have so many bytes. `stamp`: none that was given for them is above. */
 export async function readPage(
-  store: Store,
-  shard: number,
+  store: StoreReader,
+  ranges: readonly Range[],
   after: Buffer | undefined,
   bytesMax: number,
   stamp: number,
 ): Promise<Page> {
   const writer = new OperationWriter()
-  for (const range of rest(stretchesOf(shard), after))
-    for await (const rows of reads(store, range))
+  for (const range of rest(ranges, after))
+    for await (const rows of rowsOf(store, range, { rowsPerRead }))
       for (const { key, value } of rows) {
         writer.put(key, value)
         if (writer.length >= bytesMax) return { rows: writer.end(stamp), next: key }
@@ -48,22 +49,9 @@ const rest = (ranges: readonly Range[], after: Buffer | undefined): readonly Ran
         .filter(({ lt }) => Buffer.compare(after, lt) < 0)
         .map(({ gte, lt }) => ({ gte: Buffer.compare(after, gte) < 0 ? gte : Buffer.concat([after, zero]), lt }))
 
-async function* reads(store: Store, range: Range): AsyncIterable<Row[]> {
-  const cursor = store.cursor(range)
-  try {
-    for (;;) {
-      const rows = await cursor.next(rowsPerRead)
-      if (rows.length === 0) return
-      yield rows
-    }
-  } finally {
-    await cursor.close()
-  }
-}
-
 /** All rows of a shard, some at a time. */
 export async function* rowsOfShard(store: Store, shard: number): AsyncIterable<Row[]> {
-  for (const range of stretchesOf(shard)) yield* reads(store, range)
+  for (const range of stretchesOf(shard)) yield* rowsOf(store, range, { rowsPerRead })
 }
 
 /** Puts rows of a snapshot, and those of the indexes that they call for. */

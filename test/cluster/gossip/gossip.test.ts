@@ -3,7 +3,13 @@
 // SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
 
 import t from 'tap'
-import { gossipOptionsDefault as defaults, suspicionMs } from '../../../cluster/gossip/gossip-options.js'
+import { decodeMessage, encodeMessage } from '../../../cluster/gossip/gossip-messages.js'
+import {
+  gossipOptionsDefault as defaults,
+  gossipVersion,
+  gossipVersionLowest,
+  suspicionMs,
+} from '../../../cluster/gossip/gossip-options.js'
 import type { Member } from '../../../cluster/gossip/member.js'
 import { Random } from '../../support/random.js'
 import { type GossipNode, GossipWorld } from '../simulated-gossip.js'
@@ -358,6 +364,58 @@ t.test('bytes that are no message are refused in a message', async t => {
   const replies: Buffer[] = []
   node.gossip.onCall(Buffer.from('GET / HTTP/1.1'), reply => replies.push(reply))
   t.match(replies.map(String), [/bytes that are no message of version 1 of gossip/])
+})
+
+t.test('what cannot be read is counted, and reported once for each reason', async t => {
+  const gossip = new GossipWorld(new Random(seed))
+  const node = gossip.start('a', { seeds: [] })
+  const newer = encodeMessage({
+    version: gossipVersion + 1,
+    lowestVersion: gossipVersion + 1,
+    cluster: 'c',
+    from: { name: 'b', life: 'x', incarnation: 1 },
+    kind: 'exchange',
+    rumours: [],
+  })
+  const replies: Buffer[] = []
+  for (const bytes of [Buffer.from([0xff]), newer, Buffer.from([0x0a]), newer])
+    node.gossip.onCall(bytes, reply => replies.push(reply))
+  t.equal(node.gossip.stats().messagesUnreadable, 4)
+  t.strictSame(
+    replies.map(reply => decodeMessage(reply)?.kind),
+    ['refusal', 'refusal', 'refusal', 'refusal'],
+  )
+  t.match(node.troubles, [
+    { kind: 'unreadable', reason: /its bytes are no message/ },
+    { kind: 'unreadable', reason: /node b writes version 2/ },
+  ])
+})
+
+t.test('whatever bytes a member is sent, it answers and goes on', async t => {
+  const random = new Random(seed)
+  const gossip = new GossipWorld(random)
+  const [node] = (await gossip.startAll(['a', 'b', 'c'])) as [GossipNode]
+  const rumours = node.gossip.members().map(member => ({ member, suspectedBy: ['b'] }))
+  const from = { name: 'b', life: 'x', incarnation: 1 }
+  const head = { version: gossipVersion, lowestVersion: gossipVersionLowest, cluster: 'c', from, rumours }
+  const to = { name: 'a', life: node.life }
+  const messages = [
+    encodeMessage({ ...head, kind: 'ping', to }),
+    encodeMessage({ ...head, kind: 'ping-request', to, address: 'c:1', waitMs: 10 }),
+    encodeMessage({ ...head, kind: 'exchange' }),
+  ]
+  for (let left = 3000; left > 0; left--) {
+    const bytes = Buffer.from(random.pick(messages as [Buffer]))
+    for (let changes = random.between(1, 6); changes > 0; changes--)
+      bytes[random.between(0, bytes.length - 1)] = random.between(0, 255)
+    node.gossip.onCall(bytes, () => {})
+    if (left % 100 === 0) await gossip.world.run(50)
+  }
+  let answer: Buffer | undefined
+  node.gossip.onCall(messages[2]!, reply => {
+    answer = reply
+  })
+  t.ok(answer && decodeMessage(answer), `SEED=${seed}`)
 })
 
 t.test('what is closed is silent', async t => {

@@ -7,6 +7,7 @@ import {
   completeGossipOptions,
   gossipOptionsDefault as defaults,
   gossipVersion,
+  gossipVersionLowest,
   lifeStride,
   membersMax,
   relaysMax,
@@ -37,6 +38,7 @@ const rumour = (name: string, status: Status = 'alive', suspectedBy: readonly st
 const senderOf = (name: string): Sender => ({ name, life: `life of ${name}`, incarnation: 5 })
 const message = (from: string, body: Body): Message => ({
   version: gossipVersion,
+  lowestVersion: gossipVersionLowest,
   cluster: 'c',
   from: senderOf(from),
   ...body,
@@ -333,10 +335,33 @@ t.test('a ping that is meant for somebody else is refused', async t => {
   t.match(subject.call(message('b', pingTo('x'))), { kind: 'refusal', reason: 'this is node a, not x' })
 })
 
-t.test('another version and another cluster are refused, and nothing they tell is heard', async t => {
+t.test('a newer version that is written for readers of this one is heard', async t => {
+  const subject = new Subject(['b'])
+  const newer = message('b', { kind: 'exchange', rumours: [rumour('x')] })
+  t.match(subject.call({ ...newer, version: gossipVersion + 5 }), { kind: 'exchange' })
+  t.equal(subject.status('x'), 'alive')
+})
+
+t.test('a version that cannot be read is refused and reported, and nothing it tells is heard', async t => {
   const subject = new Subject(['b'])
   const strange = message('b', { kind: 'exchange', rumours: [rumour('x')] })
-  t.match(subject.call({ ...strange, version: 2 }), { reason: 'version 2 of gossip, here it is 1' })
+  for (const versions of [
+    { version: gossipVersion + 2, lowestVersion: gossipVersion + 1 },
+    { version: gossipVersionLowest - 1, lowestVersion: gossipVersionLowest - 1 },
+  ]) {
+    t.match(subject.call({ ...strange, ...versions }), {
+      kind: 'refusal',
+      reason: /this node reads versions .* node b/,
+    })
+    const reported = subject.take().filter(({ kind }) => kind === 'unreadable')
+    t.match(reported, [{ reason: /a message of gossip was ignored: .* node b/ }])
+  }
+  t.equal(subject.status('x'), undefined)
+})
+
+t.test('another cluster is refused, and nothing it tells is heard', async t => {
+  const subject = new Subject(['b'])
+  const strange = message('b', { kind: 'exchange', rumours: [rumour('x')] })
   t.match(subject.call({ ...strange, cluster: 'd' }), {
     reason: "this is a node of the cluster 'c', and not of the cluster 'd'",
   })

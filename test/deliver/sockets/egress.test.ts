@@ -4,15 +4,16 @@ import { randomInt } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
 import t from 'tap'
 import { systemClock } from '../../../src/clock.js'
-import { type Address, addressOf } from '../../../src/deliver/address.js'
-import type { Message, SendResult } from '../../../src/deliver/delivery.js'
+import { type Address, httpAddress, mqttAddress } from '../../../src/deliver/address.js'
 import { Forwarder } from '../../../src/deliver/forwarder.js'
 import { HttpSender } from '../../../src/deliver/http-sender.js'
 import { MqttSender } from '../../../src/deliver/mqtt-sender.js'
+import type { Sender, SendResult } from '../../../src/deliver/sender.js'
 import { Egress } from '../../../src/deliver/sockets/egress.js'
 import { openSockets } from '../../../src/deliver/sockets/sockets.js'
+import type { Message } from '../../../src/domain/subscriptions/message.js'
 import { aedesBroker } from '../brokers.js'
-import { post, publication } from '../deliveries.js'
+import { post, publication, sendable } from '../messages.js'
 import { httpReceiver } from '../receivers.js'
 
 const egress = (allow: string[], deny: string[] = [], reserved: string[] = []) => new Egress({ allow, deny, reserved })
@@ -137,13 +138,13 @@ const denied: SendResult = { kind: 'unsendable', reason: 'The target is denied h
 
 const limits = { timeoutMs: 5000, connectionsMax: 10 }
 
-function sent(sender: HttpSender | MqttSender, message: Message): Promise<SendResult> {
-  const address = addressOf(message) as Address
-  return new Promise(resolve => {
-    if (sender instanceof HttpSender && message.transport === 'http')
-      sender.send(address, address.path, message, resolve)
-    else if (sender instanceof MqttSender && message.transport === 'mqtt') sender.send(address, message, resolve)
-  })
+function sent<M extends Message>(sender: Sender<M>, message: M, address: Address | undefined): Promise<SendResult> {
+  return new Promise(resolve => sender.send(sendable(message, address), resolve))
+}
+
+const posted = (sender: HttpSender, url: string): Promise<SendResult> => {
+  const message = post(url)
+  return sent(sender, message, httpAddress(message))
 }
 
 t.test('a notification over HTTP does not reach a denied address, by number, by name or by redirect', async t => {
@@ -151,13 +152,13 @@ t.test('a notification over HTTP does not reach a denied address, by number, by 
   const sender = new HttpSender(systemClock, openSockets(noTls, noLoopback), limits)
   t.teardown(() => sender.close())
   for (const host of ['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]'])
-    t.same(await sent(sender, post(`http://${host}:${target.port}/x`)), denied, host)
+    t.same(await posted(sender, `http://${host}:${target.port}/x`), denied, host)
   const door = await httpReceiver(t, (_request, response) =>
     response.writeHead(307, { Location: `http://127.0.0.2:${target.port}/` }).end(),
   )
   const open = new HttpSender(systemClock, openSockets(noTls, egress([], ['127.0.0.2'])), limits)
   t.teardown(() => open.close())
-  t.same(await sent(open, post(`${door.url}/`)), denied, 'redirect')
+  t.same(await posted(open, `${door.url}/`), denied, 'redirect')
   t.equal(door.received.length, 1)
   t.equal(target.received.length, 0)
 })
@@ -165,15 +166,17 @@ t.test('a notification over HTTP does not reach a denied address, by number, by 
 t.test('a closed port that is denied looks like an open one', async t => {
   const sender = new HttpSender(systemClock, openSockets(noTls, noLoopback), limits)
   t.teardown(() => sender.close())
-  t.same(await sent(sender, post('http://127.0.0.1:1/')), denied)
+  t.same(await posted(sender, 'http://127.0.0.1:1/'), denied)
 })
 
 t.test('a notification over MQTT does not reach a denied address', async t => {
   const broker = await aedesBroker(t)
   const sender = new MqttSender(systemClock, openSockets(noTls, noLoopback), { ...limits, idleMsMax: 0 })
   t.teardown(() => sender.close())
-  for (const host of ['127.0.0.1', 'localhost'])
-    t.same(await sent(sender, publication(`mqtt://${host}:${broker.port}`)), denied, host)
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const message = publication(`mqtt://${host}:${broker.port}`)
+    t.same(await sent(sender, message, mqttAddress(message)), denied, host)
+  }
   t.equal(broker.connections, 0)
 })
 
@@ -198,5 +201,5 @@ t.test('of the addresses of a name only those that are allowed are connected to'
   const receiver = await httpReceiver(t)
   const sender = new HttpSender(systemClock, openSockets(noTls, egress(['127.0.0.1'])), limits)
   t.teardown(() => sender.close())
-  t.match(await sent(sender, post(`http://localhost:${receiver.port}/`)), { kind: 'answered' })
+  t.match(await posted(sender, `http://localhost:${receiver.port}/`), { kind: 'answered' })
 })

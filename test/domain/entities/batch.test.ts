@@ -10,19 +10,20 @@ import {
 } from '../../../src/domain/entities/batch.js'
 import type { Payload } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
-import { type Refusal, type Result, refusals } from '../../../src/domain/refusal.js'
+import { type Refusal, type Result, refusals, refusalText } from '../../../src/domain/refusal.js'
 
 const payload = (value: Json): Payload => ({ value, duplicates: [], deep: false })
 
 /** The refusal as one reads it: its text, after its kind when that is not BadRequest; undefined when accepted. */
 function no(result: Result<unknown>): string | undefined {
   if (result.ok) return undefined
-  const { kind, description } = result.refusal
-  return kind === 'BadRequest' ? description : `${kind}: ${description}`
+  const { kind } = result.refusal
+  const text = refusalText(result.refusal)
+  return kind === 'BadRequest' ? text : `${kind}: ${text}`
 }
 
 function accepted<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(result.refusal.description)
+  if (!result.ok) throw new Error(refusalText(result.refusal))
   return result.value
 }
 
@@ -308,7 +309,7 @@ function outcome(action: BatchAction, ...rows: readonly (readonly [label: string
     items,
     rows.map(([, each]) => each),
   )
-  return refusal && `${refusal.kind}: ${refusal.description}`
+  return refusal && `${refusal.kind}: ${refusalText(refusal)}`
 }
 
 t.test('a batch of which all succeeded is not refused', async t => {
@@ -367,10 +368,10 @@ t.test('a failure of another kind decides, the last of them', async t => {
   )
   t.equal(
     outcome('append', ['R1', refusals.entityAmbiguous], ['R2', refusals.locationSecond], ['R3', fine]),
-    `NoResourceAvailable: ${refusals.locationSecond.description}`,
+    `NoResourceAvailable: ${refusalText(refusals.locationSecond)}`,
   )
   t.equal(
-    outcome('append', ['R1', refusals.operator('no number')], ['R2', fine]),
-    'InternalServerError: Database Error (no number)',
+    outcome('append', ['R1', refusals.operatorStored('$inc', 'a number')], ['R2', fine]),
+    'InternalServerError: Database Error ($inc needs a number as stored value)',
   )
 })

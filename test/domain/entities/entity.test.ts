@@ -11,7 +11,7 @@ import {
   type WantedAttribute,
 } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
-import type { Result } from '../../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../../src/domain/refusal.js'
 import {
   duplicates,
   refusedAttributeLists,
@@ -28,11 +28,12 @@ const body = (text: string, duplicates: Payload['duplicates'] = []): Payload => 
   deep: true,
 })
 
-/** The description, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
-  const { kind, description } = result.refusal
-  return kind === 'BadRequest' ? description : `${kind} ${description}`
+  const { kind } = result.refusal
+  const text = refusalText(result.refusal)
+  return kind === 'BadRequest' ? text : `${kind} ${text}`
 }
 
 function plainMetadata(metadata: MetadataMap | undefined): Record<string, [string, Json]> | undefined {
@@ -45,7 +46,7 @@ const plain = ({ type, value, metadata }: WantedAttribute): Plain =>
   metadata ? [type, value, plainMetadata(metadata)] : [type, value]
 
 function acceptedOf<T>(result: Result<T>): T {
-  if (!result.ok) throw new Error(result.refusal.description)
+  if (!result.ok) throw new Error(refusalText(result.refusal))
   return result.value
 }
 

@@ -3,14 +3,14 @@ import fc from 'fast-check'
 import t from 'tap'
 import { applyOperator, operatorOf, startOperator } from '../../../src/domain/entities/operators.js'
 import { equal, type Json, type JsonObject } from '../../../src/domain/json.js'
-import type { Result } from '../../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../../src/domain/refusal.js'
 
 const fails = Symbol('fails')
 type Outcome = Json | undefined | typeof fails
 
 function outcome(result: Result<Json | undefined>): Outcome {
   if (result.ok) return result.value
-  return result.refusal.kind === 'InternalServerError' && /^Database Error \(.+\)$/.test(result.refusal.description)
+  return result.refusal.kind === 'InternalServerError' && /^Database Error \(.+\)$/.test(refusalText(result.refusal))
     ? fails
     : undefined
 }

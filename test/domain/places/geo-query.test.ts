@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { boundsOf, type GeoQuery, type GivenGeoQuery, parseGeoQuery } from '../../../src/domain/places/geo-query.js'
-import type { GeoQuerySource } from '../../../src/domain/refusal.js'
+import { type GeoQuerySource, refusalText } from '../../../src/domain/refusal.js'
 import { errors } from '../../cases/geo.js'
 import { positions } from '../../support/positions.js'
 
@@ -10,7 +10,7 @@ const read = (given: GivenGeoQuery, source: GeoQuerySource = 'url'): GeoQuery | 
   const parsed = parseGeoQuery(given, source)
   if (parsed.ok) return parsed.value
   t.equal(parsed.refusal.kind, 'BadRequest')
-  return parsed.refusal.description
+  return refusalText(parsed.refusal)
 }
 
 t.test('wrong queries are refused, with the prefix of where they stand', async t => {
@@ -119,7 +119,7 @@ t.test('no text whatever fails otherwise than by refusal', async () => {
   fc.assert(
     fc.property(text, text, text, fc.constantFrom('url', 'payload'), (georel, geometry, coords, source) => {
       const parsed = parseGeoQuery({ georel, geometry, coords }, source)
-      return parsed.ok || parsed.refusal.description.length > 0
+      return parsed.ok || refusalText(parsed.refusal).length > 0
     }),
   )
 })

@@ -3,13 +3,14 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
 import { checkLocation, type Geometry, isLocationType, renderedLocation } from '../../../src/domain/places/location.js'
+import { refusalText } from '../../../src/domain/refusal.js'
 import { positions } from '../../support/positions.js'
 
 const check = (type: string, value: Json): Geometry | undefined | string => {
   const result = checkLocation(type, value, '')
   if (result.ok) return result.value
   t.equal(result.refusal.kind, 'BadRequest')
-  return result.refusal.description.replace('error parsing location attribute: ', '… ')
+  return refusalText(result.refusal).replace('error parsing location attribute: ', '… ')
 }
 
 const square = positions('0 0, 2 0, 2 2, 0 2, 0 0')
@@ -108,10 +109,10 @@ t.test('problems of features have their own texts', async t => {
 
 t.test('the text tells whether a new or an existing attribute failed', async t => {
   t.match(checkLocation('geo:json', { type: 'Feature' }, ' for new attribute'), {
-    refusal: { description: 'error parsing location attribute for new attribute: geometry in Feature not found' },
+    refusal: { code: 'featureWithoutGeometry', prefix: ' for new attribute' },
   })
   t.match(checkLocation('geo:line', 1, ' for existing attribute'), {
-    refusal: { description: /^error parsing location attribute for existing attribute: geo:line, geo:box and/ },
+    refusal: { code: 'legacyLocationNotArray', prefix: ' for existing attribute' },
   })
 })
 

@@ -36,6 +36,15 @@ function isSimpleByComparingAll(ring: readonly Position[]): boolean {
     Math.sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
   const within = (a: Position, b: Position, c: Position): boolean =>
     side(a, b, c) === 0 && (c[0] - a[0]) * (c[0] - b[0]) <= 0 && (c[1] - a[1]) * (c[1] - b[1]) <= 0
+  return compareAll(ring, side, within)
+}
+
+/** `side`: where the third lies of the way from the first to the second. `within`: whether it lies on it. */
+function compareAll<P>(
+  ring: readonly P[],
+  side: (a: P, b: P, c: P) => number,
+  within: (a: P, b: P, c: P) => boolean,
+): boolean {
   const size = ring.length - 1
   for (let i = 0; i < size; i++) {
     for (let j = i + 1; j < size; j++) {
@@ -64,6 +73,44 @@ t.test('the sweep agrees with comparing all edges, on a grid where touching is c
     .chain(max => fc.uniqueArray(gridPosition(max), { minLength: 3, maxLength: 9, selector: String }))
   fc.assert(
     fc.property(corners, found => isSimpleRing(closed(found)) === isSimpleByComparingAll(closed(found))),
+    { numRuns: 5000 },
+  )
+})
+
+/** Vertices are whole numbers of this: small enough that differences of far ones and near ones do not fit a double together. */
+const unit = 2 ** -45
+
+type Whole = readonly [x: bigint, y: bigint]
+
+/** As `isSimpleByComparingAll`, in whole numbers of any size. */
+function isSimpleInWholeNumbers(ring: readonly Whole[]): boolean {
+  const side = (a: Whole, b: Whole, c: Whole): number =>
+    sign((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+  const within = (a: Whole, b: Whole, c: Whole): boolean =>
+    side(a, b, c) === 0 && (c[0] - a[0]) * (c[0] - b[0]) <= 0n && (c[1] - a[1]) * (c[1] - b[1]) <= 0n
+  return compareAll(ring, side, within)
+}
+
+const sign = (value: bigint): number => Number(value > 0n) - Number(value < 0n)
+
+t.test('vertices that all but lie on an edge are judged exactly', async () => {
+  const corner = fc.tuple(fc.bigInt({ min: 0n, max: 90n }), fc.bigInt({ min: 0n, max: 45n }))
+  const nudge = fc.tuple(fc.bigInt({ min: -2n, max: 2n }), fc.bigInt({ min: -2n, max: 2n }))
+  const three = fc.uniqueArray(corner, { minLength: 3, maxLength: 3, selector: String })
+  fc.assert(
+    fc.property(three, fc.array(nudge, { minLength: 1, maxLength: 4 }), (corners, nudges) => {
+      const [a, b, c] = corners.map(([x, y]) => [x << 45n, y << 45n] as const) as [Whole, Whole, Whole]
+      // From b the ring goes back to a, to places near the edge between them, and then to c.
+      const near = nudges.map(([x, y], at): Whole => {
+        const part = BigInt(nudges.length - at)
+        const parts = BigInt(nudges.length + 1)
+        return [a[0] + ((b[0] - a[0]) * part) / parts + x, a[1] + ((b[1] - a[1]) * part) / parts + y]
+      })
+      const ring = [a, b, ...near, c, a]
+      fc.pre(new Set(ring.map(String)).size === ring.length - 1)
+      const inDegrees = ring.map(([x, y]): Position => [Number(x) * unit, Number(y) * unit])
+      return isSimpleRing(inDegrees) === isSimpleInWholeNumbers(ring)
+    }),
     { numRuns: 5000 },
   )
 })

@@ -2,7 +2,7 @@
 // test/cases/registration-refusals.ts.
 
 import t, { type Test } from 'tap'
-import type { Result } from '../../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../../src/domain/refusal.js'
 import * as cases from '../../cases/registration-refusals.js'
 import { entities, lists, type Refused } from '../../cases/subscription-refusals.js'
 import { registered, registration, repatched } from '../../support/registrations.js'
@@ -12,11 +12,12 @@ const P = '{"http":{"url":"http://h"}}'
 const plain = `{"dataProvided":${D},"provider":${P}}`
 const existing = registration(plain)
 
-/** The description, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
-  const { kind, description } = result.refusal
-  return kind === 'BadRequest' ? description : `${kind} ${description}`
+  const { kind } = result.refusal
+  const text = refusalText(result.refusal)
+  return kind === 'BadRequest' ? text : `${kind} ${text}`
 }
 
 /** Checks each row of a table, its JSON put where it belongs, against POST and PATCH. */

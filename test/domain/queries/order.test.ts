@@ -4,6 +4,7 @@ import type { Attribute, Entity } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
 import { orderKeysMax } from '../../../src/domain/limits.js'
 import { compareSortValues, type OrderKey, parseOrder, sortValues } from '../../../src/domain/queries/order.js'
+import { refusalText } from '../../../src/domain/refusal.js'
 import { stampOf } from '../../../src/domain/stamp.js'
 import { selectionOf } from '../../support/selections.js'
 
@@ -27,7 +28,7 @@ function entity(id: string, attributes: Readonly<Record<string, Given>> = {}, mo
 
 function keysOf(orderBy: string): readonly OrderKey[] {
   const keys = parseOrder(orderBy)
-  if (!keys.ok) throw new Error(keys.refusal.description)
+  if (!keys.ok) throw new Error(refusalText(keys.refusal))
   return keys.value
 }
 
@@ -60,7 +61,7 @@ t.test('a key that stands again counts once, and many keys are refused', async t
   const names = Array.from({ length: orderKeysMax }, (_, at) => `k${at}`).join(',')
   t.equal(keysOf(`${names},${names}`).length, orderKeysMax)
   t.match(parseOrder(`${names},more`), {
-    refusal: { kind: 'BadRequest', description: 'number of keys in orderBy: 17, max supported: 16' },
+    refusal: { code: 'orderKeysTooMany', count: 17, countMax: 16 },
   })
 })
 

@@ -4,12 +4,13 @@ import type { Attribute } from '../../../src/domain/entities/entity.js'
 import type { Json } from '../../../src/domain/json.js'
 import { matchesQuery, parseQuery } from '../../../src/domain/queries/query.js'
 import { type GuardedQuery, guardsOf, QueryIndex } from '../../../src/domain/queries/query-index.js'
+import { refusalText } from '../../../src/domain/refusal.js'
 import { attribute, withAttributes } from '../../support/entities.js'
 import { attributesForStatements, statementTexts } from '../../support/statements.js'
 
 function guarded(text: string): GuardedQuery {
   const parsed = parseQuery(text, 'q')
-  if (!parsed.ok) throw new Error(`${text}: ${parsed.refusal.description}`)
+  if (!parsed.ok) throw new Error(`${text}: ${refusalText(parsed.refusal)}`)
   return { query: parsed.value, guards: guardsOf(parsed.value) }
 }
 

@@ -9,16 +9,17 @@ import {
   queryTextLengthMax,
 } from '../../../src/domain/limits.js'
 import { parseQuery, type QueryLanguage, type Statement } from '../../../src/domain/queries/query-parser.js'
+import { refusalText } from '../../../src/domain/refusal.js'
 import { queryTables, refusedQueries } from '../../cases/q.js'
 
 const refusalOf = (text: string, language: QueryLanguage = 'q'): string => {
   const query = parseQuery(text, language)
-  return query.ok ? '(accepted)' : `${query.refusal.kind} ${query.refusal.description}`
+  return query.ok ? '(accepted)' : `${query.refusal.kind} ${refusalText(query.refusal)}`
 }
 
 function only(text: string, language: QueryLanguage = 'q'): Statement {
   const query = parseQuery(text, language)
-  if (!query.ok) throw new Error(query.refusal.description)
+  if (!query.ok) throw new Error(refusalText(query.refusal))
   return query.value.statements[0]!
 }
 

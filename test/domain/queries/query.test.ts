@@ -5,6 +5,7 @@ import type { Attribute, Entity, Metadata } from '../../../src/domain/entities/e
 import { isArray, isObject, type Json, type JsonObject } from '../../../src/domain/json.js'
 import { patternWorkMax } from '../../../src/domain/limits.js'
 import { conjuncts, matchesQuery, matchesStatement, parseQuery } from '../../../src/domain/queries/query.js'
+import { refusalText } from '../../../src/domain/refusal.js'
 import { stampOf } from '../../../src/domain/stamp.js'
 import { queryTables } from '../../cases/q.js'
 
@@ -36,7 +37,7 @@ for (const { about, language, stored, rows } of queryTables) {
     for (const [text, matching, why] of rows) {
       const query = parseQuery(text, language)
       if (!query.ok) {
-        t.fail(`${text}: ${query.refusal.description}`)
+        t.fail(`${text}: ${refusalText(query.refusal)}`)
         continue
       }
       const found = entities.filter(entity => matchesQuery(query.value, entity, path)).map(entity => entity.id)
@@ -47,7 +48,7 @@ for (const { about, language, stored, rows } of queryTables) {
 
 t.test('a query holds when each of its conjuncts does', async t => {
   const query = parseQuery('temp>10;status==on;!gone', 'q')
-  if (!query.ok) return t.fail(query.refusal.description)
+  if (!query.ok) return t.fail(refusalText(query.refusal))
   const warm = entityOf('R', { temp: 21, status: 'on' })
   t.equal(conjuncts(query.value).length, 3)
   t.ok(conjuncts(query.value).every(statement => matchesStatement(statement, warm, path)))
@@ -60,7 +61,7 @@ t.test('arrays of objects in arrays of objects cost no more than their size, wha
   for (let level = 0; level < 25; level++) value = [{ 0: value }]
   for (const text of [`A${'.0'.repeat(30)}==1`, `A${'.k'.repeat(30)}==1`, `A${'.0'.repeat(50)}`]) {
     const query = parseQuery(text, 'q')
-    if (!query.ok) return t.fail(query.refusal.description)
+    if (!query.ok) return t.fail(refusalText(query.refusal))
     const before = performance.now()
     matchesQuery(query.value, entityOf('R', { A: value }), path)
     t.ok(performance.now() - before < 50, text.slice(0, 10))
@@ -70,7 +71,7 @@ t.test('arrays of objects in arrays of objects cost no more than their size, wha
 t.test('a key may be long, and named like anything', async t => {
   for (const key of ['k'.repeat(9_000), '__defineGetter__', '17171717171717', 'propertyIsEnumerable', 'é'.repeat(20)]) {
     const query = parseQuery(`A.'${key}'==1`, 'q')
-    if (!query.ok) return t.fail(query.refusal.description)
+    if (!query.ok) return t.fail(refusalText(query.refusal))
     t.ok(matchesQuery(query.value, entityOf('R', { A: { [key]: 1 } }), path))
     t.notOk(matchesQuery(query.value, entityOf('R', { A: { [`${key}1`]: 1 } }), path))
     t.notOk(matchesQuery(query.value, entityOf('R', { A: {} }), path))
@@ -79,7 +80,7 @@ t.test('a key may be long, and named like anything', async t => {
 
 t.test('a pattern looks at so many characters of an entity, in an array as well', async t => {
   const query = parseQuery('A~=[xy]{50}', 'q')
-  if (!query.ok) return t.fail(query.refusal.description)
+  if (!query.ok) return t.fail(refusalText(query.refusal))
   const matches = (value: Json) => matchesQuery(query.value, entityOf('R', { A: value }), path)
   const fitting = 'x'.repeat(50)
   const lengthMax = patternWorkMax / 50
@@ -91,7 +92,7 @@ t.test('a pattern looks at so many characters of an entity, in an array as well'
   t.equal(matches(Array(lengthMax).fill('')), false)
   t.equal(matches([...Array(lengthMax).fill(''), fitting]), false, 'short texts count, too')
   const within = parseQuery('A.k~=[xy]{50}', 'q')
-  if (!within.ok) return t.fail(within.refusal.description)
+  if (!within.ok) return t.fail(refusalText(within.refusal))
   const objects = (...texts: string[]) => entityOf('R', { A: texts.map(k => ({ k })) })
   t.equal(matchesQuery(within.value, objects('', fitting), path), true)
   t.equal(matchesQuery(within.value, objects(' '.repeat(lengthMax - 50), fitting), path), false)

@@ -14,6 +14,7 @@ import {
   type SelectionSource,
   type SelectorSource,
 } from '../../../src/domain/queries/selection.js'
+import { refusalText } from '../../../src/domain/refusal.js'
 import { stampOf } from '../../../src/domain/stamp.js'
 import { meaning, selectionOf } from '../../support/selections.js'
 
@@ -90,7 +91,7 @@ t.test('many selectors are asked as fast as few, and the same id may stand in se
 t.test('the patterns of a selection are limited in number and in steps', async t => {
   const refusalOf = (selectors: readonly SelectorSource[]) => {
     const selection = compileSelection({ selectors, from: 'payload' })
-    return selection.ok ? undefined : selection.refusal.description
+    return selection.ok ? undefined : refusalText(selection.refusal)
   }
   const patterns = (count: number, one: string) => Array.from({ length: count }, () => ({ idPattern: one }))
   t.equal(refusalOf(patterns(selectionPatternsMax, '^a')), undefined)
@@ -163,7 +164,7 @@ t.test('the first mistake is told: patterns, then geography, then q, then mq', a
   const geo = { georel: 'near', geometry: 'circle', coords: '0,0' }
   const text = (source: Partial<SelectionSource>) => {
     const selection = compileSelection({ selectors: [], from: 'url', ...source })
-    return selection.ok ? undefined : `${selection.refusal.kind}: ${selection.refusal.description}`
+    return selection.ok ? undefined : `${selection.refusal.kind}: ${refusalText(selection.refusal)}`
   }
   const wrong = { geo, q: 'a>', mq: '' }
   t.equal(text({ ...wrong, selectors: patterns }), 'BadRequest: Invalid regex for entity idPattern')

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json, JsonObject } from '../../../src/domain/json.js'
-import type { HttpNotification, NotificationMessage } from '../../../src/domain/subscriptions/occasion.js'
+import type { HttpMessage } from '../../../src/domain/subscriptions/message.js'
 import {
   attributes,
   httpCases,
@@ -13,13 +13,13 @@ import {
   syntaxCases,
   valueCases,
 } from '../../cases/custom-notifications.js'
-import { asHttp, asMqtt, bodyOf, room, roomOf, sent, sink } from '../../support/occasions.js'
+import { asHttp, asMqtt, bodyOf, room, roomOf, sent, sink } from '../../support/notification-inputs.js'
 
 const entity = room(attributes)
 const authToken = 'tok'
 const covered = { covered: true, attrs: ['covered', '*'] }
 
-const sentHttp = (httpCustom: JsonObject, notification: JsonObject = {}): NotificationMessage =>
+const sentHttp = (httpCustom: JsonObject, notification: JsonObject = {}): ReturnType<typeof sent> =>
   sent({ ...notification, httpCustom: { url: sink, ...httpCustom } }, { entity, authToken })
 
 for (const [template, text, whole, part] of valueCases) {
@@ -46,7 +46,7 @@ for (const [template, text, whole, part] of valueCases) {
 for (const [template, text, json] of syntaxCases)
   t.test(`macros of ${template}`, async t => {
     const message = sentHttp({ payload: template })
-    t.equal(message.kind === 'notSent' ? undefined : bodyOf(message), text)
+    t.equal('transport' in message ? bodyOf(message) : undefined, text)
     t.strictSame(JSON.parse(bodyOf(sentHttp({ json: [template] }))), [json])
   })
 
@@ -62,7 +62,7 @@ const everywhere = new Map([
 ])
 
 /** As the table has them. */
-function headerLines({ headers }: HttpNotification): string[] {
+function headerLines({ headers }: HttpMessage): string[] {
   const names = headers.map(([name]) => name)
   const missing = [...everywhere.keys()].filter(name => !names.includes(name)).map(name => `- ${name}`)
   const present = headers.filter(([name, value]) => everywhere.get(name) !== value)
@@ -90,13 +90,12 @@ for (const { rule, ngsi, notification = patchSettings, sent: expected, format } 
 for (const { rule, notification, values, text, level } of refusalCases)
   t.test(`not sent: ${rule}`, async t => {
     const message = sent(notification, { entity: roomOf(values ?? {}) })
-    t.match(message, { kind: 'notSent', level, text, failure: undefined })
+    t.match(message, { level, text, failure: undefined })
   })
 
 t.test('the log of a malformed URL does not tell what macros gave', async t => {
   const message = sent({ httpCustom: { url: 'x://h/${authToken}', qs: { t: '${authToken}' } } }, { authToken: 'hush' })
   t.match(message, {
-    kind: 'notSent',
     text: "Runtime Error (not sending notification: malformed URL: 'x://h/${authToken}')",
   })
 })
@@ -112,9 +111,8 @@ t.test('texts that macros make too long are a failure', async t => {
       { mqttCustom: { url: 'mqtt://broker.example', topic: 't', ...body } },
     ]) {
       const facts = { entity: roomOf({ a: 'x'.repeat(600) }) }
-      t.not(sent(notification, facts, { filledLengthMax: 2_000 }).kind, 'notSent')
+      t.ok('transport' in sent(notification, facts, { filledLengthMax: 2_000 }))
       t.match(sent(notification, facts, { filledLengthMax: 1_000 }), {
-        kind: 'notSent',
         level: 'error',
         failure: 'total outgoing message size is too big',
       })
@@ -131,7 +129,7 @@ t.test('the worked example of the specification', async t => {
   }
   const facts = { entity: roomOf({ temperature: 21.5, where: { floor: 2 }, zone: 'north' }), authToken: 'secret' }
   t.strictSame(sent({ httpCustom }, facts), {
-    kind: 'http',
+    transport: 'http',
     method: 'PUT',
     url: 'http://sink.example:9000/v1/Room/R1?tenant=acme',
     headers: [
@@ -184,10 +182,10 @@ t.test('what a custom MQTT message says is what the same HTTP notification says'
       ...body,
     }
     t.strictSame(sent({ mqttCustom }, { entity, authToken }), {
-      kind: 'mqtt',
+      transport: 'mqtt',
       url: 'mqtt://broker.example',
       topic: 't/R1',
-      payload: bodyOf(sentHttp(body)),
+      body: asHttp(sentHttp(body)).body,
       qos: 1,
       retain: true,
       login: { user: 'u', passwd: 'p' },
@@ -255,12 +253,12 @@ t.test('no control character gets into a header, an address or a topic', async t
       sent({ mqttCustom: { url: 'mqtt://h', topic: `t/${first.replace(/[+#]/g, '')}` } }, facts),
     ]
     for (const message of messages) {
-      if (message.kind === 'notSent') {
+      if (!('transport' in message)) {
         refusedCount++
         continue
       }
       sentCount++
-      const texts = message.kind === 'http' ? [message.url, ...message.headers.flat()] : [message.topic]
+      const texts = message.transport === 'http' ? [message.url, ...message.headers.flat()] : [message.topic]
       if (texts.some(text => /\p{Cc}/u.test(text))) throw new Error(JSON.stringify(message))
     }
   })

@@ -1,15 +1,18 @@
 // The message around what is said: headers, correlators, regular transports. Headers are read as on the wire.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
 import t from 'tap'
-import type { NotificationOptions, Occasion } from '../../../src/domain/subscriptions/occasion.js'
-import { asHttp, options, sent, sink } from '../../support/occasions.js'
+import type { NotificationInput, NotificationOptions } from '../../../src/domain/subscriptions/notification-input.js'
+import { asHttp, options, sent, sink } from '../../support/notification-inputs.js'
 
-const headersOf = (facts: Partial<Occasion> = {}, notification = {}, changes: Partial<NotificationOptions> = {}) =>
-  asHttp(sent(notification, facts, changes)).headers.map(([name, value]) => `${name}: ${value}`)
+const headersOf = (
+  facts: Partial<NotificationInput> = {},
+  notification = {},
+  changes: Partial<NotificationOptions> = {},
+) => asHttp(sent(notification, facts, changes)).headers.map(([name, value]) => `${name}: ${value}`)
 
 t.test('a regular notification is a POST to the URL with the standard headers in their order', async t => {
   t.match(sent({ http: { url: sink, timeout: 700 } }, { authToken: 'tok' }), {
-    kind: 'http',
+    transport: 'http',
     method: 'POST',
     url: sink,
     timeoutMs: 700,
@@ -73,7 +76,7 @@ t.test('the mark is a header like others to a custom notification, and to MQTT i
   t.strictSame(markOf(custom({ 'ctx-alteration': '' })), [])
   const topic = { url: 'mqtt://broker.example', topic: 't/${alterationType}', payload: '${id} ${alterationType}' }
   const message = sent({ mqttCustom: topic, propagateDeletes: true }, { alteration: 'entityDelete' })
-  t.match(message, { topic: 't/entityDelete', payload: 'R1 entityDelete' })
+  t.match(message, { topic: 't/entityDelete', body: 'R1 entityDelete' })
 })
 
 t.test('a correlator that has suffixes gets another one', async t => {
@@ -96,7 +99,7 @@ t.test('the other vocabulary names our own headers, in custom notifications too'
 
 for (const facts of [{ correlator: 'a\r\nX: y' }, { authToken: 'a\0' }, { notificationId: 'a\n' }])
   t.test(`a regular notification with ${JSON.stringify(facts)} is not sent`, async t => {
-    t.match(sent({}, facts), { kind: 'notSent', level: 'warn', failure: undefined })
+    t.match(sent({}, facts), { level: 'warn', failure: undefined })
   })
 
 const mqtt = { url: 'mqtt://broker.example:1884', topic: 'a/${id}', qos: 2, retain: true, user: 'u', passwd: 'p' }
@@ -104,10 +107,10 @@ const mqtt = { url: 'mqtt://broker.example:1884', topic: 'a/${id}', qos: 2, reta
 t.test('a regular MQTT message says what the HTTP notification says, under its literal topic', async t => {
   const literal = { ...mqtt, topic: 'a/b' }
   t.strictSame(sent({ mqtt: literal, attrsFormat: 'keyValues' }), {
-    kind: 'mqtt',
+    transport: 'mqtt',
     url: 'mqtt://broker.example:1884',
     topic: 'a/b',
-    payload: asHttp(sent({ attrsFormat: 'keyValues' })).body,
+    body: asHttp(sent({ attrsFormat: 'keyValues' })).body,
     qos: 2,
     retain: true,
     login: { user: 'u', passwd: 'p' },
@@ -117,12 +120,13 @@ t.test('a regular MQTT message says what the HTTP notification says, under its l
 
 t.test('a value of a header that is no line is refused', async t => {
   for (const control of ['\0', '\r\n', '\x1f', '\x7f', '\x80', '\x85', '\x9f'])
-    t.match(sent({}, { correlator: `a${control}b` }), { kind: 'notSent', level: 'warn' }, JSON.stringify(control))
-  for (const text of [' ', '~', '\xa0', 'é']) t.match(sent({}, { correlator: `a${text}b` }), { kind: 'http' }, text)
+    t.match(sent({}, { correlator: `a${control}b` }), { level: 'warn' }, JSON.stringify(control))
+  for (const text of [' ', '~', '\xa0', 'é'])
+    t.match(sent({}, { correlator: `a${text}b` }), { transport: 'http' }, text)
 })
 
 t.test('a topic with control characters is refused', async t => {
-  t.match(sent({ mqtt: { ...mqtt, topic: 'a\0b' } }), { kind: 'notSent', level: 'warn' })
+  t.match(sent({ mqtt: { ...mqtt, topic: 'a\0b' } }), { level: 'warn' })
 })
 
 const disabled = { disableCustomNotifications: true }
@@ -140,7 +144,7 @@ t.test('where custom notifications are disabled, httpCustom is a regular POST to
 })
 
 t.test('where custom notifications are disabled, a URL that is only a template is malformed', async t => {
-  t.match(sent({ httpCustom: { url: '${url}' } }, {}, disabled), { kind: 'notSent', level: 'error' })
+  t.match(sent({ httpCustom: { url: '${url}' } }, {}, disabled), { level: 'error' })
 })
 
 t.test('where custom notifications are disabled, mqttCustom is mqtt', async t => {

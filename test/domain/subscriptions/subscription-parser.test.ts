@@ -2,7 +2,7 @@
 // test/cases/subscription-refusals.ts.
 import t, { type Test } from 'tap'
 import { selectionPatternsMax } from '../../../src/domain/limits.js'
-import type { Result } from '../../../src/domain/refusal.js'
+import { type Result, refusalText } from '../../../src/domain/refusal.js'
 import * as cases from '../../cases/subscription-refusals.js'
 import { Mutator } from '../../support/mutator.js'
 import { Random } from '../../support/random.js'
@@ -14,11 +14,12 @@ const N = '{"http":{"url":"http://h"}}'
 const plain = `{"subject":${S},"notification":${N}}`
 const existing = subscription(plain)
 
-/** The description, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
+/** The text of the refusal, with its kind when that is not BadRequest; `accepted` when there is nothing to refuse. */
 function answer(result: Result<unknown>): string {
   if (result.ok) return 'accepted'
-  const { kind, description } = result.refusal
-  return kind === 'BadRequest' ? description : `${kind} ${description}`
+  const { kind } = result.refusal
+  const text = refusalText(result.refusal)
+  return kind === 'BadRequest' ? text : `${kind} ${text}`
 }
 
 /** Checks each row of a table, its JSON put where it belongs, against POST and PATCH. */

@@ -8,7 +8,6 @@ import {
 } from '../../../src/domain/subscriptions/subscription.js'
 import {
   isThrottled,
-  mayFire,
   mergeProgress,
   recordFailure,
   recordSent,
@@ -43,20 +42,12 @@ t.test('a subscription is expired after its end, and not at it', async t => {
   const endMs = Date.UTC(2030, 0, 1)
   t.equal(shownStatus(ending, noProgress, endMs), 'active')
   t.equal(shownStatus(ending, noProgress, endMs + 1), 'expired')
-  t.ok(mayFire(ending, noProgress, endMs))
-  t.notOk(mayFire(ending, noProgress, endMs + 1))
 })
 
 t.test('expiry hides the stored status, which shows again when it is taken back', async t => {
   const expired = afterPatch(given(',"expires":"2000-01-01T00:00:00Z"'), '{"status":"inactive"}')
   t.equal(shownStatus(expired, noProgress, Date.UTC(2030)), 'expired')
   t.equal(shownStatus(afterPatch(expired, '{"expires":""}'), noProgress, Date.UTC(2030)), 'inactive')
-})
-
-t.test('active and one-shot subscriptions fire, inactive ones do not', async t => {
-  t.ok(mayFire(plain, noProgress, 0))
-  t.ok(mayFire(given(',"status":"oneshot"'), noProgress, 0))
-  t.notOk(mayFire(given(',"status":"inactive"'), noProgress, 0))
 })
 
 t.test('a notification that is handed over is counted and dated', async t => {

@@ -1,6 +1,7 @@
 // The small rules of subscriptions: the path they watch, their ids, what they listen to when they do not say.
 
 import t from 'tap'
+import { refusalText } from '../../../src/domain/refusal.js'
 import { alterationTypesOf, checkSubscriptionId, watchedPath } from '../../../src/domain/subscriptions/subscription.js'
 import { subscription } from '../../support/subscriptions.js'
 
@@ -8,12 +9,15 @@ t.test('a subscription watches the path of its request, or everything', async t 
   t.strictSame(watchedPath([]), { ok: true, value: '/#' })
   t.strictSame(watchedPath(['/a/#']), { ok: true, value: '/a/#' })
   t.match(watchedPath(['/a', '/b']), {
-    refusal: { kind: 'BadRequest', description: 'max one service-path allowed for subscriptions' },
+    refusal: { kind: 'BadRequest', code: 'subscriptionPaths' },
   })
 })
 
 t.test('an id that nothing can have is told from one that is not found', async t => {
-  const answer = (id: string) => checkSubscriptionId(id)?.description
+  const answer = (id: string) => {
+    const refusal = checkSubscriptionId(id)
+    return refusal && refusalText(refusal)
+  }
   t.equal(answer('65f0c2a1b4d3e2f1a0c9b8d7'), undefined)
   t.equal(answer('65f0c2a1'), 'Invalid subscription ID: bad length - 24 chars expected')
   t.equal(answer('65f0c2a1b4d3e2f1a0c9b8d7f'), 'Invalid subscription ID: bad length - 24 chars expected')

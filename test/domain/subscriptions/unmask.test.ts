@@ -52,9 +52,8 @@ for (const [what, from, to] of [
 t.test('the refusal names the field that has to be given', async t => {
   t.match(patched(existing(`${url},${secrets}`), custom(`"url":"http://evil",${masks}`)), {
     refusal: {
-      kind: 'BadRequest',
-      description:
-        'a masked value is kept for the same scheme, host and port only, give the value itself: headers Authorization',
+      code: 'maskForOtherReceiver',
+      field: 'headers Authorization',
     },
   })
 })

@@ -3,12 +3,13 @@
 import t from 'tap'
 import type { Batch, Store } from '../../../src/ports.js'
 import { GroupCommit } from '../../../src/shard/commit/commit.js'
+import { StoreLog } from '../../../src/shard/commit/commit-log.js'
 import { attributeCounts, Directory } from '../../../src/shard/commit/directory.js'
 import { decodeNumber } from '../../../src/shard/keys.js'
 import { entityKey, stampKey } from '../../../src/shard/layout.js'
 import type { ShardRecord } from '../../../src/shard/turn/record.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { FakeClock } from '../../support/fake-clock.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 /** A store whose commits end when the test says so. */
 class HeldStore extends MemoryStore {
@@ -45,14 +46,13 @@ function setting(): Setting {
   const clock = new FakeClock()
   const failures: Error[] = []
   const log: string[] = []
-  const commit = new GroupCommit(
-    store,
+  const commit = new GroupCommit({
+    log: new StoreLog(store, clock, () => 77),
     clock,
-    new Directory(store),
-    new Directory(store, attributeCounts),
-    () => 77,
-    failure => failures.push(failure),
-  )
+    directory: new Directory(store),
+    attributes: new Directory(store, attributeCounts),
+    onFailure: failure => failures.push(failure),
+  })
   const append = (id: string) => {
     const number = commit.append(recordOf(id), entityKey(0, '', '/', id), Buffer.from(id), undefined)
     commit.afterCommit(number, failure => log.push(failure ? `${id}: ${failure.message}` : id))

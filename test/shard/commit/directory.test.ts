@@ -7,7 +7,7 @@ import type { Cursor, Store } from '../../../src/ports.js'
 import { Directory, entityCounts } from '../../../src/shard/commit/directory.js'
 import { decodeNumber } from '../../../src/shard/keys.js'
 import { directoryKey, directoryRange } from '../../../src/shard/layout.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 /** Writes the staged counts as a commit does. */
 function flush(store: Store, directory: Directory): Promise<void> {

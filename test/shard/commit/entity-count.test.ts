@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Store } from '../../../src/ports.js'
 import { Directory } from '../../../src/shard/commit/directory.js'
 import { EntityCount } from '../../../src/shard/commit/entity-count.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 function flush(store: Store, directory: Directory): Promise<void> {
   const batch = store.batch()

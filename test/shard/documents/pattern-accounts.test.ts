@@ -8,9 +8,9 @@ import type { ShardReply, SubscriptionRequest } from '../../../src/messages/mess
 import type { Clock } from '../../../src/ports.js'
 import { PatternAccounts } from '../../../src/shard/documents/pattern-accounts.js'
 import type { LocalShards } from '../../../src/shard/shards.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { localShards } from '../../support/local-shards.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { subscription } from '../../support/subscriptions.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 4 })
@@ -32,7 +32,7 @@ async function opened(store = new MemoryStore(), clock: Clock = systemClock): Pr
 }
 
 const ask = (shards: LocalShards, request: SubscriptionRequest): Promise<ShardReply> =>
-  new Promise(resolve => shards.ask(shardMap.homeOf('t'), request, resolve))
+  new Promise(resolve => shards.ask(shardMap.register, request, resolve))
 const create = (shards: LocalShards, one: Subscription) =>
   ask(shards, { kind: 'createSubscription', subscription: one })
 const remove = (shards: LocalShards, n: number) => ask(shards, { kind: 'removeSubscription', tenant: 't', id: idOf(n) })
@@ -46,7 +46,7 @@ const change = (shards: LocalShards, n: number, value: Record<string, unknown>) 
   })
 
 const isRefused = (t: Test, reply: ShardReply): unknown =>
-  t.match(reply, { kind: 'refused', refusal: { kind: 'Forbidden', description: /^too many costly patterns: / } })
+  t.match(reply, { kind: 'refused', refusal: { kind: 'Forbidden', code: 'patternsTooCostly' } })
 const isDone = (t: Test, reply: ShardReply, why?: string): unknown => t.strictSame(reply, { kind: 'done' }, why ?? '')
 
 /** Creates subscriptions until one is refused; gives the number of that one. */

@@ -3,9 +3,10 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
 import type { JsonObject } from '../../../src/domain/json.js'
+import { keeper } from '../../../src/domain/scope.js'
 import { mergeProgress } from '../../../src/domain/subscriptions/subscription-status.js'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
-import type { DeliveryOutcome, Due } from '../../../src/ports.js'
+import type { DeliveryOutcome, PendingNotification } from '../../../src/ports.js'
 import { allOutbox } from '../../../src/shard/notify/notification-layout.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
@@ -16,7 +17,7 @@ import {
   delivered,
   failed,
   idOf,
-  RecordingDespatch,
+  RecordingDeliverer,
   shardMap,
   shardOf,
   tenant,
@@ -25,7 +26,7 @@ import {
 } from '../../support/notifying.js'
 
 const owners = 3
-const home = shardMap.homeOf(tenant) % owners
+const home: number = keeper
 const [other, third] = [0, 1, 2].filter(owner => owner !== home) as [number, number]
 
 /** Ids of entities that an owner has, as many as a test may want. */
@@ -34,7 +35,7 @@ const entitiesOf = (owner: number): string[] =>
 
 class Company {
   readonly clock = new FakeClock()
-  readonly despatches = Array.from({ length: owners }, () => new RecordingDespatch())
+  readonly despatches = Array.from({ length: owners }, () => new RecordingDeliverer())
   readonly shards = new ManyShards(owners, shardMap, this.clock)
 
   static async with(...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
@@ -84,7 +85,7 @@ class Company {
   }
 
   /** What all have handed over since this was asked last. */
-  async handed(): Promise<Due[]> {
+  async handed(): Promise<PendingNotification[]> {
     await this.rest()
     return this.despatches.flatMap(despatch => despatch.next())
   }
@@ -92,7 +93,7 @@ class Company {
   /** Which entities are told of after some changes. */
   async fired(...requests: WriteRequest[]): Promise<(string | undefined)[]> {
     for (const request of requests) await this.end(request)
-    return (await this.handed()).map(due => due.occasion()?.entity.id)
+    return (await this.handed()).map(due => due.input()?.entity.id)
   }
 
   progress() {
@@ -112,8 +113,8 @@ const patch = (value: JsonObject): ShardRequest => ({
   servicePath: '/#',
   payload: { value, duplicates: [], deep: false },
 })
-const ids = (dues: readonly Due[]): string[] => dues.map(({ id }) => id)
-const end = (dues: readonly Due[], outcome: DeliveryOutcome): void => {
+const ids = (dues: readonly PendingNotification[]): string[] => dues.map(({ id }) => id)
+const end = (dues: readonly PendingNotification[], outcome: DeliveryOutcome): void => {
   for (const due of dues) due.onOutcome(outcome)
 }
 

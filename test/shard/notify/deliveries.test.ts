@@ -23,11 +23,11 @@ import {
 } from '../../../src/shard/notify/notification-layout.js'
 import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
 import { openDataDirectory } from '../../../src/storage/data-directory.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { openStore } from '../../../src/storage/open-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { tempDir } from '../../support/broker-process.js'
 import { localShards } from '../../support/local-shards.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { subscription } from '../../support/subscriptions.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })

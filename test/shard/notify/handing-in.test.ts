@@ -4,13 +4,14 @@ import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
 import type { HandInRequest, ShardReply, ShardRequest, Shards } from '../../../src/messages/messages.js'
 import { GroupCommit } from '../../../src/shard/commit/commit.js'
+import { StoreLog } from '../../../src/shard/commit/commit-log.js'
 import { attributeCounts, Directory } from '../../../src/shard/commit/directory.js'
 import { Documents } from '../../../src/shard/documents/documents.js'
 import { subscriptionForm } from '../../../src/shard/documents/forms.js'
 import { HandingIn } from '../../../src/shard/notify/handing-in.js'
 import { ProgressBook } from '../../../src/shard/notify/progress-book.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { FakeClock } from '../../support/fake-clock.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { idOf, shardMap, tenant, watching } from '../../support/notifying.js'
 
 /** An owner that keeps no rows, and a home that replies what the test wants. */
@@ -23,14 +24,13 @@ class Owner {
 
   constructor(subscriptions = 1) {
     const store = new MemoryStore()
-    const counts = [new Directory(store), new Directory(store, attributeCounts)] as const
-    const commit = new GroupCommit(
-      store,
-      this.clock,
-      ...counts,
-      () => 1,
-      () => {},
-    )
+    const commit = new GroupCommit({
+      log: new StoreLog(store, this.clock, () => 1),
+      clock: this.clock,
+      directory: new Directory(store),
+      attributes: new Directory(store, attributeCounts),
+      onFailure: () => {},
+    })
     this.subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
     this.book = new ProgressBook(this.subscriptions, commit, shardMap, this.clock, { warn: () => {} }, false)
     for (let n = 1; n <= subscriptions; n++) this.subscriptions.adopt(encodeSubscription(watching(n)))

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { ShardReply } from '../../../src/messages/messages.js'
-import type { Due } from '../../../src/ports.js'
+import type { PendingNotification } from '../../../src/ports.js'
 import { allLetters, allOutbox } from '../../../src/shard/notify/notification-layout.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import {
@@ -32,9 +32,9 @@ t.test('nothing is handed over, and nothing replied, before the commit is durabl
   owner.store.isHeld = true
   const replies = owner.ask(create('E'))
   await owner.rest(1000)
-  t.strictSame([replies, owner.despatch.taken.length], [[], 0])
+  t.strictSame([replies, owner.deliverer.taken.length], [[], 0])
   owner.store.land()
-  t.strictSame([replies, owner.despatch.taken.length], [[done], 1])
+  t.strictSame([replies, owner.deliverer.taken.length], [[done], 1])
 })
 
 t.test('what cannot be made durable is not handed over', async t => {
@@ -47,14 +47,14 @@ t.test('what cannot be made durable is not handed over', async t => {
 t.test('an update that changes nothing fires who wants any update, and is replied to when that is durable', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2, anyUpdate)])
   await owner.end(create('E'))
-  owner.despatch.next()
+  owner.deliverer.next()
   owner.store.isHeld = true
   const replies = owner.ask(update('E', { n: 1 }))
   await owner.rest()
-  t.strictSame([replies, owner.despatch.taken.length], [[], 0])
+  t.strictSame([replies, owner.deliverer.taken.length], [[], 0])
   owner.store.land()
   t.strictSame(replies, [done])
-  const [due] = owner.despatch.next()
+  const [due] = owner.deliverer.next()
   t.equal(due?.subscription, idOf(2))
   t.strictSame(told(due!)!.slice(1), ['E', 'entityUpdate', 1])
 })
@@ -65,9 +65,9 @@ t.test(
     const owner = await NotifyingOwner.with([watching(1, anything)])
     for (const request of [create('E'), update('E', { n: 2 }), update('E', { n: 2 }), remove('E')]) owner.ask(request)
     const dues = await owner.handed()
-    const values = (all: readonly Due[]) =>
+    const values = (all: readonly PendingNotification[]) =>
       all.map(due => {
-        const { entity, alteration } = due.occasion()!
+        const { entity, alteration } = due.input()!
         return [alteration, entity.attributes.get('n')?.value]
       })
     const wanted = [
@@ -101,13 +101,13 @@ t.test('an entity that expires fires nothing', async t => {
 t.test('an update that has come round in a circle applies and fires nothing, and that is told', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
-  owner.despatch.next()
+  owner.deliverer.next()
   const round = (more = {}) => originOf({ correlatorRoot: 'root', correlator: 'root; cbnotif=1', ...more })
   t.strictSame(await owner.end(update('E', { n: 2 }, round({ isCustomNotification: true }))), done)
   t.equal((await owner.handed()).length, 0)
   t.strictSame(owner.lines, ['Notification loop detected for entity id E type T, skipping subscription triggering'])
   await owner.end(update('E', { n: 3 }, round()))
-  t.equal((await owner.handed())[0]?.occasion()?.correlator, 'root; cbnotif=1', 'no custom notification')
+  t.equal((await owner.handed())[0]?.input()?.correlator, 'root; cbnotif=1', 'no custom notification')
   await owner.end(update('E', { n: 4 }, round({ isCustomNotification: true, correlatorRoot: 'other' })))
   t.equal((await owner.handed()).length, 1, 'another root')
   t.equal(owner.lines.length, 1)
@@ -118,7 +118,7 @@ t.test('a patched notification that has come round in a circle triggers no custo
   const custom = { ...subscription(body), id: idOf(2), tenant }
   const owner = await NotifyingOwner.with([watching(1), custom])
   await owner.end(create('E'))
-  owner.despatch.next()
+  owner.deliverer.next()
   const round = originOf({ correlator: 'root; cbnotif=1', isPatchedNotification: true })
   await owner.end(update('E', { n: 2 }, round))
   t.strictSame(
@@ -170,14 +170,14 @@ t.test('what a request triggers itself is never dropped, also when another broke
 t.test('what is refused fires nothing, and what was done in part fires for its part', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
-  owner.despatch.next()
+  owner.deliverer.next()
   t.match(await owner.end(create('E')), { kind: 'refused', refusal: { kind: 'Unprocessable' } })
   t.match(await owner.end(update('none', { n: 2 })), { kind: 'refused', refusal: { kind: 'NotFound' } })
   t.match(await owner.end(update('E', { n: 'x'.repeat(20_000_000) })), { kind: 'refused' }, 'too large')
   t.equal((await owner.handed()).length, 0)
   t.match(await owner.end(update('E', { n: 2, missing: 3 })), { kind: 'refused', refusal: { kind: 'PartialUpdate' } })
   const [due, ...others] = await owner.handed()
-  t.equal(due?.occasion()?.entity.attributes.get('n')?.value, 2)
+  t.equal(due?.input()?.entity.attributes.get('n')?.value, 2)
   t.equal(others.length, 0)
 })
 
@@ -196,7 +196,7 @@ t.test(
         [idOf(2), id, 'entityCreate', 2 * at + 2],
       ]),
     )
-    t.match(dues[5]!.occasion(), { correlator: 'root; cbnotif=7', authToken: 'tok', tenant, path: '/' })
+    t.match(dues[5]!.input(), { correlator: 'root; cbnotif=7', authToken: 'tok', tenant, path: '/' })
   },
 )
 
@@ -218,9 +218,9 @@ t.test('in bestEffort there are no rows, and what is handed over is durable all 
   owner.store.isHeld = true
   owner.ask(create('E'))
   await owner.rest()
-  t.equal(owner.despatch.taken.length, 0)
+  t.equal(owner.deliverer.taken.length, 0)
   owner.store.land()
-  const [due] = owner.despatch.next()
+  const [due] = owner.deliverer.next()
   t.strictSame(await owner.rows(), [])
   t.equal(told(due!)![1], 'E')
   t.equal(told(due!)![1], 'E', 'it is at hand as long as it takes')
@@ -229,7 +229,7 @@ t.test('in bestEffort there are no rows, and what is handed over is durable all 
   t.match(owner.progress(1), { timesSent: 1, failsCounter: 1 })
   t.strictSame(await rowsOf(owner.store, allLetters()), [], 'nothing is left to be sent again')
   const replies = owner.ask(update('E', { n: 1 }))
-  t.equal(owner.despatch.next().length, 1, 'nothing has changed, so nothing has to become durable')
+  t.equal(owner.deliverer.next().length, 1, 'nothing has changed, so nothing has to become durable')
   t.strictSame(replies, [done])
 })
 
@@ -239,14 +239,14 @@ t.test('a subscription that is removed ends what it is owed, now and after a sta
   await owner.end(create('F'))
   const dues = await owner.handed()
   await owner.end({ kind: 'removeSubscription', tenant, id: idOf(1) })
-  const [one, other] = dues as [Due, Due]
-  t.equal(one.occasion(), undefined)
+  const [one, other] = dues as [PendingNotification, PendingNotification]
+  t.equal(one.input(), undefined)
   other.onOutcome(delivered)
   await owner.rest(100)
   t.equal((await owner.rows()).length, 1, 'that of E has gone')
   const after = await owner.killed()
-  const [gone, kept] = (await after.handed()) as [Due, Due]
-  t.equal(gone.occasion(), undefined)
+  const [gone, kept] = (await after.handed()) as [PendingNotification, PendingNotification]
+  t.equal(gone.input(), undefined)
   kept.onOutcome(delivered)
   await after.rest(100)
   t.strictSame(await after.rows(), [])
@@ -259,15 +259,15 @@ t.test('a patched subscription sends what it was owed before in its new way', as
   const value = { notification: { http: { url: 'http://other' } } }
   const payload = { value, duplicates: [], deep: false }
   await owner.end({ kind: 'changeSubscription', tenant, id: idOf(1), servicePath: '/#', payload })
-  t.match(due!.occasion()?.subscription.notification.transport, { url: 'http://other' })
+  t.match(due!.input()?.subscription.notification.transport, { url: 'http://other' })
 })
 
 t.test('counters tell of each notification once, whatever becomes of its tries', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
-  const sent = async (): Promise<Due> => {
+  const sent = async (): Promise<PendingNotification> => {
     await owner.rest(10)
     await owner.end(create(`E${owner.clock.monoMs()}`))
-    return owner.despatch.next()[0]!
+    return owner.deliverer.next()[0]!
   }
   const first = await sent()
   const sentMs = owner.clock.wallMs()
@@ -301,7 +301,7 @@ t.test('counters tell of each notification once, whatever becomes of its tries',
 t.test('each try is told, and which of the tries it was', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
-  const [due] = (await owner.handed()) as [Due]
+  const [due] = (await owner.handed()) as [PendingNotification]
   for (const outcome of [failed(1), failed(2, 503), delivered]) due.onOutcome(outcome)
   const reply = await owner.end({ kind: 'deliveries', tenant, id: idOf(1), limit: 10 })
   t.match(reply, {
@@ -358,7 +358,7 @@ function watchedCommits(owner: NotifyingOwner): [rows: number, letters: number][
 t.test('what is given up is buried in the commit in which its row goes, and owed again with its id in one', async t => {
   const owner = await NotifyingOwner.with([watching(1), watching(2)])
   await owner.end(create('E'))
-  const [due, other] = (await owner.handed()) as [Due, Due]
+  const [due, other] = (await owner.handed()) as [PendingNotification, PendingNotification]
   const before = told(due)
   other.onOutcome(delivered)
   const seen = watchedCommits(owner)
@@ -366,13 +366,13 @@ t.test('what is given up is buried in the commit in which its row goes, and owed
   await owner.rest(100)
   t.strictSame(seen.splice(0), [[0, 1]])
   await owner.end(update('E', { n: 2 }))
-  for (const one of owner.despatch.next()) one.onOutcome(delivered)
+  for (const one of owner.deliverer.next()) one.onOutcome(delivered)
   await owner.rest(100)
   seen.length = 0
   const retried = await owner.end({ kind: 'retryDeliveries', tenant, id: idOf(1) })
   t.strictSame(retried, { kind: 'retried', count: 1 })
   t.strictSame(seen.splice(0), [[1, 0]])
-  const [again, ...others] = (await owner.handed()) as [Due]
+  const [again, ...others] = (await owner.handed()) as [PendingNotification]
   t.strictSame([told(again), others.length], [before, 0])
   t.equal(again.attempts, 0)
   t.equal(owner.progress(1).timesSent, 2, 'it was counted before')
@@ -384,12 +384,12 @@ t.test('what is sent again while all is being read stands behind', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
   await owner.end(create('F'))
-  const [due] = (await owner.handed()) as [Due]
+  const [due] = (await owner.handed()) as [PendingNotification]
   due.onOutcome(dead())
   await owner.rest(100)
   const after = await owner.killed({ begins: false })
   await after.end({ kind: 'retryDeliveries', tenant, id: idOf(1) })
-  t.equal(after.despatch.taken.length, 0)
+  t.equal(after.deliverer.taken.length, 0)
   await after.begin()
   t.strictSame(
     (await after.handed()).map(one => told(one)![1]),
@@ -407,7 +407,7 @@ t.test('nothing is handed over after the end, and what was made durable is owed 
 
 t.test('who sends hears of the subscriptions that may fire', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
-  t.strictSame(owner.despatch.expected, [idOf(1)])
+  t.strictSame(owner.deliverer.expected, [idOf(1)])
   await owner.end({ kind: 'removeSubscription', tenant, id: idOf(1) })
   t.notOk(owner.shards.notifications.concerns(tenant), 'and no change is looked at any more')
 })

@@ -2,7 +2,7 @@
 // owes again what had not ended, and nothing else but what shares its bundle.
 
 import t, { type Test } from 'tap'
-import type { Cursor, Due, Range, Store } from '../../../src/ports.js'
+import type { Cursor, PendingNotification, Range, Store } from '../../../src/ports.js'
 import { prefix } from '../../../src/shard/keys.js'
 import { allEntities } from '../../../src/shard/layout.js'
 import { allLetters, parseOutboxKey } from '../../../src/shard/notify/notification-layout.js'
@@ -28,7 +28,7 @@ import {
 } from '../../support/notifying.js'
 import { Random } from '../../support/random.js'
 
-const ids = (dues: readonly Due[]): string[] => dues.map(({ id }) => id)
+const ids = (dues: readonly PendingNotification[]): string[] => dues.map(({ id }) => id)
 const entityIds = (count: number): string[] => Array.from({ length: count }, (_, n) => `E${n}`)
 const isOutbox = (key: Uint8Array): boolean => key[0] === prefix.outbox
 
@@ -70,7 +70,7 @@ t.test('a row stands with its change in one commit, whatever the number of its n
   const rows = await owner.rows()
   t.equal(rows.length, 1)
   t.equal(parseOutboxKey(rows[0]!.key).shard, shardMap.shardOf('t', '/', 'E'))
-  t.equal((await owner.entries()).length, 2)
+  t.equal((await owner.intents()).length, 2)
 })
 
 t.test('a row goes in a later commit when all its notifications have ended, and not before', async t => {
@@ -103,7 +103,7 @@ t.test('the end of a row rides along with a commit that comes anyway', async t =
   await owner.rest()
   t.equal(commits.count, 1)
   t.strictSame(
-    (await owner.entries()).map(({ id }) => id),
+    (await owner.intents()).map(({ id }) => id),
     ids(await owner.handed()),
     'of the second one alone',
   )
@@ -158,7 +158,7 @@ t.test(
     await owner.rest(100)
     t.strictSame(await owner.bundles(), [])
     t.strictSame(
-      (await owner.entries()).map(({ id }) => id).sort(),
+      (await owner.intents()).map(({ id }) => id).sort(),
       // The third change has ended in part.
       ids(dues.slice(4, 8)).sort(),
     )
@@ -280,7 +280,7 @@ for (const [what, made] of [
     for (const id of all) owner.ask(create(id))
     await owner.end(update('E7', { n: 2 }))
     await owner.end(remove('E8'))
-    const dues = owner.despatch.next()
+    const dues = owner.deliverer.next()
     t.equal(dues.length, 3 * 42)
     const open = new Map(dues.map(due => [due.id, told(due)]))
     for (const due of dues) {
@@ -338,10 +338,10 @@ t.test('of many large changes that are not made yet only so much is at hand', as
   await owner.end(create('E', { n: 'x'.repeat(1_000_000) }))
   const dues = await owner.handed()
   const reads = readsOf(owner)
-  for (const due of dues) t.equal(due.occasion()?.entity.id, 'E')
+  for (const due of dues) t.equal(due.input()?.entity.id, 'E')
   t.ok(reads.count > 20 && reads.count < 40, `${reads.count} of 60 were read again`)
   await owner.end(create('F'))
-  for (const due of await owner.handed()) due.occasion()
+  for (const due of await owner.handed()) due.input()
   t.ok(reads.count < 40, 'when they are made there is room for others')
 })
 
@@ -349,7 +349,7 @@ t.test('what is fired before all has been read stands behind, in order', async t
   const owner = await NotifyingOwner.with([watching(1)])
   for (const id of entityIds(500)) owner.ask(create(id))
   await owner.rest()
-  const before = ids(owner.despatch.next())
+  const before = ids(owner.deliverer.next())
   const after = await owner.killed({ begins: false })
   const begun = after.begin()
   after.ask(create('new'))
@@ -357,9 +357,9 @@ t.test('what is fired before all has been read stands behind, in order', async t
     await after.rest()
     after.ask(update('new', { n: turns + 2 }))
   }
-  await until(after.clock, () => after.despatch.taken.length === 504)
+  await until(after.clock, () => after.deliverer.taken.length === 504)
   await begun
-  const names = (await after.handed()).map(due => [due.id, due.occasion()?.entity.attributes.get('n')?.value])
+  const names = (await after.handed()).map(due => [due.id, due.input()?.entity.attributes.get('n')?.value])
   t.strictSame(
     names.slice(0, 500).map(([id]) => id),
     before.sort(),
@@ -378,7 +378,7 @@ t.test('what is fired before anybody has begun is owed once', async t => {
   await after.begin()
   const dues = await after.handed()
   t.strictSame(
-    dues.map(due => due.occasion()?.entity.id),
+    dues.map(due => due.input()?.entity.id),
     ['E', 'F'],
   )
   for (const due of dues) due.onOutcome(delivered)

@@ -36,7 +36,7 @@ async function replied({ control, before, lengths, sent }: Run, isPaced = true):
     notifications: { isKept: true, descendantsMax: 1000, flowControl: control },
   })
   let looks = -1
-  owner.despatch.queueLength = () => {
+  owner.deliverer.queueLength = () => {
     const length = looks < 0 ? before : lengths[Math.min(looks, lengths.length - 1)]!
     looks++
     return length
@@ -99,10 +99,10 @@ t.test('a batch waits for all that it has fired, and what others count besides d
   })
   const origin = originOf({ isPaced: true, numbering: { next: 1_000_000_000, step: 3 } })
   const replies = owner.ask({ kind: 'batch', items: ['A', 'B', 'C'].map(id => create(id, { n: 1 }, origin)) })
-  owner.despatch.waiting = 4
+  owner.deliverer.waiting = 4
   await owner.rest()
   t.strictSame(replies, [], 'half of six may wait')
-  owner.despatch.waiting = 3
+  owner.deliverer.waiting = 3
   await owner.rest(99)
   t.strictSame(replies, [])
   await owner.rest(1)

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { noProgress } from '../../../src/domain/subscriptions/subscription.js'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
-import type { DeliveryOutcome, Due, Row } from '../../../src/ports.js'
+import type { DeliveryOutcome, PendingNotification, Row } from '../../../src/ports.js'
 import {
   allProgress,
   documentKey,
@@ -28,7 +28,7 @@ import {
 } from '../../support/notifying.js'
 
 const rows = ({ store }: NotifyingOwner): Promise<Row[]> => rowsOf(store, allProgress())
-const keyOf = (n: number): Buffer => progressKey({ home: shardMap.homeOf(tenant), tenant, id: idOf(n) })
+const keyOf = (n: number): Buffer => progressKey({ home: shardMap.register, tenant, id: idOf(n) })
 
 /** Numbers of the subscriptions written in each commit of an owner from now on. */
 function written(owner: NotifyingOwner): number[] {
@@ -46,7 +46,7 @@ function written(owner: NotifyingOwner): number[] {
 }
 
 async function ended(owner: NotifyingOwner, ...outcomes: DeliveryOutcome[]): Promise<void> {
-  for (const [at, due] of ((await owner.handed()) as Due[]).entries()) due.onOutcome(outcomes[at]!)
+  for (const [at, due] of ((await owner.handed()) as PendingNotification[]).entries()) due.onOutcome(outcomes[at]!)
 }
 
 t.test('that a notification is sent is written in the commit of its change, so that no crash forgets it', async t => {
@@ -168,8 +168,8 @@ t.test('a row of another version ends the start, with its place', async t => {
   const subscription = encodeSubscription(watching(1))
   await commit(store, batch => {
     batch.put(
-      documentKey('subscription', { home: shardMap.homeOf(tenant), tenant, id: idOf(1) }),
-      encodeDocumentRow(1, subscription),
+      documentKey('subscription', { home: shardMap.register, tenant, id: idOf(1) }),
+      encodeDocumentRow(subscription),
     )
     batch.put(keyOf(1), Buffer.from('{"version":2,"timesSent":1}'))
   })

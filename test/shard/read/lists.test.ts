@@ -22,11 +22,11 @@ import { type BuildScan, type ListScan, type Scanner, StepwiseScanner } from '..
 import type { TableParts } from '../../../src/shard/read/views/table.js'
 import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
 import type { KeyHashes, KeyScan } from '../../../src/shard/turn/presence.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { entityOf, fill, type Placed, pageOf, plainPage } from '../../support/entities.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { listRequests, placedEntities } from '../../support/list-requests.js'
 import { localShards, queriesForTests } from '../../support/local-shards.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { orderOf, selectionOf } from '../../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 8, spread: 8 })

@@ -5,9 +5,9 @@ import t from 'tap'
 import { ShardMap } from '../../../src/domain/scope.js'
 import { decodeImage } from '../../../src/image.js'
 import type { FindRequest, ListRequest, ReadRequest, ShardReply, WriteRequest } from '../../../src/messages/messages.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { localShards } from '../../support/local-shards.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { meaning } from '../../support/selections.js'
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })

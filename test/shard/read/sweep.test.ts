@@ -4,8 +4,8 @@ import t from 'tap'
 import { ShardMap } from '../../../src/domain/scope.js'
 import { imageId } from '../../../src/image.js'
 import { sweep } from '../../../src/shard/read/sweep.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { entityOf, fill } from '../../support/entities.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 const shardMap = new ShardMap({ shards: 8, spread: 4 })
 const paths = ['/', '/a', '/b'] as const

@@ -3,7 +3,7 @@
 import t from 'tap'
 import type { Batch } from '../../../src/ports.js'
 import { CommitLane } from '../../../src/shard/replicate/commit-lane.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 const key = (text: string): Buffer => Buffer.from(text)
 const one = Buffer.from('1')

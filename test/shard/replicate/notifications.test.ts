@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { ShardClient } from '../../../src/broker/shard-client.js'
 import { noProgress, type SubscriptionProgress } from '../../../src/domain/subscriptions/subscription.js'
 import type { ShardReply, ShardRequest } from '../../../src/messages/messages.js'
-import type { Due } from '../../../src/ports.js'
+import type { PendingNotification } from '../../../src/ports.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import {
   create,
@@ -41,7 +41,7 @@ async function clusterWith(t: Test, hosts: number, ...subscriptions: Parameters<
 }
 
 /** What a host was given to send since this was asked last: so many at least, for rows are read on another thread. */
-async function handed(cluster: Cluster, host: number, count = 0): Promise<Due[]> {
+async function handed(cluster: Cluster, host: number, count = 0): Promise<PendingNotification[]> {
   const { despatch } = cluster.host(host)
   await until(cluster.clock, () => despatch.taken.length >= count)
   await cluster.rest()
@@ -67,20 +67,24 @@ t.test('what a shard owes is sent by its next owner, in order, and before what i
   const cluster = await clusterWith(t, 2, [1])
   await end(cluster, create('E'))
   for (const n of [2, 3]) await end(cluster, update('E', { n }))
-  const [first, ...rest] = (await handed(cluster, 0, 3)) as [Due, Due, Due]
+  const [first, ...rest] = (await handed(cluster, 0, 3)) as [
+    PendingNotification,
+    PendingNotification,
+    PendingNotification,
+  ]
   first.onOutcome(delivered)
   await cluster.move(shardOfE, 1)
   await end(cluster, update('E', { n: 4 }))
-  const taken = (await handed(cluster, 1, 3)).map(due => due.occasion()?.entity.attributes.get('n')?.value)
+  const taken = (await handed(cluster, 1, 3)).map(due => due.input()?.entity.attributes.get('n')?.value)
   t.strictSame(taken, [2, 3, 4], 'but for what was delivered')
-  for (const due of rest) t.equal(due.occasion(), undefined, 'the one before has nothing to send any more')
+  for (const due of rest) t.equal(due.input(), undefined, 'the one before has nothing to send any more')
   await cluster.assertEqual()
 })
 
 t.test('what becomes of a try at an earlier owner is not heard', async t => {
   const cluster = await clusterWith(t, 2, [1])
   await end(cluster, create('E'))
-  const [due] = (await handed(cluster, 0, 1)) as [Due]
+  const [due] = (await handed(cluster, 0, 1)) as [PendingNotification]
   await cluster.move(shardOfE, 1)
   for (const outcome of [failed(1), dead(), delivered]) due.onOutcome(outcome)
   await cluster.rest(1000)
@@ -157,7 +161,7 @@ t.test('a one-shot fires once, whoever changes something and wherever its home i
   await cluster.rest(2000)
   const again = await handed(cluster, 2, 1)
   t.strictSame(
-    again.map(due => due.occasion()?.entity.attributes.get('n')?.value),
+    again.map(due => due.input()?.entity.attributes.get('n')?.value),
     [1],
     'the one that it has fired, again',
   )
@@ -236,7 +240,7 @@ t.test('whatever moves while notifications are owed, each is sent, and counted o
   const ids = ['E', 'F', 'G', 'H', 'I', 'J']
   for (const id of ids) await end(cluster, create(id))
   let updates = ids.length
-  const pending: Due[] = []
+  const pending: PendingNotification[] = []
   for (let round = 0; round < 80; round++) {
     const replies = Array.from({ length: random.between(0, 4) }, () => {
       updates++
@@ -246,7 +250,7 @@ t.test('whatever moves while notifications are owed, each is sent, and counted o
     for (const reply of await Promise.all(replies)) t.strictSame(reply, { kind: 'done' })
     for (const { despatch } of cluster.hosts) pending.push(...despatch.next())
     for (const due of pending.splice(0, random.between(0, pending.length))) {
-      if (!due.occasion()) continue
+      if (!due.input()) continue
       sent.add(due.id)
       due.onOutcome(random.pick([delivered, failed(1), dead()]))
     }
@@ -259,7 +263,7 @@ t.test('whatever moves while notifications are owed, each is sent, and counted o
   t.ok(rows > 0, 'something is still owed')
   const { taken } = cluster.host(0).despatch
   const send = (): number => {
-    for (const due of [...pending, ...taken]) if (due.occasion()) sent.add(due.id)
+    for (const due of [...pending, ...taken]) if (due.input()) sent.add(due.id)
     return sent.size
   }
   await until(cluster.clock, () => send() >= 2 * updates)

@@ -6,8 +6,8 @@ import t from 'tap'
 import type { Paths } from '../../../src/shard/commit/directory.js'
 import { OwnedCounts } from '../../../src/shard/replicate/owned-counts.js'
 import { entityCountsOf } from '../../../src/shard/replicate/replicated-layout.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { commit } from '../../storage/store-contract.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 type Step =
   | {

@@ -10,18 +10,18 @@ import { compareIndexes, countsByShard } from '../../../src/shard/rebuild.js'
 import { parsePathKey, pathRange } from '../../../src/shard/replicate/replicated-layout.js'
 import { seed } from '../../../src/shard/replicate/seed.js'
 import { lastStamp } from '../../../src/shard/shards.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { tempDir } from '../../support/broker-process.js'
 import { directoryAt, openAll, placement, populated } from '../../support/divided.js'
 import { entityOf } from '../../support/entities.js'
+import { MemoryStore } from '../../support/memory-store.js'
 import { Random } from '../../support/random.js'
 
 const random = Random.fromEnvironment()
 t.comment(`SEED=${random.seed}`)
 
 const clusterPlacement = { shards: 4, spread: 2 }
-const shardMap = new ShardMap(clusterPlacement, clusterPlacement.shards)
+const shardMap = new ShardMap(clusterPlacement)
 const limits = { batchRowsMax: 20, batchBytesMax: 1024 * 1024 }
 
 async function seeded(sources: readonly Store[], sourceShards = placement.shards) {
@@ -101,7 +101,7 @@ t.test('two that were created at one moment, and meet in one shard, are both fou
     const image = encodeImage(entityOf(id, 'T', stamp, { n: 1 }), 'root')
     await commit(store, batch => batch.put(entityKey(sourceMap.shardOf('', '/', id), '', '/', id), image))
   }
-  const single = new ShardMap({ shards: 1, spread: 1 }, 1)
+  const single = new ShardMap({ shards: 1, spread: 1 })
   const target = new MemoryStore()
   const { stamp: last } = await seed({
     sources,

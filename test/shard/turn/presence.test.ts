@@ -8,9 +8,9 @@ import { entityKey } from '../../../src/shard/layout.js'
 import { StepwiseScanner } from '../../../src/shard/read/scans.js'
 import { shardLimitsDefault } from '../../../src/shard/shards.js'
 import { type KeySource, Presence, readKeys } from '../../../src/shard/turn/presence.js'
-import { MemoryStore } from '../../../src/storage/memory-store.js'
 import { entityOf, fill } from '../../support/entities.js'
 import { localShards } from '../../support/local-shards.js'
+import { MemoryStore } from '../../support/memory-store.js'
 
 const shardMap = new ShardMap({ shards: 8, spread: 8 })
 const keyOf = (id: string): Buffer => entityKey(shardMap.shardOf('t', '/', id), 't', '/', id)

@@ -11,6 +11,7 @@ import type { Content } from '../../../domain/entities/entity.js'
 import { locationOf } from '../../../domain/places/geo.js'
 import type { Geometry } from '../../../domain/places/location.js'
 import { type Target, targetOf } from '../../../domain/queries/query.js'
+import { partitionPoint } from '../../../domain/search.js'
 import { Column, type ColumnParts, cellBytes, grown, type NamedPath } from './column.js'
 import { GeoIndex, type GeoParts, placeBytes } from './geo-index.js'
 
@@ -207,15 +208,11 @@ export class Table {
 
   /** How many rows stand before an entity, whether it is there or not. */
   private placeOf(created: number, shard: number): number {
-    let low = 0
-    let high = this.rows
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      const other = this.created[middle]!
-      if (other < created || (other === created && this.shards[middle]! < shard)) low = middle + 1
-      else high = middle
+    const stands = (row: number): boolean => {
+      const other = this.created[row]!
+      return other < created || (other === created && this.shards[row]! < shard)
     }
-    return low
+    return partitionPoint(stands, 0, this.rows)
   }
 
   private isAt(created: number, shard: number, row: number): boolean {

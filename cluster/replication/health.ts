@@ -1,0 +1,136 @@
+// Whether every shard could answer in the last seconds, as far as one node knows, and if not, why.
+//
+// A shard counts as answered for while two things were so within `healthMs`: this node could reach the shard's owner (or is the owner and holds its
+// lease), and a heartbeat has proven that the owner could append (heartbeats.ts). So a shard that moves does not make a node unhealthy,
+// and neither does one lost message. A node that has just begun is unhealthy until it has seen both of every shard: the first request that it takes then
+// finds an owner.
+//
+// What the log engine itself says comes first among the reasons, since all the others follow from it.
+
+import type { Unknown } from '../logs/shard-log.js'
+import type { ClusterClock } from '../ports.js'
+import type { LogLoss } from './log-check.js'
+import type { ReplicationOptions } from './replication-options.js'
+
+/** Why some shards cannot answer. */
+export type Unhealthy =
+  /** The engine lacks what is known here (log-check.ts). */
+  | { readonly kind: 'lost'; readonly loss: LogLoss; readonly shards: readonly number[] }
+  /** The engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
+  | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
+  /** They have no owner. */
+  | { readonly kind: 'unowned'; readonly shards: readonly number[] }
+  /** `unreachable`: this node cannot reach their owners. `silent`: no heartbeat has proven that these can append. */
+  | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
+
+export interface HealthParts {
+  readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
+  readonly options: Pick<ReplicationOptions, 'healthMs'>
+  readonly self: string
+  /** The register counted. */
+  readonly shards: number
+  readonly ownerOf: (shard: number) => string | undefined
+  /** Whether this node answers for a shard. */
+  readonly serves: (shard: number) => boolean
+  readonly reachable: (node: string) => boolean
+  readonly loss: () => LogLoss | undefined
+  /** The latest request of a kind that the engine did not carry out; undefined: it did. */
+  readonly trouble: () => Unknown | undefined
+  /** Told once for each other state. */
+  readonly onChange: (unhealthy: Unhealthy | undefined) => void
+}
+
+/** Between two looks. */
+const lookMs = 500
+
+export class Health {
+  private readonly parts: HealthParts
+  /** Of each shard when this node could reach its owner, and when that was proven to be able to append, for the last time. */
+  private readonly reachedMs: Float64Array
+  private readonly provenMs: Float64Array
+  private state: Unhealthy | undefined
+  private isClosed = false
+
+  constructor(parts: HealthParts) {
+    this.parts = parts
+    this.reachedMs = new Float64Array(parts.shards).fill(Number.NEGATIVE_INFINITY)
+    this.provenMs = new Float64Array(parts.shards).fill(Number.NEGATIVE_INFINITY)
+    this.state = { kind: 'unowned', shards: this.all() }
+  }
+
+  start(): void {
+    const looking = (): void => {
+      if (this.isClosed) return
+      this.look()
+      this.parts.clock.after(lookMs, looking)
+    }
+    looking()
+  }
+
+  close(): void {
+    this.isClosed = true
+  }
+
+  /** undefined: every shard could answer. */
+  get unhealthy(): Unhealthy | undefined {
+    return this.state
+  }
+
+  /** The owner of these shards has proven that it can append. */
+  prove(shards: Iterable<number>): void {
+    const nowMs = this.parts.clock.monoMs()
+    for (const shard of shards) if (shard < this.provenMs.length) this.provenMs[shard] = nowMs
+  }
+
+  /** Finds out how things are. */
+  look(): void {
+    const found = this.find()
+    const isOther = keyOf(found) !== keyOf(this.state)
+    this.state = found
+    if (isOther) this.parts.onChange(found)
+  }
+
+  private find(): Unhealthy | undefined {
+    const { loss, trouble, clock, options } = this.parts
+    const lost = loss()
+    if (lost) return { kind: 'lost', loss: lost, shards: lost.shards }
+    const nowMs = clock.monoMs()
+    const fromMs = nowMs - options.healthMs
+    for (const shard of this.all()) if (this.reaches(shard)) this.reachedMs[shard] = nowMs
+    const shards = this.all().filter(shard => Math.min(this.reachedMs[shard]!, this.provenMs[shard]!) < fromMs)
+    if (shards.length === 0) return undefined
+    const unknown = trouble()
+    if (unknown) return { kind: unknown.isFull ? 'full' : 'away', reason: unknown.reason, shards }
+    return this.reasonFor(shards, fromMs)
+  }
+
+  /** Why these shards cannot answer, where the engine is well as far as this node knows: the worst reason, with the shards that have it. */
+  private reasonFor(shards: readonly number[], fromMs: number): Unhealthy {
+    const unowned = shards.filter(shard => this.parts.ownerOf(shard) === undefined)
+    if (unowned.length > 0) return { kind: 'unowned', shards: unowned }
+    const unreachable = shards.filter(shard => this.reachedMs[shard]! < fromMs)
+    if (unreachable.length > 0) return { kind: 'unreachable', nodes: this.ownersOf(unreachable), shards: unreachable }
+    return { kind: 'silent', nodes: this.ownersOf(shards), shards }
+  }
+
+  private reaches(shard: number): boolean {
+    const { ownerOf, self, serves, reachable } = this.parts
+    const owner = ownerOf(shard)
+    if (owner === undefined) return false
+    return owner === self ? serves(shard) : reachable(owner)
+  }
+
+  private ownersOf(shards: readonly number[]): readonly string[] {
+    return [...new Set(shards.map(shard => this.parts.ownerOf(shard) ?? ''))].sort()
+  }
+
+  private all(): number[] {
+    return [...this.provenMs.keys()]
+  }
+}
+
+/** What makes one state another one than before: not each shard, of which more and more fall silent, nor each word of the engine. */
+function keyOf(state: Unhealthy | undefined): string {
+  if (!state) return ''
+  return state.kind === 'lost' ? `lost ${state.loss.isNameless} ${state.shards.join()}` : state.kind
+}

@@ -1,0 +1,81 @@
+// A sender: what sends the messages of one transport, and what is known of a transport before its library is loaded.
+//
+// Everything else in this folder works alike for all transports. It finds the sender by the name in
+// `message.transport`: no queue, retry, breaker or counter names one. A new transport, here X, touches eight files:
+//
+//   domain/subscriptions/  subscription.ts, transport-parser.ts, subscription-json.ts   how a subscription asks for it
+//                          receiver-url.ts                                              the scheme of its URLs
+//                          message.ts, notification.ts                                  its message, and how that is rendered
+//   deliver/               X-sender.ts, transports.ts                                   its sender, and its entry in the table
+//
+// test/deliver/new-transport.test.ts writes one and sees notifications arrive.
+
+import type { Message } from '../domain/subscriptions/message.js'
+import type { Clock, EndedTry } from '../ports.js'
+import type { Address } from './address.js'
+
+/** What a sender needs to know of a lane's job. */
+export interface Sendable<M extends Message = Message> {
+  readonly message: M
+  readonly address: Address
+  /**
+   * When it fails at the latest, by the monotonic clock; Infinity: a try has the time that the message or the options
+   * give it.
+   */
+  readonly endByMs: number
+}
+
+/** How one try ended. */
+export type SendResult =
+  /**
+   * The receiver has the message; `code` is that of the HTTP answer, which may be any, and `bytes` those of its body as
+   * it announces them.
+   */
+  | { readonly kind: 'answered'; readonly code: number | undefined; readonly bytes?: number; readonly answer?: Answer }
+  | { readonly kind: 'failed'; readonly reason: string }
+  /** Every further try would fail as well: the fault is in the message. */
+  | { readonly kind: 'unsendable'; readonly reason: string }
+
+/** An answer as a whole, for senders whose caller wants it. */
+export interface Answer {
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Buffer
+}
+
+export type OnSent = (result: SendResult) => void
+
+/** Methods, so that a sender of one kind of message fits where messages of all kinds are routed by name. */
+export interface Sender<M extends Message = Message> {
+  /** Sends a message and reports once, later, how that ended. */
+  send(job: Sendable<M>, onSent: OnSent): void
+  /** Messages to the same receiver are likely: the sender does now what takes its time. */
+  prepare(message: M): void
+  stats(): SenderStats
+  /** Closes all connections; messages under way are not reported any more. */
+  close(): void
+}
+
+export interface SenderStats {
+  /** Open connections, idle ones included. */
+  readonly connections: number
+}
+
+/** What is known of a transport before its sender is loaded. */
+export interface TransportEntry<M extends Message = Message> {
+  /** What its tries are for those who count them. */
+  readonly what: EndedTry['what']
+  /** Whether its tries count in `sentOk` and `sentError` of the queue's statistics (subscriptions.md §11.4). */
+  readonly isInQueueStatistics: boolean
+  /** undefined: the URL is malformed, or of another transport. */
+  addressOf(message: M): Address | undefined
+  /** Bytes that a message has on the wire besides its body, nearly. */
+  headBytes(message: M): number
+  /** The line that the log has at INFO for a try; undefined: none. `payload` is the body as it may be shown. */
+  lineOf(subscription: string, job: Sendable<M>, payload: string, result: SendResult): string | undefined
+  /** `connectionsMax`: more than there are ever messages under way. */
+  load(clock: Clock, connectionsMax: number): Promise<Sender<M>>
+}
+
+/** Transports by name. */
+export type Transports = ReadonlyMap<string, TransportEntry>

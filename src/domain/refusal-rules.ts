@@ -1,0 +1,567 @@
+// Every code of a refusal, with its kind, its facts and its text.
+//
+// Texts are those of entities.md §1-§20 and subscriptions.md §3; where base.md names the error, its spelling wins
+// (MethodNotAlowed, 21.1). A code is a promise to other builds: its meaning and its facts never change. A refusal that
+// needs other facts gets a new code (wire/refusal.ts).
+//
+// Not here: what a refusal is and how one is made (refusal.ts), rules about documents (subscriptions/document-rules.ts).
+
+import { type AnyRefusal, bad, type RefusalKind, type Rule, rule, ruleOfKinds } from './refusal-kind.js'
+import { documentRules } from './subscriptions/document-rules.js'
+
+/** The places an identifier can stand, as the error texts name them (entities.md §3.1). */
+export type IdentifierPlace =
+  | 'entity id'
+  | 'entity type'
+  | 'attribute name'
+  | 'attribute type'
+  | 'metadata name'
+  | 'metadata type'
+
+/** What there may only be so many of in one request or entity, as the error texts name it. */
+export type CountedThing = 'attributes' | 'metadata' | 'entities' | 'names' | 'positions' | 'values' | 'digits'
+
+/** The operators of a query, as the error texts name them (entities.md §7.5). */
+export type QueryOperator =
+  | 'Exists'
+  | 'NotExists'
+  | 'Equals'
+  | 'Differs'
+  | 'GreaterThan'
+  | 'GreaterThanOrEqual'
+  | 'LessThan'
+  | 'LessThanOrEqual'
+  | 'MatchPattern'
+
+/** The kinds of values in a query, as the error texts name them (entities.md §7.5). */
+export type QueryValueKind = 'String' | 'Bool' | 'Number' | 'Null' | 'Date'
+
+/** Where a geographical query stands: in URL parameters or in the `expression` of a payload. */
+export type GeoQuerySource = 'url' | 'payload'
+
+/** Whose location it is (entities.md §8.2): an attribute of a new entity, a new one, or an existing one. */
+export type LocationPrefix = '' | ' for new attribute' | ' for existing attribute'
+
+/** What became of one entity of a batch (entities.md §17.3); null: the entity itself is missing. */
+export type BatchPart = {
+  /** Its label. */
+  readonly entity: string
+  readonly names: readonly string[] | null
+}
+
+const existingPhrase = 'one or more of the attributes in the request already exist: '
+const missingPhrase = 'do not exist: '
+
+const namesOf = (entity: string, names: readonly string[]): string => `${entity} - [ ${names.join(', ')} ]`
+
+/** Later parts lack the dash before "entity itself": existing clients see it so. */
+const partText = ({ entity, names }: BatchPart, index: number): string =>
+  names ? namesOf(entity, names) : `${entity}${index === 0 ? ' -' : ''} [entity itself]`
+
+const othersText = (others: 'none' | 'done' | AnyRefusal): string =>
+  others === 'none'
+    ? ''
+    : `; ${others === 'done' ? 'the others were done' : `of the others, not all were done: ${refusalText(others)}`}`
+
+/** Names that a text spells out; it counts the rest. */
+const namesMax = 10
+
+const listed = (names: readonly string[]): string =>
+  names.slice(0, namesMax).join(', ') + (names.length > namesMax ? ` and ${names.length - namesMax} more` : '')
+
+const unreachableText = (reason: string): string =>
+  `a part of the broker cannot be reached, nothing was done, try again later: ${reason}`
+
+const megabytes = (bytes: number): number => Math.max(0, Math.floor(bytes / 1_048_576))
+
+const geoQueryPrefix = { url: 'Invalid query: ', payload: 'error parsing geo-query fields: ' } as const
+
+const geoQuery = (text: string) => bad(['source'], (source: GeoQuerySource) => geoQueryPrefix[source] + text)
+
+const locationText = (prefix: LocationPrefix, text: string): string =>
+  `error parsing location attribute${prefix}: ${text}`
+
+const location = (text: string) => bad(['prefix'], (prefix: LocationPrefix) => locationText(prefix, text))
+
+export const refusalRules = {
+  // entities.md §1.3: Content-Type
+  noContentType: rule(
+    'UnsupportedMediaType',
+    'Content-Type header not used, default application/octet-stream is not supported',
+  ),
+  contentType: rule('UnsupportedMediaType', ['type'], (type: string) => `not supported content type: ${type}`),
+  contentTypeWithoutBody: bad(
+    'Orion accepts no payload for GET/DELETE requests. HTTP header Content-Type is thus forbidden',
+  ),
+
+  // §1.4: Accept
+  acceptNothingKnown: rule('NotAcceptable', 'no acceptable mime-type in accept header'),
+  acceptJson: rule('NotAcceptable', 'acceptable MIME types: application/json'),
+  acceptTextForScalar: rule('NotAcceptable', 'accepted MIME types: text/plain'),
+  acceptEmpty: bad('empty accept header'),
+  acceptQWithoutEqual: bad('missing equal-sign after q in accept header'),
+  acceptQWithoutValue: bad('qvalue in accept header is missing'),
+  acceptQNotNumber: bad('qvalue in accept header is not a number'),
+
+  // §1.5: body
+  payloadTooLarge: rule(
+    'RequestEntityTooLarge',
+    ['bytes', 'bytesMax'],
+    (bytes: number, bytesMax: number) => `payload size: ${bytes}, max size supported: ${bytesMax}`,
+  ),
+  lengthRequired: rule('ContentLengthRequired', 'Zero/No Content-Length in PUT/POST/PATCH request'),
+  emptyPayload: bad('empty payload'),
+  notJson: rule('ParseError', 'Errors found in incoming JSON buffer'),
+  nestedTooDeep: rule(
+    'ParseError',
+    ['depthMax'],
+    (depthMax: number) => `attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`,
+  ),
+
+  // §1.6, §1.7: path and method
+  unknownPath: bad('Service not found. Check your URL as probably it is wrong.'),
+  charactersInPath: bad('invalid character in URI'),
+  method: rule('MethodNotAlowed', 'method not allowed'),
+
+  // §1.8: URL parameters
+  parameterEmpty: bad(['name'], (name: string) => `Empty right-hand-side for URI param /${name}/`),
+  charactersInParameter: bad('invalid character in URI parameter'),
+  limitNotNumber: bad(
+    ['text'],
+    (text: string) => `Bad pagination limit: /${text}/ [must be a positive integer number]`,
+  ),
+  limitTooHigh: bad(
+    ['text', 'limitMax'],
+    (text: string, limitMax: number) => `Bad pagination limit: /${text}/ [max: ${limitMax}]`,
+  ),
+  offsetNotNumber: bad(['text'], (text: string) => `Bad pagination offset: /${text}/ [must be a decimal number]`),
+  options: bad('Invalid value for URI param /options/'),
+  orderKeysTooMany: bad(
+    ['count', 'countMax'],
+    (count: number, countMax: number) => `number of keys in orderBy: ${count}, max supported: ${countMax}`,
+  ),
+  idAndIdPattern: bad('Incompatible parameters: id, IdPattern'),
+  typeAndTypePattern: bad('Incompatible parameters: type, typePattern'),
+  idPattern: bad('Invalid regex for entity idPattern'),
+  typePattern: bad('Invalid regex for entity typePattern'),
+  selectionPatternsTooMany: bad(
+    ['countMax'],
+    (countMax: number) => `number of regular expressions for ids and types: max supported: ${countMax}`,
+  ),
+  selectionPatternsTooLarge: bad(
+    ['stepsMax'],
+    (stepsMax: number) => `steps of all regular expressions for ids and types: max supported: ${stepsMax}`,
+  ),
+
+  // §3.1, §3.2: identifiers and values
+  identifierCharacters: bad(['place'], (place: IdentifierPlace) => `Invalid characters in ${place}`),
+  identifierTooShort: bad(['place'], (place: IdentifierPlace) => `${place} length: 0, min length supported: 1`),
+  identifierTooLong: bad(
+    ['place', 'length', 'lengthMax'],
+    (place: IdentifierPlace, length: number, lengthMax: number) =>
+      `${place} length: ${length}, max length supported: ${lengthMax}`,
+  ),
+  /** `what`: of which there are more than the limit (limits.ts). */
+  tooMany: bad(
+    ['what', 'count', 'countMax'],
+    (what: CountedThing, count: number, countMax: number) => `too many ${what}: ${count}, at most ${countMax}`,
+  ),
+  charactersInValue: bad('Invalid characters in attribute value'),
+  charactersInMetadataValue: bad('Invalid characters in metadata value'),
+
+  // §3.3: tenant
+  vendorHeaderTwice: bad(['header'], (header: string) => `header ${header} is given more than once`),
+  vendorHeadersDiffer: bad(['name'], (name: string) => `headers Ctx-${name} and Fiware-${name} differ`),
+  tenantCharacters: bad('bad character in tenant name - only underscore and alphanumeric characters are allowed'),
+  tenantTooLong: bad(
+    ['lengthMax'],
+    (lengthMax: number) => `bad length - a tenant name can be max ${lengthMax} characters long`,
+  ),
+
+  // §3.4: service path
+  pathNotAbsolute: bad('Only /absolute/ Service Paths allowed [a service path must begin with /]'),
+  pathEmptyLevel: bad('empty component in ServicePath'),
+  pathTooDeep: bad('too many components in ServicePath'),
+  pathLevelTooLong: bad('component-name too long in ServicePath'),
+  pathCharacters: bad('a component of ServicePath contains an illegal character'),
+  pathsTooMany: bad('too many service paths - a maximum of ten service paths is allowed'),
+  pathListInPatch: bad('more than one servicepath in patch update request is not allowed'),
+  pathWildcardInPatch: bad('servicepath with wildcard # is not allowed in patch update request'),
+  pathListInDelete: bad('more than one servicepath is not allowed in DELETE operation'),
+  pathWildcardInDelete: bad('servicepath with wildcard # is not allowed in DELETE operation'),
+  pathListInUpdate: bad('more than one service path in context update request'),
+  pathWildcardInUpdate: bad('Bad Character in Service-Path'),
+
+  // §4.3, §16: special types
+  date: bad('date has invalid format'),
+  expiryType: bad('error processing date expiration attribute, see log traces'),
+
+  // §5: attributes and metadata
+  attributeNotObject: bad('attribute must be a JSON object, unless keyValues option is used'),
+  attributeUnknownKey: bad('unrecognized property for context attribute'),
+  attributeTypeNotString: bad('invalid JSON type for attribute type'),
+  attributeValueTwice: bad('duplicated value key in attribute'),
+  metadataNotObject: bad('metadata not a JSON object'),
+  metadataElementNotObject: bad('metadata must be a JSON object'),
+  metadataUnknownKey: bad('invalid JSON field for attribute metadata'),
+  metadataTypeNotString: bad('invalid JSON type for attribute metadata type'),
+  attributeTwice: bad(['name'], (name: string) => `duplicated attribute /${name}/`),
+  keyTwice: bad(['key', 'path'], (key: string, path: string) => `duplicated tag-name: /${key}/ in path: ${path}`),
+
+  // §7.5: q and mq
+  queryEmpty: bad('empty q'),
+  statementEmpty: bad('empty q-item'),
+  statementBlank: bad('empty q-item (only whitespace)'),
+  statementWithoutLeft: bad('empty left-hand-side in q-item'),
+  statementWithoutRight: bad('empty right-hand-side in q-item'),
+  charactersInQueryPath: bad(
+    ['language'],
+    (language: 'q' | 'mq') => `invalid character found in URI param /${language}/`,
+  ),
+  charactersInFilter: bad('forbidden characters in String Filter'),
+  forcedStringUnclosed: bad('non-terminated forced string'),
+  forcedStringQuote: bad('quote in forced string'),
+  valueKind: bad(
+    ['type', 'operator'],
+    (type: QueryValueKind, operator: QueryOperator) =>
+      `values of type /${type}/ not supported for operator /${operator}/`,
+  ),
+  rangeOperator: bad('ranges only valid for equal and not equal ops'),
+  rangeEmptyEnd: bad('empty item in range'),
+  rangeMixed: bad('invalid range: types mixed'),
+  rangeFromKind: bad('invalid data type for /range-from/'),
+  rangeToKind: bad('invalid data type for /range-to/'),
+  listOperator: bad('lists only valid for equal and not equal ops'),
+  listEmptyItem: bad('empty item in list'),
+  listItemKind: bad('invalid JSON value type in list'),
+  filterPattern: bad(['pattern'], (pattern: string) => `error compiling filter regex: '${pattern}'`),
+  metadataFilterUnary: bad('no metadata in right-hand-side of q-item'),
+  metadataFilterWithoutMetadata: bad('no metadata name - not valid for metadata filters'),
+  metadataFilterWithoutAttribute: bad('no attribute name - not valid for metadata filters'),
+  // Ours: what the table leaves open.
+  queryPathEmptyName: bad('empty name in path of q-item'),
+  queryTooLong: bad(
+    ['language', 'length', 'lengthMax'],
+    (language: 'q' | 'mq', length: number, lengthMax: number) =>
+      `${language} length: ${length}, max length supported: ${lengthMax}`,
+  ),
+  statementsTooMany: bad(
+    ['language', 'count', 'countMax'],
+    (language: 'q' | 'mq', count: number, countMax: number) =>
+      `number of statements in ${language}: ${count}, max supported: ${countMax}`,
+  ),
+  queryPatternsTooMany: bad(
+    ['language', 'countMax'],
+    (language: 'q' | 'mq', countMax: number) =>
+      `number of regular expressions in ${language}: max supported: ${countMax}`,
+  ),
+  queryPatternsTooLarge: bad(
+    ['language', 'stepsMax'],
+    (language: 'q' | 'mq', stepsMax: number) =>
+      `steps of all regular expressions in ${language}: max supported: ${stepsMax}`,
+  ),
+
+  // §8.1-§8.3: locations
+  locationSecond: rule(
+    'NoResourceAvailable',
+    'You cannot use more than one geo location attribute when creating an entity. ' +
+      'Use ignoreType metadata if you want to add additional informative locations.',
+  ),
+  geoJsonKind: bad('geo:json needs an object or null as value'),
+  geoJson: bad('Wrong GeoJson'),
+  featuresMissing: location('features field not found in FeatureCollection'),
+  featuresNotArray: location('features in FeatureCollection is not an array'),
+  featuresEmpty: location('features in FeatureCollection has 0 items'),
+  featuresTooMany: location('features in FeatureCollection has more than 1 item'),
+  featureWithoutGeometry: location('geometry in Feature not found'),
+  featureGeometryKind: location('geometry in Feature is not an object'),
+  legacyLocationNotArray: location('geo:line, geo:box and geo:polygon needs array of strings as value'),
+  legacyLocationElementKind: location(
+    'geo:line, geo:box and geo:polygon needs array of strings but some element is not a string',
+  ),
+  legacyCoordinates: bad(['prefix', 'given'], (prefix: LocationPrefix, given: string) =>
+    locationText(prefix, `geo coordinates format error [see Orion user manual]: ${given}`),
+  ),
+  legacyLineCount: location('geo:line uses at least 2 coordinates'),
+  legacyBoxCount: location('geo:box uses exactly 2 coordinates'),
+  legacyBoxFlat: location('geo:box coordinates are not defining an actual box'),
+  legacyPolygonCount: location('geo:polygon uses at least 4 coordinates'),
+  legacyPolygonOpen: location('geo:polygon first and last coordinates must match'),
+
+  // §8.5, §8.6: geographical queries
+  coordsWithoutGeometry: bad('Invalid query: URI param /coords/ used without /geometry/'),
+  geometryWithoutCoords: bad('Invalid query: URI param /geometry/ used without /coords/'),
+  georelWithoutGeometry: bad('Invalid query: URI param /georel/ used without /geometry/'),
+  geoPartial: bad('partial geo expression: geometry, georel and coords have to be provided together'),
+  geometryWord: geoQuery('error parsing geometry: Invalid selector in geometry specification'),
+  geometryTwice: geoQuery('error parsing geometry: geometry-type present more than once'),
+  georelWord: geoQuery('Invalid modifier in georel parameter'),
+  georelTwice: geoQuery('georel type present more than once'),
+  distanceTwice: bad(
+    ['source', 'modifier'],
+    (source: GeoQuerySource, modifier: string) => `${geoQueryPrefix[source]}${modifier} present more than once`,
+  ),
+  distanceNumber: bad(
+    ['source', 'modifier'],
+    (source: GeoQuerySource, modifier: string) => `${geoQueryPrefix[source]}invalid number for ${modifier}`,
+  ),
+  distanceWithoutNear: bad(
+    ['source', 'modifier', 'georel'],
+    (source: GeoQuerySource, modifier: string, georel: string) =>
+      `${geoQueryPrefix[source]}${modifier} erroneously used with georel /${georel}/`,
+  ),
+  nearWithoutDistance: geoQuery('georel /near/ without either minDistance nor maxDistance'),
+  nearWithoutPoint: geoQuery('georel /near/ used with geometry different than point'),
+  geometryOfCoveredBy: bad(
+    ['source', 'geometry'],
+    (source: GeoQuerySource, geometry: string) =>
+      `${geoQueryPrefix[source]}${geometry} geometry cannot be used with coveredBy georel`,
+  ),
+  coordsPair: geoQuery('invalid point in URI param /coords/'),
+  coordsRange: geoQuery('invalid coordinates'),
+  coordsCount: bad(
+    ['source', 'geometry'],
+    (source: GeoQuerySource, geometry: string) =>
+      `${geoQueryPrefix[source]}invalid number of coordinates for /${geometry}/`,
+  ),
+  polygonCount: geoQuery('Too few coordinates for polygon'),
+  polygonOpen: geoQuery('First and last point in polygon not the same'),
+  boxFlat: geoQuery('box coordinates are not defining an actual box'),
+  // Ours: the reference leaves these to its data store.
+  polygonCrossed: geoQuery('polygon crosses or touches itself'),
+  coordsTooLong: bad(
+    ['source', 'length', 'lengthMax'],
+    (source: GeoQuerySource, length: number, lengthMax: number) =>
+      `${geoQueryPrefix[source]}coords length: ${length}, max length supported: ${lengthMax}`,
+  ),
+  positionsTooMany: bad(
+    ['source', 'count', 'countMax'],
+    (source: GeoQuerySource, count: number, countMax: number) =>
+      `${geoQueryPrefix[source]}coordinates in coords: ${count}, max number supported: ${countMax}`,
+  ),
+
+  // §10.2, §11, §12: entities and attributes
+  entityIdKind: bad('Invalid JSON type for entity id'),
+  entityTypeKind: bad('Invalid JSON type for entity type'),
+  entityIdInPayload: bad('entity id specified in payload'),
+  entityTypeInPayload: bad('entity type specified in payload'),
+  entityNotFound: rule('NotFound', 'The requested entity has not been found. Check type and id'),
+  entityAmbiguous: rule('TooManyResults', 'More than one matching entity. Please refine your query'),
+  entityExists: rule('Unprocessable', 'Already Exists'),
+  attributeNotFound: rule('NotFound', 'The entity does not have such an attribute'),
+  attributesExist: ruleOfKinds(
+    ['kind', 'entity', 'existing'],
+    (_: 'Unprocessable' | 'PartialUpdate', entity: string, existing: readonly string[]) =>
+      existingPhrase + namesOf(entity, existing),
+  ),
+  attributesMissing: ruleOfKinds(
+    ['kind', 'entity', 'missing'],
+    (_: 'Unprocessable' | 'PartialUpdate', entity: string, missing: readonly string[]) =>
+      missingPhrase + namesOf(entity, missing),
+  ),
+
+  // §12.5: values as text
+  textUnclosed: bad('Missing citation-mark at end of string'),
+  textUnknown: bad('attribute value type not recognized'),
+
+  // §15.4: an operator that does not fit the stored value. The status is fixed, the text is ours.
+  operatorStored: rule(
+    'InternalServerError',
+    ['operator', 'needed'],
+    (operator: string, needed: string) => `Database Error (${operator} needs ${needed} as stored value)`,
+  ),
+  operatorArgument: rule(
+    'InternalServerError',
+    ['operator', 'needed'],
+    (operator: string, needed: string) => `Database Error (${operator} needs ${needed} as argument)`,
+  ),
+  operatorRange: rule(
+    'InternalServerError',
+    ['operator'],
+    (operator: string) => `Database Error (${operator} yields a number out of range)`,
+  ),
+  operatorEach: rule(
+    'InternalServerError',
+    ['operator'],
+    (operator: string) => `Database Error (${operator} takes nothing but $each)`,
+  ),
+  operatorEachKind: rule(
+    'InternalServerError',
+    ['operator'],
+    (operator: string) => `Database Error (${operator} needs an array as argument of $each)`,
+  ),
+  operatorSetKind: rule('InternalServerError', 'Database Error ($set needs an object as argument when $unset has one)'),
+  operatorKeyTwice: rule(
+    'InternalServerError',
+    ['key'],
+    (key: string) => `Database Error ($set and $unset both name ${key})`,
+  ),
+
+  // §18: types
+  typeNotFound: rule('NotFound', 'Entity type not found'),
+
+  // §17: batches
+  payloadNothingRelevant: bad('Invalid JSON payload, no relevant fields found'),
+  payloadField: bad(['name'], (name: string) => `Unrecognized field in JSON payload: /${name}/`),
+  payloadFieldMissing: bad(['name'], (name: string) => `Invalid JSON payload, mandatory field /${name}/ not found`),
+  entitiesNotArray: bad('not a JSON array'),
+  entitiesEmpty: bad('empty entities vector'),
+  entityNotObject: bad('entity is not a JSON object'),
+  idAndIdPatternInPayload: bad('both /id/ and /idPattern/ present'),
+  typeAndTypePatternInPayload: bad('both /type/ and /typePattern/ present'),
+  noId: bad('nor /id/ nor /idPattern/ present'),
+  attributesInSelector: bad('no attributes allowed in Entity in this payload'),
+  selectorKind: bad(['name'], (name: string) => `Invalid JSON type for entity ${name}`),
+  listNotArray: bad(['name'], (name: string) => `the field /${name}/ must be a JSON array`),
+  listNotStrings: bad(['name'], (name: string) => `only JSON Strings allowed in ${name} list`),
+  batchAction: bad('invalid update action type: right ones are: append, appendStric, delete, replace, update'),
+  batchIdPattern: rule('NotImplemented', 'NotImplemented'),
+  batch: ruleOfKinds(
+    ['kind', 'what', 'parts'],
+    (_: 'NotFound' | 'Unprocessable' | 'PartialUpdate', what: 'existing' | 'missing', parts: readonly BatchPart[]) =>
+      (what === 'existing' ? existingPhrase : missingPhrase) + parts.map(partText).join(', '),
+  ),
+  subscriptionIdMissing: bad('invalid JSON payload, mandatory field /subscriptionId/ not found'),
+  subscriptionIdKind: bad('/subscriptionId/ must be a JSON string'),
+  notifiedDataNotArray: bad('notification field /data/ must be a JSON array'),
+  notifiedItemNotObject: bad('notification data vector item must be a JSON object'),
+  notifiedFormatUnsupported: bad(
+    ['format'],
+    (format: string) => `attribute render format /${format}/ not supported for notifications`,
+  ),
+  notifiedFormat: bad('invalid render format for notifications'),
+  notifiedAlteration: bad(
+    'invalid alteration type for notifications, accepted values: entityCreate, entityChange, entityUpdate, entityDelete',
+  ),
+
+  // §17.1 and subscriptions.md §3: fields of payloads, called as each text calls them
+  fieldMissing: bad(['name'], (name: string) => `${name} is missing`),
+  fieldEmpty: bad(['name'], (name: string) => `${name} is empty`),
+  fieldNotObject: bad(['name'], (name: string) => `${name} is not an object`),
+  fieldNotString: bad(['name'], (name: string) => `${name} is not a string`),
+  fieldNotInteger: bad(['name'], (name: string) => `${name} is not an int`),
+  fieldNotBoolean: bad(['name'], (name: string) => `${name} is not a bool`),
+  charactersIn: bad(['place'], (place: string) => `forbidden characters in ${place}`),
+
+  // subscriptions.md §2, §3, §12, §13
+  ...documentRules,
+
+  // operations.md §5.1, §5.2, §7.1: administration
+  logConfigMissing: bad('log config missing'),
+  logLevel: bad('invalid log level'),
+  logSize: bad(['name'], (name: string) => `invalid ${name}, ${name} should be an integer number > 0`),
+  traceLevels: bad('poorly formatted trace level string'),
+  metricsOff: bad('metrics desactivated'),
+
+  // Ours: limits that the interface does not name.
+  subscriptionsTooMany: rule(
+    'Unprocessable',
+    ['max'],
+    (max: number) => `there are ${max} subscriptions, and no room for more: delete some`,
+  ),
+  patternsTooCostly: rule(
+    'Forbidden',
+    ['steps', 'stepsMax'],
+    (steps: number, stepsMax: number) =>
+      `too many costly patterns: with this subscription one event may take ${steps} steps in the patterns of the tenant, max ${stepsMax}`,
+  ),
+  subscriptionTooLarge: rule(
+    'RequestEntityTooLarge',
+    ['bytes', 'bytesMax'],
+    (bytes: number, bytesMax: number) => `subscription size: ${bytes}, max size supported: ${bytesMax}`,
+  ),
+  registrationsTooMany: rule(
+    'Unprocessable',
+    ['max'],
+    (max: number) => `there are ${max} registrations, and no room for more: delete some`,
+  ),
+  registrationTooLarge: rule(
+    'RequestEntityTooLarge',
+    ['bytes', 'bytesMax'],
+    (bytes: number, bytesMax: number) => `registration size: ${bytes}, max size supported: ${bytesMax}`,
+  ),
+  entityTooLarge: rule(
+    'RequestEntityTooLarge',
+    ['bytes', 'bytesMax'],
+    (bytes: number, bytesMax: number) => `entity size: ${bytes}, max size supported: ${bytesMax}`,
+  ),
+  scanTooLarge: bad(
+    ['rows', 'max'],
+    (rows: number, max: number) =>
+      `the query has to look into ${rows} entities, more than ${max}: narrow it by id, type or service path`,
+  ),
+  scanTooLong: rule(
+    'Unavailable',
+    ['ms'],
+    (ms: number) => `the query has taken longer than ${ms} ms: narrow it by id, type or service path`,
+  ),
+  pageTooDeep: bad('the page begins too deep in the list: narrow the query by id, type or service path'),
+  /** Nobody knows how large it would have been: reading ends when it is too much. */
+  answerTooLarge: bad(
+    ['bytesMax'],
+    (bytesMax: number) =>
+      `answer size: more than ${bytesMax} bytes, max size supported: ${bytesMax}, ask for fewer entities at a time with limit`,
+  ),
+  answersTooMany: rule(
+    'Unavailable',
+    'the answers under way take all the memory that answers may have, try again later',
+  ),
+  requestsTooMany: rule('Unavailable', 'too many requests are waiting, try again later'),
+  /** What was asked of an owner is not its own, or not any more: it is worth asking again, for nothing has happened. */
+  ownerChanging: rule('Unavailable', unreachableText('its owner is changing')),
+  unreachable: rule('Unavailable', ['reason'], unreachableText),
+  unanswered: rule(
+    'Unavailable',
+    ['reason'],
+    (reason: string) => `a part of the broker does not answer, try again later: ${reason}`,
+  ),
+  outcomeUnknown: rule(
+    'Unavailable',
+    ['reason'],
+    (reason: string) => `a part of the broker does not answer, whether the change was made is unknown: ${reason}`,
+  ),
+  /** `unknown`: labels of entities, of `count` in all. `others`: what became of these, if there are any. */
+  batchUnknown: ruleOfKinds(
+    ['kind', 'unknown', 'count', 'reasons', 'others'],
+    (
+      _: 'Unavailable' | 'InternalServerError',
+      unknown: readonly string[],
+      count: number,
+      reasons: readonly string[],
+      others: 'none' | 'done' | AnyRefusal,
+    ): string =>
+      `the outcome is unknown for ${unknown.length} of ${count} entities (${listed(unknown)}): ${listed(reasons)}` +
+      othersText(others),
+  ),
+  /** `freeBytes`: above the reserve. */
+  noRoom: rule(
+    'InsufficientStorage',
+    ['freeBytes', 'reservedBytes'],
+    (freeBytes: number, reservedBytes: number) =>
+      `no room on the disk of this node: ${megabytes(freeBytes)} MB free, ${megabytes(reservedBytes)} MB reserved`,
+  ),
+  stopping: rule('Unavailable', 'the node is stopping or its store has failed'),
+  copiesWait: rule('Unavailable', 'the disk of this node is full: its copies wait for room'),
+  /** `reason`: what the log engine has lost of what this node knows. */
+  notReady: rule('Unavailable', ['reason'], (reason: string) => reason),
+  handingOver: rule('Unavailable', 'not all shards have found another owner yet'),
+  failure: rule('InternalServerError', ['reason'], (reason: string) => reason),
+
+  // Ours: lines of an export (docs/operations).
+  badLine: bad(['problem'], (problem: string) => problem),
+
+  /** A refusal of another build, of a code that this one does not know: its kind, code and text (wire/refusal.ts). */
+  unknownCode: ruleOfKinds(['kind', 'name', 'text'], (_: RefusalKind, _name: string, text: string) => text),
+} as const satisfies Record<string, Rule>
+
+/** What is known of the rules at compile time. */
+export type RefusalRules = typeof refusalRules
+export type RefusalCode = keyof RefusalRules
+
+/** What a refusal tells a human; not yet HTML-escaped. */
+export function refusalText(refusal: AnyRefusal): string {
+  const { names, text }: Rule = refusalRules[refusal.code as RefusalCode]
+  return (text as (...facts: unknown[]) => string)(
+    ...names.map(name => (refusal as unknown as Record<string, unknown>)[name]),
+  )
+}

@@ -1,0 +1,123 @@
+// The rules of refusals of subscriptions and registrations, and of what is forwarded because of them, in the words of
+// subscriptions.md.
+
+import { bad, rule } from '../refusal-kind.js'
+import { withoutUserinfo } from './secrets.js'
+
+/** An entity, by its label, with its attributes that were not updated. */
+type LeftPart = { readonly entity: string; readonly names: readonly string[] }
+
+const leftText = ({ entity, names }: LeftPart): string => `${entity} : [${names.join(', ')}]`
+
+export const documentRules = {
+  // subscriptions.md §2: operations on subscriptions
+  subscriptionPaths: bad('max one service-path allowed for subscriptions'),
+  subscriptionNotFound: rule('NotFound', 'The requested subscription has not been found. Check id'),
+  subscriptionIdLength: bad(
+    ['length'],
+    (length: number) => `Invalid subscription ID: bad length - ${length} chars expected`,
+  ),
+  subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
+  // Ours.
+  notificationUrlDenied: bad(['url'], (url: string) => `notification url is not allowed here: ${withoutUserinfo(url)}`),
+  providerUrlDenied: bad(['url'], (url: string) => `provider url is not allowed here: ${url}`),
+  /** `field`: where a mask stands. */
+  maskForOtherReceiver: bad(
+    ['field'],
+    (field: string) =>
+      `a masked value is kept for the same scheme, host and port only, give the value itself: ${field}`,
+  ),
+  explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
+
+  // subscriptions.md §13.4: updates that are forwarded
+  partlyForwarded: rule(
+    'PartlyForwarded',
+    ['left'],
+    (left: readonly LeftPart[]) =>
+      `Some of the following attributes were not updated: { ${left.map(leftText).join(', ')} }`,
+  ),
+
+  // subscriptions.md §12: registrations
+  registrationNotFound: rule('NotFound', 'The requested registration has not been found. Check id'),
+  payloadNotObject: bad('not a JSON object'),
+  descriptionKind: bad('invalid description'),
+  fieldMissingInPayload: bad(['name'], (name: string) => `the field /${name}/ is missing in payload`),
+  fieldNotFoundIn: bad(
+    ['parent', 'name'],
+    (parent: string, name: string) => `/${parent}/ must contain a field /${name}/`,
+  ),
+  fieldNotJsonObject: bad(['name'], (name: string) => `/${name}/ must be a JSON object`),
+  dataProvidedEmpty: bad('/dataProvided/ is empty'),
+  providerEmpty: bad('/provider/ empty'),
+  providedIdPattern: rule('NotImplemented', 'Unsupported idPattern'),
+  providedTypePattern: rule('NotImplemented', 'typePattern is not supported'),
+  /** `problem` ends the sentence. */
+  providerUrl: bad(
+    ['problem'],
+    (problem: 'must be a JSON string' | 'cannot be the empty string' | 'is invalid') =>
+      `/url/ field of /http/ ${problem}`,
+  ),
+  forwardingModeKind: bad('/supportedForwardingMode/ must be a JSON string'),
+  forwardingMode: bad('invalid value of /supportedForwardingMode/'),
+  legacyForwarding: bad('the field /legacyForwarding/ must be a boolean'),
+  registrationExpires: bad('the field /expires/ has an invalid format'),
+  registrationStatusKind: bad('/status/ must be a string'),
+  registrationStatus: bad('invalid value for /status/'),
+
+  // subscriptions.md §3.2, §3.3: simple fields, subject
+  descriptionTooLong: bad('max description length exceeded'),
+  noSubject: bad('no subject for subscription specified'),
+  noNotification: bad('no notification for subscription specified'),
+  expires: bad('expires has an invalid format'),
+  status: bad('status is not valid: it has to be either active, inactive or oneshot'),
+  noSubjectEntities: bad('no subject entities specified'),
+  subjectEntitiesNotArray: bad('/entities/ is not an array'),
+  subjectEntityWithoutId: bad('/entities/ vector item does not have /id/ nor /idPattern/'),
+  subjectEntityBothIds: bad('/entities/ vector item has both /id/ and /idPattern/'),
+  subjectEntityBothTypes: bad('/entities/ element has both /type/ and /typePattern/'),
+  subjectEntityTooLong: bad(
+    ['field'],
+    (field: 'id' | 'type') => `max ${field} length exceeded in /entities/ vector item /${field}/`,
+  ),
+
+  // subscriptions.md §3.4, §3.5: lists of names, condition
+  nameNotString: bad(['list'], (list: string) => `only JSON Strings allowed in string vector /${list}/`),
+  nameEmpty: bad(['list'], (list: string) => `empty string found in string vector /${list}/`),
+  nameTwice: bad(['name'], (name: string) => `duplicated item /${name}/ in array`),
+  alterationType: bad(['name'], (name: string) => `unknown subscription alterationType: ${name}`),
+
+  // subscriptions.md §3.6: notification
+  transportTwice: bad('only one of http, httpCustom, mqtt or mqttCustom is allowed'),
+  attrsAndExceptAttrs: bad('http notification has attrs and exceptAttrs'),
+  coveredWithoutList: bad('covered true cannot be used if notification attributes list is empty'),
+  attrsFormat: bad(
+    'invalid attrsFormat, accepted values: ' +
+      'legacy, normalized, simplifiedNormalized, keyValues, simplifiedkeyValues, values',
+  ),
+  maxFailsLimit: bad('maxFailsLimit must be greater than zero'),
+
+  // subscriptions.md §3.7, §3.8: HTTP transports, custom payloads
+  httpUrl: bad('Invalid URL parsing notification url'),
+  httpCustomUrl: bad('invalid custom /url/'),
+  httpUrlIsMqtt: bad('mqtt URL cannot be used in http notifications'),
+  timeoutRange: bad(['max'], (max: number) => `timeout field must be an integer between 0 and ${max}`),
+  httpMethod: bad('unknown method httpCustom notification'),
+  customBodyTwice: bad(
+    'only one of payload, json or ngsi fields accepted at the same time in httpCustom or mqttCustom',
+  ),
+  customJson: bad('json fields in httpCustom or mqttCustom must be object or array'),
+  customMetadata: bad('metadata are not allowed in ngsi field in custom notifications'),
+  customNestedTooDeep: bad(
+    ['depthMax'],
+    (depthMax: number) => `attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`,
+  ),
+
+  // subscriptions.md §3.9: MQTT transports
+  mqttUrl: bad('invalid mqtt /url/'),
+  mqttUrlIsHttp: bad('http or https URL cannot be used in mqtt notifications'),
+  mqttUrlPath: bad('path cannot be used in mqtt url, use topic instead'),
+  mqttLogin: bad('you must use user and passwd fields simultaneously'),
+  mqttQos: bad('mqtt qos field must be an integer in the 0 to 2 range'),
+  mqttTopicEmpty: bad('empty mqtt field /topic/'),
+  mqttTopicWildcard: bad('+ and # are not allowed in mqtt field /topic/'),
+} as const

@@ -1,0 +1,137 @@
+// What a node sends: notifications to receivers, and requests to context providers; and who counts what is sent and what arrives.
+
+import { Forwarding } from '../../broker/forwarding.js'
+import { type Config, version } from '../../config/config.js'
+import { Dispatcher } from '../../deliver/dispatcher.js'
+import { Forwarder } from '../../deliver/forwarder.js'
+import { Egress } from '../../deliver/sockets/egress.js'
+import { openSockets } from '../../deliver/sockets/sockets.js'
+import { transportsOf } from '../../deliver/transports.js'
+import { Operator } from '../../observe/operator.js'
+import { listedIds } from '../../observe/statistics.js'
+import { StatisticsBook } from '../../observe/statistics-book.js'
+import { TrafficWatcher } from '../../observe/traffic-watcher.js'
+import type { LocalShards } from '../../shard/shards.js'
+import type { Surroundings } from '../surroundings.js'
+import type { Observation } from './observation.js'
+import type { NodeShards } from './shards.js'
+import type { Storage } from './storage.js'
+
+export interface Delivery {
+  readonly egress: Egress
+  readonly dispatcher: Dispatcher
+  readonly forwarder: Forwarder
+  readonly forwarding: Forwarding
+  readonly watch: TrafficWatcher
+  /** Resolves when what was pending at the start has been read. */
+  readonly recovered: Promise<void>
+}
+
+/** Begins to send what is pending, and to carry out the orders of operators. */
+export function openDelivery(
+  config: Config,
+  { clock, chance, place }: Surroundings,
+  { ownedCount, disk }: Storage,
+  { local, shards, joined, answers, adminDesk }: NodeShards,
+  { logger, log, alarms, summary, requests, connections, services, loop }: Observation,
+): Delivery {
+  const { delivery, disableCustomNotifications, ...sending } = config.notifications
+  const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
+  const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
+  joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
+  const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
+  const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
+  const dispatcher = new Dispatcher(
+    { clock, fraction: () => chance.fraction(), logger, watch, transports: transportsOf(sending, egress) },
+    { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
+    {
+      ...sending,
+      delivery,
+      get loggedBytesMax() {
+        return log.infoPayloadBytesMax
+      },
+    },
+  )
+  const desk = joined?.desk
+  adminDesk.open(
+    new Operator({
+      log,
+      statistics,
+      services,
+      sources: {
+        requests,
+        answers: () => answers,
+        connections,
+        notifier: () => dispatcher.stats(),
+        shards: () => numbersOf(local, ownedCount()),
+        loop,
+        version,
+        worker: place?.index,
+        cluster: desk && (() => desk.numbers()),
+        disk: disk && (() => disk),
+      },
+      cache: () => cacheOf(local),
+    }),
+  )
+  const recovered = local.notifications.begin(dispatcher, shards).catch((error: Error) => {
+    logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
+  })
+  const forwarder = new Forwarder(clock, openSockets(sending.tls, egress), {
+    timeoutMs: sending.httpTimeoutMs,
+    messageBytesMax: sending.messageBytesMax,
+    isOwn: socket => egress.isOwn(socket),
+  })
+  const forwarding = new Forwarding(
+    local.providers,
+    { providers: forwarder, clock, logger, watch },
+    {
+      ...speech,
+      ...config.forwarding,
+      get loggedBytesMax() {
+        return log.infoPayloadBytesMax
+      },
+    },
+  )
+  return { egress, dispatcher, forwarder, forwarding, watch, recovered }
+}
+
+function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalShards) {
+  const { queue, simulated } = dispatcher.stats()
+  return { queue, simulated, commitMs: (times.write.sum + times.sync.sum) * 1000, lastCommitMs: times.lastMs }
+}
+
+function numbersOf({ entityCount, subscriptions, notifications, deliveries, commit }: LocalShards, shards: number) {
+  const { rows, bytes } = notifications.owed
+  return {
+    shards,
+    entities: entityCount.total,
+    subscriptions: subscriptions.size,
+    outboxRows: rows,
+    outboxBytes: bytes,
+    outboxDropped: notifications.droppedCount,
+    descendantsDropped: notifications.droppedDescendants,
+    deadLetters: deliveries.letterCount,
+    commits: commit.times,
+  }
+}
+
+function cacheOf({ subscriptions }: LocalShards) {
+  const ids = function* () {
+    for (const { id } of subscriptions.all()) yield id
+  }
+  return { ids: listedIds(ids()), refresh: 0, ...subscriptions.changes, items: subscriptions.size }
+}
+
+const portsOf = ({ http: { port, http1Port, livePort } }: Config): number[] =>
+  [port, http1Port, livePort].filter(one => one !== undefined)
+
+/** Where nobody may send to: the engine of the log, and where the nodes of the cluster listen for each other. `host:port`. */
+function reservedBy({ cluster }: Config): string[] {
+  if (!cluster) return []
+  const { listen, advertised, seeds, log } = cluster
+  const engine = log
+    .replace(/^etcds?:\/\/([^@]*@)?/, '')
+    .replace(/\/$/, '')
+    .split(',')
+  return [listen, ...(advertised ? [advertised] : []), ...seeds, ...engine]
+}

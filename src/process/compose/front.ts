@@ -1,0 +1,115 @@
+// The HTTP front of a node: one handler for each kind of resource, their routes, and the sockets that listen.
+
+import { AdminOperations } from '../../broker/admin.js'
+import { AttributeOperations } from '../../broker/attributes.js'
+import { BatchOperations } from '../../broker/batch.js'
+import { documentIds } from '../../broker/document-ids.js'
+import { Entities } from '../../broker/entities.js'
+import { ForwardedReads } from '../../broker/forwarded-reads.js'
+import { ForwardedUpdates } from '../../broker/forwarded-updates.js'
+import { RegistrationOperations } from '../../broker/registrations.js'
+import { ShardClient } from '../../broker/shard-client.js'
+import { SubscriptionOperations } from '../../broker/subscriptions.js'
+import { TypeOperations } from '../../broker/types.js'
+import { type Config, version } from '../../config/config.js'
+import { parseReceiverUrl } from '../../domain/subscriptions/receiver-url.js'
+import { AdminHandlers } from '../../http/admin.js'
+import { AttributeHandlers } from '../../http/attributes.js'
+import { BatchHandlers } from '../../http/batch.js'
+import { ClusterHandlers } from '../../http/cluster.js'
+import { EntityHandlers } from '../../http/entities.js'
+import type { Front } from '../../http/front.js'
+import { openFront } from '../../http/open-front.js'
+import { RegistrationHandlers } from '../../http/registrations.js'
+import { type Router, routesOf } from '../../http/routes.js'
+import { Server } from '../../http/server.js'
+import { ServiceHandlers } from '../../http/service.js'
+import { SubscriptionHandlers } from '../../http/subscriptions.js'
+import { TypeHandlers } from '../../http/types.js'
+import { adminReports } from '../../observe/reports.js'
+import type { Surroundings } from '../surroundings.js'
+import type { Delivery } from './delivery.js'
+import type { Observation } from './observation.js'
+import type { NodeShards } from './shards.js'
+import { momentsOf, type Storage } from './storage.js'
+
+/** All that a node is made of behind its front. */
+export interface Behind {
+  readonly storage: Storage
+  readonly nodeShards: NodeShards
+  readonly delivery: Delivery
+  readonly observation: Observation
+  /** Whether it is about to end. */
+  readonly isEnding: () => boolean
+}
+
+/** Makes the front; it does not listen yet. */
+export function openNodeFront(config: Config, surroundings: Surroundings, behind: Behind): Promise<Front> {
+  const { clock, chance, logger, place } = surroundings
+  const { nodeShards, delivery, observation } = behind
+  const { answers, local } = nodeShards
+  const { server: kind, ...listening } = config.http
+  const { cors, vocabulary, tenants } = config
+  const { providers } = local
+  const forwards = (): boolean => providers.hasAny
+  const settings = { bodyBytesMax: listening.bodyBytesMax, tenants, cors, vocabulary, forwards, answers }
+  const { watch } = delivery
+  const server = new Server(routesFor(config, surroundings, behind), settings, chance, logger, { watch, clock })
+  const onStall = (): void => {
+    answers.failures.stalled++
+  }
+  const { onDropped } = observation.connections
+  return openFront(kind, { ...listening, shared: place?.sharesPort ?? false, onStall, onDropped }, server, logger)
+}
+
+function routesFor(
+  config: Config,
+  { clock, chance, cluster }: Surroundings,
+  { storage, nodeShards, delivery, observation, isEnding }: Behind,
+): Router {
+  const { store, shardMap, moments, disk } = storage
+  const { local, own, shards, joined, answers, hasFailed } = nodeShards
+  const { forwarding, egress } = delivery
+  const { answerBytesMax } = config.answers
+  const client = new ShardClient(shards, shardMap, moments, joined && clock, { answerBytesMax, room: answers })
+  const updates = new ForwardedUpdates(client, forwarding)
+  const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
+  const ids = documentIds(momentsOf(storage), chance)
+  const mayReach = (url: string): boolean => {
+    const target = parseReceiverUrl(url)
+    return !target || egress.mayName(target.host, target.port)
+  }
+  return routesOf(
+    new EntityHandlers(entities),
+    new AttributeHandlers(entities, new AttributeOperations(client, updates)),
+    new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
+    new TypeHandlers(new TypeOperations(client), clock),
+    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
+    new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
+    new ServiceHandlers(
+      factsOf(store.name),
+      clock,
+      () => !isEnding() && !hasFailed() && (joined?.isWhole() ?? true) && (local.copy?.isFed ?? true),
+      { isShort: () => disk?.isShort ?? false, copiesWait: () => local.replicated?.waitsForRoom ?? false },
+      () => joined?.unready?.(),
+    ),
+    // Each node of a cluster is looked at for itself.
+    new AdminHandlers(new AdminOperations(cluster ? own : shards), {
+      log: observation.log,
+      hasServiceMetrics: config.statistics.byService,
+      reports: adminReports,
+    }),
+    joined?.desk && new ClusterHandlers(joined.desk),
+  )
+}
+
+function factsOf(store: string) {
+  const { v8, openssl } = process.versions
+  const machines: Readonly<Record<string, string>> = { x64: 'x86_64', arm64: 'aarch64' }
+  return {
+    version,
+    runtime: `node ${process.versions.node}`,
+    machine: machines[process.arch] ?? process.arch,
+    libraries: { store, json: `v8 ${v8}`, tls: openssl ?? 'none' },
+  }
+}

@@ -1,0 +1,45 @@
+// What watches a node: its log, its alarms and its counters, before there is anything to watch.
+
+import type { Config } from '../../config/config.js'
+import { Alarms } from '../../observe/alarms.js'
+import { ConnectionTallies } from '../../observe/connection-tallies.js'
+import { LogTeller } from '../../observe/log-teller.js'
+import { LoopDelay } from '../../observe/loop-delay.js'
+import { RequestTallies } from '../../observe/request-tallies.js'
+import { ServiceTallies } from '../../observe/service-tallies.js'
+import { Summary } from '../../observe/summary.js'
+import type { Logger, LogSettings } from '../../ports.js'
+import type { Surroundings } from '../surroundings.js'
+
+export interface Observation {
+  readonly logger: Logger
+  /** The settings of the logger, which operators may change. */
+  readonly log: LogSettings
+  readonly alarms: Alarms
+  readonly summary: Summary
+  readonly requests: RequestTallies
+  readonly connections: ConnectionTallies
+  /** undefined: nobody wants numbers by service. */
+  readonly services: ServiceTallies | undefined
+  readonly loop: LoopDelay
+  /** Tells of what the engine of a cluster's log has lost. */
+  readonly logTeller: LogTeller
+}
+
+export function openObservation(
+  { log: levels, logging, statistics }: Config,
+  { clock, logger, log = { ...levels } }: Surroundings,
+): Observation {
+  const alarms = new Alarms(logger, logging.relogAlarms, clock)
+  return {
+    logger,
+    log,
+    alarms,
+    summary: new Summary(alarms),
+    requests: new RequestTallies(),
+    connections: new ConnectionTallies(),
+    services: statistics.byService ? new ServiceTallies() : undefined,
+    loop: new LoopDelay(clock),
+    logTeller: new LogTeller(logger, alarms),
+  }
+}

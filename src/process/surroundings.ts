@@ -1,0 +1,93 @@
+// What a node is given from outside, and what it gives: time, chance, a logger, and its place among workers or nodes.
+//
+// Everything that a test may want to replace comes in here, so a test can run a whole node under its own clock, or put something between the broker
+// and its shards.
+
+import type { Placement, ShardMap } from '../domain/scope.js'
+import type { Shards } from '../messages/messages.js'
+import type { Barrier, Chance, Clock, ClusterDesk, HealthProblem, Logger, LogSettings, Replication } from '../ports.js'
+import type { ReplicatedShards } from '../shard/replicate/replicated-shards.js'
+
+/** Which part of several processes a node is, and how it comes together with the others. */
+export interface Place {
+  readonly index: number
+  readonly workers: number
+  /** Whether they share the port; else each has one of its own. */
+  readonly sharesPort: boolean
+  /** Given this worker's shards: gives all of them. */
+  join(own: OwnPart): Promise<Joined>
+}
+
+export interface Joined {
+  readonly shards: Shards
+  /** Whether all others can be asked. */
+  isWhole(): boolean
+  /** Calls back whenever one of the others can be asked anew. */
+  onReach(listener: () => void): void
+  /** Calls back at once, and again when others are: where all members of the cluster that are known listen for each other, `host:port`. */
+  onMembers?(listener: (addresses: readonly string[]) => void): void
+  /** For operators; undefined: there is no cluster. */
+  readonly desk?: ClusterDesk
+  /** Why some shards cannot answer, in words; undefined: all can. */
+  unready?(): string | undefined
+  /** Gives away what others can take over, while requests are still answered. */
+  drain?(): Promise<void>
+  /** Nobody is asked any more, and nobody asks. */
+  close(): Promise<void>
+}
+
+/** What a cluster is, for good. */
+export interface Agreement extends Placement {
+  readonly id: string
+}
+
+export interface ClusterPlace {
+  /**
+   * What the cluster is; as wanted, if this is its first node. Waits for the log engine. `own`: what the data directory belongs to, where there is
+   * one: rejects with a sentence for the operator when the engine has another cluster, or none.
+   */
+  agree(wanted: Placement, own: { readonly path: string; readonly id: string } | undefined): Promise<Agreement>
+  /** Both may be used once `join` has been called. */
+  readonly replication: Replication
+  readonly barrier: Barrier
+  /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
+  join(own: OwnShards, listMs: number, onHealth: (problem: HealthProblem | undefined) => void): Promise<Joined>
+}
+
+/** This node's shards, as the broker asks them. */
+export interface OwnPart {
+  readonly local: Shards
+  readonly shardMap: ShardMap
+  readonly pathsOf: (tenant: string) => Iterable<string> | undefined
+}
+
+/** The same, as the cluster moves them as well. */
+export interface OwnShards extends OwnPart {
+  readonly host: ReplicatedShards
+}
+
+export interface Surroundings {
+  readonly clock: Clock
+  readonly chance: Chance
+  readonly logger: Logger
+  /** The settings of that logger, which operators may change; undefined: what they change has no effect. */
+  readonly log?: LogSettings
+  /** Told once when the node can promise nothing any more and must end. */
+  readonly onFailure: (failure: Error) => void
+  /** undefined: the node is not one of several workers. */
+  readonly place?: Place
+  /** undefined: the node is not one of a cluster. */
+  readonly cluster?: ClusterPlace
+  /** Puts something between the broker and its shards. */
+  readonly between?: (shards: Shards) => Shards
+}
+
+export interface RunningNode {
+  readonly port: number
+  /** What it runs on, for the line that says it is ready. */
+  readonly store: string
+  /** Stops accepting and answers what is in flight; others may still ask its shards. */
+  drain(): Promise<void>
+  /** Makes everything durable and closes the store. */
+  close(): Promise<void>
+}

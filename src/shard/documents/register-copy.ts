@@ -1,0 +1,131 @@
+// A worker's copy of the register: it takes what the keeper tells (register-feed.ts), and says what it has.
+//
+// The position of the copy is a row of its store, written with the changes that lead to it. While all rows are brought anew there is none: the rows
+// that are there stay until the last page has come, and then those that no page had are deleted. So a subscription that exists is never missing.
+
+import type { FollowRequest, RegisterPosition, ShardReply } from '../../messages/messages.js'
+import type { StoreReader } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import { encodePosition, positionKey, registerRanges } from '../replicate/replicated-layout.js'
+import { decodeOperations, type RowOperation } from '../replicate/row-operations.js'
+import { readPage } from '../replicate/snapshot.js'
+import type { RegisterFollower } from './register-follower.js'
+
+/** Bytes of rows looked at together. */
+const pageBytesMax = 1024 * 1024
+
+export interface CopyParts {
+  readonly store: StoreReader
+  readonly commit: GroupCommit
+  readonly follower: RegisterFollower
+  /** The number of the register. */
+  readonly register: number
+  /** Where the store is; undefined: it has not all rows. */
+  readonly position: RegisterPosition | undefined
+}
+
+export class RegisterCopy {
+  private readonly parts: CopyParts
+  private position: RegisterPosition | undefined
+  /** Keys of the rows that the pages had so far, as latin1. */
+  private brought = new Set<string>()
+  /** What was told is taken one after the other. */
+  private taking: Promise<unknown> = Promise.resolve()
+  private hasAll = false
+  private onFed: (() => void)[] = []
+
+  constructor(parts: CopyParts) {
+    this.parts = parts
+    this.position = parts.position
+  }
+
+  /** Whether the keeper has brought everything that it had when this process began. */
+  get isFed(): boolean {
+    return this.hasAll
+  }
+
+  /** Calls back when `isFed`. */
+  whenFed(run: () => void): void {
+    if (this.hasAll) run()
+    else this.onFed.push(run)
+  }
+
+  /** Takes what the keeper tells, if nothing is missing before it. Replies with the position when that is durable. */
+  onFollow(request: FollowRequest, onReply: (reply: ShardReply) => void): void {
+    const taken = this.taking.then(() => this.take(request))
+    this.taking = taken.catch(() => undefined)
+    taken.then(
+      carriedBy => {
+        const { position } = this
+        this.parts.commit.afterCommit(carriedBy, failure => {
+          if (failure) return onReply({ kind: 'failed', reason: failure.message })
+          if (position?.epoch === request.epoch && position.sequence >= request.upTo) this.noteFed()
+          onReply({ kind: 'followed', position })
+        })
+      },
+      (error: Error) => onReply({ kind: 'failed', reason: error.message }),
+    )
+  }
+
+  /** Gives the number of the commit that carries what was taken. */
+  private async take(request: FollowRequest): Promise<number> {
+    const { epoch, before, form, after, upTo, rows } = request
+    const known = this.position
+    // The keeper has begun anew behind everything that it had: numbers go on.
+    const isSameHistory =
+      known?.epoch === epoch || (before && known?.epoch === before.epoch && known.sequence <= before.sequence)
+    const reached = isSameHistory ? known?.sequence : undefined
+    const { operations } = decodeOperations(rows, this.parts.register)
+    if (form === 'changes') {
+      if (reached === undefined) return 0
+      if (reached !== after) return this.setPosition({ epoch, sequence: reached })
+      this.write(operations)
+      return this.setPosition({ epoch, sequence: upTo })
+    }
+    if (request.isFirst) {
+      this.brought = new Set()
+      this.setPosition(undefined)
+    }
+    for (const { key } of operations) this.brought.add(key.toString('latin1'))
+    const carriedBy = this.write(operations)
+    if (request.next) return carriedBy
+    await this.deleteOthers()
+    return this.setPosition({ epoch, sequence: upTo })
+  }
+
+  /** What is staged is known at once, as with turns. */
+  private write(operations: readonly RowOperation[]): number {
+    let carriedBy = 0
+    for (const { key, value } of operations) carriedBy = this.parts.commit.write(key, value)
+    this.parts.follower.follow(operations)
+    return carriedBy
+  }
+
+  private setPosition(position: RegisterPosition | undefined): number {
+    const { commit, register } = this.parts
+    this.position = position
+    return commit.write(positionKey(register), position && encodePosition({ ...position, hash: noHash }))
+  }
+
+  private async deleteOthers(): Promise<void> {
+    const { store, register } = this.parts
+    let after: Buffer | undefined
+    do {
+      const page = await readPage(store, registerRanges(register), after, pageBytesMax, 0)
+      const gone = decodeOperations(page.rows, register).operations.filter(
+        ({ key }) => !this.brought.has(key.toString('latin1')),
+      )
+      this.write(gone.map(({ key }) => ({ key, value: undefined })))
+      after = page.next
+    } while (after)
+    this.brought = new Set()
+  }
+
+  private noteFed(): void {
+    this.hasAll = true
+    for (const run of this.onFed.splice(0)) run()
+  }
+}
+
+/** Workers compare positions by epoch and number alone. */
+const noHash = Buffer.alloc(0)

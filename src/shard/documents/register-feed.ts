@@ -1,0 +1,284 @@
+// The keeper's side of the register among workers: it brings every change to all other workers, and knows who has what.
+//
+// Each change has a number. The numbers of one life of the keeper are one epoch, and the position (epoch, number) is a row of the store, written
+// with the change. A copy says its position with each answer. From that the keeper decides what the copy needs: the changes behind it, as long as
+// they are still in memory, or else all rows, page by page. One ask to each copy is in flight; what changes meanwhile is the next one.
+//
+// The keeper takes a change only while all copies answer. Otherwise it does nothing, and the client hears that. If a copy falls silent after the
+// change is durable here, nobody knows whether all have it; the copy gets it when it is back.
+//
+// A copy never has what the keeper has not, because changes leave when they are durable. The loss of power may take the keeper's last changes
+// all the same, where nothing is flushed: then the copy's position is not one of the keeper's, and the copy gets all rows anew.
+
+import type { FollowRequest, RegisterPosition, ShardReply, Shards } from '../../messages/messages.js'
+import type { Clock, StoreReader } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import { encodePosition, positionKey, registerRanges } from '../replicate/replicated-layout.js'
+import { OperationWriter } from '../replicate/row-operations.js'
+import { readPage } from '../replicate/snapshot.js'
+import type { Register } from './register.js'
+
+/** Bytes of changes, or of a page of rows, in one ask; one row may exceed it. */
+const askBytesMax = 1024 * 1024
+/** Bytes of changes kept in memory for copies that are behind. Raising it spares copies that were away a second the transfer of all rows. */
+const keptBytesMax = 8 * 1024 * 1024
+/** Pause before a copy that did not answer is asked again. */
+const retryMs = 1_000
+/** How long a start waits until all copies have everything. */
+const settleMsMax = 3_000
+
+interface Change {
+  readonly sequence: number
+  readonly key: Buffer
+  readonly row: Buffer | undefined
+}
+
+/** Another worker, which has a copy. */
+interface Copy {
+  /** One of its shards. */
+  readonly shard: number
+  /** Up to which change of this epoch it has everything; undefined: it has not said yet, or is to get all rows. */
+  reached: number | undefined
+  /** The rows on their way: the key of the last one, and the change that they stand for at least. */
+  pages: { readonly after: Buffer | undefined; readonly sequence: number } | undefined
+  /** Whether it has said its position. */
+  isMet: boolean
+  isAsked: boolean
+  /** Why the last ask came to nothing. */
+  failure: string | undefined
+  cancelRetry: () => void
+}
+
+interface Waiting {
+  readonly sequence: number
+  readonly onDone: (unknown?: ShardReply) => void
+}
+
+export interface FeedParts {
+  readonly store: StoreReader
+  readonly commit: GroupCommit
+  readonly clock: Clock
+  /** The number of the register. */
+  readonly register: number
+  /** Where the last life of the keeper ended; undefined: there was none. */
+  readonly before: RegisterPosition | undefined
+}
+
+export class RegisterFeed implements Register {
+  private readonly parts: FeedParts
+  private readonly epoch: number
+  /** The number of the last change that was staged. */
+  private staged: number
+  /** The same of the last one that is durable. */
+  private durable: number
+  /** The commit that carries the last change, and the number of the last change that it carries. */
+  private carrying: { readonly commit: number; last: number } | undefined
+  private changes: Change[] = []
+  private keptBytes = 0
+  private shards: Shards | undefined
+  private isWhole: () => boolean = () => false
+  private copies: readonly Copy[] = []
+  /** In the order of their changes. */
+  private waiting: Waiting[] = []
+  private onSettled: () => void = () => {}
+  private hasEnded = false
+
+  constructor(parts: FeedParts) {
+    this.parts = parts
+    const { before, clock } = parts
+    this.epoch = Math.max(clock.wallMs(), (before?.epoch ?? 0) + 1)
+    this.staged = before?.sequence ?? 0
+    this.durable = this.staged
+  }
+
+  /** Begins to feed the other owners. Resolves when all of them have everything, or when that takes too long. */
+  begin(shards: Shards, isWhole: () => boolean): Promise<void> {
+    this.shards = shards
+    this.isWhole = isWhole
+    const own = shards.ownerOf(this.parts.register)
+    this.copies = shards
+      .owners()
+      .filter(shard => shards.ownerOf(shard) !== own)
+      .map(shard => ({ shard, ...unmet }))
+    return new Promise(resolve => {
+      const cancel = this.parts.clock.after(settleMsMax, resolve)
+      this.onSettled = () => {
+        cancel()
+        resolve()
+      }
+      this.settle()
+      this.resume()
+    })
+  }
+
+  /** To be called when another owner can be reached anew: it may be another process. */
+  resume(): void {
+    for (const copy of this.copies) {
+      copy.isMet = false
+      this.feed(copy)
+    }
+  }
+
+  /** Feeds nobody any more. */
+  end(): void {
+    this.hasEnded = true
+    for (const copy of this.copies) copy.cancelRetry()
+  }
+
+  obstacle(): ShardReply | undefined {
+    const missing = this.copies.find(({ reached, failure }) => reached === undefined || failure !== undefined)
+    if (missing) this.feed(missing)
+    if (!this.shards || missing)
+      return { kind: 'unreachable', reason: missing?.failure ?? 'not all workers have what they need' }
+    return this.isWhole() ? undefined : { kind: 'unreachable', reason: 'a worker does not answer' }
+  }
+
+  write(key: Buffer, row: Buffer | undefined): number {
+    const { commit, register } = this.parts
+    const { epoch } = this
+    const sequence = ++this.staged
+    this.keep({ sequence, key, row })
+    commit.write(positionKey(register), encodePosition({ epoch, sequence, hash: noHash }))
+    const carriedBy = commit.write(key, row)
+    if (this.carrying?.commit === carriedBy) this.carrying.last = sequence
+    else this.carry(carriedBy, sequence)
+    return carriedBy
+  }
+
+  /** What a commit carries may leave when it is durable, and nothing of the next one. */
+  private carry(commit: number, first: number): void {
+    const carrying = { commit, last: first }
+    this.carrying = carrying
+    this.parts.commit.afterCommit(commit, failure => {
+      if (failure) return
+      this.durable = carrying.last
+      for (const copy of this.copies) this.feed(copy)
+    })
+  }
+
+  private keep(change: Change): void {
+    this.changes.push(change)
+    this.keptBytes += bytesOf(change)
+    if (this.keptBytes <= keptBytesMax) return
+    let forgotten = 0
+    while (this.keptBytes > keptBytesMax / 2) this.keptBytes -= bytesOf(this.changes[forgotten++]!)
+    this.changes = this.changes.slice(forgotten)
+  }
+
+  afterAll(onDone: (unknown?: ShardReply) => void): void {
+    this.waiting.push({ sequence: this.durable, onDone })
+    const failed = this.copies.find(({ failure }) => failure !== undefined)
+    if (failed) this.giveUp(failed)
+    this.settle()
+  }
+
+  /** Brings a copy what it has not, if anything. */
+  private feed(copy: Copy): void {
+    const { shards } = this
+    if (!shards || copy.isAsked || this.hasEnded) return
+    if (copy.isMet && copy.reached !== undefined && copy.reached >= this.durable) return
+    copy.cancelRetry()
+    copy.isAsked = true
+    this.next(copy).then(
+      request => shards.ask(copy.shard, request, reply => this.onReply(copy, request, reply)),
+      (error: Error) => this.fail(copy, `the register cannot be read: ${error.message}`),
+    )
+  }
+
+  /** What a copy is to be told next. One that has not been met is told nothing, and says its position. */
+  private async next({ isMet, pages, reached = this.durable }: Copy): Promise<FollowRequest> {
+    const { epoch, durable } = this
+    const common = { kind: 'follow', epoch, before: this.parts.before } as const
+    if (!isMet) return { ...common, form: 'changes', after: durable, upTo: durable, rows: noRows }
+    if (pages) {
+      const { store, commit, register } = this.parts
+      const { after, sequence } = pages
+      const { rows, next } = await readPage(store, registerRanges(register), after, askBytesMax, 0)
+      // A copy must not have what the keeper may lose.
+      await new Promise(resolve => commit.afterFlight(resolve))
+      return { ...common, form: 'page', after: sequence, upTo: sequence, rows, isFirst: after === undefined, next }
+    }
+    const writer = new OperationWriter()
+    let upTo = reached
+    for (let at = this.placeBehind(reached); at < this.changes.length; at++) {
+      const { sequence, key, row } = this.changes[at]!
+      if (sequence > durable || writer.length >= askBytesMax) break
+      if (row) writer.put(key, row)
+      else writer.del(key)
+      upTo = sequence
+    }
+    return { ...common, form: 'changes', after: reached, upTo, rows: writer.end(0) }
+  }
+
+  /** Where the changes behind a number begin. */
+  private placeBehind(sequence: number): number {
+    return Math.max(0, sequence + 1 - (this.changes[0]?.sequence ?? this.staged + 1))
+  }
+
+  private onReply(copy: Copy, { form, next }: FollowRequest, reply: ShardReply): void {
+    if (reply.kind !== 'followed') return this.fail(copy, 'reason' in reply ? reply.reason : 'it does not follow')
+    copy.isAsked = false
+    copy.failure = undefined
+    copy.isMet = true
+    const { position } = reply
+    if (form === 'page' && next) copy.pages = { after: next, sequence: copy.pages!.sequence }
+    else if (position?.epoch === this.epoch && this.hasChangesBehind(position.sequence)) {
+      copy.pages = undefined
+      copy.reached = position.sequence
+    } else {
+      copy.pages = { after: undefined, sequence: this.durable }
+      copy.reached = undefined
+    }
+    this.settle()
+    this.feed(copy)
+  }
+
+  private hasChangesBehind(sequence: number): boolean {
+    const [oldest] = this.changes
+    return sequence === this.staged || (oldest !== undefined && sequence >= oldest.sequence - 1)
+  }
+
+  private fail(copy: Copy, failure: string): void {
+    copy.isAsked = false
+    copy.isMet = false
+    copy.pages = undefined
+    copy.failure = failure
+    this.giveUp(copy)
+    if (this.hasEnded) return
+    copy.cancelRetry = this.parts.clock.after(retryMs, () => this.feed(copy))
+  }
+
+  /** Whoever waits for this copy hears that nothing is known. */
+  private giveUp({ reached = 0, failure = '' }: Copy): void {
+    const waited = this.waiting
+    this.waiting = waited.filter(({ sequence }) => sequence <= reached)
+    for (const { sequence, onDone } of waited) if (sequence > reached) onDone({ kind: 'lost', reason: failure })
+  }
+
+  /** Acts on what the copies have said. */
+  private settle(): void {
+    if (!this.shards) return
+    const reached = Math.min(...this.copies.map(copy => copy.reached ?? -1))
+    const first = this.waiting.findIndex(({ sequence }) => sequence > reached)
+    const done = this.waiting.splice(0, first < 0 ? this.waiting.length : first)
+    for (const { onDone } of done) onDone()
+    if (this.copies.every(copy => copy.isMet && copy.reached !== undefined && copy.reached >= this.durable))
+      this.onSettled()
+  }
+}
+
+const unmet = {
+  reached: undefined,
+  pages: undefined,
+  isMet: false,
+  isAsked: false,
+  failure: undefined,
+  cancelRetry: (): void => {},
+}
+
+/** Workers compare positions by epoch and number alone. */
+const noHash = Buffer.alloc(0)
+
+const noRows = new OperationWriter().end(0)
+
+const bytesOf = ({ key, row }: Change): number => key.length + (row?.length ?? 0)

@@ -1,0 +1,150 @@
+// A delivery intent that has not ended, as the delivery engine sees it: it gives the input of its message, and hears what became of each try.
+//
+// Until its message is rendered, its trigger event is at hand, unless too many are (notifications.ts). Later, or after a start, the event is read
+// from its row. An intent without a row (`bestEffort`) keeps it.
+//
+// When its shard gets another owner, that one sends it. Here it has ended: it gives no input, and ignores outcomes.
+
+import type { NotificationInput } from '../../domain/subscriptions/notification-input.js'
+import type { DeliveryRecord, ProgressNews } from '../../messages/messages.js'
+import type { DeliveryOutcome, PendingNotification } from '../../ports.js'
+import type { NotificationParts } from './notification-parts.js'
+import type { OutboxRow } from './outbox.js'
+import { type DeliveryIntent, inputOf, type TriggerEvent } from './trigger-event.js'
+
+export class PendingIntent implements PendingNotification {
+  readonly id: string
+  readonly tenant: string
+  readonly subscription: string
+  readonly intent: DeliveryIntent
+  attempts = 0
+  dueMs: number | undefined
+  private readonly parts: NotificationParts
+  private readonly row: OutboxRow | undefined
+  private event: TriggerEvent | undefined
+  /** What it is about, for those who ask what became of it. */
+  readonly about: Pick<DeliveryRecord, 'id' | 'type' | 'path'>
+
+  constructor(parts: NotificationParts, event: TriggerEvent, intent: DeliveryIntent, row: OutboxRow | undefined) {
+    this.parts = parts
+    this.event = event
+    this.intent = intent
+    this.row = row
+    this.id = intent.id
+    this.tenant = event.tenant
+    this.subscription = intent.subscription
+    if (row) parts.atHand.bytes += event.image.length
+    this.about = { id: event.entity.id, type: event.entity.type, path: event.path }
+  }
+
+  // [hot] Once per notification.
+  input(): NotificationInput | undefined {
+    if (this.isOver) {
+      this.release()
+      return undefined
+    }
+    const subscription = this.parts.subscriptions.of(this.tenant)?.get(this.subscription)
+    const event = subscription && (this.event ?? this.recall())
+    this.release()
+    if (event) return inputOf(event, this.intent, subscription)
+    this.end()
+    return undefined
+  }
+
+  private get isOver(): boolean {
+    return this.row?.of.isOver === true
+  }
+
+  private recall(): TriggerEvent | undefined {
+    return this.row && this.parts.outbox.read(this.row)
+  }
+
+  /** Keeps nothing that can be read again. */
+  release(): void {
+    if (!this.row || !this.event) return
+    this.parts.atHand.bytes -= this.event.image.length
+    this.event = undefined
+  }
+
+  // [hot] Once per try.
+  onOutcome(outcome: DeliveryOutcome): void {
+    if (this.isOver) return
+    const { deliveries, clock } = this.parts
+    const record = recordOf(outcome, this, clock.wallMs())
+    deliveries.note(this.tenant, this.subscription, record)
+    switch (outcome.kind) {
+      case 'delivered':
+        this.tell({ kind: 'success', code: outcome.code })
+        return this.end()
+      case 'failed':
+        this.noteFailure(outcome)
+        this.attempts = outcome.attempts
+        this.dueMs = outcome.nextAttemptMs
+        return
+      case 'dead':
+        this.noteFailure(outcome)
+        this.bury(record)
+        return this.end()
+      case 'simulated':
+      case 'dropped':
+        return this.end()
+    }
+  }
+
+  /** Keeps it for whoever wants it sent again. Its row goes in the same commit. */
+  private bury(record: DeliveryRecord): void {
+    const { outbox, deliveries } = this.parts
+    const letter = this.row && outbox.extract(this.row, this.intent)
+    if (letter) deliveries.bury(this.tenant, this.subscription, record, letter)
+  }
+
+  /** An answer counts as a success whatever it says, and of failures the first one counts (subscriptions.md §8.6, design.md §5). */
+  private noteFailure({
+    code,
+    attempts,
+    reason,
+  }: {
+    code: number | undefined
+    attempts: number
+    reason: string
+  }): void {
+    if (code !== undefined) this.tell({ kind: 'success', code })
+    else if (attempts === 1) this.tell({ kind: 'failure', reason })
+  }
+
+  private tell(news: ProgressNews): void {
+    const { claims, book, subscriptions } = this.parts
+    const subscription = subscriptions.of(this.tenant)?.get(this.subscription)
+    // Its home may have been here when it was triggered, and not any more, or the other way round.
+    if (subscription && claims.isElsewhere(subscription)) claims.tell(this.tenant, this.subscription, news)
+    else book.noteNews(this.tenant, this.subscription, news)
+  }
+
+  /** It is pending no more. */
+  end(): void {
+    if (this.row && !this.isOver) this.parts.outbox.end(this.row)
+  }
+}
+
+// [hot] Once per try. Written out: put together by spreading it takes 2.1 us instead of 0.01.
+/** What is told of a try. */
+function recordOf(
+  outcome: DeliveryOutcome,
+  { about, id: notificationId, attempts }: PendingIntent,
+  atMs: number,
+): DeliveryRecord {
+  const { kind } = outcome
+  const { id, type, path } = about
+  const isFailure = kind === 'failed' || kind === 'dead'
+  return {
+    id,
+    type,
+    path,
+    atMs,
+    notificationId,
+    attempt: isFailure ? outcome.attempts : attempts + 1,
+    outcome: kind,
+    code: isFailure || kind === 'delivered' ? outcome.code : undefined,
+    reason: isFailure ? outcome.reason : kind === 'dropped' ? outcome.why : '',
+  }
+}

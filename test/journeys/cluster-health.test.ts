@@ -1,0 +1,173 @@
+// The log engine of a cluster stands still, dies, is full or is empty: every request is answered in time all the same, every node says that it is not ready and
+// why, and all is well again by itself when the engine is (docs/operations/cluster-health.md).
+
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { AlarmAction, Etcd3 } from 'etcd3'
+import t, { type Test } from 'tap'
+import { tempDir } from '../support/broker-process.js'
+import { noEtcd } from '../support/etcd.js'
+import { names, Scene } from '../support/log-scene.js'
+
+const skip = noEtcd()
+/** What a request may take where the engine does not answer: 5 s at its owner, the wait for an owner and a busy machine besides. */
+const answerMsMax = 9_500
+const indexes = names.map((_, index) => index)
+
+/** What writes and lists get through every node while the log takes nothing: 503, in time. */
+async function isRefused(t: Test, scene: Scene): Promise<void> {
+  const asks = indexes.flatMap(index => [
+    ...Array.from({ length: 4 }, (_, n) => ['PUT', `/v2/entities/lamp${n}/attrs/level/value`, 7, index] as const),
+    ['POST', '/v2/op/update', batch, index] as const,
+    ['GET', '/v2/entities?limit=1000', undefined, index] as const,
+  ])
+  await Promise.all(
+    asks.map(async ([method, path, body, index]) => {
+      const beganMs = performance.now()
+      const { status, text } = await scene.send(index, method, path, body)
+      const tookMs = Math.round(performance.now() - beganMs)
+      const isList = method === 'GET'
+      t.ok(
+        status === 503 || (isList && status === 200),
+        `${names[index]}: ${method} ${path}: ${status} ${text.slice(0, 200)}`,
+      )
+      t.ok(tookMs < answerMsMax, `${tookMs} ms`)
+    }),
+  )
+}
+
+const batch = {
+  actionType: 'append',
+  entities: [0, 1, 2, 3, 4].map(n => ({ id: `lamp${n}`, type: 'Lamp', level: { value: 8, type: 'Number' } })),
+}
+
+/** Every node says that it is not ready, and why: in its health, its log, its status and its metrics. */
+async function isTold(t: Test, scene: Scene, state: string, reason: RegExp): Promise<void> {
+  for (const index of indexes) {
+    await scene.untilUnready(index, reason)
+    t.match((await scene.status(index)).health, { state, reason })
+    t.match((await scene.send(index, 'GET', '/metrics')).text, /^orrery_cluster_unready_shards [1-9]/m)
+    await scene.until(
+      'the line that says so',
+      async () => /Raising/.test(scene.alarms(index).at(-1) ?? '') || undefined,
+    )
+  }
+}
+
+/** All nodes are ready again by themselves, have said so, and nothing acknowledged is missing. */
+async function isWellAgain(t: Test, scene: Scene): Promise<void> {
+  for (const index of indexes) {
+    await scene.untilReady(index, true)
+    t.match((await scene.status(index)).health, { state: 'ready', shards: [] })
+    await scene.until('the line that says so', async () => {
+      const lines = scene.lines(index, 'WARN').join('\n')
+      return /Releasing alarm ClusterLogError[\s\S]*every shard can answer again/.test(lines) || undefined
+    })
+  }
+  for (const index of indexes)
+    t.equal((await scene.send(index, 'GET', '/v2/entities')).status, 200, 'the first list is answered')
+  await scene.writeAll(9)
+  for (const index of indexes) t.strictSame(await scene.told(index), scene.acknowledged)
+  t.notMatch(scene.nodes.map(node => node.printed()).join('\n'), /lvl=(FATAL|ERROR)/)
+}
+
+/** Puts so much that the quota of an engine is exceeded. The client takes that for a fault, and is of no use afterwards. */
+async function fill(address: string, quotaBytes: number): Promise<void> {
+  const client = new Etcd3({ hosts: `http://${address}` })
+  try {
+    for (let n = 0; n < 100; n++) await client.put(`filler/${n}`).value('x'.repeat(quotaBytes / 16))
+  } finally {
+    client.close()
+  }
+}
+
+/** What an operator does about a full etcd (docs/operations/cluster-health.md). */
+async function makeRoom(address: string): Promise<void> {
+  const client = new Etcd3({ hosts: `http://${address}` })
+  await client.delete().prefix('filler/')
+  const { header } = await client.getAll().prefix('filler/').exec()
+  await client.kv.compact({ revision: header.revision, physical: true })
+  await client.maintenance.defragment()
+  const { alarms } = await client.maintenance.alarm({ action: AlarmAction.Get })
+  for (const { memberID, alarm } of alarms)
+    await client.maintenance.alarm({ action: AlarmAction.Deactivate, alarm, memberID })
+  client.close()
+}
+
+t.test('a node is ready when the first request is answered, whatever shard it is about', { skip }, async t => {
+  t.setTimeout(300_000)
+  const scene = await Scene.start(t, tempDir(t))
+  // All at once begin anew, on what they have.
+  for (const node of scene.nodes) node.signal('SIGKILL')
+  await Promise.all(scene.nodes.map(node => node.exited))
+  await Promise.all(indexes.map(index => scene.spawn(index)))
+  await Promise.all(
+    indexes.map(async index => {
+      await scene.untilReady(index, true)
+      const statuses = await Promise.all(
+        Array.from({ length: 200 }, async (_, n) => (await scene.send(index, 'GET', `/v2/entities/any${n}`)).status),
+      )
+      t.strictSame([...new Set(statuses)], [404], `node ${names[index]} has an owner for every shard`)
+    }),
+  )
+})
+
+t.test('an engine that stands still', { skip }, async t => {
+  t.setTimeout(300_000)
+  const scene = await Scene.start(t, tempDir(t))
+  const [member] = scene.etcd.members
+  member!.stop()
+  await isRefused(t, scene)
+  await isTold(t, scene, 'away', /the log engine takes no writes: .*no answer in 2000 ms/)
+  await isRefused(t, scene)
+  member!.goOn()
+  await isWellAgain(t, scene)
+})
+
+t.test('an engine that has died, and comes back', { skip }, async t => {
+  t.setTimeout(300_000)
+  const scene = await Scene.start(t, tempDir(t))
+  const [member] = scene.etcd.members
+  await member!.kill()
+  await isRefused(t, scene)
+  await isTold(t, scene, 'away', /the log engine takes no writes: /)
+  await member!.restart()
+  await isWellAgain(t, scene)
+})
+
+t.test('an engine whose quota is exceeded still lets nodes read, and says what is to be done', { skip }, async t => {
+  t.setTimeout(300_000)
+  const quotaBytes = 4 * 1024 * 1024
+  const scene = await Scene.start(t, tempDir(t), [`--quota-backend-bytes=${quotaBytes}`])
+  const [member] = scene.etcd.members
+  const { address } = member!
+  await t.rejects(fill(address, quotaBytes), /database space exceeded/)
+
+  await isRefused(t, scene)
+  await isTold(t, scene, 'full', /the log engine is full and takes no writes .*NOSPACE/)
+  for (const index of indexes)
+    t.equal((await scene.send(index, 'GET', '/v2/entities/lamp11')).status, 200, 'what nobody writes is read')
+
+  await makeRoom(address)
+  await isWellAgain(t, scene)
+})
+
+t.test('an engine that comes back empty, and then with what it had', { skip }, async t => {
+  t.setTimeout(300_000)
+  const folder = tempDir(t)
+  const scene = await Scene.start(t, folder)
+  const [member] = scene.etcd.members
+  const data = join(folder, 'etcd-m0')
+  await member!.kill()
+  renameSync(data, join(folder, 'kept'))
+  await member!.restart()
+  await isTold(t, scene, 'lost', /the log engine does not keep this cluster any more/)
+  const empty = new Etcd3({ hosts: `http://${member!.address}` })
+  t.teardown(() => empty.close())
+  t.same(await scene.keys(empty), [], 'nodes write nothing to it, not even that they live')
+  await member!.kill()
+  renameSync(data, join(folder, 'empty'))
+  renameSync(join(folder, 'kept'), data)
+  await member!.restart()
+  await isWellAgain(t, scene)
+})

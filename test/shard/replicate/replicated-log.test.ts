@@ -1,0 +1,129 @@
+// What is staged for the logs: by shard, in order, and not without end; and a commit that is written only when the logs have it.
+
+import t from 'tap'
+import type { Part, Position } from '../../../src/ports.js'
+import type { OpenBatch } from '../../../src/shard/commit/commit-log.js'
+import { entityKey, stampKey, typeKey } from '../../../src/shard/layout.js'
+import { outboxKey } from '../../../src/shard/notify/notification-layout.js'
+import { CommitLane } from '../../../src/shard/replicate/commit-lane.js'
+import { Positions } from '../../../src/shard/replicate/positions.js'
+import { ReplicatedLog } from '../../../src/shard/replicate/replicated-log.js'
+import { decodeOperations } from '../../../src/shard/replicate/row-operations.js'
+import { FakeClock } from '../../support/fake-clock.js'
+import { MemoryStore } from '../../support/memory-store.js'
+
+const one = Buffer.from('1')
+const key = (shard: number): Buffer => entityKey(shard, 't', '/', 'E')
+
+type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+
+/** A log whose appends end when the test says so. */
+class Setting {
+  readonly store = new MemoryStore()
+  readonly positions = new Positions()
+  readonly appended: (readonly Part[])[] = []
+  readonly told: string[] = []
+  end: OnAppended = () => {}
+  readonly log: ReplicatedLog
+
+  constructor() {
+    const alongWith = (sink: { put(key: Buffer, value: Buffer): void }): void => sink.put(stampKey(), one)
+    this.log = new ReplicatedLog({
+      store: this.store,
+      clock: new FakeClock(),
+      replication: {
+        append: (parts, onDone) => {
+          this.appended.push(parts)
+          this.end = onDone
+        },
+      },
+      lane: new CommitLane(this.store, alongWith),
+      positions: this.positions,
+      lastStamp: () => 77,
+      alongWith,
+    })
+  }
+
+  commit(batch: OpenBatch): void {
+    batch.commit(failure => this.told.push(failure ? failure.message : 'durable'))
+  }
+}
+
+const position = { sequence: 1, epoch: 2, hash: Buffer.from('hash') }
+
+t.test('what goes to the batch is kept for the log of its shard, in order', async t => {
+  const setting = new Setting()
+  const batch = setting.log.open()
+  const index = typeKey('t', '/', 'T', 7, 3)
+  batch.rowsOf(3).put(key(3), one)
+  batch.orderedOf(3).del(index)
+  const outbox = outboxKey({ shard: 3, stamp: 1 })
+  batch.rows.put(outbox, one)
+  batch.rows.del(outboxKey({ shard: 5, stamp: 1 }))
+  t.equal(batch.length, 3, 'the type index is written last')
+  t.strictSame([batch.holds(3), batch.holds(4), batch.holds(5)], [true, false, true])
+  setting.commit(batch)
+  const [parts = []] = setting.appended
+  t.strictSame(
+    parts.map(({ shard }) => shard),
+    [3, 5],
+  )
+  t.strictSame(decodeOperations(parts[0]!.payload, 3), {
+    stamp: 77,
+    operations: [
+      { key: key(3), value: one },
+      { key: index, value: undefined },
+      { key: outbox, value: one },
+    ],
+  })
+  t.ok(batch.holds(3), 'as long as it is on its way')
+  setting.end(
+    new Map([
+      [3, position],
+      [5, position],
+    ]),
+  )
+  await Promise.resolve()
+  t.strictSame(setting.told, ['durable'])
+  t.strictSame([batch.holds(3), batch.length], [false, 0], 'and it begins anew')
+})
+
+t.test('there is an end to what is staged', async t => {
+  const batch = new Setting().log.open()
+  const large = Buffer.alloc(8 * 1024 * 1024)
+  for (let n = 0; n < 7; n++) batch.rowsOf(n).put(key(n), large)
+  t.equal(batch.isFull, false)
+  batch.rowsOf(7).put(key(7), large)
+  t.equal(batch.isFull, true)
+})
+
+t.test('a batch is written when the logs have its parts, with their positions', async t => {
+  const setting = new Setting()
+  const { store, positions, told } = setting
+  const batch = setting.log.open()
+  batch.rowsOf(3).put(key(3), one)
+  setting.commit(batch)
+  t.equal(store.get(key(3)), undefined)
+  setting.end(new Map([[3, position]]))
+  await Promise.resolve()
+  t.strictSame(told, ['durable'])
+  t.strictSame(store.get(key(3)), one)
+  t.strictSame(store.get(stampKey()), one)
+  t.strictSame(positions.of(3), position)
+  const read = new Positions()
+  await read.load(store)
+  t.strictSame(read.of(3), position)
+  batch.rowsOf(3).put(key(3), Buffer.from('2'))
+  setting.commit(batch)
+  setting.end(new Error('another owner'))
+  t.strictSame(told.at(-1), 'another owner')
+  t.strictSame(positions.of(3), position)
+  t.strictSame(store.get(key(3)), one)
+})
+
+t.test('a batch that is about no shard goes to the store alone', async t => {
+  const setting = new Setting()
+  setting.commit(setting.log.open())
+  await Promise.resolve()
+  t.strictSame([setting.told, setting.appended], [['durable'], []])
+})

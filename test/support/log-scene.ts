@@ -1,0 +1,165 @@
+// Three nodes over an etcd that a test stops, fills or empties: how they are, and what clients have been told.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Etcd3, IKeyValue } from 'etcd3'
+import type { Test } from 'tap'
+import type { ClusterStatus } from '../../src/ports.js'
+import { type BrokerProcess, freePort, spawnBroker, startBroker, tempDir } from './broker-process.js'
+import { type Etcd, startEtcd } from './etcd.js'
+
+export const names = ['a', 'b', 'c'] as const
+export const entities = 12
+/** How long something may take that is waited for, and between two looks. */
+export const waitMsMax = 60_000
+const lookMs = 50
+/** How long a client waits for an answer: one that is silent has not acknowledged anything. */
+const answerMsMax = 10_000
+
+interface Place {
+  readonly dataDir: string
+  readonly port: number
+  readonly args: readonly string[]
+}
+
+/** Three nodes over an etcd, and what clients know. */
+export class Scene {
+  readonly t: Test
+  readonly etcd: Etcd
+  readonly nodes: BrokerProcess[] = []
+  readonly acknowledged = new Map<string, number>()
+  /** Where the nodes talk with each other. */
+  readonly listen: readonly string[]
+  private readonly places: readonly Place[]
+
+  static async start(t: Test, etcdFolder: string, etcdArgs: readonly string[] = []): Promise<Scene> {
+    const etcd = await startEtcd(t, { dataDir: etcdFolder, args: etcdArgs })
+    const listen: string[] = []
+    for (const _ of names) listen.push(`127.0.0.1:${await freePort()}`)
+    // Of the others each hears from the first.
+    const shared = ['-clusterJoin', listen[0]!, '-shardLog', `etcd://${etcd.address().members.join(',')}`]
+    const places: Place[] = []
+    for (const [at, name] of names.entries()) {
+      const args = ['-nodeName', name, '-clusterListen', listen[at]!, ...shared]
+      places.push({ dataDir: tempDir(t), port: await freePort(), args })
+    }
+    const scene = new Scene(t, etcd, places, listen)
+    await Promise.all(names.map((_, index) => scene.begin(index)))
+    await scene.writeAll(1)
+    return scene
+  }
+
+  private constructor(t: Test, etcd: Etcd, places: readonly Place[], listen: readonly string[]) {
+    this.t = t
+    this.listen = listen
+    this.etcd = etcd
+    this.places = places
+  }
+
+  /** Starts a node on what it has, and waits until it can be used. */
+  async begin(index: number): Promise<void> {
+    this.nodes[index] = await startBroker(this.t, { ...this.places[index]!, readyWaitMs: waitMsMax })
+  }
+
+  /** Starts it and does not wait. */
+  async spawn(index: number): Promise<BrokerProcess> {
+    const node = await spawnBroker(this.t, this.places[index]!)
+    this.nodes[index] = node
+    return node
+  }
+
+  async send(
+    index: number,
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    const headers = { 'Content-Type': 'application/json' }
+    const sent = body === undefined ? {} : { body: JSON.stringify(body), headers }
+    const signal = AbortSignal.timeout(answerMsMax)
+    try {
+      const response = await fetch(`http://127.0.0.1:${this.places[index]!.port}${path}`, { method, signal, ...sent })
+      return { status: response.status, text: await response.text() }
+    } catch {
+      return { status: 0, text: '' }
+    }
+  }
+
+  async writeAll(value: number): Promise<void> {
+    for (let number = 0; number < entities; number++) {
+      const entity = { id: `lamp${number}`, type: 'Lamp', level: { value, type: 'Number' } }
+      await this.until(`${entity.id} to be written`, async () => {
+        const { status } = await this.send(number % names.length, 'POST', '/v2/entities?options=upsert', entity)
+        return status === 201 || status === 204 ? true : undefined
+      })
+      this.acknowledged.set(entity.id, value)
+    }
+  }
+
+  /** All entities as a node has them, once it can tell. */
+  async told(index: number): Promise<ReadonlyMap<string, number>> {
+    return this.until('a list', async () => {
+      const { status, text } = await this.send(index, 'GET', '/v2/entities?options=keyValues&limit=1000')
+      if (status !== 200) return undefined
+      return new Map((JSON.parse(text) as { id: string; level: number }[]).map(({ id, level }) => [id, level]))
+    })
+  }
+
+  async status(index: number): Promise<ClusterStatus> {
+    return JSON.parse((await this.send(index, 'GET', '/cluster')).text) as ClusterStatus
+  }
+
+  /** Waits until all nodes know the same of every log. */
+  async untilAlike(): Promise<void> {
+    await this.until('the copies to be alike', async () => {
+      const statuses = await Promise.all(names.map((_, index) => this.status(index)))
+      const known = statuses.map(({ shards }) => JSON.stringify(shards.map(shard => [shard.owner, shard.known])))
+      return new Set(known).size === 1 ? true : undefined
+    })
+  }
+
+  async untilReady(index: number, isReady: boolean): Promise<string> {
+    return this.until(`node ${names[index]} to be ${isReady ? '' : 'not '}ready`, async () => {
+      const { status, text } = await this.send(index, 'GET', '/health/ready')
+      return status === (isReady ? 200 : 503) ? text : undefined
+    })
+  }
+
+  /** Waits until a node is not ready for this reason: it may have another one before. */
+  async untilUnready(index: number, reason: RegExp): Promise<void> {
+    await this.until(`node ${names[index]} to be not ready: ${reason}`, async () => {
+      const { status, text } = await this.send(index, 'GET', '/health/ready')
+      return (status === 503 && reason.test(text)) || undefined
+    })
+  }
+
+  async until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+    const untilMs = performance.now() + waitMsMax
+    for (;;) {
+      const found = await look()
+      if (found !== undefined) return found
+      if (performance.now() > untilMs)
+        throw new Error(
+          `waited too long for ${what}\n${this.nodes.map(node => node.printed().slice(-3000)).join('\n')}`,
+        )
+      await pause(lookMs)
+    }
+  }
+
+  /** Everything that the cluster has in etcd, now or at a revision. */
+  async keys(client: Etcd3, revision?: string): Promise<readonly IKeyValue[]> {
+    const all = client.getAll().prefix('/orrery/')
+    return (await (revision === undefined ? all : all.revision(revision)).exec()).kvs
+  }
+
+  /** The lines of a node's log about the alarm that its log engine raises. */
+  alarms(index: number): readonly string[] {
+    return this.lines(index, 'WARN').filter(line => /ing alarm ClusterLogError/.test(line))
+  }
+
+  /** The lines of a node's log that have a level. */
+  lines(index: number, level: string): readonly string[] {
+    return this.nodes[index]!.printed()
+      .split('\n')
+      .filter(line => line.includes(`lvl=${level}`))
+  }
+}
