@@ -170,8 +170,7 @@ export class ClusteredShards implements Shards {
   /** What the node of this name asks of this one's shards, through bytes. */
   onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number, node: string): void {
     const { nodes, shardMap } = this.parts
-    // The register is the one behind the last.
-    const shards = shardMap.placement.shards + 1
+    const { shards } = shardMap.placement
     answerBytes(
       { shard, request, shards },
       (decoded, tell) => this.askOwn(shard, decoded, view, tell),

@@ -12,7 +12,7 @@ import { decodeReply, decodeRequest, encodeNotUnderstood, encodeReply } from './
 /** Told what could not be read of what a process has sent. */
 type OnUnreadable = (what: string) => void
 
-/** Has `handle` answer the request of some bytes, and gives the bytes of its reply. `shards`: how many there are. */
+/** Has `handle` answer the request of some bytes, and gives the bytes of its reply. `shards`: how many there are of entities. */
 export function answerBytes(
   { shard, request, shards }: { readonly shard: number; readonly request: Uint8Array; readonly shards: number },
   handle: (request: ShardRequest, onReply: (reply: ShardReply) => void) => void,
@@ -27,7 +27,9 @@ export function answerBytes(
     onUnreadable(message)
     return onReply(encodeNotUnderstood(message))
   }
-  if (shard < shards) return handle(decoded, reply => onReply(encodeReply(reply)))
+  // The register is the one behind the last, and has no entities.
+  if (shard < shards || (shard === shards && !('target' in decoded)))
+    return handle(decoded, reply => onReply(encodeReply(reply)))
   onUnreadable(`a request about shard ${shard}, which there is not`)
   onReply(encodeNotUnderstood(`there is no shard ${shard}`))
 }

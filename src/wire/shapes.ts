@@ -12,9 +12,16 @@ type Members = Readonly<Record<string, unknown>>
 
 const any: Check = value => value !== undefined
 const text: Check = value => typeof value === 'string'
-const number: Check = value => typeof value === 'number'
+const number: Check = value => Number.isFinite(value)
 const count: Check = value => Number.isSafeInteger(value) && (value as number) >= 0
 const flag: Check = value => typeof value === 'boolean'
+/** A value that can be stored: JSON has numbers that are none here, and would be written as such. */
+const json: Check = value => {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || value === null) return value !== undefined
+  for (const one of Object.values(value)) if (!json(one)) return false
+  return true
+}
 const isMembers = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -72,7 +79,7 @@ const origin = members({
   isPaced: optional(flag),
   numbering: optional(numbering),
 })
-const attribute = tuple(text, any, orNull(list(tuple(text, text, any))))
+const attribute = tuple(text, json, orNull(list(tuple(text, text, json))))
 const attributes = list(tuple(text, attribute))
 
 /** Whether the JSON of attributes is what they should be. */
@@ -89,7 +96,7 @@ const writes = {
   replace: onAttributes,
   deleteAttributes: { names: texts },
   updateAttribute: { name: text, attribute, options },
-  updateValue: { name: text, value: any, forcedUpdate: flag },
+  updateValue: { name: text, value: json, forcedUpdate: flag },
   deleteAttribute: { name: text },
   deleteEntity: {},
   expire: { nowMs: number },
@@ -106,11 +113,17 @@ const item = either(
   Object.fromEntries(Object.entries(writes).map(([kind, shape]) => [kind, members({ ...written, ...shape })])),
 )
 
+const items = members({ items: list(item) })
+
+/** Without items there is none. */
+const hasOrigin = ({ items: all, origin: found }: Members): boolean =>
+  (all as readonly unknown[]).length === 0 ? found === undefined : origin(found)
+
 // Of reads and documents
 
 const document = members({ tenant: text, id: text })
 const page = { tenant: text, servicePath: optional(text), offset: count, limit: count }
-const payload = members({ value: any, duplicates: list(list(value => text(value) || count(value))), deep: flag })
+const payload = members({ value: json, duplicates: list(list(value => text(value) || count(value))), deep: flag })
 const selection = members({
   selectors: list(
     members({ ids: optional(texts), idPattern: optional(text), types: optional(texts), typePattern: optional(text) }),
@@ -136,7 +149,7 @@ const progress = members({
 /** Whether the JSON of a request is one of its kind. */
 export const isRequest: Check = either('kind', {
   ...writeShapes,
-  batch: members({ origin: optional(origin), items: list(item) }),
+  batch: value => items(value) && hasOrigin(value as Members),
   find: members({ tenant: text, paths: texts, id: text, type: optional(text) }),
   list: members({
     tenant: text,
@@ -242,7 +255,7 @@ export const isReply: Check = either('kind', {
 } satisfies Readonly<Record<Exclude<ShardReply['kind'], 'found' | 'part'>, Check>>)
 
 /** Whether a list of values is what a part of a list tells of its entities: by how much it is ordered, and where they stand. */
-export const isPartJson: Check = tuple(list(tuple(text, text)), list(list(any)))
+export const isPartJson: Check = tuple(list(tuple(text, text)), list(list(json)))
 
 // What a stored subscription and a stored registration are, behind their version
 

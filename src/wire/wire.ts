@@ -10,12 +10,11 @@ import type { WantedAttribute } from '../domain/entities/entity.js'
 import { isDateType, type Metadata } from '../domain/entities/entity.js'
 import { operatorOf } from '../domain/entities/operators.js'
 import type { Json } from '../domain/json.js'
-import type { Registration } from '../domain/providers/registration.js'
-import { decodeRegistration, encodeRegistration } from '../domain/providers/registration-json.js'
+import { encodeRegistration } from '../domain/providers/registration-json.js'
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
 import { refusalText } from '../domain/refusal.js'
-import { noProgress, type Subscription, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
-import { decodeSubscription, encodeSubscription } from '../domain/subscriptions/subscription-json.js'
+import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
+import { encodeSubscription } from '../domain/subscriptions/subscription-json.js'
 import { Unreadable } from '../domain/unreadable.js'
 import { isImage } from '../image.js'
 import type {
@@ -27,11 +26,12 @@ import type {
   WriteReply,
   WriteRequest,
 } from '../messages/messages.js'
+import { readRegistration, readSubscription } from './documents.js'
 import { forms } from './forms.js'
 import { packDone, packFind, packFound, packWrite, unpackFind, unpackFound, unpackWrite } from './packed.js'
 import { packPart, unpackPart } from './part.js'
 import { refusalFromWire, refusalToWire } from './refusal.js'
-import { areAttributes, isRegistration, isReply, isRequest, isSubscription } from './shapes.js'
+import { areAttributes, isReply, isRequest } from './shapes.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -196,9 +196,9 @@ function fromJson(wire: WireRequest): object {
       return { selection: selection.value }
     }
     case 'createSubscription':
-      return { subscription: subscriptionOf(wire.subscription) }
+      return { subscription: readSubscription(wire.subscription) }
     case 'createRegistration':
-      return { registration: registrationOf(wire.registration) }
+      return { registration: readRegistration(wire.registration) }
     case 'follow':
       return {
         rows: Buffer.from(wire.rows, 'base64'),
@@ -209,18 +209,6 @@ function fromJson(wire: WireRequest): object {
     default:
       return {}
   }
-}
-
-function subscriptionOf(text: string): Subscription {
-  const subscription = decodeSubscription(text)
-  if (!isSubscription(subscription)) throw new Unreadable('a subscription is none')
-  return subscription
-}
-
-function registrationOf(text: string): Registration {
-  const registration = decodeRegistration(text)
-  if (!isRegistration(registration)) throw new Unreadable('a registration is none')
-  return registration
 }
 
 /** The bytes of a reply: packed, or u8 form, u32 length of a JSON head, the head, then images one after the other. */
@@ -337,13 +325,13 @@ function jsonReply(bytes: Buffer): ShardReply {
     case 'subscriptions': {
       const known = head.subscriptions as readonly (readonly [string, Partial<SubscriptionProgress>])[]
       const subscriptions = known.map(([subscription, progress]) => ({
-        subscription: subscriptionOf(subscription),
+        subscription: readSubscription(subscription),
         progress: completed(progress),
       }))
       return { ...head, subscriptions }
     }
     case 'registrations':
-      return { ...head, registrations: (head.registrations as readonly string[]).map(registrationOf) }
+      return { ...head, registrations: (head.registrations as readonly string[]).map(readRegistration) }
     case 'progress':
       return { kind: 'progress', parts: (head.parts as readonly Partial<SubscriptionProgress>[]).map(completed) }
     case 'refused':

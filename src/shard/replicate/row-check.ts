@@ -7,8 +7,8 @@
 
 import { Unreadable } from '../../domain/unreadable.js'
 import { assertImage } from '../../image.js'
+import { readRegistration, readSubscription } from '../../wire/documents.js'
 import { decodeDocumentRow, parseDocumentKey } from '../documents/document-layout.js'
-import { registrationForm, subscriptionForm } from '../documents/forms.js'
 import { prefix } from '../keys.js'
 import { decodeRow, parseEntityKey, parseExpiryKey, parseIdKey, parseTypeKey } from '../layout.js'
 import { decodeLetterRow, parseLetterKey, parseOutboxKey } from '../notify/notification-layout.js'
@@ -38,8 +38,8 @@ function check({ key, value }: RowOperation): void {
     case prefix.registration: {
       parseDocumentKey(key)
       const text = value && decodeDocumentRow(value)
-      const form = key[0] === prefix.subscription ? subscriptionForm : registrationForm
-      if (text !== undefined) form.decode(text)
+      if (text !== undefined && key[0] === prefix.subscription) readSubscription(text)
+      else if (text !== undefined) readRegistration(text)
       return
     }
     case prefix.progress:

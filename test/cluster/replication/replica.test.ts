@@ -17,6 +17,8 @@ class Scene {
   readonly records: LogRecord[] = []
   readonly applied: string[] = []
   readonly stopped: string[] = []
+  /** What the host says to everything that it is to apply. */
+  failure: Error | undefined
   /** Its states when it got ahead of its log, and when it was so no more. */
   readonly turns: string[] = []
   end: Position = beginning
@@ -38,7 +40,7 @@ class Scene {
       host: {
         apply: (_shard, payloads, _position, onDone) => {
           for (const payload of payloads) this.applied.push(payload.toString())
-          clock.endOfTick(() => onDone())
+          clock.endOfTick(() => onDone(this.failure))
         },
       },
       clock,
@@ -226,4 +228,24 @@ t.test('an owner is told nothing that it has appended itself', async t => {
   scene.replica.onRecord(scene.append('theirs'))
   await scene.settle()
   t.strictSame(scene.applied, ['theirs'])
+})
+
+t.test('a record of another version stops the copy, which says what would read it', async t => {
+  const scene = new Scene()
+  const { sequence, bytes } = scene.append('a')
+  bytes[0] = 2
+  scene.replica.onRecord({ sequence, bytes })
+  await scene.settle()
+  t.strictSame(scene.stopped, ['record 1 has version 2, and this build reads version 1: start the build that wrote it'])
+  t.strictSame(scene.applied, [])
+})
+
+t.test('what the host cannot read stops the copy, and not the node', async t => {
+  const scene = new Scene()
+  scene.failure = Object.assign(new Error('a stored entity has version 9'), { code: 'unreadable' })
+  for (const record of ['a', 'b'].map(text => scene.append(text))) scene.replica.onRecord(record)
+  await scene.settle()
+  t.strictSame(scene.stopped, ['a stored entity has version 9'])
+  t.equal(scene.replica.state, 'stopped')
+  t.notOk(scene.replica.isBusy)
 })

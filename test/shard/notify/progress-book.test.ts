@@ -2,8 +2,15 @@
 
 import t from 'tap'
 import { noProgress } from '../../../src/domain/subscriptions/subscription.js'
+import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
 import type { DeliveryOutcome, PendingNotification, Row } from '../../../src/ports.js'
-import { allProgress, parseDocumentKey, progressKey } from '../../../src/shard/documents/document-layout.js'
+import {
+  allProgress,
+  documentKey,
+  encodeDocumentRow,
+  parseDocumentKey,
+  progressKey,
+} from '../../../src/shard/documents/document-layout.js'
 import { decodeProgress, encodeProgress } from '../../../src/shard/notify/progress-book.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { HoldingStore } from '../../support/changes.js'
@@ -154,4 +161,21 @@ t.test('a row says all that is known, and nothing that is not', async t => {
   const progress = { ...noProgress, timesSent: 3, lastFailureMs: 7, lastFailureReason: 'é"\n', spentRevision: 2 }
   t.strictSame(decodeProgress(encodeProgress(progress)), { progress, grants: [] })
   t.strictSame(decodeProgress(encodeProgress(noProgress, ['a'])), { progress: noProgress, grants: ['a'] })
+})
+
+t.test('a row of another version ends the start, with its place', async t => {
+  const store = new HoldingStore()
+  const subscription = encodeSubscription(watching(1))
+  await commit(store, batch => {
+    batch.put(
+      documentKey('subscription', { home: shardMap.register, tenant, id: idOf(1) }),
+      encodeDocumentRow(subscription),
+    )
+    batch.put(keyOf(1), Buffer.from('{"version":2,"timesSent":1}'))
+  })
+  await t.rejects(NotifyingOwner.over(store), {
+    code: 'unreadable',
+    message:
+      /^the stored progress of a subscription has version 2, and this release reads version 1: .* \(the row with key "P/,
+  })
 })

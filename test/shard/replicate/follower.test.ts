@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
 import type { DiskRoom } from '../../../src/ports.js'
+import { prefix } from '../../../src/shard/keys.js'
 import { compareIndexes, countsByShard } from '../../../src/shard/rebuild.js'
+import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
 import { lastStamp } from '../../../src/shard/shards.js'
 import { openRocksStore } from '../../../src/storage/rocks-store.js'
 import { temporaryDirectory } from '../../storage/store-contract.js'
@@ -85,6 +87,31 @@ t.test('a record that is damaged, or is about another shard, is not applied', as
   await t.rejects(host.apply((shard + 1) % shardCount, [{ payload }], position), /row of another shard/)
   t.equal(host.shardHost.position(shard), undefined)
   t.strictSame(await cluster.waitFor(contentOf(host)), [])
+})
+
+t.test('a record or a page with a row of another version is refused, and what was there stays', async t => {
+  const cluster = await Cluster.of(t, new FakeClock(), 1)
+  const host = await another(t, cluster)
+  const shard = shardMap.shardOf(tenant, '/', 'E')
+  await end(cluster, create('E'), shard)
+  await cluster.waitFor(host.follow([shard]))
+  const before = await cluster.waitFor(contentOf(host))
+  const { value, key } = (await host.rows(shard)).find(row => row.key[0] === prefix.entity)!
+  value[0] = 9
+  const writer = new OperationWriter()
+  writer.put(key, value)
+  const bytes = writer.end(1)
+  const told = { code: 'unreadable', message: /^a stored entity has version 9, .* \(the row with key "E/ }
+  const { position } = cluster.log.behind(shard, undefined)[0]!
+  await t.rejects(host.apply(shard, [{ payload: bytes }], position), told)
+  const install = (onDone: (failure?: Error) => void): void => host.shardHost.install(shard, bytes, true, onDone)
+  await t.rejects(
+    cluster.waitFor(
+      new Promise<void>((resolve, reject) => install(failure => (failure ? reject(failure) : resolve()))),
+    ),
+    told,
+  )
+  t.strictSame(await cluster.waitFor(contentOf(host)), before)
 })
 
 interface Pages {
