@@ -373,9 +373,9 @@ function standsAt(image: Buffer, at: number, bytes: Uint8Array): boolean {
   return true
 }
 
-/** Behind the string that begins at a place. */
+/** Behind the string that begins at a place; behind the image if the string has no end. */
 function endOfString(image: Buffer, at: number): number {
-  for (at++; image[at] !== quote; at++) if (image[at] === backslash) at++
+  for (at++; image[at] !== quote && at < image.length; at++) if (image[at] === backslash) at++
   return at + 1
 }
 

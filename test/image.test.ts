@@ -288,3 +288,13 @@ t.test('an image of an unknown version is not read', async t => {
     message: /^a stored entity has version 2, and this release reads/,
   })
 })
+
+t.test(
+  'of a damaged entity whose texts have no end the wanted attributes are looked for in vain, and in time',
+  async t => {
+    const attribute = { type: 'Number', value: 1, metadata: new Map(), createdMs: 1, modifiedMs: 2 }
+    const image = imageOf({ id: 'E', type: 'T', created: 3, modifiedMs: 4, attributes: new Map([['a', attribute]]) })
+    for (let at = image.readUInt32BE(30); at < image.length; at++) if (image[at] === 0x22) image[at] = 0x78
+    t.strictSame([...new Wanted(new Set(['b']), true).decode(image).attributes], [])
+  },
+)
