@@ -1,8 +1,8 @@
 // Which service paths each tenant has at all owners: rows of the register, which all of them follow. So a read by id without a path knows where to
 // look, and no owner need be asked what it has. An owner that is the only one has no such rows.
 //
-// A path begins to exist when every owner has heard of it: whoever is about to create an entity in a path announces it first, and the register's
-// keeper replies when all have its row. Of a tenant with many paths no more is known than that, and nothing is written of the others. Paths are
+// A path begins to exist when every owner has heard of it. Before an owner creates an entity in a new path, it announces the path to the keeper of
+// the register, which replies when all owners have the row. Of a tenant with many paths no more is known than that, and nothing is written of the others. Paths are
 // never forgotten: one too many costs a look in vain. So tenants that are made up stay in the register until it is full (docs/operations/names.md).
 
 import { TenantPaths } from '../../domain/few-paths.js'

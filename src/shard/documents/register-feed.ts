@@ -4,8 +4,8 @@
 // with the change. A copy says its position with each answer. From that the keeper decides what the copy needs: the changes behind it, as long as
 // they are still in memory, or else all rows, page by page. One ask to each copy is in flight; what changes meanwhile is the next one.
 //
-// The keeper takes a change only while all copies answer. Otherwise it does nothing, and the client hears that. If a copy falls silent after the
-// change is durable here, nobody knows whether all have it; the copy gets it when it is back.
+// The keeper takes a change only while all copies answer. Otherwise it refuses the change and does nothing. If a copy falls silent after the change
+// is durable here, the outcome is unknown, and the client gets a 503; the copy gets the change when it is back.
 //
 // A copy never has what the keeper has not, because changes leave when they are durable. The loss of power may take the keeper's last changes
 // all the same, where nothing is flushed: then the copy's position is not one of the keeper's, and the copy gets all rows anew.
@@ -248,7 +248,7 @@ export class RegisterFeed implements Register {
     copy.cancelRetry = this.parts.clock.after(retryMs, () => this.feed(copy))
   }
 
-  /** Whoever waits for this copy hears that nothing is known. */
+  /** Replies to the changes that wait for this copy: nobody knows whether it has them. */
   private giveUp({ reached = 0, failure = '' }: Copy): void {
     const waited = this.waiting
     this.waiting = waited.filter(({ sequence }) => sequence <= reached)

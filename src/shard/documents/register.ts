@@ -1,9 +1,9 @@
 // The register: rows that every owner of shards has, and one owner decides about. Its owner is the keeper.
 //
-// Subscriptions, registrations and the service paths of all tenants stand in it. Whoever changes a row writes it here, waits until the commit
-// is durable, and replies when all other owners have it as well. So the next request meets the change wherever it is decided.
+// The register holds the subscriptions, registrations and service paths of all tenants. The keeper writes a changed row, waits until the commit is
+// durable, and replies when all other owners have the row as well. So every owner that gets the next request already has the change.
 //
-// A node that is alone has nobody to wait for. Nodes of a cluster follow the log of the register (replicate/). Workers of one machine are told by
+// A node that is alone waits for no other owner. Nodes of a cluster follow the log of the register (replicate/). Workers of one machine are told by
 // the keeper (register-feed.ts, register-copy.ts).
 
 import type { ShardReply } from '../../messages/messages.js'

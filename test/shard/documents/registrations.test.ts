@@ -7,7 +7,7 @@ import t from 'tap'
 import { systemClock } from '../../../src/clock.js'
 import { encodeRegistration } from '../../../src/domain/providers/registration-json.js'
 import { ShardMap } from '../../../src/domain/scope.js'
-import type { RegistrationRequest, ShardReply, ShardRequest } from '../../../src/messages/messages.js'
+import type { FollowRequest, RegistrationRequest, ShardReply, ShardRequest } from '../../../src/messages/messages.js'
 import type { Store } from '../../../src/ports.js'
 import { allDocuments, documentKey, encodeDocumentRow } from '../../../src/shard/documents/document-layout.js'
 import { positionKey } from '../../../src/shard/replicate/replicated-layout.js'
@@ -199,6 +199,45 @@ t.test('a copy says that it has a registration when it has it durably', async t 
   )
   t.strictSame(reply, { told: { kind: 'followed', position: { epoch: 7, sequence: 10 } }, row: true })
   t.equal(shards.registrations.size, 1)
+})
+
+// A copy at number 10 of epoch 7, which has one registration.
+async function aCopy() {
+  const shards = await opened(new MemoryStore(), { part: { worker: 1, workers: owners } })
+  const key = documentKey('registration', { home: shardMap.register, tenant, id: idOf(1) })
+  const now = new OperationWriter()
+  now.put(key, encodeDocumentRow(encodeRegistration(made(1, { tenant }))))
+  const removed = new OperationWriter()
+  removed.del(key)
+  type Told = Pick<FollowRequest, 'form' | 'after' | 'upTo'> & Partial<FollowRequest>
+  const follow = (rows: Buffer, told: Told) =>
+    new Promise(resolve => shards.ask(0, { kind: 'follow', epoch: 7, before: undefined, rows, ...told }, resolve))
+  await follow(now.end(0), { form: 'page', after: 10, upTo: 10, isFirst: true })
+  return { shards, removal: removed.end(0), follow }
+}
+
+const atTen = { kind: 'followed', position: { epoch: 7, sequence: 10 } }
+
+t.test('a copy that is told what it has already does not go back to it', async t => {
+  const { shards, removal, follow } = await aCopy()
+  t.strictSame(await follow(removal, { form: 'changes', after: 5, upTo: 8 }), atTen)
+  t.equal(shards.registrations.size, 1)
+})
+
+t.test('a copy that has more than its keeper ever had takes no changes, and says where it is', async t => {
+  const { shards, removal, follow } = await aCopy()
+  const before = { epoch: 7, sequence: 8 }
+  t.strictSame(await follow(removal, { form: 'changes', epoch: 9, before, after: 10, upTo: 11 }), atTen)
+  t.equal(shards.registrations.size, 1)
+})
+
+t.test('a copy follows a keeper that has begun anew behind all that it had', async t => {
+  const { shards, removal, follow } = await aCopy()
+  const before = { epoch: 7, sequence: 10 }
+  const position = { epoch: 9, sequence: 11 }
+  const told = await follow(removal, { form: 'changes', epoch: 9, before, after: 10, upTo: 11 })
+  t.strictSame(told, { kind: 'followed', position })
+  t.equal(shards.registrations.size, 0)
 })
 
 t.test('a keeper that has lost everything has the others forget both kinds', async t => {
