@@ -73,6 +73,7 @@ export class AskDeadlines implements Shards {
       case 'find':
       case 'fetch':
       case 'types':
+      case 'unused':
         return this.reads
       case 'batch':
         return request.items[0]?.origin.isPaced ? this.lists : this.writes

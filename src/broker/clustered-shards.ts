@@ -7,11 +7,10 @@
 // An ask about all that an owner has (a list, for one) says what the asker believes that to be. If it is something else, parts that are put together
 // would have gaps or show something twice: the reply is `moved`, and whoever gathers begins anew (shard-client.ts).
 //
-// What may create an entity waits until every owner knows its service path, which is a row of the register.
+// Before an owner creates an entity it waits until every owner knows the service path, which is a row of the register (announcements.ts).
 //
 // Not here: who owns what (cluster/), how bytes get there.
 
-import { Recent } from '../domain/recent.js'
 import type { ShardMap } from '../domain/scope.js'
 import {
   type BatchRequest,
@@ -19,12 +18,14 @@ import {
   type ShardReply,
   type ShardRequest,
   type Shards,
+  type UnusedRequest,
   type WriteReply,
   type WriteRequest,
 } from '../messages/messages.js'
 import type { AskOutcome, Clock, Nodes } from '../ports.js'
 import { answerBytes, replyFrom } from '../wire/exchange.js'
 import { encodeRequest } from '../wire/wire.js'
+import { Announcements, type CreationScope } from './announcements.js'
 
 type OnReply = (reply: ShardReply) => void
 
@@ -34,8 +35,8 @@ const ownerWaitMs = 2_000
 const lookMs = 25
 /** Asks that wait for an owner; beyond, they are turned away. */
 const waitingMax = 10_000
-/** Service paths that are known to be announced, or twice as many, some 120 bytes each; the others are announced again. */
-const announcedKept = 32_768
+/** How long an owner waits for the keeper of the register: less than others wait for this owner, so that they hear of it. */
+const announceWaitMs = 1_000
 
 /** The number of those shards' owner that have none. */
 const noOwner = -1
@@ -56,8 +57,14 @@ export class ClusteredShards implements Shards {
   /** The number of each node that has owned something. */
   private readonly numbers = new Map<string, number>()
   private waiting: (() => void)[] = []
-  private readonly announced = new Recent<true>(announcedKept)
-  private readonly announcing = new Map<string, OnReply[]>()
+  private readonly announcements = new Announcements(({ tenant, path }, onReply) =>
+    this.askUntil(
+      this.parts.shardMap.register,
+      { kind: 'announce', tenant, path },
+      this.parts.clock.monoMs() + announceWaitMs,
+      onReply,
+    ),
+  )
   /** One shard of each owner; undefined after a change. */
   private asked: readonly number[] | undefined
 
@@ -71,18 +78,6 @@ export class ClusteredShards implements Shards {
 
   // [hot] Once per request.
   ask(shard: number, request: ShardRequest, onReply: OnReply): void {
-    const scope = newScope(request)
-    if (!scope || this.announced.get(keyOf(scope))) return this.begin(shard, request, onReply)
-    this.announce(scope, reply => {
-      if (reply.kind === 'done') this.begin(shard, request, onReply)
-      else
-        onReply(
-          reply.kind === 'lost' || reply.kind === 'failed' ? { kind: 'unreachable', reason: reply.reason } : reply,
-        )
-    })
-  }
-
-  private begin(shard: number, request: ShardRequest, onReply: OnReply): void {
     const untilMs = this.parts.clock.monoMs() + ownerWaitMs
     if (request.kind === 'batch') this.askBatch(shard, request, untilMs, onReply)
     else if (isWide(request))
@@ -162,9 +157,37 @@ export class ClusteredShards implements Shards {
     if (request.kind === 'admin') return local.ask(shard, request, onReply)
     const isOurs = isWide(request) ? (): boolean => view === nodes.ownView : (): boolean => nodes.serves(shard)
     if (!isOurs()) return onReply({ kind: 'moved' })
+    const scope = newScope(request)
+    if (scope) return this.askCreation(scope, shard, request, onReply)
+    if (request.kind === 'unused')
+      return this.askUnused(shard, request, reply => onReply(isOurs() ? reply : { kind: 'moved' }))
     // A write that is durable was made by the owner; what was read counts only if we still are.
     if (isWrite(request)) return local.ask(shard, request, onReply)
     local.ask(shard, request, reply => onReply(isOurs() ? reply : { kind: 'moved' }))
+  }
+
+  /** Asks this node's own shards for what may create an entity, once all owners have heard of its path. */
+  private askCreation(scope: CreationScope, shard: number, request: ShardRequest, onReply: OnReply): void {
+    const { announcements } = this
+    const { local, nodes } = this.parts
+    if (announcements.has(scope)) return local.ask(shard, request, announcements.letThrough(onReply))
+    announcements.announce(scope, reply => {
+      if (reply.kind === 'lost' || reply.kind === 'failed') onReply({ kind: 'unreachable', reason: reply.reason })
+      else if (reply.kind !== 'done') onReply(reply)
+      else if (!nodes.serves(shard)) onReply({ kind: 'moved' })
+      else local.ask(shard, request, announcements.letThrough(onReply))
+    })
+  }
+
+  /** Asks twice: creations that were let through before the paths were forgotten may have brought an entity. */
+  private askUnused(shard: number, request: UnusedRequest, onReply: OnReply): void {
+    const { local } = this.parts
+    local.ask(shard, request, first => {
+      if (first.kind !== 'unused') return onReply(first)
+      this.announcements.forget(first.tenants, tenants =>
+        tenants ? local.ask(shard, { kind: 'unused', tenants }, onReply) : onReply({ kind: 'busy' }),
+      )
+    })
   }
 
   /** What the node of this name asks of this one's shards, through bytes. */
@@ -227,38 +250,15 @@ export class ClusteredShards implements Shards {
     if (this.parts.nodes.isLost) return { kind: 'unreachable', reason: 'the log engine has lost data of this cluster' }
     return reply.kind === 'unreachable' ? reply : { kind: 'unreachable', reason: `no node answers for shard ${shard}` }
   }
-
-  /** Has the register's owner tell all nodes of a path. */
-  private announce(scope: Scope, onReply: OnReply): void {
-    const key = keyOf(scope)
-    const waiting = this.announcing.get(key)
-    if (waiting) return void waiting.push(onReply)
-    this.announcing.set(key, [onReply])
-    const { tenant, path } = scope
-    const home = this.parts.shardMap.register
-    this.askUntil(home, { kind: 'announce', tenant, path }, this.parts.clock.monoMs() + ownerWaitMs, reply => {
-      if (reply.kind === 'done') this.announced.set(key, true)
-      const told = this.announcing.get(key) ?? []
-      this.announcing.delete(key)
-      for (const tell of told) tell(reply)
-    })
-  }
 }
-
-interface Scope {
-  readonly tenant: string
-  readonly path: string
-}
-
-const keyOf = ({ tenant, path }: Scope): string => `${tenant}\0${path}`
 
 /** Where a request may create an entity; of a batch all items have one scope. */
-function newScope(request: ShardRequest): Scope | undefined {
+function newScope(request: ShardRequest): CreationScope | undefined {
   if (request.kind === 'batch') return request.items[0] && newScope(request.items[0])
   return 'target' in request && mayCreate(request) ? request.target : undefined
 }
 
-const wide: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'fetch', 'types'])
+const wide: ReadonlySet<ShardRequest['kind']> = new Set(['list', 'fetch', 'types', 'unused'])
 
 /** Whether the reply is about all that the asked owner has, and not about one shard. */
 function isWide(request: ShardRequest): boolean {
@@ -297,6 +297,7 @@ const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
   list: false,
   fetch: false,
   types: false,
+  unused: false,
   findSubscription: false,
   listSubscriptions: false,
   progress: false,

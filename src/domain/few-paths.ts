@@ -26,7 +26,7 @@ function listed(known: FewPaths): ReadonlySet<string> | undefined {
   return typeof known === 'string' ? new Set([known]) : known
 }
 
-/** Tenants of which paths are known, some 120 bytes each; with more, nothing is known of any. */
+/** Tenants of which paths are known, some 120 bytes each. With so many, nothing is known of any. */
 export const tenantsOfPathsMax = 100_000
 
 const none: ReadonlySet<string> = new Set()
@@ -35,9 +35,22 @@ const none: ReadonlySet<string> = new Set()
 export class TenantPaths {
   private readonly tenants = new Map<string, FewPaths>()
 
+  /** Whether there may be tenants that are not known. */
+  get isFull(): boolean {
+    return this.tenants.size >= tenantsOfPathsMax
+  }
+
+  get size(): number {
+    return this.tenants.size
+  }
+
+  names(): Iterable<string> {
+    return this.tenants.keys()
+  }
+
   /** All paths of a tenant; undefined: they are many, or not all known. */
   few(tenant: string): ReadonlySet<string> | undefined {
-    if (this.tenants.size >= tenantsOfPathsMax) return undefined
+    if (this.isFull) return undefined
     const known = this.tenants.get(tenant)
     return known === undefined ? none : listed(known)
   }
@@ -45,7 +58,7 @@ export class TenantPaths {
   /** Whether knowing this one as well makes a difference. */
   wants(tenant: string, path: string): boolean {
     const known = this.tenants.get(tenant)
-    if (known === undefined) return this.tenants.size < tenantsOfPathsMax
+    if (known === undefined) return !this.isFull
     return known !== null && withPath(known, path) !== known
   }
 
@@ -53,5 +66,10 @@ export class TenantPaths {
   add(tenant: string, path: string): void {
     const known = this.tenants.get(tenant)
     this.tenants.set(known === undefined ? ownText(tenant) : tenant, withPath(known, path))
+  }
+
+  /** Forgets a tenant: it has no path any more. */
+  delete(tenant: string): void {
+    this.tenants.delete(tenant)
   }
 }

@@ -42,6 +42,11 @@ export class Recent<T> {
     if (this.older.size > 0) this.older.delete(key)
   }
 
+  delete(key: string): void {
+    this.younger.delete(key)
+    this.older.delete(key)
+  }
+
   /** All that is known. */
   *entries(): Iterable<readonly [string, T]> {
     yield* this.older

@@ -201,12 +201,22 @@ export interface AnnounceRequest {
   readonly path: string
 }
 
+/**
+ * Which of these tenants have nothing in the asked owner's shards. When it replies, what it was doing about them has ended, and it announces a path
+ * of theirs before it creates an entity there.
+ */
+export interface UnusedRequest {
+  readonly kind: 'unused'
+  readonly tenants: readonly string[]
+}
+
 export type ReadRequest = FindRequest | ListRequest | FetchRequest | TypesRequest | ProgressRequest
 export type ShardRequest =
   | WriteRequest
   | BatchRequest
   | ReadRequest
   | AnnounceRequest
+  | UnusedRequest
   | SubscriptionRequest
   | RegistrationRequest
   | FollowRequest
@@ -283,6 +293,8 @@ export type ShardReply =
   | { readonly kind: 'batch'; readonly replies: readonly WriteReply[] }
   /** One summary for each type, in no order. */
   | { readonly kind: 'types'; readonly types: readonly TypeSummary[] }
+  /** Those that have nothing here. */
+  | { readonly kind: 'unused'; readonly tenants: readonly string[] }
   /** With what the home itself knows of their progress; `total` counts the matches regardless of offset and limit. */
   | {
       readonly kind: 'subscriptions'

@@ -26,7 +26,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const front = await openNodeFront(config, surroundings, behind)
 
   const { store, scanner, disk, ownership } = storage
-  const { local, shards, joined } = nodeShards
+  const { local, shards, joined, unusedTenants } = nodeShards
   const { dispatcher, forwarder, egress, recovered } = delivery
   const { loop, summary } = observation
   const { presence } = local
@@ -42,6 +42,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     port = await front.listen()
     for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   } catch (error) {
+    unusedTenants?.end()
     local.feed?.end()
     await disk?.stop()
     forwarder.close()
@@ -80,6 +81,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
       }),
     close: () =>
       awake(async () => {
+        unusedTenants?.end()
         local.feed?.end()
         await disk?.stop()
         // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.

@@ -242,7 +242,10 @@ export class LocalShards implements Shards {
       subscriptions: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
       registrations: new RegistrationHome(registrations, home, limits.registrationsMax),
     }
-    const paths = inside || part ? new PathRegister(number, commit, register, room) : undefined
+    const paths =
+      inside || part
+        ? new PathRegister({ number, store, commit, register, counts: directory, isKeeper: isHome, room })
+        : undefined
     const follower = paths && new RegisterFollower(store, { subscriptions, registrations, paths }, number)
     this.paths = paths
     this.feed = feed
@@ -251,7 +254,7 @@ export class LocalShards implements Shards {
     const readRegister = async (): Promise<void> => {
       await subscriptions.load()
       await registrations.load()
-      await paths?.load(store)
+      await paths?.load()
     }
     if (inside && follower) {
       this.entityCount = inside.entityCount
@@ -346,6 +349,10 @@ export class LocalShards implements Shards {
         return this.batches.onBatch(request, this.paced(request.items[0]!, onReply))
       case 'announce':
         return this.paths ? this.paths.onAnnounce(request, onReply) : onReply({ kind: 'done' })
+      case 'unused':
+        return this.paths
+          ? this.paths.onUnused(request, this.ofSameShards(onReply))
+          : onReply({ kind: 'failed', reason: 'nobody else has shards' })
       case 'createSubscription':
       case 'changeSubscription':
       case 'removeSubscription':

@@ -108,6 +108,7 @@ const replyKinds: Readonly<Record<ShardRequest['kind'], ShardReply['kind']>> = {
   fetch: 'fetched',
   types: 'types',
   announce: 'done',
+  unused: 'unused',
   createSubscription: 'done',
   changeSubscription: 'done',
   removeSubscription: 'done',

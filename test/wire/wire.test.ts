@@ -226,6 +226,7 @@ const requests = {
     .tuple(origin, fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteRequest>>(writes)), { maxLength: 4 }))
     .map(([only, items]) => ({ kind: 'batch', items: items.map(item => ({ ...item, origin: only })) })),
   announce: fc.record({ kind: kind('announce'), tenant: texts, path: texts }),
+  unused: fc.record({ kind: kind('unused'), tenants: fc.array(texts) }),
   fetch: fc.record({
     kind: kind('fetch'),
     tenant: texts,
@@ -298,6 +299,7 @@ const replies = {
     kind: kind('types'),
     types: fc.array(fc.record({ type: texts, count: fc.nat(), attributes: fc.array(fc.tuple(texts, texts)) })),
   }),
+  unused: fc.record({ kind: kind('unused'), tenants: fc.array(texts) }),
   listed: fc.record({ kind: kind('listed'), entities: found, total: fc.nat() }),
   part: keys.chain(columns =>
     fc.record({

@@ -5,6 +5,7 @@ import type { Config } from '../../config/config.js'
 import { AnswersInFlight } from '../../http/answers-in-flight.js'
 import type { Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
+import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
 import { LocalShards, shardLimitsDefault } from '../../shard/shards.js'
 import type { Joined, Surroundings } from '../surroundings.js'
 import type { Observation } from './observation.js'
@@ -24,6 +25,8 @@ export interface NodeShards {
   /** Memory for answers. */
   readonly answers: AnswersInFlight
   readonly adminDesk: AdminDesk
+  /** Lets tenants leave the register of several owners that have nothing any more. */
+  readonly unusedTenants: UnusedTenants | undefined
   /** Whether the store has failed: then nothing is taken any more. */
   readonly hasFailed: () => boolean
 }
@@ -83,7 +86,9 @@ export async function openShards(
     await feed.begin(shards, () => joined.isWhole())
   }
   if (copy) await within(copyMsMax, clock, fed => copy.whenFed(fed))
-  return { local, own, shards, joined, answers, adminDesk, hasFailed: () => failed }
+  const onTrouble = (reason: string): void => logger.warn(`tenants without entities stay in the register: ${reason}`)
+  const unusedTenants = joined && paths && new UnusedTenants({ paths, shards, clock, onTrouble })
+  return { local, own, shards, joined, answers, adminDesk, unusedTenants, hasFailed: () => failed }
 }
 
 /** Resolves when `begin` calls back, or when that takes longer. */

@@ -2,44 +2,51 @@
 // look, and no owner need be asked what it has. An owner that is the only one has no such rows.
 //
 // A path begins to exist when every owner has heard of it. Before an owner creates an entity in a new path, it announces the path to the keeper of
-// the register, which replies when all owners have the row. Of a tenant with many paths no more is known than that, and nothing is written of the others. Paths are
-// never forgotten: one too many costs a look in vain. So tenants that are made up stay in the register until it is full (docs/operations/names.md).
+// the register, which replies when all owners have the row. Of a tenant with many paths no more is known than that, and nothing is written of the others. A path
+// stays while its tenant has anything: one too many costs a look in vain. With its last entity a tenant leaves (unused-tenants.ts).
 
 import { TenantPaths } from '../../domain/few-paths.js'
-import type { AnnounceRequest, ShardReply } from '../../messages/messages.js'
+import type { AnnounceRequest, ShardReply, UnusedRequest } from '../../messages/messages.js'
 import type { DiskRoom, Store } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
+import type { PathCounts } from '../commit/directory.js'
 import { nothing } from '../layout.js'
-import { parsePathKey, pathKey, pathRange } from '../replicate/replicated-layout.js'
+import { parsePathKey, pathKey, pathRange, pathsOfTenant } from '../replicate/replicated-layout.js'
 import { ampleRoom, refusalForRoom } from '../turn/room.js'
 import type { Register } from './register.js'
 
 const rowsPerRead = 1000
 
-export class PathRegister {
-  private readonly number: number
-  private readonly commit: Pick<GroupCommit, 'afterCommit'>
-  private readonly register: Register
-  private readonly room: DiskRoom
-  private readonly tenants = new TenantPaths()
+export interface PathRegisterParts {
+  /** That of the register. */
+  readonly number: number
+  readonly store: Store
+  readonly commit: Pick<GroupCommit, 'afterCommit' | 'afterFlight'>
+  readonly register: Register
+  /** Counts of this owner's entities. */
+  readonly counts: Pick<PathCounts, 'load'>
+  /** Whether this owner is the keeper of the register. */
+  readonly isKeeper: () => boolean
+  readonly room?: DiskRoom | undefined
+}
 
-  /** `number`: that of the register. */
-  constructor(
-    number: number,
-    commit: Pick<GroupCommit, 'afterCommit'>,
-    register: Register,
-    room: DiskRoom = ampleRoom,
-  ) {
-    this.number = number
-    this.commit = commit
-    this.register = register
-    this.room = room
+export class PathRegister {
+  private readonly parts: PathRegisterParts
+  private readonly tenants = new TenantPaths()
+  /** Tenants that all owners are being asked about. Who is announced meanwhile leaves the set. */
+  private readonly asked = new Set<string>()
+  /** Tenants that were found unused the last time, and were not announced since. */
+  private unused = new Set<string>()
+
+  constructor(parts: PathRegisterParts) {
+    this.parts = parts
   }
 
   /** Reads what the store has. */
-  async load(store: Store): Promise<void> {
-    for await (const rows of rowsOf(store, pathRange(this.number), { rowsPerRead, parts: 'keys' }))
+  async load(): Promise<void> {
+    const { store, number } = this.parts
+    for await (const rows of rowsOf(store, pathRange(number), { rowsPerRead, parts: 'keys' }))
       for (const { key } of rows) this.hear(key)
   }
 
@@ -49,6 +56,62 @@ export class PathRegister {
     this.tenants.add(tenant, path)
   }
 
+  /** Takes note of a row that has gone: all rows of its tenant go together. */
+  leave(key: Buffer): void {
+    this.tenants.delete(parsePathKey(key).tenant)
+  }
+
+  get size(): number {
+    return this.tenants.size
+  }
+
+  tenantNames(): Iterable<string> {
+    return this.tenants.names()
+  }
+
+  /** Whether this owner may delete rows: it is the keeper, everybody can be told, and every tenant that has a path is here. */
+  get canLeave(): boolean {
+    const { register, isKeeper } = this.parts
+    return isKeeper() && !this.tenants.isFull && register.obstacle() === undefined
+  }
+
+  /**
+   * Deletes the rows of those tenants that `ask` finds unused, if it found them unused the last time as well, and if nobody announces them meanwhile.
+   */
+  async leaveIfUnused(tenants: readonly string[], ask: () => Promise<readonly string[]>): Promise<void> {
+    const { asked } = this
+    for (const tenant of tenants) asked.add(tenant)
+    try {
+      const found = new Set(await ask())
+      const leaving = tenants.filter(tenant => found.has(tenant) && this.unused.has(tenant))
+      for (const tenant of tenants)
+        if (found.has(tenant) && asked.has(tenant)) this.unused.add(tenant)
+        else this.unused.delete(tenant)
+      const rows: Buffer[] = []
+      for (const tenant of leaving) rows.push(...(await this.rowsOfTenant(tenant)))
+      if (this.canLeave) this.delete(rows.filter(key => asked.has(parsePathKey(key).tenant)))
+    } finally {
+      for (const tenant of tenants) asked.delete(tenant)
+    }
+  }
+
+  private async rowsOfTenant(tenant: string): Promise<readonly Buffer[]> {
+    const { store, number } = this.parts
+    const keys: Buffer[] = []
+    for await (const rows of rowsOf(store, pathsOfTenant(number, tenant), { rowsPerRead, parts: 'keys' }))
+      for (const { key } of rows) keys.push(key)
+    return keys
+  }
+
+  private delete(keys: readonly Buffer[]): void {
+    for (const key of keys) {
+      const { tenant } = parsePathKey(key)
+      this.parts.register.write(key, undefined)
+      this.tenants.delete(tenant)
+      this.unused.delete(tenant)
+    }
+  }
+
   /** All paths of a tenant; undefined when they are many, or not all known. */
   few(tenant: string): ReadonlySet<string> | undefined {
     return this.tenants.few(tenant)
@@ -56,17 +119,43 @@ export class PathRegister {
 
   /** Asked of the keeper. Replies when every owner has heard of the path, or knows that it does not know all. */
   onAnnounce({ tenant, path }: AnnounceRequest, onReply: (reply: ShardReply) => void): void {
-    const obstacle = this.register.obstacle()
+    const { register, commit, number, room = ampleRoom } = this.parts
+    const obstacle = register.obstacle()
     if (obstacle) return onReply(obstacle)
-    const key = pathKey(this.number, tenant, path)
+    this.asked.delete(tenant)
+    this.unused.delete(tenant)
+    const key = pathKey(number, tenant, path)
     const isWanted = this.tenants.wants(tenant, path)
-    const refusal = isWanted ? refusalForRoom(this.room, false) : undefined
+    const refusal = isWanted ? refusalForRoom(room, false) : undefined
     if (refusal) return onReply({ kind: 'refused', refusal })
-    const carriedBy = isWanted ? this.register.write(key, nothing) : 0
-    this.commit.afterCommit(carriedBy, failure => {
+    const carriedBy = isWanted ? register.write(key, nothing) : 0
+    commit.afterCommit(carriedBy, failure => {
       if (failure) return onReply({ kind: 'failed', reason: failure.message })
       if (carriedBy > 0) this.hear(key)
-      this.register.afterAll(unknown => onReply(unknown ?? { kind: 'done' }))
+      register.afterAll(unknown => onReply(unknown ?? { kind: 'done' }))
     })
+  }
+
+  /** Asked of every owner. Counts may belong to the commit in flight: it is waited for. */
+  onUnused({ tenants }: UnusedRequest, onReply: (reply: ShardReply) => void): void {
+    const { commit } = this.parts
+    this.withoutEntities(tenants).then(
+      found =>
+        commit.afterFlight(failure =>
+          onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'unused', tenants: found }),
+        ),
+      (error: Error) => onReply({ kind: 'failed', reason: error.message }),
+    )
+  }
+
+  private async withoutEntities(tenants: readonly string[]): Promise<readonly string[]> {
+    const found: string[] = []
+    for (const tenant of tenants) {
+      let entities = 0
+      for (const types of (await this.parts.counts.load(tenant)).values())
+        for (const count of types.values()) entities += count
+      if (entities === 0) found.push(tenant)
+    }
+    return found
   }
 }

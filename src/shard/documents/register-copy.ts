@@ -6,6 +6,7 @@
 import type { FollowRequest, RegisterPosition, ShardReply } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { prefix } from '../keys.js'
 import { encodePosition, positionKey, registerRanges } from '../replicate/replicated-layout.js'
 import { decodeOperations, type RowOperation } from '../replicate/row-operations.js'
 import { readPage } from '../replicate/snapshot.js'
@@ -108,14 +109,17 @@ export class RegisterCopy {
   }
 
   private async deleteOthers(): Promise<void> {
-    const { store, register } = this.parts
+    const { store, commit, follower, register } = this.parts
     let after: Buffer | undefined
     do {
       const page = await readPage(store, registerRanges(register), after, pageBytesMax, 0)
       const gone = decodeOperations(page.rows, register).operations.filter(
         ({ key }) => !this.brought.has(key.toString('latin1')),
       )
-      this.write(gone.map(({ key }) => ({ key, value: undefined })))
+      const deletions = gone.map(({ key }) => ({ key, value: undefined }))
+      for (const { key } of deletions) commit.write(key, undefined)
+      // A tenant may have another path now, which a page has brought: it stays known, with one path too many.
+      follower.follow(deletions.filter(({ key }) => key[0] !== prefix.path))
       after = page.next
     } while (after)
     this.brought = new Set()

@@ -44,6 +44,7 @@ export class RegisterFollower {
           break
         case prefix.path:
           if (value) paths.hear(key)
+          else paths.leave(key)
       }
   }
 

@@ -99,6 +99,10 @@ export const pathKey = (register: number, tenant: string, path: string): Buffer 
 
 export const pathRange = (register: number): Range => under(writer.begin(prefix.path).u16(register).key())
 
+/** Those of one tenant. */
+export const pathsOfTenant = (register: number, tenant: string): Range =>
+  under(writer.begin(prefix.path).u16(register).text(tenant).key())
+
 export function parsePathKey(key: Buffer): { readonly tenant: string; readonly path: string } {
   const reader = new KeyReader(key)
   reader.u16()

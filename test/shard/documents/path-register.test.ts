@@ -1,0 +1,122 @@
+// When a tenant leaves the register of service paths, at its keeper.
+
+import t from 'tap'
+import type { ShardReply } from '../../../src/messages/messages.js'
+import { PathRegister } from '../../../src/shard/documents/path-register.js'
+import { pathKey, pathRange } from '../../../src/shard/replicate/replicated-layout.js'
+import { rowsOf } from '../../storage/store-contract.js'
+import { MemoryStore } from '../../support/memory-store.js'
+
+const number = 7
+const everybody = async (tenants: readonly string[]) => tenants
+
+/** A keeper whose commits are durable when `settle` has been called. */
+function keeper() {
+  const store = new MemoryStore()
+  const batches: (() => void)[] = []
+  let batch = store.batch()
+  const state = { isKeeper: true, obstacle: undefined as ShardReply | undefined }
+  const register = {
+    obstacle: () => state.obstacle,
+    write: (key: Buffer, row: Buffer | undefined) => {
+      if (row) batch.put(key, row)
+      else batch.del(key)
+      return 1
+    },
+    afterAll: (onDone: () => void) => onDone(),
+  }
+  const commit = {
+    afterCommit: (_: number, run: () => void) => void batches.push(run),
+    afterFlight: (run: () => void) => run(),
+  }
+  const counts = new Map<string, Map<string, Map<string, number>>>()
+  const paths = new PathRegister({
+    number,
+    store,
+    commit,
+    register,
+    counts: { load: async tenant => counts.get(tenant) ?? new Map() },
+    isKeeper: () => state.isKeeper,
+  })
+  const settle = async (): Promise<void> => {
+    const full = batch
+    batch = store.batch()
+    await new Promise<void>((resolve, reject) => store.commit(full, error => (error ? reject(error) : resolve())))
+    for (const run of batches.splice(0)) run()
+  }
+  const announce = async (tenant: string, path: string): Promise<void> => {
+    paths.onAnnounce({ kind: 'announce', tenant, path }, () => {})
+    await settle()
+  }
+  const rows = async (): Promise<number> => (await rowsOf(store, pathRange(number))).length
+  return { paths, counts, state, settle, announce, rows }
+}
+
+t.test('a tenant leaves with all its rows when it is found unused a second time', async t => {
+  const { paths, announce, settle, rows } = keeper()
+  for (const path of ['/a', '/b', '/c']) await announce('t', path)
+  await announce('u', '/a')
+  await paths.leaveIfUnused(['t', 'u'], async () => ['t'])
+  await settle()
+  t.equal(await rows(), 4, 'once is not enough')
+  await paths.leaveIfUnused(['t', 'u'], async () => ['t'])
+  await settle()
+  t.equal(await rows(), 1)
+  t.strictSame([...paths.tenantNames()], ['u'])
+  t.strictSame([...paths.few('t')!], [])
+  await announce('t', '/d')
+  t.strictSame([...paths.few('t')!], ['/d'], 'it comes back')
+})
+
+t.test('a tenant that was in use in between has to be found unused twice again', async t => {
+  const { paths, announce, settle, rows } = keeper()
+  await announce('t', '/a')
+  for (const found of [['t'], [], ['t']]) await paths.leaveIfUnused(['t'], async () => found)
+  await settle()
+  t.equal(await rows(), 1)
+})
+
+t.test('what is announced while owners are asked stays', async t => {
+  const { paths, announce, settle, rows } = keeper()
+  await announce('t', '/a')
+  await paths.leaveIfUnused(['t'], () => everybody(['t']))
+  await paths.leaveIfUnused(['t'], async () => {
+    await announce('t', '/a')
+    return ['t']
+  })
+  await settle()
+  t.equal(await rows(), 1)
+  await paths.leaveIfUnused(['t'], () => everybody(['t']))
+  await settle()
+  t.equal(await rows(), 1, 'and counts as in use before')
+})
+
+t.test('nobody leaves at another owner, or while not everybody can be told', async t => {
+  const { paths, state, announce, settle, rows } = keeper()
+  await announce('t', '/a')
+  await paths.leaveIfUnused(['t'], () => everybody(['t']))
+  state.isKeeper = false
+  t.notOk(paths.canLeave)
+  await paths.leaveIfUnused(['t'], () => everybody(['t']))
+  state.isKeeper = true
+  state.obstacle = { kind: 'unreachable', reason: 'a worker does not answer' }
+  t.notOk(paths.canLeave)
+  await paths.leaveIfUnused(['t'], () => everybody(['t']))
+  await settle()
+  t.equal(await rows(), 1)
+})
+
+t.test('an owner has nothing of a tenant whose counts are zero or missing', async t => {
+  const { paths, counts } = keeper()
+  counts.set('t', new Map([['/a', new Map([['T', 1]])]]))
+  counts.set('u', new Map([['/a', new Map([['T', 0]])]]))
+  const reply = await new Promise(resolve => paths.onUnused({ kind: 'unused', tenants: ['t', 'u', 'v'] }, resolve))
+  t.strictSame(reply, { kind: 'unused', tenants: ['u', 'v'] })
+})
+
+t.test('a row that goes takes its tenant out of memory', async t => {
+  const { paths } = keeper()
+  for (const path of ['/a', '/b']) paths.hear(pathKey(number, 't', path))
+  paths.leave(pathKey(number, 't', '/a'))
+  t.equal(paths.size, 0)
+})
