@@ -5,7 +5,6 @@
 
 import type { Entities } from '../broker/entities.js'
 import { parseAttributes, parseEntity } from '../domain/entities/entity.js'
-import { renderAttributes } from '../domain/entities/representation.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
 import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
 import { parseOrder } from '../domain/queries/order.js'
@@ -13,9 +12,9 @@ import { compileSelection, type SelectionSource } from '../domain/queries/select
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { AttributesRequest, Target } from '../messages/messages.js'
 import { noteOldLocations } from './deprecations.js'
-import { replyWithList } from './list-body.js'
+import { replyWithItem, replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
-import { entityBytes, entityItems, entityOf, viewOfParameters } from './representation.js'
+import { attributesItem, entityItem, entityItems, viewOfParameters } from './representation.js'
 import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 import { listParameter, type Parameters } from './url.js'
 
@@ -109,8 +108,8 @@ export class EntityHandlers {
     this.entities.retrieveEverywhere({ tenant, paths, id: id.value, type }, elsewhere, result => {
       if (!result.ok) return reply.refuse(result.refusal)
       const shown = result.value
-      if (request.components.length === 3) return reply.json(entityBytes(shown, viewOfParameters(parameters)))
-      reply.json(renderAttributes(entityOf(shown), shown.path, viewOfParameters(parameters)))
+      const itemOf = request.components.length === 3 ? entityItem : attributesItem
+      replyWithItem(reply, itemOf(shown, viewOfParameters(parameters)))
     })
   }
 

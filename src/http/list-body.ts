@@ -1,4 +1,5 @@
-// A list as the body of an answer: items are rendered one after the other, some in each turn of the event loop, and counted as they come.
+// A list as the body of an answer, or one item that may be large: items are rendered one after the other, some in each turn of the event loop, and
+// counted as they come.
 //
 // [hot] Nearly every list is rendered in one turn, into one buffer. A large one becomes parts, which are sent as they are: an item that is large
 // already is a part of its own and not copied.
@@ -8,10 +9,13 @@
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { Reply } from './reply.js'
 
+/** The JSON of an item. A large one may come in pieces, which are rendered when they are taken. */
+export type Item = Uint8Array | string | Iterator<string>
+
 export interface ListItems {
   readonly length: number
   /** Renders one. Called once for each, in order. */
-  render(index: number): Uint8Array | string
+  render(index: number): Item
   /** Bytes that have to be looked at for that, if they are more than it has. */
   cost?(index: number): number
   /** Bytes that are held until all are rendered. */
@@ -26,12 +30,23 @@ const partBytesMax = 256 * 1024
 
 /** Answers 200 with the items as a JSON array; `total` as in `Reply.json`. */
 export function replyWithList(reply: Reply, items: ListItems, total?: number): void {
-  new ListBody(reply, items, total).goOn()
+  new ListBody(reply, items, list, total).goOn()
 }
 
-const opening = Buffer.from('[')
+/** Answers 200 with one item. */
+export function replyWithItem(reply: Reply, item: Item): void {
+  if (typeof item === 'string' || item instanceof Uint8Array) reply.json(item)
+  else new ListBody(reply, { length: 1, render: () => item }, alone).goOn()
+}
+
+interface Brackets {
+  readonly opening: Uint8Array
+  readonly closing: Uint8Array
+}
+
+const list: Brackets = { opening: Buffer.from('['), closing: Buffer.from(']') }
+const alone: Brackets = { opening: Buffer.alloc(0), closing: Buffer.alloc(0) }
 const comma = Buffer.from(',')
-const closing = Buffer.from(']')
 
 class ListBody {
   private readonly reply: Reply
@@ -39,17 +54,24 @@ class ListBody {
   private readonly total: number | undefined
   private readonly parts: Uint8Array[] = []
   /** What becomes the next part. */
-  private small: Uint8Array[] = [opening]
-  private smallBytes = 1
-  private bytes = 1
+  private small: Uint8Array[]
+  private smallBytes: number
+  private bytes: number
   private next = 0
+  /** What is left of the item before. */
+  private pieces: Iterator<string> | undefined
+  private readonly closing: Uint8Array
   private readonly hold
 
-  constructor(reply: Reply, items: ListItems, total: number | undefined) {
+  constructor(reply: Reply, items: ListItems, { opening, closing }: Brackets, total?: number) {
     this.reply = reply
     this.items = items
     this.total = total
     this.hold = reply.answers.open()
+    this.small = [opening]
+    this.smallBytes = opening.length
+    this.bytes = opening.length
+    this.closing = closing
   }
 
   /** Renders what one turn has time for, and answers when all is done. */
@@ -57,19 +79,35 @@ class ListBody {
     const { items, reply, hold } = this
     if (this.next === 0 && items.heldBytes && !hold.take(items.heldBytes)) return this.refuse(refusals.answersTooMany)
     let turnBytes = 0
-    while (this.next < items.length) {
+    while (this.pieces || this.next < items.length) {
       if (turnBytes > turnBytesMax) {
         setImmediate(() => this.goOn())
         return
       }
+      if (this.pieces) {
+        const { done, value } = this.pieces.next()
+        if (done) this.pieces = undefined
+        else {
+          const refusal = this.add(Buffer.from(value), true)
+          if (refusal) return this.refuse(refusal)
+          turnBytes += value.length
+        }
+        continue
+      }
       const index = this.next++
       const item = items.render(index)
+      const cost = items.cost?.(index) ?? 0
       if (index > 0) this.add(comma, true)
+      if (typeof item !== 'string' && !(item instanceof Uint8Array)) {
+        this.pieces = item
+        turnBytes += cost
+        continue
+      }
       const refusal = typeof item === 'string' ? this.add(Buffer.from(item), true) : this.add(item, false)
       if (refusal) return this.refuse(refusal)
-      turnBytes += Math.max(item.length, items.cost?.(index) ?? 0)
+      turnBytes += Math.max(item.length, cost)
     }
-    this.add(closing, true)
+    this.add(this.closing, true)
     this.closePart()
     const [only] = this.parts
     hold.release()

@@ -149,3 +149,32 @@ for (const server of httpServers)
       },
     )
   }
+
+for (const server of httpServers)
+  t.test(`an entity of 3 MB is answered whole in every form, over ${server}`, async t => {
+    const node = await startLocalNode(t, { server })
+    const text = (n: number): string => String.fromCharCode(97 + n).repeat(200_000)
+    const attribute = (n: number) => ({ type: 'Text', value: text(n), metadata: {} })
+    const numbers = Array.from({ length: 15 }, (_, n) => n)
+    await node.json('POST /v2/entities', { id: 'E', type: 'T' })
+    for (const n of numbers) await node.json('POST /v2/entities/E/attrs', { [`a${n}`]: attribute(n) })
+    const normalized = Object.fromEntries(numbers.map(n => [`a${n}`, attribute(n)]))
+    const keyValues = Object.fromEntries(numbers.map(n => [`a${n}`, text(n)]))
+    const head = { id: 'E', type: 'T' }
+    const forms: readonly (readonly [string, unknown])[] = [
+      ['', { ...head, ...normalized }],
+      ['?options=keyValues', { ...head, ...keyValues }],
+      ['?options=unique&attrs=a1,a0', [text(1), text(0)]],
+      ['/attrs', normalized],
+      ['/attrs?options=keyValues', keyValues],
+      ['?attrs=a3', { ...head, a3: attribute(3) }],
+    ]
+    for (const [form, expected] of forms)
+      t.ok((await node.ask(`GET /v2/entities/E${form}`)).text === JSON.stringify(expected), form)
+    await node.json('POST /v2/entities', { id: 'F', type: 'T', n: { value: 1 } })
+    const both = JSON.stringify([
+      { ...head, ...keyValues },
+      { id: 'F', type: 'T', n: 1 },
+    ])
+    t.ok((await node.ask('GET /v2/entities?options=keyValues')).text === both, 'a list')
+  })

@@ -84,6 +84,34 @@ export function renderAttributes(entity: Entity, path: string, view: View): stri
   return renderSelected(entity, path, view, '')
 }
 
+/** The text of `renderEntity` in pieces, one for each attribute: a large entity is rendered in steps. */
+export function entityPieces(entity: Entity, path: string, view: View): IterableIterator<string> {
+  return selectedPieces(entity, path, view, `"id":${quoted(entity.id)},"type":${quoted(entity.type)}`)
+}
+
+/** The same of `renderAttributes`. */
+export function attributesPieces(entity: Entity, path: string, view: View): IterableIterator<string> {
+  return selectedPieces(entity, path, view, '')
+}
+
+function* selectedPieces(entity: Entity, path: string, view: View, head: string): Generator<string> {
+  const { mode, metadata } = view
+  const isObject = mode === 'normalized' || mode === 'keyValues'
+  const seen = new Set<string>()
+  let separator = isObject && head !== '' ? ',' : ''
+  yield isObject ? `{${head}` : '['
+  for (const [name, attribute] of selectAttributes(entity, path, view)) {
+    const text = mode === 'normalized' ? renderAttribute(attribute, metadata) : renderJson(renderedValue(attribute))
+    if (mode === 'unique') {
+      if (seen.has(text)) continue
+      seen.add(text)
+    }
+    yield isObject ? `${separator}${quoted(name)}:${text}` : `${separator}${text}`
+    separator = ','
+  }
+  yield isObject ? '}' : ']'
+}
+
 function renderSelected(entity: Entity, path: string, view: View, head: string): string {
   const selected = selectAttributes(entity, path, view)
   switch (view.mode) {

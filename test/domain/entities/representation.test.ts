@@ -3,6 +3,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import { type Entity, parseEntity } from '../../../src/domain/entities/entity.js'
 import {
+  attributesPieces,
+  entityPieces,
   fullView,
   isFullView,
   isHidden,
@@ -444,4 +446,23 @@ t.test('a long list of names means what a short one means', async t => {
   ])
     for (const mode of ['normalized', 'keyValues'] as const)
       t.equal(shown([...fillers, ...names, ...fillers], mode), shown(names, mode), `${names} ${mode}`)
+})
+
+t.test('a large entity in pieces has the same text', async t => {
+  const values: readonly Json[] = [1, 1, 'a b', null, [1, 'x'], { m: 1.5 }, 1]
+  const attributes = Object.fromEntries(values.map((value, n) => [`a${n}`, { value, metadata: { m: { value: n } } }]))
+  const filters = [undefined, ['a1'], ['*', 'dateCreated'], ['nobody'], ['a6', 'a0', 'servicePath']]
+  for (const entity of [room(attributes), room({}), room({ only: { value: 1 } })])
+    for (const mode of ['normalized', 'keyValues', 'values', 'unique'] as const)
+      for (const attrs of filters)
+        for (const metadata of [undefined, [], ['dateModified']]) {
+          const view: View = { mode, attrs, metadata }
+          const name = JSON.stringify(view)
+          t.equal([...entityPieces(entity, '/a', view)].join(''), renderEntity(entity, '/a', view), name)
+          t.equal(
+            [...attributesPieces(entity, '/a', view)].join(''),
+            renderAttributes(entity, '/a', view),
+            `${name} /attrs`,
+          )
+        }
 })
