@@ -53,6 +53,17 @@ async function use(t: Test, url: string, id: string): Promise<void> {
   t.match(await read.json(), { id, note: /^x{3000}$/ })
 }
 
+/** A tenant or a path with a byte outside ASCII does not reach the broker. */
+async function refuse(t: Test, url: string): Promise<void> {
+  for (const name of ['Ctx-Service', 'Ctx-ServicePath', 'Fiware-Service', 'Fiware-ServicePath'])
+    for (const value of ['\xe9', 'seca\x80', '\xffseca', '/a\x80']) {
+      const { status } = await fetch(`${url}/version`, { headers: { [name]: value } })
+      t.equal(status, 400, `${name}: ${encodeURIComponent(value)}`)
+    }
+  for (const headers of [{ 'Ctx-Service': 'seca', 'Ctx-ServicePath': '/a,/b' }, { 'Ctx-ServicePath': '/a, /b' }])
+    t.equal((await fetch(`${url}/v2/entities`, { headers })).status, 200)
+}
+
 t.test('nginx, with kept connections and as it is by default', { skip: lacks('nginx') }, async t => {
   const ports = await brokerWithPorts(t)
   const folder = tempDir(t)
@@ -63,6 +74,7 @@ t.test('nginx, with kept connections and as it is by default', { skip: lacks('ng
   start(t, 'nginx', ['-p', folder, '-c', file])
   await use(t, `http://127.0.0.1:${ports.get(8080)}`, 'kept')
   await use(t, `http://127.0.0.1:${ports.get(8081)}`, 'byDefault')
+  await refuse(t, `http://127.0.0.1:${ports.get(8080)}`)
 })
 
 t.test('HAProxy, with a health check', { skip: lacks('haproxy') }, async t => {
@@ -71,4 +83,5 @@ t.test('HAProxy, with a health check', { skip: lacks('haproxy') }, async t => {
   writeFileSync(file, snippets('haproxy', ports).join('\n'))
   start(t, 'haproxy', ['-db', '-f', file])
   await use(t, `http://127.0.0.1:${ports.get(8082)}`, 'checked')
+  await refuse(t, `http://127.0.0.1:${ports.get(8082)}`)
 })
