@@ -20,7 +20,7 @@ import type { Register } from './register.js'
 
 /** Bytes of changes, or of a page of rows, in one ask; one row may exceed it. */
 const askBytesMax = 1024 * 1024
-/** Bytes of changes kept in memory for copies that are behind. Raising it spares copies that were away a second the transfer of all rows. */
+/** Memory of changes kept for copies that are behind. Raising it spares copies that were away a second the transfer of all rows. */
 const keptBytesMax = 8 * 1024 * 1024
 /** Pause before a copy that did not answer is asked again. */
 const retryMs = 1_000
@@ -137,7 +137,7 @@ export class RegisterFeed implements Register {
     const { commit, register } = this.parts
     const { epoch } = this
     const sequence = ++this.staged
-    this.keep({ sequence, key, row })
+    this.keep({ sequence, key: ownBytes(key), row: row && ownBytes(row) })
     commit.write(positionKey(register), encodePosition({ epoch, sequence, hash: noHash }))
     const carriedBy = commit.write(key, row)
     if (this.carrying?.commit === carriedBy) this.carrying.last = sequence
@@ -281,4 +281,14 @@ const noHash = Buffer.alloc(0)
 
 const noRows = new OperationWriter().end(0)
 
-const bytesOf = ({ key, row }: Change): number => key.length + (row?.length ?? 0)
+/** What a change takes, with its objects. */
+const bytesOf = ({ key, row }: Change): number => key.length + (row?.length ?? 0) + changeObjectsBytes
+
+const changeObjectsBytes = 500
+
+/** A copy that holds on to nothing else: a small buffer is a part of 8 KB. */
+function ownBytes(bytes: Buffer): Buffer {
+  const own = Buffer.allocUnsafeSlow(bytes.length)
+  bytes.copy(own)
+  return own
+}
