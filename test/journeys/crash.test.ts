@@ -11,7 +11,9 @@
 // `inspections` is the door for checks from inside: each is called with the data directory while no broker holds it, after every
 // kill, and answers with what it found wrong.
 
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
+import { cp } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type BrokerProcess, startBroker, tempDir } from '../support/broker-process.js'
@@ -69,6 +71,55 @@ t.test(`nothing is lost in ${killsOfWorkers} kills of a worker, which is back wi
   await broker.kill('SIGTERM')
   t.strictSame(await indexesEqualRebuild(dataDir), [])
 })
+
+t.test('a store that has lost its last commit is noticed', async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const dataDir = tempDir(t)
+  const oracle = new Oracle()
+  const [ids] = idsOfWriters
+  const first = await startBroker(t, { dataDir })
+  // One connection alone: nothing is written behind the write that is acknowledged last.
+  await writeUntilKilled(first, oracle, [ids!], 30, random, killAll)
+  await first.exited
+  const before = await copyOf(t, dataDir)
+  const honest = await startBroker(t, { dataDir })
+  t.strictSame(await compare(honest, oracle, ids!), [], 'with its last commit nothing is wrong')
+  await honest.kill('SIGTERM')
+  loseLastCommit(before)
+  const forgetful = await startBroker(t, { dataDir: before })
+  t.not((await compare(forgetful, oracle, ids!)).length, 0, 'without it something is')
+})
+
+/** A copy of a directory that ends with the test. */
+async function copyOf(t: Test, folder: string): Promise<string> {
+  const copy = tempDir(t)
+  await cp(folder, copy, { recursive: true })
+  return copy
+}
+
+/** Cuts the last commit off the log that RocksDB writes ahead. Behind a commit stands the mark of its flush, which holds no rows. */
+function loseLastCommit(dataDir: string): void {
+  const logs = readdirSync(dataDir, { recursive: true, encoding: 'utf8' }).filter(name => /(^|\/)\d+\.log$/.test(name))
+  const files = logs.map(name => join(dataDir, name)).filter(file => statSync(file).size > 0)
+  if (files.length !== 1) throw new Error(`one log with something in it is expected: ${files}`)
+  const log = readFileSync(files[0]!)
+  let last = -1
+  // A record: checksum (4 bytes), length (2), kind (1), and what it says; no head stands over the end of a block.
+  for (let at = 0; at + recordHeadBytes <= log.length; ) {
+    const left = blockBytes - (at % blockBytes)
+    const end = at + recordHeadBytes + log.readUInt16LE(at + 4)
+    if (left < recordHeadBytes) at += left
+    else {
+      if (!log.subarray(at, end).includes('orrery sync')) last = at
+      at = end
+    }
+  }
+  truncateSync(files[0]!, last)
+}
+
+const blockBytes = 32_768
+const recordHeadBytes = 7
 
 /** The process ids of a broker's workers. */
 function workersOf(broker: BrokerProcess): number[] {
