@@ -7,11 +7,13 @@
 //
 // CLUSTER_ROUNDS sets the number of rounds, SEED repeats their choice, CLUSTER_LOGS names a directory for what the nodes print.
 
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { ClusterScene, nodeNames } from '../support/cluster-scene.js'
+import { ClusterScene, memberName, nodeNames } from '../support/cluster-scene.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
 import { indexesEqualRebuild } from '../support/inspection.js'
+import { root } from '../support/project.js'
 import { Random } from '../support/random.js'
 import { faults, pickKinds } from './cluster-faults.js'
 import { ClusterLoad } from './cluster-load.js'
@@ -23,6 +25,10 @@ const rounds = Number(process.env.CLUSTER_ROUNDS ?? 3)
 /** After a fault all entities are written within this time. The promise is less (cluster.test.ts); a busy machine is no fault. */
 const recoveryMsMax = 60_000
 t.setTimeout(180_000 + rounds * 90_000)
+
+/** A node that is cut off for so long has lost its shards to others, which have acknowledged changes. */
+const cutMs = 9_000
+const roundsUntilNoticed = 5
 
 t.test(`in ${rounds} rounds of faults nothing acknowledged is lost`, { skip }, async t => {
   const random = Random.fromEnvironment()
@@ -63,4 +69,27 @@ t.test(`in ${rounds} rounds of faults nothing acknowledged is lost`, { skip }, a
   for (const name of nodeNames)
     t.strictSame(await indexesEqualRebuild(scene.dataDir(name), cluster), [], `the indexes of ${name} are right`)
   for (const end of scene.ended) t.comment(end)
+})
+
+t.test('nodes that answer after their lease are noticed', { skip }, async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const main = join(root, 'dist/test/support/leaseless-main.js')
+  const programOf = (name: string) => ({ main, env: { LEASELESS_NODE: name } })
+  const scene = await ClusterScene.start(t, await startEtcd(t, { members: 3 }), programOf)
+  const load = new ClusterLoad(scene, new Random(random.seed + 1))
+  t.teardown(() => load.close())
+  for (let round = 0; round < roundsUntilNoticed && load.problems.length === 0; round++) {
+    load.begin()
+    const name = random.pick(nodeNames)
+    const others = nodeNames.filter(other => other !== name)
+    for (const other of [...others, ...scene.etcd.members.map((_, at) => memberName(at))]) {
+      scene.network.silence(other, name)
+      scene.network.silence(name, other)
+    }
+    await pause(cutMs)
+    scene.network.mend()
+    await load.end()
+  }
+  t.match(load.problems[0], /states too old/, 'a read has shown something older')
 })

@@ -19,7 +19,13 @@ const startMsMax = 60_000
 /** How often a node may end by itself before that is taken for the test's failure. */
 const endsMax = 20
 
-interface Place {
+/** What is started instead of the program, and with what in its environment. */
+export interface Program {
+  readonly main: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+interface Place extends Partial<Program> {
   readonly dataDir: string
   readonly port: number
   readonly args: readonly string[]
@@ -36,8 +42,8 @@ export class ClusterScene {
   private readonly wanted = new Set<NodeName>()
   private lives = 0
 
-  /** Starts the nodes over an etcd that is there. */
-  static async start(t: Teardown, etcd: Etcd): Promise<ClusterScene> {
+  /** Starts the nodes over an etcd that is there; `main`: another program for each of them. */
+  static async start(t: Teardown, etcd: Etcd, main?: (name: NodeName) => Program): Promise<ClusterScene> {
     const network = new Network(t)
     const doors: string[] = []
     for (const [at, { address }] of etcd.members.entries()) doors.push(await network.door(memberName(at), address))
@@ -52,7 +58,7 @@ export class ClusterScene {
     for (const [at, name] of nodeNames.entries()) {
       const words = ['-nodeName', name, '-clusterListen', listening[at]!, '-clusterAddress', found[at]!]
       const shared = ['-clusterJoin', found.join(','), '-shardLog', `etcd://${doors.join(',')}`, '-replicas', '3']
-      places[name] = { dataDir: tempDir(t), port: await freePort(), args: [...words, ...shared] }
+      places[name] = { dataDir: tempDir(t), port: await freePort(), args: [...words, ...shared], ...main?.(name) }
     }
     const scene = new ClusterScene(t, network, etcd, places as Record<NodeName, Place>)
     await Promise.all(nodeNames.map(name => scene.begin(name)))
