@@ -24,6 +24,8 @@ export interface ListItems {
 
 /** Bytes rendered in one turn: up to 5 ms. */
 const turnBytesMax = 256 * 1024
+/** What a piece of an item counts at least: one that adds nothing may have taken as long as one that does. */
+const pieceBytesMin = 4 * 1024
 /** Items up to this size are put together, up to so many bytes. */
 const smallBytesMax = 32 * 1024
 const partBytesMax = 256 * 1024
@@ -90,7 +92,7 @@ class ListBody {
         else {
           const refusal = this.add(Buffer.from(value), true)
           if (refusal) return this.refuse(refusal)
-          turnBytes += value.length
+          turnBytes += Math.max(value.length, pieceBytesMin)
         }
         continue
       }

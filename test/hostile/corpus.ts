@@ -515,6 +515,32 @@ const wideWorld: World = {
   ],
 }
 
+/** An entity of 14 MB, which one request cannot make and many can. */
+const hugeWorld: World = {
+  name: 'a huge entity',
+  async prepare(node) {
+    await done(node.json('POST /v2/entities', { id: 'H', type: 'Huge', a: { value: 1 } }))
+    for (let part = 0; part < 16; part++)
+      await done(
+        node.json(
+          'POST /v2/entities/H/attrs',
+          members(300, () => ({ value: 'x'.repeat(3_000) }), `p${part}-`),
+        ),
+      )
+  },
+  requests: [
+    get('the entity', '/v2/entities/H'),
+    get('the entity as keyValues', '/v2/entities/H?options=keyValues'),
+    get('its values', '/v2/entities/H?options=unique'),
+    get('its attributes', '/v2/entities/H/attrs'),
+    get('its attributes as keyValues', '/v2/entities/H/attrs?options=keyValues'),
+    get('one attribute', '/v2/entities/H/attrs/p15-299'),
+    get('a list of it', '/v2/entities?type=Huge'),
+    get('a list of it as keyValues', '/v2/entities?type=Huge&options=keyValues'),
+    get('its types', '/v2/types/Huge'),
+  ],
+}
+
 /** So many pairs of path and type: 12,000. */
 const pathsOfMany = 120
 const typesOfEach = 100
@@ -646,7 +672,7 @@ const locatedWorld: World = {
   ],
 }
 
-export const worlds: readonly World[] = [emptyWorld, wideWorld, scatteredWorld, typedWorld, locatedWorld]
+export const worlds: readonly World[] = [emptyWorld, wideWorld, hugeWorld, scatteredWorld, typedWorld, locatedWorld]
 
 async function done(answer: Promise<{ readonly status: number; readonly text: string }>): Promise<void> {
   const { status, text } = await answer

@@ -84,7 +84,7 @@ export function renderAttributes(entity: Entity, path: string, view: View): stri
   return renderSelected(entity, path, view, '')
 }
 
-/** The text of `renderEntity` in pieces, one for each attribute: a large entity is rendered in steps. */
+/** The text of `renderEntity` in pieces, one for each attribute, some of them empty: a large entity is rendered in steps. */
 export function entityPieces(entity: Entity, path: string, view: View): IterableIterator<string> {
   return selectedPieces(entity, path, view, `"id":${quoted(entity.id)},"type":${quoted(entity.type)}`)
 }
@@ -103,7 +103,10 @@ function* selectedPieces(entity: Entity, path: string, view: View, head: string)
   for (const [name, attribute] of selectAttributes(entity, path, view)) {
     const text = mode === 'normalized' ? renderAttribute(attribute, metadata) : renderJson(renderedValue(attribute))
     if (mode === 'unique') {
-      if (seen.has(text)) continue
+      if (seen.has(text)) {
+        yield ''
+        continue
+      }
       seen.add(text)
     }
     yield isObject ? `${separator}${quoted(name)}:${text}` : `${separator}${text}`
