@@ -152,7 +152,10 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     both,
     clock,
     setup.askOptions ?? {},
-    (message, onReply) => gossip?.onCall(message, onReply),
+    {
+      onCall: (message, onReply) => gossip?.onCall(message, onReply),
+      onUnreadableCall: () => gossip?.noteUnreadable('a question in gossip was ignored: its bytes are no packet'),
+    },
   )
   asks.onTrouble(onTrouble)
   gossip = startGossip(

@@ -61,14 +61,16 @@ export interface StreamListener {
 /** Takes a message of another process and replies once, or never: then the caller's time runs out. Must not throw. */
 export type OnCall = (message: Buffer, onReply: (reply: Uint8Array) => void) => void
 
-/** Told the reply, or (undefined) why there is none. */
-export type OnCallReply = (reply: Buffer | undefined, reason: string) => void
+/** Told the reply, or (undefined) why there is none. `isUnreadable`: the other process sent bytes that cannot be read. */
+export type OnCallReply = (reply: Buffer | undefined, reason: string, isUnreadable?: boolean) => void
 
 /** What becomes of those who come. */
 export interface Guests {
   onStream(stream: Stream): StreamListener
   /** Absent: calls are turned away. */
   readonly onCall?: OnCall | undefined
+  /** A call was refused because its bytes cannot be read. */
+  readonly onUnreadableCall?: (() => void) | undefined
 }
 
 /** How streams and calls come about. */

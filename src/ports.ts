@@ -1,11 +1,14 @@
-// The outside world as the broker needs it. Whoever implements a port lives at the edge (storage, telemetry, clock, cluster);
-// whoever uses it receives it as an argument. Nothing here knows a product.
+// The outside world as several rooms of the broker need it. A port that one room calls is declared there: broker/nodes.ts,
+// http/cluster-desk.ts, shard/replicate/replication.ts. Here are those that two rooms share which may not import each other.
+//
+// The code that implements a port lives at the edge (storage, observe, clock, deliver). The code that uses it receives it as
+// an argument. Nothing here knows a product.
 
 import type { Refusal } from './domain/refusal.js'
 import type { NotificationInput } from './domain/subscriptions/notification-input.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
+import type { LogLevel } from './messages/log-settings.js'
 import type { DeprecatedFeature } from './messages/statistics.js'
-import type { TraceLevels } from './messages/trace-levels.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {
@@ -42,140 +45,6 @@ export interface Stamps {
   /** The latest one given. */
   readonly last: number
 }
-
-/** The nodes of a cluster, and who of them owns which shard at this moment. */
-export interface Nodes {
-  /** This node's name. */
-  readonly self: string
-  /** undefined: nobody, as far as is known. */
-  ownerOf(shard: number): string | undefined
-  /** Whether this node may answer for a shard now. */
-  serves(shard: number): boolean
-  /** Whether the log lacks what this node knows: then it answers for no shard until the log is back. */
-  readonly isLost: boolean
-  /** Stands for all that a node owns, as far as is known here: another number whenever that is something else. Above 0. */
-  viewOf(node: string): number
-  /** The same of what this node may answer for now. */
-  readonly ownView: number
-  /**
-   * Asks a node about one of its shards; `onOutcome` is called exactly once. Both buffers may be parts of larger ones. `waitMs`: for what takes its
-   * time. `view`: what the asker believes that the node owns; 0: it does not matter.
-   */
-  ask(
-    node: string,
-    shard: number,
-    request: Uint8Array,
-    onOutcome: (outcome: AskOutcome) => void,
-    waitMs: number | undefined,
-    view: number,
-  ): void
-  /** Something that a node has sent could not be read: it is counted, and told to the log and to that node. */
-  noteUndecodable(node: string, what: string): void
-  /** Calls back when somebody owns something else than before. */
-  onChange(listener: () => void): void
-}
-
-/** What the engine of a cluster's log has lost of what this node knows. */
-export interface LogLoss {
-  /** Whether it does not know the cluster any more. */
-  readonly isNameless: boolean
-  /** Shards of whose logs something is missing, of so many in `total`. */
-  readonly shards: readonly number[]
-  readonly total: number
-}
-
-/** Why some shards of a cluster could not answer in the last seconds, as far as a node knows (docs/operations/cluster-health.md). */
-export type HealthProblem =
-  | ({ readonly kind: 'lost' } & LogLoss)
-  /** The log engine takes no appends: `full`, its quota is exceeded; `away`, it does not answer, or cannot. */
-  | { readonly kind: 'full' | 'away'; readonly reason: string; readonly shards: readonly number[] }
-  | { readonly kind: 'unowned'; readonly shards: readonly number[] }
-  /** This node cannot reach the owners; or these have not proven that they can append. */
-  | { readonly kind: 'unreachable' | 'silent'; readonly nodes: readonly string[]; readonly shards: readonly number[] }
-
-/** A node's cluster, as that node sees it (README, "From one node to three"). */
-export interface ClusterStatus {
-  readonly node: string
-  readonly cluster: string
-  /** Whether this node takes shards. */
-  readonly isJoined: boolean
-  /** Whether the log engine has all that this node knows; if not, what was found, and the shards that it is about. */
-  readonly log: {
-    readonly state: 'whole' | 'lost'
-    readonly reason?: string
-    readonly shards: readonly number[]
-  }
-  /** Whether every shard could answer in the last seconds, as far as this node knows; if not, why, and which could not. */
-  readonly health: {
-    readonly state: 'ready' | HealthProblem['kind']
-    readonly reason?: string
-    readonly shards: readonly number[]
-  }
-  readonly members: readonly {
-    readonly name: string
-    readonly address: string
-    readonly domain: string
-    readonly status: string
-    readonly isJoined: boolean
-    /** Shards that it owns. */
-    readonly owned: number
-    /** The version of the protocol that is spoken with it; undefined: none, or it is this node itself. */
-    readonly protocol: number | undefined
-    /** Messages of it that could not be read here. */
-    readonly undecodable: number
-  }[]
-  /** Shards of entities in their order, and behind them the register. */
-  readonly shards: readonly {
-    readonly shard: number
-    /** undefined: nobody. */
-    readonly owner: string | undefined
-    readonly epoch: number
-    /** What this node has of it: `owned`, `following`, `incomplete` (being fetched, or none), `ahead` (of its log), `stopped`. */
-    readonly copy: string
-    /** The last record that is known here, and how many of those before it are not applied here. */
-    readonly known: number
-    readonly lag: number
-  }[]
-}
-
-/** What a node of a cluster counts. */
-export interface ClusterNumbers {
-  readonly status: ClusterStatus
-  /** Requests to the engine of the log, by their kind. */
-  readonly log: readonly {
-    readonly kind: string
-    readonly requests: number
-    readonly failures: number
-    readonly records: number
-    readonly bytes: number
-    readonly milliseconds: number
-  }[]
-  /** How long the append under way has waited for the engine; 0: there is none. */
-  readonly stalledMs: number
-  readonly gossip: {
-    readonly bytesSent: number
-    readonly bytesReceived: number
-    readonly messagesUnreadable: number
-    readonly suspicions: number
-  }
-}
-
-/** What operators may have a node of a cluster do. */
-export interface ClusterDesk {
-  status(): ClusterStatus
-  numbers(): ClusterNumbers
-  /** Gives all shards away, and takes none; false: some have found nobody in time. */
-  drain(): Promise<boolean>
-  /** Takes shards again. */
-  resume(): void
-}
-
-export type AskOutcome =
-  | { readonly kind: 'reply'; readonly reply: Buffer }
-  /** Certain: nothing has happened and nothing will. */
-  | { readonly kind: 'unavailable'; readonly reason: string }
-  /** It was asked, and no answer came in time. */
-  | { readonly kind: 'unknown'; readonly reason: string }
 
 /** Chance, as the broker needs it. */
 export interface Chance {
@@ -279,33 +148,6 @@ export interface DiskRoom {
   afterScarce(run: () => void): void
 }
 
-/** How far the log of a shard has been followed. */
-export interface Position {
-  /** Of the last record; 0: nothing yet. */
-  readonly sequence: number
-  readonly epoch: number
-  /** Of all records up to the last one. */
-  readonly hash: Buffer
-}
-
-/** What turns have decided for one shard, as bytes for its log. */
-export interface Part {
-  readonly shard: number
-  readonly payload: Buffer
-}
-
-/** Where what is decided here becomes durable before the store has it. */
-export interface Replication {
-  /**
-   * Appends to the logs of shards that are this node's own, one part for each. Calls back when all are durable, with the position of each; or
-   * with why nobody knows, or why this node may not append any more: then it has to end. The next call only after that.
-   */
-  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
-}
-
-/** Calls back when every owner has what the log of a shard says up to a record, or with why that is not known. */
-export type Barrier = (shard: number, sequence: number, onDone: (failure?: Error) => void) => void
-
 /** A notification that has not ended: it is sent until an outcome ends it. */
 export interface PendingNotification {
   /** By which the receiver knows it when it comes again. */
@@ -383,21 +225,6 @@ export type ProviderAnswer =
 
 /** `sync`: survives the loss of power if the disk honours a flush. `os`: survives the death of the process. */
 export type Durability = 'sync' | 'os'
-
-export type LogLevel = 'NONE' | 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG'
-
-/** How the process logs, as operators may change it while it runs (operations.md §5). */
-export interface LogSettings {
-  level: LogLevel
-  /** Bytes of a payload that a line at INFO shows. */
-  infoPayloadBytesMax: number
-  /** Longer lines are replaced by a short text. */
-  lineBytesMax: number
-  /** Whether deprecated usages are told of. */
-  deprecate: boolean
-  /** Which of the lines at DEBUG are written that have a number. */
-  traces: TraceLevels
-}
 
 /** A request that has been answered, as those see it who count and log. Valid during the call only. */
 export interface AnsweredRequest {

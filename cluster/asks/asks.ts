@@ -13,7 +13,7 @@
 
 import assert from 'node:assert/strict'
 import { type AskOptions, complaintMs, completeOptions, protocolVersions, redialMs } from '../options.js'
-import type { AskHost, ClusterClock, OnCall, OnOutcome, Peer, Stream, StreamListener, Transport } from '../ports.js'
+import type { AskHost, ClusterClock, Guests, OnOutcome, Peer, Stream, StreamListener, Transport } from '../ports.js'
 import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
 import { Link, type Surroundings } from './link.js'
 import { nameLengthMax } from './protobuf.js'
@@ -69,7 +69,7 @@ export async function openAsks(
   host: AskHost,
   clock: ClusterClock,
   options: Partial<AskOptions>,
-  onCall?: OnCall,
+  calls: Omit<Guests, 'onStream'> = {},
 ): Promise<Asks> {
   for (const name of [self.name, incarnation]) assertName(name)
   const party: Party = { transport, self, incarnation, host, clock, options: completeOptions(options) }
@@ -93,7 +93,7 @@ export async function openAsks(
   }
   for (const peer of peers) add(peer)
   const reception = new Reception(party, neighbours)
-  const listening = await transport.listen(self.address, { onStream: stream => reception.welcome(stream), onCall })
+  const listening = await transport.listen(self.address, { onStream: stream => reception.welcome(stream), ...calls })
   for (const neighbour of neighbours.values()) neighbour.start()
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => {

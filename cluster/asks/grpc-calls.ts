@@ -16,7 +16,7 @@ import {
   callsMax,
   callsPerConnectionMax,
 } from '../options.js'
-import type { OnCall, OnCallReply } from '../ports.js'
+import type { Guests, OnCallReply } from '../ports.js'
 import { isAddress } from './address.js'
 import { Channel, channelOptions } from './grpc-channel.js'
 import type { Identity } from './grpc-tls.js'
@@ -81,14 +81,14 @@ export class Calls {
     if (typeof line === 'string') return void setImmediate(() => onReply(undefined, line))
     const { answered } = line
     let isOver = false
-    const end = (reply: Buffer | undefined, reason: string): void => {
+    const end = (reply: Buffer | undefined, reason: string, isUnreadable = false): void => {
       if (isOver) return
       isOver = true
       clearTimeout(timer)
       this.underWay--
       line.calls.delete(cut)
       if (line.calls.size === 0) this.rest(line)
-      onReply(reply, reason)
+      onReply(reply, reason, isUnreadable)
     }
     const cut = (reason: string): void => {
       end(undefined, reason)
@@ -111,7 +111,7 @@ export class Calls {
         if (error) return end(undefined, this.failure(line, error))
         line.answered++
         const reply = bytes && decodePacket(bytes)
-        end(reply, reply ? '' : 'it sent something that is no packet')
+        end(reply, reply ? '' : 'it sent something that is no packet', !reply)
       },
     )
   }
@@ -177,7 +177,7 @@ export class Calls {
 
 /** Takes in calls of other processes for one listener. */
 export function callTaker(
-  onCall: OnCall | undefined,
+  { onCall, onUnreadableCall }: Omit<Guests, 'onStream'>,
   servedMsMax = callServedMsMax,
 ): (call: ServerDuplexStream<Buffer, Buffer>) => void {
   let underWay = 0
@@ -212,8 +212,9 @@ export function callTaker(
       if (isRead || isOver) return
       isRead = true
       const message = bytes.length > callBytesMax + packetHeadBytesMax ? undefined : decodePacket(bytes)
-      if (message && message.length <= callBytesMax) onCall(message, answer)
-      else refuse(status.INVALID_ARGUMENT, `a call has one packet of up to ${callBytesMax} bytes`)
+      if (message && message.length <= callBytesMax) return onCall(message, answer)
+      onUnreadableCall?.()
+      refuse(status.INVALID_ARGUMENT, `a call has one packet of up to ${callBytesMax} bytes`)
     })
     call.on('end', () => {
       if (!isRead) refuse(status.INVALID_ARGUMENT, `a call has one packet of up to ${callBytesMax} bytes`)

@@ -99,7 +99,7 @@ async function listen(address: string, identity: Identity | undefined, guests: G
   if (path !== undefined) await clearSocket(path)
   const server = new Server(serverOptions)
   const arrivals = new Arrivals()
-  const takeCall = callTaker(guests.onCall)
+  const takeCall = callTaker(guests)
   server.addService(service, {
     converse: (call: ServerDuplexStream<Buffer, Buffer>) => {
       arrivals.spoke(call.getPeer())

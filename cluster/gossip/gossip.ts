@@ -18,13 +18,13 @@ import { Membership, type MembershipStats } from './membership.js'
 export interface GossipWire {
   /**
    * Asks who listens at an address. `onReply` is called exactly once, never before this has returned, within `deadlineMs` from now:
-   * without a reply, the reason is for people.
+   * without a reply, the reason is for people. `isUnreadable`: there was one, of bytes that cannot be read.
    */
   call(
     address: string,
     message: Buffer,
     deadlineMs: number,
-    onReply: (reply: Buffer | undefined, reason?: string) => void,
+    onReply: (reply: Buffer | undefined, reason?: string, isUnreadable?: boolean) => void,
   ): void
 }
 
@@ -74,6 +74,8 @@ export interface Gossip {
   close(): void
   /** What another node asks; `onReply` is called once, now or later, and not at all once this is closed. */
   onCall(message: Buffer, onReply: (reply: Buffer) => void): void
+  /** Another node has sent something that was ignored, since its bytes cannot be read. */
+  noteUnreadable(what: string): void
   stats(): GossipStats
 }
 
@@ -172,7 +174,7 @@ class Shell implements Gossip {
     this.received(bytes)
     const message = decodeMessage(bytes)
     if (!message) {
-      this.onUnreadable('a question in gossip was ignored: its bytes are no message')
+      this.noteUnreadable('a question in gossip was ignored: its bytes are no message')
       return onReply(this.refusal())
     }
     const number = ++this.lastCall
@@ -199,15 +201,16 @@ class Shell implements Gossip {
     } else if (effect.kind === 'changed') for (const listener of this.changeListeners) listener(effect.member)
     else if (effect.kind === 'resolve') void this.resolveSeeds()
     else if (effect.kind === 'left') this.onLeft()
-    else if (effect.kind === 'unreadable') this.onUnreadable(effect.reason)
+    else if (effect.kind === 'unreadable') this.noteUnreadable(effect.reason)
     else this.tellTrouble(effect)
   }
 
   private send({ number, to, message, deadlineMs }: Extract<Effect, { kind: 'send' }>): void {
-    this.wire.call(to, this.sent(encodeMessage(message)), deadlineMs, (bytes, reason) => {
+    this.wire.call(to, this.sent(encodeMessage(message)), deadlineMs, (bytes, reason, isUnreadable) => {
       if (bytes && !this.isClosed) this.received(bytes)
       const reply = bytes && decodeMessage(bytes)
-      if (bytes && !reply) this.onUnreadable(`the answer of ${to} in gossip was ignored: its bytes are no message`)
+      if (isUnreadable || (bytes && !reply))
+        this.noteUnreadable(`the answer of ${to} in gossip was ignored: its bytes are no message`)
       this.step(nowMs => this.machine.onReply(number, reply, nowMs, bytes ? 'bytes that are no message' : reason))
     })
   }
@@ -222,7 +225,7 @@ class Shell implements Gossip {
     this.step(nowMs => this.machine.onSeeds(addresses, nowMs))
   }
 
-  private onUnreadable(reason: string): void {
+  noteUnreadable(reason: string): void {
     this.counts.messagesUnreadable++
     if (this.isClosed || this.unreadable.has(reason)) return
     if (this.unreadable.size >= unreadableMax) this.unreadable.clear()

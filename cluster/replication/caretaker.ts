@@ -5,6 +5,7 @@ import type { ShardLog } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { type Duty, dutyOf } from './duties.js'
 import type { Holding } from './holding.js'
+import type { OnChecked } from './log-check.js'
 import { nameOf, nobody, ownerText } from './owner.js'
 import { type AskPeer, encodePeerMessage, replyOf } from './peer-messages.js'
 import type { ReplicationOptions } from './replication-options.js'
@@ -34,6 +35,8 @@ export interface CaretakerParts {
   readonly renew: (shard: number) => Holding
   /** Whether the engine has everything: as long as it has lost something, or was not asked yet, nothing is begun. */
   readonly mayAct: () => boolean
+  /** Asks the engine anew whether it has everything, and calls back once. */
+  readonly checkFirst: (onChecked: OnChecked) => void
   /** Another node has made this one the owner of a shard, with that epoch. */
   readonly onHandedOver: (shard: number, epoch: number) => void
 }
@@ -59,6 +62,8 @@ export class Caretaker {
   /** Since when a shard has had no living owner, and since when this node ought not to keep it. */
   private readonly orphanedSince = new Map<number, number>()
   private readonly strandedSince = new Map<number, number>()
+  /** Shards that this node is about to claim, once the engine has answered. */
+  private readonly claiming = new Set<number>()
   /** Shards that were asked for, and shards that are being fetched or dropped. */
   private readonly asking = new Set<number>()
   private readonly copying = new Set<number>()
@@ -155,7 +160,7 @@ export class Caretaker {
   private begin(duty: Duty, holding: Holding): void {
     switch (duty) {
       case 'claim':
-        return holding.claim()
+        return this.claim(holding)
       case 'adopt':
         return holding.adopt(holding.latest!)
       case 'release':
@@ -168,6 +173,19 @@ export class Caretaker {
         return this.drop(holding)
       case 'nothing':
     }
+  }
+
+  /** The engine is asked first: the latest answer may be from before somebody put it back older. */
+  private claim(holding: Holding): void {
+    const { shard } = holding
+    if (this.claiming.has(shard)) return
+    this.claiming.add(shard)
+    this.parts.checkFirst(isWhole => {
+      this.claiming.delete(shard)
+      if (!isWhole || this.isClosed || this.parts.holdings[shard] !== holding) return
+      // It may have got an owner meanwhile.
+      if (this.dutyFor(holding, this.parts.clock.monoMs()) === 'claim') holding.claim()
+    })
   }
 
   /** Shards on their way to this node. */

@@ -30,6 +30,9 @@ export interface LogLoss {
   readonly shards: readonly number[]
 }
 
+/** `isWhole`: the engine has answered, and has everything that is known here. */
+export type OnChecked = (isWhole: boolean) => void
+
 export interface LogCheckParts {
   readonly log: Pick<ShardLog, 'named' | 'takeovers' | 'lacking' | 'keepHistory'>
   readonly clock: Pick<ClusterClock, 'after'>
@@ -66,6 +69,9 @@ export class LogCheck {
   /** Something was noticed while the engine was being asked. */
   private isStale = false
   private isClosed = false
+  /** Those that wait for the answers to what the engine is being asked, and for the answers after these. */
+  private waiting: OnChecked[] = []
+  private waitingNext: OnChecked[] = []
 
   constructor(parts: LogCheckParts) {
     this.parts = parts
@@ -101,6 +107,17 @@ export class LogCheck {
   get loss(): LogLoss | undefined {
     if (this.lost.size === 0) return undefined
     return { isNameless: this.isNameless, shards: [...this.lost].sort((a, b) => a - b) }
+  }
+
+  /**
+   * Asks the engine from now on, and calls back once. A node asks before it takes a shard over or hands it over: an engine
+   * that was put back older would take that, and lose it again when the right one is brought back.
+   */
+  checkFirst(onChecked: OnChecked): void {
+    if (this.isClosed) return
+    if (this.isAsking) this.waitingNext.push(onChecked)
+    else this.waiting.push(onChecked)
+    this.check()
   }
 
   /** Looks at once: somebody has noticed something. */
@@ -160,6 +177,10 @@ export class LogCheck {
       if (isNameless || epoch < known.get(shard)!.epoch || replica.state === 'ahead') lost.add(shard)
     }
     this.learn(lost, isNameless)
+    const waiting = this.waiting
+    this.waiting = this.waitingNext
+    this.waitingNext = []
+    for (const onChecked of waiting) onChecked(!this.isLost)
     if (!this.isStale) return
     this.isStale = false
     this.check()
@@ -182,6 +203,10 @@ export class LogCheck {
   private later(): void {
     const { clock, options } = this.parts
     this.isStale = false
+    const waiting = [...this.waiting, ...this.waitingNext]
+    this.waiting = []
+    this.waitingNext = []
+    for (const onChecked of waiting) onChecked(false)
     if (!this.isChecked) clock.after(options.retryMs, () => this.check())
   }
 }

@@ -71,7 +71,8 @@ const mixed = (view: number, shard: number, epoch: number): number =>
 const wholeLeaseMs = ({ leaseMs, leaseMargin }: ReplicationOptions): number => leaseMs * (1 + leaseMargin)
 
 /** What another node is told that asks for a shard. */
-const lostReason = 'the log lacks what is known here'
+const lostReason = 'the log lacks what is known here, or does not answer'
+const notOwnedReason = 'it is not owned here'
 
 /** How long a node has for having applied something. */
 const reachMs = 1_000
@@ -158,6 +159,7 @@ export class Replicator implements Replication {
       holdings: this.holdings,
       renew: shard => this.hold(shard, undefined),
       mayAct: () => this.check.hasChecked && !this.check.isLost,
+      checkFirst: onChecked => this.check.checkFirst(onChecked),
       onHandedOver: (shard, epoch) => this.noteTakeover(shard, { epoch, owner: this.self }),
     })
     this.trimming = new Trimming({
@@ -352,9 +354,17 @@ export class Replicator implements Replication {
     if (this.check.isLost) return answer({ kind: 'refused', reason: lostReason })
     if (this.placement[holding.shard]?.[0] !== node)
       return answer({ kind: 'refused', reason: `${node} is not the one to own shard ${holding.shard}, as known here` })
-    holding.handOver(to, epoch =>
-      answer(epoch === undefined ? { kind: 'refused', reason: 'it is not owned here' } : { kind: 'handedOver', epoch }),
-    )
+    const refuse = (reason: string): void => answer({ kind: 'refused', reason })
+    if (holding.phase !== 'active') return refuse(notOwnedReason)
+    // The engine may have been put back older since it was asked last. The shard is not sealed yet.
+    this.check.checkFirst(isWhole => {
+      if (this.isClosed) return
+      if (!isWhole) return refuse(lostReason)
+      holding.handOver(to, epoch => {
+        if (epoch === undefined) refuse(notOwnedReason)
+        else answer({ kind: 'handedOver', epoch })
+      })
+    })
   }
 
   private onSnapshot(

@@ -22,10 +22,12 @@ import {
   type WriteReply,
   type WriteRequest,
 } from '../messages/messages.js'
-import type { AskOutcome, Clock, Nodes } from '../ports.js'
+import type { Clock } from '../ports.js'
+import type { AskOutcome } from '../wire/ask-outcome.js'
 import { answerBytes, replyFrom } from '../wire/exchange.js'
 import { encodeRequest } from '../wire/wire.js'
 import { Announcements, type CreationScope } from './announcements.js'
+import type { Nodes } from './nodes.js'
 
 type OnReply = (reply: ShardReply) => void
 

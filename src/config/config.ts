@@ -7,8 +7,9 @@
 // Not here: whether the files named can be read and the port can be had; who opens them finds out.
 
 import { readFileSync } from 'node:fs'
+import type { LogSettings } from '../messages/log-settings.js'
 import { noTraces, parseTraceLevels, type TraceLevels } from '../messages/trace-levels.js'
-import type { Durability, LogSettings } from '../ports.js'
+import type { Durability } from '../ports.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
 import { type Given, mask, parse } from './parse.js'
 import { longUsage, shortUsage } from './usage.js'

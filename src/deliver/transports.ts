@@ -20,10 +20,13 @@ export interface TransportOptions {
   readonly tls: TlsOptions
 }
 
-/** `egress`: where messages may go; undefined: anywhere. */
-export function transportsOf(options: TransportOptions, egress?: Egress): Transports {
+/** `egress`: where messages may go; undefined: anywhere. `openSocket`: opens sockets that go there, for all that send. */
+export function transportsOf(
+  options: TransportOptions,
+  egress?: Egress,
+  openSocket = openSockets(options.tls, egress),
+): Transports {
   const { httpTimeoutMs, mqttTimeoutMs, mqttIdleMsMax: idleMsMax } = options
-  const openSocket = openSockets(options.tls, egress)
   const isOwn = egress && ((socket: Socket) => egress.isOwn(socket))
 
   const http: TransportEntry<HttpMessage> = {

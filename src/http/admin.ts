@@ -7,6 +7,7 @@
 
 import type { AdminOperations } from '../broker/admin.js'
 import { refusals } from '../domain/refusal.js'
+import type { LogLevel, LogSettings } from '../messages/log-settings.js'
 import type { AdminTold, LogChange } from '../messages/messages.js'
 import {
   noTraces,
@@ -15,7 +16,6 @@ import {
   type TraceLevels,
   withoutTraceLevels,
 } from '../messages/trace-levels.js'
-import type { LogLevel, LogSettings } from '../ports.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 

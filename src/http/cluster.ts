@@ -1,7 +1,7 @@
 // Handlers of a node's place in its cluster: who is there, who owns what, and giving shards away. There in a node of a cluster only.
 
 import { refusals } from '../domain/refusal.js'
-import type { ClusterDesk } from '../ports.js'
+import type { ClusterDesk } from './cluster-desk.js'
 import type { Reply } from './reply.js'
 
 export class ClusterHandlers {

@@ -1,6 +1,6 @@
 // What operators ask of a whole process, and what it tells (operations.md §4, §5, §7).
 
-import type { LogSettings } from '../ports.js'
+import type { LogSettings } from './log-settings.js'
 import type { CacheStatistics, Statistics } from './statistics.js'
 
 /** Something about a whole process, asked of any shard of its owner: what it has counted, how it logs (operations.md §4, §5, §7). */

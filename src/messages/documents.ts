@@ -144,6 +144,16 @@ export interface NewsRequest {
 export interface HandInRequest {
   readonly kind: 'handIn'
   readonly parts: readonly HandedPart[]
+  /** Absent if the owner is of a build that repeats no request. */
+  readonly mark?: HandInMark | undefined
+}
+
+/** Tells a request that hands in from all others, so that the home counts it once however often it arrives. */
+export interface HandInMark {
+  /** The process that hands in. */
+  readonly source: string
+  /** Grows with each request of that process; a repeated one has the same. */
+  readonly number: number
 }
 
 export interface HandedPart {

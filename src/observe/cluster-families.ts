@@ -1,7 +1,7 @@
 // The metrics of a node of a cluster, about that node alone: whom it sees, what it has of shards, and what the log of the cluster costs it.
 
 import type { MetricFamily, MetricSample } from '../messages/admin.js'
-import type { ClusterNumbers } from '../ports.js'
+import type { ClusterNumbers } from '../messages/cluster-status.js'
 import { byLabel, family, single } from './metric-family.js'
 
 /** All metrics of the node's place in its cluster. */

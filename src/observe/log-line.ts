@@ -5,7 +5,8 @@
 //
 // Not here: which lines are written, and where (logger.ts).
 
-import type { LogContext, LogLevel } from '../ports.js'
+import type { LogLevel } from '../messages/log-settings.js'
+import type { LogContext } from '../ports.js'
 
 export type LogFormat = 'pipe' | 'json' | 'short'
 

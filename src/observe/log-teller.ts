@@ -3,7 +3,8 @@
 // What is wrong with the log engine is an alarm, `ClusterLogError`. What is wrong with nodes is a line: another one of the cluster raises an alarm, or
 // none is there. A node that begins has not seen every shard yet, so of that it tells nothing before it was ready once.
 
-import type { HealthProblem, Logger, LogLoss } from '../ports.js'
+import type { HealthProblem, LogLoss } from '../messages/cluster-status.js'
+import type { Logger } from '../ports.js'
 import type { Alarms } from './alarms.js'
 
 /** What has been found, as a clause. */

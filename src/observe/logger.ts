@@ -6,7 +6,8 @@
 //
 // Not here: what to log when (the callers), and alarms (alarms.ts).
 
-import type { LogContext, Logger, LogLevel, LogSettings } from '../ports.js'
+import type { LogLevel, LogSettings } from '../messages/log-settings.js'
+import type { LogContext, Logger } from '../ports.js'
 import { field, type LogEvent, type LogFormat, renderLine } from './log-line.js'
 import { type LogOutput, openLogOutput } from './log-output.js'
 

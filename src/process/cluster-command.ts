@@ -4,7 +4,7 @@
 
 import { request } from 'node:http'
 import { options } from '../config/options.js'
-import type { ClusterStatus } from '../ports.js'
+import type { ClusterStatus } from '../messages/cluster-status.js'
 
 const usage = [
   'Usage: orrery cluster status [URL]   who is there, who owns what, and how far copies are behind',

@@ -7,20 +7,13 @@ import { randomUUID } from 'node:crypto'
 import { type ClusterNode, startClusterNode, type Unhealthy } from '../../cluster/index.js'
 import { AskDeadlines } from '../broker/ask-deadlines.js'
 import { ClusteredShards } from '../broker/clustered-shards.js'
+import type { Nodes } from '../broker/nodes.js'
 import { systemClock } from '../clock.js'
 import type { ClusterConfig } from '../config/config.js'
+import type { ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
 import { lossInWords, problemInWords } from '../observe/log-teller.js'
-import type {
-  Barrier,
-  Chance,
-  ClusterStatus,
-  HealthProblem,
-  Logger,
-  Nodes,
-  Part,
-  Position,
-  Replication,
-} from '../ports.js'
+import type { Chance, Logger } from '../ports.js'
+import type { Barrier, Part, Position, Replication } from '../shard/replicate/replication.js'
 import { type Agreed, agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
 import type { Agreement, ClusterPlace } from './surroundings.js'
 

@@ -4,9 +4,10 @@
 import { randomUUID } from 'node:crypto'
 import { type AskHost, type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
 import { ClusteredShards } from '../broker/clustered-shards.js'
+import type { Nodes } from '../broker/nodes.js'
 import { systemClock } from '../clock.js'
 import { keeper, workerOf } from '../domain/scope.js'
-import type { Logger, Nodes } from '../ports.js'
+import type { Logger } from '../ports.js'
 import type { Joined, OwnPart } from './surroundings.js'
 import type { Part } from './worker-protocol.js'
 

@@ -4,9 +4,13 @@
 // and its shards.
 
 import type { Placement, ShardMap } from '../domain/scope.js'
+import type { ClusterDesk } from '../http/cluster-desk.js'
+import type { HealthProblem } from '../messages/cluster-status.js'
+import type { LogSettings } from '../messages/log-settings.js'
 import type { Shards } from '../messages/messages.js'
-import type { Barrier, Chance, Clock, ClusterDesk, HealthProblem, Logger, LogSettings, Replication } from '../ports.js'
+import type { Chance, Clock, Logger } from '../ports.js'
 import type { ReplicatedShards } from '../shard/replicate/replicated-shards.js'
+import type { Barrier, Replication } from '../shard/replicate/replication.js'
 
 /** Which part of several processes a node is, and how it comes together with the others. */
 export interface Place {

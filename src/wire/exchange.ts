@@ -6,7 +6,7 @@
 // Not here: the bytes (wire.ts).
 
 import type { ShardReply, ShardRequest } from '../messages/messages.js'
-import type { AskOutcome } from '../ports.js'
+import type { AskOutcome } from './ask-outcome.js'
 import { decodeReply, decodeRequest, encodeNotUnderstood, encodeReply } from './wire.js'
 
 /** Told what could not be read of what a process has sent. */

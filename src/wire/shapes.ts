@@ -186,7 +186,10 @@ export const isRequest: Check = either('kind', {
     id: text,
     news: either('kind', { success: members({ code: optional(number) }), failure: members({ reason: text }) }),
   }),
-  handIn: members({ parts: list(members({ tenant: text, id: text, progress })) }),
+  handIn: members({
+    parts: list(members({ tenant: text, id: text, progress })),
+    mark: optional(members({ source: text, number: count })),
+  }),
   follow: members({
     epoch: count,
     before: optional(position),

@@ -2,10 +2,11 @@
 
 import t from 'tap'
 import { ClusteredShards } from '../../src/broker/clustered-shards.js'
+import type { Nodes } from '../../src/broker/nodes.js'
 import { systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
-import type { Clock, Nodes } from '../../src/ports.js'
+import type { Clock } from '../../src/ports.js'
 import { decodeRequest, encodeReply } from '../../src/wire/wire.js'
 import { provided } from '../support/registrations.js'
 import { subscription } from '../support/subscriptions.js'

@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { Client, credentials, Server, ServerCredentials } from '@grpc/grpc-js'
+import { Client, credentials, Server, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js'
 import { loadSync, type ServiceDefinition } from '@grpc/proto-loader'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
@@ -20,9 +20,14 @@ const echo: OnCall = (message, onReply) => onReply(message)
 const { Exchange } = loadSync(join(root, 'proto/calls.proto'))['orrery.cluster.Calls'] as ServiceDefinition
 
 /** Listens for calls until the test ends; gives where. */
-async function listen(t: Test, onCall?: OnCall, address = '127.0.0.1:0'): Promise<string> {
+async function listen(
+  t: Test,
+  onCall?: OnCall,
+  address = '127.0.0.1:0',
+  onUnreadableCall?: () => void,
+): Promise<string> {
   const onStream = () => t.fail('no stream was dialed') as never
-  const listening = await grpcTransport().listen(address, { onStream, onCall })
+  const listening = await grpcTransport().listen(address, { onStream, onCall, onUnreadableCall })
   t.teardown(() => listening.close())
   return listening.address
 }
@@ -240,17 +245,49 @@ function sayRaw(t: Test, address: string, bytes: Buffer): Promise<string> {
   })
 }
 
-t.test('what is no packet, or too long a one, is refused', async t => {
-  const at = await listen(t, () => t.fail('it was taken in'))
+t.test('what is no packet, or too long a one, is refused and counted', async t => {
+  let unreadable = 0
+  const at = await listen(
+    t,
+    () => t.fail('it was taken in'),
+    '127.0.0.1:0',
+    () => unreadable++,
+  )
   const says = `a call has one packet of up to ${callBytesMax} bytes`
   t.equal(await sayRaw(t, at, Buffer.from([0xff])), says)
   t.equal(await sayRaw(t, at, encodePacket(Buffer.alloc(callBytesMax + 1))), says)
   t.equal(await sayRaw(t, at, Buffer.alloc(2_000_000)), says)
+  t.equal(unreadable, 3)
+})
+
+t.test('a reply that is no packet is told as one that cannot be read, and silence is not', async t => {
+  const server = new Server()
+  server.addService(callService, {
+    exchange: (call: ServerDuplexStream<Buffer, Buffer>) => {
+      call.write(Buffer.from([0xff]))
+      call.end()
+    },
+  })
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    ),
+  )
+  t.teardown(() => server.forceShutdown())
+  const calls = caller(t)
+  const told = (address: string): Promise<unknown[]> =>
+    inTime('the end of a call', resolve =>
+      calls.call(address, Buffer.from('x'), 5000, (reply, reason, isUnreadable) =>
+        resolve([reply, reason, isUnreadable]),
+      ),
+    )
+  t.strictSame(await told(`127.0.0.1:${port}`), [undefined, 'it sent something that is no packet', true])
+  t.match(await told(await listen(t)), [undefined, 'this node takes no calls', false])
 })
 
 t.test('a call that never gets complete, or never a reply, is ended by who is called', async t => {
   const server = new Server()
-  server.addService(callService, { exchange: callTaker(() => {}, 50) })
+  server.addService(callService, { exchange: callTaker({ onCall: () => {} }, 50) })
   const entrance = server.createConnectionInjector(ServerCredentials.createInsecure())
   const sockets = new Set<Socket>()
   const listener = createServer(socket => {

@@ -86,6 +86,8 @@ class Node {
   readonly name: string
   disk = new Disk()
   now: Life | undefined
+  /** It is to give its shards away, and to take none. */
+  isDraining = false
   /** Names of nodes that it takes for dead although they are not. */
   readonly wronged = new Set<string>()
 
@@ -178,7 +180,7 @@ export class SimulatedCluster {
     const detecting = (): void => {
       if (node.now?.process !== process) return
       replicator.setView(this.viewOf(node))
-      if (replicator.knowsRegister) node.now.isJoined = true
+      if (replicator.knowsRegister) node.now.isJoined = !node.isDraining
       process.clock.after(100 + random(this.random, 300), detecting)
     }
     detecting()

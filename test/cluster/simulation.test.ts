@@ -87,7 +87,9 @@ class Story {
     const chance = () => this.world.random.fraction()
     const given = { ...options, chance }
     const life = `life ${this.lives++}`
-    const asks = await openAsks(process.transport, this.peer(name), life, others, host, process.clock, given, onCall)
+    const asks = await openAsks(process.transport, this.peer(name), life, others, host, process.clock, given, {
+      onCall,
+    })
     asks.onTrouble(trouble => this.wrong.push(trouble))
     this.nodes.set(name, { process, asks })
   }

@@ -2,8 +2,8 @@
 // (operations.md §6).
 
 import t, { type Test } from 'tap'
+import type { LogLevel, LogSettings } from '../../src/messages/log-settings.js'
 import { openLogger } from '../../src/observe/logger.js'
-import type { LogLevel, LogSettings } from '../../src/ports.js'
 import { httpReceiver } from '../deliver/receivers.js'
 import {
   httpServers,

@@ -3,7 +3,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import type { ClusterStatus } from '../../src/ports.js'
+import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { table } from '../../src/process/cluster-command.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } from '../support/broker-process.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'

@@ -2,9 +2,9 @@
 
 import { execFile } from 'node:child_process'
 import t from 'tap'
+import type { LogLevel, LogSettings } from '../../src/messages/log-settings.js'
 import { noTraces } from '../../src/messages/trace-levels.js'
 import { type AreaLogger, openLogger } from '../../src/observe/logger.js'
-import type { LogLevel, LogSettings } from '../../src/ports.js'
 
 const wallMs = () => Date.UTC(2026, 1, 3, 10, 15, 30, 123)
 

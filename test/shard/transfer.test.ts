@@ -259,6 +259,7 @@ t.test('what became of notifications is one with the keeper, from all stores, an
       t.strictSame(decodeProgress(value), {
         progress: { ...noProgress, timesSent: 11, lastNotificationMs: 6, spentRevision: 1 },
         grants: ['granted'],
+        marks: [],
       })
     }
   }

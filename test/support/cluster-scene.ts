@@ -6,7 +6,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { ClusterStatus } from '../../src/ports.js'
+import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { type BrokerProcess, freePort, spawnBroker, type Teardown, tempDir, untilReady } from './broker-process.js'
 import type { Etcd } from './etcd.js'
 import { Network } from './network.js'

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Etcd3, IKeyValue } from 'etcd3'
 import type { Test } from 'tap'
-import type { ClusterStatus } from '../../src/ports.js'
+import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { type BrokerProcess, freePort, spawnBroker, startBroker, tempDir } from './broker-process.js'
 import { type Etcd, startEtcd } from './etcd.js'
 

@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { placeOne } from '../../cluster/replication/placement.js'
-import type { ClusterStatus } from '../../src/ports.js'
+import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown } from './broker-process.js'
 import { startEtcd } from './etcd.js'
 import { HttpClient } from './http-client.js'

@@ -221,6 +221,7 @@ const requests = {
   handIn: fc.record({
     kind: kind('handIn'),
     parts: fc.array(fc.record({ tenant: texts, id: texts, progress }), { maxLength: 3 }),
+    mark: maybe(fc.record({ source: texts, number: fc.nat() })),
   }),
   batch: fc
     .tuple(origin, fc.array(fc.oneof(...Object.values<fc.Arbitrary<WriteRequest>>(writes)), { maxLength: 4 }))

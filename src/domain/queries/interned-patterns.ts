@@ -36,10 +36,13 @@ const rowsMax = 65_536
 const rowsAtFirst = 1024
 /** Rows of the tables of all tenants: some 30 MB. Beyond, a table begins anew when it has `rowsAtFirst`. */
 const rowsMaxInAll = 262_144
-let rowsInAll = 0
 
-/** Rows of the tables of all tenants. */
-export const rowsOfAllTables = (): number => rowsInAll
+/** Tables that share a bound: how many rows they have together. */
+export interface TableRows {
+  count: number
+}
+
+const allTables: TableRows = { count: 0 }
 
 export class InternedPatterns {
   private readonly patterns = new Map<string, InternedPattern>()
@@ -49,6 +52,12 @@ export class InternedPatterns {
   private columnsUsed = 0
   private lastText = ''
   private lastRow = -1
+  private readonly all: TableRows
+
+  /** `all`: the tables that this one shares the bound with. */
+  constructor(all = allTables) {
+    this.all = all
+  }
 
   /** The pattern of the text, which is used once more. */
   intern(source: string): InternedPattern {
@@ -90,7 +99,7 @@ export class InternedPatterns {
   }
 
   private clearRows(): void {
-    rowsInAll -= this.rows.size
+    this.all.count -= this.rows.size
     this.rows.clear()
     this.lastText = ''
     this.lastRow = -1
@@ -146,7 +155,7 @@ export class InternedPatterns {
       row = this.freeRow()
       // It may be cut out of the path of a request.
       this.rows.set(ownText(text), row)
-      rowsInAll++
+      this.all.count++
     }
     this.lastText = text
     this.lastRow = row
@@ -155,7 +164,7 @@ export class InternedPatterns {
 
   private freeRow(): number {
     const row = this.rows.size
-    if (row === rowsMax || (row >= rowsAtFirst && rowsInAll >= rowsMaxInAll)) {
+    if (row === rowsMax || (row >= rowsAtFirst && this.all.count >= rowsMaxInAll)) {
       this.clearRows()
       this.table.fill(0)
       return 0

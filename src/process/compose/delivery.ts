@@ -41,8 +41,9 @@ export function openDelivery(
   joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
   const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
+  const openSocket = openSockets(sending.tls, egress)
   const dispatcher = new Dispatcher(
-    { clock, fraction: () => chance.fraction(), logger, watch, transports: transportsOf(sending, egress) },
+    { clock, fraction: () => chance.fraction(), logger, watch, transports: transportsOf(sending, egress, openSocket) },
     { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
     {
       ...sending,
@@ -76,7 +77,7 @@ export function openDelivery(
   const recovered = local.notifications.begin(dispatcher, shards).catch((error: Error) => {
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
   })
-  const forwarder = new Forwarder(clock, openSockets(sending.tls, egress), {
+  const forwarder = new Forwarder(clock, openSocket, {
     timeoutMs: sending.httpTimeoutMs,
     messageBytesMax: sending.messageBytesMax,
     isOwn: socket => egress.isOwn(socket),

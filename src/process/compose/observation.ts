@@ -1,6 +1,7 @@
 // What watches a node: its log, its alarms and its counters, before there is anything to watch.
 
 import type { Config } from '../../config/config.js'
+import type { LogSettings } from '../../messages/log-settings.js'
 import { Alarms } from '../../observe/alarms.js'
 import { ConnectionTallies } from '../../observe/connection-tallies.js'
 import { LogTeller } from '../../observe/log-teller.js'
@@ -8,7 +9,7 @@ import { LoopDelay } from '../../observe/loop-delay.js'
 import { RequestTallies } from '../../observe/request-tallies.js'
 import { ServiceTallies } from '../../observe/service-tallies.js'
 import { Summary } from '../../observe/summary.js'
-import type { Logger, LogSettings } from '../../ports.js'
+import type { Logger } from '../../ports.js'
 import type { Surroundings } from '../surroundings.js'
 
 export interface Observation {

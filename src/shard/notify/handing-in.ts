@@ -1,17 +1,20 @@
-// Handing in: what an owner that keeps no rows knows has become of notifications goes to the home of the subscriptions, every second.
+// Handing in: an owner that keeps no rows tells the home of the subscriptions, twice a second, what has become of
+// notifications.
 //
-// One ask is in flight at a time. Until it is answered its part counts here, and from then on at the home: for a moment it may be seen at both, and
-// never at none. What nobody has taken is handed in again. Where the outcome is unknown it is taken for done: then a count may be too low, which
-// is better than one that grows with every fault.
+// One request is in flight at a time. Until the home has answered, its parts count here, and from then on at the home:
+// for a moment a reader may see them at both, and never at none. The owner repeats a request that fails, or whose
+// outcome is unknown, with the same mark until the home has it, and the home counts each mark once (progress-book.ts).
+// So a home that dies loses nothing of what others hand in, and an owner that dies loses the counts of its last second
+// at most, as long as the home answers within half a second.
 
 import type { ShardMap } from '../../domain/scope.js'
-import type { HandedPart, HandInRequest, ShardReply, Shards } from '../../messages/messages.js'
+import type { HandInRequest, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { ProgressBook } from './progress-book.js'
 
-/** How long what is known here waits at most, if the home answers. */
-const intervalMs = 1_000
+/** Between the beginnings of two requests. An owner that dies loses the counts of so long, and of the time of a reply. */
+const intervalMs = 500
 /** Subscriptions in one ask, 300 bytes each; the next ones go with the next ask. */
 const partsMax = 1_000
 
@@ -22,17 +25,24 @@ export class HandingIn {
   private readonly clock: Clock
   private shards: Shards | undefined
   private takeBack: () => void = () => {}
+  private readonly source: string
+  /** Of the latest request. */
+  private number = 0
+  private askedMs = 0
 
-  constructor(book: ProgressBook, commit: GroupCommit, shardMap: ShardMap, clock: Clock) {
+  /** `source`: no other owner has it, and none has had it before. */
+  constructor(book: ProgressBook, commit: GroupCommit, shardMap: ShardMap, clock: Clock, source: string) {
     this.book = book
     this.commit = commit
     this.shardMap = shardMap
     this.clock = clock
+    this.source = source
   }
 
   /** From now on homes are asked through `shards`, if there is anything to hand in. */
   begin(shards: Shards): void {
     this.shards = shards
+    this.askedMs = this.clock.monoMs()
     this.wait()
   }
 
@@ -42,31 +52,38 @@ export class HandingIn {
     this.takeBack()
   }
 
+  /** Waits for the rest of the interval, which began with the latest request. */
   private wait(): void {
+    this.after(Math.max(0, this.askedMs + intervalMs - this.clock.monoMs()), () => this.handIn())
+  }
+
+  private after(ms: number, onDone: () => void): void {
     this.takeBack()
-    if (this.shards) this.takeBack = this.clock.after(intervalMs, () => this.handIn())
+    if (this.shards) this.takeBack = this.clock.after(ms, onDone)
   }
 
   private handIn(): void {
+    this.askedMs = this.clock.monoMs()
     const parts = this.book.takeSome(partsMax)
-    const [first] = parts
-    if (!first || !this.shards) return this.wait()
-    // All that is taken has one home: where rows are not kept, that is the register.
-    this.shards.ask(this.shardMap.register, { kind: 'handIn', parts }, reply => {
-      this.onReply(parts, reply)
-      if (parts.length === partsMax && reply.kind === 'done') this.handIn()
+    if (parts.length === 0) return this.wait()
+    this.number++
+    this.ask({ kind: 'handIn', parts, mark: { source: this.source, number: this.number } })
+  }
+
+  /** All that is taken has one home: where rows are not kept, that is the register. */
+  private ask(request: HandInRequest): void {
+    const { parts } = request
+    this.shards?.ask(this.shardMap.register, request, ({ kind }) => {
+      if (kind !== 'done') return this.after(intervalMs, () => this.ask(request))
+      this.book.noteHandedIn(parts)
+      if (parts.length === partsMax) this.handIn()
       else this.wait()
     })
   }
 
-  private onReply(parts: readonly HandedPart[], { kind }: ShardReply): void {
-    if (kind === 'moved' || kind === 'busy' || kind === 'unreachable') this.book.giveBack(parts)
-    else this.book.noteHandedIn(parts)
-  }
-
   /** Takes what another owner hands in; replies when it is durable. */
-  onHandIn({ parts }: HandInRequest, onReply: (reply: ShardReply) => void): void {
-    this.commit.afterCommit(this.book.add(parts), failure =>
+  onHandIn({ parts, mark }: HandInRequest, onReply: (reply: ShardReply) => void): void {
+    this.commit.afterCommit(this.book.add(parts, mark), failure =>
       onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'done' }),
     )
   }

@@ -1,5 +1,6 @@
 // What an owner needs to notify, put together.
 
+import { randomBytes } from 'node:crypto'
 import type { ShardMap } from '../../domain/scope.js'
 import type { Clock, Logger, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
@@ -64,7 +65,9 @@ export function makeNotifications(needs: NotificationNeeds): {
     }),
   )
   const triggers = new Triggers(subscriptions, book, claims, descendants, clock, logger)
-  const handingIn = isOfShards ? new HandingIn(book, commit, shardMap, clock) : undefined
+  const handingIn = isOfShards
+    ? new HandingIn(book, commit, shardMap, clock, randomBytes(6).toString('base64url'))
+    : undefined
   const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last, clock)
   const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
   const deliveries = new Deliveries(store, commit, kept)

@@ -6,8 +6,9 @@
 // Where there are several owners, a subscription that depends on its own past (`isGuarded`) is decided about at home, and there alone is
 // something written down (claims.ts).
 //
-// In a cluster owners come and go, and with them what is in their memory alone. So there the home alone keeps rows, and is handed what others
-// know (handing-in.ts): until then it is in their memory.
+// In a cluster owners come and go, and with them what is in their memory alone. So there the home alone keeps rows, and
+// other owners hand in what they know (handing-in.ts). Until then it is in their memory. In each row the home writes the
+// marks of the requests that it has counted in it. So neither this home nor the next one counts a request again.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription, SubscriptionProgress } from '../../domain/subscriptions/subscription.js'
@@ -19,7 +20,7 @@ import {
   recordSuccess,
 } from '../../domain/subscriptions/subscription-status.js'
 import { assertVersion } from '../../domain/unreadable.js'
-import type { HandedPart, ProgressNews } from '../../messages/messages.js'
+import type { HandedPart, HandInMark, ProgressNews } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
 import { allRowsOf, rowsOf } from '../../rows.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
@@ -29,6 +30,8 @@ import { readRow } from '../read-row.js'
 
 /** Grants remembered of one subscription: more than can be on their way when a process dies. */
 const grantsMax = 64
+/** Owners of which a row remembers the latest request: about 20 bytes each. */
+const marksMax = 64
 
 /** Whether a subscription fires or not depends on what it has fired before. */
 export const isGuarded = ({ throttlingSeconds, status, notification }: Subscription): boolean =>
@@ -48,6 +51,8 @@ export class ProgressBook implements Rider {
   private readonly changed = new Map<string, Set<string>>()
   /** The latest notifications granted to other owners, by subscription. */
   private readonly grants = new Map<string, readonly string[]>()
+  /** The latest request of each owner that is counted, by subscription and source. */
+  private readonly marks = new Map<string, Map<string, number>>()
 
   /** `isKept`: whether rows are kept here at first, which `enter` and `leave` change. */
   constructor(
@@ -67,6 +72,7 @@ export class ProgressBook implements Rider {
     commit.carry(this)
     subscriptions.onRemoved = (tenant, id) => {
       this.grants.delete(id)
+      this.marks.delete(id)
       if (this.isKept) this.write(tenant, id)
       else this.forgetChange(tenant, id)
     }
@@ -78,6 +84,7 @@ export class ProgressBook implements Rider {
     this.isKept = false
     this.changed.clear()
     this.grants.clear()
+    this.marks.clear()
     this.subscriptions.forgetProgress()
   }
 
@@ -89,7 +96,7 @@ export class ProgressBook implements Rider {
     if (this.changed.size > 0) this.commit.awaitRiders()
   }
 
-  /** Some of what is known here and is not the home's yet, to be handed in: one of the two below follows, and then the next. */
+  /** Some of what is known here and is not the home's yet, to be handed in: `noteHandedIn` follows, and then the next. */
   takeSome(partsMax: number): readonly HandedPart[] {
     const parts: HandedPart[] = []
     if (this.isKept) return parts
@@ -105,16 +112,6 @@ export class ProgressBook implements Rider {
     return parts
   }
 
-  /** Nobody has what was taken. */
-  giveBack(parts: readonly HandedPart[]): void {
-    const counts = this.taken === parts
-    this.taken = undefined
-    for (const { tenant, id, progress } of parts) {
-      const own = this.of(tenant, id)
-      this.note(tenant, id, counts ? own : mergeProgress([own, progress]))
-    }
-  }
-
   /** What was taken is the home's: it is not counted here any more. */
   noteHandedIn(parts: readonly HandedPart[]): void {
     if (this.taken !== parts) return
@@ -123,15 +120,29 @@ export class ProgressBook implements Rider {
       this.subscriptions.of(tenant)?.note(id, without(this.of(tenant, id), progress))
   }
 
-  /** Adds what another owner hands in. Gives the commit that carries it. */
-  add(parts: readonly HandedPart[]): number {
+  /** Adds what another owner hands in, unless it is counted already. Gives the commit that carries it. */
+  add(parts: readonly HandedPart[], mark: HandInMark | undefined): number {
     let carriedBy = 0
     for (const { tenant, id, progress } of parts) {
-      if (!this.subscriptions.of(tenant)?.has(id)) continue
-      this.subscriptions.of(tenant)!.note(id, mergeProgress([this.of(tenant, id), progress]))
+      const held = this.subscriptions.of(tenant)
+      if (!held?.has(id)) continue
+      if (!mark || this.isNew(id, mark)) held.note(id, mergeProgress([this.of(tenant, id), progress]))
       carriedBy = this.writeNow(tenant, id)
     }
     return carriedBy
+  }
+
+  /** Whether a request is not counted in a subscription yet; from now on it is. */
+  private isNew(id: string, { source, number }: HandInMark): boolean {
+    const marks = this.marks.get(id) ?? new Map<string, number>()
+    if ((marks.get(source) ?? 0) >= number) return false
+    // The last one is the youngest.
+    marks.delete(source)
+    marks.set(source, number)
+    const [oldest] = marks.keys()
+    if (marks.size > marksMax) marks.delete(oldest!)
+    this.marks.set(id, marks)
+    return true
   }
 
   of(tenant: string, id: string): SubscriptionProgress {
@@ -212,7 +223,7 @@ export class ProgressBook implements Rider {
 
   private rowOf(tenant: string, id: string): Buffer | undefined {
     const held = this.subscriptions.of(tenant)
-    return held?.has(id) ? encodeProgress(held.progressOf(id), this.grants.get(id)) : undefined
+    return held?.has(id) ? encodeProgress(held.progressOf(id), this.grants.get(id), this.marks.get(id)) : undefined
   }
 
   private keyOf(tenant: string, id: string): Buffer {
@@ -233,9 +244,10 @@ export class ProgressBook implements Rider {
     const { tenant, id } = parseDocumentKey(key)
     const held = this.subscriptions.of(tenant)
     if (!held?.has(id)) return this.write(tenant, id)
-    const { progress, grants } = readRow(key, () => decodeProgress(value))
+    const { progress, grants, marks } = readRow(key, () => decodeProgress(value))
     held.note(id, isAdded ? mergeProgress([progress, held.progressOf(id)]) : progress)
     if (grants.length > 0) this.grants.set(id, grants)
+    if (marks.length > 0) this.marks.set(id, new Map(marks))
   }
 }
 
@@ -251,16 +263,20 @@ function without(own: SubscriptionProgress, handed: SubscriptionProgress): Subsc
 
 const rowVersion = 1
 
-/** The row of a part, with what was granted to others. */
-export const encodeProgress = (progress: SubscriptionProgress, grants?: readonly string[]): Buffer =>
-  Buffer.from(JSON.stringify({ version: rowVersion, ...progress, grants }))
+/** Of each owner the number of its latest request that is counted. */
+type Marks = Iterable<readonly [source: string, number: number]>
+
+/** The row of a part, with what was granted to others, and what of others is counted in it. */
+export const encodeProgress = (progress: SubscriptionProgress, grants?: readonly string[], marks?: Marks): Buffer =>
+  Buffer.from(JSON.stringify({ version: rowVersion, ...progress, grants, marks: marks && [...marks] }))
 
 /** What such a row says; JSON leaves out what is undefined. Fails with `Unreadable` where it has another version. */
 export function decodeProgress(row: Buffer): {
   readonly progress: SubscriptionProgress
   readonly grants: readonly string[]
+  readonly marks: readonly (readonly [source: string, number: number])[]
 } {
-  const { version, grants = [], ...known } = JSON.parse(row.toString())
+  const { version, grants = [], marks = [], ...known } = JSON.parse(row.toString())
   assertVersion('the stored progress of a subscription', version, rowVersion)
-  return { progress: { ...noProgress, ...known }, grants }
+  return { progress: { ...noProgress, ...known }, grants, marks }
 }

@@ -1,6 +1,6 @@
 // What a node's shards are made of besides when they come and go, put together; and how the register's changes reach all nodes.
 
-import type { Barrier, Clock, DiskRoom, Replication, RowSink, Stamps, Store } from '../../ports.js'
+import type { Clock, DiskRoom, RowSink, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Register } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
@@ -14,6 +14,7 @@ import type { Ownership } from './ownership.js'
 import { Positions } from './positions.js'
 import { attributeCountsOf, entityCountsOf } from './replicated-layout.js'
 import { ReplicatedLog } from './replicated-log.js'
+import type { Barrier, Replication } from './replication.js'
 
 /** What a node of a cluster is given. */
 export interface ReplicatedNeeds {

@@ -1,8 +1,9 @@
 // How far this store has the log of each shard: in memory what its rows say, which are written in the batches that lead there.
 
-import type { Position, RowSink, Store } from '../../ports.js'
+import type { RowSink, Store } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import { allPositions, decodePosition, encodePosition, parsePositionKey, positionKey } from './replicated-layout.js'
+import type { Position } from './replication.js'
 
 /** More than there are shards. */
 const rowsPerRead = 1000

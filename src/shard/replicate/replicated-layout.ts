@@ -10,10 +10,11 @@
 //
 // Subscriptions, registrations and their progress have the register in the place of a home.
 
-import type { Position, Range } from '../../ports.js'
+import type { Range } from '../../ports.js'
 import type { CountRows } from '../commit/directory.js'
 import { KeyReader, prefix, under, writer } from '../keys.js'
 import { attributeOfType } from '../layout.js'
+import type { Position } from './replication.js'
 
 /** The kinds whose rows begin with their shard, in the order in which a snapshot has them. */
 const stretchKinds = [

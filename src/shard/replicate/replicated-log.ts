@@ -7,7 +7,7 @@
 // Rows that belong to no shard, the stamp, go along with whatever is written.
 
 import assert from 'node:assert/strict'
-import type { Batch, Clock, Part, Position, Replication, RowSink, Store } from '../../ports.js'
+import type { Batch, Clock, RowSink, Store } from '../../ports.js'
 import {
   type CommitLog,
   type CommitTimes,
@@ -19,6 +19,7 @@ import {
 import { shardOfKey } from '../keys.js'
 import type { CommitLane } from './commit-lane.js'
 import type { Positions } from './positions.js'
+import type { Part, Position, Replication } from './replication.js'
 import { OperationWriter } from './row-operations.js'
 
 /** Bytes that may be staged until writes are turned away: memory, and what one append may have. A log that is slow costs as much. */

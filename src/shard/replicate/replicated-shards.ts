@@ -10,7 +10,7 @@
 // Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicated-log.ts).
 
 import assert from 'node:assert/strict'
-import type { Position, RowSink } from '../../ports.js'
+import type { RowSink } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { progressRange } from '../documents/document-layout.js'
 import type { RegisterFollower } from '../documents/register-follower.js'
@@ -26,6 +26,7 @@ import type { Actors } from '../turn/actor.js'
 import type { Presence } from '../turn/presence.js'
 import type { Replicated } from './open-replicated.js'
 import { stretchesOf } from './replicated-layout.js'
+import type { Position } from './replication.js'
 import { checkRow } from './row-check.js'
 import { decodeOperations, type RowOperation } from './row-operations.js'
 import { delRows, type Page, putRows, readPage, rowsOfShard } from './snapshot.js'

@@ -13,7 +13,7 @@ import { TenantPaths } from '../../domain/few-paths.js'
 import { keeper, type ShardMap, workerOf } from '../../domain/scope.js'
 import { createdAt, imageCreated, imageType } from '../../image.js'
 import type { DocumentKind } from '../../messages/messages.js'
-import type { Batch, Position, Range, Row, Store, StoreReader } from '../../ports.js'
+import type { Batch, Range, Row, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import { Filling } from '../commit/filling.js'
 import { documentKey, homeRange, parseDocumentKey, progressKey } from '../documents/document-layout.js'
@@ -32,6 +32,7 @@ import { decodeTriggerEvent } from '../notify/trigger-event.js'
 import { mergedProgress, type TransferLimits } from '../transfer.js'
 import { OwnedCounts } from './owned-counts.js'
 import { attributeCountsOf, encodePosition, entityCountsOf, pathKey, positionKey } from './replicated-layout.js'
+import type { Position } from './replication.js'
 
 export interface Seed {
   /** Of all workers of the single node. */

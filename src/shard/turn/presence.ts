@@ -9,6 +9,7 @@
 // Too many keys for its memory, and it gives up: everything may be there again.
 
 import type { Clock, StoreReader } from '../../ports.js'
+import { rowsOf } from '../../rows.js'
 import { allEntities } from '../layout.js'
 
 /** A portion of the keys to be read. */
@@ -35,25 +36,20 @@ export async function readKeys(
   breathe: () => Promise<void>,
 ): Promise<KeyHashes> {
   const { gte, lt } = allEntities()
-  const cursor = store.cursor({ gte: after ? Buffer.concat([after, zero]) : gte, lt }, 'keys')
+  const range = { gte: after ? Buffer.concat([after, zero]) : gte, lt }
   const hashes = new Uint32Array(2 * count)
   let last: Uint8Array | undefined
   let read = 0
-  try {
-    while (read < count) {
-      const rows = await cursor.next(Math.min(rowsPerRead, count - read))
-      if (rows.length === 0) break
-      for (const { key } of rows) {
-        hash(key)
-        hashes[2 * read] = h1
-        hashes[2 * read + 1] = h2
-        read++
-      }
-      last = rows.at(-1)?.key
-      await breathe()
+  for await (const rows of rowsOf(store, range, { parts: 'keys', rowsPerRead: Math.min(rowsPerRead, count) })) {
+    for (const { key } of rows.slice(0, count - read)) {
+      hash(key)
+      hashes[2 * read] = h1
+      hashes[2 * read + 1] = h2
+      last = key
+      read++
     }
-  } finally {
-    await cursor.close()
+    await breathe()
+    if (read === count) break
   }
   return { hashes: hashes.slice(0, 2 * read), last }
 }

@@ -173,7 +173,7 @@ t.test('where nobody listens, and where nobody can, the reason says so', async t
 
 t.test('there are no calls', async t => {
   const [reply, reason] = await new Promise<[Buffer | undefined, string]>(resolve =>
-    socketTransport.call('socket:/x', Buffer.alloc(0), 1000, (...told) => resolve(told)),
+    socketTransport.call('socket:/x', Buffer.alloc(0), 1000, (reply, reason) => resolve([reply, reason])),
   )
   t.equal(reply, undefined)
   t.match(reason, /no calls/)

@@ -3,6 +3,7 @@
 // SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
 
 import t from 'tap'
+import { type GossipTrouble, startGossip } from '../../../cluster/gossip/gossip.js'
 import { decodeMessage, encodeMessage } from '../../../cluster/gossip/gossip-messages.js'
 import {
   gossipOptionsDefault as defaults,
@@ -389,6 +390,28 @@ t.test('what cannot be read is counted, and reported once for each reason', asyn
     { kind: 'unreadable', reason: /its bytes are no message/ },
     { kind: 'unreadable', reason: /node b writes version 2/ },
   ])
+})
+
+t.test('calls and answers that are no packets are counted as well', async t => {
+  const { world } = new GossipWorld(new Random(seed))
+  const process = world.process('a')
+  const troubles: GossipTrouble[] = []
+  const self = { name: 'a', address: 'a:1', domain: '', life: 'x', isJoined: false }
+  const gossip = startGossip(
+    { self, clusterId: 'c', seeds: ['b:1'], options: {} },
+    { call: (_to, _message, _deadlineMs, onReply) => process.at(world.nowMs, () => onReply(undefined, 'none', true)) },
+    process.clock,
+    () => 0.5,
+    async seed => [seed],
+  )
+  gossip.onTrouble(trouble => troubles.push(trouble))
+  await world.run(10_000)
+  const { messagesUnreadable } = gossip.stats()
+  t.ok(messagesUnreadable > 0)
+  gossip.noteUnreadable('no packet')
+  t.equal(gossip.stats().messagesUnreadable, messagesUnreadable + 1)
+  t.match(troubles[0], { kind: 'unreadable', reason: /the answer of b:1 .* its bytes are no message/ })
+  gossip.close()
 })
 
 t.test('whatever bytes a member is sent, it answers and goes on', async t => {

@@ -46,3 +46,37 @@ t.test('what the engine has lost is missed by every node, and nothing is lost wh
   }
   t.pass(`seed ${seed}, ${seeds} runs`)
 })
+
+t.test('a node that drains gives nothing away to an engine that was put back older a moment ago', async t => {
+  const { seed } = Random.fromEnvironment()
+  for (let number = 0; number < seeds; number++) {
+    const random = new Random(seed + number)
+    const cluster = new SimulatedCluster(random, 3)
+    const { world, engine } = cluster
+    const go = async (forMs: number): Promise<void> => {
+      const endMs = world.nowMs + forMs
+      while (world.nowMs < endMs) {
+        cluster.operate()
+        await world.run(random.between(1, 40))
+      }
+    }
+    await go(8_000)
+    await world.run(3_000)
+    const [node] = cluster.nodes
+    const { replicator } = node!.now!
+    const ends = [...replicator.standings()].map(({ replica }) => [replica.shard, replica.end.sequence] as const)
+    const bringBack = ends.flatMap(([shard, last]) => (last > 0 ? [engine.shorten(shard, last)] : []))
+    const before = `${[...engine.takeovers()].map(([shard, { epoch }]) => `${shard}:${epoch}`)}`
+    if (replicator.ownedCount === 0) return t.fail(`SEED=${seed + number}: there is nothing to give away`)
+    node!.isDraining = true
+    await world.run(noticedMs)
+    const after = `${[...engine.takeovers()].map(([shard, { epoch }]) => `${shard}:${epoch}`)}`
+    if (after !== before) return t.fail(`SEED=${seed + number}: taken over: ${before} -> ${after}`)
+    for (const one of bringBack) one()
+    await world.run(25_000)
+    if (replicator.ownedCount > 0) return t.fail(`SEED=${seed + number}: it has not drained when the log was back`)
+    const wrong = check(cluster)
+    if (wrong.length > 0) return t.fail(`SEED=${seed + number}: ${wrong.slice(0, 5).join('; ')}`)
+  }
+  t.pass(`seed ${seed}, ${seeds} runs`)
+})

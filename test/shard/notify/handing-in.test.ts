@@ -1,29 +1,33 @@
-// Handing in what is known of notifications: once, again if nobody has taken it, and not again if that is unknown.
+// Handing in what is known of notifications: again until the home has it, and counted once however often it arrives.
 
 import t from 'tap'
 import { encodeSubscription } from '../../../src/domain/subscriptions/subscription-json.js'
 import type { HandInRequest, ShardReply, ShardRequest, Shards } from '../../../src/messages/messages.js'
+import { allRowsOf } from '../../../src/rows.js'
 import { GroupCommit } from '../../../src/shard/commit/commit.js'
 import { StoreLog } from '../../../src/shard/commit/commit-log.js'
 import { attributeCounts, Directory } from '../../../src/shard/commit/directory.js'
+import { allProgress } from '../../../src/shard/documents/document-layout.js'
 import { Documents } from '../../../src/shard/documents/documents.js'
 import { subscriptionForm } from '../../../src/shard/documents/forms.js'
 import { HandingIn } from '../../../src/shard/notify/handing-in.js'
 import { ProgressBook } from '../../../src/shard/notify/progress-book.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
-import { idOf, shardMap, tenant, watching } from '../../support/notifying.js'
+import { idOf, shardMap, tenant, until, watching } from '../../support/notifying.js'
 
 /** An owner that keeps no rows, and a home that replies what the test wants. */
 class Owner {
   readonly clock = new FakeClock()
   readonly asked: HandInRequest[] = []
+  readonly handingIn: HandingIn
+  readonly store: MemoryStore
   private readonly replies: ((reply: ShardReply) => void)[] = []
-  private readonly book: ProgressBook
+  readonly book: ProgressBook
   private readonly subscriptions
 
-  constructor(subscriptions = 1) {
-    const store = new MemoryStore()
+  constructor(subscriptions = 1, store = new MemoryStore(), isHome = false) {
+    this.store = store
     const commit = new GroupCommit({
       log: new StoreLog(store, this.clock, () => 1),
       clock: this.clock,
@@ -32,7 +36,7 @@ class Owner {
       onFailure: () => {},
     })
     this.subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
-    this.book = new ProgressBook(this.subscriptions, commit, shardMap, this.clock, { warn: () => {} }, false)
+    this.book = new ProgressBook(this.subscriptions, commit, shardMap, this.clock, { warn: () => {} }, isHome)
     for (let n = 1; n <= subscriptions; n++) this.subscriptions.adopt(encodeSubscription(watching(n)))
     const home = {
       ask: (_shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void) => {
@@ -40,7 +44,8 @@ class Owner {
         this.replies.push(onReply)
       },
     }
-    new HandingIn(this.book, commit, shardMap, this.clock).begin(home as unknown as Shards)
+    this.handingIn = new HandingIn(this.book, commit, shardMap, this.clock, 'owner')
+    this.handingIn.begin(home as unknown as Shards)
   }
 
   send(n = 1): void {
@@ -51,18 +56,18 @@ class Owner {
     this.book.noteNews(tenant, idOf(1), { kind: 'failure', reason: 'refused' })
   }
 
-  becomeHome(): void {
-    this.book.enter([])
-  }
-
   receive(): void {
     this.book.noteNews(tenant, idOf(1), { kind: 'success', code: 200 })
   }
 
-  /** A second passes, and the home replies. */
-  second(reply?: ShardReply): void {
-    this.clock.advance(1000)
-    if (reply) this.replies.shift()!(reply)
+  /** The time passes after which it hands in, and the home replies. */
+  pause(reply?: ShardReply): void {
+    this.clock.advance(500)
+    if (reply) this.reply(reply)
+  }
+
+  reply(reply: ShardReply): void {
+    this.replies.shift()!(reply)
   }
 
   get known() {
@@ -76,43 +81,104 @@ class Owner {
 }
 
 const done: ShardReply = { kind: 'done' }
+const lost: ShardReply = { kind: 'lost', reason: '' }
 
-t.test('what is known is handed in every second, and counts no more here when it is taken', async t => {
+/** The home of subscriptions over a store: the first one, or the next after a kill. */
+async function homeOver(store: MemoryStore): Promise<Owner> {
+  const home = new Owner(1, store, true)
+  await home.book.load(store)
+  return home
+}
+
+/** Has the home do what it is asked; resolves with its reply when that is durable. */
+async function asked(home: Owner, request: HandInRequest): Promise<ShardReply> {
+  const replies: ShardReply[] = []
+  home.handingIn.onHandIn(request, reply => replies.push(reply))
+  await until(home.clock, () => replies.length > 0)
+  return replies[0]!
+}
+
+t.test('what is known is handed in twice a second, and counts no more here when it is taken', async t => {
   const owner = new Owner()
-  owner.second()
+  owner.pause()
   t.strictSame(owner.handed, [], 'nothing is not handed in')
   owner.send()
   owner.send()
-  owner.second()
+  owner.pause()
   t.equal(owner.known.timesSent, 2, 'until it is taken it counts here')
   owner.send()
-  owner.second(done)
+  owner.reply(done)
   t.equal(owner.known.timesSent, 1)
-  owner.second(done)
+  owner.pause(done)
   t.strictSame(owner.handed, [[2], [1]])
-  owner.second()
+  owner.pause()
   t.equal(owner.asked.length, 2)
 })
 
-for (const kind of ['moved', 'busy', 'unreachable'] as const)
-  t.test(`what was not taken (${kind}) is handed in again`, async t => {
+for (const kind of ['moved', 'busy', 'unreachable', 'lost', 'failed'] as const)
+  t.test(`what was not taken, or may not have been (${kind}), is handed in again under its mark`, async t => {
     const owner = new Owner()
     owner.send()
     owner.fail()
-    owner.second({ kind, reason: '' })
-    t.match(owner.known, { timesSent: 1, failsCounter: 1 })
-    owner.second(done)
+    owner.pause({ kind, reason: '' })
+    owner.send()
+    t.match(owner.known, { timesSent: 2, failsCounter: 1 })
+    owner.pause(done)
     t.strictSame(owner.handed, [[1], [1]])
-    t.match(owner.known, { timesSent: 0, failsCounter: 0, lastFailureReason: 'refused' })
+    t.strictSame(owner.asked[1], owner.asked[0])
+    t.match(owner.known, { timesSent: 1, failsCounter: 0, lastFailureReason: 'refused' })
+    owner.pause(done)
+    t.strictSame(owner.asked[2]!.mark, { source: 'owner', number: 2 })
   })
 
-t.test('what may have been taken is not handed in again', async t => {
+t.test('a home that is killed loses nothing of what others hand in, and counts nothing twice', async t => {
+  for (const isDurable of [true, false]) {
+    const owner = new Owner()
+    const home = await homeOver(new MemoryStore())
+    owner.send()
+    owner.send()
+    owner.pause()
+    // The home is killed before it replies, with the commit or without it.
+    if (isDurable) t.strictSame(await asked(home, owner.asked[0]!), done)
+    owner.reply(lost)
+    const next = await homeOver(home.store)
+    owner.pause()
+    t.strictSame(await asked(next, owner.asked[1]!), done)
+    owner.reply(done)
+    t.strictSame([next.known.timesSent, owner.known.timesSent], [2, 0])
+    owner.send()
+    owner.pause()
+    await asked(next, owner.asked[2]!)
+    await asked(next, owner.asked[2]!)
+    t.equal((await homeOver(next.store)).known.timesSent, 3)
+  }
+})
+
+t.test('an owner that is killed loses less than a second of what it has sent', async t => {
+  const owner = new Owner()
+  const replyMs = 400
+  let handed = 0
+  for (let ms = 0; ms < 10_000; ms += 100) {
+    owner.send()
+    owner.clock.advance(100)
+    for (const { parts } of owner.asked.splice(0))
+      owner.clock.after(replyMs, () => {
+        handed += parts[0]!.progress.timesSent
+        owner.reply(done)
+      })
+    t.ok(ms / 100 + 1 - handed <= 10, 'ten are sent in a second')
+  }
+  t.ok(handed > 80)
+})
+
+t.test('a home counts what an owner of an older build hands in without a mark', async t => {
+  const home = await homeOver(new MemoryStore())
   const owner = new Owner()
   owner.send()
-  owner.second({ kind: 'lost', reason: '' })
-  t.equal(owner.known.timesSent, 0)
-  owner.second()
-  t.equal(owner.asked.length, 1)
+  owner.pause()
+  const { kind, parts } = owner.asked[0]!
+  await asked(home, { kind, parts })
+  t.equal(home.known.timesSent, 1)
 })
 
 t.test('failures that come while others are handed in go on in their row, unless a success came between', async t => {
@@ -123,36 +189,39 @@ t.test('failures that come while others are handed in go on in their row, unless
     const owner = new Owner()
     owner.fail()
     owner.fail()
-    owner.clock.advance(1000)
+    owner.pause()
     t.equal(owner.asked[0]!.parts[0]!.progress.failsCounter, 2)
     if (succeeds) owner.receive()
     owner.fail()
-    owner.second(done)
+    owner.reply(done)
     t.equal(owner.known.failsCounter, fails)
   }
 })
 
-t.test('what is being handed in when its owner becomes the home counts once, whoever gets it', async t => {
-  for (const [reply, sent] of [
-    [done, 1],
-    [{ kind: 'moved' }, 3],
-  ] as const) {
+t.test('what is being handed in when its owner becomes the home counts once, whether a home had it or not', async t => {
+  for (const hadIt of [true, false]) {
     const owner = new Owner()
+    const before = await homeOver(new MemoryStore())
     owner.send()
     owner.send()
-    owner.second()
+    owner.pause()
+    const [request] = owner.asked
+    if (hadIt) await asked(before, request!)
     owner.send()
-    owner.becomeHome()
-    t.equal(owner.known.timesSent, 1, 'but for what is on its way')
-    owner.second(reply)
-    t.equal(owner.known.timesSent, sent)
+    owner.book.enter(await allRowsOf(before.store, allProgress()))
+    t.equal(owner.known.timesSent, hadIt ? 3 : 1, 'but for what is on its way')
+    owner.reply({ kind: 'moved' })
+    owner.pause()
+    t.strictSame(await asked(owner, owner.asked[1]!), done)
+    owner.reply(done)
+    t.equal(owner.known.timesSent, 3)
   }
 })
 
 t.test('many go in several asks, one after the other', async t => {
   const owner = new Owner(1500)
   for (let n = 1; n <= 1500; n++) owner.send(n)
-  owner.second(done)
+  owner.pause(done)
   t.strictSame(
     owner.handed.map(parts => parts.length),
     [1000, 500],

@@ -159,8 +159,12 @@ t.test('of a subscription the latest grants are remembered, so many that a start
 
 t.test('a row says all that is known, and nothing that is not', async t => {
   const progress = { ...noProgress, timesSent: 3, lastFailureMs: 7, lastFailureReason: 'é"\n', spentRevision: 2 }
-  t.strictSame(decodeProgress(encodeProgress(progress)), { progress, grants: [] })
-  t.strictSame(decodeProgress(encodeProgress(noProgress, ['a'])), { progress: noProgress, grants: ['a'] })
+  t.strictSame(decodeProgress(encodeProgress(progress)), { progress, grants: [], marks: [] })
+  const marks = [
+    ['b', 2],
+    ['a', 1],
+  ] as const
+  t.strictSame(decodeProgress(encodeProgress(noProgress, ['a'], marks)), { progress: noProgress, grants: ['a'], marks })
 })
 
 t.test('a row of another version ends the start, with its place', async t => {

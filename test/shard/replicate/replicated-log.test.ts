@@ -1,13 +1,13 @@
 // What is staged for the logs: by shard, in order, and not without end; and a commit that is written only when the logs have it.
 
 import t from 'tap'
-import type { Part, Position } from '../../../src/ports.js'
 import type { OpenBatch } from '../../../src/shard/commit/commit-log.js'
 import { entityKey, stampKey, typeKey } from '../../../src/shard/layout.js'
 import { outboxKey } from '../../../src/shard/notify/notification-layout.js'
 import { CommitLane } from '../../../src/shard/replicate/commit-lane.js'
 import { Positions } from '../../../src/shard/replicate/positions.js'
 import { ReplicatedLog } from '../../../src/shard/replicate/replicated-log.js'
+import type { Part, Position } from '../../../src/shard/replicate/replication.js'
 import { decodeOperations } from '../../../src/shard/replicate/row-operations.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'

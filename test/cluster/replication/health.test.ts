@@ -1,0 +1,157 @@
+// What a node knows of the health of all shards: when it calls them well, what it says is wrong, and when it tells.
+
+import t from 'tap'
+import type { Unknown } from '../../../cluster/logs/shard-log.js'
+import { Health, type Unhealthy } from '../../../cluster/replication/health.js'
+import type { LogLoss } from '../../../cluster/replication/log-check.js'
+import { FakeClock } from '../../support/fake-clock.js'
+
+const healthMs = 5_000
+
+/** Node a of three, which owns shard 0; b owns 1 and c owns 2. All is well unless the test says otherwise. */
+class Scene {
+  readonly clock = new FakeClock()
+  readonly told: (Unhealthy | undefined)[] = []
+  readonly owners: (string | undefined)[] = ['a', 'b', 'c']
+  readonly cut = new Set<string>()
+  serves = true
+  loss: LogLoss | undefined
+  trouble: Unknown | undefined
+  readonly health = new Health({
+    clock: this.clock,
+    options: { healthMs },
+    self: 'a',
+    shards: 3,
+    ownerOf: shard => this.owners[shard],
+    serves: () => this.serves,
+    reachable: node => !this.cut.has(node),
+    loss: () => this.loss,
+    trouble: () => this.trouble,
+    onChange: unhealthy => this.told.push(unhealthy),
+  })
+
+  /** Time passes, in which the owners of these shards prove each second that they can append. */
+  pass(ms: number, ...proven: number[]): void {
+    for (let passed = 0; passed < ms; passed += 1_000) {
+      this.health.prove(proven)
+      this.clock.advance(1_000)
+    }
+  }
+
+  static well(): Scene {
+    const scene = new Scene()
+    scene.health.prove([0, 1, 2])
+    scene.health.start()
+    scene.told.length = 0
+    return scene
+  }
+}
+
+t.test(
+  'a node that has just begun is not well until every shard has an owner that it reaches and that proves itself',
+  async t => {
+    const scene = new Scene()
+    t.strictSame(scene.health.unhealthy, { kind: 'unowned', shards: [0, 1, 2] })
+    scene.health.start()
+    t.strictSame(scene.health.unhealthy, { kind: 'silent', nodes: ['a', 'b', 'c'], shards: [0, 1, 2] })
+    scene.pass(1_000, 0, 1)
+    t.strictSame(scene.health.unhealthy, { kind: 'silent', nodes: ['c'], shards: [2] })
+    scene.pass(1_000, 0, 1, 2)
+    t.equal(scene.health.unhealthy, undefined)
+    t.strictSame(
+      scene.told.map(state => state?.kind),
+      ['silent', undefined],
+      'each other state is told once',
+    )
+  },
+)
+
+t.test('an owner that proves itself keeps all well for as long as it does', async t => {
+  const scene = Scene.well()
+  scene.pass(20_000, 0, 1, 2)
+  t.strictSame([scene.health.unhealthy, scene.told], [undefined, []])
+})
+
+t.test('what happens for less than the bound makes nothing unhealthy, and what lasts does', async t => {
+  for (const [hurt, kind, shards] of [
+    [(scene: Scene) => scene.cut.add('b'), 'unreachable', [1]],
+    [(scene: Scene) => (scene.owners[2] = undefined), 'unowned', [2]],
+    [(scene: Scene) => (scene.serves = false), 'unreachable', [0]],
+  ] as const) {
+    const scene = Scene.well()
+    scene.pass(1_000, 0, 1, 2)
+    hurt(scene)
+    scene.pass(healthMs - 1_000, 0, 1, 2)
+    t.equal(scene.health.unhealthy, undefined)
+    scene.pass(2_000, 0, 1, 2)
+    t.match(scene.health.unhealthy, { kind, shards })
+    t.equal(scene.told.length, 1)
+  }
+})
+
+t.test('an owner that is reached and proves nothing is silent', async t => {
+  const scene = Scene.well()
+  scene.pass(healthMs, 0, 2)
+  t.equal(scene.health.unhealthy, undefined)
+  scene.pass(1_000, 0, 2)
+  t.strictSame(scene.health.unhealthy, { kind: 'silent', nodes: ['b'], shards: [1] })
+})
+
+t.test('the worst reason comes first: no owner, then one that is not reached, then a silent one', async t => {
+  const scene = Scene.well()
+  scene.owners[2] = undefined
+  scene.cut.add('b')
+  scene.pass(healthMs + 1_000)
+  t.match(scene.health.unhealthy, { kind: 'unowned', shards: [2] })
+  scene.owners[2] = 'c'
+  scene.pass(1_000)
+  t.strictSame(scene.health.unhealthy, { kind: 'unreachable', nodes: ['b'], shards: [1] })
+  scene.cut.clear()
+  scene.pass(1_000)
+  t.strictSame(scene.health.unhealthy, { kind: 'silent', nodes: ['a', 'b', 'c'], shards: [0, 1, 2] })
+})
+
+t.test('an engine that takes no appends is the reason, once shards have been silent for long', async t => {
+  for (const [kind, words] of [
+    ['full', { isFull: true }],
+    ['away', {}],
+  ] as const) {
+    const scene = Scene.well()
+    scene.trouble = { kind: 'unknown', reason: 'as it says', ...words }
+    scene.pass(healthMs)
+    t.equal(scene.health.unhealthy, undefined, 'one lost answer is no reason')
+    scene.pass(1_000)
+    t.strictSame(scene.health.unhealthy, { kind, reason: 'as it says', shards: [0, 1, 2] })
+  }
+})
+
+t.test('what the engine has lost is told at once, before all else, and again when it is more', async t => {
+  const scene = Scene.well()
+  scene.loss = { isNameless: false, shards: [1] }
+  scene.clock.advance(500)
+  t.strictSame(scene.health.unhealthy, { kind: 'lost', loss: scene.loss, shards: [1] })
+  scene.loss = { isNameless: false, shards: [1, 2] }
+  scene.clock.advance(500)
+  scene.clock.advance(500)
+  t.equal(scene.told.length, 2)
+  scene.loss = undefined
+  scene.pass(1_000, 0, 1, 2)
+  t.strictSame([scene.health.unhealthy, scene.told.length], [undefined, 3])
+})
+
+t.test('more shards of one kind, or another word of the engine, are not told again, but are known', async t => {
+  const scene = Scene.well()
+  scene.pass(healthMs, 0, 2)
+  scene.pass(1_000, 0, 2)
+  scene.pass(healthMs + 1_000, 0)
+  t.match(scene.health.unhealthy, { kind: 'silent', shards: [1, 2] })
+  t.equal(scene.told.length, 1)
+})
+
+t.test('proofs for shards that there are not are ignored, and a node that closes looks no more', async t => {
+  const scene = Scene.well()
+  scene.health.prove([3, 64])
+  scene.health.close()
+  scene.pass(10 * healthMs)
+  t.strictSame([scene.health.unhealthy, scene.told], [undefined, []])
+})
