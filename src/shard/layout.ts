@@ -30,8 +30,6 @@ import type { Range } from '../ports.js'
 import { KeyReader, prefix, under, writer } from './keys.js'
 import { nested } from './nested.js'
 
-export const layoutVersion = 1
-
 // Primary rows
 
 export const entityKey = (shard: number, tenant: string, path: string, id: string): Buffer =>

@@ -60,13 +60,18 @@ export function indexRow(
     const expiresMs = imageExpiresMs(image)
     if (expiresMs !== undefined) indexes.put(expiryKey({ ...place, type, expiresMs }), nothing)
     entities?.count(tenant, path, type, 1, shard)
-    if (!attributes) continue
-    for (const [name, attribute] of decodeImage(image).attributes)
-      if (name !== expiryAttribute)
-        attributes.count(tenant, path, attributeOfType(type, name, attribute.type), 1, shard)
+    if (attributes)
+      for (const attribute of readRow(key, () => attributesIn(image, type)))
+        attributes.count(tenant, path, attribute, 1, shard)
   }
   return images.length
 }
+
+/** The attributes of an image, as counts name them. */
+const attributesIn = (image: Buffer, type: string): readonly string[] =>
+  [...decodeImage(image).attributes]
+    .filter(([name]) => name !== expiryAttribute)
+    .map(([name, attribute]) => attributeOfType(type, name, attribute.type))
 
 /** Every index row and row of counts that the primary rows of the store call for, in no particular order. */
 export async function* rebuildIndexes(store: Store): AsyncIterable<Row> {

@@ -10,7 +10,7 @@
 // Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicated-log.ts).
 
 import assert from 'node:assert/strict'
-import type { Position, RowSink } from '../../ports.js'
+import type { Position, Row, RowSink } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { EntityCount } from '../commit/entity-count.js'
 import { progressRange } from '../documents/document-layout.js'
@@ -30,7 +30,7 @@ import type { Replicated } from './open-replicated.js'
 import { stretchesOf } from './replicated-layout.js'
 import { checkRow } from './row-check.js'
 import { decodeOperations, type RowOperation } from './row-operations.js'
-import { countsOfShard, delRows, type Page, putRows, readPage, rowsOfShard } from './snapshot.js'
+import { countsOfShard, delRows, type Page, readPage, rowsOfPage, rowsOfShard } from './snapshot.js'
 
 type OnDone = (failure?: Error) => void
 
@@ -100,7 +100,8 @@ export class ReplicatedShards {
       })
     const counts = this.installing.get(shard)
     this.whenRoom(isRegister, () => {
-      if (counts) this.putCounts(counts).then(write, onDone)
+      // The snapshot is there to its end.
+      if (counts) this.putRows(counts.rows()).then(write, onDone)
       else write()
     })
   }
@@ -125,9 +126,7 @@ export class ReplicatedShards {
     return operations
   }
 
-  /** Writes the counts of a snapshot that is there to its end. */
-  private async putCounts(counts: MadeCounts): Promise<void> {
-    const rows = counts.rows()
+  private async putRows(rows: readonly Row[]): Promise<void> {
     for (let at = 0; at < rows.length; at += rowsPerWrite)
       await this.write(sink => {
         for (const { key, value } of rows.slice(at, at + rowsPerWrite)) sink.put(key, value)
@@ -226,16 +225,12 @@ export class ReplicatedShards {
 
   private async put(shard: number, bytes: Buffer, isFirst: boolean): Promise<void> {
     const operations = this.decode(bytes, shard)
-    if (isFirst) {
-      await this.clear(shard)
-      this.installing.set(shard, new MadeCounts())
-    }
-    const counts = this.installing.get(shard)
+    const counts = isFirst ? new MadeCounts() : this.installing.get(shard)
     assert(counts, 'a page that is not the first follows another one')
-    for (let at = 0; at < operations.length; at += rowsPerWrite) {
-      const some = operations.slice(at, at + rowsPerWrite)
-      await this.write(sink => putRows(sink, some, counts))
-    }
+    const rows = rowsOfPage(operations, counts)
+    if (isFirst) await this.clear(shard)
+    this.installing.set(shard, counts)
+    await this.putRows(rows)
     if (shard === this.parts.ownership.register) this.concerned.follower.follow(operations)
   }
 

@@ -66,13 +66,19 @@ export async function* countsOfShard(store: Store, shard: number): AsyncIterable
     }
 }
 
-/** Puts rows of a snapshot, and those of the indexes that they call for; adds to the counts that the shard will have. */
-export function putRows(sink: RowSink, rows: readonly RowOperation[], counts: MadeCounts): void {
-  for (const { key, value } of rows) {
+/**
+ * The rows of a page, and those of the indexes that they call for; adds to the counts that the shard will have. Fails with `Unreadable` where an entity
+ * is not understood.
+ */
+export function rowsOfPage(operations: readonly RowOperation[], counts: MadeCounts): readonly Row[] {
+  const rows: Row[] = []
+  const indexes = { put: (key: Buffer, value: Buffer) => rows.push({ key, value }) }
+  for (const { key, value } of operations) {
     if (!value) continue
-    sink.put(key, value)
-    if (key[0] === prefix.entity) indexRow({ key, value }, sink, counts.entities, counts.attributes)
+    rows.push({ key, value })
+    if (key[0] === prefix.entity) indexRow({ key, value }, indexes, counts.entities, counts.attributes)
   }
+  return rows
 }
 
 /** Deletes rows of a shard, and those of the indexes that they have called for. */

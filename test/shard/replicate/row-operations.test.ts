@@ -97,7 +97,7 @@ t.test('a row of another shard, or of the node itself, is refused', async t => {
 t.test('a version, a stamp or an operation that is not known is refused', async t => {
   const bytes = written([{ key: keysOf(3)[0]!, value: undefined }])
   for (const [at, byte, why] of [
-    [0, 2, /a record of shard 3 has version 2, and this release reads version 1/],
+    [0, 1, /a record of shard 3 has version 1, and this release reads version 2/],
     [1, 0xff, /its stamp is none/],
     [9, 3, /has an operation 3/],
   ] as const) {
