@@ -18,6 +18,7 @@ import { decodeNumber, encodeNumber, prefix } from './keys.js'
 import {
   allEntities,
   allIndexes,
+  allShards,
   attributeCounts,
   attributeOfType,
   type CountRows,
@@ -74,8 +75,8 @@ const attributesIn = (image: Buffer, type: string): readonly string[] =>
     .map(([name, attribute]) => attributeOfType(type, name, attribute.type))
 
 /** Every index row and row of counts that the primary rows of the store call for, in no particular order. */
-export async function* rebuildIndexes(store: Store): AsyncIterable<Row> {
-  const counts = new MadeCounts()
+export async function* rebuildIndexes(store: Store, countsAre: CountsAre = 'together'): AsyncIterable<Row> {
+  const counts = new MadeCounts(countsAre)
   for await (const stored of rowsOf(store, allEntities(), { rowsPerRead })) {
     const rows: Row[] = []
     for (const row of stored)
@@ -85,10 +86,18 @@ export async function* rebuildIndexes(store: Store): AsyncIterable<Row> {
   yield* counts.rows()
 }
 
+/** Whether a store has counts of each shard, as that of a node of a cluster, or of all shards together. */
+export type CountsAre = 'together' | 'by shard'
+
 /** Counts as primary rows call for them: of a store, or of a shard. */
 export class MadeCounts {
-  readonly entities = new Totals(entityCounts)
-  readonly attributes = new Totals(attributeCounts)
+  readonly entities: Totals
+  readonly attributes: Totals
+
+  constructor(countsAre: CountsAre) {
+    this.entities = new Totals(entityCounts, countsAre)
+    this.attributes = new Totals(attributeCounts, countsAre)
+  }
 
   rows(): readonly Row[] {
     return [...this.entities.rows(), ...this.attributes.rows()]
@@ -97,16 +106,19 @@ export class MadeCounts {
 
 class Totals implements CountSink {
   private readonly layout: CountRows
+  private readonly countsAre: CountsAre
   /** By tenant, path, type and shard. */
   private readonly totals = new Map<string, Map<string, Map<string, Map<number, number>>>>()
 
-  constructor(layout: CountRows) {
+  constructor(layout: CountRows, countsAre: CountsAre) {
     this.layout = layout
+    this.countsAre = countsAre
   }
 
   count(tenant: string, path: string, type: string, difference: 1, shard: number): void {
     const shards = nested(nested(nested(this.totals, tenant), path), type)
-    shards.set(shard, (shards.get(shard) ?? 0) + difference)
+    const slot = this.countsAre === 'by shard' ? shard : allShards
+    shards.set(slot, (shards.get(slot) ?? 0) + difference)
   }
 
   *rows(): Iterable<Row> {
@@ -119,7 +131,7 @@ class Totals implements CountSink {
 }
 
 /** What is wrong with the indexes and counts: one sentence for each row that is missing, extra or different. */
-export async function compareIndexes(store: Store): Promise<readonly string[]> {
+export async function compareIndexes(store: Store, countsAre: CountsAre = 'together'): Promise<readonly string[]> {
   const wrong: string[] = []
   let found = 0
   const compare = (rows: readonly Row[]): void => {
@@ -133,7 +145,7 @@ export async function compareIndexes(store: Store): Promise<readonly string[]> {
     }
   }
   let some: Row[] = []
-  for await (const row of rebuildIndexes(store)) {
+  for await (const row of rebuildIndexes(store, countsAre)) {
     some.push(row)
     if (some.length < rowsPerRead) continue
     compare(some)
@@ -141,7 +153,7 @@ export async function compareIndexes(store: Store): Promise<readonly string[]> {
   }
   compare(some)
   // A row that two entities call for counts twice; what is wrong with them has been told by then.
-  return (await countIndexes(store)) === found ? wrong : [...wrong, ...(await extras(store))]
+  return (await countIndexes(store)) === found ? wrong : [...wrong, ...(await extras(store, countsAre))]
 }
 
 async function countIndexes(store: Store): Promise<number> {
@@ -150,9 +162,9 @@ async function countIndexes(store: Store): Promise<number> {
   return count
 }
 
-async function extras(store: Store): Promise<string[]> {
+async function extras(store: Store, countsAre: CountsAre): Promise<string[]> {
   const expected = new Set<string>()
-  for await (const { key } of rebuildIndexes(store)) expected.add(key.toString('latin1'))
+  for await (const { key } of rebuildIndexes(store, countsAre)) expected.add(key.toString('latin1'))
   const extra: string[] = []
   for (const range of allIndexes())
     for await (const rows of rowsOf(store, range))

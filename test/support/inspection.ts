@@ -22,7 +22,7 @@ export async function indexesEqualRebuild(dataDir: string, clusterId?: string): 
       const part = { worker, workers }
       const store = await openStore(directory, { durability: 'os', logger: { warn: () => {} }, part })
       try {
-        wrong.push(...(await compareIndexes(store)))
+        wrong.push(...(await compareIndexes(store, clusterId === undefined ? 'together' : 'by shard')))
       } finally {
         await store.close()
       }

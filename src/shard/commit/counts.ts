@@ -1,5 +1,5 @@
 // Counts by tenant, service path and something in it: of entities by type (which paths and types a tenant has), and of attributes by type, name
-// and attribute type (what GET /v2/types tells). One class keeps both, in rows of their own for each shard (layout.ts, D and A).
+// and attribute type (what GET /v2/types tells). One class keeps both, in rows of each shard or of all (layout.ts, D and A).
 //
 // A tenant's sums over the shards that are this owner's own are made when they are first needed, from one range of rows, and follow what changes.
 // What is in memory is what is on disk: a change waits until its commit is written (`flush`), so a count never tells of something that may yet be
@@ -13,7 +13,7 @@
 import { ownText } from '../../domain/recent.js'
 import type { Range, Row, RowSink, Store } from '../../ports.js'
 import { decodeNumber, encodeNumber, shardOfKey } from '../keys.js'
-import type { CountRows } from '../layout.js'
+import { allShards, type CountRows } from '../layout.js'
 import { nested } from '../nested.js'
 import type { Owned } from '../replicate/ownership.js'
 import { type CountedRow, CountedRows } from './counted-rows.js'
@@ -71,7 +71,7 @@ export class Counts implements PathCounts {
   /** How many more there are of all that was flushed, since the start. */
   difference = 0
 
-  /** `owned`: the shards that count; undefined: all that the store has. `limits`: for tests. */
+  /** `owned`: the shards that count, each in rows of its own; undefined: all that the store has, in the same rows. `limits`: for tests. */
   constructor(
     store: Store,
     layout: CountRows,
@@ -105,7 +105,7 @@ export class Counts implements PathCounts {
 
   // [hot] For every attribute of every creation.
   count(tenant: string, path: string, type: string, difference: 1 | -1, shard: number): void {
-    const row = this.rows.row(tenant, path, type, shard)
+    const row = this.rows.row(tenant, path, type, this.owned ? shard : allShards)
     row.difference += difference
     if (row.isStaged) return
     row.isStaged = true

@@ -109,7 +109,9 @@ class Seeding implements Seeded {
     this.given = given
     this.register = shardMap.placement.shards
     this.stamp = stamp
-    this.filling = new Filling(target, new Counts(target, entityCounts), new Counts(target, attributeCounts))
+    const owned = new Uint8Array(this.register).fill(1)
+    const counts = [new Counts(target, entityCounts, owned), new Counts(target, attributeCounts, owned)] as const
+    this.filling = new Filling(target, ...counts)
   }
 
   /** Adds the rows of all shards of the sources, each from the store that it belongs to. */

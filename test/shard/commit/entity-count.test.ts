@@ -11,9 +11,9 @@ import { MemoryStore } from '../../support/memory-store.js'
 const flush = (store: Store, counts: Counts): Promise<void> => commit(store, batch => counts.flush(batch))
 
 /** A store with two entities of one tenant and one of another, in two shards. */
-async function filled(): Promise<MemoryStore> {
+async function filled(owned?: Uint8Array): Promise<MemoryStore> {
   const store = new MemoryStore()
-  const writer = new Counts(store, entityCounts)
+  const writer = new Counts(store, entityCounts, owned)
   writer.count('a', '/', 'A', 1, 0)
   writer.count('a', '/x', 'A', 1, 1)
   writer.count('b', '/', 'A', 1, 1)
@@ -61,7 +61,7 @@ t.test('what is flushed and not yet written when reading begins is counted once'
 
 t.test('only shards that are this owner’s own are counted, and they are read again when they change', async t => {
   const owned = Uint8Array.of(1, 0)
-  const counts = new Counts(await filled(), entityCounts, owned)
+  const counts = new Counts(await filled(Uint8Array.of(1, 1)), entityCounts, owned)
   const count = new EntityCount(counts)
   count.begin()
   t.equal(await untilKnown(count), 1)
