@@ -1,4 +1,4 @@
-// Rows of counts that change often, in memory with their keys: a commit of a hundred creations changes some sixty of them, mostly the same ones as
+// Rows of counts that change often, in memory with their keys: a commit of a hundred creations in a cluster changes some sixty of them, mostly the same as
 // the commit before.
 //
 // Two generations, as in domain/recent.ts: a row that is looked up or made is in the younger one. `age` makes that the older one when it is full,
