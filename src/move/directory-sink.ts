@@ -32,7 +32,7 @@ import type { Clock, Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
 import { GroupCommit } from '../shard/commit/commit.js'
 import { StoreLog } from '../shard/commit/commit-log.js'
-import { attributeCounts, Directory } from '../shard/commit/directory.js'
+import { Counts } from '../shard/commit/counts.js'
 import {
   allDocuments,
   type DocumentKey,
@@ -42,7 +42,7 @@ import {
   progressKey,
 } from '../shard/documents/document-layout.js'
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
-import { decodeRow, entityKey, nothing, typeKey } from '../shard/layout.js'
+import { attributeCounts, decodeRow, entityCounts, entityKey, nothing, typeKey } from '../shard/layout.js'
 import { encodeProgress } from '../shard/notify/progress-book.js'
 import { pathKey, positionKey } from '../shard/replicate/replicated-layout.js'
 import { lastStamp } from '../shard/shards.js'
@@ -113,8 +113,8 @@ export class DirectorySink implements Sink {
       const commit = new GroupCommit({
         log: new StoreLog(store, options.clock, () => this.stamps.last),
         clock: options.clock,
-        directory: new Directory(store),
-        attributes: new Directory(store, attributeCounts),
+        directory: new Counts(store, entityCounts),
+        attributes: new Counts(store, attributeCounts),
         onFailure,
       })
       return { store, commit }

@@ -59,8 +59,8 @@ function readOf(option: OptionName, file: string): Buffer {
 
 /** Under which name the engine keeps what the cluster is. */
 const markName = 'cluster'
-/** Of what stands there. */
-const markVersion = 1
+/** Of what stands there, and of what the cluster has in the engine besides: 1 had counts in other rows. */
+const markVersion = 2
 
 /** What stands in the engine for this cluster, as long as it takes to find out; as wanted where nothing does. */
 export async function agreed(log: ShardLog, wanted: Agreement, logger: Pick<Logger, 'warn'>): Promise<Agreed> {

@@ -24,8 +24,6 @@ export const prefix = {
   letter: 0x4c,
   meta: 0x4d,
   path: 0x4e,
-  directoryOfShard: 0x64,
-  attributeOfShard: 0x61,
 } as const
 
 /** Longer than any key: 11 path levels, an id, a type and a tenant, all escaped, and the numbers. */
@@ -131,8 +129,12 @@ export function under(start: Buffer): Range {
   return { gte: start, lt: end.subarray(0, last + 1) }
 }
 
-/** The shard that a key begins with: that of an entity, or of a dead letter. */
-export const shardOfKey = (key: Buffer): number => new KeyReader(key).u16()
+/** The shard of a key: counts end with it, and what can be made from nothing else begins with it. */
+export const shardOfKey = (key: Buffer): number =>
+  key.readUInt16BE(endsWithShard.has(key[0]) ? key.length - shardBytes : 1)
+
+const endsWithShard: ReadonlySet<number | undefined> = new Set([prefix.type, prefix.directory, prefix.attribute])
+const shardBytes = 2
 
 /** A number as the value of a row. */
 export function encodeNumber(value: number): Buffer {

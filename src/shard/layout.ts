@@ -4,8 +4,8 @@
 //   T tenant path type created shard  -> id          order of creation, by scope and type
 //   I tenant id path                  -> ''          where an id lives outside the root path (the root needs no index)
 //   X expires shard tenant path id type -> ''        what falls due when
-//   D tenant path type                -> count       which paths and types a tenant has, and how many of each
-//   A tenant path type name attrtype  -> count       which attributes, and of which types, the entities of a type have
+//   D tenant path type shard          -> count       which paths and types a tenant has, and how many of each in a shard
+//   A tenant path type name attrtype shard -> count  which attributes, and of which types, the entities of a type have
 //   S home tenant id                  -> row: a subscription and the revision it has
 //   R home tenant id                  -> row: the same of a registration
 //   P home tenant id                  -> what became of a subscription's notifications, as far as this store's owner knows
@@ -14,11 +14,14 @@
 //   L shard tenant subscription stamp -> row: a notification that was given up, and what is told of it
 //   M name                            -> value       the node's own notes
 //
+// Counts end with their shard, as the type index does: one range has those of a tenant in all shards. Where all shards of a store come and go together
+// they share one row (`allShards`): by shard, a commit of a hundred creations would write 64 rows instead of 4.
+//
 // Only primary rows and dead letters, which cannot be made from anything else, begin with the shard of their entity: they are what moves
 // between nodes, the rest is found again from them. Subscriptions and registrations begin with the home shard of their tenant: every store
 // has a row of each, and that of the shard's owner is the one that counts.
 //
-// A node of a cluster has some rows in another form, and some of its own (shard/replicate/replicated-layout.ts).
+// Nodes of a cluster and workers have some rows besides (shard/replicate/replicated-layout.ts).
 //
 // Not here: S, R and P (document-layout.ts), O, B and L (notification-layout.ts), how a key is written (keys.ts).
 
@@ -180,29 +183,59 @@ export function parseExpiryKey(key: Buffer): ExpiryKey {
   }
 }
 
-/** Every key of every index, the directory included: what a rebuild from the primary rows must give. */
+/** Every key of every index, counts included: what a rebuild from the primary rows must give. */
 export const allIndexes = (): readonly Range[] =>
   [prefix.type, prefix.id, prefix.expiry, prefix.directory, prefix.attribute].map(first => under(Buffer.from([first])))
 
-// Directory and notes
+// Counts
 
-export const directoryKey = (tenant: string, path: string, type: string): Buffer =>
-  writer.begin(prefix.directory).text(tenant).text(path).text(type).key()
+/** In the place of a shard: all that the store has, as on a single node and in a worker, whose shards are always the same. */
+export const allShards = 0xffff
 
-export const directoryRange = (tenant: string): Range => under(writer.begin(prefix.directory).text(tenant).key())
-
-/** How many entities there are of every path and type of every tenant. */
-export const allDirectories = (): Range => under(Buffer.from([prefix.directory]))
-
-export interface DirectoryKey {
+export interface CountKey {
   readonly tenant: string
   readonly path: string
   readonly type: string
+  readonly shard: number
 }
 
-export function parseDirectoryKey(key: Buffer): DirectoryKey {
-  const reader = new KeyReader(key)
-  return { tenant: reader.text(), path: reader.text(), type: reader.text() }
+/** Rows of one kind of counts. */
+export interface CountRows {
+  /** Of all tenants. */
+  readonly all: Range
+  key(tenant: string, path: string, type: string, shard: number): Buffer
+  /** Those of a tenant, in all shards. */
+  range(tenant: string): Range
+  parse(key: Buffer): CountKey
+}
+
+/** Entities by type: the directory. */
+export const entityCounts: CountRows = {
+  all: under(Buffer.from([prefix.directory])),
+  key: (tenant, path, type, shard) =>
+    writer.begin(prefix.directory).text(tenant).text(path).text(type).u16(shard).key(),
+  range: tenant => under(writer.begin(prefix.directory).text(tenant).key()),
+  parse: key => {
+    const reader = new KeyReader(key)
+    return { tenant: reader.text(), path: reader.text(), type: reader.text(), shard: reader.u16() }
+  },
+}
+
+/** Attributes by type, name and attribute type (`attributeOfType`). */
+export const attributeCounts: CountRows = {
+  all: under(Buffer.from([prefix.attribute])),
+  key: (tenant, path, attribute, shard) => {
+    const [type = '', name = '', attributeType = ''] = attribute.split('\0')
+    const start = writer.begin(prefix.attribute).text(tenant).text(path)
+    return start.text(type).text(name).text(attributeType).u16(shard).key()
+  },
+  range: tenant => under(writer.begin(prefix.attribute).text(tenant).key()),
+  parse: key => {
+    const reader = new KeyReader(key)
+    const [tenant, path] = [reader.text(), reader.text()]
+    const type = attributeOfType(reader.text(), reader.text(), reader.text())
+    return { tenant, path, type, shard: reader.u16() }
+  },
 }
 
 /** An attribute of entities of a type, as the attribute counts name it: type, attribute name and attribute type in one text. */
@@ -225,18 +258,7 @@ let namedCount = 0
 /** Texts remembered, up to 600 bytes each; all are forgotten at once when there are more. */
 const namedMax = 4_000
 
-export const attributeCountKey = (tenant: string, path: string, attribute: string): Buffer => {
-  const [type = '', name = '', attributeType = ''] = attribute.split('\0')
-  return writer.begin(prefix.attribute).text(tenant).text(path).text(type).text(name).text(attributeType).key()
-}
-
-export const attributeCountRange = (tenant: string): Range => under(writer.begin(prefix.attribute).text(tenant).key())
-
-export function parseAttributeCountKey(key: Buffer): DirectoryKey {
-  const reader = new KeyReader(key)
-  const [tenant, path] = [reader.text(), reader.text()]
-  return { tenant, path, type: attributeOfType(reader.text(), reader.text(), reader.text()) }
-}
+// Notes
 
 /** The last stamp of the node's hybrid clock that is on disk: a restart goes on from there. */
 export const stampKey = (): Buffer => writer.begin(prefix.meta).text('stamp').key()

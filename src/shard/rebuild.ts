@@ -1,76 +1,54 @@
-// The check "indexes equal to a rebuild": every row of an index and of the directory can be found again from the primary rows, so
+// The check "indexes equal to a rebuild": every row of an index and of the counts can be found again from the primary rows, so
 // after any crash the two must agree.
 //
-// What a primary row calls for is said here once (`indexRow`), also for who makes a store anew from its primary rows (transfer.ts).
+// What a primary row calls for is said here once (`indexRow`, `MadeCounts`), also for who makes a store anew from its primary rows (transfer.ts), or
+// a shard from a snapshot (replicate/snapshot.ts).
 //
 // Rows are computed as the primary rows are read, and looked up in the store a few at a time: the memory it takes does not grow with
-// the number of entities, only with the pairs of path and type. Extra rows are found by counting; only when there are too many are
+// the number of entities, only with that of counts. Extra rows are found by counting; only when there are too many are
 // the expected keys collected to see which. The store must rest meanwhile: nobody writes.
 //
 // Not here: whether a primary row itself is right, and in its right shard.
 
 import { expiryAttribute } from '../domain/entities/entity.js'
 import { assertImage, decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
-import type { Range, Row, Store } from '../ports.js'
+import type { Row, Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
-import { attributeCounts, type CountRows, entityCounts } from './commit/directory.js'
-import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
+import { decodeNumber, encodeNumber, prefix } from './keys.js'
 import {
   allEntities,
   allIndexes,
+  allShards,
+  attributeCounts,
   attributeOfType,
+  type CountRows,
   decodeRow,
+  entityCounts,
   expiryKey,
   idKey,
   nothing,
-  parseAttributeCountKey,
-  parseDirectoryKey,
   parseEntityKey,
   parseExpiryKey,
   parseIdKey,
   parseTypeKey,
   typeKey,
 } from './layout.js'
+import { nested } from './nested.js'
 import { readRow } from './read-row.js'
-import { attributeCountsOf, entityCountsOf } from './replicate/replicated-layout.js'
 
 const rowsPerRead = 128
 
-/** Where counts go: by tenant, path, and type or attribute (directory.ts). */
-export interface Counts {
+/** Where counts go: by tenant, path, and type or attribute (commit/counts.ts). */
+export interface CountSink {
   count(tenant: string, path: string, type: string, difference: 1, shard: number): void
 }
 
-/** Where a store keeps its counts: all in the same rows, or those of each shard in rows of their own. */
-export interface CountLayout {
-  /** Where all indexes and counts stand. */
-  readonly ranges: readonly Range[]
-  entities(shard: number): CountRows
-  attributes(shard: number): CountRows
-}
-
-const countsOfNode: CountLayout = {
-  ranges: allIndexes(),
-  entities: () => entityCounts,
-  attributes: () => attributeCounts,
-}
-
-/** As a node of a cluster keeps them: nothing may stand where others do. */
-export const countsByShard: CountLayout = {
-  ranges: [
-    ...allIndexes(),
-    ...[prefix.directoryOfShard, prefix.attributeOfShard].map(kind => under(Buffer.from([kind]))),
-  ],
-  entities: entityCountsOf,
-  attributes: attributeCountsOf,
-}
-
-/** Puts every index row that a primary row calls for, and counts what it adds to the directory, if wanted. Gives the number of its entities. */
+/** Puts every index row that a primary row calls for, and counts what it adds, if wanted. Gives the number of its entities. */
 export function indexRow(
   { key, value }: Row,
   indexes: { put(key: Buffer, value: Buffer): void },
-  entities?: Counts,
-  attributes?: Counts,
+  entities?: CountSink,
+  attributes?: CountSink,
 ): number {
   const place = parseEntityKey(key)
   const { shard, tenant, path, id } = place
@@ -83,49 +61,77 @@ export function indexRow(
     const expiresMs = imageExpiresMs(image)
     if (expiresMs !== undefined) indexes.put(expiryKey({ ...place, type, expiresMs }), nothing)
     entities?.count(tenant, path, type, 1, shard)
-    if (!attributes) continue
-    for (const [name, attribute] of decodeImage(image).attributes)
-      if (name !== expiryAttribute)
-        attributes.count(tenant, path, attributeOfType(type, name, attribute.type), 1, shard)
+    if (attributes)
+      for (const attribute of readRow(key, () => attributesIn(image, type)))
+        attributes.count(tenant, path, attribute, 1, shard)
   }
   return images.length
 }
 
-/** Every index row and directory row that the primary rows of the store call for, in no particular order. */
-export async function* rebuildIndexes(store: Store, counts = countsOfNode): AsyncIterable<Row> {
-  const entities = new Totals(shard => counts.entities(shard))
-  const attributes = new Totals(shard => counts.attributes(shard))
+/** The attributes of an image, as counts name them. */
+const attributesIn = (image: Buffer, type: string): readonly string[] =>
+  [...decodeImage(image).attributes]
+    .filter(([name]) => name !== expiryAttribute)
+    .map(([name, attribute]) => attributeOfType(type, name, attribute.type))
+
+/** Every index row and row of counts that the primary rows of the store call for, in no particular order. */
+export async function* rebuildIndexes(store: Store, countsAre: CountsAre = 'together'): AsyncIterable<Row> {
+  const counts = new MadeCounts(countsAre)
   for await (const stored of rowsOf(store, allEntities(), { rowsPerRead })) {
     const rows: Row[] = []
-    for (const row of stored) indexRow(row, { put: (key, value) => rows.push({ key, value }) }, entities, attributes)
+    for (const row of stored)
+      indexRow(row, { put: (key, value) => rows.push({ key, value }) }, counts.entities, counts.attributes)
     yield* rows
   }
-  yield* entities.rows()
-  yield* attributes.rows()
+  yield* counts.rows()
 }
 
-/** Counts of a store as they should be. */
-class Totals implements Counts {
-  /** By key. */
-  private readonly totals = new Map<string, number>()
-  private readonly rowsOf: (shard: number) => CountRows
+/** Whether a store has counts of each shard, as that of a node of a cluster, or of all shards together. */
+export type CountsAre = 'together' | 'by shard'
 
-  constructor(rowsOf: (shard: number) => CountRows) {
-    this.rowsOf = rowsOf
+/** Counts as primary rows call for them: of a store, or of a shard. */
+export class MadeCounts {
+  readonly entities: Totals
+  readonly attributes: Totals
+
+  constructor(countsAre: CountsAre) {
+    this.entities = new Totals(entityCounts, countsAre)
+    this.attributes = new Totals(attributeCounts, countsAre)
   }
 
-  count(tenant: string, path: string, type: string, _difference: 1, shard: number): void {
-    const key = this.rowsOf(shard).key(tenant, path, type).toString('latin1')
-    this.totals.set(key, (this.totals.get(key) ?? 0) + 1)
+  rows(): readonly Row[] {
+    return [...this.entities.rows(), ...this.attributes.rows()]
+  }
+}
+
+class Totals implements CountSink {
+  private readonly layout: CountRows
+  private readonly countsAre: CountsAre
+  /** By tenant, path, type and shard. */
+  private readonly totals = new Map<string, Map<string, Map<string, Map<number, number>>>>()
+
+  constructor(layout: CountRows, countsAre: CountsAre) {
+    this.layout = layout
+    this.countsAre = countsAre
+  }
+
+  count(tenant: string, path: string, type: string, difference: 1, shard: number): void {
+    const shards = nested(nested(nested(this.totals, tenant), path), type)
+    const slot = this.countsAre === 'by shard' ? shard : allShards
+    shards.set(slot, (shards.get(slot) ?? 0) + difference)
   }
 
   *rows(): Iterable<Row> {
-    for (const [key, total] of this.totals) yield { key: Buffer.from(key, 'latin1'), value: encodeNumber(total) }
+    for (const [tenant, paths] of this.totals)
+      for (const [path, types] of paths)
+        for (const [type, shards] of types)
+          for (const [shard, total] of shards)
+            yield { key: this.layout.key(tenant, path, type, shard), value: encodeNumber(total) }
   }
 }
 
-/** What is wrong with the indexes and the directory: one sentence for each row that is missing, extra or different. */
-export async function compareIndexes(store: Store, counts = countsOfNode): Promise<readonly string[]> {
+/** What is wrong with the indexes and counts: one sentence for each row that is missing, extra or different. */
+export async function compareIndexes(store: Store, countsAre: CountsAre = 'together'): Promise<readonly string[]> {
   const wrong: string[] = []
   let found = 0
   const compare = (rows: readonly Row[]): void => {
@@ -139,7 +145,7 @@ export async function compareIndexes(store: Store, counts = countsOfNode): Promi
     }
   }
   let some: Row[] = []
-  for await (const row of rebuildIndexes(store, counts)) {
+  for await (const row of rebuildIndexes(store, countsAre)) {
     some.push(row)
     if (some.length < rowsPerRead) continue
     compare(some)
@@ -147,20 +153,20 @@ export async function compareIndexes(store: Store, counts = countsOfNode): Promi
   }
   compare(some)
   // A row that two entities call for counts twice; what is wrong with them has been told by then.
-  return (await countIndexes(store, counts)) === found ? wrong : [...wrong, ...(await extras(store, counts))]
+  return (await countIndexes(store)) === found ? wrong : [...wrong, ...(await extras(store, countsAre))]
 }
 
-async function countIndexes(store: Store, { ranges }: CountLayout): Promise<number> {
+async function countIndexes(store: Store): Promise<number> {
   let count = 0
-  for (const range of ranges) for await (const rows of rowsOf(store, range)) count += rows.length
+  for (const range of allIndexes()) for await (const rows of rowsOf(store, range)) count += rows.length
   return count
 }
 
-async function extras(store: Store, counts: CountLayout): Promise<string[]> {
+async function extras(store: Store, countsAre: CountsAre): Promise<string[]> {
   const expected = new Set<string>()
-  for await (const { key } of rebuildIndexes(store, counts)) expected.add(key.toString('latin1'))
+  for await (const { key } of rebuildIndexes(store, countsAre)) expected.add(key.toString('latin1'))
   const extra: string[] = []
-  for (const range of counts.ranges)
+  for (const range of allIndexes())
     for await (const rows of rowsOf(store, range))
       for (const { key, value } of rows)
         if (!expected.has(key.toString('latin1'))) extra.push(`extra: ${sentence(key, value)}`)
@@ -170,8 +176,7 @@ async function extras(store: Store, counts: CountLayout): Promise<string[]> {
 // Rows in words
 
 const { type: typeIndex, id: idIndex, expiry: expiryIndex, directory, attribute: attributes } = prefix
-const { directoryOfShard, attributeOfShard } = prefix
-const numbered: ReadonlySet<number | undefined> = new Set([directory, attributes, directoryOfShard, attributeOfShard])
+const numbered: ReadonlySet<number | undefined> = new Set([directory, attributes])
 
 /** A row for an operator: which index it belongs to, its key taken apart, and its value. */
 function sentence(key: Buffer, value: Buffer): string {
@@ -195,16 +200,9 @@ function decoded(key: Buffer): string {
       return `expiry index ${JSON.stringify({ expires: new Date(expiresMs).toISOString(), ...place, shard })}`
     }
     case attributes:
-      return `attribute counts ${JSON.stringify(parseAttributeCountKey(key))}`
-    case directoryOfShard:
-    case attributeOfShard: {
-      const rows = key[0] === directoryOfShard ? entityCountsOf : attributeCountsOf
-      return `counts ${JSON.stringify({ shard: shardOfKey(key), ...rows(0).parse(key) })}`
-    }
-    default: {
-      const { tenant, path, type } = parseDirectoryKey(key)
-      return `directory ${JSON.stringify({ tenant, path, type })}`
-    }
+      return `attribute counts ${JSON.stringify(attributeCounts.parse(key))}`
+    default:
+      return `directory ${JSON.stringify(entityCounts.parse(key))}`
   }
 }
 

@@ -11,7 +11,7 @@ import type { FindRequest, ShardReply, ShardRequest, Shards, WriteRequest } from
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { GroupCommit } from './commit/commit.js'
 import { StoreLog } from './commit/commit-log.js'
-import { attributeCounts, Directory } from './commit/directory.js'
+import { Counts } from './commit/counts.js'
 import { EntityCount } from './commit/entity-count.js'
 import { Documents } from './documents/documents.js'
 import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
@@ -27,7 +27,7 @@ import { RegistrationHome } from './documents/registration-home.js'
 import { SubscriptionHome } from './documents/subscription-home.js'
 import { ExpiryMark } from './expiry.js'
 import { decodeNumber } from './keys.js'
-import { stampKey } from './layout.js'
+import { attributeCounts, entityCounts, stampKey } from './layout.js'
 import type { Deliveries, DeliveryLimits } from './notify/deliveries.js'
 import { makeNotifications } from './notify/make-notifications.js'
 import type { Notifications } from './notify/notifications.js'
@@ -40,8 +40,6 @@ import type { Scanner } from './read/scans.js'
 import { Types } from './read/types.js'
 import { Views } from './read/views/views.js'
 import { Replicated, type ReplicatedNeeds } from './replicate/open-replicated.js'
-import type { OwnedCounts } from './replicate/owned-counts.js'
-import type { OwnedEntityCount } from './replicate/owned-entity-count.js'
 import type { Ownership } from './replicate/ownership.js'
 import { decodePosition, positionKey } from './replicate/replicated-layout.js'
 import { ReplicatedShards } from './replicate/replicated-shards.js'
@@ -135,9 +133,12 @@ export interface NamesKept {
   /** Tenants whose counts of entities are known, and their pairs of path and type. */
   readonly tenants: number
   readonly pairs: number
+  /** Rows of such counts. */
+  readonly rows: number
   /** The same of attributes by type and name. */
   readonly tenantsOfAttributes: number
   readonly attributes: number
+  readonly rowsOfAttributes: number
   readonly views: number
 }
 
@@ -153,8 +154,8 @@ export class LocalShards implements Shards {
   private readonly types: Types
   private readonly keepers: {
     readonly actors: Actors
-    readonly directory: Directory | OwnedCounts
-    readonly attributes: Directory | OwnedCounts
+    readonly directory: Counts
+    readonly attributes: Counts
     readonly views: Views
   }
   private readonly homes: Homes
@@ -173,7 +174,7 @@ export class LocalShards implements Shards {
   /** For whoever lets it learn what the store holds. */
   readonly presence = new Presence()
   /** For whoever tells how many entities there are. */
-  readonly entityCount: EntityCount | OwnedEntityCount
+  readonly entityCount: EntityCount
   /** For whoever moves shards from node to node; undefined where nobody does. */
   readonly replicated: ReplicatedShards | undefined
   /** Which service paths there are at all owners; undefined where there is only this one. */
@@ -190,9 +191,9 @@ export class LocalShards implements Shards {
     const { store, shardMap, clock, stamps, logger, scanner, limits, queries, onFailure, part, room } = parts
     const inside = parts.replicated && new Replicated(store, clock, stamps, parts.replicated, room)
     const owned = inside?.ownership.owned
-    const whole = new Directory(store)
-    const directory = inside?.entities ?? whole
-    const attributes = inside?.attributes ?? new Directory(store, attributeCounts)
+    const directory = inside?.entities ?? new Counts(store, entityCounts)
+    const attributes = inside?.attributes ?? new Counts(store, attributeCounts)
+    const entityCount = new EntityCount(directory)
     const log = inside?.log ?? new StoreLog(store, clock, () => stamps.last)
     const commit = new GroupCommit({ log, clock, directory, attributes, onFailure, room })
     const { presence, expiryMark } = this
@@ -257,10 +258,10 @@ export class LocalShards implements Shards {
       await paths?.load()
     }
     if (inside && follower) {
-      this.entityCount = inside.entityCount
       this.replicated = new ReplicatedShards(inside, {
         follower,
         commit,
+        entityCount,
         actors,
         presence,
         views,
@@ -273,18 +274,18 @@ export class LocalShards implements Shards {
       this.read = async () => {
         await inside.positions.load(store)
         await readRegister()
+        entityCount.begin()
       }
     } else {
-      const entityCount = new EntityCount(whole)
-      this.entityCount = entityCount
       this.replicated = undefined
       this.read = async () => {
         await readRegister()
         await book.load(store)
         await deliveries.load()
-        entityCount.begin(store)
+        entityCount.begin()
       }
     }
+    this.entityCount = entityCount
     this.ownership = inside?.ownership
     this.notifications = notifications
     this.deliveries = deliveries
@@ -326,8 +327,10 @@ export class LocalShards implements Shards {
       actors: actors.size,
       tenants: directory.size.tenants,
       pairs: directory.size.pairs,
+      rows: directory.size.rows,
       tenantsOfAttributes: attributes.size.tenants,
       attributes: attributes.size.pairs,
+      rowsOfAttributes: attributes.size.rows,
       views: views.size,
     }
   }

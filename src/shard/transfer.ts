@@ -24,11 +24,11 @@ import { keeper } from '../domain/scope.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import type { Range, Row, Store, StoreReader } from '../ports.js'
 import { rowsOf } from '../rows.js'
-import { attributeCounts, Directory } from './commit/directory.js'
+import { Counts } from './commit/counts.js'
 import { Filling } from './commit/filling.js'
 import { homeRange, progressRange } from './documents/document-layout.js'
 import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
-import { allDirectories, copiedKey, nothing, parseDirectoryKey, shardRange, stampKey } from './layout.js'
+import { attributeCounts, copiedKey, entityCounts, nothing, shardRange, stampKey } from './layout.js'
 import { letterRange, outboxRange } from './notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from './notify/progress-book.js'
 import { readRow } from './read-row.js'
@@ -38,7 +38,6 @@ import { pathKey, positionKey } from './replicate/replicated-layout.js'
  * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
  * `everywhere`: to every store. `merged`: all parts of one become one, in the store of its home. `known`: one by one, as `notes` says.
  * `register`: to every store, made from the directory, if there are several. `split`: whoever divides stores has made rows of the outbox of them.
- * `none`: nodes of a cluster alone have them, and their stores are not divided anew.
  */
 const destinations = {
   entity: 'shard',
@@ -55,11 +54,9 @@ const destinations = {
   bundle: 'split',
   meta: 'known',
   path: 'register',
-  directoryOfShard: 'none',
-  attributeOfShard: 'none',
 } as const satisfies Record<
   keyof typeof prefix,
-  'shard' | 'anew' | 'everywhere' | 'merged' | 'register' | 'known' | 'split' | 'none'
+  'shard' | 'anew' | 'everywhere' | 'merged' | 'register' | 'known' | 'split'
 >
 
 /** What rows that go with their shard are called. */
@@ -101,7 +98,7 @@ export async function transfer(given: Transfer): Promise<void> {
   const { target, shards, shardCount, isKeeper, hasOthers, sourceOf, stamp, limits, onBatch, signal } = given
   signal?.throwIfAborted()
   if (target.get(stampKey())) return
-  const filling = new Filling(target, new Directory(target), new Directory(target, attributeCounts))
+  const filling = new Filling(target, new Counts(target, entityCounts), new Counts(target, attributeCounts))
   const copied = target.get(copiedKey())
   const entities = shards.map(shard => ({ shard, all: shardRange(shard) }))
   const all = Array.from({ length: shardCount }, (_, shard) => shard)
@@ -136,9 +133,9 @@ export async function transfer(given: Transfer): Promise<void> {
 async function* pathRows(sources: Iterable<StoreReader>, register: number): AsyncIterable<Row> {
   const paths = new TenantPaths()
   for (const source of sources)
-    for await (const rows of rowsOf(source, allDirectories()))
+    for await (const rows of rowsOf(source, entityCounts.all))
       for (const { key } of rows) {
-        const { tenant, path } = parseDirectoryKey(key)
+        const { tenant, path } = entityCounts.parse(key)
         if (!paths.wants(tenant, path)) continue
         paths.add(tenant, path)
         yield { key: pathKey(register, tenant, path), value: nothing }
@@ -174,7 +171,7 @@ const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.alloc(1)])
 /** How many entities a store says it has, from its directory. */
 export async function countEntities(store: StoreReader): Promise<number> {
   let total = 0
-  for await (const rows of rowsOf(store, allDirectories())) for (const { value } of rows) total += decodeNumber(value)
+  for await (const rows of rowsOf(store, entityCounts.all)) for (const { value } of rows) total += decodeNumber(value)
   return total
 }
 
@@ -194,8 +191,6 @@ export async function findStranger(
     const kind = kinds.get(key[0] as number)
     if (kind === undefined) return `a row of a kind that this version does not know, key ${shown(key)}`
     switch (destinations[kind]) {
-      case 'none':
-        return `a row that belongs to a node of a cluster, key ${shown(key)}`
       case 'split':
         return `notifications that are owed and have not been split, key ${shown(key)}`
       case 'shard': {

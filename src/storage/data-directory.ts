@@ -4,10 +4,8 @@
 // directory's id. They decide where every row lies, so what the file says wins over the configuration. It is replaced as a
 // whole (a new file flushed, then renamed): after a crash there is the old one, the new one, or none.
 //
-// Format 1 is that of one worker, and says nothing of workers. Format 2 names them, and while the rows are being divided
-// anew also the number there will be (`becoming`): versions that know only format 1 would open one store, find it empty or
-// change it under the copy, and are refused this way. Format 3 is that of a node of a cluster and names it: its store has other rows, and
-// follows logs that no single node knows.
+// While the rows are being divided anew it names also the number of workers there will be (`becoming`). That of a node of a cluster names the
+// cluster: its store follows logs that no single node knows. Formats 1 to 3 had counts in other rows; no release wrote them.
 //
 // A directory we do not recognize is refused with a sentence for the operator, never adopted and never cleaned.
 //
@@ -48,10 +46,8 @@ export interface DataDirectory {
   readonly id: string
 }
 
-/** The newest format that is read, and the one that every version reads. */
-const formatMax = 3
-const formatOfWorkers = 2
-const formatOfOne = 1
+/** The form of the file, and of all rows of the stores. */
+const formatRead = 4
 const fileName = 'orrery.json'
 const temporaryName = 'orrery.json.new'
 
@@ -173,13 +169,15 @@ function read(path: string): DataDirectory {
     throw unusable(path, error)
   }
   const found = parse(text)
-  const { format, shards, spread, store, id, workers = 1, becoming, cluster } = found ?? {}
-  if (typeof format === 'number' && (format < formatOfOne || format > formatMax)) {
+  const { format, shards, spread, store, id, workers, becoming, cluster } = found ?? {}
+  if (typeof format === 'number' && format !== formatRead) {
+    const way = format < formatRead ? ', whose "orrery export" writes a file for "orrery import"' : ''
     throw new DataDirectoryError(
-      `data directory ${path} has format ${format} and this version reads formats ${formatOfOne} to ${formatMax}: start the version that wrote it`,
+      `data directory ${path} has format ${format} and this version reads format ${formatRead}: start the version that wrote it${way}`,
     )
   }
-  const whole = isCount(format) && isCount(shards) && isCount(spread) && isCount(workers) && typeof id === 'string'
+  const whole =
+    format === formatRead && isCount(shards) && isCount(spread) && isCount(workers) && typeof id === 'string'
   if (!whole || !isStoreKind(store) || !(becoming === undefined || isCount(becoming)) || !isCluster(cluster)) {
     throw new DataDirectoryError(`data directory ${path} has a damaged ${fileName}: restore the file from a backup`)
   }
@@ -208,12 +206,7 @@ function isCount(value: unknown): value is number {
 
 function write(directory: DataDirectory): DataDirectory {
   const { path, shards, spread, workers, becoming, cluster, store, id } = directory
-  const ofOne = workers === 1 && becoming === undefined
-  const said = cluster
-    ? { format: formatMax, shards, spread, cluster, store, id }
-    : ofOne
-      ? { format: formatOfOne, shards, spread, store, id }
-      : { format: formatOfWorkers, shards, spread, workers, becoming, store, id }
+  const said = { format: formatRead, shards, spread, workers, becoming, cluster, store, id }
   const temporary = join(path, temporaryName)
   try {
     const file = openSync(temporary, 'w', 0o600)

@@ -331,17 +331,33 @@ t.test('records and snapshot pages of any bytes are refused as unreadable, and t
     refused++
   }
   const position = (sequence: number) => ({ sequence, epoch: 1, hash: Buffer.alloc(16) })
+  /** Shards that have a first page of a snapshot, and no position yet. */
+  const begun = new Set<number>()
   for (let n = 0; n < each; n++) {
     const bytes = hostileBytes(random, valid)
     const of = random.pick([shard, register])
     await cluster.waitFor(
       new Promise<void>(resolve => {
-        const onDone = (failure?: Error): void => {
+        const ending = (whenDone: () => unknown) => (failure?: Error) => {
           note(failure)
+          if (!failure) whenDone()
           resolve()
         }
-        if (random.fraction() < 0.8) shardHost.apply(of, [bytes], position(n + 1), onDone)
-        else shardHost.install(of, bytes, random.fraction() < 0.1, onDone)
+        const isFirst = !begun.has(of) || random.fraction() < 0.1
+        if (random.fraction() < 0.8)
+          shardHost.apply(
+            of,
+            [bytes],
+            position(n + 1),
+            ending(() => begun.delete(of)),
+          )
+        else
+          shardHost.install(
+            of,
+            bytes,
+            isFirst,
+            ending(() => begun.add(of)),
+          )
       }),
     )
   }
@@ -423,7 +439,7 @@ t.test('packets, and files of an export, of its state and of a data directory, a
   const job = { verb: 'import' }
   const states = [Buffer.from(JSON.stringify({ 'orrery-state': 1, job, begunMs: 1, done: 2, counts: {}, sink: null }))]
   openDataDirectory(join(folder, 'data'), { shards: 8, spread: 1 }, () => 'id')
-  const directories = [Buffer.from('{"format":1,"shards":8,"spread":1,"id":"id"}')]
+  const directories = [Buffer.from('{"format":4,"shards":8,"spread":1,"workers":1,"id":"id"}')]
   for (let n = 0; n < each; n++) {
     decodePacket(hostileBytes(random, packets))
     checkFirstLine(hostileBytes(random, lines))

@@ -12,7 +12,8 @@ import { ShardMap } from '../../src/domain/scope.js'
 import { encodeImage } from '../../src/image.js'
 import type { Store } from '../../src/ports.js'
 import { type RepartitionOptions, repartition } from '../../src/process/repartition.js'
-import { entityKey } from '../../src/shard/layout.js'
+import { encodeNumber } from '../../src/shard/keys.js'
+import { allShards, entityCounts, entityKey } from '../../src/shard/layout.js'
 import { allBundles, allOutbox, outboxKey, parseOutboxKey } from '../../src/shard/notify/notification-layout.js'
 import { type DataDirectory, recordStore } from '../../src/storage/data-directory.js'
 import { rocksMissing } from '../../src/storage/rocks-missing.js'
@@ -292,7 +293,7 @@ t.test('counts that were wrong are right afterwards, and somebody is told', asyn
   const directory = await populated(path, random, 200)
   const { entities } = await contentsOf(path)
   const [store] = (await openAll(directory)) as [Store]
-  await commit(store, batch => batch.put(Buffer.from('Dnobody\0/\0T\0'), Buffer.from('3ff0000000000000', 'hex')))
+  await commit(store, batch => batch.put(entityCounts.key('nobody', '/', 'T', allShards), encodeNumber(1)))
   await store.close()
   const { told } = await divide(path, 2)
   t.match(told.warn, [`there are ${entities} entities, the old counts said ${entities + 1}`])

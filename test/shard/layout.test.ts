@@ -16,15 +16,13 @@ import {
   allEntities,
   allIndexes,
   decodeRow,
-  directoryKey,
-  directoryRange,
   encodeRow,
+  entityCounts,
   entityKey,
   expiryKey,
   expiryRange,
   idKey,
   idRange,
-  parseDirectoryKey,
   parseEntityKey,
   parseExpiryKey,
   parseIdKey,
@@ -114,11 +112,11 @@ const kinds: readonly Kind<Part[]>[] = [
   }),
   kindOf({
     name: 'directory',
-    parts: fc.tuple(texts, texts, texts),
-    key: directoryKey,
+    parts: fc.tuple(texts, texts, texts, shards),
+    key: entityCounts.key,
     parse: key => {
-      const { path, type } = parseDirectoryKey(key)
-      return [path, type]
+      const { tenant, path, type, shard } = entityCounts.parse(key)
+      return [tenant, path, type, shard]
     },
   }),
   kindOf({
@@ -205,7 +203,7 @@ t.test('the directory range of a tenant holds its keys and no others', async () 
   fc.assert(
     fc.property(texts, texts, fc.boolean(), two, (wanted, other, same, [path, type]) => {
       const stored = same ? wanted : other
-      assert.equal(inRange(directoryRange(wanted), directoryKey(stored, path, type)), wanted === stored)
+      assert.equal(inRange(entityCounts.range(wanted), entityCounts.key(stored, path, type, 1)), wanted === stored)
     }),
     { numRuns: 500 },
   )
@@ -285,7 +283,7 @@ t.test('every kind of key has a range of its own', async t => {
     typeKey('t', '/', 'T', 1, 1),
     idKey('t', 'E', '/a'),
     expiryKey({ expiresMs: 0, shard: 1, tenant: 't', path: '/', id: 'E', type: 'T' }),
-    directoryKey('t', '/', 'T'),
+    entityCounts.key('t', '/', 'T', 1),
     stampKey(),
   ]
   const ranges = [allEntities(), ...allIndexes()]

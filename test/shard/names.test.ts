@@ -31,7 +31,16 @@ function heapUsed(): number {
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
 
-const nothing: NamesKept = { actors: 0, tenants: 0, pairs: 0, tenantsOfAttributes: 0, attributes: 0, views: 0 }
+const nothing: NamesKept = {
+  actors: 0,
+  tenants: 0,
+  pairs: 0,
+  rows: 0,
+  tenantsOfAttributes: 0,
+  attributes: 0,
+  rowsOfAttributes: 0,
+  views: 0,
+}
 
 const ask = (shards: LocalShards, request: WriteRequest | ReadRequest): Promise<ShardReply> => {
   const { tenant, path, id } = 'target' in request ? request.target : { tenant: request.tenant, path: '/', id: '' }

@@ -39,8 +39,9 @@ t.test('the store that made the directory is remembered', async t => {
   recordStore(openDataDirectory(path, wanted, id), 'level')
   t.equal(openDataDirectory(path, wanted, never).store, 'level')
   t.same(JSON.parse(readFileSync(join(path, 'orrery.json'), 'utf8')), {
-    format: 1,
+    format: 4,
     ...wanted,
+    workers: 1,
     store: 'level',
     id: id(),
   })
@@ -48,27 +49,21 @@ t.test('the store that made the directory is remembered', async t => {
 
 const written = (path: string): unknown => JSON.parse(readFileSync(join(path, 'orrery.json'), 'utf8'))
 
-t.test('a file without a word on workers is for one', async t => {
-  const path = t.testdir()
-  file(path, '{"format":1,"shards":256,"spread":16,"id":"x"}')
-  t.equal(openDataDirectory(path, { ...wanted, workers: 3 }, never).workers, 1)
-})
-
-t.test('a directory for several workers has a format that older versions refuse', async t => {
+t.test('a directory for several workers says how many', async t => {
   const path = t.testdir()
   t.equal(openDataDirectory(path, { ...wanted, workers: 3 }, id).workers, 3)
-  t.same(written(path), { format: 2, ...wanted, workers: 3, id: id() })
+  t.same(written(path), { format: 4, ...wanted, workers: 3, id: id() })
   t.equal(openDataDirectory(path, wanted, never).workers, 3)
 })
 
-t.test('while it is divided anew a directory of one worker has that format, too', async t => {
+t.test('while it is divided anew it says for how many workers it will be', async t => {
   const path = t.testdir()
   const directory = recordStore(openDataDirectory(path, wanted, id), 'level')
   const begun = recordBecoming(directory, 2)
-  t.same(written(path), { format: 2, ...wanted, workers: 1, becoming: 2, store: 'level', id: id() })
+  t.same(written(path), { format: 4, ...wanted, workers: 1, becoming: 2, store: 'level', id: id() })
   t.same(openDataDirectory(path, wanted, never), begun)
   t.same(recordBecoming(begun, undefined), directory)
-  t.same(written(path), { format: 1, ...wanted, store: 'level', id: id() })
+  t.same(written(path), { format: 4, ...wanted, workers: 1, store: 'level', id: id() })
 })
 
 t.test('when it has been divided anew, what it was becoming is what it is', async t => {
@@ -77,15 +72,15 @@ t.test('when it has been divided anew, what it was becoming is what it is', asyn
   recordWorkers(begun, 2)
   t.same(openDataDirectory(path, wanted, never), { path, ...wanted, workers: 2, id: id() })
   recordWorkers(recordBecoming(begun, 1), 1)
-  t.same(written(path), { format: 1, ...wanted, id: id() }, 'and older versions can read it when it is for one')
+  t.same(written(path), { format: 4, ...wanted, workers: 1, id: id() })
 })
 
-t.test('a directory of a node of a cluster names it, in a format that older versions refuse', async t => {
+t.test('a directory of a node of a cluster names the cluster', async t => {
   const path = t.testdir()
   const cluster = { id: 'c1' }
   const of = { ...placementOfCluster, cluster }
   const directory = recordStore(openDataDirectory(path, of, id), 'rocksdb')
-  t.same(written(path), { format: 3, ...placementOfCluster, cluster, store: 'rocksdb', id: id() })
+  t.same(written(path), { format: 4, ...placementOfCluster, workers: 1, cluster, store: 'rocksdb', id: id() })
   t.same(openDataDirectory(path, of, never), directory)
 })
 
@@ -141,22 +136,42 @@ const refusals: readonly (readonly [string, (path: string) => void, RegExp])[] =
   ['a store whose file is lost', path => mkdirSync(join(path, 'store')), /holds "store" but no orrery.json: .*backup/],
   [
     'a newer format',
-    path => file(path, '{"format":4,"shards":{}}'),
-    /has format 4 and this version reads formats 1 to 3/,
+    path => file(path, '{"format":5,"shards":{}}'),
+    /has format 5 and this version reads format 4: start the version that wrote it$/,
   ],
+  ...[1, 2, 3].map(
+    format =>
+      [
+        `format ${format}, which had other rows`,
+        (path: string) => file(path, `{"format":${format},"shards":256,"spread":16,"id":"x"}`),
+        /reads format 4: start the version that wrote it, whose "orrery export" writes a file for "orrery import"$/,
+      ] as const,
+  ),
   ['stores whose file is lost', path => mkdirSync(join(path, 'stores')), /holds "stores" but no orrery.json/],
-  ['no workers', path => file(path, '{"format":2,"shards":1,"spread":1,"id":"x","workers":0}'), /damaged/],
-  ['a half worker', path => file(path, '{"format":2,"shards":1,"spread":1,"id":"x","becoming":0.5}'), /damaged/],
-  ['a file cut short', path => file(path, '{"format":1,"sha'), /damaged orrery.json/],
-  ['a file that is not an object', path => file(path, 'null'), /damaged orrery.json/],
-  ['shards that are no number', path => file(path, '{"format":1,"shards":"256","spread":16,"id":"x"}'), /damaged/],
-  ['no shards', path => file(path, '{"format":1,"shards":0,"spread":16,"id":"x"}'), /damaged/],
+  ['no workers', path => file(path, '{"format":4,"shards":1,"spread":1,"id":"x","workers":0}'), /damaged/],
   [
-    'a cluster without a name',
-    path => file(path, '{"format":3,"shards":1,"spread":1,"id":"x","cluster":{}}'),
+    'a half worker',
+    path => file(path, '{"format":4,"shards":1,"spread":1,"workers":1,"id":"x","becoming":0.5}'),
     /damaged/,
   ],
-  ['an unknown store', path => file(path, '{"format":1,"shards":1,"spread":1,"id":"x","store":"sql"}'), /damaged/],
+  ['a file cut short', path => file(path, '{"format":4,"sha'), /damaged orrery.json/],
+  ['a file that is not an object', path => file(path, 'null'), /damaged orrery.json/],
+  [
+    'shards that are no number',
+    path => file(path, '{"format":4,"shards":"256","spread":16,"workers":1,"id":"x"}'),
+    /damaged/,
+  ],
+  ['no shards', path => file(path, '{"format":4,"shards":0,"spread":16,"workers":1,"id":"x"}'), /damaged/],
+  [
+    'a cluster without a name',
+    path => file(path, '{"format":4,"shards":1,"spread":1,"workers":1,"id":"x","cluster":{}}'),
+    /damaged/,
+  ],
+  [
+    'an unknown store',
+    path => file(path, '{"format":4,"shards":1,"spread":1,"workers":1,"id":"x","store":"sql"}'),
+    /damaged/,
+  ],
   ['a file that cannot be read', path => mkdirSync(join(path, 'orrery.json')), /cannot be used: EISDIR/],
 ]
 

@@ -11,8 +11,8 @@ import { encodeImage } from '../../src/image.js'
 import type { Batch } from '../../src/ports.js'
 import { GroupCommit } from '../../src/shard/commit/commit.js'
 import { StoreLog } from '../../src/shard/commit/commit-log.js'
-import { attributeCounts, Directory } from '../../src/shard/commit/directory.js'
-import { entityKey } from '../../src/shard/layout.js'
+import { Counts } from '../../src/shard/commit/counts.js'
+import { attributeCounts, entityCounts, entityKey } from '../../src/shard/layout.js'
 import { entityOf } from './entities.js'
 import { FakeClock } from './fake-clock.js'
 import { MemoryStore } from './memory-store.js'
@@ -57,8 +57,8 @@ export class Changes {
   private readonly living = new Map<string, Living>()
 
   constructor() {
-    const directory = new Directory(this.store)
-    const attributes = new Directory(this.store, attributeCounts)
+    const directory = new Counts(this.store, entityCounts)
+    const attributes = new Counts(this.store, attributeCounts)
     this.commit = new GroupCommit({
       log: new StoreLog(this.store, this.clock, () => this.stamp),
       clock: this.clock,

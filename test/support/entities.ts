@@ -10,8 +10,8 @@ import { stampMs } from '../../src/domain/stamp.js'
 import { encodeImage, imageId, imageType } from '../../src/image.js'
 import type { ListRequest, ShardReply } from '../../src/messages/messages.js'
 import type { Store } from '../../src/ports.js'
-import { attributeCounts, Directory } from '../../src/shard/commit/directory.js'
-import { encodeRow, entityKey } from '../../src/shard/layout.js'
+import { Counts } from '../../src/shard/commit/counts.js'
+import { attributeCounts, encodeRow, entityCounts, entityKey } from '../../src/shard/layout.js'
 import { apply } from '../../src/shard/turn/apply.js'
 
 export const attribute = (value: Json, type = 'X', metadata = noMetadata): Attribute => ({
@@ -42,8 +42,8 @@ export interface Placed {
 
 /** Puts entities into a store that has none of them. */
 export function fill(store: Store, shardMap: ShardMap, tenant: string, all: readonly Placed[]): Promise<void> {
-  const directory = new Directory(store)
-  const attributes = new Directory(store, attributeCounts)
+  const directory = new Counts(store, entityCounts)
+  const attributes = new Counts(store, attributeCounts)
   const batch = store.batch()
   const rows = new Map<string, Buffer[]>()
   for (const { path, entity } of all) {

@@ -13,7 +13,15 @@ import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import type { Row, Store } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
-import { expiryRange, parseExpiryKey, parseIdKey, parseTypeKey } from '../../src/shard/layout.js'
+import { shardOfKey } from '../../src/shard/keys.js'
+import {
+  attributeCounts,
+  entityCounts,
+  expiryRange,
+  parseExpiryKey,
+  parseIdKey,
+  parseTypeKey,
+} from '../../src/shard/layout.js'
 import { type Scanner, StepwiseScanner } from '../../src/shard/read/scans.js'
 import { Ownership } from '../../src/shard/replicate/ownership.js'
 import { stretchesOf } from '../../src/shard/replicate/replicated-layout.js'
@@ -195,13 +203,15 @@ export class Host {
     return done(onDone => this.shardHost.seal(shard, onDone))
   }
 
-  /** All rows that it has of a shard, those of the indexes too. */
+  /** All rows that it has of a shard, those of the indexes and the counts too. */
   async rows(shard: number): Promise<readonly Row[]> {
     const stretches = await Promise.all(stretchesOf(shard).map(range => rowsOf(this.store, range)))
-    const [types, ids, expiries] = await Promise.all([
+    const [types, ids, expiries, ...counts] = await Promise.all([
       rowsOf(this.store, { gte: Buffer.from('T'), lt: Buffer.from('U') }),
       rowsOf(this.store, { gte: Buffer.from('I'), lt: Buffer.from('J') }),
       rowsOf(this.store, expiryRange(Number.NEGATIVE_INFINITY, 1e15)),
+      rowsOf(this.store, entityCounts.all),
+      rowsOf(this.store, attributeCounts.all),
     ])
     return [
       ...stretches.flat(),
@@ -211,6 +221,7 @@ export class Host {
         return shardMap.shardOf(tenant, path, id) === shard
       }),
       ...expiries.filter(({ key }) => parseExpiryKey(key).shard === shard),
+      ...counts.flat().filter(({ key }) => shardOfKey(key) === shard),
     ]
   }
 }

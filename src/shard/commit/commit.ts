@@ -15,7 +15,7 @@ import { apply } from '../turn/apply.js'
 import type { ShardRecord } from '../turn/record.js'
 import { ampleRoom } from '../turn/room.js'
 import type { CommitLog, CommitTimes, OpenBatch } from './commit-log.js'
-import type { PathCounts } from './directory.js'
+import type { PathCounts } from './counts.js'
 
 /** Where records go to become durable. */
 export interface RecordLog {

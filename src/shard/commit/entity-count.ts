@@ -1,52 +1,56 @@
-// How many entities there are: what the store had at the start, read in the background, and what has changed since.
+// How many entities there are in the shards that are this owner's own: what the store had at one moment, read in the background, and what has changed
+// since. It is read anew when shards come or go.
 //
-// The rows are read as they stood when reading began, before the first change: so nothing is counted twice. There are as many of them as
-// pairs of path and type, not as entities.
+// There are as many rows to read as shards of each path and type, not as entities.
 
-import type { Range, StoreReader } from '../../ports.js'
 import { decodeNumber } from '../keys.js'
-import { allDirectories } from '../layout.js'
-import type { Directory } from './directory.js'
-
-const rowsPerRead = 1000
+import type { Counts } from './counts.js'
 
 export class EntityCount {
-  private readonly directory: Pick<Directory, 'difference'>
-  private readonly range: Range
+  private readonly counts: Pick<Counts, 'difference' | 'rowsNow'>
+  /** What there was before `counts.difference` began. */
   private before: number | undefined
   private reading: Promise<void> | undefined
+  private isReading = false
+  /** Shards have come or gone since reading began. */
+  private isStale = false
   private isStopped = false
 
-  /** `range`: the rows of the directory. */
-  constructor(directory: Pick<Directory, 'difference'>, range = allDirectories()) {
-    this.directory = directory
-    this.range = range
+  /** `counts`: those of entities. */
+  constructor(counts: Pick<Counts, 'difference' | 'rowsNow'>) {
+    this.counts = counts
   }
 
   /** undefined: not known yet. */
   get total(): number | undefined {
-    return this.before === undefined ? undefined : this.before + this.directory.difference
+    return this.before === undefined ? undefined : this.before + this.counts.difference
   }
 
-  /** Begins to read; to be called before any change. */
-  begin(store: StoreReader): void {
-    const cursor = store.cursor(this.range, 'values')
-    const read = async (): Promise<void> => {
-      let sum = 0
-      try {
-        while (!this.isStopped) {
-          const rows = await cursor.next(rowsPerRead)
-          for (const { value } of rows) sum += decodeNumber(value)
-          if (rows.length > 0) continue
-          this.before = sum
-          return
-        }
-      } finally {
-        await cursor.close()
-      }
-    }
+  /** Begins to read, once more if shards have come or gone. */
+  begin(): void {
+    this.before = undefined
+    this.isStale = true
+    if (this.isReading) return
+    this.isReading = true
     // A store that cannot be read fails for others, who tell; here a number stays unknown.
-    this.reading = read().catch(() => undefined)
+    this.reading = this.read().catch(() => undefined)
+  }
+
+  private async read(): Promise<void> {
+    try {
+      while (this.isStale && !this.isStopped) {
+        this.isStale = false
+        const { difference } = this.counts
+        let sum = 0
+        for await (const rows of this.counts.rowsNow()) {
+          for (const { value } of rows) sum += decodeNumber(value)
+          if (this.isStale || this.isStopped) break
+        }
+        if (!this.isStale && !this.isStopped) this.before = sum - difference
+      }
+    } finally {
+      this.isReading = false
+    }
   }
 
   /** Reads no more; resolves when the store is not needed. */

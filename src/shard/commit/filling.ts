@@ -4,7 +4,7 @@
 import type { Batch, Row, Store } from '../../ports.js'
 import { prefix } from '../keys.js'
 import { indexRow } from '../rebuild.js'
-import type { PathCounts } from './directory.js'
+import type { PathCounts } from './counts.js'
 
 /** A batch of the target with what goes into it. */
 export class Filling {

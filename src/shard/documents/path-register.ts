@@ -10,7 +10,7 @@ import type { AnnounceRequest, ShardReply, UnusedRequest } from '../../messages/
 import type { DiskRoom, Store } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
-import type { PathCounts } from '../commit/directory.js'
+import type { PathCounts } from '../commit/counts.js'
 import { nothing } from '../layout.js'
 import { parsePathKey, pathKey, pathRange, pathsOfTenant } from '../replicate/replicated-layout.js'
 import { ampleRoom, refusalForRoom } from '../turn/room.js'

@@ -7,7 +7,7 @@ import { Pace, type Ticks } from '../../domain/pace.js'
 import { anyCoversPath } from '../../domain/scope.js'
 import type { ShardReply, TypeSummary, TypesRequest } from '../../messages/messages.js'
 import type { GroupCommit } from '../commit/commit.js'
-import type { PathCounts } from '../commit/directory.js'
+import type { PathCounts } from '../commit/counts.js'
 
 /** Counts between two looks at the time. */
 const countsPerLook = 256

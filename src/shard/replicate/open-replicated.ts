@@ -2,17 +2,15 @@
 
 import type { Clock, DiskRoom, RowSink, Stamps, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { Counts } from '../commit/counts.js'
 import type { Register } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
-import { stampKey } from '../layout.js'
+import { attributeCounts, entityCounts, stampKey } from '../layout.js'
 import { ampleRoom } from '../turn/room.js'
 import { CommitLane } from './commit-lane.js'
 import { HeardStamps } from './heard-stamps.js'
-import { OwnedCounts } from './owned-counts.js'
-import { OwnedEntityCount } from './owned-entity-count.js'
 import type { Ownership } from './ownership.js'
 import { Positions } from './positions.js'
-import { attributeCountsOf, entityCountsOf } from './replicated-layout.js'
 import { ReplicatedLog } from './replicated-log.js'
 import type { Barrier, Replication } from './replication.js'
 
@@ -36,9 +34,8 @@ export class Replicated {
   readonly lane: CommitLane
   readonly positions = new Positions()
   readonly log: ReplicatedLog
-  readonly entities: OwnedCounts
-  readonly attributes: OwnedCounts
-  readonly entityCount: OwnedEntityCount
+  readonly entities: Counts
+  readonly attributes: Counts
   readonly stamps: HeardStamps
   readonly room: DiskRoom
   private readonly barrier: Barrier
@@ -65,9 +62,8 @@ export class Replicated {
       lastStamp: () => own.last,
       alongWith,
     })
-    this.entities = new OwnedCounts(store, entityCountsOf)
-    this.attributes = new OwnedCounts(store, attributeCountsOf)
-    this.entityCount = new OwnedEntityCount(store)
+    this.entities = new Counts(store, entityCounts, ownership.owned)
+    this.attributes = new Counts(store, attributeCounts, ownership.owned)
     this.stamps = stamps
     this.room = room
     this.barrier = barrier

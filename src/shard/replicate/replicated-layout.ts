@@ -1,19 +1,15 @@
-// Keys and rows that a node of a cluster has in the place of others, or alone.
+// Keys and rows that a node of a cluster has besides; workers have the first.
 //
-//   d shard tenant path type                 -> count       in the place of D: how many of each there are in a shard
-//   a shard tenant path type name attrtype   -> count       in the place of A
 //   N register tenant path                   -> ''          which service paths there are, of all nodes
 //   M 'position' shard                       -> how far this store has the log of the shard
 //
-// So all rows of a shard begin with their kind and its number, and are one stretch of keys for each kind; but for the indexes T, I and X,
-// which are found again from the entities, and the position, which is the store's own.
+// All rows of a shard begin with their kind and its number, and are one stretch of keys for each kind; but for the indexes T, I and X and the counts
+// D and A, which are found again from the entities, and the position, which is the store's own.
 //
 // Subscriptions, registrations and their progress have the register in the place of a home.
 
 import type { Range } from '../../ports.js'
-import type { CountRows } from '../commit/directory.js'
-import { KeyReader, prefix, under, writer } from '../keys.js'
-import { attributeOfType } from '../layout.js'
+import { KeyReader, prefix, shardOfKey, under, writer } from '../keys.js'
 import type { Position } from './replication.js'
 
 /** The kinds whose rows begin with their shard, in the order in which a snapshot has them. */
@@ -25,11 +21,9 @@ const stretchKinds = [
   prefix.progress,
   prefix.registration,
   prefix.subscription,
-  prefix.attributeOfShard,
-  prefix.directoryOfShard,
 ] as const
 
-/** Where the rows of a shard stand, but for its indexes. */
+/** Where the rows of a shard stand, but for its indexes and counts. */
 export const stretchesOf = (shard: number): readonly Range[] =>
   stretchKinds.map(kind => under(writer.begin(kind).u16(shard).key()))
 
@@ -48,7 +42,9 @@ export function mayBeOf(key: Buffer, shard: number): boolean {
     case prefix.id:
       return true
     case prefix.type:
-      return key.readUInt16BE(key.length - 2) === shard
+    case prefix.directory:
+    case prefix.attribute:
+      return shardOfKey(key) === shard
     case prefix.expiry:
       return key.length > expiryShardAt + 2 && key.readUInt16BE(expiryShardAt) === shard
     default:
@@ -59,39 +55,6 @@ export function mayBeOf(key: Buffer, shard: number): boolean {
 const shardKeyBytes = 3
 /** Behind the kind and the date. */
 const expiryShardAt = 1 + 8
-
-// Counts
-
-/** Entities of a shard by type. */
-export const entityCountsOf = (shard: number): CountRows => ({
-  key: (tenant, path, type) =>
-    writer.begin(prefix.directoryOfShard).u16(shard).text(tenant).text(path).text(type).key(),
-  range: tenant => under(writer.begin(prefix.directoryOfShard).u16(shard).text(tenant).key()),
-  parse: key => {
-    const reader = new KeyReader(key)
-    reader.u16()
-    return { tenant: reader.text(), path: reader.text(), type: reader.text() }
-  },
-})
-
-/** Attributes of a shard's entities by type, name and attribute type. */
-export const attributeCountsOf = (shard: number): CountRows => ({
-  key: (tenant, path, attribute) => {
-    const [type = '', name = '', attributeType = ''] = attribute.split('\0')
-    const start = writer.begin(prefix.attributeOfShard).u16(shard).text(tenant).text(path)
-    return start.text(type).text(name).text(attributeType).key()
-  },
-  range: tenant => under(writer.begin(prefix.attributeOfShard).u16(shard).text(tenant).key()),
-  parse: key => {
-    const reader = new KeyReader(key)
-    reader.u16()
-    const [tenant, path] = [reader.text(), reader.text()]
-    return { tenant, path, type: attributeOfType(reader.text(), reader.text(), reader.text()) }
-  },
-})
-
-/** How many entities of each path and type of each tenant a shard has. */
-export const directoriesOf = (shard: number): Range => under(writer.begin(prefix.directoryOfShard).u16(shard).key())
 
 // Service paths
 

@@ -10,8 +10,9 @@
 // Not here: where records stand and who owns what, which is for the cluster to say; how own changes become records (replicated-log.ts).
 
 import assert from 'node:assert/strict'
-import type { RowSink } from '../../ports.js'
+import type { Row, RowSink } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import type { EntityCount } from '../commit/entity-count.js'
 import { progressRange } from '../documents/document-layout.js'
 import type { RegisterFollower } from '../documents/register-follower.js'
 import type { ExpiryMark } from '../expiry.js'
@@ -22,6 +23,7 @@ import type { Notifications } from '../notify/notifications.js'
 import type { ProgressBook } from '../notify/progress-book.js'
 import type { Heads } from '../read/heads.js'
 import type { Views } from '../read/views/views.js'
+import { MadeCounts } from '../rebuild.js'
 import type { Actors } from '../turn/actor.js'
 import type { Presence } from '../turn/presence.js'
 import type { Replicated } from './open-replicated.js'
@@ -29,7 +31,7 @@ import { stretchesOf } from './replicated-layout.js'
 import type { Position } from './replication.js'
 import { checkRow } from './row-check.js'
 import { decodeOperations, type RowOperation } from './row-operations.js'
-import { delRows, type Page, putRows, readPage, rowsOfShard } from './snapshot.js'
+import { countsOfShard, delRows, type Page, readPage, rowsOfPage, rowsOfShard } from './snapshot.js'
 
 type OnDone = (failure?: Error) => void
 
@@ -41,6 +43,7 @@ export interface Concerned {
   readonly presence: Presence
   readonly views: Views
   readonly heads: Heads
+  readonly entityCount: EntityCount
   readonly expiryMark: ExpiryMark
   readonly notifications: Notifications
   readonly deliveries: Deliveries
@@ -53,8 +56,8 @@ const rowsPerWrite = 500
 export class ReplicatedShards {
   private readonly parts: Replicated
   private readonly concerned: Concerned
-  /** Of these the store has a part of a snapshot, until a position is given. */
-  private readonly installing = new Set<number>()
+  /** Of these the store has a part of a snapshot, until a position is given; with the counts of what came so far. */
+  private readonly installing = new Map<number, MadeCounts>()
   /** Calls that wait for room on the disk. */
   private waiting = 0
 
@@ -96,7 +99,12 @@ export class ReplicatedShards {
         positions.note(shard, position)
         this.noteApplied(shard, operations).then(() => onDone(), onDone)
       })
-    this.whenRoom(isRegister, write)
+    const counts = this.installing.get(shard)
+    this.whenRoom(isRegister, () => {
+      // The snapshot is there to its end.
+      if (counts) this.putRows(counts.rows()).then(write, onDone)
+      else write()
+    })
   }
 
   /** Runs when there is room on the disk; what is `urgent`, as long as there is any. */
@@ -119,6 +127,13 @@ export class ReplicatedShards {
     return operations
   }
 
+  private async putRows(rows: readonly Row[]): Promise<void> {
+    for (let at = 0; at < rows.length; at += rowsPerWrite)
+      await this.write(sink => {
+        for (const { key, value } of rows.slice(at, at + rowsPerWrite)) sink.put(key, value)
+      })
+  }
+
   private async noteApplied(shard: number, operations: readonly RowOperation[]): Promise<void> {
     const { ownership } = this.parts
     const { follower } = this.concerned
@@ -137,13 +152,11 @@ export class ReplicatedShards {
   }
 
   private async begin(shard: number): Promise<void> {
-    const { ownership, entities, attributes, entityCount, stamps } = this.parts
+    const { ownership, stamps } = this.parts
     const { actors, deliveries, notifications } = this.concerned
     const letters = await deliveries.read(letterRange(shard))
     // A list that was on its way when the shard was sealed may have loaded some, which nobody has told of changes since.
     actors.dropShard(shard)
-    entityCount.begin(shard, entities.begin(shard))
-    attributes.begin(shard)
     stamps.raise()
     ownership.begin(shard)
     this.forgetReads()
@@ -180,19 +193,20 @@ export class ReplicatedShards {
   }
 
   private end(shard: number): void {
-    const { ownership, entities, attributes, entityCount } = this.parts
+    const { ownership } = this.parts
     ownership.end(shard)
     if (shard === ownership.register) return
     this.concerned.actors.dropShard(shard)
-    entities.end(shard)
-    attributes.end(shard)
-    entityCount.end(shard)
     this.forgetReads()
   }
 
   /** What was found out about all shards that are ours is wrong when others are. */
   private forgetReads(): void {
-    const { views, heads, expiryMark } = this.concerned
+    const { entities, attributes } = this.parts
+    const { views, heads, entityCount, expiryMark } = this.concerned
+    entities.forget()
+    attributes.forget()
+    entityCount.begin()
     views.forget()
     heads.forget()
     expiryMark.reset()
@@ -212,12 +226,12 @@ export class ReplicatedShards {
 
   private async put(shard: number, bytes: Buffer, isFirst: boolean): Promise<void> {
     const operations = this.decode(bytes, shard)
+    const counts = isFirst ? new MadeCounts('by shard') : this.installing.get(shard)
+    assert(counts, 'a page that is not the first follows another one')
+    const rows = rowsOfPage(operations, counts)
     if (isFirst) await this.clear(shard)
-    this.installing.add(shard)
-    for (let at = 0; at < operations.length; at += rowsPerWrite) {
-      const some = operations.slice(at, at + rowsPerWrite)
-      await this.write(sink => putRows(sink, some))
-    }
+    this.installing.set(shard, counts)
+    await this.putRows(rows)
     if (shard === this.parts.ownership.register) this.concerned.follower.follow(operations)
   }
 
@@ -233,10 +247,17 @@ export class ReplicatedShards {
   }
 
   private async clear(shard: number): Promise<void> {
-    const { store, positions } = this.parts
+    const { ownership, store, positions } = this.parts
     // First the position: whatever happens then, nobody takes what is left for the whole.
     await this.write(sink => positions.del(sink, shard))
+    this.installing.delete(shard)
     for await (const rows of rowsOfShard(store, shard)) await this.write(sink => delRows(sink, rows))
+    if (shard === ownership.register) return
+    // Last: entities, which tell of index rows, may have gone before the process died.
+    for await (const rows of countsOfShard(store, shard))
+      await this.write(sink => {
+        for (const { key } of rows) sink.del(key)
+      })
   }
 
   private write(fill: (sink: RowSink) => void): Promise<void> {

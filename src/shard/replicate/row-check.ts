@@ -10,12 +10,20 @@ import { assertImage } from '../../image.js'
 import { readRegistration, readSubscription } from '../../wire/documents.js'
 import { decodeDocumentRow, parseDocumentKey } from '../documents/document-layout.js'
 import { prefix } from '../keys.js'
-import { decodeRow, parseEntityKey, parseExpiryKey, parseIdKey, parseTypeKey } from '../layout.js'
+import {
+  attributeCounts,
+  decodeRow,
+  entityCounts,
+  parseEntityKey,
+  parseExpiryKey,
+  parseIdKey,
+  parseTypeKey,
+} from '../layout.js'
 import { decodeLetterRow, parseLetterKey, parseOutboxKey } from '../notify/notification-layout.js'
 import { decodeProgress } from '../notify/progress-book.js'
 import { assertTriggerEvent } from '../notify/trigger-event.js'
 import { readRow } from '../read-row.js'
-import { attributeCountsOf, entityCountsOf, parsePathKey } from './replicated-layout.js'
+import { parsePathKey } from './replicated-layout.js'
 import type { RowOperation } from './row-operations.js'
 
 // [hot] Once per row that a copy takes over.
@@ -56,11 +64,11 @@ function check({ key, value }: RowOperation): void {
       return
     case prefix.path:
       return void parsePathKey(key)
-    case prefix.directoryOfShard:
-      entityCountsOf(0).parse(key)
+    case prefix.directory:
+      entityCounts.parse(key)
       return checkCount(value)
-    case prefix.attributeOfShard:
-      attributeCountsOf(0).parse(key)
+    case prefix.attribute:
+      attributeCounts.parse(key)
       return checkCount(value)
   }
 }

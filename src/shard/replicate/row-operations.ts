@@ -12,7 +12,8 @@ import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import type { RowSink } from '../../ports.js'
 import { mayBeOf } from './replicated-layout.js'
 
-const version = 1
+/** 1 had counts in other rows. */
+const version = 2
 const headBytes = 9
 const putByte = 1
 const delByte = 2

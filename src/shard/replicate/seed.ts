@@ -1,7 +1,7 @@
 // From the stores of a single node to that of a node of a cluster, with the same content: entities, subscriptions and registrations, what
 // became of notifications, what is owed and what was given up.
 //
-// The shards are other ones, fewer as a rule, so everything is placed anew. Two entities of a type and path that were made in one moment by two
+// The shards may be other ones, so everything is placed anew. Two entities of a type and path that were made in one moment by two
 // workers may meet in one shard, where one row of the type index tells of each moment: then one of them moves on by far less than a millisecond.
 // So do notifications that are owed, which keep their order.
 //
@@ -15,10 +15,22 @@ import { createdAt, imageCreated, imageType } from '../../image.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { Batch, Range, Row, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
+import { Counts } from '../commit/counts.js'
 import { Filling } from '../commit/filling.js'
 import { documentKey, homeRange, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import { encodeNumber } from '../keys.js'
-import { decodeRow, encodeRow, entityKey, nothing, parseEntityKey, shardRange, stampKey, typeKey } from '../layout.js'
+import {
+  attributeCounts,
+  decodeRow,
+  encodeRow,
+  entityCounts,
+  entityKey,
+  nothing,
+  parseEntityKey,
+  shardRange,
+  stampKey,
+  typeKey,
+} from '../layout.js'
 import {
   decodeLetterRow,
   letterKey,
@@ -30,8 +42,7 @@ import {
 } from '../notify/notification-layout.js'
 import { decodeTriggerEvent } from '../notify/trigger-event.js'
 import { mergedProgress, type TransferLimits } from '../transfer.js'
-import { OwnedCounts } from './owned-counts.js'
-import { attributeCountsOf, encodePosition, entityCountsOf, pathKey, positionKey } from './replicated-layout.js'
+import { encodePosition, pathKey, positionKey } from './replicated-layout.js'
 import type { Position } from './replication.js'
 
 export interface Seed {
@@ -99,10 +110,9 @@ class Seeding implements Seeded {
     this.given = given
     this.register = shardMap.placement.shards
     this.stamp = stamp
-    const entities = new OwnedCounts(target, entityCountsOf)
-    const attributes = new OwnedCounts(target, attributeCountsOf)
-    for (let shard = 0; shard < this.register; shard++) for (const counts of [entities, attributes]) counts.begin(shard)
-    this.filling = new Filling(target, entities, attributes)
+    const owned = new Uint8Array(this.register).fill(1)
+    const counts = [new Counts(target, entityCounts, owned), new Counts(target, attributeCounts, owned)] as const
+    this.filling = new Filling(target, ...counts)
   }
 
   /** Adds the rows of all shards of the sources, each from the store that it belongs to. */

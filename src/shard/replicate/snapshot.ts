@@ -3,12 +3,15 @@
 // A page is read when it is asked for, and what changes between two pages is seen by some of them and not by others. That is right for who
 // applies the log from before the first page afterwards: what a row is in the end is said by its last record, or by every page alike.
 //
-// Rows of the indexes T, I and X are not part of it: they are made from the entities.
+// Rows of the indexes T, I and X are not part of it, nor are the counts D and A: they are made from the entities. Counts of a shard are summed up
+// while pages come, and written behind the last one. Pages that have one of two entities too early or too late give a wrong count; but whatever
+// changed while pages were read is in the log behind them, and each record says of the counts that it touched what they are (commit/counts.ts).
 
 import type { Range, Row, RowSink, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
-import { prefix } from '../keys.js'
-import { indexRow } from '../rebuild.js'
+import { prefix, shardOfKey } from '../keys.js'
+import { attributeCounts, entityCounts } from '../layout.js'
+import { indexRow, type MadeCounts } from '../rebuild.js'
 import { stretchesOf } from './replicated-layout.js'
 import { OperationWriter, type RowOperation } from './row-operations.js'
 
@@ -54,13 +57,28 @@ export async function* rowsOfShard(store: Store, shard: number): AsyncIterable<R
   for (const range of stretchesOf(shard)) yield* rowsOf(store, range, { rowsPerRead })
 }
 
-/** Puts rows of a snapshot, and those of the indexes that they call for. */
-export function putRows(sink: RowSink, rows: readonly RowOperation[]): void {
-  for (const { key, value } of rows) {
+/** The counts of a shard, some at a time: they are found among those of all shards. */
+export async function* countsOfShard(store: Store, shard: number): AsyncIterable<Row[]> {
+  for (const { all } of [attributeCounts, entityCounts])
+    for await (const rows of rowsOf(store, all)) {
+      const own = rows.filter(({ key }) => shardOfKey(key) === shard)
+      if (own.length > 0) yield own
+    }
+}
+
+/**
+ * The rows of a page, and those of the indexes that they call for; adds to the counts that the shard will have. Fails with `Unreadable` where an entity
+ * is not understood.
+ */
+export function rowsOfPage(operations: readonly RowOperation[], counts: MadeCounts): readonly Row[] {
+  const rows: Row[] = []
+  const indexes = { put: (key: Buffer, value: Buffer) => rows.push({ key, value }) }
+  for (const { key, value } of operations) {
     if (!value) continue
-    sink.put(key, value)
-    if (key[0] === prefix.entity) indexRow({ key, value }, sink)
+    rows.push({ key, value })
+    if (key[0] === prefix.entity) indexRow({ key, value }, indexes, counts.entities, counts.attributes)
   }
+  return rows
 }
 
 /** Deletes rows of a shard, and those of the indexes that they have called for. */

@@ -2,7 +2,7 @@
 
 import { imageCreated, imageExpiresMs } from '../../image.js'
 import type { RowSink } from '../../ports.js'
-import type { PathCounts } from '../commit/directory.js'
+import type { PathCounts } from '../commit/counts.js'
 import { attributeOfType, expiryKey, idKey, nothing, typeKey } from '../layout.js'
 import type { ShardRecord } from './record.js'
 

@@ -4,9 +4,9 @@ import t from 'tap'
 import type { Batch, Store } from '../../../src/ports.js'
 import { GroupCommit } from '../../../src/shard/commit/commit.js'
 import { StoreLog } from '../../../src/shard/commit/commit-log.js'
-import { attributeCounts, Directory } from '../../../src/shard/commit/directory.js'
+import { Counts } from '../../../src/shard/commit/counts.js'
 import { decodeNumber } from '../../../src/shard/keys.js'
-import { entityKey, stampKey } from '../../../src/shard/layout.js'
+import { attributeCounts, entityCounts, entityKey, stampKey } from '../../../src/shard/layout.js'
 import type { ShardRecord } from '../../../src/shard/turn/record.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
@@ -49,8 +49,8 @@ function setting(): Setting {
   const commit = new GroupCommit({
     log: new StoreLog(store, clock, () => 77),
     clock,
-    directory: new Directory(store),
-    attributes: new Directory(store, attributeCounts),
+    directory: new Counts(store, entityCounts),
+    attributes: new Counts(store, attributeCounts),
     onFailure: failure => failures.push(failure),
   })
   const append = (id: string) => {

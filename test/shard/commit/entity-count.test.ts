@@ -2,52 +2,81 @@
 
 import t from 'tap'
 import type { Store } from '../../../src/ports.js'
-import { Directory } from '../../../src/shard/commit/directory.js'
+import { Counts } from '../../../src/shard/commit/counts.js'
 import { EntityCount } from '../../../src/shard/commit/entity-count.js'
+import { entityCounts } from '../../../src/shard/layout.js'
+import { commit } from '../../storage/store-contract.js'
 import { MemoryStore } from '../../support/memory-store.js'
 
-function flush(store: Store, directory: Directory): Promise<void> {
-  const batch = store.batch()
-  directory.flush(batch)
-  return new Promise((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
-}
+const flush = (store: Store, counts: Counts): Promise<void> => commit(store, batch => counts.flush(batch))
 
-/** A store with two entities of one tenant and one of another. */
-async function filled(): Promise<MemoryStore> {
+/** A store with two entities of one tenant and one of another, in two shards. */
+async function filled(owned?: Uint8Array): Promise<MemoryStore> {
   const store = new MemoryStore()
-  const writer = new Directory(store)
-  writer.count('a', '/', 'A', 1)
-  writer.count('a', '/x', 'A', 1)
-  writer.count('b', '/', 'A', 1)
+  const writer = new Counts(store, entityCounts, owned)
+  writer.count('a', '/', 'A', 1, 0)
+  writer.count('a', '/x', 'A', 1, 1)
+  writer.count('b', '/', 'A', 1, 1)
   await flush(store, writer)
   return store
 }
 
+async function untilKnown(count: EntityCount): Promise<number> {
+  while (count.total === undefined) await new Promise(resolve => setImmediate(resolve))
+  return count.total
+}
+
 t.test('before the store is read the count is not known', async t => {
-  const count = new EntityCount(new Directory(await filled()))
+  const count = new EntityCount(new Counts(await filled(), entityCounts))
   t.equal(count.total, undefined)
 })
 
 t.test('what the store has and what changes while it is read are counted once each', async t => {
   const store = await filled()
-  const directory = new Directory(store)
-  const count = new EntityCount(directory)
-  count.begin(store)
-  directory.count('c', '/', 'A', 1)
-  directory.count('c', '/', 'A', 1)
-  directory.count('a', '/', 'A', -1)
-  await flush(store, directory)
-  while (count.total === undefined) await new Promise(resolve => setImmediate(resolve))
-  t.equal(count.total, 4)
-  directory.count('a', '/x', 'A', -1)
+  const counts = new Counts(store, entityCounts)
+  const count = new EntityCount(counts)
+  count.begin()
+  counts.count('c', '/', 'A', 1, 0)
+  counts.count('c', '/', 'A', 1, 1)
+  counts.count('a', '/', 'A', -1, 0)
+  await flush(store, counts)
+  t.equal(await untilKnown(count), 4)
+  counts.count('a', '/x', 'A', -1, 1)
+  t.equal(count.total, 4, 'a staged change does not count yet')
+  await flush(store, counts)
   t.equal(count.total, 3)
+  await count.stop()
+})
+
+t.test('what is flushed and not yet written when reading begins is counted once', async t => {
+  const store = await filled()
+  const counts = new Counts(store, entityCounts)
+  const count = new EntityCount(counts)
+  counts.count('a', '/', 'A', 1, 0)
+  counts.flush(store.batch())
+  count.begin()
+  t.equal(await untilKnown(count), 4)
+  await count.stop()
+})
+
+t.test('only shards that are this owner’s own are counted, and they are read again when they change', async t => {
+  const owned = Uint8Array.of(1, 0)
+  const counts = new Counts(await filled(Uint8Array.of(1, 1)), entityCounts, owned)
+  const count = new EntityCount(counts)
+  count.begin()
+  t.equal(await untilKnown(count), 1)
+  owned[1] = 1
+  counts.forget()
+  count.begin()
+  t.equal(count.total, undefined)
+  t.equal(await untilKnown(count), 3)
   await count.stop()
 })
 
 t.test('stopped, it needs the store no longer', async t => {
   const store = await filled()
-  const count = new EntityCount(new Directory(store))
-  count.begin(store)
+  const count = new EntityCount(new Counts(store, entityCounts))
+  count.begin()
   await count.stop()
   await store.close()
   t.pass('and nothing is read after that')

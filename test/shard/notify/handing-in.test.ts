@@ -6,10 +6,11 @@ import type { HandInRequest, ShardReply, ShardRequest, Shards } from '../../../s
 import { allRowsOf } from '../../../src/rows.js'
 import { GroupCommit } from '../../../src/shard/commit/commit.js'
 import { StoreLog } from '../../../src/shard/commit/commit-log.js'
-import { attributeCounts, Directory } from '../../../src/shard/commit/directory.js'
+import { Counts } from '../../../src/shard/commit/counts.js'
 import { allProgress } from '../../../src/shard/documents/document-layout.js'
 import { Documents } from '../../../src/shard/documents/documents.js'
 import { subscriptionForm } from '../../../src/shard/documents/forms.js'
+import { attributeCounts, entityCounts } from '../../../src/shard/layout.js'
 import { HandingIn } from '../../../src/shard/notify/handing-in.js'
 import { ProgressBook } from '../../../src/shard/notify/progress-book.js'
 import { FakeClock } from '../../support/fake-clock.js'
@@ -31,8 +32,8 @@ class Owner {
     const commit = new GroupCommit({
       log: new StoreLog(store, this.clock, () => 1),
       clock: this.clock,
-      directory: new Directory(store),
-      attributes: new Directory(store, attributeCounts),
+      directory: new Counts(store, entityCounts),
+      attributes: new Counts(store, attributeCounts),
       onFailure: () => {},
     })
     this.subscriptions = new Documents(subscriptionForm, store, commit, shardMap)

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
 import type { DiskRoom } from '../../../src/ports.js'
 import { prefix } from '../../../src/shard/keys.js'
-import { compareIndexes, countsByShard } from '../../../src/shard/rebuild.js'
+import { compareIndexes } from '../../../src/shard/rebuild.js'
 import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
 import { lastStamp } from '../../../src/shard/shards.js'
 import { openRocksStore } from '../../../src/storage/rocks-store.js'
@@ -66,7 +66,7 @@ t.test('a host that has only followed has the rows of who decided, and its index
   await cluster.rest(200)
   await cluster.waitFor(host.follow())
   await assertSame(cluster, cluster.host(0), host)
-  t.strictSame(await cluster.waitFor(compareIndexes(host.store, countsByShard)), [])
+  t.strictSame(await cluster.waitFor(compareIndexes(host.store, 'by shard')), [])
   for (const shard of allShards)
     t.strictSame(
       host.shardHost.position(shard),
@@ -169,7 +169,7 @@ t.test('a snapshot that is read while everything changes, with the log behind it
   await cluster.rest(200)
   await cluster.waitFor(to.follow())
   await assertSame(cluster, from, to)
-  t.strictSame(await cluster.waitFor(compareIndexes(to.store, countsByShard)), [])
+  t.strictSame(await cluster.waitFor(compareIndexes(to.store, 'by shard')), [])
   const known = (host: Host): string[] => [...host.local.subscriptions.all()].map(({ id }) => id)
   t.strictSame(known(to), known(from), 'memory knows what the store does')
 })

@@ -1,0 +1,131 @@
+// Rows of counts that change often, in memory with their keys: a commit of a hundred creations in a cluster changes some sixty of them, mostly the same as
+// the commit before.
+//
+// Two generations, as in domain/recent.ts: a row that is looked up or made is in the younger one. `age` makes that the older one when it is full,
+// and forgets what was in the older one. Between two calls of `age` no row is forgotten, so a row that the batch being filled changes, or the
+// batch before, stays the only one of its kind as long as there is at most one call for each batch.
+//
+// Not here: what counts are read for (counts.ts).
+
+import { ownText } from '../../domain/recent.js'
+import type { CountRows } from '../layout.js'
+import { nested } from '../nested.js'
+
+/** Rows of a generation: some 300 bytes each. */
+export const rowsKept = 25_000
+
+type RowsByType = Map<string, Map<number, CountedRow>>
+type RowsByTenant = Map<string, Map<string, RowsByType>>
+
+/** A row, what it says, and what the batch being filled does to it. */
+export class CountedRow {
+  readonly tenant: string
+  readonly path: string
+  readonly type: string
+  readonly shard: number
+  readonly key: Buffer
+  /** What it says when the batch flushed last is written; undefined: the store has to be asked. */
+  count: number | undefined = undefined
+  /** By how much the batch being filled changes it; that may be by nothing in the end. */
+  difference = 0
+  isStaged = false
+
+  constructor(rows: CountRows, tenant: string, path: string, type: string, shard: number) {
+    this.tenant = ownText(tenant)
+    this.path = ownText(path)
+    this.type = ownText(type)
+    this.shard = shard
+    this.key = rows.key(tenant, path, type, shard)
+  }
+}
+
+export class CountedRows {
+  private readonly rows: CountRows
+  private readonly generationMax: number
+  private younger: RowsByTenant = new Map()
+  private older: RowsByTenant = new Map()
+  private youngerSize = 0
+  private olderSize = 0
+  /** Where the row looked up last is: nearly always the next one is there, too. */
+  private tenant = ''
+  private path = ''
+  private types: RowsByType | undefined
+
+  constructor(rows: CountRows, generationMax = rowsKept) {
+    this.rows = rows
+    this.generationMax = generationMax
+  }
+
+  get size(): number {
+    return this.youngerSize + this.olderSize
+  }
+
+  // [hot] For every attribute of every creation.
+  /** The row, made if it is not in memory. */
+  row(tenant: string, path: string, type: string, shard: number): CountedRow {
+    const known = tenant === this.tenant && path === this.path ? this.types : undefined
+    const types = known ?? this.typesOf(tenant, path)
+    return types.get(type)?.get(shard) ?? this.recalled(tenant, path, type, shard)
+  }
+
+  private typesOf(tenant: string, path: string): RowsByType {
+    const types = this.younger.get(tenant)?.get(path) ?? nested(nested(this.younger, ownText(tenant)), ownText(path))
+    this.tenant = tenant
+    this.path = path
+    this.types = types
+    return types
+  }
+
+  private recalled(tenant: string, path: string, type: string, shard: number): CountedRow {
+    const before = this.older.get(tenant)?.get(path)?.get(type)?.get(shard)
+    if (before) this.olderSize -= removed(this.older, before)
+    const row = before ?? new CountedRow(this.rows, tenant, path, type, shard)
+    this.put(row)
+    return row
+  }
+
+  /** Adds a row that is not there. */
+  private put(row: CountedRow): void {
+    nested(this.typesOf(row.tenant, row.path), row.type).set(row.shard, row)
+    this.youngerSize++
+  }
+
+  /** Forgets rows that were not looked up lately, if there are too many. */
+  age(): void {
+    if (this.youngerSize <= this.generationMax) return
+    this.older = this.younger
+    this.olderSize = this.youngerSize
+    this.younger = new Map()
+    this.youngerSize = 0
+    this.types = undefined
+  }
+
+  /** Forgets a row. */
+  remove(row: CountedRow): void {
+    this.youngerSize -= removed(this.younger, row)
+    this.olderSize -= removed(this.older, row)
+    this.types = undefined
+  }
+
+  /** Forgets all rows but those given. */
+  keepOnly(rows: Iterable<CountedRow>): void {
+    this.younger = new Map()
+    this.older = new Map()
+    this.youngerSize = 0
+    this.olderSize = 0
+    for (const row of new Set(rows)) this.put(row)
+    this.types = undefined
+  }
+}
+
+/** Takes a row away, and what is empty then. Gives how many rows that are. */
+function removed(from: RowsByTenant, { tenant, path, type, shard }: CountedRow): 0 | 1 {
+  const paths = from.get(tenant)
+  const types = paths?.get(path)
+  const rows = types?.get(type)
+  if (!paths || !types || !rows?.delete(shard)) return 0
+  if (rows.size === 0) types.delete(type)
+  if (types.size === 0) paths.delete(path)
+  if (paths.size === 0) from.delete(tenant)
+  return 1
+}

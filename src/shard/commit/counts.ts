@@ -1,0 +1,297 @@
+// Counts by tenant, service path and something in it: of entities by type (which paths and types a tenant has), and of attributes by type, name
+// and attribute type (what GET /v2/types tells). One class keeps both, in rows of each shard or of all (layout.ts, D and A).
+//
+// A tenant's sums over the shards that are this owner's own are made when they are first needed, from one range of rows, and follow what changes.
+// What is in memory is what is on disk: a change waits until its commit is written (`flush`), so a count never tells of something that may yet be
+// lost. Sums of tenants that have nothing, or were not used lately when there are too many pairs of path and type, are forgotten. So are all sums
+// when a shard comes or goes: which tenants it is about is not known without reading it.
+//
+// One commit is in flight at a time. When a batch is flushed the one before is durable, and the store shows it.
+//
+// Rows that are in memory because they change often: counted-rows.ts.
+
+import { ownText } from '../../domain/recent.js'
+import type { Range, Row, RowSink, Store } from '../../ports.js'
+import { decodeNumber, encodeNumber, shardOfKey } from '../keys.js'
+import { allShards, type CountRows } from '../layout.js'
+import { nested } from '../nested.js'
+import type { Owned } from '../replicate/ownership.js'
+import { type CountedRow, CountedRows } from './counted-rows.js'
+
+/** Counts by type, for each path. */
+export type Paths = ReadonlyMap<string, ReadonlyMap<string, number>>
+
+/** Counts of all tenants, as turns change them and lists need them. */
+export interface PathCounts {
+  /** Notes that a staged record of a shard makes or removes one. */
+  count(tenant: string, path: string, type: string, difference: 1 | -1, shard: number): void
+  /** Adds the counts that have changed to the batch that is about to be written. The batch before is durable. */
+  flush(batch: RowSink): void
+  /** The tenant's paths with their counts, if they are in memory; else undefined, and `load` brings them. */
+  paths(tenant: string): Paths | undefined
+  /** The tenant's paths, read from the store if need be. A tenant that has none is not remembered: anybody may ask for any name. */
+  load(tenant: string): Promise<Paths>
+  /** Whether the batch flushed last took away the last one of a path and type: until it is durable, what is gone may come back. */
+  readonly emptied: boolean
+}
+
+/** Pairs of path and type, of all tenants, whose sums are kept in memory: some 100 bytes each. */
+export const pairsKept = 100_000
+/** Tenants looked at for one commit when there are too many pairs. */
+const looksMax = 1000
+
+const rowsPerRead = 1000
+
+/** What `Counts` keep in memory. */
+export interface CountsKept {
+  /** Tenants whose sums are known, and their pairs of path and type. */
+  readonly tenants: number
+  readonly pairs: number
+  /** Rows whose values are known. */
+  readonly rows: number
+}
+
+export class Counts implements PathCounts {
+  private readonly store: Store
+  private readonly layout: CountRows
+  private readonly owned: Owned
+  private readonly pairsMax: number
+  private readonly rows: CountedRows
+  private readonly sums = new Map<string, Sums>()
+  /** Sums that are being made. */
+  private readonly loading = new Map<string, Loading>()
+  /** Pairs of `sums`. */
+  private pairs = 0
+  /** Rows that the batch being filled changes, and those of the batch flushed last, which may be in flight. */
+  private staged: CountedRow[] = []
+  private flushed: CountedRow[] = []
+  /** Grows whenever a shard comes or goes. */
+  private generation = 0
+  emptied = false
+  /** How many more there are of all that was flushed, since the start. */
+  difference = 0
+
+  /** `owned`: the shards that count, each in rows of its own; undefined: all that the store has, in the same rows. `limits`: for tests. */
+  constructor(
+    store: Store,
+    layout: CountRows,
+    owned?: Owned,
+    limits: { readonly pairsMax?: number; readonly rowsMax?: number } = {},
+  ) {
+    this.store = store
+    this.layout = layout
+    this.owned = owned
+    this.pairsMax = limits.pairsMax ?? pairsKept
+    this.rows = new CountedRows(layout, limits.rowsMax)
+  }
+
+  get size(): CountsKept {
+    return { tenants: this.sums.size, pairs: this.pairs, rows: this.rows.size }
+  }
+
+  /** Forgets everything that depends on which shards are this owner's own, since these have changed. Nothing is staged of those that have gone. */
+  forget(): void {
+    this.generation++
+    this.sums.clear()
+    this.pairs = 0
+    // Others write the rows of a shard that has gone: what was flushed of it says nothing when it comes back.
+    this.flushed = this.flushed.filter(({ shard }) => this.owns(shard))
+    this.rows.keepOnly([...this.flushed, ...this.staged])
+  }
+
+  private owns(shard: number): boolean {
+    return this.owned === undefined || this.owned[shard] === 1
+  }
+
+  // [hot] For every attribute of every creation.
+  count(tenant: string, path: string, type: string, difference: 1 | -1, shard: number): void {
+    const row = this.rows.row(tenant, path, type, this.owned ? shard : allShards)
+    row.difference += difference
+    if (row.isStaged) return
+    row.isStaged = true
+    this.staged.push(row)
+  }
+
+  /**
+   * Rows are written that a batch changes by nothing in the end, too: a record says of each count that it touched what it is afterwards. Whoever
+   * makes counts from pages of a snapshot, which may have one of two entities that were exchanged, relies on it (replicate/snapshot.ts).
+   */
+  flush(batch: RowSink): void {
+    this.emptied = false
+    this.settle()
+    if (this.pairs > this.pairsMax) this.forgetSome()
+    const { staged } = this
+    if (staged.length === 0) return
+    this.readUnknown(staged)
+    for (const row of staged) this.write(batch, row)
+    this.staged = []
+    this.flushed = staged
+  }
+
+  /** The commit of the batch flushed last has ended: its zeros need not be remembered any more. */
+  private settle(): void {
+    if (this.flushed.length === 0) return
+    for (const row of this.flushed) if (row.count === 0 && !row.isStaged) this.rows.remove(row)
+    this.flushed = []
+    this.rows.age()
+  }
+
+  /** Reads all counts at once that are not in memory: an entity may have thousands of attributes that no entity before had. */
+  private readUnknown(staged: readonly CountedRow[]): void {
+    const unknown: CountedRow[] = []
+    for (const row of staged)
+      if (row.count === undefined)
+        if (this.sums.get(row.tenant)?.has(row.path, row.type) === false) row.count = 0
+        else unknown.push(row)
+    if (unknown.length === 0) return
+    const values = this.store.getMany(unknown.map(({ key }) => key))
+    for (const [index, row] of unknown.entries()) {
+      const value = values[index]
+      row.count = value ? decodeNumber(value) : 0
+    }
+  }
+
+  private write(batch: RowSink, row: CountedRow): void {
+    const { key, difference } = row
+    const count = row.count! + difference
+    row.count = count
+    row.difference = 0
+    row.isStaged = false
+    if (count > 0) batch.put(key, encodeNumber(count))
+    else batch.del(key)
+    if (difference === 0) return
+    this.difference += difference
+    const isLeft = this.addToSums(row, difference)
+    if (count === 0 && !isLeft) this.emptied = true
+  }
+
+  /** Gives whether it is known that something is left of the row's path and type. */
+  private addToSums({ tenant, path, type }: CountedRow, difference: number): boolean {
+    this.loading.get(tenant)?.sums.add(path, type, difference)
+    const sums = this.sums.get(tenant)
+    if (!sums) return false
+    this.pairs += sums.add(path, type, difference)
+    if (sums.paths.size === 0) this.sums.delete(tenant)
+    return sums.has(path, type)
+  }
+
+  paths(tenant: string): Paths | undefined {
+    const sums = this.sums.get(tenant)
+    if (sums) sums.isUsed = true
+    return sums?.paths
+  }
+
+  load(tenant: string): Promise<Paths> {
+    const known = this.paths(tenant)
+    if (known) return Promise.resolve(known)
+    const loading = this.loading.get(tenant)
+    if (loading) return loading.done
+    const started: Loading = { sums: new Sums(), done: Promise.resolve(noPaths) }
+    this.loading.set(ownText(tenant), started)
+    started.done = this.read(ownText(tenant), started)
+    return started.done
+  }
+
+  private async read(tenant: string, loading: Loading): Promise<Paths> {
+    try {
+      for (;;) {
+        const { generation } = this
+        // What is flushed from here on is added as it comes.
+        const sums = new Sums()
+        loading.sums = sums
+        for await (const rows of this.rowsNow(this.layout.range(tenant)))
+          for (const { key, value } of rows) {
+            const { path, type } = this.layout.parse(key)
+            sums.add(path, type, decodeNumber(value))
+          }
+        if (generation !== this.generation) continue
+        if (sums.paths.size > 0) {
+          this.sums.set(tenant, sums)
+          this.pairs += sums.pairs
+        }
+        return sums.paths
+      }
+    } finally {
+      this.loading.delete(tenant)
+    }
+  }
+
+  /** Rows of own shards as they are when the batch flushed last is written; not what is flushed from now on. */
+  async *rowsNow(range = this.layout.all): AsyncIterable<readonly Row[]> {
+    const cursor = this.store.cursor(range)
+    // The store may show that batch or not yet.
+    const flushed = this.flushed.filter(({ key }) => isWithin(range, key))
+    const keys = new Set(flushed.map(({ key }) => key.toString('latin1')))
+    const mayCount = ({ key }: Row): boolean =>
+      this.owns(shardOfKey(key)) && (keys.size === 0 || !keys.has(key.toString('latin1')))
+    const rowsFlushed = flushed.flatMap(({ key, count }) => (count ? [{ key, value: encodeNumber(count) }] : []))
+    try {
+      yield rowsFlushed
+      for (;;) {
+        const rows = await cursor.next(rowsPerRead)
+        if (rows.length === 0) return
+        yield rows.filter(mayCount)
+      }
+    } finally {
+      await cursor.close()
+    }
+  }
+
+  /** Forgets sums that were not used lately, a quarter of what there is at most. */
+  private forgetSome(): void {
+    const enough = this.pairsMax * 0.75
+    let looks = Math.min(this.sums.size, looksMax)
+    for (const [tenant, sums] of this.sums) {
+      if (this.pairs <= enough || looks-- === 0) return
+      this.sums.delete(tenant)
+      if (sums.isUsed) {
+        sums.isUsed = false
+        this.sums.set(tenant, sums)
+      } else this.pairs -= sums.pairs
+    }
+  }
+}
+
+interface Loading {
+  sums: Sums
+  done: Promise<Paths>
+}
+
+const noPaths: Paths = new Map()
+
+/** A tenant's counts over all shards. */
+class Sums {
+  readonly paths = new Map<string, Map<string, number>>()
+  /** Of path and type. */
+  pairs = 0
+  /** Second chance: used since there were last too many. */
+  isUsed = true
+
+  has(path: string, type: string): boolean {
+    return this.paths.get(path)?.has(type) ?? false
+  }
+
+  /** Gives how many more pairs there are. While rows are read a count may be less than nothing for a moment. */
+  add(path: string, type: string, difference: number): number {
+    const before = this.pairs
+    const known = this.paths.get(path)
+    const count = (known?.get(type) ?? 0) + difference
+    if (count === 0) this.drop(path, type)
+    else if (known?.has(type)) known.set(type, count)
+    else {
+      nested(this.paths, known ? path : ownText(path)).set(ownText(type), count)
+      this.pairs++
+    }
+    return this.pairs - before
+  }
+
+  private drop(path: string, type: string): void {
+    const types = this.paths.get(path)
+    if (!types?.delete(type)) return
+    if (types.size === 0) this.paths.delete(path)
+    this.pairs--
+  }
+}
+
+const isWithin = ({ gte, lt }: Range, key: Buffer): boolean =>
+  Buffer.compare(gte, key) <= 0 && Buffer.compare(key, lt) < 0
