@@ -294,11 +294,28 @@ export interface Part {
   readonly payload: Buffer
 }
 
+/** A shard that was this node's own until another node took it over. */
+export interface ShardLoss {
+  readonly shard: number
+  /** The node that owns it now; undefined: nobody does. */
+  readonly node: string | undefined
+  /** Of its latest takeover. */
+  readonly epoch: number
+  /** How long ago this node was last certain to own it. */
+  readonly certainMs: number
+}
+
+/** Why an append was refused: other nodes own what it was about. */
+export interface Deposed extends Error {
+  readonly code: 'deposed'
+  readonly losses: readonly ShardLoss[]
+}
+
 /** Where what is decided here becomes durable before the store has it. */
 export interface Replication {
   /**
    * Appends to the logs of shards that are this node's own, one part for each. Calls back when all are durable, with the position of each; or
-   * with why nobody knows, or why this node may not append any more: then it has to end. The next call only after that.
+   * with why nobody knows, or why this node may not append any more (`Deposed`): then it has to end. The next call only after that.
    */
   append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
 }

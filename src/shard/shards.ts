@@ -11,6 +11,7 @@ import type { FindRequest, ShardReply, ShardRequest, Shards, WriteRequest } from
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { GroupCommit } from './commit/commit.js'
 import { StoreLog } from './commit/commit-log.js'
+import { replyAfterFailure } from './commit/deposed.js'
 import { attributeCounts, Directory } from './commit/directory.js'
 import { EntityCount } from './commit/entity-count.js'
 import { Documents } from './documents/documents.js'
@@ -331,7 +332,7 @@ export class LocalShards implements Shards {
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
     const { failed } = this.commit
-    if (failed) return onReply({ kind: 'failed', reason: failed.message })
+    if (failed) return onReply(replyAfterFailure(failed))
     if (this.ownership && !this.ownership.admits(shard)) return onReply({ kind: 'moved' })
     switch (request.kind) {
       case 'find':
