@@ -11,18 +11,21 @@
 // what was decided waits until the engine has it again.
 
 import assert from 'node:assert/strict'
-import type { Append, ShardLog, Unknown } from '../logs/shard-log.js'
+import type { Append, ShardLog, Takeover, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
 import { encodeRecord, positionOf, recordOverheadBytes, type Stretch } from './log-record.js'
+import { nameOf, nobody } from './owner.js'
 import type { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
-import type { Part, Position, Replication } from './shard-host.js'
+import { Deposed, type Loss, type Part, type Position, type Replication } from './shard-host.js'
 
 /** A shard that this node owns, as who appends to it sees it. */
 export interface OwnedShard {
   readonly replica: Replica
   /** Of the takeover in whose name this node appends. */
   epoch: number
+  /** When this node was last certain to own it, on its clock. */
+  readonly certainMs: number
 }
 
 export interface AppenderParts {
@@ -164,15 +167,24 @@ export class Appender implements Replication {
       // Takeovers only become later ones, unless the engine has lost some.
       const isLost = sent.some(({ append }) => append.epoch > (outcome.takeovers.get(append.shard)?.epoch ?? 0))
       if (isLost) return this.whenFound(sent)
+      const losses: Loss[] = []
       for (const { append } of sent) {
-        const takeover = outcome.takeovers.get(append.shard)
-        const holding = owned(append.shard)
-        if (takeover?.owner !== self || !holding)
-          return this.end(new Error(`shard ${append.shard} was taken over by ${takeover?.owner ?? 'nobody'}`))
-        holding.epoch = takeover.epoch
+        const { shard } = append
+        const takeover = outcome.takeovers.get(shard)
+        const holding = owned(shard)
+        if (takeover?.owner === self && holding) holding.epoch = takeover.epoch
+        else losses.push(this.loss(shard, holding, takeover))
       }
-      this.look(sent)
+      if (losses.length > 0) this.end(new Deposed(losses))
+      else this.look(sent)
     })
+  }
+
+  private loss(shard: number, holding: OwnedShard | undefined, takeover: Takeover | undefined): Loss {
+    const { owner, epoch } = takeover ?? { owner: nobody, epoch: 0 }
+    const node = owner === nobody ? undefined : nameOf(owner)
+    const certainMs = holding ? this.parts.clock.monoMs() - holding.certainMs : Number.POSITIVE_INFINITY
+    return { shard, node, epoch, certainMs }
   }
 
   /** All of an append has happened, or nothing: one of its shards tells. */

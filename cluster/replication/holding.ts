@@ -67,6 +67,11 @@ export class Holding implements OwnedShard {
     return this.takeover
   }
 
+  /** When this node was last certain to own it, on its clock. */
+  get certainMs(): number {
+    return this.leaseUntilMs - this.parts.options.leaseMs
+  }
+
   // [hot] Once per request.
   /**
    * Whether asks may be answered at this moment, by this node's clock. `registerMs`: when everything of the register was asked for that is applied.

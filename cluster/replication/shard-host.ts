@@ -62,11 +62,33 @@ export interface Part {
   readonly payload: Buffer
 }
 
+/** A shard that was this node's own until another node took it over. */
+export interface Loss {
+  readonly shard: number
+  /** The node that owns it now; undefined: nobody does. */
+  readonly node: string | undefined
+  /** Of its latest takeover. */
+  readonly epoch: number
+  /** How long ago this node was last certain to own it. */
+  readonly certainMs: number
+}
+
+/** Another node has taken over what was to be appended to. */
+export class Deposed extends Error {
+  readonly code = 'deposed'
+  readonly losses: readonly Loss[]
+
+  constructor(losses: readonly Loss[]) {
+    super(losses.map(({ shard, node }) => `shard ${shard} was taken over by ${node ?? 'nobody'}`).join(', '))
+    this.losses = losses
+  }
+}
+
 /** Where an active host's turns become durable. */
 export interface Replication {
   /**
    * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of each, or with why nobody
-   * knows, or why this node may not append any more: then the node has to end. The next call only after that.
+   * knows, or why this node may not append any more (`Deposed`): then the node has to end. The next call only after that.
    */
   append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
 }

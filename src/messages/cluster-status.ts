@@ -84,3 +84,14 @@ export interface ClusterNumbers {
     readonly suspicions: number
   }
 }
+
+/** A shard that was this node's own until another node took it over. */
+export interface ShardLoss {
+  readonly shard: number
+  /** The node that owns it now; undefined: nobody does. */
+  readonly node: string | undefined
+  /** Of its latest takeover. */
+  readonly epoch: number
+  /** How long ago this node was last certain to own it. */
+  readonly certainMs: number
+}

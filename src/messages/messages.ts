@@ -272,6 +272,8 @@ export type WriteReply =
   | { readonly kind: 'moved' }
   /** The outcome is unknown: the node could not make it durable, or could not read. */
   | { readonly kind: 'failed'; readonly reason: string }
+  /** The owner was asked, and what has happened, or will yet, nobody here knows: no answer came, or another node has taken over meanwhile. */
+  | { readonly kind: 'lost'; readonly reason: string }
 
 export type ShardReply =
   | WriteReply
@@ -316,8 +318,6 @@ export type ShardReply =
   | { readonly kind: 'followed'; readonly position: RegisterPosition | undefined }
   /** The owner was not asked: nothing has happened there, and nothing will. */
   | { readonly kind: 'unreachable'; readonly reason: string }
-  /** The owner was asked, and no answer came: what has happened, or will yet, nobody here knows. */
-  | { readonly kind: 'lost'; readonly reason: string }
 
 /**
  * Where shards are asked. `onReply` is called exactly once, perhaps before `ask` returns. What one caller asks of one owner is taken there

@@ -1,9 +1,10 @@
-// Tells operators when a cluster's shards cannot answer, why, and that they can again (docs/operations/cluster-health.md).
+// Tells operators when a cluster's shards cannot answer, why, and that they can again (docs/operations/cluster-health.md). And which shards other nodes
+// have taken over in the midst of a write.
 //
 // What is wrong with the log engine is an alarm, `ClusterLogError`. What is wrong with nodes is a line: another one of the cluster raises an alarm, or
 // none is there. A node that begins has not seen every shard yet, so of that it tells nothing before it was ready once.
 
-import type { HealthProblem, LogLoss } from '../messages/cluster-status.js'
+import type { HealthProblem, LogLoss, ShardLoss } from '../messages/cluster-status.js'
 import type { Logger } from '../ports.js'
 import type { Alarms } from './alarms.js'
 
@@ -33,6 +34,8 @@ export function problemInWords(problem: HealthProblem): string {
       return `nothing has proven in the last seconds that ${problem.nodes.join(', ')} can write to ${listed(problem.shards)}`
   }
 }
+
+const inMs = (ms: number): string => `${Math.round(ms)} ms`
 
 const listed = (shards: readonly number[]): string =>
   shards.length === 1
@@ -66,6 +69,15 @@ export class LogTeller {
     }
     this.hasBeenReady = true
     this.told = undefined
+  }
+
+  /** Other nodes have taken over shards of this one while it wrote to them. `loopDelayMs`: the longest of late. */
+  onDeposed(losses: readonly ShardLoss[], loopDelayMs: number): void {
+    for (const { shard, node, epoch, certainMs } of losses)
+      this.logger.warn(
+        `cluster: ${node ?? 'nobody'} has taken over shard ${shard} (epoch ${epoch}) in the midst of a write. ` +
+          `This node was last certain to own it ${inMs(certainMs)} ago, and its event loop was late by up to ${inMs(loopDelayMs)}`,
+      )
   }
 
   private tell(problem: HealthProblem): void {

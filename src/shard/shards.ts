@@ -12,6 +12,7 @@ import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../port
 import { GroupCommit } from './commit/commit.js'
 import { StoreLog } from './commit/commit-log.js'
 import { Counts } from './commit/counts.js'
+import { replyAfterFailure } from './commit/deposed.js'
 import { EntityCount } from './commit/entity-count.js'
 import { Documents } from './documents/documents.js'
 import { type Registrations, registrationForm, type Subscriptions, subscriptionForm } from './documents/forms.js'
@@ -337,7 +338,7 @@ export class LocalShards implements Shards {
 
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
     const { failed } = this.commit
-    if (failed) return onReply({ kind: 'failed', reason: failed.message })
+    if (failed) return onReply(replyAfterFailure(failed))
     if (this.ownership && !this.ownership.admits(shard)) return onReply({ kind: 'moved' })
     switch (request.kind) {
       case 'find':

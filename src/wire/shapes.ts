@@ -223,6 +223,7 @@ const writeReplies = {
   busy: nothing,
   moved: nothing,
   failed: reason,
+  lost: reason,
 }
 const deliveryRecords = list(
   members({
@@ -256,7 +257,6 @@ export const isReply: Check = either('kind', {
   admin: members({ told: any }),
   followed: members({ position: optional(position) }),
   unreachable: reason,
-  lost: reason,
 } satisfies Readonly<Record<Exclude<ShardReply['kind'], 'found' | 'part'>, Check>>)
 
 /** Whether a list of values is what a part of a list tells of its entities: by how much it is ordered, and where they stand. */

@@ -25,6 +25,20 @@ t.test('each ring is observed, by how much it is late', async t => {
   t.ok(Math.abs(loop.seconds.sum - 0.3) < 1e-9, `${loop.seconds.sum} s`)
 })
 
+t.test('the longest delay of late is remembered for a while, and the one under way counts', async t => {
+  const clock = new FakeClock()
+  let lateMs = 300
+  const loop = new LoopDelay(lateBy(clock, () => lateMs))
+  loop.start()
+  clock.advance(200)
+  t.equal(loop.latelyMs, 150, 'it has not rung yet')
+  lateMs = 0
+  clock.advance(10_000)
+  t.equal(loop.latelyMs, 300)
+  clock.advance(60_000)
+  t.equal(loop.latelyMs, 0)
+})
+
 t.test('stopped, it rings no more', async t => {
   const clock = new FakeClock()
   const loop = new LoopDelay(clock)

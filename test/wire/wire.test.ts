@@ -291,6 +291,7 @@ const writeReplies = {
   busy: fc.constant({ kind: 'busy' }),
   moved: fc.constant({ kind: 'moved' }),
   failed: fc.record({ kind: kind('failed'), reason: texts }),
+  lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in WriteReply['kind']]: fc.Arbitrary<WriteReply> }
 
 const replies = {
@@ -352,7 +353,6 @@ const replies = {
   retried: fc.record({ kind: kind('retried'), count: fc.nat() }),
   followed: fc.record({ kind: kind('followed'), position: maybe(positions) }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
-  lost: fc.record({ kind: kind('lost'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }
 
 const isImages = (value: unknown): value is Images => typeof value === 'object' && value !== null && 'at' in value

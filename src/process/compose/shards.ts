@@ -5,6 +5,7 @@ import type { Config } from '../../config/config.js'
 import { AnswersInFlight } from '../../http/answers-in-flight.js'
 import type { Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
+import { isDeposed } from '../../shard/commit/deposed.js'
 import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
 import { LocalShards, shardLimitsDefault } from '../../shard/shards.js'
 import type { Joined, Surroundings } from '../surroundings.js'
@@ -36,7 +37,7 @@ export async function openShards(
   config: Config,
   { clock, logger, onFailure, place, cluster, between }: Surroundings,
   { store, shardMap, part, ownership, stamps, moments, scanner, disk }: Storage,
-  { alarms, logTeller }: Observation,
+  { alarms, logTeller, loop }: Observation,
 ): Promise<NodeShards> {
   const answers = new AnswersInFlight(config.answers)
   let failed = false
@@ -59,7 +60,8 @@ export async function openShards(
     part,
     onFailure: failure => {
       failed = true
-      alarms.raise('DatabaseError', '', failure.message)
+      if (isDeposed(failure)) logTeller.onDeposed(failure.losses, loop.latelyMs)
+      else alarms.raise('DatabaseError', '', failure.message)
       onFailure(failure)
     },
     replicated: cluster &&

@@ -12,6 +12,7 @@ import { accepted, type Refusal, type Result, refused } from '../../domain/refus
 import type { ShardReply } from '../../messages/messages.js'
 import type { DiskRoom } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { replyOfFailure } from '../commit/deposed.js'
 import { ampleRoom, refusalForRoom } from '../turn/room.js'
 import type { Document, Documents } from './documents.js'
 import type { Register } from './register.js'
@@ -69,7 +70,7 @@ export class Home {
       onReply(answer)
     }
     this.commit.afterCommit(documents.stagedIn, failure => {
-      if (failure) return reply({ kind: 'failed', reason: failure.message })
+      if (failure) return reply(replyOfFailure(failure))
       this.register.afterAll(unknown => reply(unknown ?? { kind: 'done' }))
     })
   }
@@ -87,8 +88,6 @@ export class Home {
 
   /** Replies when what was read is durable. */
   afterStaged(documents: { readonly stagedIn: number }, reply: ShardReply, onReply: OnReply): void {
-    this.commit.afterCommit(documents.stagedIn, failure =>
-      onReply(failure ? { kind: 'failed', reason: failure.message } : reply),
-    )
+    this.commit.afterCommit(documents.stagedIn, failure => onReply(failure ? replyOfFailure(failure) : reply))
   }
 }

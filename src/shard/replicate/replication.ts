@@ -19,7 +19,7 @@ export interface Part {
 export interface Replication {
   /**
    * Appends to the logs of shards that are this node's own, one part for each. Calls back when all are durable, with the position of each; or
-   * with why nobody knows, or why this node may not append any more: then it has to end. The next call only after that.
+   * with why nobody knows, or why this node may not append any more (commit/deposed.ts): then it has to end. The next call only after that.
    */
   append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
 }

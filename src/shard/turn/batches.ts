@@ -11,6 +11,7 @@ import assert from 'node:assert/strict'
 import type { BatchRequest, ShardReply, WriteReply, WriteRequest } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { replyAfterFailure, replyOfFailure } from '../commit/deposed.js'
 import type { Actor } from './actor.js'
 import type { Shard, Turn } from './shard.js'
 
@@ -94,7 +95,7 @@ export class Batches {
       if (batch.at % turnsPerLook === 0 && clock.monoMs() >= endMs) return false
       const { failed } = commit
       if (failed) {
-        replies[batch.at++] = { kind: 'failed', reason: failed.message }
+        replies[batch.at++] = replyAfterFailure(failed)
         continue
       }
       const { actor, reply } = turn(items[batch.at] as WriteRequest)
@@ -150,7 +151,7 @@ export class Batches {
         const actor = held[at]
         if (!actor) continue
         shards[actor.place.shard]!.letGo(actor)
-        if (failure) replies[at] = { kind: 'failed', reason: failure.message }
+        if (failure) replies[at] = replyOfFailure(failure)
       }
       onReply({ kind: 'batch', replies })
     })
