@@ -1,8 +1,8 @@
 // What an owner of shards knows of service paths that all owners have heard of, and what it creates there at the moment.
 //
 // A path is announced before the first entity is created in it, and known as announced from then on. A tenant that has nothing any more may leave the
-// register (shard/documents/unused-tenants.ts). Then its paths are announced anew: they are forgotten here, and whatever was let through before comes to its
-// end first.
+// register (shard/documents/unused-tenants.ts). Before it does, the owner forgets its paths, and waits until the creations that it has let through
+// have ended. The next creation announces its path anew.
 
 import { Recent } from '../domain/recent.js'
 import type { ShardReply } from '../messages/messages.js'
@@ -18,7 +18,7 @@ export interface CreationScope {
 /** Service paths that are known to be announced, or twice as many, some 120 bytes each; the others are announced again. */
 const announcedKept = 32_768
 
-/** What was let through between two times of forgetting. */
+/** The creations that began between two calls of `forget`. */
 interface Period {
   creations: number
   onEnd: (() => void) | undefined
@@ -74,7 +74,7 @@ export class Announcements {
     if (this.isEnding) return onForgotten(undefined)
     const leaving = new Set(tenants)
     for (const key of this.waiting.keys()) leaving.delete(tenantOf(key))
-    // What is deleted while a map is walked through is left out.
+    // A map may be changed while a loop goes through it.
     if (leaving.size > 0)
       for (const [key] of this.announced.entries()) if (leaving.has(tenantOf(key))) this.announced.delete(key)
     const { period } = this

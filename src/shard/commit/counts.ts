@@ -31,6 +31,8 @@ export interface PathCounts {
   paths(tenant: string): Paths | undefined
   /** The tenant's paths, read from the store if need be. A tenant that has none is not remembered: anybody may ask for any name. */
   load(tenant: string): Promise<Paths>
+  /** Whether the tenant has anything. Remembers nothing, so it takes no place from tenants that are in use. */
+  has(tenant: string): Promise<boolean>
   /** Whether the batch flushed last took away the last one of a path and type: until it is durable, what is gone may come back. */
   readonly emptied: boolean
 }
@@ -190,6 +192,12 @@ export class Counts implements PathCounts {
     this.loading.set(ownText(tenant), started)
     started.done = this.read(ownText(tenant), started)
     return started.done
+  }
+
+  async has(tenant: string): Promise<boolean> {
+    if (this.sums.has(tenant)) return true
+    for await (const rows of this.rowsNow(this.layout.range(tenant))) if (rows.length > 0) return true
+    return false
   }
 
   private async read(tenant: string, loading: Loading): Promise<Paths> {

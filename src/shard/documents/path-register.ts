@@ -25,7 +25,7 @@ export interface PathRegisterParts {
   readonly commit: Pick<GroupCommit, 'afterCommit' | 'afterFlight'>
   readonly register: Register
   /** Counts of this owner's entities. */
-  readonly counts: Pick<PathCounts, 'load'>
+  readonly counts: Pick<PathCounts, 'has'>
   /** Whether this owner is the keeper of the register. */
   readonly isKeeper: () => boolean
   readonly room?: DiskRoom | undefined
@@ -150,12 +150,7 @@ export class PathRegister {
 
   private async withoutEntities(tenants: readonly string[]): Promise<readonly string[]> {
     const found: string[] = []
-    for (const tenant of tenants) {
-      let entities = 0
-      for (const types of (await this.parts.counts.load(tenant)).values())
-        for (const count of types.values()) entities += count
-      if (entities === 0) found.push(tenant)
-    }
+    for (const tenant of tenants) if (!(await this.parts.counts.has(tenant))) found.push(tenant)
     return found
   }
 }

@@ -70,6 +70,24 @@ t.test('a tenant that a commit in flight empties stays empty, however often it i
   t.equal((await counts.load('t')).size, 0)
 })
 
+t.test(
+  'whether a tenant has anything is known of own shards, also of what is in flight, and not remembered',
+  async t => {
+    const { store, counts } = await filled()
+    t.equal(await counts.has('t'), true)
+    t.equal(counts.paths('t'), undefined)
+    t.equal(await counts.has('other'), false)
+    t.equal(await new Counts(store, entityCounts, Uint8Array.of(0, 0, 1)).has('t'), false, 'it is of other shards')
+    counts.count('t', '/', 'A', -1, 0)
+    counts.count('t', '/', 'A', -1, 1)
+    counts.count('t', '/a', 'B', -1, 0)
+    counts.count('other', '/', 'A', 1, 2)
+    counts.flush(store.batch()) // and the store does not show it yet
+    t.equal(await counts.has('t'), false)
+    t.equal(await counts.has('other'), true)
+  },
+)
+
 t.test('a staged count tells nothing until it is written', async t => {
   const { store, counts } = await filled()
   await counts.load('t')
