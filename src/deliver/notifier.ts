@@ -106,7 +106,7 @@ interface Outlet {
 }
 
 type Notifying = Job<PendingNotification>
-/** What is known of a message before it has a lane. */
+/** A message that has no lane yet. */
 type Unsent = Pick<Notifying, 'subject' | 'message' | 'bodyBytes' | 'context'> & {
   readonly address: Address | undefined
 }

@@ -61,7 +61,7 @@ export interface SenderStats {
   readonly connections: number
 }
 
-/** What is known of a transport before its sender is loaded. */
+/** A transport whose sender may not be loaded yet. */
 export interface TransportEntry<M extends Message = Message> {
   /** What its tries are for those who count them. */
   readonly what: EndedTry['what']

@@ -31,7 +31,7 @@ export const refusalKinds = [
 
 export type RefusalKind = (typeof refusalKinds)[number]
 
-/** What is known of every refusal, whatever its code. */
+/** What all refusals have, whatever their code. */
 export interface AnyRefusal {
   readonly kind: RefusalKind
   readonly code: string
