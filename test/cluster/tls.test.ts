@@ -158,7 +158,9 @@ t.test('a link between two CAs stays down and says why, without hurry and withou
   t.strictSame(await ask(a, 'b', 0, ''), { kind: 'unavailable', reason })
   const [dialed, beganMs] = [wire.dialed, performance.now()]
   while (performance.now() - beganMs < 500) await new Promise(resolve => setTimeout(resolve, 20))
-  t.ok(wire.dialed - dialed <= 60, `${wire.dialed - dialed} dials in 500 ms, half of 20 ms apart at least`)
+  // A timer may fire a millisecond early. On a busy machine the loop above takes longer, and counts some dials from before it.
+  const [dials, lastedMs] = [wire.dialed - dialed, performance.now() - beganMs]
+  t.ok(dials <= lastedMs / 9 + 10, `${dials} dials in ${lastedMs.toFixed(0)} ms, half of 20 ms apart at least`)
 })
 
 t.test('without TLS nobody listens where other machines can connect, unless told in words', async t => {
