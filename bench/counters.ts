@@ -1,6 +1,6 @@
 // Entities that count what is done to them, as many in every shard of a cluster: each write adds one, so a write that is lost or made twice shows.
 
-import { placementOfCluster, ShardMap } from '../src/domain/scope.js'
+import { placementDefault, ShardMap } from '../src/domain/scope.js'
 import { load } from './loader.js'
 import { type Template, wire } from './workloads.js'
 
@@ -18,8 +18,8 @@ const paths = 16
 
 /** So many in each shard: those of all shards first, then the second ones of all, and so on. */
 export function countersOf(perShard: number): readonly Counter[] {
-  const { shards } = placementOfCluster
-  const map = new ShardMap(placementOfCluster)
+  const { shards } = placementDefault
+  const map = new ShardMap(placementDefault)
   const found = Array.from({ length: shards }, (): Counter[] => [])
   for (let n = 0, missing = shards * perShard; missing > 0; n++) {
     const servicePath = `/p${n % paths}`

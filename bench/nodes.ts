@@ -8,7 +8,7 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { place } from '../cluster/replication/placement.js'
-import { placementOfCluster } from '../src/domain/scope.js'
+import { placementDefault } from '../src/domain/scope.js'
 import type { ClusterStatus } from '../src/messages/cluster-status.js'
 import { type Etcd, startEtcd } from '../test/support/etcd.js'
 import { type Exposition, parseExposition } from '../test/support/exposition-parser.js'
@@ -33,7 +33,7 @@ const lookMs = 50
 const replicas = 3
 /** A node that ends itself says why. */
 const failureLine = /lvl=(FATAL|ERROR)/
-const { shards } = placementOfCluster
+const { shards } = placementDefault
 
 /** Who owns each shard when all nodes are there. */
 const home: Owners = place(

@@ -18,6 +18,7 @@ export { type AskOptions, askOptionsDefault } from './options.js'
 export type { AskHost, ClusterClock, OnOutcome, Outcome, Peer } from './ports.js'
 export { assertFoundable, foundLogs } from './replication/founding.js'
 export type { Unhealthy } from './replication/health.js'
+export { findBehind, findLiving } from './replication/leaving.js'
 export type { ClusterMark } from './replication/log-check.js'
 
 /**

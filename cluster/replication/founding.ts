@@ -118,22 +118,30 @@ class Founding {
     return this.answered<Reading>(onDone => this.log.read(this.shard, 0, 1, onDone))
   }
 
-  /** The outcome of what may be asked again as it was, once there is one. */
-  private async answered<T extends { readonly kind: string }>(
-    ask: (onDone: (outcome: T | Unknown) => void) => void,
-  ): Promise<T> {
-    for (let tries = 1; ; tries++) {
-      const outcome = await new Promise<T | Unknown>(ask)
-      if (!isUnknown(outcome)) return outcome
-      if (tries >= this.options.triesMax) throw new Error(`the log engine does not answer: ${outcome.reason}`)
-      await new Promise<void>(resolve => this.clock.after(this.options.retryMs, resolve))
-    }
+  private answered<T extends { readonly kind: string }>(ask: Asking<T>): Promise<T> {
+    return answered(ask, this.clock, this.options)
   }
 
   private begun(why: string): Error {
     return new Error(
       `the log engine keeps a cluster already, and shard ${this.shard} cannot begin with other content: ${why}`,
     )
+  }
+}
+
+type Asking<T> = (onDone: (outcome: T | Unknown) => void) => void
+
+/** The outcome of what may be asked again as it was, once there is one. */
+export async function answered<T extends { readonly kind: string }>(
+  ask: Asking<T>,
+  clock: Pick<ClusterClock, 'after'>,
+  { retryMs, triesMax }: FoundingOptions,
+): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    const outcome = await new Promise<T | Unknown>(ask)
+    if (!isUnknown(outcome)) return outcome
+    if (tries >= triesMax) throw new Error(`the log engine does not answer: ${outcome.reason}`)
+    await new Promise<void>(resolve => clock.after(retryMs, resolve))
   }
 }
 

@@ -110,11 +110,8 @@ export const workerOf = (shard: number, workers: number): number => shard % work
 /** The worker that keeps the register. */
 export const keeper = 0
 
-/** How a new data directory is spread. */
+/** How the data of a new single node or cluster is spread (docs/operations/shards.md says what the number costs). */
 export const placementDefault: Placement = { shards: 256, spread: 16 }
-
-/** How the data of a new cluster is spread: an engine that keeps its logs is the better the fewer there are. */
-export const placementOfCluster: Placement = { shards: 64, spread: 16 }
 
 /** Scopes whose hashes are kept, some 250 bytes each, or twice as many: to find one again takes 0.8 us. */
 const scopesKept = 4096

@@ -1,4 +1,4 @@
-// `orrery cluster`: what an operator asks of a running node of a cluster, and how one begins with what a single node has.
+// `orrery cluster`: what an operator asks of a running node of a cluster; and how a cluster begins with what a single node has, and ends as one.
 //
 // Exit status: 0 when it was done, 1 when the node could not be asked or has refused, and when the words are none.
 
@@ -12,6 +12,8 @@ const usage = [
   '       orrery cluster resume [URL]   has it take shards again',
   '       orrery cluster init --from DIR <options of the first node>',
   '                                     begins a cluster with the data directory of a single node',
+  '       orrery cluster leave --from DIR -dataDir NEW <options of the node>',
+  '                                     makes that of a node of a cluster the data directory of a single node',
   '',
   `URL is that of the node, by default http://localhost:${options.port.byDefault}.`,
 ].join('\n')
@@ -26,7 +28,8 @@ export async function runCluster(
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
-  if (words[0] === 'init') return (await import('./cluster-init.js')).runInit(words.slice(1), env)
+  if (words[0] === 'init' || words[0] === 'leave')
+    return (await import('./cluster-directories.js')).runOnDirectory(words[0], words.slice(1), env)
   const [verb = '', url = `http://localhost:${options.port.byDefault}`, ...more] = words
   if (!Object.hasOwn(methods, verb) || more.length > 0 || !URL.canParse(url)) {
     const isHelp = verb === '-help' || verb === '--help'

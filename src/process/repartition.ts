@@ -20,7 +20,7 @@ import { keeper, workerOf } from '../domain/scope.js'
 import type { Logger, Store } from '../ports.js'
 import { splitBundles } from '../shard/notify/bundle.js'
 import { lastStamp } from '../shard/shards.js'
-import { countEntities, findStranger, type TransferLimits, transfer, transferLimitsDefault } from '../shard/transfer.js'
+import { countEntities, type TransferLimits, transfer, transferLimitsDefault } from '../shard/transfer.js'
 import {
   assertUnchanged,
   assertWorkers,
@@ -34,6 +34,7 @@ import {
 import { isDiskFull } from '../storage/disk-full.js'
 import { openPart, type StoreChoice, settleStore } from '../storage/open-store.js'
 import { discardLeftovers, discardStores, freeBytes, leftovers, storeBytes } from '../storage/store-folders.js'
+import { assertMovable, entitiesIn, roomFactor } from './fill-directory.js'
 
 export interface RepartitionOptions extends StoreChoice {
   readonly logger: Pick<Logger, 'info' | 'warn'>
@@ -50,8 +51,7 @@ export interface RepartitionOptions extends StoreChoice {
 const sourcesMemoryBytes = 64 * 1024 * 1024
 const sourceMemoryBytesMin = 4 * 1024 * 1024
 
-/** New stores take about what the old ones take, more for a while when tables are merged, and something when they are empty. */
-const roomFactor = 1.25
+/** What a new store takes that is empty. */
 const roomBytesPerStore = 1024 * 1024
 
 /**
@@ -86,7 +86,11 @@ async function bring(
   if (directory.workers === workers) return directory
   assertRoom(directory, workers, options)
   for (const source of sources) await splitBundles(source)
-  await assertMovable(sources, directory)
+  await assertMovable(
+    sources,
+    directory,
+    `it can be used with -workers ${sources.length} only, or be divided by the version that wrote it`,
+  )
   // What lies there without the file's word for it may be of any age.
   if (becoming !== workers) discardStores(path, workers)
   const begun = becoming === workers ? directory : recordBecoming(directory, workers)
@@ -136,8 +140,7 @@ async function copy(
   const { path, shards } = directory
   const sourceOf = (shard: number): Store => sources[workerOf(shard, sources.length)] as Store
   const stamp = Math.max(...sources.map(lastStamp))
-  let total = 0
-  for (const source of sources) total += await countEntities(source)
+  const total = await entitiesIn(sources)
   logger.info(`data directory ${path}: divides ${total} entities among ${wordsFor(workers)}`)
   let done = 0
   const onBatch = (entities: number): void => {
@@ -157,6 +160,7 @@ async function copy(
         shardCount: shards,
         isKeeper: worker === keeper,
         hasOthers: workers > 1,
+        countsByShard: false,
         sourceOf,
         stamp,
         limits,
@@ -178,18 +182,6 @@ async function copy(
 function kindOf({ store }: DataDirectory): StoreKind {
   assert(store, 'a directory whose store is settled')
   return store
-}
-
-/** Refuses stores with rows that would be lost: another version may have written them. */
-async function assertMovable(sources: readonly Store[], { path, shards }: DataDirectory): Promise<void> {
-  for (const [worker, source] of sources.entries()) {
-    const owns = (shard: number) => shard < shards && workerOf(shard, sources.length) === worker
-    const stranger = await findStranger(source, shards, owns)
-    if (stranger === undefined) continue
-    throw new DataDirectoryError(
-      `data directory ${path} holds ${stranger}: it can be used with -workers ${sources.length} only, or be divided by the version that wrote it`,
-    )
-  }
 }
 
 function assertRoom(directory: DataDirectory, workers: number, options: RepartitionOptions): void {

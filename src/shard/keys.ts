@@ -8,7 +8,7 @@
 import assert from 'node:assert/strict'
 import type { Range } from '../ports.js'
 
-/** The first byte of every kind of row. A new kind has to say where its rows go when stores are divided anew (transfer.ts). */
+/** The first byte of every kind of row. A new kind has to say where its rows go when shards move (`destinations`). */
 export const prefix = {
   entity: 0x45,
   type: 0x54,
@@ -25,6 +25,45 @@ export const prefix = {
   meta: 0x4d,
   path: 0x4e,
 } as const
+
+/** Where rows go when shards move to another store. */
+export type Destination = 'shard' | 'register' | 'progress' | 'paths' | 'anew' | 'split' | 'note'
+
+/**
+ * Where the rows of each kind go, whatever moves them: the division of a data directory or its way into a cluster and back (transfer.ts), and
+ * snapshots between nodes (replicate/snapshot.ts).
+ *
+ *   shard      with their shard, byte by byte
+ *   register   with the register, byte by byte. Every store has all of them, and those of the register's keeper count
+ *   progress   with the register. Several workers have parts, which become one in the store of the keeper
+ *   paths      with the register. Stores that had none get them from the counts of entities
+ *   anew       nowhere, they are made from the entities
+ *   split      nowhere, rows of the outbox are made of them before anything moves
+ *   note       nowhere, they are the store's own
+ */
+export const destinations = {
+  entity: 'shard',
+  type: 'anew',
+  id: 'anew',
+  expiry: 'anew',
+  directory: 'anew',
+  attribute: 'anew',
+  registration: 'register',
+  subscription: 'register',
+  progress: 'progress',
+  outbox: 'shard',
+  bundle: 'split',
+  letter: 'shard',
+  meta: 'note',
+  path: 'paths',
+} as const satisfies Record<keyof typeof prefix, Destination>
+
+/** The first bytes of all kinds whose rows go to one of these, in ascending order. */
+export const kindsThatGo = (...to: readonly Destination[]): readonly number[] =>
+  (Object.keys(prefix) as (keyof typeof prefix)[])
+    .filter(kind => to.includes(destinations[kind]))
+    .map(kind => prefix[kind])
+    .sort((a, b) => a - b)
 
 /** Longer than any key: 11 path levels, an id, a type and a tenant, all escaped, and the numbers. */
 const keyBytesMax = 8192

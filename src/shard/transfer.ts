@@ -1,69 +1,41 @@
-// Rows on their way from the stores of one division into shards to a store of another.
+// Moves shards from stores that rest to another store: those of other workers, of a node of a cluster, or of a single node.
 //
-// Primary rows are copied as they are, shard by shard and in the order of their keys; indexes and counts are made from them
+// Rows that go with their shard are copied as they are, in the order of their keys; indexes and counts are made from the entities
 // (rebuild.ts), so whatever was wrong with the old ones is right afterwards. A batch holds some rows, all they call for, the
 // counts as they then are, and the key of the last of them: whenever the process dies, the store says itself how far it got, and
 // cannot disagree with its rows. The stamp comes with the last batch: a store that has it is finished.
 //
-// Dead letters and what is owed to receivers follow the entities, as they are and with their shards. Then come registrations and
-// subscriptions: every store gets all of them, from the store of the register's keeper, whose word counts. What became of their notifications is
-// known to every store in part; the store of the keeper gets all parts as one. Where there are several stores, all get the service paths that the
-// directories know. All that is little against the entities, so nobody is told how much it is.
+// The register comes last: documents from the store of the register's keeper, whose word counts. What became of their notifications is
+// known to every worker in part; the store of the keeper gets all parts as one. Where there are several owners, each store gets the service paths
+// that the counts of entities know. All that is little against the entities, so nobody is told how much it is.
 //
-// The sources must rest meanwhile, and from the first batch to the last: whoever lets anybody write to them throws away
+// The sources must rest meanwhile, and from the first batch to the last: a caller that lets anybody write to them throws away
 // what was begun (src/process/repartition.ts).
 //
 // An entity of 320 bytes takes about 30 us of processor time, RocksDB's own threads and flushes included; reading ahead while a
 // batch is written gained nothing.
 //
-// Not here: which stores there are, and when the new ones begin to count (src/process/repartition.ts).
+// Not here: which stores there are, and when the new ones begin to count (src/process/repartition.ts, cluster-directories.ts), how
+// shards move between nodes that run (replicate/snapshot.ts).
 
 import assert from 'node:assert/strict'
 import { TenantPaths } from '../domain/few-paths.js'
 import { keeper } from '../domain/scope.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
-import type { Range, Row, Store, StoreReader } from '../ports.js'
+import type { Batch, Range, Row, Store, StoreReader } from '../ports.js'
 import { rowsOf } from '../rows.js'
 import { Counts } from './commit/counts.js'
-import { Filling } from './commit/filling.js'
-import { homeRange, progressRange } from './documents/document-layout.js'
-import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js'
-import { attributeCounts, copiedKey, entityCounts, nothing, shardRange, stampKey } from './layout.js'
-import { letterRange, outboxRange } from './notify/notification-layout.js'
+import { progressRange } from './documents/document-layout.js'
+import { decodeNumber, destinations, encodeNumber, kindsThatGo, prefix, shardOfKey, under } from './keys.js'
+import { attributeCounts, copiedKey, entityCounts, nothing, stampKey } from './layout.js'
 import { decodeProgress, encodeProgress } from './notify/progress-book.js'
 import { readRow } from './read-row.js'
-import { pathKey, positionKey } from './replicate/replicated-layout.js'
-
-/**
- * Where the rows of each kind go. `shard`: with their shard, byte by byte. `anew`: nowhere, they are made from the primary rows.
- * `everywhere`: to every store. `merged`: all parts of one become one, in the store of its home. `known`: one by one, as `notes` says.
- * `register`: to every store, made from the directory, if there are several. `split`: whoever divides stores has made rows of the outbox of them.
- */
-const destinations = {
-  entity: 'shard',
-  type: 'anew',
-  id: 'anew',
-  expiry: 'anew',
-  directory: 'anew',
-  attribute: 'anew',
-  letter: 'shard',
-  registration: 'everywhere',
-  subscription: 'everywhere',
-  progress: 'merged',
-  outbox: 'shard',
-  bundle: 'split',
-  meta: 'known',
-  path: 'register',
-} as const satisfies Record<
-  keyof typeof prefix,
-  'shard' | 'anew' | 'everywhere' | 'merged' | 'register' | 'known' | 'split'
->
+import { putRow } from './rebuild.js'
+import { allPositions, pathKey, stretchOf } from './replicate/replicated-layout.js'
+import { rowsBehind } from './replicate/snapshot.js'
 
 /** What rows that go with their shard are called. */
 const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
-
-/** The node's notes that are looked after: of the stamps the largest goes on, and the position of the register begins anew. */
-const notesOf = (register: number): readonly Buffer[] => [stampKey(), positionKey(register)]
 
 export interface TransferLimits {
   /** Primary rows of a batch, and bytes of them; one row more may exceed the bytes. What a kill costs, against the cost of a commit. */
@@ -81,8 +53,10 @@ export interface Transfer {
   readonly shardCount: number
   /** Whether the target is that of the register's keeper. */
   readonly isKeeper: boolean
-  /** Whether it is one of several. */
+  /** Whether there are other owners, each with a store that has all service paths. */
   readonly hasOthers: boolean
+  /** Whether shards come and go in the target, which then has counts of each: that of a node of a cluster. Else it has counts of all together. */
+  readonly countsByShard: boolean
   readonly sourceOf: (shard: number) => StoreReader
   /** The largest of the stamps that the sources gave. */
   readonly stamp: number
@@ -95,30 +69,20 @@ export interface Transfer {
 
 /** Fills the target, from where an earlier try was when it ended. Rejects when a commit fails or the signal comes. */
 export async function transfer(given: Transfer): Promise<void> {
-  const { target, shards, shardCount, isKeeper, hasOthers, sourceOf, stamp, limits, onBatch, signal } = given
+  const { target, shardCount, isKeeper, hasOthers, countsByShard, sourceOf, stamp, limits, onBatch, signal } = given
   signal?.throwIfAborted()
   if (target.get(stampKey())) return
-  const filling = new Filling(target, new Counts(target, entityCounts), new Counts(target, attributeCounts))
+  const filling = new Filling(target, countsByShard ? new Uint8Array(shardCount).fill(1) : undefined)
   const copied = target.get(copiedKey())
-  const entities = shards.map(shard => ({ shard, all: shardRange(shard) }))
-  const all = Array.from({ length: shardCount }, (_, shard) => shard)
-  const letters = shards.map(shard => ({ shard, all: letterRange(shard) }))
-  const outbox = shards.map(shard => ({ shard, all: outboxRange(shard) }))
-  const registrations = [{ shard: keeper, all: homeRange('registration', shardCount) }]
-  const subscriptions = [{ shard: keeper, all: homeRange('subscription', shardCount) }]
-  // In the order of keys: how far it got is told by one of them.
-  for (const { shard, all } of [...entities, ...letters, ...outbox, ...registrations, ...subscriptions]) {
-    const range = rest(all, copied)
-    if (!range) continue
-    for await (const rows of rowsOf(sourceOf(shard), range, { rowsPerRead: limits.batchRowsMax }))
+  for (const { source, range } of stretchesToCopy(given))
+    for await (const rows of rowsBehind(source, range, copied))
       for (const row of rows) {
         filling.add(row)
         if (filling.rows < limits.batchRowsMax && filling.bytes < limits.batchBytesMax) continue
         onBatch(await filling.commit(batch => batch.put(copiedKey(), row.key)))
         signal?.throwIfAborted()
       }
-  }
-  const sources = new Set(all.map(sourceOf))
+  const sources = new Set(Array.from({ length: shardCount }, (_, shard) => sourceOf(shard)))
   if (isKeeper) for (const row of await mergedProgress(sources, shardCount)) filling.add(row)
   if (hasOthers) for await (const row of pathRows(sources, shardCount)) filling.add(row)
   onBatch(
@@ -127,6 +91,53 @@ export async function transfer(given: Transfer): Promise<void> {
       batch.put(stampKey(), encodeNumber(stamp))
     }),
   )
+}
+
+/** What is copied byte by byte, in the order of keys: how far that got is told by one of them. */
+function* stretchesToCopy({ shards, shardCount, sourceOf }: Transfer): Iterable<{ source: StoreReader; range: Range }> {
+  for (const kind of kindsThatGo('shard'))
+    for (const shard of shards) yield { source: sourceOf(shard), range: stretchOf(kind, shard) }
+  for (const kind of kindsThatGo('register')) yield { source: sourceOf(keeper), range: stretchOf(kind, shardCount) }
+}
+
+/** A batch of the target with what goes into it. */
+class Filling {
+  rows = 0
+  bytes = 0
+  private entitiesAdded = 0
+  private readonly target: Store
+  private readonly batch: Batch
+  private readonly counts: { readonly entities: Counts; readonly attributes: Counts }
+
+  /** `owned`: of the shards whose counts are kept apart; undefined: all have theirs together. */
+  constructor(target: Store, owned: Uint8Array | undefined) {
+    this.target = target
+    this.batch = target.batch()
+    this.counts = {
+      entities: new Counts(target, entityCounts, owned),
+      attributes: new Counts(target, attributeCounts, owned),
+    }
+  }
+
+  add(row: Row): void {
+    this.entitiesAdded += putRow(row, this.batch, this.counts)
+    this.rows++
+    this.bytes += row.key.length + row.value.length
+  }
+
+  /** Writes what was added, with the counts as they then are and what `finish` puts in. Gives how many entities were added. */
+  async commit(finish: (batch: Batch) => void): Promise<number> {
+    const { target, batch, entitiesAdded } = this
+    this.counts.entities.flush(batch)
+    this.counts.attributes.flush(batch)
+    finish(batch)
+    await new Promise<void>((resolve, reject) => target.commit(batch, error => (error ? reject(error) : resolve())))
+    batch.clear()
+    this.rows = 0
+    this.bytes = 0
+    this.entitiesAdded = 0
+    return entitiesAdded
+  }
 }
 
 /** The rows of the register that tell which service paths there are. */
@@ -143,7 +154,7 @@ async function* pathRows(sources: Iterable<StoreReader>, register: number): Asyn
 }
 
 /** What became of the notifications of subscriptions: the parts of all stores as one. Few bytes for each subscription. */
-export async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
+async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
   const parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
   for (const source of sources)
     for await (const rows of rowsOf(source, progressRange(home)))
@@ -159,15 +170,6 @@ export async function mergedProgress(sources: Iterable<StoreReader>, home: numbe
   })
 }
 
-/** What of a range comes after a key; undefined when nothing can. */
-function rest({ gte, lt }: Range, after: Buffer | undefined): Range | undefined {
-  if (!after || Buffer.compare(after, gte) < 0) return { gte, lt }
-  return Buffer.compare(after, lt) < 0 ? { gte: next(after), lt } : undefined
-}
-
-/** The first key behind another. */
-const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.alloc(1)])
-
 /** How many entities a store says it has, from its directory. */
 export async function countEntities(store: StoreReader): Promise<number> {
   let total = 0
@@ -179,11 +181,7 @@ export async function countEntities(store: StoreReader): Promise<number> {
  * The first row of a store that would be lost in a transfer, in words; undefined when there is none: rows of kinds that this version does
  * not know, notes it does not know, and what belongs to shards that the store is not supposed to hold.
  */
-export async function findStranger(
-  store: StoreReader,
-  register: number,
-  owns: (shard: number) => boolean,
-): Promise<string | undefined> {
+export async function findStranger(store: StoreReader, owns: (shard: number) => boolean): Promise<string | undefined> {
   let from: Buffer = Buffer.alloc(1)
   for (;;) {
     const key = await firstKey(store, { gte: from, lt: behindAll })
@@ -200,18 +198,26 @@ export async function findStranger(
         from = under(key.subarray(0, shardKeyBytes)).lt
         break
       }
-      case 'merged':
       case 'register':
+      case 'progress':
+      case 'paths':
       case 'anew':
-      case 'everywhere':
         from = under(key.subarray(0, 1)).lt
         break
-      case 'known':
-        if (!notesOf(register).some(note => note.equals(key)))
-          return `a note that this version does not know, key ${shown(key)}`
-        from = next(key)
+      case 'note':
+        if (!isKnownNote(key)) return `a note that this version does not know, key ${shown(key)}`
+        // The first key behind it.
+        from = Buffer.concat([key, Buffer.alloc(1)])
     }
   }
+}
+
+/** Of stamps the largest goes on. Positions begin anew: the stores of workers have one of the register, those of nodes one of each shard. */
+const isKnownNote = (key: Buffer): boolean => key.equals(stampKey()) || isPosition(key)
+
+function isPosition(key: Buffer): boolean {
+  const { gte, lt } = allPositions()
+  return Buffer.compare(gte, key) <= 0 && Buffer.compare(key, lt) < 0
 }
 
 const kinds = new Map(Object.entries(prefix).map(([kind, first]) => [first as number, kind as keyof typeof prefix]))

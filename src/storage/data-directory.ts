@@ -81,10 +81,16 @@ export function openDataDirectory(path: string, wanted: WantedDirectory, id: () 
   return write({ path, shards, spread, workers, id: id(), ...(cluster && { cluster }) })
 }
 
-/** Makes a directory of what already lies there the data directory of a node of a cluster: from then on it counts. */
-export function createNodeDirectory(directory: Required<Omit<DataDirectory, 'becoming' | 'workers'>>): DataDirectory {
-  const { path, shards, spread, cluster, store, id } = directory
-  return write({ path, shards, spread, workers: 1, cluster: { id: cluster.id }, store, id })
+/** Makes a data directory of one store that already lies there: from then on it counts. */
+export function createDirectory({
+  path,
+  shards,
+  spread,
+  cluster,
+  store,
+  id,
+}: Omit<DataDirectory, 'becoming' | 'workers'>): DataDirectory {
+  return write({ path, shards, spread, workers: 1, ...(cluster && { cluster }), ...(store && { store }), id })
 }
 
 /** Refuses the directory of a single node for a node of a cluster, the other way round, and that of another cluster. */
@@ -97,7 +103,7 @@ function assertBelongs(directory: DataDirectory, { cluster: wanted }: WantedDire
     )
   if (!wanted)
     throw new DataDirectoryError(
-      `data directory ${path} is that of a node of cluster ${cluster.id}, and of no use to a single node: choose another one ("orrery cluster init --from DIR" leads into a cluster, and nothing back)`,
+      `data directory ${path} is that of a node of cluster ${cluster.id}, and of no use to a single node: choose another one, which gets its content with "orrery cluster leave --from ${path}"`,
     )
   throw new DataDirectoryError(
     `data directory ${path} is that of a node of cluster ${cluster.id}, not of ${wanted.id}: choose another directory`,

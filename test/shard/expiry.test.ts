@@ -8,7 +8,7 @@ import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messag
 import type { Cursor, Logger, Range } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
 import { allEntities, expiryRange } from '../../src/shard/layout.js'
-import { compareIndexes } from '../../src/shard/rebuild.js'
+import { compareIndexes } from '../support/compare-indexes.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { localShards } from '../support/local-shards.js'
 import { MemoryStore } from '../support/memory-store.js'

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { keeper, ShardMap } from '../../src/domain/scope.js'
 import { noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeImage } from '../../src/image.js'
-import type { Row, Store } from '../../src/ports.js'
+import type { Range, Row, Store } from '../../src/ports.js'
 import {
   allDocuments,
   allProgress,
@@ -25,11 +25,11 @@ import {
   parseOutboxKey,
 } from '../../src/shard/notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from '../../src/shard/notify/progress-book.js'
-import { compareIndexes } from '../../src/shard/rebuild.js'
-import { parsePathKey, pathRange } from '../../src/shard/replicate/replicated-layout.js'
+import { parsePathKey, pathRange, positionKey } from '../../src/shard/replicate/replicated-layout.js'
 import { lastStamp } from '../../src/shard/shards.js'
 import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
 import { commit, rowsOf } from '../storage/store-contract.js'
+import { compareIndexes } from '../support/compare-indexes.js'
 import { entityOf } from '../support/entities.js'
 import { MemoryStore } from '../support/memory-store.js'
 
@@ -60,6 +60,7 @@ function into(target: Store, source: Store, rest: Partial<Transfer> = {}): Promi
     shardCount: all.length,
     isKeeper: true,
     hasOthers: false,
+    countsByShard: false,
     sourceOf: () => source,
     stamp,
     limits,
@@ -180,7 +181,7 @@ t.test('every store gets all subscriptions and registrations, as the store of th
         if (!value.equals(sources[keeper]!.get(key)!)) t.fail('a row is of the wrong store')
     }
     t.strictSame(await compareIndexes(target), [], 'and they are in the way of nothing else')
-    t.equal(await findStranger(target, all.length, shard => shards.includes(shard)), undefined)
+    t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
   }
 })
 
@@ -243,7 +244,7 @@ t.test('a store gets what the shards that it has owe, and no other, as it is', a
       shards.flatMap(shard => [1, 2].map(owed => ({ shard, stamp: owed }))),
     )
     for (const { key, value } of rows) t.equal(value.toString(), `of store ${parseOutboxKey(key).shard % 2}`)
-    t.equal(await findStranger(target, all.length, shard => shards.includes(shard)), undefined)
+    t.equal(await findStranger(target, shard => shards.includes(shard)), undefined)
   }
 })
 
@@ -290,14 +291,14 @@ async function strangerAmong(...rows: readonly Row[]): Promise<string | undefine
   await commit(store, batch => {
     for (const { key, value } of rows) batch.put(key, value)
   })
-  return findStranger(store, all.length, evens)
+  return findStranger(store, evens)
 }
 
 t.test('a store that is whole has no stranger', async t => {
   const target = new MemoryStore()
   await into(target, await sourceOf(100), { shards: [0, 2, 4, 6] })
-  t.equal(await findStranger(target, all.length, evens), undefined)
-  t.equal(await findStranger(new MemoryStore(), all.length, evens), undefined)
+  t.equal(await findStranger(target, evens), undefined)
+  t.equal(await findStranger(new MemoryStore(), evens), undefined)
 })
 
 t.test('a row of an unknown kind is a stranger, wherever it stands', async t => {
@@ -318,6 +319,59 @@ t.test('of several stores each knows all service paths, one that is alone none',
   }
   t.strictSame(await pathsIn(true), [{ tenant, path: '/a' }])
   t.strictSame(await pathsIn(false), [])
+})
+
+t.test(
+  'the store of a node has counts of each shard and the service paths; out of it come those of all together',
+  async t => {
+    const source = new MemoryStore()
+    await into(source, await withNotifications(await withSubscriptions(100, 'one'), 0))
+    const node = new MemoryStore()
+    await into(node, source, { hasOthers: true, countsByShard: true })
+    t.strictSame(await compareIndexes(node, 'by shard'), [])
+    t.strictSame(
+      (await rowsOf(node, pathRange(all.length))).map(({ key }) => parsePathKey(key)),
+      [{ tenant, path: '/a' }],
+    )
+    await commit(node, batch => {
+      for (const shard of [...all, shardMap.register]) batch.put(positionKey(shard), Buffer.alloc(16))
+    })
+    t.equal(await findStranger(node, shard => all.includes(shard)), undefined, 'positions are no strangers')
+    const single = new MemoryStore()
+    await into(single, node)
+    t.strictSame(await compareIndexes(single), [])
+    for (const target of [node, single]) {
+      t.strictSame(await primary(target), await primary(source))
+      for (const range of [allLetters(), allOutbox(), ...kinds.map(allDocuments)])
+        t.strictSame(await rowsOf(target, range), await rowsOf(source, range))
+    }
+    t.strictSame(
+      await rowsOf(single, { gte: Buffer.from('M'), lt: Buffer.from('N') }),
+      await rowsOf(source, { gte: Buffer.from('M'), lt: Buffer.from('N') }),
+    )
+    t.strictSame(await rowsOf(single, pathRange(all.length)), [])
+  },
+)
+
+t.test('a transfer into the store of a node goes on where it was stopped, at every batch', async t => {
+  const source = await withNotifications(await withSubscriptions(40, 'one'), 0)
+  const whole = new MemoryStore()
+  await into(whole, source, { hasOthers: true, countsByShard: true })
+  const everything: Range = { gte: Buffer.alloc(1), lt: Buffer.alloc(64, 0xff) }
+  for (let batches = 1; ; batches++) {
+    const target = new MemoryStore()
+    const stop = new AbortController()
+    let seen = 0
+    const onBatch = () => ++seen === batches && stop.abort(new Error('stop'))
+    const options = { hasOthers: true, countsByShard: true }
+    const isWhole = await into(target, source, { ...options, onBatch, signal: stop.signal }).then(
+      () => true,
+      () => false,
+    )
+    await into(target, source, options)
+    t.strictSame(await rowsOf(target, everything), await rowsOf(whole, everything))
+    if (isWhole) return t.ok(batches > 20, `${batches} batches`)
+  }
 })
 
 t.test('a note that this version does not know is a stranger', async t => {

@@ -3,7 +3,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { placementOfCluster } from '../../src/domain/scope.js'
+import { placementDefault } from '../../src/domain/scope.js'
 import {
   assertUnchanged,
   DataDirectoryError,
@@ -78,25 +78,25 @@ t.test('when it has been divided anew, what it was becoming is what it is', asyn
 t.test('a directory of a node of a cluster names the cluster', async t => {
   const path = t.testdir()
   const cluster = { id: 'c1' }
-  const of = { ...placementOfCluster, cluster }
+  const of = { ...placementDefault, cluster }
   const directory = recordStore(openDataDirectory(path, of, id), 'rocksdb')
-  t.same(written(path), { format: 4, ...placementOfCluster, workers: 1, cluster, store: 'rocksdb', id: id() })
+  t.same(written(path), { format: 4, ...placementDefault, workers: 1, cluster, store: 'rocksdb', id: id() })
   t.same(openDataDirectory(path, of, never), directory)
 })
 
 t.test('directories of single nodes and of nodes of clusters are not taken for each other', async t => {
   const [single, node] = [t.testdir({ single: {} }), join(t.testdirName, 'node')]
   openDataDirectory(join(single, 'single'), wanted, id)
-  openDataDirectory(node, { ...placementOfCluster, cluster: { id: 'c1' } }, id)
-  t.throws(() => openDataDirectory(join(single, 'single'), { ...placementOfCluster, cluster: { id: 'c1' } }, never), {
+  openDataDirectory(node, { ...placementDefault, cluster: { id: 'c1' } }, id)
+  t.throws(() => openDataDirectory(join(single, 'single'), { ...placementDefault, cluster: { id: 'c1' } }, never), {
     name: 'DataDirectoryError',
     message: /is that of a single node: .*"orrery cluster init --from .*single"/,
   })
   t.throws(() => openDataDirectory(node, wanted, never), {
     name: 'DataDirectoryError',
-    message: /of cluster c1, and of no use to a single node: .*orrery cluster init --from DIR/,
+    message: /of cluster c1, and of no use to a single node: .*orrery cluster leave --from /,
   })
-  t.throws(() => openDataDirectory(node, { ...placementOfCluster, cluster: { id: 'c2' } }, never), {
+  t.throws(() => openDataDirectory(node, { ...placementDefault, cluster: { id: 'c2' } }, never), {
     message: /of cluster c1, not of c2/,
   })
 })

@@ -5,9 +5,9 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { compareIndexes } from '../../src/shard/rebuild.js'
 import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { openStore } from '../../src/storage/open-store.js'
+import { compareIndexes } from './compare-indexes.js'
 
 /** What is wrong with the indexes and counts; `clusterId`: of the cluster whose node has the directory. */
 export async function indexesEqualRebuild(dataDir: string, clusterId?: string): Promise<readonly string[]> {

@@ -2,7 +2,7 @@
 
 import { HybridClock } from '../../clock.js'
 import type { Config } from '../../config/config.js'
-import { placementDefault, placementOfCluster, ShardMap, workerOf } from '../../domain/scope.js'
+import { placementDefault, ShardMap, workerOf } from '../../domain/scope.js'
 import { DiskTeller } from '../../observe/disk-teller.js'
 import type { Clock, Stamps, Store } from '../../ports.js'
 import { splitBundles } from '../../shard/notify/bundle.js'
@@ -43,7 +43,7 @@ export async function openStorage(
   { clock, chance, logger, place, cluster }: Surroundings,
   { alarms }: Observation,
 ): Promise<Storage> {
-  const agreed = await cluster?.agree(placementOfCluster, clusterOf(config.store.directory))
+  const agreed = await cluster?.agree(placementDefault, clusterOf(config.store.directory))
   const wanted = agreed
     ? { shards: agreed.shards, spread: agreed.spread, cluster: { id: agreed.id } }
     : { ...placementDefault, workers: config.workers }

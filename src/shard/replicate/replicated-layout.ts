@@ -9,27 +9,21 @@
 // Subscriptions, registrations and their progress have the register in the place of a home.
 
 import type { Range } from '../../ports.js'
-import { KeyReader, prefix, shardOfKey, under, writer } from '../keys.js'
+import { KeyReader, kindsThatGo, prefix, shardOfKey, under, writer } from '../keys.js'
 import type { Position } from './replication.js'
 
 /** The kinds whose rows begin with their shard, in the order in which a snapshot has them. */
-const stretchKinds = [
-  prefix.entity,
-  prefix.letter,
-  prefix.path,
-  prefix.outbox,
-  prefix.progress,
-  prefix.registration,
-  prefix.subscription,
-] as const
+const stretchKinds = kindsThatGo('shard', 'register', 'progress', 'paths')
+
+/** Where the rows of one such kind stand. */
+export const stretchOf = (kind: number, shard: number): Range => under(writer.begin(kind).u16(shard).key())
 
 /** Where the rows of a shard stand, but for its indexes and counts. */
-export const stretchesOf = (shard: number): readonly Range[] =>
-  stretchKinds.map(kind => under(writer.begin(kind).u16(shard).key()))
+export const stretchesOf = (shard: number): readonly Range[] => stretchKinds.map(kind => stretchOf(kind, shard))
 
 /** Where the rows of the register stand that all owners have alike, in ascending order. */
 export const registerRanges = (register: number): readonly Range[] =>
-  [prefix.path, prefix.registration, prefix.subscription].map(kind => under(writer.begin(kind).u16(register).key()))
+  kindsThatGo('paths', 'register').map(kind => stretchOf(kind, register))
 
 const kindsOfShards: ReadonlySet<number> = new Set(stretchKinds)
 

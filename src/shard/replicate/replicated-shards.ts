@@ -226,7 +226,7 @@ export class ReplicatedShards {
 
   private async put(shard: number, bytes: Buffer, isFirst: boolean): Promise<void> {
     const operations = this.decode(bytes, shard)
-    const counts = isFirst ? new MadeCounts('by shard') : this.installing.get(shard)
+    const counts = isFirst ? new MadeCounts(shard) : this.installing.get(shard)
     assert(counts, 'a page that is not the first follows another one')
     const rows = rowsOfPage(operations, counts)
     if (isFirst) await this.clear(shard)

@@ -1,4 +1,4 @@
-// Snapshots of one shard: its rows page by page, and their way into another store.
+// Snapshots of one shard: its rows page by page, and their way into another store. Which rows are part of it: `destinations` in ../keys.ts.
 //
 // A page is read when it is asked for, and what changes between two pages is seen by some of them and not by others. That is right for who
 // applies the log from before the first page afterwards: what a row is in the end is said by its last record, or by every page alike.
@@ -11,7 +11,7 @@ import type { Range, Row, RowSink, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import { prefix, shardOfKey } from '../keys.js'
 import { attributeCounts, entityCounts } from '../layout.js'
-import { indexRow, type MadeCounts } from '../rebuild.js'
+import { indexRow, type MadeCounts, putRow } from '../rebuild.js'
 import { stretchesOf } from './replicated-layout.js'
 import { OperationWriter, type RowOperation } from './row-operations.js'
 
@@ -35,8 +35,8 @@ export async function readPage(
   stamp: number,
 ): Promise<Page> {
   const writer = new OperationWriter()
-  for (const range of rest(ranges, after))
-    for await (const rows of rowsOf(store, range, { rowsPerRead }))
+  for (const range of ranges)
+    for await (const rows of rowsBehind(store, range, after))
       for (const { key, value } of rows) {
         writer.put(key, value)
         if (writer.length >= bytesMax) return { rows: writer.end(stamp), next: key }
@@ -44,17 +44,16 @@ export async function readPage(
   return { rows: writer.end(stamp), next: undefined }
 }
 
-/** What of the ranges, which ascend, is behind a place. */
-const rest = (ranges: readonly Range[], after: Buffer | undefined): readonly Range[] =>
-  after === undefined
-    ? ranges
-    : ranges
-        .filter(({ lt }) => Buffer.compare(after, lt) < 0)
-        .map(({ gte, lt }) => ({ gte: Buffer.compare(after, gte) < 0 ? gte : Buffer.concat([after, zero]), lt }))
+/** The rows of a range behind a key, or all of them, some at a time. */
+export async function* rowsBehind(store: StoreReader, { gte, lt }: Range, after?: Buffer): AsyncIterable<Row[]> {
+  if (after && Buffer.compare(after, lt) >= 0) return
+  const isInside = after && Buffer.compare(after, gte) >= 0
+  yield* rowsOf(store, { gte: isInside ? Buffer.concat([after, zero]) : gte, lt }, { rowsPerRead })
+}
 
 /** All rows of a shard, some at a time. */
 export async function* rowsOfShard(store: Store, shard: number): AsyncIterable<Row[]> {
-  for (const range of stretchesOf(shard)) yield* rowsOf(store, range, { rowsPerRead })
+  for (const range of stretchesOf(shard)) yield* rowsBehind(store, range)
 }
 
 /** The counts of a shard, some at a time: they are found among those of all shards. */
@@ -72,12 +71,8 @@ export async function* countsOfShard(store: Store, shard: number): AsyncIterable
  */
 export function rowsOfPage(operations: readonly RowOperation[], counts: MadeCounts): readonly Row[] {
   const rows: Row[] = []
-  const indexes = { put: (key: Buffer, value: Buffer) => rows.push({ key, value }) }
-  for (const { key, value } of operations) {
-    if (!value) continue
-    rows.push({ key, value })
-    if (key[0] === prefix.entity) indexRow({ key, value }, indexes, counts.entities, counts.attributes)
-  }
+  const sink = { put: (key: Buffer, value: Buffer) => rows.push({ key, value }) }
+  for (const { key, value } of operations) if (value) putRow({ key, value }, sink, counts)
   return rows
 }
 

@@ -1,0 +1,262 @@
+// `orrery cluster init --from DIR`: the data directory of a single node becomes the first content of a cluster.
+// `orrery cluster leave --from DIR`: that of a node of a cluster becomes the data directory of a single node.
+//
+// Into a cluster: the rows go into the store of the first node, which holds all shards from then on; the logs of the shards begin behind them, so every
+// other node fetches its copies from that one (cluster/replication/founding.ts). The cluster has as many shards as the directory.
+//
+//   the cluster is named in the engine -> rows -> logs begin -> positions in the store -> orrery.json
+//
+// Out of a cluster: the copy has to be whole, and nothing may be acknowledged that it lacks (cluster/replication/leaving.ts).
+//
+// An interrupted command is given again: it fills the new store anew, since the old directory may have changed in between.
+//
+// Not here: rows and the new directory (fill-directory.ts).
+
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { assertFoundable, type EtcdLog, findBehind, findLiving, foundLogs } from '../../cluster/index.js'
+import { systemChance, systemClock } from '../clock.js'
+import { type ClusterConfig, type Config, readConfig } from '../config/config.js'
+import { placementDefault } from '../domain/scope.js'
+import type { OpenDirectory } from '../move/directory.js'
+import type { Store } from '../ports.js'
+import { Positions } from '../shard/replicate/positions.js'
+import type { Position } from '../shard/replicate/replication.js'
+import { clusterOf, createDirectory, DataDirectoryError, isDataDirectory } from '../storage/data-directory.js'
+import { agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
+import { type Filled, fillDirectory, markNew, openOld } from './fill-directory.js'
+import type { Agreement } from './surroundings.js'
+
+interface Order {
+  readonly from: string
+  readonly config: Config
+  readonly flags: ReadonlySet<string>
+  readonly signal: AbortSignal
+}
+
+interface Command {
+  readonly usage: string
+  /** Words that stand alone. */
+  readonly flags: readonly string[]
+  /** Gives what to say on standard output. Rejects with a sentence for the operator; the old directory is as it was in any case. */
+  run(order: Order): Promise<string>
+}
+
+const init: Command = {
+  usage: [
+    'Usage: orrery cluster init --from DIR <the options that the first node will be started with>',
+    'Makes the data directory DIR of a single node, which must not be in use, the first content of a cluster: in the -dataDir of its first node.',
+  ].join('\n'),
+  flags: [],
+  run: runInit,
+}
+
+const withoutLog = '-withoutLog'
+
+const leave: Command = {
+  usage: [
+    `Usage: orrery cluster leave --from DIR -dataDir NEW <the other options of the node, or ${withoutLog}>`,
+    'Makes a copy of the data directory DIR of a node of a cluster, whose nodes must all have ended, the data directory NEW of a single node.',
+    `${withoutLog}: the log engine is gone. Then nobody knows whether other nodes have acknowledged changes that are not in DIR: these are missing.`,
+  ].join('\n'),
+  flags: [withoutLog],
+  run: runLeave,
+}
+
+const commands = { init, leave } as const
+
+export type DirectoryVerb = keyof typeof commands
+
+/** Runs the command; gives the exit status. */
+export async function runOnDirectory(
+  verb: DirectoryVerb,
+  words: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  const { usage, flags, run } = commands[verb]
+  const given = new Set(words.map(bare))
+  const options = words.filter(word => !flags.includes(bare(word)))
+  const at = options.findIndex(word => bare(word) === '-from')
+  const from = at < 0 ? undefined : options[at + 1]
+  const reading = readConfig(at < 0 ? options : options.toSpliced(at, 2), env)
+  if (reading.kind === 'print') return say('stdout', usage, 0)
+  if (from === undefined) return say('stderr', usage, 1)
+  if (reading.kind === 'refuse') return say('stderr', [...reading.lines, '', usage].join('\n'), 1)
+  const stop = new AbortController()
+  const onSignal = (): void => stop.abort(new Error('stopped; the same command begins again'))
+  for (const signal of signals) process.once(signal, onSignal)
+  // What waits for the log engine is no reason for the process to go on by itself; the work is.
+  const awake = setInterval(() => {}, awakeMs)
+  try {
+    if (!isDataDirectory(from)) throw new DataDirectoryError(`${from} is no data directory`)
+    return say('stdout', await run({ from, config: reading.config, flags: given, signal: stop.signal }), 0)
+  } catch (error) {
+    return say('stderr', `orrery cluster ${verb}: ${(error as Error).message}`, 1)
+  } finally {
+    clearInterval(awake)
+    for (const signal of signals) process.off(signal, onSignal)
+  }
+}
+
+/** Options may begin with two dashes, too. */
+const bare = (word: string): string => word.replace(/^--/, '-')
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const awakeMs = 60_000
+
+function say(stream: 'stdout' | 'stderr', text: string, status: number): number {
+  process[stream].write(`${text}\n`)
+  return status
+}
+
+const warn = (line: string): void => void process.stderr.write(`${line}\n`)
+
+const contentOf = ({ entities, subscriptions, registrations }: Filled): string =>
+  `${entities} entities, ${subscriptions} subscriptions and ${registrations} registrations`
+
+/** What lies in a new directory as long as it is not finished: a word that tells the logs which this command has begun. */
+const initMark = 'cluster-init.json'
+const leaveMark = 'cluster-leave.json'
+
+function clusterIn({ cluster }: Config, usage: string): ClusterConfig {
+  if (!cluster) throw new Error(`-clusterListen, -nodeName and -shardLog are missing\n\n${usage}`)
+  return cluster
+}
+
+const logOf = (cluster: ClusterConfig): EtcdLog => openLogOf(cluster, cluster.tls && certificatesOf(cluster.tls))
+
+/** What a new directory is that has the content of an old one. */
+const contentIn = ({ directory: { shards, spread, store } }: OpenDirectory, path: string) => ({
+  ...{ path, shards, spread, id: systemChance.uuid() },
+  ...(store && { store }),
+})
+
+// Into a cluster
+
+async function runInit({ from, config, signal }: Order): Promise<string> {
+  const cluster = clusterIn(config, init.usage)
+  const to = config.store.directory
+  const mark = markNew(to, initMark)
+  const log = logOf(cluster)
+  try {
+    const old = await openOld(from, to, placementDefault, warn)
+    try {
+      const agreement = await agreedWith(old, log)
+      // The register's is one more.
+      const logs = agreement.shards + 1
+      await assertFoundable(logs, mark, log, systemClock)
+      const finish = async (target: Store): Promise<void> =>
+        putPositions(target, await foundLogs(logs, mark, log, systemClock))
+      const filled = await fillDirectory(old, { to, isNode: true, finish, signal })
+      createDirectory({ ...contentIn(old, to), cluster: { id: agreement.id } })
+      rmSync(join(to, initMark))
+      return [
+        `${contentOf(filled)} of ${from} are the first content of cluster ${agreement.id}.`,
+        `Start node ${cluster.name} with -dataDir ${to}, and the others with empty ones. Keep ${from} until they have their copies, and start nothing on it.`,
+      ].join('\n')
+    } finally {
+      await old.close()
+    }
+  } finally {
+    await log.close()
+  }
+}
+
+/** What the cluster is: as many shards as the directory has, so that every row keeps its place. */
+async function agreedWith({ directory: { path, shards, spread } }: OpenDirectory, log: EtcdLog): Promise<Agreement> {
+  const { agreement } = await agreed(log, { shards, spread, id: systemChance.uuid() }, { warn })
+  if (agreement.shards === shards && agreement.spread === spread) return agreement
+  throw new Error(
+    `the log engine keeps a cluster of ${agreement.shards} shards (spread ${agreement.spread}), and data directory ${path} has ${shards} (spread ${spread}): ` +
+      'begin with a log engine that keeps no cluster, or move the entities with "orrery export" and "orrery import"',
+  )
+}
+
+function putPositions(target: Store, founded: ReadonlyMap<number, Position>): Promise<void> {
+  const batch = target.batch()
+  const positions = new Positions()
+  for (const [shard, position] of founded) positions.put(batch, shard, position)
+  return new Promise((resolve, reject) => target.commit(batch, error => (error ? reject(error) : resolve())))
+}
+
+// Out of a cluster
+
+async function runLeave({ from, config, flags, signal }: Order): Promise<string> {
+  const own = clusterOf(from)
+  if (!own) throw new DataDirectoryError(`data directory ${from} is that of a single node already`)
+  const log = flags.has(withoutLog) ? undefined : logOf(clusterIn(config, leave.usage))
+  const to = config.store.directory
+  markNew(to, leaveMark)
+  try {
+    const old = await openOld(from, to, { ...placementDefault, cluster: own }, warn)
+    try {
+      const positions = await wholeCopy(old)
+      if (log) await assertNothingMissing(from, own.id, positions, log)
+      else warn(`Without the log: changes that other nodes have acknowledged and that are not in ${from} are missing.`)
+      const filled = await fillDirectory(old, { to, isNode: false, signal })
+      createDirectory(contentIn(old, to))
+      rmSync(join(to, leaveMark))
+      return [
+        `${contentOf(filled)} of cluster ${own.id} are those of a single node now.`,
+        `Start it with -dataDir ${to}, and start no node of the cluster any more. Keep ${from} until you have seen that all is there.`,
+      ].join('\n')
+    } finally {
+      await old.close()
+    }
+  } finally {
+    await log?.close()
+  }
+}
+
+/** How far the copy has the log of each shard. Refuses a directory that lacks one. */
+async function wholeCopy({
+  directory: { path, shards },
+  stores,
+}: OpenDirectory): Promise<ReadonlyMap<number, Position>> {
+  const known = new Positions()
+  for (const store of stores) await known.load(store)
+  const positions = new Map<number, Position>()
+  const missing: number[] = []
+  // The register's is the last one.
+  for (let shard = 0; shard <= shards; shard++) {
+    const position = known.of(shard)
+    if (position) positions.set(shard, position)
+    else missing.push(shard)
+  }
+  if (missing.length === 0) return positions
+  throw new DataDirectoryError(
+    `data directory ${path} has no complete copy of ${shardsInWords(missing)}: choose that of a node that has copies of all`,
+  )
+}
+
+async function assertNothingMissing(
+  from: string,
+  id: string,
+  positions: ReadonlyMap<number, Position>,
+  log: EtcdLog,
+): Promise<void> {
+  const behind = await findBehind(positions, log, systemClock).catch((error: Error) => {
+    throw new Error(
+      `${error.message}. ${withoutLog} goes on without it; changes that are not in ${from} are then missing`,
+    )
+  })
+  await agreedBefore(log, { path: from, id }, { warn })
+  if (behind.length > 0)
+    throw new Error(
+      `the log has changes of ${shardsInWords(behind)} that are not in ${from}: start the nodes again, wait until "orrery cluster status" shows at this node that every shard has a copy and none is behind, and stop this node last`,
+    )
+  const living = await findLiving(log, systemClock)
+  if (living.length === 0) return
+  throw new Error(
+    `${living.join(', ')} still run${living.length === 1 ? 's' : ''}: stop all nodes of the cluster first`,
+  )
+}
+
+/** Shards that a sentence names. */
+const shardsNamedMax = 10
+
+function shardsInWords(shards: readonly number[]): string {
+  const named = shards.slice(0, shardsNamedMax).join(', ')
+  if (shards.length === 1) return `shard ${named}`
+  return `shards ${named}${shards.length > shardsNamedMax ? ` and ${shards.length - shardsNamedMax} more` : ''}`
+}
