@@ -16,7 +16,6 @@ import type { Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
 import { homeRange } from '../shard/documents/document-layout.js'
 import { splitBundles } from '../shard/notify/bundle.js'
-import { lastStamp } from '../shard/shards.js'
 import { countEntities, findStranger, transfer, transferLimitsDefault } from '../shard/transfer.js'
 import {
   type DataDirectory,
@@ -127,20 +126,11 @@ export async function fillDirectory(
   try {
     const total = await entitiesIn(stores)
     await transfer({
-      target,
-      shards: Array.from({ length: shards }, (_, shard) => shard),
-      shardCount: shards,
-      isKeeper: true,
-      hasOthers: isNode,
-      countsByShard: isNode,
-      sourceOf: shard => stores[workerOf(shard, stores.length)] as Store,
-      stamp: Math.max(...stores.map(lastStamp)),
-      limits: transferLimitsDefault,
+      ...{ target, worker: 0, workers: 1, isNode, sources: stores, shards, limits: transferLimitsDefault, signal },
       onBatch: more => {
         entities += more
         progress.show(entities, total)
       },
-      signal,
     })
     await finish?.(target)
     const countOf = async (kind: 'subscription' | 'registration'): Promise<number> => {

@@ -16,10 +16,8 @@
 // Not here: rows (shard/transfer.ts), folders (storage/store-folders.ts), how progress is shown (observe/progress.ts).
 
 import assert from 'node:assert/strict'
-import { keeper, workerOf } from '../domain/scope.js'
 import type { Logger, Store } from '../ports.js'
 import { splitBundles } from '../shard/notify/bundle.js'
-import { lastStamp } from '../shard/shards.js'
 import { countEntities, type TransferLimits, transfer, transferLimitsDefault } from '../shard/transfer.js'
 import {
   assertUnchanged,
@@ -138,8 +136,6 @@ async function copy(
   { logger, onProgress, signal, limits = transferLimitsDefault }: RepartitionOptions,
 ): Promise<void> {
   const { path, shards } = directory
-  const sourceOf = (shard: number): Store => sources[workerOf(shard, sources.length)] as Store
-  const stamp = Math.max(...sources.map(lastStamp))
   const total = await entitiesIn(sources)
   logger.info(`data directory ${path}: divides ${total} entities among ${wordsFor(workers)}`)
   let done = 0
@@ -149,24 +145,11 @@ async function copy(
   }
   for (let worker = 0; worker < workers; worker++) {
     const target = await openPart(path, kindOf(directory), { worker, workers }, { durability: 'sync' })
-    const own = Array.from({ length: shards }, (_, shard) => shard).filter(shard => workerOf(shard, workers) === worker)
     try {
       const before = await countEntities(target)
       if (before > 0) logger.info(`data directory ${path}: goes on with ${before} entities that worker ${worker} has`)
       done += before
-      await transfer({
-        target,
-        shards: own,
-        shardCount: shards,
-        isKeeper: worker === keeper,
-        hasOthers: workers > 1,
-        countsByShard: false,
-        sourceOf,
-        stamp,
-        limits,
-        onBatch,
-        signal,
-      })
+      await transfer({ target, worker, workers, isNode: false, sources, shards, limits, onBatch, signal })
     } catch (error) {
       await target.close().catch(() => undefined)
       throw error

@@ -20,7 +20,7 @@
 
 import assert from 'node:assert/strict'
 import { TenantPaths } from '../domain/few-paths.js'
-import { keeper } from '../domain/scope.js'
+import { keeper, workerOf } from '../domain/scope.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import type { Batch, Range, Row, Store, StoreReader } from '../ports.js'
 import { rowsOf } from '../rows.js'
@@ -33,6 +33,7 @@ import { readRow } from './read-row.js'
 import { putRow } from './rebuild.js'
 import { allPositions, pathKey, stretchOf } from './replicate/replicated-layout.js'
 import { rowsBehind } from './replicate/snapshot.js'
+import { lastStamp } from './shards.js'
 
 /** What rows that go with their shard are called. */
 const shardRows = { entity: 'an entity', letter: 'a dead letter', outbox: 'a notification that is owed' }
@@ -47,19 +48,14 @@ export const transferLimitsDefault: TransferLimits = { batchRowsMax: 1000, batch
 
 export interface Transfer {
   readonly target: Store
-  /** The shards that the target is to hold, in ascending order. */
-  readonly shards: readonly number[]
-  /** How many there are in all. */
-  readonly shardCount: number
-  /** Whether the target is that of the register's keeper. */
-  readonly isKeeper: boolean
-  /** Whether there are other owners, each with a store that has all service paths. */
-  readonly hasOthers: boolean
-  /** Whether shards come and go in the target, which then has counts of each: that of a node of a cluster. Else it has counts of all together. */
-  readonly countsByShard: boolean
-  readonly sourceOf: (shard: number) => StoreReader
-  /** The largest of the stamps that the sources gave. */
-  readonly stamp: number
+  /** Which worker's store the target is, of how many; the first of one where there is one. */
+  readonly worker: number
+  readonly workers: number
+  /** Whether a node of a cluster will use it: shards come and go there, so it has counts of each, and the service paths of all nodes. */
+  readonly isNode: boolean
+  /** The stores that rest, of all workers. */
+  readonly sources: readonly Store[]
+  readonly shards: number
   readonly limits: TransferLimits
   /** Told after each batch how many entities it held. */
   readonly onBatch: (entities: number) => void
@@ -69,10 +65,10 @@ export interface Transfer {
 
 /** Fills the target, from where an earlier try was when it ended. Rejects when a commit fails or the signal comes. */
 export async function transfer(given: Transfer): Promise<void> {
-  const { target, shardCount, isKeeper, hasOthers, countsByShard, sourceOf, stamp, limits, onBatch, signal } = given
+  const { target, worker, workers, isNode, sources, shards, limits, onBatch, signal } = given
   signal?.throwIfAborted()
   if (target.get(stampKey())) return
-  const filling = new Filling(target, countsByShard ? new Uint8Array(shardCount).fill(1) : undefined)
+  const filling = new Filling(target, isNode ? new Uint8Array(shards).fill(1) : undefined)
   const copied = target.get(copiedKey())
   for (const { source, range } of stretchesToCopy(given))
     for await (const rows of rowsBehind(source, range, copied))
@@ -82,22 +78,24 @@ export async function transfer(given: Transfer): Promise<void> {
         onBatch(await filling.commit(batch => batch.put(copiedKey(), row.key)))
         signal?.throwIfAborted()
       }
-  const sources = new Set(Array.from({ length: shardCount }, (_, shard) => sourceOf(shard)))
-  if (isKeeper) for (const row of await mergedProgress(sources, shardCount)) filling.add(row)
-  if (hasOthers) for await (const row of pathRows(sources, shardCount)) filling.add(row)
+  if (worker === keeper) for (const row of await mergedProgress(sources, shards)) filling.add(row)
+  if (isNode || workers > 1) for await (const row of pathRows(sources, shards)) filling.add(row)
   onBatch(
     await filling.commit(batch => {
       batch.del(copiedKey())
-      batch.put(stampKey(), encodeNumber(stamp))
+      // No stamp that any of the sources gave is larger.
+      batch.put(stampKey(), encodeNumber(Math.max(...sources.map(lastStamp))))
     }),
   )
 }
 
 /** What is copied byte by byte, in the order of keys: how far that got is told by one of them. */
-function* stretchesToCopy({ shards, shardCount, sourceOf }: Transfer): Iterable<{ source: StoreReader; range: Range }> {
+function* stretchesToCopy(given: Transfer): Iterable<{ readonly source: Store; readonly range: Range }> {
+  const { worker, workers, sources, shards } = given
   for (const kind of kindsThatGo('shard'))
-    for (const shard of shards) yield { source: sourceOf(shard), range: stretchOf(kind, shard) }
-  for (const kind of kindsThatGo('register')) yield { source: sourceOf(keeper), range: stretchOf(kind, shardCount) }
+    for (let shard = worker; shard < shards; shard += workers)
+      yield { source: sources[workerOf(shard, sources.length)]!, range: stretchOf(kind, shard) }
+  for (const kind of kindsThatGo('register')) yield { source: sources[keeper]!, range: stretchOf(kind, shards) }
 }
 
 /** A batch of the target with what goes into it. */

@@ -1,17 +1,33 @@
-// What a single node has becomes the first content of a cluster: as an operator does it, with the command, a real etcd and three nodes.
+// What a single node has becomes the first content of a cluster, and that of a single node again: as an operator does it, with the commands, a real
+// etcd and three nodes.
 
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, watch } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { placementDefault } from '../../src/domain/scope.js'
+import type { SubscriptionProgress } from '../../src/domain/subscriptions/subscription.js'
+import { mergeProgress } from '../../src/domain/subscriptions/subscription-status.js'
 import type { ClusterStatus } from '../../src/messages/cluster-status.js'
+import { openStores } from '../../src/move/directory.js'
+import type { Store } from '../../src/ports.js'
+import { allProgress, parseDocumentKey } from '../../src/shard/documents/document-layout.js'
+import { kindsThatGo, under } from '../../src/shard/keys.js'
+import { allOutbox, encodeLetterRow, letterKey, parseOutboxKey } from '../../src/shard/notify/notification-layout.js'
+import { decodeProgress } from '../../src/shard/notify/progress-book.js'
+import { positionKey } from '../../src/shard/replicate/replicated-layout.js'
+import { clusterOf, openDataDirectory } from '../../src/storage/data-directory.js'
+import { commit, rowsOf } from '../storage/store-contract.js'
 import { type BrokerProcess, freePort, startBroker, tempDir } from '../support/broker-process.js'
 import { bundleAll } from '../support/bundled.js'
 import { directoryAt, openAll } from '../support/divided.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
 import { type Answer, HttpClient } from '../support/http-client.js'
+import { indexesEqualRebuild } from '../support/inspection.js'
 import { main } from '../support/project.js'
 
 const skip = noEtcd()
@@ -207,3 +223,224 @@ t.test('the data of two workers becomes that of three nodes', { skip }, async t 
     t.strictSame(await visible(nodes[n]!), whole, 'nothing is lost with the node that had all first')
   }
 })
+
+// And back
+
+/** The rows that move with shards and the register, of all stores of a directory that no broker uses; what became of notifications in few words. */
+async function rowsIn(path: string): Promise<ReadonlyMap<string, string>> {
+  const rows = new Map<string, string>()
+  const progress = new Map<string, SubscriptionProgress[]>()
+  await withStores(path, async stores => {
+    for (const store of stores) {
+      for (const kind of kindsThatGo('shard', 'register'))
+        for (const { key, value } of await rowsOf(store, under(Buffer.of(kind))))
+          rows.set(key.toString('latin1'), value.toString('latin1'))
+      for (const { key, value } of await rowsOf(store, allProgress())) {
+        const { id } = parseDocumentKey(key)
+        progress.set(id, [...(progress.get(id) ?? []), decodeProgress(value).progress])
+      }
+    }
+  })
+  for (const [id, parts] of progress) {
+    const { timesSent, lastNotificationMs, spentRevision } = mergeProgress(parts)
+    rows.set(id, JSON.stringify({ timesSent, lastNotificationMs, spentRevision }))
+  }
+  return rows
+}
+
+async function withStores<T>(path: string, look: (stores: readonly Store[]) => Promise<T>): Promise<T> {
+  const cluster = clusterOf(path)
+  const directory = openDataDirectory(path, { ...placementDefault, ...(cluster && { cluster }) }, () => 'it is there')
+  const open = await openStores(directory, 'os', () => {})
+  try {
+    return await look(open.stores)
+  } finally {
+    await open.close()
+  }
+}
+
+/** Makes dead letters of some notifications that are owed, as five tries would. */
+const someDead = (path: string, subscription: string): Promise<number> =>
+  withStores(path, async stores => {
+    let dead = 0
+    for (const store of stores)
+      for (const { key, value } of (await rowsOf(store, allOutbox())).slice(0, 2)) {
+        const { shard, stamp } = parseOutboxKey(key)
+        const letter = letterKey({ shard, tenant: '', subscription, stamp })
+        await commit(store, batch => batch.put(letter, encodeLetterRow('{}', value)))
+        dead++
+      }
+    return dead
+  })
+
+/** Starts a command on a directory that is not there yet, and kills it when something has happened so often in it. */
+async function killedWhile(words: readonly string[], folder: string, events: number): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  const child = spawn(process.execPath, [main, 'cluster', ...words], { stdio: 'ignore' })
+  const exited = once(child, 'exit')
+  let left = events
+  const watcher = watch(folder, () => --left === 0 && child.kill('SIGKILL'))
+  await exited
+  watcher.close()
+}
+
+t.test('one worker, three, two, three nodes, and one again: the same content at every stop', { skip }, async t => {
+  const path = tempDir(t)
+  const heard: string[] = []
+  const alive = await receiver(t, heard)
+  const away = `http://127.0.0.1:${await freePort()}/`
+  const city = { 'Ctx-Service': 'city' }
+  const watching = (type: string, url: string, more = {}) => ({
+    ...{ subject: { entities: [{ idPattern: '.*', type }] }, notification: { http: { url } } },
+    ...more,
+  })
+  let broker = await startBroker(t, { dataDir: path, args: ['-multiservice'] })
+  const made = async (method: string, url: string, body: unknown, headers = {}): Promise<void> =>
+    void t.match((await send(broker, method, url, body, headers)).status, /^20[14]$/, `${method} ${url}`)
+  for (const subscription of [
+    watching('Lamp', alive),
+    watching('Once', alive, { status: 'oneshot' }),
+    watching('Throttled', alive, { throttling: 36_000 }),
+    watching('Owed', away),
+  ])
+    await made('POST', '/v2/subscriptions', subscription)
+  const provider = { http: { url: 'http://127.0.0.1:9/' } }
+  for (const headers of [{}, city])
+    await made('POST', '/v2/registrations', { dataProvided: { entities: [{ id: 'elsewhere' }] }, provider }, headers)
+  for (let n = 0; n < 90; n++) {
+    const type = n === 1 || n === 2 ? 'Once' : n === 3 || n === 4 ? 'Throttled' : n < 12 ? 'Owed' : 'Lamp'
+    const level = { value: n, metadata: { unit: { value: 'lx' }, since: { value: [n, null] } } }
+    const expires = n % 7 === 0 && { dateExpires: { type: 'DateTime', value: '2999-01-01T00:00:00.000Z' } }
+    const scope = { ...(n % 5 === 0 && city), 'Ctx-ServicePath': paths[n % 3] }
+    await made('POST', '/v2/entities', { id: `e${n}`, type, level, ...expires }, scope)
+    // Another type of the same id, in the same row.
+    if (n % 10 === 9) await made('POST', '/v2/entities', { id: `e${n}`, type: 'Other', other: { value: n } }, scope)
+  }
+  await until('the notifications of lamps', async () => new Set(heard).size >= 60)
+  const fired = (type: number[]) => heard.filter(id => type.map(n => `e${n}`).includes(id))
+  t.equal(fired([1, 2]).length, 1, 'the one-shot has fired')
+  t.equal(fired([3, 4]).length, 1, 'and one that is throttled')
+  const { json: subscriptions } = await send(broker, 'GET', '/v2/subscriptions')
+  await broker.kill('SIGTERM')
+  t.ok((await someDead(path, (subscriptions as { id: string }[])[3]!.id)) > 0)
+  const before = await rowsIn(path)
+  const owed = ['e6', 'e7', 'e8', 'e9', 'e11']
+  t.ok([...before.keys()].filter(key => key.startsWith('O')).length >= owed.length, 'notifications are owed')
+
+  for (const workers of [3, 2]) {
+    broker = await startBroker(t, { dataDir: path, args: ['-multiservice', '-workers', String(workers)] })
+    await until('a whole answer', async () => (await visible(broker)) !== undefined)
+    await broker.kill('SIGTERM')
+    t.strictSame(sorted(await rowsIn(path)), sorted(before), `${workers} workers`)
+    t.strictSame(await indexesEqualRebuild(path), [])
+  }
+
+  const etcd = await startEtcd(t)
+  const shardLog = `etcd://${etcd.address().members.join(',')}`
+  const listens: string[] = []
+  for (let n = 0; n < 3; n++) listens.push(`127.0.0.1:${await freePort()}`)
+  const wordsOf = (n: number): string[] => [
+    ...['-nodeName', `n${n}`, '-clusterListen', listens[n]!, '-clusterJoin', listens.join(',')],
+    ...['-shardLog', shardLog, '-multiservice'],
+  ]
+  const dirs = [0, 1, 2].map(() => tempDir(t))
+  t.match(await command(['init', '--from', path, '-dataDir', dirs[0]!, ...wordsOf(0)]), {
+    status: 0,
+    out: /^99 entities, 4 subscriptions and 2 registrations/,
+  })
+  t.strictSame(sorted(await rowsIn(dirs[0]!)), sorted(before), 'a node')
+  const { id } = clusterOf(dirs[0]!)!
+  t.strictSame(await indexesEqualRebuild(dirs[0]!, id), [])
+
+  const nodes = await Promise.all(
+    dirs.map((dataDir, n) => startBroker(t, { dataDir, args: wordsOf(n), readyWaitMs: waitMsMax })),
+  )
+  const untilCopied = (some: readonly BrokerProcess[]): Promise<void> =>
+    until('every node has a copy of everything', async () => {
+      const answers = await Promise.all(some.map(node => send(node, 'GET', '/cluster')))
+      const shards = answers.flatMap(({ json }) => (json as ClusterStatus).shards)
+      return shards.every(({ copy, lag }) => (copy === 'owned' || copy === 'following') && lag === 0)
+    })
+  await untilCopied(nodes)
+  for (const [n, node] of nodes.entries())
+    await until(`node ${n} takes writes`, async () => {
+      const { status } = await send(node, 'POST', '/v2/entities', {
+        id: `of node ${n}`.replaceAll(' ', '_'),
+        type: 'Lamp',
+      })
+      return status === 201 || status === 422
+    })
+  await untilCopied(nodes)
+  await nodes[1]!.kill('SIGTERM')
+  await until('a write without node 1', async () => {
+    const { status } = await send(nodes[0]!, 'POST', '/v2/entities', { id: 'later', type: 'Lamp' })
+    return status === 201 || status === 422
+  })
+  await untilCopied([nodes[0]!, nodes[2]!])
+  const seen = await visible(nodes[0]!)
+  await nodes[2]!.kill('SIGTERM')
+
+  const to = tempDir(t)
+  const leaving = (n: number, ...more: string[]): string[] => ['leave', '--from', dirs[n]!, '-dataDir', to, ...more]
+  t.match(await command(leaving(0, ...wordsOf(0))), { status: 1, err: /is in use by another process/ })
+  t.match(await command(leaving(1, ...wordsOf(1))), { status: 1, err: /the log has changes of shards? .* not in / })
+  t.match(await command(leaving(2, ...wordsOf(2))), {
+    status: 1,
+    err: /n0 still runs: stop all nodes|the log has changes of shard 256 /,
+  })
+  await nodes[0]!.kill('SIGTERM')
+  t.match(await command(['leave', '--from', path, '-dataDir', to, ...wordsOf(0)]), {
+    status: 1,
+    err: /is that of a single node already/,
+  })
+  const partial = tempDir(t)
+  cpSync(dirs[0]!, partial, { recursive: true })
+  await withStores(partial, ([store]) => commit(store!, batch => batch.del(positionKey(7))))
+  t.match(await command(['leave', '--from', partial, '-dataDir', to, ...wordsOf(0)]), {
+    status: 1,
+    err: /has no complete copy of shard 7:/,
+  })
+  for (const events of [1, 2, 4, 8]) await killedWhile(leaving(0, ...wordsOf(0)), to, events)
+  const left = existsSync(join(to, 'orrery.json'))
+  if (!left) {
+    const told = await command(leaving(0, ...wordsOf(0)))
+    t.match(told, { status: 0, out: /^103 entities, 4 subscriptions and 2 registrations of cluster/ }, told.err)
+  }
+  t.strictSame(sorted(await rowsIn(to)), sorted(await rowsIn(dirs[0]!)), 'out of the cluster')
+  t.strictSame(await indexesEqualRebuild(to), [])
+  t.match(await command(leaving(0, ...wordsOf(0))), { status: 1, err: /is a data directory already/ })
+
+  await etcd.members[0]!.kill()
+  const alone = tempDir(t)
+  const without = await command(['leave', '--from', dirs[0]!, '-dataDir', alone, ...wordsOf(0)])
+  t.match(without, { status: 1, err: /the log engine does not answer: .*-withoutLog goes on without it/ })
+  t.match(await command(['leave', '--from', dirs[0]!, '-dataDir', alone, '--withoutLog']), {
+    status: 0,
+    err: /changes that other nodes have acknowledged .* are missing/,
+  })
+  t.strictSame(sorted(await rowsIn(alone)), sorted(await rowsIn(to)))
+
+  const single = await startBroker(t, { dataDir: to, args: ['-multiservice'] })
+  t.strictSame(await visible(single), seen, 'the single node tells what the cluster has told')
+  await receiver(t, heard, Number(new URL(away).port))
+  await until('what was owed is sent', async () => owed.every(one => heard.includes(one)))
+  const change = { level: { value: 1000 } }
+  for (const [n, type] of [
+    [2, 'Once'],
+    [4, 'Throttled'],
+  ] as const)
+    t.equal(
+      (
+        await send(single, 'PATCH', `/v2/entities/e${n}/attrs?type=${type}`, change, {
+          'Ctx-ServicePath': paths[n % 3],
+        })
+      ).status,
+      204,
+    )
+  t.equal((await send(single, 'POST', '/v2/entities', { id: 'last', type: 'Lamp', ...change })).status, 201)
+  await until('the next notification', async () => heard.includes('last'))
+  t.equal(fired([1, 2]).length, 1, 'a one-shot fires once in all')
+  t.equal(fired([3, 4]).length, 1, 'throttling goes on')
+})
+
+const sorted = (rows: ReadonlyMap<string, string>) => [...rows].sort(([a], [b]) => (a < b ? -1 : 1))

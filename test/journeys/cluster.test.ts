@@ -134,7 +134,7 @@ t.test('three nodes are one broker, and stay one when a node is killed', { skip 
   const status = await scene.untilAllAlive(0)
   t.equal(status.node, 'a')
   t.strictSame(status.members.map(({ name, isJoined }) => `${name} ${isJoined}`).sort(), ['a true', 'b true', 'c true'])
-  t.equal(status.shards.length, 65, 'the shards of entities, and the register')
+  t.equal(status.shards.length, 257, 'the shards of entities, and the register')
   t.match(table(status), /^NODE .*\na \* +alive .*\n/m)
 
   const metrics = await (await scene.send(0, 'GET', '/metrics')).text()

@@ -127,7 +127,7 @@ t.test('an older backup in the place of the log is found out, and the right one 
   await member!.restart()
 
   for (const index of [0, 1, 2]) {
-    await scene.untilUnready(index, /the log engine has lost data: the logs of \d+ of 65 shards end before/)
+    await scene.untilUnready(index, /the log engine has lost data: the logs of \d+ of 257 shards end before/)
     t.match(await scene.status(index), { log: { state: 'lost', reason: /lost data/ } })
     t.equal(scene.alarms(index).length, 1)
   }

@@ -1,7 +1,7 @@
 // Rows on their way into a store of another division: where a transfer goes on, what it repairs, what it will not lose.
 
 import t, { type Test } from 'tap'
-import { keeper, ShardMap } from '../../src/domain/scope.js'
+import { keeper, ShardMap, workerOf } from '../../src/domain/scope.js'
 import { noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeImage } from '../../src/image.js'
 import type { Range, Row, Store } from '../../src/ports.js'
@@ -52,22 +52,17 @@ async function sourceOf(entities: number): Promise<Store> {
   return store
 }
 
+/** Fills a target that is alone, where nothing else is said, from one store. */
 function into(target: Store, source: Store, rest: Partial<Transfer> = {}): Promise<void> {
   const limits = { batchRowsMax: 10, batchBytesMax: 1_000_000 }
-  return transfer({
-    target,
-    shards: all,
-    shardCount: all.length,
-    isKeeper: true,
-    hasOthers: false,
-    countsByShard: false,
-    sourceOf: () => source,
-    stamp,
-    limits,
-    onBatch: () => {},
-    ...rest,
-  })
+  const alone = { worker: 0, workers: 1, isNode: false, sources: [source], shards: all.length }
+  return transfer({ target, ...alone, limits, onBatch: () => {}, ...rest })
 }
+
+/** The parts of three workers. */
+const parts = [0, 1, 2].map(worker => ({ worker, workers: 3 }))
+const shardsOf = ({ worker, workers }: (typeof parts)[number]): readonly number[] =>
+  all.filter(shard => workerOf(shard, workers) === worker)
 
 /** A transfer of entities that is stopped after some batches of ten. */
 async function begun(t: Test, source: Store, batches: number): Promise<Store> {
@@ -84,7 +79,7 @@ const primary = (store: Store): Promise<Row[]> => rowsOf(store, allEntities())
 t.test('a store gets the rows of its shards and no others, as they are, and all that they call for', async t => {
   const source = await sourceOf(100)
   const target = new MemoryStore()
-  await into(target, source, { shards: [1, 4, 7] })
+  await into(target, source, { worker: 1, workers: 3 })
   const own = (await primary(source)).filter(({ key }) => parseEntityKey(key).shard % 3 === 1)
   t.ok(own.length > 0 && own.length < 100)
   t.strictSame(await primary(target), own)
@@ -138,7 +133,7 @@ t.test('a finished store is left alone', async t => {
 
 t.test('a source without entities makes a finished store', async t => {
   const target = new MemoryStore()
-  await into(target, new MemoryStore(), { stamp: 0 })
+  await into(target, new MemoryStore())
   t.ok(target.get(stampKey()))
 })
 
@@ -171,9 +166,10 @@ async function withSubscriptions(entities: number, said: string): Promise<Store>
 
 t.test('every store gets all subscriptions and registrations, as the store of the keeper has them', async t => {
   const sources = [await withSubscriptions(30, 'one'), await withSubscriptions(30, 'the other')]
-  for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
+  for (const part of parts) {
+    const shards = shardsOf(part)
     const target = new MemoryStore()
-    await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
+    await into(target, sources[0]!, { ...part, sources })
     for (const kind of kinds) {
       const rows = await rowsOf(target, allDocuments(kind))
       t.equal(rows.length, 80)
@@ -187,9 +183,10 @@ t.test('every store gets all subscriptions and registrations, as the store of th
 
 t.test('a store gets the dead letters of its shards and no others, as they are', async t => {
   const sources = [await withSubscriptions(30, 'one'), await withSubscriptions(30, 'the other')]
-  for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
+  for (const part of parts) {
+    const shards = shardsOf(part)
     const target = new MemoryStore()
-    await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
+    await into(target, sources[0]!, { ...part, sources })
     const rows = await rowsOf(target, allLetters())
     t.strictSame(
       rows.map(({ key }) => parseLetterKey(key).shard),
@@ -235,9 +232,10 @@ async function withNotifications(store: Store, at: number): Promise<Store> {
 
 t.test('a store gets what the shards that it has owe, and no other, as it is', async t => {
   const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
-  for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
+  for (const part of parts) {
+    const shards = shardsOf(part)
     const target = new MemoryStore()
-    await into(target, sources[0]!, { shards, sourceOf: shard => sources[shard % 2]! })
+    await into(target, sources[0]!, { ...part, sources })
     const rows = await rowsOf(target, allOutbox())
     t.strictSame(
       rows.map(({ key }) => parseOutboxKey(key)),
@@ -251,9 +249,10 @@ t.test('a store gets what the shards that it has owe, and no other, as it is', a
 t.test('what became of notifications is one with the keeper, from all stores, and nowhere else', async t => {
   const sources = [await withNotifications(await sourceOf(3), 0), await withNotifications(await sourceOf(3), 1)]
   const seen: string[] = []
-  for (const shards of [[0, 2], [1], [3, 4, 5, 6, 7]]) {
+  for (const part of parts) {
+    const shards = shardsOf(part)
     const target = new MemoryStore()
-    await into(target, sources[0]!, { shards, isKeeper: shards.includes(0), sourceOf: shard => sources[shard % 2]! })
+    await into(target, sources[0]!, { ...part, sources })
     for (const { key, value } of await rowsOf(target, allProgress())) {
       t.ok(shards.includes(0))
       seen.push(parseDocumentKey(key).tenant)
@@ -296,7 +295,7 @@ async function strangerAmong(...rows: readonly Row[]): Promise<string | undefine
 
 t.test('a store that is whole has no stranger', async t => {
   const target = new MemoryStore()
-  await into(target, await sourceOf(100), { shards: [0, 2, 4, 6] })
+  await into(target, await sourceOf(100), { worker: 0, workers: 2 })
   t.equal(await findStranger(target, evens), undefined)
   t.equal(await findStranger(new MemoryStore(), evens), undefined)
 })
@@ -312,13 +311,13 @@ t.test('of several stores each knows all service paths, one that is alone none',
   const source = await sourceOf(20)
   const indexed = new MemoryStore()
   await into(indexed, source)
-  const pathsIn = async (hasOthers: boolean) => {
+  const pathsIn = async (workers: number) => {
     const target = new MemoryStore()
-    await into(target, indexed, { shards: [1], hasOthers })
+    await into(target, indexed, { workers })
     return (await rowsOf(target, pathRange(all.length))).map(({ key }) => parsePathKey(key))
   }
-  t.strictSame(await pathsIn(true), [{ tenant, path: '/a' }])
-  t.strictSame(await pathsIn(false), [])
+  t.strictSame(await pathsIn(8), [{ tenant, path: '/a' }])
+  t.strictSame(await pathsIn(1), [])
 })
 
 t.test(
@@ -327,7 +326,7 @@ t.test(
     const source = new MemoryStore()
     await into(source, await withNotifications(await withSubscriptions(100, 'one'), 0))
     const node = new MemoryStore()
-    await into(node, source, { hasOthers: true, countsByShard: true })
+    await into(node, source, { isNode: true })
     t.strictSame(await compareIndexes(node, 'by shard'), [])
     t.strictSame(
       (await rowsOf(node, pathRange(all.length))).map(({ key }) => parsePathKey(key)),
@@ -356,14 +355,14 @@ t.test(
 t.test('a transfer into the store of a node goes on where it was stopped, at every batch', async t => {
   const source = await withNotifications(await withSubscriptions(40, 'one'), 0)
   const whole = new MemoryStore()
-  await into(whole, source, { hasOthers: true, countsByShard: true })
+  await into(whole, source, { isNode: true })
   const everything: Range = { gte: Buffer.alloc(1), lt: Buffer.alloc(64, 0xff) }
   for (let batches = 1; ; batches++) {
     const target = new MemoryStore()
     const stop = new AbortController()
     let seen = 0
     const onBatch = () => ++seen === batches && stop.abort(new Error('stop'))
-    const options = { hasOthers: true, countsByShard: true }
+    const options = { isNode: true }
     const isWhole = await into(target, source, { ...options, onBatch, signal: stop.signal }).then(
       () => true,
       () => false,

@@ -31,7 +31,7 @@ import { stretchesOf } from './replicated-layout.js'
 import type { Position } from './replication.js'
 import { checkRow } from './row-check.js'
 import { decodeOperations, type RowOperation } from './row-operations.js'
-import { countsOfShard, delRows, type Page, readPage, rowsOfPage, rowsOfShard } from './snapshot.js'
+import { countsOfShard, delRows, type Page, readPage, rowsOfPage, rowsOfShard, shardsWithCounts } from './snapshot.js'
 
 type OnDone = (failure?: Error) => void
 
@@ -58,6 +58,8 @@ export class ReplicatedShards {
   private readonly concerned: Concerned
   /** Of these the store has a part of a snapshot, until a position is given; with the counts of what came so far. */
   private readonly installing = new Map<number, MadeCounts>()
+  /** Of these there may be counts although the store has no position of them: the process died while it cleared them. Found when first needed. */
+  private leftCounts: Promise<Set<number>> | undefined
   /** Calls that wait for room on the disk. */
   private waiting = 0
 
@@ -248,16 +250,21 @@ export class ReplicatedShards {
 
   private async clear(shard: number): Promise<void> {
     const { ownership, store, positions } = this.parts
+    const hadAll = positions.of(shard) !== undefined
+    this.leftCounts ??= shardsWithCounts(store)
+    const leftCounts = await this.leftCounts
     // First the position: whatever happens then, nobody takes what is left for the whole.
     await this.write(sink => positions.del(sink, shard))
     this.installing.delete(shard)
     for await (const rows of rowsOfShard(store, shard)) await this.write(sink => delRows(sink, rows))
-    if (shard === ownership.register) return
+    // They stand among those of all shards, so a new node does not look for them before each snapshot.
+    if (shard === ownership.register || !(hadAll || leftCounts.has(shard))) return
     // Last: entities, which tell of index rows, may have gone before the process died.
     for await (const rows of countsOfShard(store, shard))
       await this.write(sink => {
         for (const { key } of rows) sink.del(key)
       })
+    leftCounts.delete(shard)
   }
 
   private write(fill: (sink: RowSink) => void): Promise<void> {

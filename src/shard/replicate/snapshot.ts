@@ -65,6 +65,15 @@ export async function* countsOfShard(store: Store, shard: number): AsyncIterable
     }
 }
 
+/** The shards of which there are counts. */
+export async function shardsWithCounts(store: Store): Promise<Set<number>> {
+  const shards = new Set<number>()
+  for (const { all } of [attributeCounts, entityCounts])
+    for await (const rows of rowsOf(store, all, { parts: 'keys' }))
+      for (const { key } of rows) shards.add(shardOfKey(key))
+  return shards
+}
+
 /**
  * The rows of a page, and those of the indexes that they call for; adds to the counts that the shard will have. Fails with `Unreadable` where an entity
  * is not understood.

@@ -5,11 +5,12 @@ import t, { type Test } from 'tap'
 import { Deposed } from '../../../cluster/replication/shard-host.js'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
 import type { DiskRoom } from '../../../src/ports.js'
-import { prefix } from '../../../src/shard/keys.js'
+import { encodeNumber, prefix } from '../../../src/shard/keys.js'
+import { entityCounts } from '../../../src/shard/layout.js'
 import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
 import { lastStamp } from '../../../src/shard/shards.js'
 import { openRocksStore } from '../../../src/storage/rocks-store.js'
-import { temporaryDirectory } from '../../storage/store-contract.js'
+import { commit, temporaryDirectory } from '../../storage/store-contract.js'
 import { compareIndexes } from '../../support/compare-indexes.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { create, idOf, tenant, update, watching } from '../../support/notifying.js'
@@ -196,6 +197,19 @@ t.test('a snapshot replaces what was there, and a shard that is dropped has gone
     )
   t.strictSame(await cluster.waitFor(contentOf(to)), [])
   t.strictSame(allShards.map(shard => to.shardHost.position(shard)).filter(Boolean), [])
+})
+
+t.test('counts that a death has left of a shard without entities go with the next snapshot', async t => {
+  const cluster = await Cluster.of(t, new FakeClock(), 1)
+  const to = await another(t, cluster)
+  await cluster.waitFor(
+    commit(to.store, batch => {
+      for (const shard of [0, 1]) batch.put(entityCounts.key('t', '/gone', 'T', shard), encodeNumber(1))
+    }),
+  )
+  const between = async (): Promise<void> => {}
+  for (const shard of allShards) await bring(cluster, { from: cluster.host(0), to, shard, bytesMax: 1000, between })
+  t.strictSame(await cluster.waitFor(compareIndexes(to.store, 'by shard')), [])
 })
 
 t.test('who dies between the log and the store follows the log from where its store is', async t => {
