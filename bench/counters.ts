@@ -13,13 +13,12 @@ export interface Counter {
   readonly reading: string
 }
 
-/** A service path lies in some of the shards only. */
-const paths = 16
+/** A service path lies in some of the shards only: all of them together lie in all. */
+const paths = 256
 
-/** So many in each shard: those of all shards first, then the second ones of all, and so on. */
-export function countersOf(perShard: number): readonly Counter[] {
-  const { shards } = placementDefault
-  const map = new ShardMap(placementDefault)
+/** So many in each of the shards: those of all shards first, then the second ones of all, and so on. */
+export function countersOf(perShard: number, shards: number): readonly Counter[] {
+  const map = new ShardMap({ ...placementDefault, shards })
   const found = Array.from({ length: shards }, (): Counter[] => [])
   for (let n = 0, missing = shards * perShard; missing > 0; n++) {
     const servicePath = `/p${n % paths}`

@@ -25,7 +25,7 @@ export async function failovers(subject: Subject, folder: string, rounds: number
   const dataDir = join(folder, 'failovers')
   // Of which the etcd is another matter, so that it has the members that it would have.
   const nodes = await startNodes(subject, dataDir, 3)
-  const counters: readonly Counter[] = countersOf(countersPerShard)
+  const counters: readonly Counter[] = countersOf(countersPerShard, nodes.shards)
   await createCounters(nodes.urls, counters)
   let dead: number | undefined
   let killedMs = Number.POSITIVE_INFINITY

@@ -8,7 +8,6 @@
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { place } from '../cluster/replication/placement.js'
-import { placementDefault } from '../src/domain/scope.js'
 import type { ClusterStatus } from '../src/messages/cluster-status.js'
 import { type Etcd, startEtcd } from '../test/support/etcd.js'
 import { type Exposition, parseExposition } from '../test/support/exposition-parser.js'
@@ -33,14 +32,14 @@ const lookMs = 50
 const replicas = 3
 /** A node that ends itself says why. */
 const failureLine = /lvl=(FATAL|ERROR)/
-const { shards } = placementDefault
 
-/** Who owns each shard when all nodes are there. */
-const home: Owners = place(
-  shards,
-  names.map(name => ({ name, domain: '' })),
-  replicas,
-).map(([owner]) => owner)
+/** Who owns each of so many shards when all nodes are there. */
+const homeOf = (shards: number): Owners =>
+  place(
+    shards,
+    names.map(name => ({ name, domain: '' })),
+    replicas,
+  ).map(([owner]) => owner)
 
 interface Place {
   readonly port: number
@@ -68,6 +67,8 @@ export class Nodes {
   private readonly etcd: Etcd
   private readonly places: readonly Place[]
   private readonly ends: readonly (() => unknown)[]
+  /** Who owns each shard when all nodes are there; empty as long as nobody was asked how many there are: another build may have another number. */
+  private home: Owners = []
 
   constructor(
     subject: Subject,
@@ -85,6 +86,11 @@ export class Nodes {
 
   nameOf(index: number): string {
     return names[index]!
+  }
+
+  /** How many shards of entities there are. */
+  get shards(): number {
+    return this.home.length
   }
 
   /** By their indexes. */
@@ -132,7 +138,12 @@ export class Nodes {
   async untilHome(): Promise<void> {
     const untilMs = performance.now() + homeMsMax
     for (const index of this.indexes)
-      while (!(await this.status(index).then(isHome, () => false))) {
+      while (
+        !(await this.status(index).then(
+          status => this.isHome(status),
+          () => false,
+        ))
+      ) {
         if (performance.now() > untilMs)
           throw new Error(`node ${this.nameOf(index)} does not see all shards at home after ${homeMsMax} ms`)
         await delay(lookMs)
@@ -159,6 +170,14 @@ export class Nodes {
     for (const end of [...this.ends].reverse()) await end()
   }
 
+  private isHome(status: ClusterStatus): boolean {
+    const owners = ownersIn(status)
+    if (this.home.length !== owners.length) this.home = homeOf(owners.length)
+    const here = status.members.filter(member => member.status === 'alive' && member.isJoined)
+    const isOwned = status.shards.every(({ owner }) => here.some(({ name }) => name === owner))
+    return here.length === names.length && isOwned && owners.every((owner, shard) => owner === this.home[shard])
+  }
+
   private async status(index: number): Promise<ClusterStatus> {
     return (await this.ask(index, 'GET', '/cluster')).json() as Promise<ClusterStatus>
   }
@@ -175,10 +194,5 @@ export class Nodes {
   }
 }
 
-const ownersIn = (status: ClusterStatus): Owners => status.shards.slice(0, shards).map(({ owner }) => owner)
-
-function isHome(status: ClusterStatus): boolean {
-  const here = status.members.filter(member => member.status === 'alive' && member.isJoined)
-  const isOwned = status.shards.every(({ owner }) => here.some(({ name }) => name === owner))
-  return here.length === names.length && isOwned && ownersIn(status).every((owner, shard) => owner === home[shard])
-}
+/** The register comes last. */
+const ownersIn = (status: ClusterStatus): Owners => status.shards.slice(0, -1).map(({ owner }) => owner)

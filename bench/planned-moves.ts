@@ -17,8 +17,8 @@ const needed = { pauseMs: 250 }
 const countersPerShard = 10
 /** More than writes that wait when several shards pause for as long as is needed. */
 const connections = 192
-/** Every other shard is written to, as finely as all would be at twice the pace, which is more than three nodes on two cores have room for. */
-const shardsPerWritten = 2
+/** So many shards are written to, each as finely as the pace allows: all would be more than three nodes on two cores have room for. */
+const shardsWritten = 32
 /** Rounds that do not count: a node that has just begun compiles what a move runs. */
 const warmUpRounds = 2
 /** Before the first move, and after each: writes at rest. */
@@ -51,7 +51,7 @@ export async function plannedMoves(options: PlannedMovesOptions): Promise<Findin
   const { subject, folder, rounds, writesPerSecond: perSecond } = options
   const dataDir = join(folder, 'moves')
   const nodes = await startNodes(subject, dataDir, 1)
-  const counters = countersOf(countersPerShard).filter(({ shard }) => isWritten(shard))
+  const counters = countersOf(countersPerShard, nodes.shards).filter(({ shard }) => isWritten(shard, nodes.shards))
   await createCounters(nodes.urls, counters)
   const writes: Write[] = []
   const refusals = new Map<string, number>()
@@ -117,10 +117,10 @@ async function awayAndBack(nodes: Nodes, index: number): Promise<Move[]> {
   return moves
 }
 
-const isWritten = (shard: number): boolean => shard % shardsPerWritten === 0
+const isWritten = (shard: number, shards: number): boolean => shard % (shards / shardsWritten) === 0
 
 function changed(before: Owners, after: Owners): number[] {
-  return before.flatMap((owner, shard) => (owner === after[shard] || !isWritten(shard) ? [] : [shard]))
+  return before.flatMap((owner, shard) => (owner === after[shard] || !isWritten(shard, before.length) ? [] : [shard]))
 }
 
 const isWaitedFor = ({ dueMs, tookMs }: Write, { fromMs, toMs }: Move): boolean =>

@@ -4,7 +4,7 @@
 // records. Its bytes name the shards that the node answers for under its lease. Other nodes get it through the log that they follow
 // anyway, so no message between nodes is needed, and a node that can talk with others but not with the engine looks as silent as it is.
 //
-// One record for each idle shard would prove the same. With 64 shards it would cost 64 writes and 64 trims instead of one write, and each
+// One record for each idle shard would prove the same. With 256 shards it would cost 256 writes and 256 trims instead of one write, and each
 // standby would store it. A heartbeat replaces the one before, and the engine forgets that with its next compaction.
 //
 // The cost: 0.7 requests a second for each owner. A node that answers for other shards than before writes one sooner.

@@ -410,6 +410,12 @@ t.test('one worker, three, two, three nodes, and one again: the same content at 
   t.strictSame(await indexesEqualRebuild(to), [])
   t.match(await command(leaving(0, ...wordsOf(0))), { status: 1, err: /is a data directory already/ })
 
+  const small = tempDir(t)
+  for (const store of await openAll(directoryAt(small))) await store.close()
+  t.match(await command(['init', '--from', small, '-dataDir', tempDir(t), ...wordsOf(0)]), {
+    status: 1,
+    err: /keeps a cluster of 256 shards \(spread 16\), and data directory .* has 16 \(spread 4\):/,
+  })
   await etcd.members[0]!.kill()
   const alone = tempDir(t)
   const without = await command(['leave', '--from', dirs[0]!, '-dataDir', alone, ...wordsOf(0)])
