@@ -53,6 +53,7 @@ const ambiguous: readonly (readonly [what: string, headers: readonly string[], b
   ['two lengths', ['Host: a', 'Content-Length: 2', 'Content-Length: 40'], 'ab'],
   ['the same length twice', ['Host: a', 'Content-Length: 2', 'Content-Length: 2'], 'ab'],
   ['an empty length', ['Host: a', 'Content-Length: '], ''],
+  ['a length that is no number', ['Host: a', 'Content-Length: 2x'], 'ab'],
   ['two hosts', ['Host: a', 'HOST: b', 'Content-Length: 2'], 'ab'],
   ['a length and chunks', ['Host: a', 'Content-Length: 4', 'Transfer-Encoding: chunked'], '2\r\nab\r\n0\r\n\r\n'],
   ['chunks twice', ['Host: a', 'Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'], '2\r\nab\r\n0\r\n\r\n'],
