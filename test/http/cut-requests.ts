@@ -23,6 +23,7 @@ export const shapes: Readonly<Record<string, string>> = {
   chunks: `POST /v2/x HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n3\r\nfgh\r\n0\r\n\r\n`,
   nothing: `POST /log HTTP/1.1\r\n${host}Content-Length: 0\r\nAccept: */*\r\n\r\n`,
   removal: `DELETE /v2/entities/R1 HTTP/1.1\r\n${host}Ctx-Service: city\r\nCtx-ServicePath: /north\r\n\r\n`,
+  foreign: `GET /v2/types HTTP/1.1\r\n${host}Ctx-ServicePath: \xff/north\x80\r\n\r\n`,
 }
 
 export interface Cut {
