@@ -807,7 +807,8 @@ function service(t: Test, node: LocalNode): void {
     t.match(json, { orion: { version: '3.12.0' }, orrery: { version: /^\d/, runtime: /^node / } })
   })
 
-  t.test('a node that runs is live and ready', async t => {
+  t.test('a node that runs is live and ready, and has started', async t => {
+    t.match(await node.ask('GET /health/startup'), { status: 200, json: { status: 'live' } })
     t.match(await node.ask('GET /health/live'), { status: 200, json: { status: 'live' } })
     t.match(await node.ask('GET /health/ready'), { status: 200, json: { status: 'ready' } })
   })
