@@ -19,9 +19,9 @@ import { placementDefault, placementOfCluster, ShardMap, workerOf } from '../dom
 import { type OpenDirectory, openStores } from '../move/directory.js'
 import { openProgress } from '../observe/progress.js'
 import type { Store } from '../ports.js'
+import { lastStamp } from '../shard/commit/commit-log.js'
 import { splitBundles } from '../shard/notify/bundle.js'
 import { putPositions, type Seeded, seed } from '../shard/replicate/seed.js'
-import { lastStamp } from '../shard/shards.js'
 import { countEntities, findStranger, transferLimitsDefault } from '../shard/transfer.js'
 import {
   createNodeDirectory,

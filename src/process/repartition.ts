@@ -18,8 +18,8 @@
 import assert from 'node:assert/strict'
 import { keeper, workerOf } from '../domain/scope.js'
 import type { Logger, Store } from '../ports.js'
+import { lastStamp } from '../shard/commit/commit-log.js'
 import { splitBundles } from '../shard/notify/bundle.js'
-import { lastStamp } from '../shard/shards.js'
 import { countEntities, findStranger, type TransferLimits, transfer, transferLimitsDefault } from '../shard/transfer.js'
 import {
   assertUnchanged,

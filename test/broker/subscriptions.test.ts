@@ -27,7 +27,7 @@ async function setting() {
   const clock = new FakeClock()
   const sent: string[] = []
   const onRetry = (message: Buffer) => void sent.push(message.toString())
-  const shards = new ManyShards(3, shardMap, clock, { onRetry })
+  const shards = await ManyShards.of(3, shardMap, clock, { onRetry })
   const settled = async <T>(promise: Promise<T>): Promise<T> => {
     let isSettled = false
     promise.finally(() => {

@@ -9,6 +9,7 @@ import type { Cursor, Logger, Range } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
 import { allEntities, expiryRange } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
+import type { LocalShards } from '../../src/shard/shards.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { localShards } from '../support/local-shards.js'
 import { MemoryStore } from '../support/memory-store.js'
@@ -58,14 +59,22 @@ class WatchedStore extends MemoryStore {
 }
 
 class Node {
-  readonly store = new WatchedStore()
-  readonly clock = new FakeClock()
-  private readonly local = localShards(this.store, shardMap, this.clock)
-  readonly shards = new Watched(this.local)
+  readonly store: WatchedStore
+  readonly clock: FakeClock
+  readonly shards: Watched
   readonly logged: string[] = []
   readonly expiry: Expiry
 
-  constructor() {
+  static async open(): Promise<Node> {
+    const store = new WatchedStore()
+    const clock = new FakeClock()
+    return new Node(store, clock, await localShards(store, shardMap, clock))
+  }
+
+  private constructor(store: WatchedStore, clock: FakeClock, local: LocalShards) {
+    this.store = store
+    this.clock = clock
+    this.shards = new Watched(local)
     const note = (message: string) => this.logged.push(message)
     const logger: Logger = {
       level: 'DEBUG',
@@ -76,7 +85,7 @@ class Node {
       debug: note,
       summary: note,
     }
-    this.expiry = new Expiry(this.store, this.shards, this.clock, logger, intervalMs, this.local.expiryMark)
+    this.expiry = new Expiry(this.store, this.shards, this.clock, logger, intervalMs, local.expiryMark)
   }
 
   /** Stages an entity that is to be removed in so many milliseconds; undefined: never. */
@@ -117,7 +126,7 @@ class Node {
 }
 
 async function started(...due: (number | undefined)[]): Promise<Node> {
-  const node = new Node()
+  const node = await Node.open()
   for (const [index, dueInMs] of due.entries()) node.create(`E${index}`, dueInMs)
   await node.rest()
   node.expiry.start()

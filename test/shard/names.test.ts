@@ -98,8 +98,7 @@ async function askInVain(shards: LocalShards, from: number, count: number): Prom
 }
 
 async function setting(): Promise<LocalShards> {
-  const shards = localShards(new MemoryStore(), shardMap, systemClock)
-  await shards.load()
+  const shards = await localShards(new MemoryStore(), shardMap, systemClock)
   return shards
 }
 
@@ -157,10 +156,9 @@ function countingClock() {
 
 t.test('what is asked of many paths and types is found bit by bit', async t => {
   const { clock, turns } = countingClock()
-  const shards = localShards(new MemoryStore(), shardMap, clock, {
+  const shards = await localShards(new MemoryStore(), shardMap, clock, {
     queries: { ...queriesForTests, scanDeadlineMs: 10_000_000 },
   })
-  await shards.load()
   const count = 2 * viewedRangesMax
   await Promise.all(
     Array.from({ length: count }, (_, n) => ask(shards, create(at('t', `/p${n % 50}`, `E${n % 200}`, `T${n}`)))),

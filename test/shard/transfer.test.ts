@@ -5,6 +5,7 @@ import { keeper, ShardMap } from '../../src/domain/scope.js'
 import { noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeImage } from '../../src/image.js'
 import type { Row, Store } from '../../src/ports.js'
+import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import {
   allDocuments,
   allProgress,
@@ -27,7 +28,6 @@ import {
 import { decodeProgress, encodeProgress } from '../../src/shard/notify/progress-book.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
 import { parsePathKey, pathRange } from '../../src/shard/replicate/replicated-layout.js'
-import { lastStamp } from '../../src/shard/shards.js'
 import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
 import { commit, rowsOf } from '../storage/store-contract.js'
 import { entityOf } from '../support/entities.js'

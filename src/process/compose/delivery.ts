@@ -67,7 +67,7 @@ export function openDelivery(
         shards: () => numbersOf(local, ownedCount()),
         loop,
         version,
-        worker: place?.index,
+        worker: place?.kind === 'worker' ? place.worker : undefined,
         cluster: desk && (() => desk.numbers()),
         disk: disk && (() => disk),
       },

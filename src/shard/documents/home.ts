@@ -65,13 +65,9 @@ export class Home {
     if (!decided.ok) return this.afterStaged(documents, { kind: 'refused', refusal: decided.refusal }, onReply)
     this.stage(documents, decided.value)
     this.waiting++
-    const reply = (answer: ShardReply): void => {
+    this.register.afterAll(documents.stagedIn, failure => {
       this.waiting--
-      onReply(answer)
-    }
-    this.commit.afterCommit(documents.stagedIn, failure => {
-      if (failure) return reply(replyOfFailure(failure))
-      this.register.afterAll(unknown => reply(unknown ?? { kind: 'done' }))
+      onReply(failure ?? { kind: 'done' })
     })
   }
 

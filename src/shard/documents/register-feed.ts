@@ -13,6 +13,8 @@
 import type { FollowRequest, RegisterPosition, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock, StoreReader } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { replyOfFailure } from '../commit/deposed.js'
+import { storedPosition } from '../replicate/positions.js'
 import { encodePosition, positionKey, registerRanges } from '../replicate/replicated-layout.js'
 import { OperationWriter } from '../replicate/row-operations.js'
 import { readPage } from '../replicate/snapshot.js'
@@ -60,12 +62,12 @@ export interface FeedParts {
   readonly clock: Clock
   /** The number of the register. */
   readonly register: number
-  /** Where the last life of the keeper ended; undefined: there was none. */
-  readonly before: RegisterPosition | undefined
 }
 
 export class RegisterFeed implements Register {
   private readonly parts: FeedParts
+  /** Where the last life of the keeper ended; undefined: there was none. */
+  private readonly before: RegisterPosition | undefined
   private readonly epoch: number
   /** The number of the last change that was staged. */
   private staged: number
@@ -85,8 +87,9 @@ export class RegisterFeed implements Register {
 
   constructor(parts: FeedParts) {
     this.parts = parts
-    const { before, clock } = parts
-    this.epoch = Math.max(clock.wallMs(), (before?.epoch ?? 0) + 1)
+    const before = storedPosition(parts.store, parts.register)
+    this.before = before
+    this.epoch = Math.max(parts.clock.wallMs(), (before?.epoch ?? 0) + 1)
     this.staged = before?.sequence ?? 0
     this.durable = this.staged
   }
@@ -111,7 +114,7 @@ export class RegisterFeed implements Register {
     })
   }
 
-  /** To be called when another owner can be reached anew: it may be another process. */
+  /** Another owner can be reached anew, which may be another process: each is asked for its position again. */
   resume(): void {
     for (const copy of this.copies) {
       copy.isMet = false
@@ -165,11 +168,14 @@ export class RegisterFeed implements Register {
     this.changes = this.changes.slice(forgotten)
   }
 
-  afterAll(onDone: (unknown?: ShardReply) => void): void {
-    this.waiting.push({ sequence: this.durable, onDone })
-    const failed = this.copies.find(({ failure }) => failure !== undefined)
-    if (failed) this.giveUp(failed)
-    this.settle()
+  afterAll(carriedBy: number, onDone: (failure?: ShardReply) => void): void {
+    this.parts.commit.afterCommit(carriedBy, failure => {
+      if (failure) return onDone(replyOfFailure(failure))
+      this.waiting.push({ sequence: this.durable, onDone })
+      const failed = this.copies.find(copy => copy.failure !== undefined)
+      if (failed) this.giveUp(failed)
+      this.settle()
+    })
   }
 
   /** Brings a copy what it has not, if anything. */
@@ -188,7 +194,7 @@ export class RegisterFeed implements Register {
   /** What a copy is to be told next. One that has not been met is told nothing, and says its position. */
   private async next({ isMet, pages, reached = this.durable }: Copy): Promise<FollowRequest> {
     const { epoch, durable } = this
-    const common = { kind: 'follow', epoch, before: this.parts.before } as const
+    const common = { kind: 'follow', epoch, before: this.before } as const
     if (!isMet) return { ...common, form: 'changes', after: durable, upTo: durable, rows: noRows }
     if (pages) {
       const { store, commit, register } = this.parts

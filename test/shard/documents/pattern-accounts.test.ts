@@ -26,8 +26,7 @@ const made = (n: number, idPattern = costly(n), tenant = 't'): Subscription => (
 })
 
 async function opened(store = new MemoryStore(), clock: Clock = systemClock): Promise<LocalShards> {
-  const shards = localShards(store, shardMap, clock)
-  await shards.load()
+  const shards = await localShards(store, shardMap, clock)
   return shards
 }
 

@@ -40,8 +40,18 @@ const change = (tenant: string, n: number, description: string): SubscriptionWri
 const remove = (tenant: string, n: number): SubscriptionWrite => ({ kind: 'removeSubscription', tenant, id: idOf(n) })
 
 class Setting {
-  readonly clock = new FakeClock()
-  readonly shards = new ManyShards(owners, shardMap, this.clock)
+  readonly clock: FakeClock
+  readonly shards: ManyShards
+
+  private constructor(clock: FakeClock, shards: ManyShards) {
+    this.clock = clock
+    this.shards = shards
+  }
+
+  static async of(): Promise<Setting> {
+    const clock = new FakeClock()
+    return new Setting(clock, await ManyShards.of(owners, shardMap, clock))
+  }
 
   /** Lets everything go on until something is settled. */
   async settled<T>(promise: Promise<T>): Promise<T> {
@@ -91,7 +101,7 @@ class Setting {
 }
 
 async function opened(): Promise<Setting> {
-  const setting = new Setting()
+  const setting = await Setting.of()
   await setting.settled(setting.shards.open())
   return setting
 }

@@ -10,9 +10,10 @@ import { ShardMap } from '../../../src/domain/scope.js'
 import type { FollowRequest, RegistrationRequest, ShardReply, ShardRequest } from '../../../src/messages/messages.js'
 import type { Store } from '../../../src/ports.js'
 import { allDocuments, documentKey, encodeDocumentRow } from '../../../src/shard/documents/document-layout.js'
+import { type ShardParts, shardLimitsDefault } from '../../../src/shard/open-shards.js'
 import { positionKey } from '../../../src/shard/replicate/replicated-layout.js'
 import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
-import { type LocalShards, type ShardParts, shardLimitsDefault } from '../../../src/shard/shards.js'
+import type { LocalShards } from '../../../src/shard/shards.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { localShards } from '../../support/local-shards.js'
@@ -27,8 +28,7 @@ const made = (n: number, more: Parameters<typeof provided>[4] = {}) =>
   provided(n, [{ id: `E${n}` }], [], 'http://h', { tenant: 't', description: `number ${n}`, ...more })
 
 async function opened(store: Store = new MemoryStore(), parts: Partial<ShardParts> = {}): Promise<LocalShards> {
-  const shards = localShards(store, shardMap, systemClock, parts)
-  await shards.load()
+  const shards = await localShards(store, shardMap, systemClock, parts)
   return shards
 }
 
@@ -105,7 +105,7 @@ const tenant = 'u'
 
 async function threeOwners() {
   const clock = new FakeClock()
-  const shards = new ManyShards(owners, shardMap, clock)
+  const shards = await ManyShards.of(owners, shardMap, clock)
   const settled = async <T>(promise: Promise<T>): Promise<T> => {
     let isSettled = false
     const end = (): void => {
@@ -181,7 +181,7 @@ async function empty(store: MemoryStore): Promise<void> {
 
 t.test('a copy says that it has a registration when it has it durably', async t => {
   const store = new MemoryStore()
-  const shards = await opened(store, { part: { worker: 1, workers: owners } })
+  const shards = await opened(store, { share: { kind: 'worker', worker: 1, workers: owners } })
   const key = documentKey('registration', { home: shardMap.register, tenant, id: idOf(1) })
   const writer = new OperationWriter()
   writer.put(key, encodeDocumentRow(encodeRegistration(made(1, { tenant }))))
@@ -203,7 +203,7 @@ t.test('a copy says that it has a registration when it has it durably', async t 
 
 // A copy at number 10 of epoch 7, which has one registration.
 async function aCopy() {
-  const shards = await opened(new MemoryStore(), { part: { worker: 1, workers: owners } })
+  const shards = await opened(new MemoryStore(), { share: { kind: 'worker', worker: 1, workers: owners } })
   const key = documentKey('registration', { home: shardMap.register, tenant, id: idOf(1) })
   const now = new OperationWriter()
   now.put(key, encodeDocumentRow(encodeRegistration(made(1, { tenant }))))

@@ -10,8 +10,8 @@ import type { Store } from '../../../src/ports.js'
 import { allDocuments, documentKey, encodeDocumentRow } from '../../../src/shard/documents/document-layout.js'
 import { Documents } from '../../../src/shard/documents/documents.js'
 import { subscriptionForm } from '../../../src/shard/documents/forms.js'
-import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
-import { shardLimitsDefault } from '../../../src/shard/shards.js'
+import { type ShardParts, shardLimitsDefault } from '../../../src/shard/open-shards.js'
+import type { LocalShards } from '../../../src/shard/shards.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import { localShards } from '../../support/local-shards.js'
 import { MemoryStore } from '../../support/memory-store.js'
@@ -30,8 +30,7 @@ const made = (n: number, more: Partial<Subscription> = {}): Subscription => ({
 })
 
 async function opened(store: Store = new MemoryStore(), parts: Partial<ShardParts> = {}): Promise<LocalShards> {
-  const shards = localShards(store, shardMap, systemClock, parts)
-  await shards.load()
+  const shards = await localShards(store, shardMap, systemClock, parts)
   return shards
 }
 
@@ -165,7 +164,7 @@ t.test('when the store fails, nothing is acknowledged, and what was staged is no
 t.test('a follower is told of all there are, and of everything that becomes of them', async t => {
   const store = new MemoryStore()
   await create(await opened(store), 1)
-  const shards = localShards(store, shardMap, systemClock)
+  const shards = await localShards(store, shardMap, systemClock)
   const log: string[] = []
   shards.subscriptions.follow(tenant => {
     log.push(`has ${tenant}`)
@@ -176,7 +175,6 @@ t.test('a follower is told of all there are, and of everything that becomes of t
       read: ({ id, description }) => log.push(`read ${Number.parseInt(id, 16)} ${description}`),
     }
   })
-  await shards.load()
   await create(shards, 2)
   await change(shards, 1, { description: 'new' })
   await remove(shards, 2)
@@ -211,8 +209,7 @@ t.test('what is there at start is decoded once, when somebody asks for it', asyn
       }
     },
   }
-  const documents = new Documents(form, store, before.commit, shardMap)
-  await documents.load()
+  const documents = await Documents.read(form, store, before.commit, shardMap)
   const known = documents.of('t')!
   t.strictSame([documents.size, known.size, known.has(idOf(2)), known.has(idOf(4)), decoded], [3, 3, true, false, 0])
   t.strictSame(known.progressOf(idOf(2)), noProgress)
@@ -239,14 +236,13 @@ t.test('what an older release has written is decoded at start, which says whethe
   }
   const { condition, ...head } = made(1)
   await write(JSON.stringify({ version: 1, ...head, condition: { ...condition, expression: {} } }))
-  const first = new Documents(subscriptionForm, store, shards.commit, shardMap)
+  const first = await Documents.read(subscriptionForm, store, shards.commit, shardMap)
   const told: string[] = []
   first.follow(() => ({ add: ({ id }) => told.push(id), remove: () => {} }))
-  await first.load()
   t.strictSame(told, [idOf(1)])
   await write(encodeSubscription(made(1)).replace('"version":2', '"version":3'))
-  const later = new Documents(subscriptionForm, store, shards.commit, shardMap)
-  await t.rejects(later.load(), /version 3, and this release reads version 2/)
+  const later = Documents.read(subscriptionForm, store, shards.commit, shardMap)
+  await t.rejects(later, /version 3, and this release reads version 2/)
 })
 
 t.test('progress is kept beside a subscription: a change leaves it, a removal takes it away', async t => {

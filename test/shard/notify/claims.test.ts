@@ -34,12 +34,18 @@ const entitiesOf = (owner: number): string[] =>
   Array.from({ length: 200 }, (_, n) => `E${n}`).filter(id => shardMap.shardOf(tenant, '/', id) % owners === owner)
 
 class Company {
-  readonly clock = new FakeClock()
+  readonly clock: FakeClock
   readonly despatches = Array.from({ length: owners }, () => new RecordingDeliverer())
-  readonly shards = new ManyShards(owners, shardMap, this.clock)
+  readonly shards: ManyShards
+
+  private constructor(clock: FakeClock, shards: ManyShards) {
+    this.clock = clock
+    this.shards = shards
+  }
 
   static async with(...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
-    const company = new Company()
+    const clock = new FakeClock()
+    const company = new Company(clock, await ManyShards.of(owners, shardMap, clock))
     await company.settled(company.shards.open())
     for (let owner = 0; owner < owners; owner++) await company.begin(owner)
     for (const [at, wish] of wishes.entries())

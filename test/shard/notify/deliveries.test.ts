@@ -21,7 +21,8 @@ import {
   letterKey,
   parseLetterKey,
 } from '../../../src/shard/notify/notification-layout.js'
-import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
+import type { ShardParts } from '../../../src/shard/open-shards.js'
+import type { LocalShards } from '../../../src/shard/shards.js'
 import { openDataDirectory } from '../../../src/storage/data-directory.js'
 import { openStore } from '../../../src/storage/open-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
@@ -53,8 +54,7 @@ interface Setting {
 async function opened(store: Store, parts: Partial<ShardParts> = {}): Promise<Setting> {
   const sent: string[] = []
   const onRetry = (message: Buffer) => void sent.push(message.toString())
-  const shards = localShards(store, shardMap, systemClock, { onRetry, ...parts })
-  await shards.load()
+  const shards = await localShards(store, shardMap, systemClock, { onRetry, ...parts })
   for (const n of [1, 2])
     if (!shards.subscriptions.of('t')?.get(idOf(n)))
       await asked(shards, { kind: 'createSubscription', subscription: made(n) })
@@ -367,8 +367,7 @@ t.test('letters of a subscription that is not there are deleted at start', async
     for (const n of [1, 7])
       batch.put(letterKey({ shard: 3, tenant: 't', subscription: idOf(n), stamp: n }), Buffer.from('\0\0\0\u0002{}'))
   })
-  const bare = localShards(store, shardMap, systemClock)
-  await bare.load()
+  const bare = await localShards(store, shardMap, systemClock)
   await bare.drain()
   t.strictSame(await rowsOf(store, allLetters()), [])
 })

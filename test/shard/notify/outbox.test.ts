@@ -6,7 +6,7 @@ import type { Cursor, PendingNotification, Range, Store } from '../../../src/por
 import { prefix } from '../../../src/shard/keys.js'
 import { allEntities } from '../../../src/shard/layout.js'
 import { allLetters, parseOutboxKey } from '../../../src/shard/notify/notification-layout.js'
-import { shardLimitsDefault } from '../../../src/shard/shards.js'
+import { shardLimitsDefault } from '../../../src/shard/open-shards.js'
 import { openDataDirectory } from '../../../src/storage/data-directory.js'
 import { openStore } from '../../../src/storage/open-store.js'
 import { rowsOf } from '../../storage/store-contract.js'

@@ -5,10 +5,10 @@ import t, { type Test } from 'tap'
 import { Deposed } from '../../../cluster/replication/shard-host.js'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
 import type { DiskRoom } from '../../../src/ports.js'
+import { lastStamp } from '../../../src/shard/commit/commit-log.js'
 import { prefix } from '../../../src/shard/keys.js'
 import { compareIndexes } from '../../../src/shard/rebuild.js'
 import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
-import { lastStamp } from '../../../src/shard/shards.js'
 import { openRocksStore } from '../../../src/storage/rocks-store.js'
 import { temporaryDirectory } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
@@ -313,13 +313,13 @@ t.test('on a disk where room is scarce a copy waits and goes on, but the registe
   await end(cluster, create('E'), shard)
   await cluster.waitFor(host.follow([register]))
   t.ok(host.local.subscriptions.of(tenant)?.get(idOf(1)), 'it knows the subscription')
-  t.equal(host.local.replicated!.waitsForRoom, false)
+  t.equal(host.shardHost.waitsForRoom, false)
   const following = host.follow([shard])
   await cluster.rest(200)
-  t.equal(host.local.replicated!.waitsForRoom, true)
+  t.equal(host.shardHost.waitsForRoom, true)
   t.equal(host.shardHost.position(shard), undefined)
   room.become('short')
   await cluster.waitFor(following)
-  t.equal(host.local.replicated!.waitsForRoom, false)
+  t.equal(host.shardHost.waitsForRoom, false)
   t.same(host.shardHost.position(shard), cluster.host(0).shardHost.position(shard))
 })

@@ -29,22 +29,22 @@ class Pair {
   private readonly expiry: Expiry
   private readonly clock: FakeClock
 
-  private constructor(cluster: Cluster, random: Random) {
-    const store = new MemoryStore()
+  private constructor(cluster: Cluster, random: Random, store: MemoryStore, single: LocalShards) {
     const { clock } = cluster
     this.cluster = cluster
     this.clock = clock
     this.requests = new RandomRequests(random, { ids: 8, nowMs: () => clock.wallMs() })
-    this.single = localShards(store, shardMap, clock, { stamps: new HybridClock(clock) })
+    this.single = single
     this.clients = [new ShardClient(this.single, shardMap), new ShardClient(cluster, shardMap)]
     const logger = { level: 'NONE', fatal() {}, error() {}, warn() {}, info() {}, debug() {}, summary() {} } as const
     this.expiry = new Expiry(store, this.single, clock, logger, 1000, this.single.expiryMark)
   }
 
   static async of(cluster: Cluster, random: Random): Promise<Pair> {
-    const pair = new Pair(cluster, random)
-    await cluster.waitFor(pair.single.load())
-    return pair
+    const store = new MemoryStore()
+    const { clock } = cluster
+    const opened = localShards(store, shardMap, clock, { stamps: new HybridClock(clock) })
+    return new Pair(cluster, random, store, await cluster.waitFor(opened))
   }
 
   /** Asks both, and says that they answer alike. */
