@@ -46,7 +46,7 @@ import { attributeCounts, decodeRow, entityCounts, entityKey, nothing, typeKey }
 import { encodeProgress } from '../shard/notify/progress-book.js'
 import { pathKey, positionKey } from '../shard/replicate/replicated-layout.js'
 import { Actor, Variant } from '../shard/turn/actor.js'
-import type { AttributeDifference } from '../shard/turn/record.js'
+import type { AttributeDifference } from '../shard/turn/apply.js'
 import type { OpenDirectory } from './directory.js'
 import {
   type Item,

@@ -56,7 +56,8 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     throw error
   }
   const owned = share?.kind === 'node' ? share.ownership.owned : undefined
-  const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark, owned)
+  const { expiryIntervalMs: intervalMs } = config
+  const expiry = new Expiry({ store, shards, clock, logger, intervalMs, mark: local.expiryMark, owned })
   disk?.start()
   expiry.start()
   loop.start()

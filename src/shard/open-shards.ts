@@ -4,7 +4,7 @@
 // function for each. All else is the same.
 
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
-import type { ShardMap } from '../domain/scope.js'
+import { keeper, type ShardMap } from '../domain/scope.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
 import { GroupCommit } from './commit/commit.js'
 import { type CommitLog, StoreLog } from './commit/commit-log.js'
@@ -82,8 +82,8 @@ export interface ShardParts {
   readonly limits: ShardLimits
   /** Memory for what is read for clients. */
   readonly answers: AnswerRoom
-  /** Of the disk under the store; undefined: nobody watches it. */
-  readonly room?: DiskRoom | undefined
+  /** Of the disk under the store. */
+  readonly room: DiskRoom
   readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
   /** Whether what is owed to receivers outlives the process. */
   readonly notifications: {
@@ -115,9 +115,14 @@ interface Ground {
 
 interface RegisterPart {
   readonly register: Register
-  /** Whether this owner is the keeper of the register now; undefined: it is the only one. */
-  readonly isKeeper: (() => boolean) | undefined
-  readonly role: (known: KnownDocuments, concerned: Omit<Concerned, 'follower'>) => Promise<Role>
+  /** undefined: it is the only one. */
+  readonly others: Others | undefined
+}
+
+interface Others {
+  /** Whether this owner is the keeper of the register now. */
+  readonly isKeeper: () => boolean
+  readonly role: (paths: PathRegister, concerned: Concerned) => Role
 }
 
 /** Opens what the shards of a node share over one store. */
@@ -128,15 +133,23 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
   const ground = await groundOf(parts)
   const { log, entities, attributes, owned } = ground
   const commit = new GroupCommit({ log, clock, directory: entities, attributes, onFailure, room })
-  const { register, isKeeper, role } = ground.register(commit)
+  const { register, others } = ground.register(commit)
   const documents = await readDocuments(parts, commit, register)
   const reading = readingOf(parts, commit, ground)
   const { subscriptions } = documents
   const isOfShards = owned !== undefined
-  const needs = { ...parts, ...notified, commit, subscriptions, isHome: isKeeper, isOfShards }
+  const needs = { ...parts, ...notified, commit, subscriptions, isHome: others?.isKeeper, isOfShards }
   const notifying = await openNotifications(needs)
   const { notifications } = notifying
   const entityCount = new EntityCount(entities)
+  const { mailboxLengthMax } = limits
+  const turns = { actors: reading.actors, log: commit, stamps, notifications, mailboxLengthMax, room }
+  const roleAmong = async ({ isKeeper, role }: Others): Promise<Role> => {
+    const { register: number } = shardMap
+    const paths = await PathRegister.read({ number, store, commit, register, counts: entities, isKeeper, room })
+    const follower = new RegisterFollower(store, { ...documents, paths }, number)
+    return role(paths, { ...reading, ...notifying, commit, entityCount, follower })
+  }
   return new LocalShards({
     ...reading,
     ...documents,
@@ -147,11 +160,8 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
     entities,
     attributes,
     entityCount,
-    role: await role(documents, { ...reading, ...notifying, commit, entityCount }),
-    shards: Array.from(
-      { length: shardMap.placement.shards },
-      (_, index) => new Shard(index, reading.actors, commit, stamps, notifications, limits.mailboxLengthMax, room),
-    ),
+    role: others ? await roleAmong(others) : { kind: 'alone' },
+    shards: Array.from({ length: shardMap.placement.shards }, (_, index) => new Shard(index, turns)),
     pacer: flowControl && new Pacer(notifications, clock, flowControl),
   })
 }
@@ -207,63 +217,45 @@ const groundAlone = ({ store, clock, stamps }: ShardParts): Ground => ({
   entities: new Counts(store, entityCounts),
   attributes: new Counts(store, attributeCounts),
   owned: undefined,
-  register: commit => ({
-    register: registerOver(commit),
-    isKeeper: undefined,
-    role: async () => ({ kind: 'alone' }),
-  }),
+  register: commit => ({ register: registerOver(commit), others: undefined }),
 })
 
 /** As one that is alone, but for the register: worker 0 keeps it, and the others copy it. */
-function groundOfWorker(parts: ShardParts, { worker }: WorkerPart): Ground {
-  const { store, clock, shardMap, room } = parts
-  const number = shardMap.register
-  const ground = groundAlone(parts)
-  return {
-    ...ground,
-    register: commit => {
-      const feed = worker === 0 ? new RegisterFeed({ store, commit, clock, register: number }) : undefined
-      const register = feed ?? registerOver(commit)
-      const isKeeper = (): boolean => feed !== undefined
-      return {
-        register,
-        isKeeper,
-        role: async known => {
-          const counts = ground.entities
-          const paths = await PathRegister.read({ number, store, commit, register, counts, isKeeper, room })
-          if (feed) return { kind: 'keeper', paths, feed }
-          const follower = new RegisterFollower(store, { ...known, paths }, number)
-          return { kind: 'copy', paths, copy: new RegisterCopy({ store, commit, follower, register: number }) }
-        },
-      }
-    },
-  }
-}
+const groundOfWorker = (parts: ShardParts, { worker }: WorkerPart): Ground => ({
+  ...groundAlone(parts),
+  register: commit => {
+    const { store, clock, shardMap } = parts
+    const among = { store, commit, clock, register: shardMap.register }
+    if (worker !== keeper) {
+      const role = (paths: PathRegister, { follower }: Concerned): Role => ({
+        kind: 'copy',
+        paths,
+        copy: new RegisterCopy({ ...among, follower }),
+      })
+      return { register: registerOver(commit), others: { isKeeper: () => false, role } }
+    }
+    const feed = new RegisterFeed(among)
+    return { register: feed, others: { isKeeper: () => true, role: paths => ({ kind: 'keeper', paths, feed }) } }
+  },
+})
 
 /** The cluster has the logs, the register's too, which all nodes follow. */
 async function groundOfNode(parts: ShardParts, needs: ReplicatedNeeds): Promise<Ground> {
-  const { store, room } = parts
   const { ownership, barrier } = needs
-  const number = ownership.register
   const replicated = await openReplicated(parts, needs)
-  const { log, entities, attributes } = replicated
+  const isKeeper = (): boolean => ownership.admits(ownership.register)
+  const role = (paths: PathRegister, concerned: Concerned): Role => ({
+    kind: 'node',
+    paths,
+    ownership,
+    host: new ReplicatedShards(replicated, concerned),
+  })
   return {
-    log,
-    entities,
-    attributes,
+    ...replicated,
     owned: ownership.owned,
-    register: commit => {
-      const register = replicatedRegister(commit, replicated, barrier)
-      const isKeeper = (): boolean => ownership.admits(number)
-      return {
-        register,
-        isKeeper,
-        role: async (known, concerned) => {
-          const paths = await PathRegister.read({ number, store, commit, register, counts: entities, isKeeper, room })
-          const follower = new RegisterFollower(store, { ...known, paths }, number)
-          return { kind: 'node', paths, ownership, host: new ReplicatedShards(replicated, { ...concerned, follower }) }
-        },
-      }
-    },
+    register: commit => ({
+      register: replicatedRegister(commit, replicated, barrier),
+      others: { isKeeper, role },
+    }),
   }
 }

@@ -13,7 +13,7 @@
 import { expiryAttribute } from '../domain/entities/entity.js'
 import { assertImage, decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Row, Store } from '../ports.js'
-import { rowsOf } from '../rows.js'
+import { readRow, rowsOf } from '../rows.js'
 import { decodeNumber, encodeNumber, prefix } from './keys.js'
 import {
   allEntities,
@@ -34,7 +34,6 @@ import {
   typeKey,
 } from './layout.js'
 import { nested } from './nested.js'
-import { readRow } from './read-row.js'
 
 const rowsPerRead = 128
 

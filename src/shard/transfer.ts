@@ -23,7 +23,7 @@ import { TenantPaths } from '../domain/few-paths.js'
 import { keeper } from '../domain/scope.js'
 import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
 import type { Range, Row, Store, StoreReader } from '../ports.js'
-import { rowsOf } from '../rows.js'
+import { readRow, rowsOf } from '../rows.js'
 import { Counts } from './commit/counts.js'
 import { Filling } from './commit/filling.js'
 import { homeRange, progressRange } from './documents/document-layout.js'
@@ -31,7 +31,6 @@ import { decodeNumber, encodeNumber, prefix, shardOfKey, under } from './keys.js
 import { attributeCounts, copiedKey, entityCounts, nothing, shardRange, stampKey } from './layout.js'
 import { letterRange, outboxRange } from './notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from './notify/progress-book.js'
-import { readRow } from './read-row.js'
 import { pathKey, positionKey } from './replicate/replicated-layout.js'
 
 /**

@@ -5,7 +5,7 @@ import t from 'tap'
 import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
-import type { Cursor, Logger, Range } from '../../src/ports.js'
+import type { Cursor, Range } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
 import { allEntities, expiryRange } from '../../src/shard/layout.js'
 import { compareIndexes } from '../../src/shard/rebuild.js'
@@ -75,17 +75,8 @@ class Node {
     this.store = store
     this.clock = clock
     this.shards = new Watched(local)
-    const note = (message: string) => this.logged.push(message)
-    const logger: Logger = {
-      level: 'DEBUG',
-      fatal: note,
-      error: note,
-      warn: note,
-      info: note,
-      debug: note,
-      summary: note,
-    }
-    this.expiry = new Expiry(this.store, this.shards, this.clock, logger, intervalMs, local.expiryMark)
+    const logger = { error: (message: string) => void this.logged.push(message) }
+    this.expiry = new Expiry({ store, shards: this.shards, clock, logger, intervalMs, mark: local.expiryMark })
   }
 
   /** Stages an entity that is to be removed in so many milliseconds; undefined: never. */

@@ -8,6 +8,7 @@ import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import { openLocalShards, type ShardParts, shardLimitsDefault } from '../../src/shard/open-shards.js'
 import { StepwiseScanner } from '../../src/shard/read/scans.js'
 import type { LocalShards } from '../../src/shard/shards.js'
+import { ampleRoom } from '../../src/shard/turn/room.js'
 
 export const queriesForTests: ShardParts['queries'] = {
   viewBytesMax: 64 * 1024 * 1024,
@@ -36,6 +37,7 @@ export function localShards(
     answers: new AnswersInFlight({ answerBytesMax: mb64, answersInFlightMax: 8 * mb64 }),
     notifications: { isKept: true, descendantsMax: 1000, flowControl: undefined },
     onFailure: () => {},
+    room: ampleRoom,
     ...parts,
   })
 }

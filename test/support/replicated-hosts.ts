@@ -160,8 +160,9 @@ export class Host {
     this.local = local
     this.ownership = ownership
     this.shardHost = host
-    const logger = { level: 'NONE', fatal() {}, error() {}, warn() {}, info() {}, debug() {}, summary() {} } as const
-    this.expiry = new Expiry(store, cluster, clock, logger, 1000, local.expiryMark, ownership.owned)
+    const { expiryMark: mark } = local
+    const logger = { error() {} }
+    this.expiry = new Expiry({ store, shards: cluster, clock, logger, intervalMs: 1000, mark, owned: ownership.owned })
   }
 
   static async open(store: Store, parts: HostParts): Promise<Host> {

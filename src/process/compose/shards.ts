@@ -10,6 +10,7 @@ import { isDeposed } from '../../shard/commit/deposed.js'
 import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
 import { openLocalShards, type Share, shardLimitsDefault } from '../../shard/open-shards.js'
 import type { LocalShards } from '../../shard/shards.js'
+import { ampleRoom } from '../../shard/turn/room.js'
 import type { Joined, JoinOptions, OwnPart, Surroundings } from '../surroundings.js'
 import type { Observation } from './observation.js'
 import type { Storage } from './storage.js'
@@ -59,7 +60,7 @@ export async function openShards(
       logger,
       scanner,
       limits: shardLimitsDefault,
-      room: disk,
+      room: disk ?? ampleRoom,
       answers,
       queries: config.queries,
       notifications: {

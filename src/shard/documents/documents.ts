@@ -12,7 +12,7 @@ import type { ShardMap } from '../../domain/scope.js'
 import { partitionPoint } from '../../domain/search.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
-import { readRow } from '../read-row.js'
+import { readRow } from '../../rows.js'
 import { allDocuments, decodeDocumentRow, documentKey, encodeDocumentRow, parseDocumentKey } from './document-layout.js'
 import type { Register } from './register.js'
 

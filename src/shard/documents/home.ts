@@ -13,7 +13,7 @@ import type { ShardReply } from '../../messages/messages.js'
 import type { DiskRoom } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { replyOfFailure } from '../commit/deposed.js'
-import { ampleRoom, refusalForRoom } from '../turn/room.js'
+import { refusalForRoom } from '../turn/room.js'
 import type { Document, Documents } from './documents.js'
 import type { Register } from './register.js'
 
@@ -49,7 +49,7 @@ export class Home {
   private waiting = 0
 
   /** `waitingMax`: changes whose reply waits. */
-  constructor(commit: GroupCommit, register: Register, waitingMax: number, room: DiskRoom = ampleRoom) {
+  constructor(commit: GroupCommit, register: Register, waitingMax: number, room: DiskRoom) {
     this.commit = commit
     this.register = register
     this.waitingMax = waitingMax

@@ -13,7 +13,7 @@ import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts } from '../commit/counts.js'
 import { nothing } from '../layout.js'
 import { parsePathKey, pathKey, pathRange, pathsOfTenant } from '../replicate/replicated-layout.js'
-import { ampleRoom, refusalForRoom } from '../turn/room.js'
+import { refusalForRoom } from '../turn/room.js'
 import type { Register } from './register.js'
 
 export interface PathRegisterParts {
@@ -26,7 +26,7 @@ export interface PathRegisterParts {
   readonly counts: Pick<PathCounts, 'has'>
   /** Whether this owner is the keeper of the register. */
   readonly isKeeper: () => boolean
-  readonly room?: DiskRoom | undefined
+  readonly room: DiskRoom
 }
 
 export class PathRegister {
@@ -115,7 +115,7 @@ export class PathRegister {
 
   /** Asked of the keeper. Replies when every owner has heard of the path, or knows that it does not know all. */
   onAnnounce({ tenant, path }: AnnounceRequest, onReply: (reply: ShardReply) => void): void {
-    const { register, commit, number, room = ampleRoom } = this.parts
+    const { register, commit, number, room } = this.parts
     const obstacle = register.obstacle()
     if (obstacle) return onReply(obstacle)
     this.asked.delete(tenant)

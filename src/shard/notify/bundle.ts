@@ -6,8 +6,7 @@
 
 import { assertVersion } from '../../domain/unreadable.js'
 import type { Store } from '../../ports.js'
-import { rowsOf } from '../../rows.js'
-import { readRow } from '../read-row.js'
+import { readRow, rowsOf } from '../../rows.js'
 import { allBundles, bundleKey, type OutboxKey, outboxKey } from './notification-layout.js'
 import { type TriggerEvent, writeRow } from './trigger-event.js'
 

@@ -22,11 +22,10 @@ import {
 import { assertVersion } from '../../domain/unreadable.js'
 import type { HandedPart, HandInMark, ProgressNews } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
-import { allRowsOf, rowsOf } from '../../rows.js'
+import { allRowsOf, readRow, rowsOf } from '../../rows.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
 import { allProgress, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
-import { readRow } from '../read-row.js'
 
 /** Grants remembered of one subscription: more than can be on their way when a process dies. */
 const grantsMax = 64

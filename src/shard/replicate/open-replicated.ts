@@ -6,7 +6,6 @@ import { Counts } from '../commit/counts.js'
 import { type Register, registerOver } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
 import { attributeCounts, entityCounts, stampKey } from '../layout.js'
-import { ampleRoom } from '../turn/room.js'
 import { CommitLane } from './commit-lane.js'
 import { HeardStamps } from './heard-stamps.js'
 import type { Ownership } from './ownership.js'
@@ -41,7 +40,7 @@ export interface Replicated {
 
 /** Over a store, with the positions that it has. */
 export async function openReplicated(
-  { store, clock, stamps: own, room = ampleRoom }: ReplicatedSurroundings,
+  { store, clock, stamps: own, room }: ReplicatedSurroundings,
   { ownership, replication, observe, hear }: ReplicatedNeeds,
 ): Promise<Replicated> {
   const positions = await Positions.read(store)
@@ -59,7 +58,7 @@ interface ReplicatedSurroundings {
   readonly store: Store
   readonly clock: Pick<Clock, 'monoMs'>
   readonly stamps: Stamps
-  readonly room?: DiskRoom | undefined
+  readonly room: DiskRoom
 }
 
 /** The register of which all nodes follow the log: what is in it by now, they have soon. */

@@ -4,6 +4,7 @@ import t from 'tap'
 import type { ShardReply } from '../../../src/messages/messages.js'
 import { PathRegister } from '../../../src/shard/documents/path-register.js'
 import { pathKey, pathRange } from '../../../src/shard/replicate/replicated-layout.js'
+import { ampleRoom } from '../../../src/shard/turn/room.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import { MemoryStore } from '../../support/memory-store.js'
 
@@ -37,6 +38,7 @@ async function keeper() {
     register,
     counts: { has: async tenant => inUse.has(tenant) },
     isKeeper: () => state.isKeeper,
+    room: ampleRoom,
   })
   const settle = async (): Promise<void> => {
     const full = batch

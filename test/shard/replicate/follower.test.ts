@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
 import { Deposed } from '../../../cluster/replication/shard-host.js'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
-import type { DiskRoom } from '../../../src/ports.js'
 import { lastStamp } from '../../../src/shard/commit/commit-log.js'
 import { prefix } from '../../../src/shard/keys.js'
 import { compareIndexes } from '../../../src/shard/rebuild.js'
 import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
+import { ampleRoom } from '../../../src/shard/turn/room.js'
 import { openRocksStore } from '../../../src/storage/rocks-store.js'
 import { temporaryDirectory } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
@@ -19,7 +19,7 @@ import { RandomRequests } from '../../support/random-requests.js'
 import { allShards, Cluster, Host, register, shardCount, shardMap } from '../../support/replicated-hosts.js'
 
 /** Another host, of an empty store, that is asked nothing and follows nothing by itself. */
-async function another(t: Test, cluster: Cluster, room?: DiskRoom): Promise<Host> {
+async function another(t: Test, cluster: Cluster, room = ampleRoom): Promise<Host> {
   const store = await openRocksStore(temporaryDirectory(t), { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
   const { clock, log } = cluster
   const host = await Host.open(store, { clock, log, number: 99, cluster, room })

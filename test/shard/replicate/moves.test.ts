@@ -36,8 +36,8 @@ class Pair {
     this.requests = new RandomRequests(random, { ids: 8, nowMs: () => clock.wallMs() })
     this.single = single
     this.clients = [new ShardClient(this.single, shardMap), new ShardClient(cluster, shardMap)]
-    const logger = { level: 'NONE', fatal() {}, error() {}, warn() {}, info() {}, debug() {}, summary() {} } as const
-    this.expiry = new Expiry(store, this.single, clock, logger, 1000, this.single.expiryMark)
+    const logger = { error() {} }
+    this.expiry = new Expiry({ store, shards: single, clock, logger, intervalMs: 1000, mark: single.expiryMark })
   }
 
   static async of(cluster: Cluster, random: Random): Promise<Pair> {
