@@ -30,7 +30,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { local, shards, joined, unusedTenants } = nodeShards
   const { dispatcher, forwarder, egress, recovered } = delivery
   const { loop, summary } = observation
-  const { presence } = local
+  const { presence, expiryMark: mark } = local.parts
   /** Writes down what became of notifications. */
   const finish = async (): Promise<void> => {
     local.end()
@@ -57,7 +57,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   }
   const owned = share?.kind === 'node' ? share.ownership.owned : undefined
   const { expiryIntervalMs: intervalMs } = config
-  const expiry = new Expiry({ store, shards, clock, logger, intervalMs, mark: local.expiryMark, owned })
+  const expiry = new Expiry({ store, shards, clock, logger, intervalMs, mark, owned })
   disk?.start()
   expiry.start()
   loop.start()

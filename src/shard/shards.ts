@@ -22,8 +22,6 @@ import type { RegisterFeed } from './documents/register-feed.js'
 import type { RegistrationHome } from './documents/registration-home.js'
 import type { SubscriptionHome } from './documents/subscription-home.js'
 import type { ExpiryMark } from './expiry.js'
-import type { Deliveries } from './notify/deliveries.js'
-import type { Notifications } from './notify/notifications.js'
 import type { Notifying } from './notify/open-notifications.js'
 import type { Pacer } from './notify/pacer.js'
 import type { Heads } from './read/heads.js'
@@ -98,49 +96,14 @@ export interface LocalParts extends Reading, KnownDocuments, Notifying {
   readonly pacer: Pacer | undefined
 }
 
-/** Numbers of names that are in memory (docs/operations/names.md). */
-export interface NamesKept {
-  readonly actors: number
-  /** Tenants whose counts of entities are known, and their pairs of path and type. */
-  readonly tenants: number
-  readonly pairs: number
-  /** Rows of such counts. */
-  readonly rows: number
-  /** The same of attributes by type and name. */
-  readonly tenantsOfAttributes: number
-  readonly attributes: number
-  readonly rowsOfAttributes: number
-  readonly views: number
-}
-
 export class LocalShards implements Shards {
-  readonly role: Role
-  readonly commit: GroupCommit
-  readonly presence: Presence
-  readonly entityCount: EntityCount
-  readonly expiryMark: ExpiryMark
-  readonly subscriptions: Subscriptions
-  readonly registrations: Registrations
-  readonly providers: ProviderBook
-  readonly notifications: Notifications
-  readonly deliveries: Deliveries
-  private readonly parts: LocalParts
+  readonly parts: LocalParts
   private readonly ownership: Ownership | undefined
   private readonly batches: Batches
 
   constructor(parts: LocalParts) {
     const { role, commit, shards, notifications, clock } = parts
     this.parts = parts
-    this.role = role
-    this.commit = commit
-    this.presence = parts.presence
-    this.entityCount = parts.entityCount
-    this.expiryMark = parts.expiryMark
-    this.subscriptions = parts.subscriptions
-    this.registrations = parts.registrations
-    this.providers = parts.providers
-    this.notifications = notifications
-    this.deliveries = parts.deliveries
     this.ownership = role.kind === 'node' ? role.ownership : undefined
     this.batches = new Batches({
       turn: item => this.turn(item),
@@ -151,26 +114,12 @@ export class LocalShards implements Shards {
     })
   }
 
-  /** How many names are in memory: for whoever wants to know that names which have gone leave nothing behind. */
-  get names(): NamesKept {
-    const { actors, entities, attributes, views } = this.parts
-    return {
-      actors: actors.size,
-      tenants: entities.size.tenants,
-      pairs: entities.size.pairs,
-      rows: entities.size.rows,
-      tenantsOfAttributes: attributes.size.tenants,
-      attributes: attributes.size.pairs,
-      rowsOfAttributes: attributes.size.rows,
-      views: views.size,
-    }
-  }
-
   ask(shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void): void {
-    const { failed } = this.commit
+    const { parts, ownership } = this
+    const { role } = parts
+    const { failed } = parts.commit
     if (failed) return onReply(replyAfterFailure(failed))
-    if (this.ownership && !this.ownership.admits(shard)) return onReply({ kind: 'moved' })
-    const { parts, role } = this
+    if (ownership && !ownership.admits(shard)) return onReply({ kind: 'moved' })
     switch (request.kind) {
       case 'find':
         return parts.lookup.find(request, isOfOnePath(request) ? onReply : this.ofSameShards(onReply))
@@ -208,12 +157,12 @@ export class LocalShards implements Shards {
       case 'claim':
       case 'news':
       case 'handIn':
-        return this.notifications.onAsk(request, onReply)
+        return parts.notifications.onAsk(request, onReply)
       case 'admin':
         return onReply({ kind: 'failed', reason: 'shards carry out no orders to a process' })
       case 'deliveries':
       case 'retryDeliveries':
-        return this.deliveries.onAsk(request, onReply)
+        return parts.deliveries.onAsk(request, onReply)
       default:
         return parts.shards[shard]!.onAsk(request, this.paced(request, onReply))
     }
@@ -257,16 +206,18 @@ export class LocalShards implements Shards {
 
   /** Asks other owners nothing any more, and hands no more notifications over. */
   end(): void {
-    if (this.role.kind === 'keeper') this.role.feed.end()
-    this.notifications.end()
+    const { role, notifications } = this.parts
+    if (role.kind === 'keeper') role.feed.end()
+    notifications.end()
   }
 
   /** Resolves when everything taken so far is durable, or is known not to be. Nothing more is written then until something is asked. */
   async drain(): Promise<void> {
+    const { commit, entityCount, notifications } = this.parts
     await this.batches.drained()
-    await this.entityCount.stop()
-    await this.commit.drain()
-    this.notifications.settle()
-    await this.commit.drain()
+    await entityCount.stop()
+    await commit.drain()
+    notifications.settle()
+    await commit.drain()
   }
 }

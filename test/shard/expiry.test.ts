@@ -76,7 +76,7 @@ class Node {
     this.clock = clock
     this.shards = new Watched(local)
     const logger = { error: (message: string) => void this.logged.push(message) }
-    this.expiry = new Expiry({ store, shards: this.shards, clock, logger, intervalMs, mark: local.expiryMark })
+    this.expiry = new Expiry({ store, shards: this.shards, clock, logger, intervalMs, mark: local.parts.expiryMark })
   }
 
   /** Stages an entity that is to be removed in so many milliseconds; undefined: never. */

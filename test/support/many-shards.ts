@@ -79,7 +79,7 @@ export class ManyShards implements Shards {
     this.set(owner, 'unreachable')
     one.waiting = []
     life.isOver = true
-    if (life.shards.role.kind === 'keeper') life.shards.role.feed.end()
+    if (life.shards.parts.role.kind === 'keeper') life.shards.parts.role.feed.end()
     for (const end of life.asked) end()
     await life.shards.drain()
     await lose(one.store)
@@ -97,7 +97,7 @@ export class ManyShards implements Shards {
       pathsOf: () => undefined,
       ownerOf: shard => this.ownerOf(shard),
     }
-    const { role } = life.shards
+    const { role } = life.shards.parts
     if (role.kind === 'keeper') return role.feed.begin(asShards, isWhole)
     return role.kind === 'copy' ? new Promise(resolve => role.copy.whenFed(resolve)) : undefined
   }
@@ -154,7 +154,7 @@ export class ManyShards implements Shards {
   set(owner: number, condition: Condition): void {
     this.all[owner]!.condition = condition
     if (condition !== 'well') return
-    for (const { life } of this.all) if (life.shards.role.kind === 'keeper') life.shards.role.feed.resume()
+    for (const { life } of this.all) if (life.shards.parts.role.kind === 'keeper') life.shards.parts.role.feed.resume()
   }
 
   /** Makes an owner well, and nobody notices. */

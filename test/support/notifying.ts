@@ -221,7 +221,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   }
 
   begin(): Promise<void> {
-    return this.shards.notifications.begin(this.deliverer, this.shards)
+    return this.shards.parts.notifications.begin(this.deliverer, this.shards)
   }
 
   /** What is left when this one is killed now, and another one begins. */
@@ -275,7 +275,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   }
 
   progress(n: number): SubscriptionProgress {
-    return this.shards.subscriptions.of(tenant)!.progressOf(idOf(n))
+    return this.shards.parts.subscriptions.of(tenant)!.progressOf(idOf(n))
   }
 }
 

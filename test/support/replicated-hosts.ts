@@ -149,7 +149,7 @@ export class Host {
     failures: readonly Error[],
     local: LocalShards,
   ) {
-    const { role } = local
+    const { role } = local.parts
     assert(role.kind === 'node')
     const { ownership, host } = role
     this.store = store
@@ -160,7 +160,7 @@ export class Host {
     this.local = local
     this.ownership = ownership
     this.shardHost = host
-    const { expiryMark: mark } = local
+    const { expiryMark: mark } = local.parts
     const logger = { error() {} }
     this.expiry = new Expiry({ store, shards: cluster, clock, logger, intervalMs: 1000, mark, owned: ownership.owned })
   }
@@ -187,9 +187,9 @@ export class Host {
       ...more,
     })
     const host = new Host(store, parts, replication, failures, local)
-    await local.notifications.begin(host.despatch, cluster)
+    await local.parts.notifications.begin(host.despatch, cluster)
     // Of a store that is not empty that takes time, which stands still: then everything may be there.
-    void local.presence.learn(store, scanner, clock)
+    void local.parts.presence.learn(store, scanner, clock)
     return host
   }
 
@@ -270,7 +270,7 @@ export class Cluster implements Shards {
       const store = await openRocksStore(directory, { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
       t.teardown(async () => {
         for (const host of cluster.hosts) host.replication.letGo()
-        cluster.hosts[number]?.local.notifications.end()
+        cluster.hosts[number]?.local.parts.notifications.end()
         await cluster.waitFor(cluster.hosts[number]!.local.drain())
         await cluster.hosts[number]!.store.close()
       })
@@ -336,7 +336,7 @@ export class Cluster implements Shards {
       this.clock.tick()
       await turnOfTheLoop()
     }
-    for (const host of this.hosts) await this.waitFor(host.local.commit.drain())
+    for (const host of this.hosts) await this.waitFor(host.local.parts.commit.drain())
   }
 
   // Shards

@@ -51,7 +51,7 @@ export function openNodeFront(config: Config, surroundings: Surroundings, behind
   const { answers, local } = nodeShards
   const { server: kind, ...listening } = config.http
   const { cors, vocabulary, tenants } = config
-  const { providers } = local
+  const { providers } = local.parts
   const forwards = (): boolean => providers.hasAny
   const settings = { bodyBytesMax: listening.bodyBytesMax, tenants, cors, vocabulary, forwards, answers }
   const { watch } = delivery
@@ -70,7 +70,7 @@ function routesFor(
 ): Router {
   const { store, shardMap, share, disk } = storage
   const { local, own, shards, joined, answers, hasFailed } = nodeShards
-  const { role } = local
+  const { role } = local.parts
   const { forwarding, egress } = delivery
   const { answerBytesMax } = config.answers
   const client = new ShardClient(shards, shardMap, share?.moments, joined && clock, { answerBytesMax, room: answers })

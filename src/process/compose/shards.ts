@@ -76,7 +76,7 @@ export async function openShards(
         onFailure(failure)
       },
     })
-    const { role } = shards
+    const { role } = shards.parts
     const pathsOf = (tenant: string) => (role.kind === 'alone' ? undefined : role.paths.few(tenant))
     return { shards, local: adminDesk.over(between?.(shards) ?? shards), shardMap, pathsOf }
   }
@@ -84,7 +84,7 @@ export async function openShards(
   const { own, joined } = await join(storage, open, options)
   const { shards: local } = own
   const shards = joined?.shards ?? own.local
-  const { role } = local
+  const { role } = local.parts
   if (joined && role.kind === 'keeper') {
     joined.onReach(() => role.feed.resume())
     await role.feed.begin(shards, () => joined.isWhole())
@@ -115,7 +115,7 @@ async function join(
       const hear = (stamp: number): void => moments.observe(stamp)
       return place.join(async log => {
         const own = await open({ kind: 'node', ownership, ...log, observe, hear })
-        const { role } = own.shards
+        const { role } = own.shards.parts
         assert(role.kind === 'node', 'the shards of a node can be moved')
         return { ...own, host: role.host }
       }, options)

@@ -88,14 +88,14 @@ class Setting {
 
   /** What an owner has in memory, as texts by tenant and id. */
   knownTo(owner: number): ReadonlyMap<string, string> {
-    const all = [...this.shards.one(owner).subscriptions.all()]
+    const all = [...this.shards.one(owner).parts.subscriptions.all()]
     return new Map(all.map(one => [`${one.tenant}/${one.id}`, encodeSubscription(one)]).sort() as [string, string][])
   }
 
   descriptions(tenant: string, n: number): (string | undefined)[] {
     return Array.from(
       { length: owners },
-      (_, owner) => this.shards.one(owner).subscriptions.of(tenant)?.get(idOf(n))?.description,
+      (_, owner) => this.shards.one(owner).parts.subscriptions.of(tenant)?.get(idOf(n))?.description,
     )
   }
 }

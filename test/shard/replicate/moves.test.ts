@@ -37,7 +37,7 @@ class Pair {
     this.single = single
     this.clients = [new ShardClient(this.single, shardMap), new ShardClient(cluster, shardMap)]
     const logger = { error() {} }
-    this.expiry = new Expiry({ store, shards: single, clock, logger, intervalMs: 1000, mark: single.expiryMark })
+    this.expiry = new Expiry({ store, shards: single, clock, logger, intervalMs: 1000, mark: single.parts.expiryMark })
   }
 
   static async of(cluster: Cluster, random: Random): Promise<Pair> {
@@ -96,10 +96,10 @@ class Pair {
   /** Entities that the owners say they have. */
   async assertCounts(): Promise<void> {
     await this.cluster.rest()
-    const counts = this.cluster.hosts.map(host => host.local.entityCount.total)
+    const counts = this.cluster.hosts.map(host => host.local.parts.entityCount.total)
     assert.equal(
       counts.reduce<number>((sum, count) => sum + (count ?? Number.NaN), 0),
-      this.single.entityCount.total,
+      this.single.parts.entityCount.total,
     )
   }
 }

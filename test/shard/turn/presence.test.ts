@@ -98,7 +98,7 @@ t.test('entities are found, created and created again as without it', async t =>
     stamps: new HybridClock(systemClock, 1000),
     limits: { ...shardLimitsDefault, liveActorsMax: 2 },
   })
-  await shards.presence.learn(store, sourceOf(store), noPause)
+  await shards.parts.presence.learn(store, sourceOf(store), noPause)
   const ask = (request: WriteRequest): Promise<ShardReply> =>
     new Promise(resolve => shards.ask(shardMap.shardOf('t', '/', request.target.id), request, resolve))
   const create = (id: string) =>
