@@ -35,6 +35,7 @@ import { Lookup } from './read/lookup.js'
 import type { Scanner } from './read/scans.js'
 import { Types } from './read/types.js'
 import { Views } from './read/views/views.js'
+import type { StampObserver } from './replicate/heard-stamps.js'
 import { openReplicated, type ReplicatedNeeds, replicatedRegister } from './replicate/open-replicated.js'
 import type { Owned } from './replicate/ownership.js'
 import { type Concerned, ReplicatedShards } from './replicate/replicated-shards.js'
@@ -75,7 +76,7 @@ export interface ShardParts {
   readonly store: Store
   readonly shardMap: ShardMap
   readonly clock: Clock
-  readonly stamps: Stamps
+  readonly stamps: Stamps & StampObserver
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Runs what looks into many entities. */
   readonly scanner: Scanner

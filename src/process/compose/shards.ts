@@ -98,7 +98,7 @@ export async function openShards(
 
 /** Opens this node's shards as what they are one of, and joins the others. */
 async function join(
-  { share, stamps }: Storage,
+  { share }: Storage,
   open: (share: Share | undefined) => Promise<Opened>,
   options: JoinOptions,
 ): Promise<{ readonly own: Opened; readonly joined: Joined | undefined }> {
@@ -111,10 +111,8 @@ async function join(
     }
     case 'node': {
       const { place, ownership, moments } = share
-      const observe = (stamp: number): void => stamps.observe(stamp)
-      const hear = (stamp: number): void => moments.observe(stamp)
       return place.join(async log => {
-        const own = await open({ kind: 'node', ownership, ...log, observe, hear })
+        const own = await open({ kind: 'node', ownership, moments, ...log })
         const { role } = own.shards.parts
         assert(role.kind === 'node', 'the shards of a node can be moved')
         return { ...own, host: role.host }

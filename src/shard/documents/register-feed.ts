@@ -77,8 +77,8 @@ export class RegisterFeed implements Register {
   private carrying: { readonly commit: number; last: number } | undefined
   private changes: Change[] = []
   private keptBytes = 0
-  private shards: Shards | undefined
-  private isWhole: () => boolean = () => false
+  /** undefined: nobody has been met. */
+  private others: { readonly shards: Shards; readonly isWhole: () => boolean } | undefined
   private copies: readonly Copy[] = []
   /** In the order of their changes. */
   private waiting: Waiting[] = []
@@ -96,8 +96,7 @@ export class RegisterFeed implements Register {
 
   /** Begins to feed the other owners. Resolves when all of them have everything, or when that takes too long. */
   begin(shards: Shards, isWhole: () => boolean): Promise<void> {
-    this.shards = shards
-    this.isWhole = isWhole
+    this.others = { shards, isWhole }
     const own = shards.ownerOf(this.parts.register)
     this.copies = shards
       .owners()
@@ -131,9 +130,9 @@ export class RegisterFeed implements Register {
   obstacle(): ShardReply | undefined {
     const missing = this.copies.find(({ reached, failure }) => reached === undefined || failure !== undefined)
     if (missing) this.feed(missing)
-    if (!this.shards || missing)
+    if (!this.others || missing)
       return { kind: 'unreachable', reason: missing?.failure ?? 'not all workers have what they need' }
-    return this.isWhole() ? undefined : { kind: 'unreachable', reason: 'a worker does not answer' }
+    return this.others.isWhole() ? undefined : { kind: 'unreachable', reason: 'a worker does not answer' }
   }
 
   write(key: Buffer, row: Buffer | undefined): number {
@@ -180,13 +179,13 @@ export class RegisterFeed implements Register {
 
   /** Brings a copy what it has not, if anything. */
   private feed(copy: Copy): void {
-    const { shards } = this
-    if (!shards || copy.isAsked || this.hasEnded) return
+    const { others } = this
+    if (!others || copy.isAsked || this.hasEnded) return
     if (copy.isMet && copy.reached !== undefined && copy.reached >= this.durable) return
     copy.cancelRetry()
     copy.isAsked = true
     this.next(copy).then(
-      request => shards.ask(copy.shard, request, reply => this.onReply(copy, request, reply)),
+      request => others.shards.ask(copy.shard, request, reply => this.onReply(copy, request, reply)),
       (error: Error) => this.fail(copy, `the register cannot be read: ${error.message}`),
     )
   }
@@ -263,7 +262,7 @@ export class RegisterFeed implements Register {
 
   /** Acts on what the copies have said. */
   private settle(): void {
-    if (!this.shards) return
+    if (!this.others) return
     const reached = Math.min(...this.copies.map(copy => copy.reached ?? -1))
     const first = this.waiting.findIndex(({ sequence }) => sequence > reached)
     const done = this.waiting.splice(0, first < 0 ? this.waiting.length : first)

@@ -7,7 +7,7 @@ import { type Register, registerOver } from '../documents/register.js'
 import { encodeNumber } from '../keys.js'
 import { attributeCounts, entityCounts, stampKey } from '../layout.js'
 import { CommitLane } from './commit-lane.js'
-import { HeardStamps } from './heard-stamps.js'
+import { HeardStamps, type StampObserver } from './heard-stamps.js'
 import type { Ownership } from './ownership.js'
 import { Positions } from './positions.js'
 import { ReplicatedLog } from './replicated-log.js'
@@ -20,10 +20,8 @@ export interface ReplicatedNeeds {
   readonly replication: Replication
   /** Of the register: a change is replied to when every owner has it. */
   readonly barrier: Barrier
-  /** Has the hybrid clock give only stamps above this one. */
-  readonly observe: (stamp: number) => void
-  /** Told of stamps that others gave. */
-  readonly hear: (stamp: number) => void
+  /** Observes stamps that others gave. */
+  readonly moments: StampObserver
 }
 
 export interface Replicated {
@@ -41,10 +39,10 @@ export interface Replicated {
 /** Over a store, with the positions that it has. */
 export async function openReplicated(
   { store, clock, stamps: own, room }: ReplicatedSurroundings,
-  { ownership, replication, observe, hear }: ReplicatedNeeds,
+  { ownership, replication, moments }: ReplicatedNeeds,
 ): Promise<Replicated> {
   const positions = await Positions.read(store)
-  const stamps = new HeardStamps(own, observe, hear)
+  const stamps = new HeardStamps(own, moments)
   const alongWith = (sink: RowSink): void => sink.put(stampKey(), encodeNumber(stamps.last))
   const lane = new CommitLane(store, alongWith)
   const lastStamp = (): number => own.last
@@ -57,7 +55,7 @@ export async function openReplicated(
 interface ReplicatedSurroundings {
   readonly store: Store
   readonly clock: Pick<Clock, 'monoMs'>
-  readonly stamps: Stamps
+  readonly stamps: Stamps & StampObserver
   readonly room: DiskRoom
 }
 
