@@ -20,7 +20,7 @@ import type { ClusterStatus, HealthProblem } from '../messages/cluster-status.js
 import { lossInWords, problemInWords } from '../observe/log-teller.js'
 import type { Chance, Logger } from '../ports.js'
 import { type Agreed, agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
-import type { Agreement, ClusterLog, ClusterPlace, Joined, JoinedNode, JoinOptions, OwnShards } from './surroundings.js'
+import type { Agreement, ClusterLog, ClusterPlace, Joined, JoinOptions, OwnShards } from './surroundings.js'
 
 /** How long the start of a node waits until somebody owns every shard. */
 const settleMsMax = 10_000
@@ -64,7 +64,7 @@ async function join<Own extends OwnShards>(
   { config, tls, log, agreement, mark, chance, logger, onFailure }: Joining,
   open: (log: ClusterLog) => Promise<Own>,
   { listMs, onHealth }: JoinOptions,
-): Promise<JoinedNode<Own>> {
+): Promise<{ readonly own: Own; readonly joined: Joined }> {
   const own = await open({
     replication: { append: (parts, onDone) => replicator.append(parts, onDone) },
     barrier: (shard, sequence, onDone) => replicator.barrier(shard, sequence, () => onDone()),

@@ -10,8 +10,8 @@ import type { LogSettings } from '../messages/log-settings.js'
 import type { Shards } from '../messages/messages.js'
 import type { Chance, Clock, Logger } from '../ports.js'
 import type { WorkerPart } from '../shard/open-shards.js'
+import type { ReplicatedNeeds } from '../shard/replicate/open-replicated.js'
 import type { ReplicatedShards } from '../shard/replicate/replicated-shards.js'
-import type { Barrier, Replication } from '../shard/replicate/replication.js'
 
 /** How a node is one of several: a worker of one machine, or a node of a cluster. */
 export type Place = WorkerPlace | ClusterPlace
@@ -60,24 +60,19 @@ export interface ClusterPlace {
 export interface AgreedPlace {
   readonly agreement: Agreement
   /** Has the node's shards opened over the log of the cluster, and comes together with the other nodes. */
-  join<Own extends OwnShards>(open: (log: ClusterLog) => Promise<Own>, options: JoinOptions): Promise<JoinedNode<Own>>
+  join<Own extends OwnShards>(
+    open: (log: ClusterLog) => Promise<Own>,
+    options: JoinOptions,
+  ): Promise<{ readonly own: Own; readonly joined: Joined }>
 }
 
 /** What the shards of a node write to, once they are its own. */
-export interface ClusterLog {
-  readonly replication: Replication
-  readonly barrier: Barrier
-}
+export type ClusterLog = Pick<ReplicatedNeeds, 'replication' | 'barrier'>
 
 export interface JoinOptions {
   /** How long another node may take for a list. */
   readonly listMs: number
   readonly onHealth: (problem: HealthProblem | undefined) => void
-}
-
-export interface JoinedNode<Own extends OwnShards> {
-  readonly own: Own
-  readonly joined: Joined
 }
 
 /** This node's shards, as the broker asks them. */
