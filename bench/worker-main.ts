@@ -24,7 +24,8 @@ const node = await startNode(config, {
     throw error
   },
   place: {
-    index,
+    kind: 'worker',
+    worker: index,
     workers,
     sharesPort: false,
     join: own => joinWorkers({ index, workers, addresses }, own, config.queries.scanDeadlineMs, logger),

@@ -2,6 +2,7 @@
 //
 // Not here: cursors themselves (storage), loops that read ahead or keep their place between requests (shard/read).
 
+import { Unreadable } from './domain/unreadable.js'
 import type { Range, Row, RowParts, StoreReader } from './ports.js'
 
 export interface ReadOptions {
@@ -34,4 +35,17 @@ export async function allRowsOf(
   const all: Row[] = []
   for await (const rows of rowsOf(store, range, options)) for (const row of rows) all.push(row)
   return all
+}
+
+/** Bytes of a key that a sentence shows. */
+const shownBytesMax = 100
+
+/** Gives what `read` makes of the row with a key. If it fails, the failure says which row that is. */
+export function readRow<T>(key: Buffer, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    const place = JSON.stringify(key.toString('latin1', 0, shownBytesMax))
+    throw new Unreadable(`${(error as Error).message} (the row with key ${place})`, { cause: error })
+  }
 }

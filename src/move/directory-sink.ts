@@ -31,7 +31,7 @@ import type { DocumentKind } from '../messages/messages.js'
 import type { Clock, Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
 import { GroupCommit } from '../shard/commit/commit.js'
-import { StoreLog } from '../shard/commit/commit-log.js'
+import { lastStamp, StoreLog } from '../shard/commit/commit-log.js'
 import { Counts } from '../shard/commit/counts.js'
 import {
   allDocuments,
@@ -45,9 +45,8 @@ import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
 import { attributeCounts, decodeRow, entityCounts, entityKey, nothing, typeKey } from '../shard/layout.js'
 import { encodeProgress } from '../shard/notify/progress-book.js'
 import { pathKey, positionKey } from '../shard/replicate/replicated-layout.js'
-import { lastStamp } from '../shard/shards.js'
 import { Actor, Variant } from '../shard/turn/actor.js'
-import type { AttributeDifference } from '../shard/turn/record.js'
+import type { AttributeDifference } from '../shard/turn/apply.js'
 import type { OpenDirectory } from './directory.js'
 import {
   type Item,

@@ -213,8 +213,8 @@ async function wholeCopy({
   directory: { path, shards },
   stores,
 }: OpenDirectory): Promise<ReadonlyMap<number, Position>> {
-  const known = new Positions()
-  for (const store of stores) await known.load(store)
+  // A node has one store.
+  const known = await Positions.read(stores[0]!)
   const positions = new Map<number, Position>()
   const missing: number[] = []
   // The register's is the last one.

@@ -4,7 +4,13 @@
 // node's shards are introduced to the cluster, which moves them, and its broker to the others' shards.
 
 import { randomUUID } from 'node:crypto'
-import { type ClusterNode, startClusterNode, type Unhealthy } from '../../cluster/index.js'
+import {
+  type Certificates,
+  type ClusterNode,
+  type EtcdLog,
+  startClusterNode,
+  type Unhealthy,
+} from '../../cluster/index.js'
 import { AskDeadlines } from '../broker/ask-deadlines.js'
 import { ClusteredShards } from '../broker/clustered-shards.js'
 import type { Nodes } from '../broker/nodes.js'
@@ -13,117 +19,143 @@ import type { ClusterConfig } from '../config/config.js'
 import type { ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
 import { lossInWords, problemInWords } from '../observe/log-teller.js'
 import type { Chance, Logger } from '../ports.js'
-import type { Barrier, Part, Position, Replication } from '../shard/replicate/replication.js'
 import { type Agreed, agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
-import type { Agreement, ClusterPlace } from './surroundings.js'
+import type { Agreement, ClusterLog, ClusterPlace, Joined, JoinOptions, OwnShards } from './surroundings.js'
 
 /** How long the start of a node waits until somebody owns every shard. */
 const settleMsMax = 10_000
 /** How long shards may take to find new owners before this node goes without them. */
 const drainMsMax = 8_000
 
-/** `onFailure` is told when the node must end and may begin anew. */
-export function openCluster(
-  config: ClusterConfig,
-  { chance, logger, onFailure }: { chance: Chance; logger: Logger; onFailure: (failure: Error) => void },
-): ClusterPlace {
+export interface ClusterGiven {
+  readonly chance: Chance
+  readonly logger: Logger
+  /** Told when the node must end, and may begin anew. */
+  readonly onFailure: (failure: Error) => void
+}
+
+export function openCluster(config: ClusterConfig, given: ClusterGiven): ClusterPlace {
   const tls = config.tls && certificatesOf(config.tls)
   const log = openLogOf(config, tls)
-  let found: Agreed | undefined
-  let replication: Replication | undefined
-  let barrier: Barrier | undefined
+  const { logger } = given
   return {
+    kind: 'node',
     async agree(wanted, own) {
-      found = own ? await agreedBefore(log, own, logger) : await agreed(log, { ...wanted, id: randomUUID() }, logger)
-      return found.agreement
+      const found = own
+        ? await agreedBefore(log, own, logger)
+        : await agreed(log, { ...wanted, id: randomUUID() }, logger)
+      const joining = { config, tls, log, ...given, ...found }
+      return { agreement: found.agreement, join: (open, options) => join(joining, open, options) }
     },
-    replication: { append: (parts: readonly Part[], onDone: OnAppended) => replication!.append(parts, onDone) },
-    barrier: (shard, sequence, onDone) => barrier!(shard, sequence, onDone),
-    async join({ host, local, shardMap, pathsOf }, listMs, onHealth) {
-      const { agreement, mark } = found!
-      let shards: ClusteredShards | undefined
-      const node = await startClusterNode(
-        {
-          name: config.name,
-          listen: config.listen,
-          advertised: config.advertised,
-          domain: config.domain,
-          seeds: config.seeds,
-          clusterId: agreement.id,
-          life: randomUUID(),
-          shards: agreement.shards,
-          log,
-          mark,
-          clock: systemClock,
-          chance: () => chance.fraction(),
-          transport: { ...(tls && { tls }), plaintext: config.isInsecure },
-          replicationOptions: { replicas: config.replicas },
-          onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
-          onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
-          onFailure,
-        },
-        host,
-        { onAsk: (shard, request, onReply, view, from) => shards!.onAsk(shard, request, onReply, view, from) },
-      )
-      const { replicator } = node
-      replication = replicator
-      barrier = (shard, sequence, onDone) => replicator.barrier(shard, sequence, () => onDone())
-      const nodes: Nodes = {
-        self: config.name,
-        ownerOf: shard => replicator.ownerOf(shard),
-        serves: shard => replicator.serves(shard),
-        get isLost() {
-          return replicator.loss !== undefined
-        },
-        viewOf: name => replicator.viewOf(name),
-        get ownView() {
-          return replicator.ownView
-        },
-        ask: (name, shard, request, onOutcome, waitMs, view) => node.ask(name, shard, request, onOutcome, waitMs, view),
-        noteUndecodable: (name, what) => node.noteUndecodable(name, what),
-        onChange: listener => node.onOwners(listener),
-      }
-      const listWaitMs = listMs + askMs
-      const own = new AskDeadlines(local, systemClock, {
-        waitMs: ownAskMs,
-        listWaitMs,
-        stalledMs: () => replicator.stalledMs,
-      })
-      shards = new ClusteredShards({ local: own, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
-      node.begin()
-      await node.settled(settleMsMax)
-      const { unhealthy } = replicator
-      if (unhealthy) logger.warn(`cluster: not ready yet: ${problemInWords(problemOf(agreement, unhealthy))}`)
-      return {
-        shards,
-        desk: {
-          status: () => statusOf(config.name, agreement, node),
-          numbers: () => ({
-            status: statusOf(config.name, agreement, node),
-            stalledMs: replicator.stalledMs,
-            log: Object.entries(log.stats().requests).map(([kind, counts]) => ({ kind, ...counts })),
-            gossip: node.gossipStats(),
-          }),
-          drain: () => node.drain(drainMsMax),
-          resume: () => node.resume(),
-        },
-        onMembers(listener) {
-          const tell = (): void => listener(node.members().map(({ address }) => address))
-          node.onMembers(tell)
-          tell()
-        },
-        isWhole: () => replicator.knowsRegister,
-        unready: () => healthOf(agreement, node).reason,
-        onReach: () => {},
-        async drain() {
-          if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
-        },
-        async close() {
-          await node.close()
-          await log.close()
-        },
-      }
+  }
+}
+
+interface Joining extends ClusterGiven, Agreed {
+  readonly config: ClusterConfig
+  readonly tls: Certificates | undefined
+  readonly log: EtcdLog
+}
+
+/**
+ * Opens the shards first, since the cluster asks at once for their positions. They append to the log when they are this node's own, which begins
+ * with `node.begin`.
+ */
+async function join<Own extends OwnShards>(
+  { config, tls, log, agreement, mark, chance, logger, onFailure }: Joining,
+  open: (log: ClusterLog) => Promise<Own>,
+  { listMs, onHealth }: JoinOptions,
+): Promise<{ readonly own: Own; readonly joined: Joined }> {
+  const own = await open({
+    replication: { append: (parts, onDone) => replicator.append(parts, onDone) },
+    barrier: (shard, sequence, onDone) => replicator.barrier(shard, sequence, () => onDone()),
+  })
+  const node = await startClusterNode(
+    {
+      name: config.name,
+      listen: config.listen,
+      advertised: config.advertised,
+      domain: config.domain,
+      seeds: config.seeds,
+      clusterId: agreement.id,
+      life: randomUUID(),
+      shards: agreement.shards,
+      log,
+      mark,
+      clock: systemClock,
+      chance: () => chance.fraction(),
+      transport: { ...(tls && { tls }), plaintext: config.isInsecure },
+      replicationOptions: { replicas: config.replicas },
+      onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
+      onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
+      onFailure,
     },
+    own.host,
+    { onAsk: (shard, request, onReply, view, from) => shards.onAsk(shard, request, onReply, view, from) },
+  )
+  const { replicator } = node
+  const listWaitMs = listMs + askMs
+  const { shardMap, pathsOf } = own
+  const local = new AskDeadlines(own.local, systemClock, {
+    waitMs: ownAskMs,
+    listWaitMs,
+    stalledMs: () => replicator.stalledMs,
+  })
+  const nodes = nodesOf(config.name, node)
+  const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
+  node.begin()
+  await node.settled(settleMsMax)
+  const { unhealthy } = replicator
+  if (unhealthy) logger.warn(`cluster: not ready yet: ${problemInWords(problemOf(agreement, unhealthy))}`)
+  const status = (): ClusterStatus => statusOf(config.name, agreement, node)
+  const joined: Joined = {
+    shards,
+    desk: {
+      status,
+      numbers: () => ({
+        status: status(),
+        stalledMs: replicator.stalledMs,
+        log: Object.entries(log.stats().requests).map(([kind, counts]) => ({ kind, ...counts })),
+        gossip: node.gossipStats(),
+      }),
+      drain: () => node.drain(drainMsMax),
+      resume: () => node.resume(),
+    },
+    onMembers(listener) {
+      const tell = (): void => listener(node.members().map(({ address }) => address))
+      node.onMembers(tell)
+      tell()
+    },
+    isWhole: () => replicator.knowsRegister,
+    unready: () => healthOf(agreement, node).reason,
+    onReach: () => {},
+    async drain() {
+      if (!(await node.drain(drainMsMax))) logger.warn('cluster: not all shards have found a new owner in time')
+    },
+    async close() {
+      await node.close()
+      await log.close()
+    },
+  }
+  return { own, joined }
+}
+
+/** The nodes of the cluster, as the broker asks them. */
+function nodesOf(self: string, node: ClusterNode): Nodes {
+  const { replicator } = node
+  return {
+    self,
+    ownerOf: shard => replicator.ownerOf(shard),
+    serves: shard => replicator.serves(shard),
+    get isLost() {
+      return replicator.loss !== undefined
+    },
+    viewOf: name => replicator.viewOf(name),
+    get ownView() {
+      return replicator.ownView
+    },
+    ask: (name, shard, request, onOutcome, waitMs, view) => node.ask(name, shard, request, onOutcome, waitMs, view),
+    noteUndecodable: (name, what) => node.noteUndecodable(name, what),
+    onChange: listener => node.onOwners(listener),
   }
 }
 
@@ -167,8 +199,6 @@ function statusOf(name: string, agreement: Agreement, node: ClusterNode): Cluste
   const health = healthOf(agreement, node)
   return { node: name, cluster: agreement.id, isJoined, log, health, members, shards }
 }
-
-type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
 
 /** What an ask may take besides the list that is asked for. */
 const askMs = 2_000

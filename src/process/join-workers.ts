@@ -27,7 +27,10 @@ export async function joinWorkers(
   const others = peers.filter(({ name }) => name !== self)
   const ownerOf = (shard: number): string => names[shard === shardMap.register ? keeper : workerOf(shard, workers)]!
   const listeners: (() => void)[] = []
-  let asks: Asks | undefined
+  const host: AskHost = {
+    onAsk: (shard, request, onReply, view, from) => shards.onAsk(shard, request, onReply, view, from),
+  }
+  const asks = await startAsks(peers[index]!, randomUUID(), [], host, systemClock)
   const nodes: Nodes = {
     self,
     ownerOf,
@@ -35,19 +38,19 @@ export async function joinWorkers(
     isLost: false,
     viewOf: () => onlyView,
     ownView: onlyView,
-    ask: (name, shard, request, onOutcome, waitMs, view) => asks!.ask(name, shard, request, onOutcome, waitMs, view),
-    noteUndecodable: (name, what) => asks!.noteUndecodable(name, what),
+    ask: (name, shard, request, onOutcome, waitMs, view) => asks.ask(name, shard, request, onOutcome, waitMs, view),
+    noteUndecodable: (name, what) => asks.noteUndecodable(name, what),
     onChange: listener => void listeners.push(listener),
   }
   // Who runs a list ends it in time; a little more is for the way.
   const listWaitMs = listMs + askOptionsDefault.askDeadlineMs
   const shards = new ClusteredShards({ local, nodes, shardMap, clock: systemClock, pathsOf, listWaitMs })
-  const host: AskHost = { onAsk: shards.onAsk.bind(shards) }
-  asks = await startAsks(peers[index]!, randomUUID(), others, host, systemClock)
   asks.onTrouble(trouble => logger.warn(`workers: ${trouble}`))
   asks.onChange((_, isUp) => {
     if (isUp) for (const listener of listeners) listener()
   })
+  // Only from here on the others can ask.
+  for (const other of others) asks.meet(other)
   await met(asks, others)
   return {
     shards,

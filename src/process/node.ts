@@ -16,7 +16,7 @@ const writtenMs = 8_000
 
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
-  const { clock, logger, cluster } = surroundings
+  const { clock, logger } = surroundings
   const observation = openObservation(config, surroundings)
   const storage = await openStorage(config, surroundings, observation)
   const nodeShards = await openShards(config, surroundings, storage, observation)
@@ -25,14 +25,15 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const behind = { storage, nodeShards, delivery, observation, isEnding: () => isEnding }
   const front = await openNodeFront(config, surroundings, behind)
 
-  const { store, scanner, disk, ownership } = storage
+  const { store, scanner, disk, share } = storage
+  const isNode = share?.kind === 'node'
   const { local, shards, joined, unusedTenants } = nodeShards
   const { dispatcher, forwarder, egress, recovered } = delivery
   const { loop, summary } = observation
-  const { presence } = local
+  const { presence, expiryMark: mark } = local.parts
   /** Writes down what became of notifications. */
   const finish = async (): Promise<void> => {
-    local.notifications.end()
+    local.end()
     await dispatcher.stop(drainMs)
     await recovered
     await local.drain()
@@ -43,10 +44,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   } catch (error) {
     unusedTenants?.end()
-    local.feed?.end()
     await disk?.stop()
     forwarder.close()
-    local.notifications.end()
+    local.end()
     await dispatcher.stop(0)
     await recovered
     await joined?.close()
@@ -55,7 +55,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     await store.close()
     throw error
   }
-  const expiry = new Expiry(store, shards, clock, logger, config.expiryIntervalMs, local.expiryMark, ownership?.owned)
+  const owned = share?.kind === 'node' ? share.ownership.owned : undefined
+  const { expiryIntervalMs: intervalMs } = config
+  const expiry = new Expiry({ store, shards, clock, logger, intervalMs, mark, owned })
   disk?.start()
   expiry.start()
   loop.start()
@@ -82,12 +84,11 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     close: () =>
       awake(async () => {
         unusedTenants?.end()
-        local.feed?.end()
         await disk?.stop()
         // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.
-        if (cluster) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])
+        if (isNode) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])
         await joined?.close()
-        if (!cluster) await finish()
+        if (!isNode) await finish()
         presence.stop()
         await learned
         await scanner.close()

@@ -31,41 +31,56 @@ export function startInThread(
   enlargeYoung()
   setHeadLimit()
   const thread = new Worker(entry, { workerData: config })
-  const tell = (order: ToThread): void => thread.postMessage(order)
-  let pulse: Pulse | undefined
-  let onEnded: (reason: string) => void = () => {}
-  const ordered = (order: ToThread): Promise<void> =>
-    new Promise((resolve, reject) => {
-      onEnded = reason => (reason === '' ? resolve() : reject(new Error(reason)))
-      tell(order)
-    })
-  return new Promise((resolve, reject) => {
-    let fail: (failure: Error) => void = reject
-    thread.on('message', (message: FromThread) => {
-      switch (message.kind) {
-        case 'ready':
-          fail = onFailure
-          pulse = pulses?.begin(() => tell({ kind: 'ping' }))
-          return resolve({
-            store: message.store,
-            async stop() {
-              pulse?.ended()
-              await ordered({ kind: 'drain' })
-              await ordered({ kind: 'close' })
-            },
-          })
-        case 'pong':
-          return pulse?.answered()
-        case 'ended':
-          return onEnded(message.reason)
-        case 'failed':
-          return fail(new Error(message.reason))
-      }
-    })
-    // A bug: nothing is left that could be stopped.
-    thread.on('error', error => {
-      process.stderr.write(`${error.stack ?? error.message}\n`)
-      process.exit(1)
-    })
+  // A bug: nothing is left that could be stopped.
+  thread.on('error', error => {
+    process.stderr.write(`${error.stack ?? error.message}\n`)
+    process.exit(1)
   })
+  return new Promise((resolve, reject) =>
+    thread.once('message', (first: FromThread) => {
+      if (first.kind === 'ready') resolve(new StartedThread(thread, first.store, onFailure, pulses))
+      else if (first.kind === 'failed') reject(new Error(first.reason))
+    }),
+  )
+}
+
+/** A thread whose node is ready. */
+class StartedThread implements ThreadedNode {
+  readonly store: string
+  private readonly thread: Worker
+  private readonly pulse: Pulse | undefined
+
+  constructor(thread: Worker, store: string, onFailure: (failure: Error) => void, pulses: Pulses | undefined) {
+    this.thread = thread
+    this.store = store
+    this.pulse = pulses?.begin(() => this.tell({ kind: 'ping' }))
+    thread.on('message', (message: FromThread) => {
+      if (message.kind === 'pong') this.pulse?.answered()
+      else if (message.kind === 'failed') onFailure(new Error(message.reason))
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.pulse?.ended()
+    await this.ended({ kind: 'drain' })
+    await this.ended({ kind: 'close' })
+  }
+
+  /** Gives an order; resolves when it is carried out. */
+  private ended(order: ToThread): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onMessage = (message: FromThread): void => {
+        if (message.kind !== 'ended') return
+        this.thread.off('message', onMessage)
+        if (message.reason === '') resolve()
+        else reject(new Error(message.reason))
+      }
+      this.thread.on('message', onMessage)
+      this.tell(order)
+    })
+  }
+
+  private tell(order: ToThread): void {
+    this.thread.postMessage(order)
+  }
 }

@@ -9,13 +9,15 @@ import type { HealthProblem } from '../messages/cluster-status.js'
 import type { LogSettings } from '../messages/log-settings.js'
 import type { Shards } from '../messages/messages.js'
 import type { Chance, Clock, Logger } from '../ports.js'
+import type { WorkerPart } from '../shard/open-shards.js'
+import type { ReplicatedNeeds } from '../shard/replicate/open-replicated.js'
 import type { ReplicatedShards } from '../shard/replicate/replicated-shards.js'
-import type { Barrier, Replication } from '../shard/replicate/replication.js'
 
-/** Which part of several processes a node is, and how it comes together with the others. */
-export interface Place {
-  readonly index: number
-  readonly workers: number
+/** How a node is one of several: a worker of one machine, or a node of a cluster. */
+export type Place = WorkerPlace | ClusterPlace
+
+export interface WorkerPlace extends WorkerPart {
+  readonly kind: 'worker'
   /** Whether they share the port; else each has one of its own. */
   readonly sharesPort: boolean
   /** Given this worker's shards: gives all of them. */
@@ -46,16 +48,31 @@ export interface Agreement extends Placement {
 }
 
 export interface ClusterPlace {
+  readonly kind: 'node'
   /**
    * What the cluster is; as wanted, if this is its first node. Waits for the log engine. `own`: what the data directory belongs to, where there is
    * one: rejects with a sentence for the operator when the engine has another cluster, or none.
    */
-  agree(wanted: Placement, own: { readonly path: string; readonly id: string } | undefined): Promise<Agreement>
-  /** Both may be used once `join` has been called. */
-  readonly replication: Replication
-  readonly barrier: Barrier
-  /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
-  join(own: OwnShards, listMs: number, onHealth: (problem: HealthProblem | undefined) => void): Promise<Joined>
+  agree(wanted: Placement, own: { readonly path: string; readonly id: string } | undefined): Promise<AgreedPlace>
+}
+
+/** The place of a node that knows what its cluster is. */
+export interface AgreedPlace {
+  readonly agreement: Agreement
+  /** Has the node's shards opened over the log of the cluster, and comes together with the other nodes. */
+  join<Own extends OwnShards>(
+    open: (log: ClusterLog) => Promise<Own>,
+    options: JoinOptions,
+  ): Promise<{ readonly own: Own; readonly joined: Joined }>
+}
+
+/** What the shards of a node write to, once they are its own. */
+export type ClusterLog = Pick<ReplicatedNeeds, 'replication' | 'barrier'>
+
+export interface JoinOptions {
+  /** How long another node may take for a list. */
+  readonly listMs: number
+  readonly onHealth: (problem: HealthProblem | undefined) => void
 }
 
 /** This node's shards, as the broker asks them. */
@@ -78,10 +95,8 @@ export interface Surroundings {
   readonly log?: LogSettings
   /** Told once when the node can promise nothing any more and must end. */
   readonly onFailure: (failure: Error) => void
-  /** undefined: the node is not one of several workers. */
+  /** undefined: the node is alone. */
   readonly place?: Place
-  /** undefined: the node is not one of a cluster. */
-  readonly cluster?: ClusterPlace
   /** Puts something between the broker and its shards. */
   readonly between?: (shards: Shards) => Shards
 }

@@ -87,7 +87,8 @@ function start(part: Part): Promise<RunningNode> {
     log,
     onFailure: error => fail(`the store has failed, nothing more is taken: ${error.message}`),
     place: {
-      index,
+      kind: 'worker',
+      worker: index,
       workers,
       sharesPort: true,
       join: own => joinWorkers(part, own, config.queries.scanDeadlineMs, logger),
@@ -104,7 +105,7 @@ function startInCluster(place: ClusterConfig): Promise<RunningNode> {
     logger,
     log,
     onFailure,
-    cluster: openCluster(place, { chance: systemChance, logger, onFailure }),
+    place: openCluster(place, { chance: systemChance, logger, onFailure }),
   })
 }
 

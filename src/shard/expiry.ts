@@ -12,7 +12,7 @@ import { rowsOf } from '../rows.js'
 import type { Follower } from './commit/commit.js'
 import { type ExpiryKey, expiryRange, parseExpiryKey } from './layout.js'
 import type { Owned } from './replicate/ownership.js'
-import type { ShardRecord } from './turn/record.js'
+import type { ShardRecord } from './turn/apply.js'
 
 const rowsPerRead = 128
 
@@ -39,39 +39,32 @@ export class ExpiryMark implements Follower {
   }
 }
 
+export interface ExpiryParts {
+  readonly store: Store
+  readonly shards: Shards
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'error'>
+  /** Between two runs. */
+  readonly intervalMs: number
+  readonly mark: ExpiryMark
+  /** Whose entities are removed here. */
+  readonly owned?: Owned
+}
+
 export class Expiry {
-  private readonly store: Store
-  private readonly shards: Shards
-  private readonly clock: Clock
-  private readonly logger: Logger
-  private readonly intervalMs: number
-  private readonly mark: ExpiryMark
-  private readonly owned: Owned
+  private readonly parts: ExpiryParts
   private cancel: (() => void) | undefined
   private running: Promise<void> | undefined
 
-  constructor(
-    store: Store,
-    shards: Shards,
-    clock: Clock,
-    logger: Logger,
-    intervalMs: number,
-    mark: ExpiryMark,
-    owned?: Owned,
-  ) {
-    this.store = store
-    this.shards = shards
-    this.clock = clock
-    this.logger = logger
-    this.intervalMs = intervalMs
-    this.mark = mark
-    this.owned = owned
+  constructor(parts: ExpiryParts) {
+    this.parts = parts
   }
 
   start(): void {
-    this.cancel = this.clock.after(this.intervalMs, () => {
+    const { clock, logger, intervalMs } = this.parts
+    this.cancel = clock.after(intervalMs, () => {
       this.running = this.run()
-        .catch((error: Error) => this.logger.error(`Runtime Error (removing expired entities: ${error.message})`))
+        .catch((error: Error) => logger.error(`Runtime Error (removing expired entities: ${error.message})`))
         .then(() => {
           if (this.cancel) this.start()
         })
@@ -87,16 +80,14 @@ export class Expiry {
 
   /** Removes what is due now. */
   async run(): Promise<void> {
-    const nowMs = this.clock.wallMs()
-    const { mark } = this
+    const { store, clock, mark, owned } = this.parts
+    const nowMs = clock.wallMs()
     const { fromMs } = mark
     // Whatever becomes durable from now on lowers the mark again.
     mark.fromMs = Math.max(fromMs, nowMs)
     try {
-      for await (const rows of rowsOf(this.store, expiryRange(fromMs, nowMs), { rowsPerRead })) {
-        const due = rows
-          .map(row => parseExpiryKey(row.key))
-          .filter(({ shard }) => !this.owned || this.owned[shard] === 1)
+      for await (const rows of rowsOf(store, expiryRange(fromMs, nowMs), { rowsPerRead })) {
+        const due = rows.map(row => parseExpiryKey(row.key)).filter(({ shard }) => !owned || owned[shard] === 1)
         await Promise.all(due.map(key => this.remove(key, nowMs)))
       }
     } catch (error) {
@@ -108,7 +99,7 @@ export class Expiry {
   private remove({ shard, tenant, path, id, type }: ExpiryKey, nowMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const target = { tenant, path, id, type }
-      this.shards.ask(shard, { kind: 'expire', target, origin: { correlatorRoot: '' }, nowMs }, reply => {
+      this.parts.shards.ask(shard, { kind: 'expire', target, origin: { correlatorRoot: '' }, nowMs }, reply => {
         if (reply.kind === 'failed') reject(new Error(reply.reason))
         else if (reply.kind === 'refused' && reply.refusal.kind === 'InsufficientStorage')
           reject(new Error(refusalText(reply.refusal)))

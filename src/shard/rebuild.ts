@@ -7,6 +7,7 @@
 import { expiryAttribute } from '../domain/entities/entity.js'
 import { assertImage, decodeImage, imageCreated, imageExpiresMs, imageType } from '../image.js'
 import type { Row } from '../ports.js'
+import { readRow } from '../rows.js'
 import { encodeNumber, prefix } from './keys.js'
 import {
   attributeCounts,
@@ -21,7 +22,6 @@ import {
   typeKey,
 } from './layout.js'
 import { nested } from './nested.js'
-import { readRow } from './read-row.js'
 
 interface Puts {
   put(key: Buffer, value: Buffer): void

@@ -71,7 +71,7 @@ const list = (given: Partial<ListRequest> = {}): Step => ({
 
 /** A broker over three owners, with these entities; the value of each is where it stands. */
 async function worldWith(ids: readonly string[]): Promise<World> {
-  const world = new World(owners, shardMap, new FakeClock())
+  const world = await World.of(owners, shardMap, new FakeClock())
   for (const [n, id] of ids.entries()) world.ask(create(id, n))
   await world.rest()
   return world

@@ -86,7 +86,7 @@ const shown = { full: 0, further: 0, walked: 0, viewed: 0, several: 0, partly: 0
 
 async function agree(stock: readonly { path: string; entity: WantedEntity }[], copies: number, all: readonly Step[]) {
   const clock = new FakeClock()
-  const [one, many] = [new World(1, shardMap, clock), new World(owners, shardMap, clock)]
+  const [one, many] = [await World.of(1, shardMap, clock), await World.of(owners, shardMap, clock)]
   for (let copy = 0; copy < copies; copy++)
     for (const { path, entity } of stock) {
       const id = copy === 0 ? entity.id : `${copy}-${entity.id}`

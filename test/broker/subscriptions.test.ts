@@ -27,7 +27,7 @@ async function setting() {
   const clock = new FakeClock()
   const sent: string[] = []
   const onRetry = (message: Buffer) => void sent.push(message.toString())
-  const shards = new ManyShards(3, shardMap, clock, { onRetry })
+  const shards = await ManyShards.of(3, shardMap, clock, { onRetry })
   const settled = async <T>(promise: Promise<T>): Promise<T> => {
     let isSettled = false
     promise.finally(() => {
@@ -56,7 +56,7 @@ async function setting() {
   const note = (owner: number, id: string, progress: Partial<SubscriptionProgress>) =>
     shards
       .one(owner)
-      .subscriptions.of(tenant)
+      .parts.subscriptions.of(tenant)
       ?.note(id, { ...noProgress, ...progress })
   const list = (more = {}) => ({ tenant, servicePath: undefined, offset: 0, limit: 20, ...more })
   return { shards, operations, told, created, note, list, sent }
@@ -155,7 +155,7 @@ async function withDeliveries() {
   const given = await setting()
   const id = await given.created()
   for (let atMs = 1; atMs <= 9; atMs++) {
-    const { deliveries } = given.shards.one(atMs % 3)
+    const { deliveries } = given.shards.one(atMs % 3).parts
     deliveries.note(tenant, id, record(atMs))
     deliveries.bury(tenant, id, record(atMs, { outcome: 'dead' }), Buffer.from(`row ${atMs}`))
   }

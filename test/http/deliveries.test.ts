@@ -106,7 +106,7 @@ t.test('throttling counts from the last notification of any part', async t => {
   const node = await startLocalNode(t, { surroundings: { between } })
   await room(node, 'R1', 20)
   const id = await create(node, body({}, { throttling: 3600 }))
-  const held = local!.subscriptions.of('')!
+  const held = local!.parts.subscriptions.of('')!
   held.note(id, { ...held.progressOf(id), timesSent: 1, lastNotificationMs: Date.now() })
   t.match(
     hindrance(await explain(node, id, 'entity=R1')),
@@ -223,9 +223,9 @@ t.test('deliveries and dead letters are lists of one form', async t => {
   const id = await create(node, body())
   const failed = { outcome: 'failed', code: undefined, reason: 'connect ECONNREFUSED' } as const
   const refused = { outcome: 'dead', code: 503, reason: 'answered 503', attempt: 5 } as const
-  local.deliveries.note('', id, record(0))
-  local.deliveries.note('', id, record(1, failed))
-  local.deliveries.bury('', id, record(2, refused), Buffer.from('row'))
+  local.parts.deliveries.note('', id, record(0))
+  local.parts.deliveries.note('', id, record(1, failed))
+  local.parts.deliveries.bury('', id, record(2, refused), Buffer.from('row'))
   const { status, headers, json } = await node.ask(`GET ${path}/${id}/deliveries`)
   t.equal(status, 200)
   t.equal(headers['content-type'], 'application/json')
@@ -268,8 +268,8 @@ t.test('each list has as many as the limit says, 20 when it says nothing', async
   const { node, local } = await sending(t)
   const id = await create(node, body())
   for (let at = 0; at < 30; at++) {
-    local.deliveries.note('', id, record(at))
-    local.deliveries.bury('', id, record(at, { outcome: 'dead' }), Buffer.from('row'))
+    local.parts.deliveries.note('', id, record(at))
+    local.parts.deliveries.bury('', id, record(at, { outcome: 'dead' }), Buffer.from('row'))
   }
   for (const [query, count] of [
     ['', 20],

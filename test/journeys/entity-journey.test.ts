@@ -102,7 +102,7 @@ class HeldStore implements Store {
 async function startOver(t: Test, store: Store, server: HttpServer): Promise<LocalNode> {
   const shardMap = new ShardMap({ shards: 256, spread: 16 })
   const { logger } = errorsOnly()
-  const local = localShards(store, shardMap, systemClock, { onFailure: error => t.fail(error.message) })
+  const local = await localShards(store, shardMap, systemClock, { onFailure: error => t.fail(error.message) })
   const client = new ShardClient(local, shardMap)
   const entities = new Entities(client)
   const ids = documentIds(new HybridClock(systemClock), systemChance)

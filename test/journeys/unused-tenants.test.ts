@@ -27,7 +27,7 @@ async function twoWorkers(
     surroundings: {
       clock: quick(pauseMs),
       between: shards => {
-        if (shards instanceof LocalShards && shards.paths) registers.push(shards.paths)
+        if (shards instanceof LocalShards && shards.parts.role.kind !== 'alone') registers.push(shards.parts.role.paths)
         return shards
       },
     },

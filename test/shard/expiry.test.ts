@@ -5,9 +5,10 @@ import t from 'tap'
 import type { WantedAttribute } from '../../src/domain/entities/entity.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
-import type { Cursor, Logger, Range } from '../../src/ports.js'
+import type { Cursor, Range } from '../../src/ports.js'
 import { Expiry } from '../../src/shard/expiry.js'
 import { allEntities, expiryRange } from '../../src/shard/layout.js'
+import type { LocalShards } from '../../src/shard/shards.js'
 import { compareIndexes } from '../support/compare-indexes.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { localShards } from '../support/local-shards.js'
@@ -58,25 +59,24 @@ class WatchedStore extends MemoryStore {
 }
 
 class Node {
-  readonly store = new WatchedStore()
-  readonly clock = new FakeClock()
-  private readonly local = localShards(this.store, shardMap, this.clock)
-  readonly shards = new Watched(this.local)
+  readonly store: WatchedStore
+  readonly clock: FakeClock
+  readonly shards: Watched
   readonly logged: string[] = []
   readonly expiry: Expiry
 
-  constructor() {
-    const note = (message: string) => this.logged.push(message)
-    const logger: Logger = {
-      level: 'DEBUG',
-      fatal: note,
-      error: note,
-      warn: note,
-      info: note,
-      debug: note,
-      summary: note,
-    }
-    this.expiry = new Expiry(this.store, this.shards, this.clock, logger, intervalMs, this.local.expiryMark)
+  static async open(): Promise<Node> {
+    const store = new WatchedStore()
+    const clock = new FakeClock()
+    return new Node(store, clock, await localShards(store, shardMap, clock))
+  }
+
+  private constructor(store: WatchedStore, clock: FakeClock, local: LocalShards) {
+    this.store = store
+    this.clock = clock
+    this.shards = new Watched(local)
+    const logger = { error: (message: string) => void this.logged.push(message) }
+    this.expiry = new Expiry({ store, shards: this.shards, clock, logger, intervalMs, mark: local.parts.expiryMark })
   }
 
   /** Stages an entity that is to be removed in so many milliseconds; undefined: never. */
@@ -117,7 +117,7 @@ class Node {
 }
 
 async function started(...due: (number | undefined)[]): Promise<Node> {
-  const node = new Node()
+  const node = await Node.open()
   for (const [index, dueInMs] of due.entries()) node.create(`E${index}`, dueInMs)
   await node.rest()
   node.expiry.start()

@@ -10,7 +10,7 @@ import { ShardMap } from '../../src/domain/scope.js'
 import type { ReadRequest, ShardReply, Target, WriteRequest } from '../../src/messages/messages.js'
 import type { Clock } from '../../src/ports.js'
 import { viewedRangesMax } from '../../src/shard/read/lists.js'
-import type { LocalShards, NamesKept } from '../../src/shard/shards.js'
+import type { LocalShards } from '../../src/shard/shards.js'
 import { localShards, queriesForTests } from '../support/local-shards.js'
 import { MemoryStore } from '../support/memory-store.js'
 import { selectionOf } from '../support/selections.js'
@@ -31,16 +31,15 @@ function heapUsed(): number {
 
 const shardMap = new ShardMap({ shards: 16, spread: 16 })
 
-const nothing: NamesKept = {
-  actors: 0,
-  tenants: 0,
-  pairs: 0,
-  rows: 0,
-  tenantsOfAttributes: 0,
-  attributes: 0,
-  rowsOfAttributes: 0,
-  views: 0,
-}
+/** Numbers of names that are in memory. */
+const kept = ({ parts: { actors, views, entities, attributes } }: LocalShards) => ({
+  actors: actors.size,
+  views: views.size,
+  entities: entities.size,
+  attributes: attributes.size,
+})
+
+const noCounts = { tenants: 0, pairs: 0, rows: 0 }
 
 const ask = (shards: LocalShards, request: WriteRequest | ReadRequest): Promise<ShardReply> => {
   const { tenant, path, id } = 'target' in request ? request.target : { tenant: request.tenant, path: '/', id: '' }
@@ -98,8 +97,7 @@ async function askInVain(shards: LocalShards, from: number, count: number): Prom
 }
 
 async function setting(): Promise<LocalShards> {
-  const shards = localShards(new MemoryStore(), shardMap, systemClock)
-  await shards.load()
+  const shards = await localShards(new MemoryStore(), shardMap, systemClock)
   return shards
 }
 
@@ -123,9 +121,12 @@ for (const [kind, make] of Object.entries(kinds))
     await settle(shards)
     const grown = heapUsed() - before
     t.comment(`${(grown / 1024).toFixed(0)} KB`)
-    const { actors, views, ...counts } = shards.names
+    const { actors, views, entities, attributes } = kept(shards)
     t.strictSame({ actors, views }, { actors: 0, views: 0 })
-    t.ok(Math.max(...Object.values(counts)) <= 1, 'what the last commit has taken away may be there')
+    t.ok(
+      Math.max(...Object.values(entities), ...Object.values(attributes)) <= 1,
+      'what the last commit has taken away may be there',
+    )
     t.ok(grown < bytesMax, `the heap has grown by ${grown}`)
   })
 
@@ -136,7 +137,7 @@ t.test('names that only reads have leave no memory behind', async t => {
   await askInVain(shards, 1000, namesCount)
   const grown = heapUsed() - before
   t.comment(`${(grown / 1024).toFixed(0)} KB`)
-  t.strictSame(shards.names, nothing)
+  t.strictSame(kept(shards), { actors: 0, views: 0, entities: noCounts, attributes: noCounts })
   t.ok(grown < bytesMax, `the heap has grown by ${grown}`)
 })
 
@@ -157,10 +158,9 @@ function countingClock() {
 
 t.test('what is asked of many paths and types is found bit by bit', async t => {
   const { clock, turns } = countingClock()
-  const shards = localShards(new MemoryStore(), shardMap, clock, {
+  const shards = await localShards(new MemoryStore(), shardMap, clock, {
     queries: { ...queriesForTests, scanDeadlineMs: 10_000_000 },
   })
-  await shards.load()
   const count = 2 * viewedRangesMax
   await Promise.all(
     Array.from({ length: count }, (_, n) => ask(shards, create(at('t', `/p${n % 50}`, `E${n % 200}`, `T${n}`)))),
@@ -189,5 +189,5 @@ t.test('what is asked of many paths and types is found bit by bit', async t => {
     await ask(shards, request)
     t.ok(turns.count > before, `${turns.count - before} turns`)
   }
-  t.equal(shards.names.views, 0, 'no view is built for each of so many')
+  t.equal(kept(shards).views, 0, 'no view is built for each of so many')
 })

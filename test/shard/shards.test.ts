@@ -13,8 +13,10 @@ import { ShardMap } from '../../src/domain/scope.js'
 import { stampOf } from '../../src/domain/stamp.js'
 import { decodeImage } from '../../src/image.js'
 import type { ReadRequest, ShardReply, Target, WriteRequest } from '../../src/messages/messages.js'
+import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import { allEntities, allIndexes } from '../../src/shard/layout.js'
-import { type LocalShards, lastStamp, shardLimitsDefault } from '../../src/shard/shards.js'
+import { shardLimitsDefault } from '../../src/shard/open-shards.js'
+import type { LocalShards } from '../../src/shard/shards.js'
 import { compareIndexes } from '../support/compare-indexes.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { localShards } from '../support/local-shards.js'
@@ -25,16 +27,25 @@ const shardMap = new ShardMap({ shards: 16, spread: 16 })
 
 class Node {
   readonly store: MemoryStore
-  readonly clock = new FakeClock()
-  readonly failures: Error[] = []
+  readonly clock: FakeClock
+  readonly failures: readonly Error[]
   readonly shards: LocalShards
 
-  constructor(limits = {}, store = new MemoryStore()) {
+  private constructor(store: MemoryStore, clock: FakeClock, failures: readonly Error[], shards: LocalShards) {
     this.store = store
-    this.shards = localShards(store, shardMap, this.clock, {
+    this.clock = clock
+    this.failures = failures
+    this.shards = shards
+  }
+
+  static async open(limits = {}, store = new MemoryStore()): Promise<Node> {
+    const clock = new FakeClock()
+    const failures: Error[] = []
+    const shards = await localShards(store, shardMap, clock, {
       limits: { ...shardLimitsDefault, ...limits },
-      onFailure: failure => this.failures.push(failure),
+      onFailure: failure => failures.push(failure),
     })
+    return new Node(store, clock, failures, shards)
   }
 
   /** Asks, and gives a list that holds the reply once it came. */
@@ -118,7 +129,7 @@ const find = (id: string, type?: string, paths = ['/']): ReadRequest => ({
 })
 
 t.test('a creation is done when it is durable, and not before', async t => {
-  const node = new Node()
+  const node = await Node.open()
   const replies = node.ask(create('E', 1))
   await turnOfTheLoop()
   t.strictSame(replies, [])
@@ -127,7 +138,7 @@ t.test('a creation is done when it is durable, and not before', async t => {
 })
 
 t.test('later turns see a creation that is not durable yet', async t => {
-  const node = new Node()
+  const node = await Node.open()
   node.ask(create('E', 1))
   const second = node.ask(create('E', 2))
   node.ask(increment('E'))
@@ -137,7 +148,7 @@ t.test('later turns see a creation that is not durable yet', async t => {
 })
 
 t.test('a refusal that depends on what is not durable yet waits for it', async t => {
-  const node = new Node()
+  const node = await Node.open()
   node.ask(create('E', 1))
   const refusal = node.ask(create('E', 1))
   t.strictSame(refusal, [])
@@ -146,12 +157,12 @@ t.test('a refusal that depends on what is not durable yet waits for it', async t
 })
 
 t.test('a refusal that depends on nothing staged does not wait', async t => {
-  const node = new Node()
+  const node = await Node.open()
   t.strictSame(node.ask(increment('E')), [{ kind: 'refused', refusal: refusals.entityNotFound }])
 })
 
 t.test('a read of what is staged waits until it is durable', async t => {
-  const node = new Node()
+  const node = await Node.open()
   node.ask(create('E', 1))
   const reply = node.ask(find('E'))
   t.strictSame(reply, [])
@@ -160,14 +171,14 @@ t.test('a read of what is staged waits until it is durable', async t => {
 })
 
 t.test('a read of what is staged waits also while its commit is in flight', async t => {
-  const node = new Node()
+  const node = await Node.open()
   node.ask(create('E', 1))
   node.clock.tick()
   t.strictSame(node.ask(find('E')), [])
 })
 
 t.test('a read that finds nothing because of a removal waits until the removal is durable', async t => {
-  const node = new Node()
+  const node = await Node.open()
   await node.end(create('E', 1))
   node.ask(remove('E'))
   const staged = node.ask(find('E'))
@@ -179,14 +190,14 @@ t.test('a read that finds nothing because of a removal waits until the removal i
 })
 
 t.test('a read of what nobody touches does not wait', async t => {
-  const node = new Node()
+  const node = await Node.open()
   await node.end(create('E', 1))
   node.ask(create('F', 1))
   t.match(node.ask(find('E')), [{ kind: 'found', entities: { length: 1 } }])
 })
 
 t.test('increments that meet are all counted', async t => {
-  const node = new Node()
+  const node = await Node.open()
   await node.end(create('E', 0))
   for (let k = 0; k < 100; k++) {
     node.ask(increment('E'))
@@ -198,7 +209,7 @@ t.test('increments that meet are all counted', async t => {
 })
 
 t.test('when too many replies wait the shard is busy, and nothing happens', async t => {
-  const node = new Node({ mailboxLengthMax: 2 })
+  const node = await Node.open({ mailboxLengthMax: 2 })
   node.ask(create('E', 0))
   node.ask(increment('E'))
   t.strictSame(node.ask(increment('E')), [{ kind: 'busy' }])
@@ -207,7 +218,7 @@ t.test('when too many replies wait the shard is busy, and nothing happens', asyn
 })
 
 t.test('a shard is not busy any more once its replies have left', async t => {
-  const node = new Node({ mailboxLengthMax: 1 })
+  const node = await Node.open({ mailboxLengthMax: 1 })
   node.ask(create('E', 0))
   t.strictSame(node.ask(increment('E')), [{ kind: 'busy' }])
   await node.rest()
@@ -215,21 +226,21 @@ t.test('a shard is not busy any more once its replies have left', async t => {
 })
 
 t.test('a reply that need not wait takes no place in the mailbox', async t => {
-  const node = new Node({ mailboxLengthMax: 1 })
+  const node = await Node.open({ mailboxLengthMax: 1 })
   await node.end(create('E', 0))
   node.ask(create('E', 0))
   t.match(node.ask(create('E', 0)), [{ kind: 'refused' }])
 })
 
 t.test('an id of several types is ambiguous without a type', async t => {
-  const node = new Node()
+  const node = await Node.open()
   await node.end(create('E', 1, { type: 'A' }))
   await node.end(create('E', 2, { type: 'B' }))
   t.strictSame(await node.end(increment('E')), { kind: 'refused', refusal: refusals.entityAmbiguous })
 })
 
 t.test('an id of several types is found by each', async t => {
-  const node = new Node()
+  const node = await Node.open()
   await node.end(create('E', 1, { type: 'A' }))
   await node.end(create('E', 2, { type: 'B' }))
   await node.end(increment('E', 'B'))
@@ -237,7 +248,7 @@ t.test('an id of several types is found by each', async t => {
 })
 
 t.test('removing one of several types leaves the others', async t => {
-  const node = new Node()
+  const node = await Node.open()
   for (const [n, type] of ['A', 'B', 'C'].entries()) await node.end(create('E', n, { type, path: '/' }))
   t.strictSame(await node.end(remove('E', 'B')), done)
   t.strictSame([await node.n('E', 'A'), await node.n('E', 'B'), await node.n('E', 'C')], [0, undefined, 2])
@@ -245,7 +256,7 @@ t.test('removing one of several types leaves the others', async t => {
 })
 
 t.test('types keep the order in which they were added, whatever becomes of them', async t => {
-  const node = new Node()
+  const node = await Node.open()
   for (const [n, type] of ['A', 'B', 'C'].entries()) await node.end(create('E', n, { type, path: '/' }))
   await node.end(increment('E', 'B'))
   await node.end(remove('E', 'A'))
@@ -254,7 +265,7 @@ t.test('types keep the order in which they were added, whatever becomes of them'
 })
 
 t.test('the last of several types needs no type any more', async t => {
-  const node = new Node()
+  const node = await Node.open()
   await node.end(create('E', 1, { type: 'A' }))
   await node.end(create('E', 2, { type: 'B' }))
   await node.end(remove('E', 'A'))
@@ -263,7 +274,7 @@ t.test('the last of several types needs no type any more', async t => {
 })
 
 t.test('nothing is left of what is created and removed before it is durable', async t => {
-  const node = new Node()
+  const node = await Node.open()
   node.ask(create('E', 1, { path: '/a' }))
   node.ask({ kind: 'deleteEntity', target: target('E', 'T', '/a'), origin })
   await node.rest()
@@ -271,21 +282,21 @@ t.test('nothing is left of what is created and removed before it is durable', as
 })
 
 t.test('an update that changes nothing is done and stages nothing', async t => {
-  const node = new Node()
+  const node = await Node.open()
   await node.end(create('E', 1))
   t.strictSame(node.ask(append(target('E'), { n: wanted(1) })), [done])
   t.equal(node.clock.waiting, 0)
 })
 
 t.test('what was forgotten is read from the store', async t => {
-  const node = new Node({ liveActorsMax: 2 })
+  const node = await Node.open({ liveActorsMax: 2 })
   for (let k = 0; k < 20; k++) await node.end(create(`E${k}`, k))
   for (let k = 0; k < 20; k++) await node.end(increment(`E${k}`))
   for (let k = 0; k < 20; k++) t.equal(await node.n(`E${k}`), k + 1)
 })
 
 t.test('what is not durable is never forgotten, however many there are', async t => {
-  const node = new Node({ liveActorsMax: 2 })
+  const node = await Node.open({ liveActorsMax: 2 })
   for (let round = 0; round < 3; round++) for (let k = 0; k < 40; k++) node.ask(create(`E${k}`, 0, { upsert: true }))
   for (let k = 0; k < 40; k++) node.ask(increment(`E${k}`))
   node.clock.tick()
@@ -295,7 +306,7 @@ t.test('what is not durable is never forgotten, however many there are', async t
 })
 
 t.test('an actor beyond the limit leaves memory: its next read asks the store', async t => {
-  const node = new Node({ liveActorsMax: 4 })
+  const node = await Node.open({ liveActorsMax: 4 })
   for (let k = 0; k < 30; k++) await node.end(create(`E${k}`, k))
   let gets = 0
   const get = node.store.get.bind(node.store)
@@ -311,7 +322,7 @@ t.test('an actor beyond the limit leaves memory: its next read asks the store', 
 })
 
 t.test('an entity that is too large is refused and nothing of it is stored', async t => {
-  const node = new Node()
+  const node = await Node.open()
   const text = 'x'.repeat(entityRowBytesMax)
   t.match(await node.end(create('E', text)), {
     kind: 'refused',
@@ -322,7 +333,7 @@ t.test('an entity that is too large is refused and nothing of it is stored', asy
 })
 
 t.test('the limit of a row counts all types of the id', async t => {
-  const node = new Node()
+  const node = await Node.open()
   const half = 'x'.repeat(entityRowBytesMax / 2)
   t.strictSame(await node.end(create('E', half, { type: 'A' })), done)
   t.match(await node.end(create('E', half, { type: 'B' })), { kind: 'refused' })
@@ -331,7 +342,7 @@ t.test('the limit of a row counts all types of the id', async t => {
 })
 
 t.test('an update that makes an entity too large leaves it as it was', async t => {
-  const node = new Node()
+  const node = await Node.open()
   await node.end(create('E', 1))
   const large = append(target('E'), { n: wanted('x'.repeat(entityRowBytesMax)) })
   t.match(await node.end(large), { kind: 'refused' })
@@ -339,7 +350,7 @@ t.test('an update that makes an entity too large leaves it as it was', async t =
 })
 
 t.test('when the store fails who waits is told, and nothing is taken any more', async t => {
-  const node = new Node()
+  const node = await Node.open()
   node.store.breakDown(new Error('disk full'))
   const waiting = node.ask(create('E', 1))
   const reading = node.ask(find('E'))
@@ -353,7 +364,7 @@ t.test('when the store fails who waits is told, and nothing is taken any more', 
 })
 
 t.test('everything taken is durable after draining', async t => {
-  const node = new Node()
+  const node = await Node.open()
   const replies = node.ask(create('E', 1))
   const draining = node.shards.drain()
   node.clock.tick()
@@ -362,7 +373,7 @@ t.test('everything taken is durable after draining', async t => {
 })
 
 t.test('the items of a batch take their turns in order, and are answered together when all are durable', async t => {
-  const node = new Node()
+  const node = await Node.open()
   const replies: ShardReply[] = []
   const items = [create('E', 1), create('F', 1), create('E', 2), increment('E'), remove('F'), increment('G')]
   node.shards.ask(0, { kind: 'batch', items }, reply => replies.push(reply))
@@ -377,10 +388,10 @@ t.test('the items of a batch take their turns in order, and are answered togethe
 })
 
 t.test('stamps go on from the last one that is on disk', async t => {
-  const first = new Node()
+  const first = await Node.open()
   first.clock.jumpWall(3_600_000)
   await first.end(create('E', 1))
-  const second = new Node({}, first.store)
+  const second = await Node.open({}, first.store)
   const last = lastStamp(first.store)
   await second.end(create('F', 1))
   t.ok(lastStamp(first.store) > last)
@@ -462,7 +473,7 @@ t.test('whatever is asked, replies and entities are those of a map, and the inde
       fc.array(commands, { maxLength: 40 }),
       fc.constantFrom(1, 100),
       async (sequence, liveActorsMax) => {
-        const node = new Node({ liveActorsMax })
+        const node = await Node.open({ liveActorsMax })
         const entities = new Map<string, Model>()
         const all: { readonly command: Command; readonly replies: ShardReply[]; readonly should: ShardReply }[] = []
         for (const command of sequence) {
@@ -499,7 +510,7 @@ t.test('whatever is asked, replies and entities are those of a map, and the inde
 })
 
 t.test('the comparison with a rebuild tells which rows are missing, extra or different', async t => {
-  const node = new Node()
+  const node = await Node.open()
   const due = wanted('2030-01-01T00:00:00.000Z', 'DateTime')
   await node.end(create('E', 1, { path: '/a' }))
   await node.end(append(target('E', 'T', '/a'), { dateExpires: due }))
@@ -523,7 +534,7 @@ t.test('the comparison with a rebuild tells which rows are missing, extra or dif
 })
 
 t.test('what expires takes no stamp from what was given one before: the parts of a batch keep their order', async t => {
-  const node = new Node()
+  const node = await Node.open()
   const dueMs = node.clock.wallMs() + 1_000
   await node.end(create('E', 1))
   await node.end(append(target('E'), { dateExpires: wanted(new Date(dueMs).toISOString(), 'DateTime') }))

@@ -5,6 +5,7 @@ import { keeper, ShardMap, workerOf } from '../../src/domain/scope.js'
 import { noProgress } from '../../src/domain/subscriptions/subscription.js'
 import { encodeImage } from '../../src/image.js'
 import type { Range, Row, Store } from '../../src/ports.js'
+import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import {
   allDocuments,
   allProgress,
@@ -26,7 +27,6 @@ import {
 } from '../../src/shard/notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from '../../src/shard/notify/progress-book.js'
 import { parsePathKey, pathRange, positionKey } from '../../src/shard/replicate/replicated-layout.js'
-import { lastStamp } from '../../src/shard/shards.js'
 import { countEntities, findStranger, type Transfer, transfer } from '../../src/shard/transfer.js'
 import { commit, rowsOf } from '../storage/store-contract.js'
 import { compareIndexes } from '../support/compare-indexes.js'

@@ -10,8 +10,8 @@ import type { Json } from '../../src/domain/json.js'
 import { ShardMap, workerOf } from '../../src/domain/scope.js'
 import type { ShardReply, WriteRequest } from '../../src/messages/messages.js'
 import type { Row, Store } from '../../src/ports.js'
+import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import { allEntities, decodeRow, parseEntityKey } from '../../src/shard/layout.js'
-import { lastStamp } from '../../src/shard/shards.js'
 import { type DataDirectory, openDataDirectory, recordStore, type StoreKind } from '../../src/storage/data-directory.js'
 import { openStore } from '../../src/storage/open-store.js'
 import { rowsOf } from '../storage/store-contract.js'
@@ -37,7 +37,7 @@ export async function populated(
   const [store] = (await openAll(directory)) as [Store]
   try {
     const shardMap = new ShardMap(directory)
-    const shards = localShards(store, shardMap, systemClock)
+    const shards = await localShards(store, shardMap, systemClock)
     const settled: Promise<ShardReply>[] = []
     for (let turn = 0; turn < turns; turn++) {
       const request = turnOf(random, turn, words)

@@ -14,7 +14,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   ports: ['domain', 'messages', 'image'],
   messages: ['domain', 'ports', 'image'],
-  rows: ['ports'],
+  rows: ['domain', 'ports'],
   wire: ['domain', 'messages', 'image', 'ports'],
   image: ['domain', 'ports', 'messages'],
   shard: ['domain', 'ports', 'messages', 'image', 'rows', 'wire'],

@@ -4,8 +4,11 @@ import { HybridClock } from '../../src/clock.js'
 import type { ShardMap } from '../../src/domain/scope.js'
 import { AnswersInFlight } from '../../src/http/answers-in-flight.js'
 import type { Clock, Store } from '../../src/ports.js'
+import { lastStamp } from '../../src/shard/commit/commit-log.js'
+import { openLocalShards, type ShardParts, shardLimitsDefault } from '../../src/shard/open-shards.js'
 import { StepwiseScanner } from '../../src/shard/read/scans.js'
-import { LocalShards, lastStamp, type ShardParts, shardLimitsDefault } from '../../src/shard/shards.js'
+import type { LocalShards } from '../../src/shard/shards.js'
+import { ampleRoom } from '../../src/shard/turn/room.js'
 
 export const queriesForTests: ShardParts['queries'] = {
   viewBytesMax: 64 * 1024 * 1024,
@@ -21,8 +24,8 @@ export function localShards(
   shardMap: ShardMap,
   clock: Clock,
   parts: Partial<ShardParts> = {},
-): LocalShards {
-  return new LocalShards({
+): Promise<LocalShards> {
+  return openLocalShards({
     store,
     shardMap,
     clock,
@@ -34,6 +37,7 @@ export function localShards(
     answers: new AnswersInFlight({ answerBytesMax: mb64, answersInFlightMax: 8 * mb64 }),
     notifications: { isKept: true, descendantsMax: 1000, flowControl: undefined },
     onFailure: () => {},
+    room: ampleRoom,
     ...parts,
   })
 }

@@ -12,7 +12,8 @@
 import { keeper, type ShardMap, workerOf } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import type { Clock } from '../../src/ports.js'
-import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
+import type { ShardParts } from '../../src/shard/open-shards.js'
+import type { LocalShards } from '../../src/shard/shards.js'
 import { decodeReply, decodeRequest, encodeReply, encodeRequest } from '../../src/wire/wire.js'
 import { localShards } from './local-shards.js'
 import { MemoryStore } from './memory-store.js'
@@ -27,6 +28,8 @@ interface Life {
   isOver: boolean
 }
 
+type Birth = (owner: number, store: MemoryStore) => Promise<Life>
+
 interface Owner {
   readonly store: MemoryStore
   life: Life
@@ -38,20 +41,34 @@ interface Owner {
 export class ManyShards implements Shards {
   private readonly all: readonly Owner[]
   private readonly shardMap: ShardMap
-  private readonly made: (owner: number, store: MemoryStore) => LocalShards
+  private readonly born: Birth
 
-  constructor(count: number, shardMap: ShardMap, clock: Clock, parts: Partial<ShardParts> = {}) {
+  private constructor(all: readonly Owner[], shardMap: ShardMap, born: Birth) {
+    this.all = all
     this.shardMap = shardMap
-    this.made = (worker, store) => localShards(store, shardMap, clock, { part: { worker, workers: count }, ...parts })
-    this.all = Array.from({ length: count }, (_, owner) => {
-      const store = new MemoryStore()
-      return { store, life: this.born(owner, store), condition: 'well', waiting: [] }
-    })
+    this.born = born
   }
 
-  /** Loads what the owners know of subscriptions, and lets them tell each other; ends when they have. */
+  static async of(
+    count: number,
+    shardMap: ShardMap,
+    clock: Clock,
+    parts: Partial<ShardParts> = {},
+  ): Promise<ManyShards> {
+    const born: Birth = async (worker, store) => {
+      const share = { kind: 'worker', worker, workers: count } as const
+      return { shards: await localShards(store, shardMap, clock, { share, ...parts }), asked: new Set(), isOver: false }
+    }
+    const all: Owner[] = []
+    for (let owner = 0; owner < count; owner++) {
+      const store = new MemoryStore()
+      all.push({ store, life: await born(owner, store), condition: 'well', waiting: [] })
+    }
+    return new ManyShards(all, shardMap, born)
+  }
+
+  /** Lets the owners tell each other what they know of subscriptions; ends when they have. */
   async open(): Promise<void> {
-    for (const { life } of this.all) await life.shards.load()
     await Promise.all(this.all.map((_, owner) => this.begin(owner)))
   }
 
@@ -62,18 +79,13 @@ export class ManyShards implements Shards {
     this.set(owner, 'unreachable')
     one.waiting = []
     life.isOver = true
-    life.shards.feed?.end()
+    if (life.shards.parts.role.kind === 'keeper') life.shards.parts.role.feed.end()
     for (const end of life.asked) end()
     await life.shards.drain()
     await lose(one.store)
-    one.life = this.born(owner, one.store)
-    await one.life.shards.load()
+    one.life = await this.born(owner, one.store)
     this.set(owner, 'well')
     await this.begin(owner)
-  }
-
-  private born(owner: number, store: MemoryStore): Life {
-    return { shards: this.made(owner, store), asked: new Set(), isOver: false }
   }
 
   private begin(owner: number): Promise<void> | undefined {
@@ -85,8 +97,9 @@ export class ManyShards implements Shards {
       pathsOf: () => undefined,
       ownerOf: shard => this.ownerOf(shard),
     }
-    const { feed, copy } = life.shards
-    return feed ? feed.begin(asShards, isWhole) : copy && new Promise(resolve => copy.whenFed(resolve))
+    const { role } = life.shards.parts
+    if (role.kind === 'keeper') return role.feed.begin(asShards, isWhole)
+    return role.kind === 'copy' ? new Promise(resolve => role.copy.whenFed(resolve)) : undefined
   }
 
   storeOf(owner: number): MemoryStore {
@@ -140,7 +153,8 @@ export class ManyShards implements Shards {
   /** How an owner fares from now on. When it is well again, the others notice. */
   set(owner: number, condition: Condition): void {
     this.all[owner]!.condition = condition
-    if (condition === 'well') for (const { life } of this.all) life.shards.feed?.resume()
+    if (condition !== 'well') return
+    for (const { life } of this.all) if (life.shards.parts.role.kind === 'keeper') life.shards.parts.role.feed.resume()
   }
 
   /** Makes an owner well, and nobody notices. */

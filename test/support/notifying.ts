@@ -11,10 +11,10 @@ import { ShardMap } from '../../src/domain/scope.js'
 import type { Subscription, SubscriptionProgress } from '../../src/domain/subscriptions/subscription.js'
 import type { Origin, ShardReply, ShardRequest, Target, WriteRequest } from '../../src/messages/messages.js'
 import type { Clock, Deliverer, DeliveryOutcome, PendingNotification, Row, Store } from '../../src/ports.js'
-import { splitBundles } from '../../src/shard/notify/bundle.js'
 import { allBundles, allOutbox, parseOutboxKey } from '../../src/shard/notify/notification-layout.js'
 import { type DeliveryIntent, decodeTriggerEvent } from '../../src/shard/notify/trigger-event.js'
-import type { LocalShards, ShardParts } from '../../src/shard/shards.js'
+import type { ShardParts } from '../../src/shard/open-shards.js'
+import type { LocalShards } from '../../src/shard/shards.js'
 import { rowsOf } from '../storage/store-contract.js'
 import { HoldingStore } from './changes.js'
 import { FakeClock } from './fake-clock.js'
@@ -152,6 +152,20 @@ export function shardOf(request: ShardRequest): number {
 
 // An owner
 
+/** The clock of one that does nothing any more once it was killed. */
+function whileAlive(clock: FakeClock, life: { readonly isOver: boolean }): Clock {
+  const alive = (run: () => void) => () => {
+    if (!life.isOver) run()
+  }
+  return {
+    monoMs: () => clock.monoMs(),
+    wallMs: () => clock.wallMs(),
+    fineWallMs: () => clock.fineWallMs(),
+    after: (ms, run) => clock.after(ms, alive(run)),
+    endOfTick: run => clock.endOfTick(alive(run)),
+  }
+}
+
 interface OwnerParts extends Partial<ShardParts> {
   readonly deliverer?: RecordingDeliverer
   /** Whether it begins to notify at once. */
@@ -164,42 +178,37 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   readonly deliverer: RecordingDeliverer
   readonly shards: LocalShards
   /** What the log says. */
-  readonly lines: string[] = []
+  readonly lines: readonly string[]
+  private readonly life: { isOver: boolean }
 
-  private isAlive = true
-
-  private constructor(store: S, clock: FakeClock, { deliverer = new RecordingDeliverer(), ...parts }: OwnerParts) {
+  private constructor(
+    store: S,
+    clock: FakeClock,
+    deliverer: RecordingDeliverer,
+    shards: LocalShards,
+    lines: readonly string[],
+    life: { isOver: boolean },
+  ) {
     this.store = store
     this.clock = clock
     this.deliverer = deliverer
-    const line = (text: string) => void this.lines.push(text)
-    const logger = { info: line, warn: line, error: line }
-    this.shards = localShards(store, shardMap, this.whileAlive(clock), { logger, ...parts })
-  }
-
-  /** The clock of one that does nothing any more once it was killed. */
-  private whileAlive(clock: FakeClock): Clock {
-    const alive = (run: () => void) => () => {
-      if (this.isAlive) run()
-    }
-    return {
-      monoMs: () => clock.monoMs(),
-      wallMs: () => clock.wallMs(),
-      fineWallMs: () => clock.fineWallMs(),
-      after: (ms, run) => clock.after(ms, alive(run)),
-      endOfTick: run => clock.endOfTick(alive(run)),
-    }
+    this.shards = shards
+    this.lines = lines
+    this.life = life
   }
 
   /** One with what its store has. */
   static async over<S extends Store>(
     store: S,
-    { begins = true, ...parts }: OwnerParts = {},
+    { begins = true, deliverer = new RecordingDeliverer(), ...parts }: OwnerParts = {},
     clock = new FakeClock(),
   ): Promise<NotifyingOwner<S>> {
-    await splitBundles(store)
-    const owner = new NotifyingOwner(store, clock, parts)
-    await owner.shards.load()
+    const lines: string[] = []
+    const line = (text: string) => void lines.push(text)
+    const logger = { info: line, warn: line, error: line }
+    const life = { isOver: false }
+    const shards = await localShards(store, shardMap, whileAlive(clock, life), { logger, ...parts })
+    const owner = new NotifyingOwner(store, clock, deliverer, shards, lines, life)
     if (begins) await owner.begin()
     return owner
   }
@@ -212,12 +221,12 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   }
 
   begin(): Promise<void> {
-    return this.shards.notifications.begin(this.deliverer, this.shards)
+    return this.shards.parts.notifications.begin(this.deliverer, this.shards)
   }
 
   /** What is left when this one is killed now, and another one begins. */
   killed(parts: OwnerParts = {}): Promise<NotifyingOwner<S>> {
-    this.isAlive = false
+    this.life.isOver = true
     return NotifyingOwner.over(this.store, parts, this.clock)
   }
 
@@ -266,7 +275,7 @@ export class NotifyingOwner<S extends Store = HoldingStore> {
   }
 
   progress(n: number): SubscriptionProgress {
-    return this.shards.subscriptions.of(tenant)!.progressOf(idOf(n))
+    return this.shards.parts.subscriptions.of(tenant)!.progressOf(idOf(n))
   }
 }
 

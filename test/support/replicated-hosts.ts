@@ -12,6 +12,7 @@ import { HybridClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
 import type { Row, Store } from '../../src/ports.js'
+import { lastStamp } from '../../src/shard/commit/commit-log.js'
 import { Expiry } from '../../src/shard/expiry.js'
 import { shardOfKey } from '../../src/shard/keys.js'
 import {
@@ -22,11 +23,13 @@ import {
   parseIdKey,
   parseTypeKey,
 } from '../../src/shard/layout.js'
-import { type Scanner, StepwiseScanner } from '../../src/shard/read/scans.js'
+import type { ShardParts } from '../../src/shard/open-shards.js'
+import { StepwiseScanner } from '../../src/shard/read/scans.js'
 import { Ownership } from '../../src/shard/replicate/ownership.js'
 import { stretchesOf } from '../../src/shard/replicate/replicated-layout.js'
+import type { ReplicatedShards } from '../../src/shard/replicate/replicated-shards.js'
 import type { Part, Position, Replication } from '../../src/shard/replicate/replication.js'
-import { type LocalShards, lastStamp, type ShardParts } from '../../src/shard/shards.js'
+import type { LocalShards } from '../../src/shard/shards.js'
 import { openRocksStore } from '../../src/storage/rocks-store.js'
 import { rowsOf, temporaryDirectory } from '../storage/store-contract.js'
 import type { FakeClock } from './fake-clock.js'
@@ -127,52 +130,65 @@ export interface HostParts extends Partial<ShardParts> {
 }
 
 export class Host {
-  readonly ownership = new Ownership(shardCount)
+  readonly ownership: Ownership
   readonly despatch = new RecordingDeliverer()
   readonly replication: HoldableReplication
   readonly local: LocalShards
-  readonly shardHost: ShardHost
+  readonly shardHost: ReplicatedShards & ShardHost
   readonly expiry: Expiry
-  private readonly scanner: Scanner
-  readonly failures: Error[] = []
+  readonly failures: readonly Error[]
   readonly store: Store
   readonly number: number
   private readonly log: MemoryLog
   private following: Promise<void> = Promise.resolve()
 
-  private constructor(store: Store, { clock, log, number, cluster, ...parts }: HostParts) {
-    const stamps = new HybridClock(clock, lastStamp(store))
-    const { ownership } = this
+  private constructor(
+    store: Store,
+    { clock, log, number, cluster }: HostParts,
+    replication: HoldableReplication,
+    failures: readonly Error[],
+    local: LocalShards,
+  ) {
+    const { role } = local.parts
+    assert(role.kind === 'node')
+    const { ownership, host } = role
     this.store = store
     this.number = number
     this.log = log
-    this.replication = new HoldableReplication(log)
-    this.scanner = new StepwiseScanner(store, shardMap, clock, ownership.owned)
-    this.local = localShards(store, shardMap, clock, {
-      stamps,
-      scanner: this.scanner,
-      onFailure: failure => this.failures.push(failure),
-      replicated: {
-        ownership,
-        replication: this.replication,
-        observe: stamp => stamps.observe(stamp),
-        hear: () => {},
-        barrier: (shard, sequence, onDone) => cluster.afterAll(shard, sequence, onDone),
-      },
-      ...parts,
-    })
-    assert(this.local.replicated)
-    this.shardHost = this.local.replicated
-    const logger = { level: 'NONE', fatal() {}, error() {}, warn() {}, info() {}, debug() {}, summary() {} } as const
-    this.expiry = new Expiry(store, cluster, clock, logger, 1000, this.local.expiryMark, ownership.owned)
+    this.replication = replication
+    this.failures = failures
+    this.local = local
+    this.ownership = ownership
+    this.shardHost = host
+    const { expiryMark: mark } = local.parts
+    const logger = { error() {} }
+    this.expiry = new Expiry({ store, shards: cluster, clock, logger, intervalMs: 1000, mark, owned: ownership.owned })
   }
 
   static async open(store: Store, parts: HostParts): Promise<Host> {
-    const host = new Host(store, parts)
-    await host.local.load()
-    await host.local.notifications.begin(host.despatch, parts.cluster)
+    const { clock, log, number, cluster, ...more } = parts
+    const stamps = new HybridClock(clock, lastStamp(store))
+    const ownership = new Ownership(shardCount)
+    const scanner = new StepwiseScanner(store, shardMap, clock, ownership.owned)
+    const replication = new HoldableReplication(log)
+    const failures: Error[] = []
+    const local = await localShards(store, shardMap, clock, {
+      stamps,
+      scanner,
+      onFailure: failure => failures.push(failure),
+      share: {
+        kind: 'node',
+        ownership,
+        replication,
+        moments: { observe() {} },
+        barrier: (shard, sequence, onDone) => cluster.afterAll(shard, sequence, onDone),
+      },
+      ...more,
+    })
+    const host = new Host(store, parts, replication, failures, local)
+    await local.parts.notifications.begin(host.despatch, cluster)
     // Of a store that is not empty that takes time, which stands still: then everything may be there.
-    void host.local.presence.learn(store, host.scanner, parts.clock)
+    void local.parts.presence.learn(store, scanner, clock)
     return host
   }
 
@@ -253,7 +269,7 @@ export class Cluster implements Shards {
       const store = await openRocksStore(directory, { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
       t.teardown(async () => {
         for (const host of cluster.hosts) host.replication.letGo()
-        cluster.hosts[number]?.local.notifications.end()
+        cluster.hosts[number]?.local.parts.notifications.end()
         await cluster.waitFor(cluster.hosts[number]!.local.drain())
         await cluster.hosts[number]!.store.close()
       })
@@ -319,7 +335,7 @@ export class Cluster implements Shards {
       this.clock.tick()
       await turnOfTheLoop()
     }
-    for (const host of this.hosts) await this.waitFor(host.local.commit.drain())
+    for (const host of this.hosts) await this.waitFor(host.local.parts.commit.drain())
   }
 
   // Shards

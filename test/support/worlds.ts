@@ -52,13 +52,17 @@ export class World {
   private readonly batches: BatchOperations
   private readonly types: TypeOperations
 
-  constructor(owners: number, shardMap: ShardMap, clock: FakeClock) {
+  private constructor(shards: ManyShards, owners: number, shardMap: ShardMap, clock: FakeClock) {
     this.clock = clock
-    this.shards = new ManyShards(owners, shardMap, clock)
-    const client = new ShardClient(this.shards, shardMap, owners > 1 ? new HybridClock(clock) : undefined)
+    this.shards = shards
+    const client = new ShardClient(shards, shardMap, owners > 1 ? new HybridClock(clock) : undefined)
     this.entities = new Entities(client)
     this.batches = new BatchOperations(client, clock)
     this.types = new TypeOperations(client)
+  }
+
+  static async of(owners: number, shardMap: ShardMap, clock: FakeClock): Promise<World> {
+    return new World(await ManyShards.of(owners, shardMap, clock), owners, shardMap, clock)
   }
 
   /** Asks; the list given gets the answer when it comes. */

@@ -11,7 +11,7 @@ import { Operator } from '../../observe/operator.js'
 import { listedIds } from '../../observe/statistics.js'
 import { StatisticsBook } from '../../observe/statistics-book.js'
 import { TrafficWatcher } from '../../observe/traffic-watcher.js'
-import type { LocalShards } from '../../shard/shards.js'
+import type { LocalParts } from '../../shard/shards.js'
 import type { Surroundings } from '../surroundings.js'
 import type { Observation } from './observation.js'
 import type { NodeShards } from './shards.js'
@@ -39,7 +39,9 @@ export function openDelivery(
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
   const egress = new Egress({ ...config.egress, reserved: reservedBy(config), ownPorts: portsOf(config) })
   joined?.onMembers?.(addresses => egress.reserveMembers(addresses))
-  const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () => countedBy(dispatcher, local))
+  const statistics: StatisticsBook = new StatisticsBook(config.statistics, clock, () =>
+    countedBy(dispatcher, local.parts),
+  )
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
   const openSocket = openSockets(sending.tls, egress)
   const dispatcher = new Dispatcher(
@@ -64,17 +66,17 @@ export function openDelivery(
         answers: () => answers,
         connections,
         notifier: () => dispatcher.stats(),
-        shards: () => numbersOf(local, ownedCount()),
+        shards: () => numbersOf(local.parts, ownedCount()),
         loop,
         version,
-        worker: place?.index,
+        worker: place?.kind === 'worker' ? place.worker : undefined,
         cluster: desk && (() => desk.numbers()),
         disk: disk && (() => disk),
       },
-      cache: () => cacheOf(local),
+      cache: () => cacheOf(local.parts),
     }),
   )
-  const recovered = local.notifications.begin(dispatcher, shards).catch((error: Error) => {
+  const recovered = local.parts.notifications.begin(dispatcher, shards).catch((error: Error) => {
     logger.error(`what was owed to receivers could not be read, the next start tries again: ${error.message}`)
   })
   const forwarder = new Forwarder(clock, openSocket, {
@@ -83,7 +85,7 @@ export function openDelivery(
     isOwn: socket => egress.isOwn(socket),
   })
   const forwarding = new Forwarding(
-    local.providers,
+    local.parts.providers,
     { providers: forwarder, clock, logger, watch },
     {
       ...speech,
@@ -96,12 +98,12 @@ export function openDelivery(
   return { egress, dispatcher, forwarder, forwarding, watch, recovered }
 }
 
-function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalShards) {
+function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
   const { queue, simulated } = dispatcher.stats()
   return { queue, simulated, commitMs: (times.write.sum + times.sync.sum) * 1000, lastCommitMs: times.lastMs }
 }
 
-function numbersOf({ entityCount, subscriptions, notifications, deliveries, commit }: LocalShards, shards: number) {
+function numbersOf({ entityCount, subscriptions, notifications, deliveries, commit }: LocalParts, shards: number) {
   const { rows, bytes } = notifications.owed
   return {
     shards,
@@ -116,7 +118,7 @@ function numbersOf({ entityCount, subscriptions, notifications, deliveries, comm
   }
 }
 
-function cacheOf({ subscriptions }: LocalShards) {
+function cacheOf({ subscriptions }: LocalParts) {
   const ids = function* () {
     for (const { id } of subscriptions.all()) yield id
   }

@@ -46,11 +46,12 @@ export interface Behind {
 /** Makes the front; it does not listen yet. */
 export function openNodeFront(config: Config, surroundings: Surroundings, behind: Behind): Promise<Front> {
   const { clock, chance, logger, place } = surroundings
+  const shared = place?.kind === 'worker' && place.sharesPort
   const { nodeShards, delivery, observation } = behind
   const { answers, local } = nodeShards
   const { server: kind, ...listening } = config.http
   const { cors, vocabulary, tenants } = config
-  const { providers } = local
+  const { providers } = local.parts
   const forwards = (): boolean => providers.hasAny
   const settings = { bodyBytesMax: listening.bodyBytesMax, tenants, cors, vocabulary, forwards, answers }
   const { watch } = delivery
@@ -59,19 +60,20 @@ export function openNodeFront(config: Config, surroundings: Surroundings, behind
     answers.failures.stalled++
   }
   const { onDropped } = observation.connections
-  return openFront(kind, { ...listening, shared: place?.sharesPort ?? false, onStall, onDropped }, server, logger)
+  return openFront(kind, { ...listening, shared, onStall, onDropped }, server, logger)
 }
 
 function routesFor(
   config: Config,
-  { clock, chance, cluster }: Surroundings,
+  { clock, chance, place }: Surroundings,
   { storage, nodeShards, delivery, observation, isEnding }: Behind,
 ): Router {
-  const { store, shardMap, moments, disk } = storage
+  const { store, shardMap, share, disk } = storage
   const { local, own, shards, joined, answers, hasFailed } = nodeShards
+  const { role } = local.parts
   const { forwarding, egress } = delivery
   const { answerBytesMax } = config.answers
-  const client = new ShardClient(shards, shardMap, moments, joined && clock, { answerBytesMax, room: answers })
+  const client = new ShardClient(shards, shardMap, share?.moments, joined && clock, { answerBytesMax, room: answers })
   const updates = new ForwardedUpdates(client, forwarding)
   const entities = new Entities(client, { reads: new ForwardedReads(forwarding, answers), updates })
   const ids = documentIds(momentsOf(storage), chance)
@@ -89,12 +91,12 @@ function routesFor(
     new ServiceHandlers(
       factsOf(store.name),
       clock,
-      () => !isEnding() && !hasFailed() && (joined?.isWhole() ?? true) && (local.copy?.isFed ?? true),
-      { isShort: () => disk?.isShort ?? false, copiesWait: () => local.replicated?.waitsForRoom ?? false },
+      () => !isEnding() && !hasFailed() && (joined?.isWhole() ?? true) && (role.kind !== 'copy' || role.copy.isFed),
+      { isShort: () => disk?.isShort ?? false, copiesWait: () => role.kind === 'node' && role.host.waitsForRoom },
       () => joined?.unready?.(),
     ),
     // Each node of a cluster is looked at for itself.
-    new AdminHandlers(new AdminOperations(cluster ? own : shards), {
+    new AdminHandlers(new AdminOperations(place?.kind === 'node' ? own : shards), {
       log: observation.log,
       hasServiceMetrics: config.statistics.byService,
       reports: adminReports,

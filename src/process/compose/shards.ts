@@ -1,5 +1,6 @@
-// The shards of a node over its storage, loaded, and all shards wherever they are: the node's own, and those of other workers or nodes.
+// The shards of a node over its storage, and all shards wherever they are: the node's own, and those of other workers or nodes.
 
+import assert from 'node:assert/strict'
 import { AdminDesk } from '../../broker/admin-desk.js'
 import type { Config } from '../../config/config.js'
 import { AnswersInFlight } from '../../http/answers-in-flight.js'
@@ -7,8 +8,10 @@ import type { Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import { isDeposed } from '../../shard/commit/deposed.js'
 import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
-import { LocalShards, shardLimitsDefault } from '../../shard/shards.js'
-import type { Joined, Surroundings } from '../surroundings.js'
+import { openLocalShards, type Share, shardLimitsDefault } from '../../shard/open-shards.js'
+import type { LocalShards } from '../../shard/shards.js'
+import { ampleRoom } from '../../shard/turn/room.js'
+import type { Joined, JoinOptions, OwnPart, Surroundings } from '../surroundings.js'
 import type { Observation } from './observation.js'
 import type { Storage } from './storage.js'
 
@@ -32,65 +35,90 @@ export interface NodeShards {
   readonly hasFailed: () => boolean
 }
 
-/** Loads the shards and brings them together with the others. */
+/** This node's shards, and as others ask them. */
+interface Opened extends OwnPart {
+  readonly shards: LocalShards
+}
+
+/** Opens the shards and brings them together with the others. */
 export async function openShards(
   config: Config,
-  { clock, logger, onFailure, place, cluster, between }: Surroundings,
-  { store, shardMap, part, ownership, stamps, moments, scanner, disk }: Storage,
+  { clock, logger, onFailure, between }: Surroundings,
+  storage: Storage,
   { alarms, logTeller, loop }: Observation,
 ): Promise<NodeShards> {
+  const { store, shardMap, stamps, scanner, disk } = storage
   const answers = new AnswersInFlight(config.answers)
-  let failed = false
-  const local = new LocalShards({
-    store,
-    shardMap,
-    clock,
-    stamps,
-    logger,
-    scanner,
-    limits: shardLimitsDefault,
-    room: disk,
-    answers,
-    queries: config.queries,
-    notifications: {
-      isKept: config.notifications.delivery === 'atLeastOnce',
-      descendantsMax: config.notifications.descendantsMax,
-      flowControl: config.notifications.flowControl,
-    },
-    part,
-    onFailure: failure => {
-      failed = true
-      if (isDeposed(failure)) logTeller.onDeposed(failure.losses, loop.latelyMs)
-      else alarms.raise('DatabaseError', '', failure.message)
-      onFailure(failure)
-    },
-    replicated: cluster &&
-      ownership && {
-        ownership,
-        replication: cluster.replication,
-        barrier: cluster.barrier,
-        observe: stamp => stamps.observe(stamp),
-        hear: stamp => moments?.observe(stamp),
-      },
-  })
-  await local.load()
   const adminDesk = new AdminDesk()
-  const own = adminDesk.over(between?.(local) ?? local)
-  const { paths, replicated: host, feed, copy } = local
-  const ownPart = { local: own, shardMap, pathsOf: (tenant: string) => paths?.few(tenant) }
-  const joined =
-    cluster && host
-      ? await cluster.join({ ...ownPart, host }, config.queries.scanDeadlineMs, problem => logTeller.onHealth(problem))
-      : await place?.join(ownPart)
-  const shards = joined?.shards ?? own
-  if (joined && feed) {
-    joined.onReach(() => feed.resume())
-    await feed.begin(shards, () => joined.isWhole())
+  let failed = false
+  const open = async (share: Share | undefined): Promise<Opened> => {
+    const shards = await openLocalShards({
+      store,
+      shardMap,
+      clock,
+      stamps,
+      logger,
+      scanner,
+      limits: shardLimitsDefault,
+      room: disk ?? ampleRoom,
+      answers,
+      queries: config.queries,
+      notifications: {
+        isKept: config.notifications.delivery === 'atLeastOnce',
+        descendantsMax: config.notifications.descendantsMax,
+        flowControl: config.notifications.flowControl,
+      },
+      share,
+      onFailure: failure => {
+        failed = true
+        if (isDeposed(failure)) logTeller.onDeposed(failure.losses, loop.latelyMs)
+        else alarms.raise('DatabaseError', '', failure.message)
+        onFailure(failure)
+      },
+    })
+    const { role } = shards.parts
+    const pathsOf = (tenant: string) => (role.kind === 'alone' ? undefined : role.paths.few(tenant))
+    return { shards, local: adminDesk.over(between?.(shards) ?? shards), shardMap, pathsOf }
   }
-  if (copy) await within(copyMsMax, clock, fed => copy.whenFed(fed))
+  const options = { listMs: config.queries.scanDeadlineMs, onHealth: logTeller.onHealth.bind(logTeller) }
+  const { own, joined } = await join(storage, open, options)
+  const { shards: local } = own
+  const shards = joined?.shards ?? own.local
+  const { role } = local.parts
+  if (joined && role.kind === 'keeper') {
+    joined.onReach(() => role.feed.resume())
+    await role.feed.begin(shards, () => joined.isWhole())
+  }
+  if (role.kind === 'copy') await within(copyMsMax, clock, fed => role.copy.whenFed(fed))
   const onTrouble = (reason: string): void => logger.warn(`tenants without entities stay in the register: ${reason}`)
-  const unusedTenants = joined && paths && new UnusedTenants({ paths, shards, clock, onTrouble })
-  return { local, own, shards, joined, answers, adminDesk, unusedTenants, hasFailed: () => failed }
+  const unusedTenants =
+    role.kind === 'alone' ? undefined : new UnusedTenants({ paths: role.paths, shards, clock, onTrouble })
+  return { local, own: own.local, shards, joined, answers, adminDesk, unusedTenants, hasFailed: () => failed }
+}
+
+/** Opens this node's shards as what they are one of, and joins the others. */
+async function join(
+  { share }: Storage,
+  open: (share: Share | undefined) => Promise<Opened>,
+  options: JoinOptions,
+): Promise<{ readonly own: Opened; readonly joined: Joined | undefined }> {
+  switch (share?.kind) {
+    case undefined:
+      return { own: await open(undefined), joined: undefined }
+    case 'worker': {
+      const own = await open(share.place)
+      return { own, joined: await share.place.join(own) }
+    }
+    case 'node': {
+      const { place, ownership, moments } = share
+      return place.join(async log => {
+        const own = await open({ kind: 'node', ownership, moments, ...log })
+        const { role } = own.shards.parts
+        assert(role.kind === 'node', 'the shards of a node can be moved')
+        return { ...own, host: role.host }
+      }, options)
+    }
+  }
 }
 
 /** Resolves when `begin` calls back, or when that takes longer. */

@@ -2,19 +2,19 @@
 
 import { HybridClock } from '../../clock.js'
 import type { Config } from '../../config/config.js'
-import { placementDefault, ShardMap, workerOf } from '../../domain/scope.js'
+import { keeper, placementDefault, ShardMap, workerOf } from '../../domain/scope.js'
 import { DiskTeller } from '../../observe/disk-teller.js'
 import type { Clock, Stamps, Store } from '../../ports.js'
-import { splitBundles } from '../../shard/notify/bundle.js'
+import { lastStamp } from '../../shard/commit/commit-log.js'
+import type { WorkerPart } from '../../shard/open-shards.js'
 import { ThreadScanner } from '../../shard/read/scan-thread.js'
 import { type Scanner, StepwiseScanner } from '../../shard/read/scans.js'
 import { Ownership } from '../../shard/replicate/ownership.js'
-import { lastStamp, type WorkerPart } from '../../shard/shards.js'
 import { clusterOf, openDataDirectory } from '../../storage/data-directory.js'
 import { DiskWatch } from '../../storage/disk-watch.js'
 import { openStore } from '../../storage/open-store.js'
 import { ReserveFile } from '../../storage/reserve-file.js'
-import type { Place, Surroundings } from '../surroundings.js'
+import type { AgreedPlace, Agreement, Surroundings, WorkerPlace } from '../surroundings.js'
 import type { Observation } from './observation.js'
 
 /** What the reader thread runs. */
@@ -23,67 +23,73 @@ const readerEntry = new URL('../reader.js', import.meta.url)
 export interface Storage {
   readonly store: Store
   readonly shardMap: ShardMap
-  /** Which of several workers this is; undefined: it is alone, or a node of a cluster. */
-  readonly part: WorkerPart | undefined
-  /** Which shards are this node's own, where they come and go. */
-  readonly ownership: Ownership | undefined
+  /** undefined: this process is alone. */
+  readonly share: StoreShare | undefined
   /** How many shards are this process's own at this moment. */
   readonly ownedCount: () => number
   readonly stamps: HybridClock
-  /** The moments at which requests arrive here: not this owner's own stamps, since those come from all who ask it. undefined: it is alone. */
-  readonly moments: HybridClock | undefined
   readonly scanner: Scanner
   /** undefined: nobody looks whether the disk is full. */
   readonly disk: DiskWatch | undefined
 }
 
+/** Which shards are this process's own, as one of several. */
+export type StoreShare = {
+  /** The moments at which requests arrive here: not this owner's own stamps, since those come from all who ask it. */
+  readonly moments: HybridClock
+} & (
+  | { readonly kind: 'worker'; readonly place: WorkerPlace }
+  | { readonly kind: 'node'; readonly place: AgreedPlace; readonly ownership: Ownership }
+)
+
 /** Opens the directory, or makes it. Fails with a sentence for the operator when it cannot be had. */
 export async function openStorage(
   config: Config,
-  { clock, chance, logger, place, cluster }: Surroundings,
+  { clock, chance, logger, place }: Surroundings,
   { alarms }: Observation,
 ): Promise<Storage> {
-  const agreed = await cluster?.agree(placementDefault, clusterOf(config.store.directory))
-  const wanted = agreed
-    ? { shards: agreed.shards, spread: agreed.spread, cluster: { id: agreed.id } }
-    : { ...placementDefault, workers: config.workers }
-  const directory = openDataDirectory(config.store.directory, wanted, () => chance.uuid())
-  const part = place && { worker: place.index, workers: place.workers }
-  const disk = watchDisk(config.store, (place?.index ?? 0) === 0, clock, new DiskTeller(logger, alarms))
+  const path = config.store.directory
+  const agreed = place?.kind === 'node' ? await place.agree(placementDefault, clusterOf(path)) : undefined
+  const worker = place?.kind === 'worker' ? place : undefined
+  const wanted = agreed ? wantedBy(agreed.agreement) : { ...placementDefault, workers: config.workers }
+  const directory = openDataDirectory(path, wanted, () => chance.uuid())
+  const disk = watchDisk(config.store, !worker || worker.worker === keeper, clock, new DiskTeller(logger, alarms))
   disk?.begin()
   // What a cluster has acknowledged is in its log.
-  const durability = cluster ? 'os' : config.store.durability
-  const store = await openStore(directory, { durability, logger, part })
-  await splitBundles(store)
+  const durability = agreed ? 'os' : config.store.durability
+  const store = await openStore(directory, { durability, logger, part: worker })
   const shardMap = new ShardMap(directory)
-  const ownership = agreed && new Ownership(directory.shards)
   // What several processes create has to stand in order; one alone need not look so closely.
-  const isOneOfSeveral = place !== undefined || cluster !== undefined
-  const stampClock = isOneOfSeveral ? { wallMs: () => clock.fineWallMs() } : clock
-  const scanner = store.shared
-    ? new ThreadScanner(readerEntry, store.shared, shardMap.placement, ownership?.owned)
-    : new StepwiseScanner(store, shardMap, clock, ownership?.owned)
-  const ownedCount = ownedBy(place, directory.shards)
+  const stampClock = place ? { wallMs: () => clock.fineWallMs() } : clock
+  const moments = new HybridClock(stampClock)
+  const ownership = new Ownership(directory.shards)
+  const share: StoreShare | undefined =
+    (agreed && { kind: 'node', place: agreed, ownership, moments }) ??
+    (worker && { kind: 'worker', place: worker, moments })
+  const owned = agreed && ownership.owned
+  const ownedCount = ownedBy(worker, directory.shards)
   return {
     store,
     shardMap,
-    part,
-    ownership,
-    ownedCount: () => ownership?.count ?? ownedCount,
+    share,
+    ownedCount: () => (agreed ? ownership.count : ownedCount),
     stamps: new HybridClock(stampClock, lastStamp(store)),
-    moments: isOneOfSeveral ? new HybridClock(stampClock) : undefined,
-    scanner,
+    scanner: store.shared
+      ? new ThreadScanner(readerEntry, store.shared, shardMap.placement, owned)
+      : new StepwiseScanner(store, shardMap, clock, owned),
     disk,
   }
 }
 
+const wantedBy = ({ id, shards, spread }: Agreement) => ({ shards, spread, cluster: { id } })
+
 /** What gives ids their moment. */
-export const momentsOf = ({ moments, stamps }: Storage): Stamps => moments ?? stamps
+export const momentsOf = ({ share, stamps }: Storage): Stamps => share?.moments ?? stamps
 
 /** undefined: nobody looks whether the disk is full, and nothing is reserved. */
 function watchDisk(
   { directory, reserveBytes }: Config['store'],
-  keeper: boolean,
+  isKeeper: boolean,
   clock: Clock,
   teller: DiskTeller,
 ): DiskWatch | undefined {
@@ -92,7 +98,7 @@ function watchDisk(
     return new DiskWatch({
       disk,
       reserveBytes,
-      keeper,
+      keeper: isKeeper,
       clock,
       onState: (state, before, room) => teller.onState(state, before, room),
       onFailure: (what, error) => teller.onFailure(what, error),
@@ -101,9 +107,7 @@ function watchDisk(
   return undefined
 }
 
-function ownedBy(place: Place | undefined, shards: number): number {
-  if (!place) return shards
-  return Array.from({ length: shards }, (_, shard) => workerOf(shard, place.workers)).filter(
-    worker => worker === place.index,
-  ).length
+function ownedBy(part: WorkerPart | undefined, shards: number): number {
+  const all = Array.from({ length: shards }, (_, shard) => shard)
+  return part ? all.filter(shard => workerOf(shard, part.workers) === part.worker).length : shards
 }

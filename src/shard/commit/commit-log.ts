@@ -3,7 +3,7 @@
 
 import { emptyHistogram, type Histogram, observe } from '../../domain/histogram.js'
 import type { Batch, Clock, RowSink, Store } from '../../ports.js'
-import { encodeNumber } from '../keys.js'
+import { decodeNumber, encodeNumber } from '../keys.js'
 import { stampKey } from '../layout.js'
 
 /** A batch that is being filled. */
@@ -74,6 +74,12 @@ export class OrderedRows implements RowSink {
       else batch.del(key)
     this.rows.length = 0
   }
+}
+
+/** The last stamp that a store's node gave; 0 for a new store. */
+export function lastStamp(store: Store): number {
+  const value = store.get(stampKey())
+  return value ? decodeNumber(value) : 0
 }
 
 /** The log of an owner whose store is its log. */

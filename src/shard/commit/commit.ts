@@ -11,8 +11,8 @@
 
 import type { Entity } from '../../domain/entities/entity.js'
 import type { Clock, DiskRoom, RowSink } from '../../ports.js'
+import type { ShardRecord } from '../turn/apply.js'
 import { apply } from '../turn/apply.js'
-import type { ShardRecord } from '../turn/record.js'
 import { ampleRoom } from '../turn/room.js'
 import type { CommitLog, CommitTimes, OpenBatch } from './commit-log.js'
 import type { PathCounts } from './counts.js'

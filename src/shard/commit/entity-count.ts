@@ -19,6 +19,7 @@ export class EntityCount {
   /** `counts`: those of entities. */
   constructor(counts: Pick<Counts, 'difference' | 'rowsNow'>) {
     this.counts = counts
+    this.begin()
   }
 
   /** undefined: not known yet. */
@@ -26,7 +27,7 @@ export class EntityCount {
     return this.before === undefined ? undefined : this.before + this.counts.difference
   }
 
-  /** Begins to read, once more if shards have come or gone. */
+  /** Reads anew: shards have come or gone. */
   begin(): void {
     this.before = undefined
     this.isStale = true

@@ -12,7 +12,7 @@ import type { ShardMap } from '../../domain/scope.js'
 import { partitionPoint } from '../../domain/search.js'
 import type { DocumentKind } from '../../messages/messages.js'
 import type { StoreReader } from '../../ports.js'
-import { readRow } from '../read-row.js'
+import { readRow } from '../../rows.js'
 import { allDocuments, decodeDocumentRow, documentKey, encodeDocumentRow, parseDocumentKey } from './document-layout.js'
 import type { Register } from './register.js'
 
@@ -67,6 +67,11 @@ class Held<T extends Document, P> {
     this.progress = progress
   }
 
+  /** Whether it has yet to be decoded. */
+  get waits(): boolean {
+    return typeof this.content === 'string'
+  }
+
   /** `decode` is called once, if at all. */
   document(decode: (text: string) => T): T {
     if (typeof this.content === 'string') this.content = decode(this.content)
@@ -80,17 +85,24 @@ export class TenantDocuments<T extends Document, P> {
   /** Ascending, which is the order of creation. */
   private readonly ids: string[] = []
   private readonly noProgress: P
-  private readonly followers: readonly Follower<T>[]
+  private readonly followers: Follower<T>[] = []
   private readonly read: (text: string) => T
 
-  constructor(noProgress: P, followers: readonly Follower<T>[], decode: (text: string) => T) {
+  constructor(noProgress: P, decode: (text: string) => T) {
     this.noProgress = noProgress
-    this.followers = followers
     this.read = text => {
       const document = decode(text)
-      for (const follower of followers) follower.read?.(document)
+      for (const follower of this.followers) follower.read?.(document)
       return document
     }
+  }
+
+  /** Has a follower hear of what is here, and of every change from now on. */
+  follow(follower: Follower<T>): void {
+    this.followers.push(follower)
+    for (const [id, held] of this.held)
+      if (held.waits) follower.recall?.(id)
+      else follower.add(held.document(this.read))
   }
 
   get size(): number {
@@ -182,7 +194,6 @@ function placeOf(ids: readonly string[], id: string): number {
 
 export class Documents<T extends Document, P> {
   private readonly form: Form<T, P>
-  private readonly store: StoreReader
   private readonly register: Pick<Register, 'write'>
   private readonly shardMap: ShardMap
   private readonly tenants = new Map<string, TenantDocuments<T, P>>()
@@ -193,15 +204,24 @@ export class Documents<T extends Document, P> {
   readonly changes = { inserts: 0, updates: 0, removes: 0 }
   /** The commit that carries the latest change: what is read here is durable with it. */
   stagedIn = 0
-  /** Told of each document that is forgotten. */
-  onRemoved: (tenant: string, id: string) => void = () => {}
 
-  constructor(form: Form<T, P>, store: StoreReader, register: Pick<Register, 'write'>, shardMap: ShardMap) {
+  private constructor(form: Form<T, P>, register: Pick<Register, 'write'>, shardMap: ShardMap) {
     this.form = form
     this.decode = form.decoder()
-    this.store = store
     this.register = register
     this.shardMap = shardMap
+  }
+
+  /** The documents that a store has. */
+  static async read<T extends Document, P>(
+    form: Form<T, P>,
+    store: StoreReader,
+    register: Pick<Register, 'write'>,
+    shardMap: ShardMap,
+  ): Promise<Documents<T, P>> {
+    const documents = new Documents(form, register, shardMap)
+    await documents.load(store)
+    return documents
   }
 
   get kind(): DocumentKind {
@@ -219,17 +239,16 @@ export class Documents<T extends Document, P> {
   }
 
   /**
-   * Has all documents followed from now on. `make` is asked for a tenant's follower when the tenant gets its first one, and again if it
-   * gets one after its last has gone. To be called before `load`.
+   * Has all documents followed, those that are here included. `make` is asked for the follower of each tenant that has documents, and again
+   * if the tenant gets one after its last has gone.
    */
   follow(make: (tenant: string) => Follower<T>): void {
     this.makers.push(make)
+    for (const [tenant, documents] of this.tenants) documents.follow(make(tenant))
   }
 
-  /** Reads what the store has. To be called once, before anything else is asked. */
-  async load(): Promise<void> {
-    const { form } = this
-    const cursor = this.store.cursor(allDocuments(form.kind))
+  private async load(store: StoreReader): Promise<void> {
+    const cursor = store.cursor(allDocuments(this.kind))
     try {
       let reading = cursor.next(rowsPerRead)
       for (;;) {
@@ -282,7 +301,6 @@ export class Documents<T extends Document, P> {
     if (!held?.delete(id)) return
     this.count--
     this.changes.removes++
-    this.onRemoved(tenant, id)
     if (held.size === 0) this.tenants.delete(tenant)
   }
 
@@ -305,8 +323,8 @@ export class Documents<T extends Document, P> {
   private ofTenant(tenant: string): TenantDocuments<T, P> {
     let documents = this.tenants.get(tenant)
     if (!documents) {
-      const followers = this.makers.map(make => make(tenant))
-      documents = new TenantDocuments(this.form.noProgress, followers, this.decode)
+      documents = new TenantDocuments(this.form.noProgress, this.decode)
+      for (const make of this.makers) documents.follow(make(tenant))
       this.tenants.set(tenant, documents)
     }
     return documents

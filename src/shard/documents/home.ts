@@ -13,7 +13,7 @@ import type { ShardReply } from '../../messages/messages.js'
 import type { DiskRoom } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { replyOfFailure } from '../commit/deposed.js'
-import { ampleRoom, refusalForRoom } from '../turn/room.js'
+import { refusalForRoom } from '../turn/room.js'
 import type { Document, Documents } from './documents.js'
 import type { Register } from './register.js'
 
@@ -49,7 +49,7 @@ export class Home {
   private waiting = 0
 
   /** `waitingMax`: changes whose reply waits. */
-  constructor(commit: GroupCommit, register: Register, waitingMax: number, room: DiskRoom = ampleRoom) {
+  constructor(commit: GroupCommit, register: Register, waitingMax: number, room: DiskRoom) {
     this.commit = commit
     this.register = register
     this.waitingMax = waitingMax
@@ -65,13 +65,9 @@ export class Home {
     if (!decided.ok) return this.afterStaged(documents, { kind: 'refused', refusal: decided.refusal }, onReply)
     this.stage(documents, decided.value)
     this.waiting++
-    const reply = (answer: ShardReply): void => {
+    this.register.afterAll(documents.stagedIn, failure => {
       this.waiting--
-      onReply(answer)
-    }
-    this.commit.afterCommit(documents.stagedIn, failure => {
-      if (failure) return reply(replyOfFailure(failure))
-      this.register.afterAll(unknown => reply(unknown ?? { kind: 'done' }))
+      onReply(failure ?? { kind: 'done' })
     })
   }
 

@@ -8,15 +8,13 @@
 import { TenantPaths } from '../../domain/few-paths.js'
 import type { AnnounceRequest, ShardReply, UnusedRequest } from '../../messages/messages.js'
 import type { DiskRoom, Store } from '../../ports.js'
-import { rowsOf } from '../../rows.js'
+import { allRowsOf, rowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts } from '../commit/counts.js'
 import { nothing } from '../layout.js'
 import { parsePathKey, pathKey, pathRange, pathsOfTenant } from '../replicate/replicated-layout.js'
-import { ampleRoom, refusalForRoom } from '../turn/room.js'
+import { refusalForRoom } from '../turn/room.js'
 import type { Register } from './register.js'
-
-const rowsPerRead = 1000
 
 export interface PathRegisterParts {
   /** That of the register. */
@@ -28,7 +26,7 @@ export interface PathRegisterParts {
   readonly counts: Pick<PathCounts, 'has'>
   /** Whether this owner is the keeper of the register. */
   readonly isKeeper: () => boolean
-  readonly room?: DiskRoom | undefined
+  readonly room: DiskRoom
 }
 
 export class PathRegister {
@@ -39,15 +37,16 @@ export class PathRegister {
   /** Tenants that were found unused the last time, and were not announced since. */
   private unused = new Set<string>()
 
-  constructor(parts: PathRegisterParts) {
+  private constructor(parts: PathRegisterParts) {
     this.parts = parts
   }
 
-  /** Reads what the store has. */
-  async load(): Promise<void> {
-    const { store, number } = this.parts
-    for await (const rows of rowsOf(store, pathRange(number), { rowsPerRead, parts: 'keys' }))
-      for (const { key } of rows) this.hear(key)
+  /** With what the store has. */
+  static async read(parts: PathRegisterParts): Promise<PathRegister> {
+    const paths = new PathRegister(parts)
+    for await (const rows of rowsOf(parts.store, pathRange(parts.number), { parts: 'keys' }))
+      for (const { key } of rows) paths.hear(key)
+    return paths
   }
 
   /** Takes note of a row that the store has got. */
@@ -97,10 +96,7 @@ export class PathRegister {
 
   private async rowsOfTenant(tenant: string): Promise<readonly Buffer[]> {
     const { store, number } = this.parts
-    const keys: Buffer[] = []
-    for await (const rows of rowsOf(store, pathsOfTenant(number, tenant), { rowsPerRead, parts: 'keys' }))
-      for (const { key } of rows) keys.push(key)
-    return keys
+    return (await allRowsOf(store, pathsOfTenant(number, tenant), { parts: 'keys' })).map(({ key }) => key)
   }
 
   private delete(keys: readonly Buffer[]): void {
@@ -119,7 +115,7 @@ export class PathRegister {
 
   /** Asked of the keeper. Replies when every owner has heard of the path, or knows that it does not know all. */
   onAnnounce({ tenant, path }: AnnounceRequest, onReply: (reply: ShardReply) => void): void {
-    const { register, commit, number, room = ampleRoom } = this.parts
+    const { register, commit, number, room } = this.parts
     const obstacle = register.obstacle()
     if (obstacle) return onReply(obstacle)
     this.asked.delete(tenant)
@@ -129,11 +125,8 @@ export class PathRegister {
     const refusal = isWanted ? refusalForRoom(room, false) : undefined
     if (refusal) return onReply({ kind: 'refused', refusal })
     const carriedBy = isWanted ? register.write(key, nothing) : 0
-    commit.afterCommit(carriedBy, failure => {
-      if (failure) return onReply({ kind: 'failed', reason: failure.message })
-      if (carriedBy > 0) this.hear(key)
-      register.afterAll(unknown => onReply(unknown ?? { kind: 'done' }))
-    })
+    if (isWanted) commit.afterCommit(carriedBy, failure => failure || this.hear(key))
+    register.afterAll(carriedBy, failure => onReply(failure ?? { kind: 'done' }))
   }
 
   /** Asked of every owner. Counts may belong to the commit in flight: it is waited for. */

@@ -23,7 +23,7 @@ export class PatternAccounts {
   /** Takes in, one by one, what was decoded late. */
   private readonly late = new Map<string, () => void>()
 
-  /** To be made before subscriptions are loaded. `workMax`: as `eventWorkMax` says. */
+  /** `workMax`: as `eventWorkMax` says. */
   constructor(subscriptions: Subscriptions, clock: Pick<Clock, 'monoMs' | 'after'>, workMax = eventWorkMax) {
     this.clock = clock
     this.workMax = workMax

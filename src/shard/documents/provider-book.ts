@@ -9,7 +9,6 @@ import type { Registrations } from './forms.js'
 export class ProviderBook {
   private readonly tenants = new Map<string, ProviderIndex>()
 
-  /** To be made before the registrations are loaded. */
   constructor(registrations: Registrations) {
     registrations.follow(tenant => {
       const index = new ProviderIndex()

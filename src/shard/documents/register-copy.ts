@@ -7,6 +7,7 @@ import type { FollowRequest, RegisterPosition, ShardReply } from '../../messages
 import type { StoreReader } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import { prefix } from '../keys.js'
+import { storedPosition } from '../replicate/positions.js'
 import { encodePosition, positionKey, registerRanges } from '../replicate/replicated-layout.js'
 import { decodeOperations, type RowOperation } from '../replicate/row-operations.js'
 import { readPage } from '../replicate/snapshot.js'
@@ -21,12 +22,11 @@ export interface CopyParts {
   readonly follower: RegisterFollower
   /** The number of the register. */
   readonly register: number
-  /** Where the store is; undefined: it has not all rows. */
-  readonly position: RegisterPosition | undefined
 }
 
 export class RegisterCopy {
   private readonly parts: CopyParts
+  /** Where the store is; undefined: it has not all rows. */
   private position: RegisterPosition | undefined
   /** Keys of the rows that the pages had so far, as latin1. */
   private brought = new Set<string>()
@@ -37,7 +37,7 @@ export class RegisterCopy {
 
   constructor(parts: CopyParts) {
     this.parts = parts
-    this.position = parts.position
+    this.position = storedPosition(parts.store, parts.register)
   }
 
   /** Whether the keeper has brought everything that it had when this process began. */

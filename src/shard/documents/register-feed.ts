@@ -13,6 +13,8 @@
 import type { FollowRequest, RegisterPosition, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock, StoreReader } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { replyOfFailure } from '../commit/deposed.js'
+import { storedPosition } from '../replicate/positions.js'
 import { encodePosition, positionKey, registerRanges } from '../replicate/replicated-layout.js'
 import { OperationWriter } from '../replicate/row-operations.js'
 import { readPage } from '../replicate/snapshot.js'
@@ -60,12 +62,12 @@ export interface FeedParts {
   readonly clock: Clock
   /** The number of the register. */
   readonly register: number
-  /** Where the last life of the keeper ended; undefined: there was none. */
-  readonly before: RegisterPosition | undefined
 }
 
 export class RegisterFeed implements Register {
   private readonly parts: FeedParts
+  /** Where the last life of the keeper ended; undefined: there was none. */
+  private readonly before: RegisterPosition | undefined
   private readonly epoch: number
   /** The number of the last change that was staged. */
   private staged: number
@@ -75,8 +77,8 @@ export class RegisterFeed implements Register {
   private carrying: { readonly commit: number; last: number } | undefined
   private changes: Change[] = []
   private keptBytes = 0
-  private shards: Shards | undefined
-  private isWhole: () => boolean = () => false
+  /** undefined: nobody has been met. */
+  private others: { readonly shards: Shards; readonly isWhole: () => boolean } | undefined
   private copies: readonly Copy[] = []
   /** In the order of their changes. */
   private waiting: Waiting[] = []
@@ -85,16 +87,16 @@ export class RegisterFeed implements Register {
 
   constructor(parts: FeedParts) {
     this.parts = parts
-    const { before, clock } = parts
-    this.epoch = Math.max(clock.wallMs(), (before?.epoch ?? 0) + 1)
+    const before = storedPosition(parts.store, parts.register)
+    this.before = before
+    this.epoch = Math.max(parts.clock.wallMs(), (before?.epoch ?? 0) + 1)
     this.staged = before?.sequence ?? 0
     this.durable = this.staged
   }
 
   /** Begins to feed the other owners. Resolves when all of them have everything, or when that takes too long. */
   begin(shards: Shards, isWhole: () => boolean): Promise<void> {
-    this.shards = shards
-    this.isWhole = isWhole
+    this.others = { shards, isWhole }
     const own = shards.ownerOf(this.parts.register)
     this.copies = shards
       .owners()
@@ -111,7 +113,7 @@ export class RegisterFeed implements Register {
     })
   }
 
-  /** To be called when another owner can be reached anew: it may be another process. */
+  /** Another owner can be reached anew, which may be another process: each is asked for its position again. */
   resume(): void {
     for (const copy of this.copies) {
       copy.isMet = false
@@ -128,9 +130,9 @@ export class RegisterFeed implements Register {
   obstacle(): ShardReply | undefined {
     const missing = this.copies.find(({ reached, failure }) => reached === undefined || failure !== undefined)
     if (missing) this.feed(missing)
-    if (!this.shards || missing)
+    if (!this.others || missing)
       return { kind: 'unreachable', reason: missing?.failure ?? 'not all workers have what they need' }
-    return this.isWhole() ? undefined : { kind: 'unreachable', reason: 'a worker does not answer' }
+    return this.others.isWhole() ? undefined : { kind: 'unreachable', reason: 'a worker does not answer' }
   }
 
   write(key: Buffer, row: Buffer | undefined): number {
@@ -165,22 +167,25 @@ export class RegisterFeed implements Register {
     this.changes = this.changes.slice(forgotten)
   }
 
-  afterAll(onDone: (unknown?: ShardReply) => void): void {
-    this.waiting.push({ sequence: this.durable, onDone })
-    const failed = this.copies.find(({ failure }) => failure !== undefined)
-    if (failed) this.giveUp(failed)
-    this.settle()
+  afterAll(carriedBy: number, onDone: (failure?: ShardReply) => void): void {
+    this.parts.commit.afterCommit(carriedBy, failure => {
+      if (failure) return onDone(replyOfFailure(failure))
+      this.waiting.push({ sequence: this.durable, onDone })
+      const failed = this.copies.find(copy => copy.failure !== undefined)
+      if (failed) this.giveUp(failed)
+      this.settle()
+    })
   }
 
   /** Brings a copy what it has not, if anything. */
   private feed(copy: Copy): void {
-    const { shards } = this
-    if (!shards || copy.isAsked || this.hasEnded) return
+    const { others } = this
+    if (!others || copy.isAsked || this.hasEnded) return
     if (copy.isMet && copy.reached !== undefined && copy.reached >= this.durable) return
     copy.cancelRetry()
     copy.isAsked = true
     this.next(copy).then(
-      request => shards.ask(copy.shard, request, reply => this.onReply(copy, request, reply)),
+      request => others.shards.ask(copy.shard, request, reply => this.onReply(copy, request, reply)),
       (error: Error) => this.fail(copy, `the register cannot be read: ${error.message}`),
     )
   }
@@ -188,7 +193,7 @@ export class RegisterFeed implements Register {
   /** What a copy is to be told next. One that has not been met is told nothing, and says its position. */
   private async next({ isMet, pages, reached = this.durable }: Copy): Promise<FollowRequest> {
     const { epoch, durable } = this
-    const common = { kind: 'follow', epoch, before: this.parts.before } as const
+    const common = { kind: 'follow', epoch, before: this.before } as const
     if (!isMet) return { ...common, form: 'changes', after: durable, upTo: durable, rows: noRows }
     if (pages) {
       const { store, commit, register } = this.parts
@@ -257,7 +262,7 @@ export class RegisterFeed implements Register {
 
   /** Acts on what the copies have said. */
   private settle(): void {
-    if (!this.shards) return
+    if (!this.others) return
     const reached = Math.min(...this.copies.map(copy => copy.reached ?? -1))
     const first = this.waiting.findIndex(({ sequence }) => sequence > reached)
     const done = this.waiting.splice(0, first < 0 ? this.waiting.length : first)

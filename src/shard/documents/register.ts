@@ -8,6 +8,7 @@
 
 import type { ShardReply } from '../../messages/messages.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { replyOfFailure } from '../commit/deposed.js'
 
 /** Where rows of the register are written, and how the other owners come to have them. */
 export interface Register {
@@ -16,15 +17,23 @@ export interface Register {
   /** Stages a row, or its deletion. Gives the number of the commit that carries it. */
   write(key: Buffer, row: Buffer | undefined): number
   /**
-   * To be called when all that was written is durable here. Calls back when all other owners have it, or with the reply for a client when
-   * nobody knows whether they have.
+   * Calls back when all owners have what was written up to a commit, durably; or with the reply for a client when the commit has failed, or
+   * when nobody knows whether the others have it.
    */
-  afterAll(onDone: (unknown?: ShardReply) => void): void
+  afterAll(carriedBy: number, onDone: (failure?: ShardReply) => void): void
 }
 
-/** The register of an owner that is the only one. */
-export const ownRegister = (commit: Pick<GroupCommit, 'write'>): Register => ({
+/** The register of an owner whose changes `others` have to hear of once they are durable here; undefined: there is nobody else. */
+export const registerOver = (
+  commit: Pick<GroupCommit, 'write' | 'afterCommit'>,
+  others?: (onDone: (failure?: ShardReply) => void) => void,
+): Register => ({
   obstacle: () => undefined,
   write: (key, row) => commit.write(key, row),
-  afterAll: onDone => onDone(),
+  afterAll: (carriedBy, onDone) =>
+    commit.afterCommit(carriedBy, failure => {
+      if (failure) onDone(replyOfFailure(failure))
+      else if (others) others(onDone)
+      else onDone()
+    }),
 })

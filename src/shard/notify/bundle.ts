@@ -6,8 +6,7 @@
 
 import { assertVersion } from '../../domain/unreadable.js'
 import type { Store } from '../../ports.js'
-import { rowsOf } from '../../rows.js'
-import { readRow } from '../read-row.js'
+import { readRow, rowsOf } from '../../rows.js'
 import { allBundles, bundleKey, type OutboxKey, outboxKey } from './notification-layout.js'
 import { type TriggerEvent, writeRow } from './trigger-event.js'
 
@@ -82,7 +81,7 @@ export class Bundle {
   }
 }
 
-/** Gives every row of the bundles in a store a place of its own: to be called before anybody reads the outbox, and safe to be called again. */
+/** Gives every row of the bundles in a store a place of its own, where readers of the outbox find it. */
 export async function splitBundles(store: Store): Promise<void> {
   const batch = store.batch()
   for await (const rows of rowsOf(store, allBundles(), { rowsPerRead: 1 }))

@@ -29,7 +29,7 @@ import { allRowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { nested } from '../nested.js'
-import { allLetters, decodeLetterRow, encodeLetterRow, letterKey, parseLetterKey } from './notification-layout.js'
+import { decodeLetterRow, encodeLetterRow, letterKey, parseLetterKey } from './notification-layout.js'
 
 type OnReply = (reply: ShardReply) => void
 
@@ -112,17 +112,11 @@ export class Deliveries {
   /** Dead letters that had to go because there were too many. */
   lettersLost = 0
 
-  /** To be made before the subscriptions are loaded. */
   constructor(store: Store, commit: GroupCommit, parts: DeliveriesParts) {
     this.store = store
     this.commit = commit
     this.parts = parts
     parts.subscriptions.follow(tenant => ({ add: () => {}, remove: id => this.forget(tenant, id) }))
-  }
-
-  /** Learns which dead letters the store has. To be called when the subscriptions are loaded. */
-  async load(): Promise<void> {
-    this.learn(await this.read(allLetters()))
   }
 
   /** The keys of dead letters in a range of the store. */

@@ -7,9 +7,8 @@
 import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
 import type { HomeNews, ShardReply, Shards } from '../../messages/messages.js'
 import type { Deliverer } from '../../ports.js'
-import type { NotificationParts } from './notification-parts.js'
 import type { OutboxPart, OutboxRow } from './outbox.js'
-import { PendingIntent } from './pending-intent.js'
+import { type NotificationParts, PendingIntent } from './pending-intent.js'
 import { type DeliveryIntent, decodeTriggerEvent, type TriggerEvent } from './trigger-event.js'
 import type { Done } from './triggers.js'
 

@@ -12,9 +12,8 @@
 
 import assert from 'node:assert/strict'
 import type { Clock, Range, RowSink, Store } from '../../ports.js'
-import { rowsOf } from '../../rows.js'
+import { readRow, rowsOf } from '../../rows.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
-import { readRow } from '../read-row.js'
 import type { BundledRow } from './bundle.js'
 import { Bundles } from './bundles.js'
 import { allOutbox, outboxKey, outboxRange, parseOutboxKey } from './notification-layout.js'

@@ -27,7 +27,7 @@ export class Pacer {
     this.control = control
   }
 
-  /** What replies to a request of a tenant in its time; to be called before its turn. */
+  /** What replies to a request of a tenant in its time: the reply waits until the queue is, for the most part, as long as it is now. */
   paced({ numbering }: Origin, tenant: string, onReply: OnReply): OnReply {
     if (!numbering) return onReply
     const { gauge, stepMs, waitMsMax } = this.control

@@ -5,12 +5,42 @@
 //
 // When its shard gets another owner, that one sends it. Here it has ended: it gives no input, and ignores outcomes.
 
+import type { ShardMap } from '../../domain/scope.js'
 import type { NotificationInput } from '../../domain/subscriptions/notification-input.js'
 import type { DeliveryRecord, ProgressNews } from '../../messages/messages.js'
-import type { DeliveryOutcome, PendingNotification } from '../../ports.js'
-import type { NotificationParts } from './notification-parts.js'
-import type { OutboxRow } from './outbox.js'
+import type { Clock, DeliveryOutcome, Logger, PendingNotification, Stamps } from '../../ports.js'
+import type { GroupCommit } from '../commit/commit.js'
+import type { Subscriptions } from '../documents/forms.js'
+import type { Claims } from './claims.js'
+import type { Deliveries } from './deliveries.js'
+import type { Descendants } from './descendants.js'
+import type { HandingIn } from './handing-in.js'
+import type { Outbox, OutboxRow } from './outbox.js'
+import type { ProgressBook } from './progress-book.js'
 import { type DeliveryIntent, inputOf, type TriggerEvent } from './trigger-event.js'
+import type { Triggers } from './triggers.js'
+
+/** What notifications are made of, for each of them and for what hands them over (notifications.ts). */
+export interface NotificationParts {
+  readonly commit: GroupCommit
+  readonly subscriptions: Subscriptions
+  readonly book: ProgressBook
+  readonly triggers: Triggers
+  readonly claims: Claims
+  readonly descendants: Descendants
+  /** undefined where rows of progress are always kept. */
+  readonly handingIn: HandingIn | undefined
+  readonly outbox: Outbox
+  /** Images of what waits in memory to be rendered, each counted for every notification of it. */
+  readonly atHand: { bytes: number }
+  readonly deliveries: Deliveries
+  readonly shardMap: ShardMap
+  readonly stamps: Pick<Stamps, 'next'>
+  /** Whether pending notifications outlive the process (`-notifDelivery atLeastOnce`). */
+  readonly isKept: boolean
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'warn' | 'error'>
+}
 
 export class PendingIntent implements PendingNotification {
   readonly id: string

@@ -22,11 +22,10 @@ import {
 import { assertVersion } from '../../domain/unreadable.js'
 import type { HandedPart, HandInMark, ProgressNews } from '../../messages/messages.js'
 import type { Clock, Logger, Range, Row, RowSink, Store } from '../../ports.js'
-import { allRowsOf, rowsOf } from '../../rows.js'
+import { allRowsOf, readRow, rowsOf } from '../../rows.js'
 import type { GroupCommit, Rider } from '../commit/commit.js'
 import { allProgress, parseDocumentKey, progressKey } from '../documents/document-layout.js'
 import type { Subscriptions } from '../documents/forms.js'
-import { readRow } from '../read-row.js'
 
 /** Grants remembered of one subscription: more than can be on their way when a process dies. */
 const grantsMax = 64
@@ -70,12 +69,14 @@ export class ProgressBook implements Rider {
     this.clock = clock
     this.logger = logger
     commit.carry(this)
-    subscriptions.onRemoved = (tenant, id) => {
-      this.grants.delete(id)
-      this.marks.delete(id)
-      if (this.isKept) this.write(tenant, id)
-      else this.forgetChange(tenant, id)
-    }
+    subscriptions.follow(tenant => ({ add: () => {}, remove: id => this.forget(tenant, id) }))
+  }
+
+  private forget(tenant: string, id: string): void {
+    this.grants.delete(id)
+    this.marks.delete(id)
+    if (this.isKept) this.write(tenant, id)
+    else this.forgetChange(tenant, id)
   }
 
   /** Keeps no rows from now on, and nothing that was in them: what became of notifications is another owner's. What is not written yet is written now. */
@@ -230,7 +231,7 @@ export class ProgressBook implements Rider {
     return progressKey({ home: this.shardMap.register, tenant, id })
   }
 
-  /** Reads what was written. To be called when the subscriptions are loaded; rows of those that have gone are deleted. */
+  /** Reads what was written; rows of subscriptions that have gone are deleted. */
   async load(store: Store): Promise<void> {
     for await (const rows of rowsOf(store, allProgress())) for (const row of rows) this.recall(row, false)
   }

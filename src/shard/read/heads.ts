@@ -12,7 +12,7 @@ import type { StoreReader } from '../../ports.js'
 import type { Follower, GroupCommit } from '../commit/commit.js'
 import type { TypePosition } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
-import type { ShardRecord } from '../turn/record.js'
+import type { ShardRecord } from '../turn/apply.js'
 import { type CountedRange, type Head, type HeadScan, type HeadSource, type Place, readPlaces } from './places.js'
 import type { Scanner } from './scans.js'
 

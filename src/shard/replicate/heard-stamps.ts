@@ -5,28 +5,31 @@
 
 import type { Stamps } from '../../ports.js'
 
+/** A clock that gives no stamp up to one that it has observed. */
+export interface StampObserver {
+  observe(stamp: number): void
+}
+
 export class HeardStamps {
-  private readonly own: Stamps
-  private readonly observe: (stamp: number) => void
-  private readonly hear: (stamp: number) => void
+  private readonly own: Pick<Stamps, 'last'> & StampObserver
+  private readonly moments: StampObserver
   private heard = 0
 
-  /** `observe` has `own` give nothing up to a stamp any more; `hear` is told of each that is heard. */
-  constructor(own: Stamps, observe: (stamp: number) => void, hear: (stamp: number) => void) {
+  /** `own` gives the stamps here; `moments` observes each stamp that is heard. */
+  constructor(own: Pick<Stamps, 'last'> & StampObserver, moments: StampObserver) {
     this.own = own
-    this.observe = observe
-    this.hear = hear
+    this.moments = moments
   }
 
   /** A stamp that another node gave. */
   note(stamp: number): void {
     if (stamp > this.heard) this.heard = stamp
-    this.hear(stamp)
+    this.moments.observe(stamp)
   }
 
   /** From now on stamps here are above all that was heard. */
   raise(): void {
-    this.observe(this.heard)
+    this.own.observe(this.heard)
   }
 
   /** The latest stamp that was given here or heard. */

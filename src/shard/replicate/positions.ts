@@ -1,20 +1,26 @@
 // How far this store has the log of each shard: in memory what its rows say, which are written in the batches that lead there.
 
-import type { RowSink, Store } from '../../ports.js'
+import type { RowSink, Store, StoreReader } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import { allPositions, decodePosition, encodePosition, parsePositionKey, positionKey } from './replicated-layout.js'
 import type { Position } from './replication.js'
 
-/** More than there are shards. */
-const rowsPerRead = 1000
+/** The position of a shard in a store; undefined: the store has nothing of the shard, or only a part. */
+export function storedPosition(store: Pick<StoreReader, 'get'>, shard: number): Position | undefined {
+  const row = store.get(positionKey(shard))
+  return row && decodePosition(row)
+}
 
+/** The positions of all shards. */
 export class Positions {
   private readonly known = new Map<number, Position>()
 
-  /** Reads what the store says. */
-  async load(store: Store): Promise<void> {
-    for await (const rows of rowsOf(store, allPositions(), { rowsPerRead }))
-      for (const { key, value } of rows) this.known.set(parsePositionKey(key), decodePosition(value))
+  /** Those that a store has. */
+  static async read(store: Store): Promise<Positions> {
+    const positions = new Positions()
+    for await (const rows of rowsOf(store, allPositions()))
+      for (const { key, value } of rows) positions.note(parsePositionKey(key), decodePosition(value))
+    return positions
   }
 
   /** undefined: the store has nothing of the shard, or only a part. */

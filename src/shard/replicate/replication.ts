@@ -15,13 +15,15 @@ export interface Part {
   readonly payload: Buffer
 }
 
+export type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => void
+
 /** Where what is decided here becomes durable before the store has it. */
 export interface Replication {
   /**
    * Appends to the logs of shards that are this node's own, one part for each. Calls back when all are durable, with the position of each; or
    * with why nobody knows, or why this node may not append any more (commit/deposed.ts): then it has to end. The next call only after that.
    */
-  append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
+  append(parts: readonly Part[], onDone: OnAppended): void
 }
 
 /** Calls back when every owner has what the log of a shard says up to a record, or with why that is not known. */

@@ -1,3 +1,4 @@
+import { readRow } from '../../rows.js'
 // Whether this release understands a row that another node has written: its kind of key, its version, and for what all nodes follow all of it.
 //
 // A copy takes a row over without knowing what it means, and somebody reads it once this node owns the shard. A row that cannot be read then would
@@ -22,7 +23,6 @@ import {
 import { decodeLetterRow, parseLetterKey, parseOutboxKey } from '../notify/notification-layout.js'
 import { decodeProgress } from '../notify/progress-book.js'
 import { assertTriggerEvent } from '../notify/trigger-event.js'
-import { readRow } from '../read-row.js'
 import { parsePathKey } from './replicated-layout.js'
 import type { RowOperation } from './row-operations.js'
 

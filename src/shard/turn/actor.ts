@@ -13,8 +13,8 @@ import { decodeImage, imageCreated, imageExpiresMs, imageType } from '../../imag
 import type { Store } from '../../ports.js'
 import { decodeRow, type EntityKey, encodeRow, entityKey } from '../layout.js'
 import { nested } from '../nested.js'
+import type { Before } from './apply.js'
 import type { Presence } from './presence.js'
-import type { Before } from './record.js'
 
 /** One entity of an actor: its image, and the entity once somebody needed to look inside. [hot] What it holds outlives the collector's looks. */
 export class Variant {

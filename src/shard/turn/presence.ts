@@ -67,17 +67,20 @@ const keysPerScan = 8192
 const pauseMs = 50
 
 export class Presence {
+  /** undefined: there are too many keys. */
   private filter: Filter | undefined = new Filter()
-  private complete = false
+  /** The same once it has every key of the store. */
+  private whole: Filter | undefined
   private stopped = false
   private wake = (): void => {}
 
   // [hot] Once per entity that is not in memory.
   /** Whether the store may have a row of this key; false is certain. */
   mayHold(key: Uint8Array): boolean {
-    if (!this.complete) return true
+    const { whole } = this
+    if (!whole) return true
     hash(key)
-    return this.filter!.has()
+    return whole.has()
   }
 
   /** Notes that a row of this key has been staged. */
@@ -104,7 +107,7 @@ export class Presence {
       after = last
       if (!isRead) await this.pause(clock)
     }
-    this.complete = true
+    this.whole = this.filter
   }
 
   /** Reads no further. */
@@ -126,7 +129,7 @@ export class Presence {
   private addHashed(): void {
     if (!this.filter || this.filter.add()) return
     this.filter = undefined
-    this.complete = false
+    this.whole = undefined
   }
 }
 

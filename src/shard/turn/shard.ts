@@ -33,8 +33,8 @@ import type { RecordLog } from '../commit/commit.js'
 import { replyOfFailure } from '../commit/deposed.js'
 import type { Notifications } from '../notify/notifications.js'
 import { type Actor, type Actors, Variant } from './actor.js'
-import type { AttributeDifference } from './record.js'
-import { ampleRoom, refusalForRoom } from './room.js'
+import type { AttributeDifference } from './apply.js'
+import { refusalForRoom } from './room.js'
 
 /** What came of a turn. */
 export interface Turn {
@@ -45,42 +45,36 @@ export interface Turn {
 const doneReply: WriteReply = { kind: 'done' }
 const full: Turn = { actor: undefined, reply: { kind: 'busy' } }
 
+/** What all shards of an owner share. */
+export interface TurnParts {
+  readonly actors: Actors
+  readonly log: RecordLog
+  readonly stamps: Stamps
+  readonly notifications: Notifications
+  /** Requests of one shard whose reply waits. */
+  readonly mailboxLengthMax: number
+  readonly room: DiskRoom
+}
+
 export class Shard {
   private readonly index: number
-  private readonly actors: Actors
-  private readonly log: RecordLog
-  private readonly stamps: Stamps
-  private readonly notifications: Notifications
-  private readonly mailboxLengthMax: number
-  private readonly room: DiskRoom
+  private readonly parts: TurnParts
   /** Requests whose reply has not left yet. */
   private waiting = 0
 
-  constructor(
-    index: number,
-    actors: Actors,
-    log: RecordLog,
-    stamps: Stamps,
-    notifications: Notifications,
-    mailboxLengthMax: number,
-    room: DiskRoom = ampleRoom,
-  ) {
+  constructor(index: number, parts: TurnParts) {
     this.index = index
-    this.actors = actors
-    this.log = log
-    this.stamps = stamps
-    this.notifications = notifications
-    this.mailboxLengthMax = mailboxLengthMax
-    this.room = room
+    this.parts = parts
   }
 
   // [hot] Once per write.
   /** Takes one request's turn, and replies when what it depends on is durable. */
   onAsk(request: WriteRequest, onReply: (reply: WriteReply) => void): void {
+    const { log } = this.parts
     const { actor, reply } = this.turn(request)
-    if (!actor || actor.stagedIn <= this.log.durable) return onReply(reply)
+    if (!actor || actor.stagedIn <= log.durable) return onReply(reply)
     this.hold()
-    this.log.afterCommit(actor.stagedIn, failure => {
+    log.afterCommit(actor.stagedIn, failure => {
       this.letGo(actor)
       onReply(failure ? replyOfFailure(failure) : reply)
     })
@@ -94,27 +88,28 @@ export class Shard {
   /** The reply has left that depended on an actor. */
   letGo(actor: Actor): void {
     this.waiting--
-    this.actors.release(actor)
+    this.parts.actors.release(actor)
   }
 
   /** Takes one request's turn. The reply may leave when the actor's changes are durable; without an actor nothing has happened. */
   turn(request: WriteRequest): Turn {
-    if (this.waiting >= this.mailboxLengthMax || this.log.isFull) return full
+    const { actors, log, stamps, notifications, mailboxLengthMax, room } = this.parts
+    if (this.waiting >= mailboxLengthMax || log.isFull) return full
     const { tenant, path, id } = request.target
-    const actor = this.actors.load(this.index, tenant, path, id)
+    const actor = actors.load(this.index, tenant, path, id)
     const variant = choose(actor, request)
     if (variant && 'kind' in variant) return this.refused(actor, variant)
     // What expires takes the least stamp: a part of a batch may still be on its way that has been given stamps of this moment, and keeps its order.
-    const stamp = this.stamps.next(request.kind === 'expire' ? this.stamps.last + 1 : request.stamp)
+    const stamp = stamps.next(request.kind === 'expire' ? stamps.last + 1 : request.stamp)
     const outcome = decide(request, variant?.entity, stamp)
     const { change } = outcome
-    if (this.room.isShort && change) {
-      const refusal = refusalForRoom(this.room, isDeletion(request))
+    if (room.isShort && change) {
+      const refusal = refusalForRoom(room, isDeletion(request))
       if (refusal) return this.refused(actor, refusal)
     }
     const imageBefore = variant?.image
     const refusal = change ? this.stage(actor, variant, change, request) : undefined
-    if (change && !refusal && this.notifications.concerns(tenant) && request.kind !== 'expire')
+    if (change && !refusal && notifications.concerns(tenant) && request.kind !== 'expire')
       this.notify(actor, change, imageBefore, request, stamp)
     const told = refusal ?? outcome.refusal
     return told ? this.refused(actor, told) : { actor, reply: doneReply }
@@ -122,7 +117,7 @@ export class Shard {
 
   /** Anybody may ask for any id: where there is nothing, nothing is to stay in memory. */
   private refused(actor: Actor, refusal: Refusal): Turn {
-    this.actors.releaseEmpty(actor)
+    this.parts.actors.releaseEmpty(actor)
     return { actor, reply: { kind: 'refused', refusal } }
   }
 
@@ -150,9 +145,9 @@ export class Shard {
       attributes: attributeDifferences(change),
       image: next?.image,
     }
-    if (actor.variants.length === 0) this.actors.begins(actor)
+    if (actor.variants.length === 0) this.parts.actors.begins(actor)
     actor.put(type, next)
-    actor.stagedIn = this.log.append(record, actor.key, row, after)
+    actor.stagedIn = this.parts.log.append(record, actor.key, row, after)
     return undefined
   }
 
@@ -167,7 +162,7 @@ export class Shard {
   ): void {
     const { after } = change
     const image = after ? actor.variant(after.type)!.image : imageBefore!
-    actor.stagedIn = this.notifications.fire(
+    actor.stagedIn = this.parts.notifications.fire(
       { change, place: actor.place, image, imageBefore, origin, stamp },
       actor.stagedIn,
     )

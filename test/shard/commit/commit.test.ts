@@ -7,7 +7,7 @@ import { StoreLog } from '../../../src/shard/commit/commit-log.js'
 import { Counts } from '../../../src/shard/commit/counts.js'
 import { decodeNumber } from '../../../src/shard/keys.js'
 import { attributeCounts, entityCounts, entityKey, stampKey } from '../../../src/shard/layout.js'
-import type { ShardRecord } from '../../../src/shard/turn/record.js'
+import type { ShardRecord } from '../../../src/shard/turn/apply.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { MemoryStore } from '../../support/memory-store.js'
 

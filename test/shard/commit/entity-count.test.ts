@@ -29,13 +29,13 @@ async function untilKnown(count: EntityCount): Promise<number> {
 t.test('before the store is read the count is not known', async t => {
   const count = new EntityCount(new Counts(await filled(), entityCounts))
   t.equal(count.total, undefined)
+  await count.stop()
 })
 
 t.test('what the store has and what changes while it is read are counted once each', async t => {
   const store = await filled()
   const counts = new Counts(store, entityCounts)
   const count = new EntityCount(counts)
-  count.begin()
   counts.count('c', '/', 'A', 1, 0)
   counts.count('c', '/', 'A', 1, 1)
   counts.count('a', '/', 'A', -1, 0)
@@ -51,10 +51,9 @@ t.test('what the store has and what changes while it is read are counted once ea
 t.test('what is flushed and not yet written when reading begins is counted once', async t => {
   const store = await filled()
   const counts = new Counts(store, entityCounts)
-  const count = new EntityCount(counts)
   counts.count('a', '/', 'A', 1, 0)
   counts.flush(store.batch())
-  count.begin()
+  const count = new EntityCount(counts)
   t.equal(await untilKnown(count), 4)
   await count.stop()
 })
@@ -63,7 +62,6 @@ t.test('only shards that are this owner’s own are counted, and they are read a
   const owned = Uint8Array.of(1, 0)
   const counts = new Counts(await filled(Uint8Array.of(1, 1)), entityCounts, owned)
   const count = new EntityCount(counts)
-  count.begin()
   t.equal(await untilKnown(count), 1)
   owned[1] = 1
   counts.forget()
@@ -76,7 +74,6 @@ t.test('only shards that are this owner’s own are counted, and they are read a
 t.test('stopped, it needs the store no longer', async t => {
   const store = await filled()
   const count = new EntityCount(new Counts(store, entityCounts))
-  count.begin()
   await count.stop()
   await store.close()
   t.pass('and nothing is read after that')

@@ -4,6 +4,7 @@ import t from 'tap'
 import type { ShardReply } from '../../../src/messages/messages.js'
 import { PathRegister } from '../../../src/shard/documents/path-register.js'
 import { pathKey, pathRange } from '../../../src/shard/replicate/replicated-layout.js'
+import { ampleRoom } from '../../../src/shard/turn/room.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import { MemoryStore } from '../../support/memory-store.js'
 
@@ -11,7 +12,7 @@ const number = 7
 const everybody = async (tenants: readonly string[]) => tenants
 
 /** A keeper whose commits are durable when `settle` has been called. */
-function keeper() {
+async function keeper() {
   const store = new MemoryStore()
   const batches: (() => void)[] = []
   let batch = store.batch()
@@ -23,20 +24,21 @@ function keeper() {
       else batch.del(key)
       return 1
     },
-    afterAll: (onDone: () => void) => onDone(),
+    afterAll: (carriedBy: number, onDone: () => void) => void (carriedBy > 0 ? batches.push(onDone) : onDone()),
   }
   const commit = {
     afterCommit: (_: number, run: () => void) => void batches.push(run),
     afterFlight: (run: () => void) => run(),
   }
   const inUse = new Set<string>()
-  const paths = new PathRegister({
+  const paths = await PathRegister.read({
     number,
     store,
     commit,
     register,
     counts: { has: async tenant => inUse.has(tenant) },
     isKeeper: () => state.isKeeper,
+    room: ampleRoom,
   })
   const settle = async (): Promise<void> => {
     const full = batch
@@ -53,7 +55,7 @@ function keeper() {
 }
 
 t.test('a tenant leaves with all its rows when it is found unused a second time', async t => {
-  const { paths, announce, settle, rows } = keeper()
+  const { paths, announce, settle, rows } = await keeper()
   for (const path of ['/a', '/b', '/c']) await announce('t', path)
   await announce('u', '/a')
   await paths.leaveIfUnused(['t', 'u'], async () => ['t'])
@@ -69,7 +71,7 @@ t.test('a tenant leaves with all its rows when it is found unused a second time'
 })
 
 t.test('a tenant that was in use in between has to be found unused twice again', async t => {
-  const { paths, announce, settle, rows } = keeper()
+  const { paths, announce, settle, rows } = await keeper()
   await announce('t', '/a')
   for (const found of [['t'], [], ['t']]) await paths.leaveIfUnused(['t'], async () => found)
   await settle()
@@ -77,7 +79,7 @@ t.test('a tenant that was in use in between has to be found unused twice again',
 })
 
 t.test('what is announced while owners are asked stays', async t => {
-  const { paths, announce, settle, rows } = keeper()
+  const { paths, announce, settle, rows } = await keeper()
   await announce('t', '/a')
   await paths.leaveIfUnused(['t'], () => everybody(['t']))
   await paths.leaveIfUnused(['t'], async () => {
@@ -92,7 +94,7 @@ t.test('what is announced while owners are asked stays', async t => {
 })
 
 t.test('nobody leaves at another owner, or while not everybody can be told', async t => {
-  const { paths, state, announce, settle, rows } = keeper()
+  const { paths, state, announce, settle, rows } = await keeper()
   await announce('t', '/a')
   await paths.leaveIfUnused(['t'], () => everybody(['t']))
   state.isKeeper = false
@@ -107,14 +109,14 @@ t.test('nobody leaves at another owner, or while not everybody can be told', asy
 })
 
 t.test('an owner names the tenants that it has nothing of', async t => {
-  const { paths, inUse } = keeper()
+  const { paths, inUse } = await keeper()
   inUse.add('t')
   const reply = await new Promise(resolve => paths.onUnused({ kind: 'unused', tenants: ['t', 'u'] }, resolve))
   t.strictSame(reply, { kind: 'unused', tenants: ['u'] })
 })
 
 t.test('a row that goes takes its tenant out of memory', async t => {
-  const { paths } = keeper()
+  const { paths } = await keeper()
   for (const path of ['/a', '/b']) paths.hear(pathKey(number, 't', path))
   paths.leave(pathKey(number, 't', '/a'))
   t.equal(paths.size, 0)

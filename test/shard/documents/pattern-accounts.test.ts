@@ -26,8 +26,7 @@ const made = (n: number, idPattern = costly(n), tenant = 't'): Subscription => (
 })
 
 async function opened(store = new MemoryStore(), clock: Clock = systemClock): Promise<LocalShards> {
-  const shards = localShards(store, shardMap, clock)
-  await shards.load()
+  const shards = await localShards(store, shardMap, clock)
   return shards
 }
 
@@ -98,7 +97,7 @@ t.test('what was there at start counts, once it has been decoded', async t => {
 
 t.test('what the store has above the bound is kept, and may be changed to what costs no more', async t => {
   const shards = await opened()
-  const accounts = new PatternAccounts(shards.subscriptions, systemClock, 1_000)
+  const accounts = new PatternAccounts(shards.parts.subscriptions, systemClock, 1_000)
   for (const n of [1, 2]) await create(shards, made(n))
   isRefused(t, { kind: 'refused', refusal: accounts.refusalFor(made(3))! })
   t.equal(accounts.refusalFor({ ...made(1), description: 'new' }), undefined)

@@ -40,8 +40,18 @@ const change = (tenant: string, n: number, description: string): SubscriptionWri
 const remove = (tenant: string, n: number): SubscriptionWrite => ({ kind: 'removeSubscription', tenant, id: idOf(n) })
 
 class Setting {
-  readonly clock = new FakeClock()
-  readonly shards = new ManyShards(owners, shardMap, this.clock)
+  readonly clock: FakeClock
+  readonly shards: ManyShards
+
+  private constructor(clock: FakeClock, shards: ManyShards) {
+    this.clock = clock
+    this.shards = shards
+  }
+
+  static async of(): Promise<Setting> {
+    const clock = new FakeClock()
+    return new Setting(clock, await ManyShards.of(owners, shardMap, clock))
+  }
 
   /** Lets everything go on until something is settled. */
   async settled<T>(promise: Promise<T>): Promise<T> {
@@ -78,20 +88,20 @@ class Setting {
 
   /** What an owner has in memory, as texts by tenant and id. */
   knownTo(owner: number): ReadonlyMap<string, string> {
-    const all = [...this.shards.one(owner).subscriptions.all()]
+    const all = [...this.shards.one(owner).parts.subscriptions.all()]
     return new Map(all.map(one => [`${one.tenant}/${one.id}`, encodeSubscription(one)]).sort() as [string, string][])
   }
 
   descriptions(tenant: string, n: number): (string | undefined)[] {
     return Array.from(
       { length: owners },
-      (_, owner) => this.shards.one(owner).subscriptions.of(tenant)?.get(idOf(n))?.description,
+      (_, owner) => this.shards.one(owner).parts.subscriptions.of(tenant)?.get(idOf(n))?.description,
     )
   }
 }
 
 async function opened(): Promise<Setting> {
-  const setting = new Setting()
+  const setting = await Setting.of()
   await setting.settled(setting.shards.open())
   return setting
 }

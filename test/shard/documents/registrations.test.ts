@@ -10,9 +10,10 @@ import { ShardMap } from '../../../src/domain/scope.js'
 import type { FollowRequest, RegistrationRequest, ShardReply, ShardRequest } from '../../../src/messages/messages.js'
 import type { Store } from '../../../src/ports.js'
 import { allDocuments, documentKey, encodeDocumentRow } from '../../../src/shard/documents/document-layout.js'
+import { type ShardParts, shardLimitsDefault } from '../../../src/shard/open-shards.js'
 import { positionKey } from '../../../src/shard/replicate/replicated-layout.js'
 import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
-import { type LocalShards, type ShardParts, shardLimitsDefault } from '../../../src/shard/shards.js'
+import type { LocalShards } from '../../../src/shard/shards.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
 import { FakeClock } from '../../support/fake-clock.js'
 import { localShards } from '../../support/local-shards.js'
@@ -27,8 +28,7 @@ const made = (n: number, more: Parameters<typeof provided>[4] = {}) =>
   provided(n, [{ id: `E${n}` }], [], 'http://h', { tenant: 't', description: `number ${n}`, ...more })
 
 async function opened(store: Store = new MemoryStore(), parts: Partial<ShardParts> = {}): Promise<LocalShards> {
-  const shards = localShards(store, shardMap, systemClock, parts)
-  await shards.load()
+  const shards = await localShards(store, shardMap, systemClock, parts)
   return shards
 }
 
@@ -55,7 +55,7 @@ t.test('what was acknowledged is there after a start, as it was, and what has ex
   t.strictSame(await remove(before, 3), { kind: 'done' })
   const after = await opened(store)
   const wanted = [made(1, { expiresMs: 5 }), made(2, { expiresMs: 5, description: 'new' })]
-  t.strictSame([...after.registrations.all()], wanted)
+  t.strictSame([...after.parts.registrations.all()], wanted)
   t.match(await ask(after, { kind: 'findRegistration', tenant: 't', id: idOf(2) }), {
     kind: 'registrations',
     registrations: [wanted[1]!],
@@ -88,7 +88,7 @@ t.test('what is refused changes nothing', async t => {
   t.match(await create(shards, 3), {
     refusal: { code: 'registrationsTooMany', max: 2 },
   })
-  t.strictSame([...shards.registrations.all()], [made(1), made(2)])
+  t.strictSame([...shards.parts.registrations.all()], [made(1), made(2)])
 })
 
 t.test('creations at the same time all survive', async t => {
@@ -105,7 +105,7 @@ const tenant = 'u'
 
 async function threeOwners() {
   const clock = new FakeClock()
-  const shards = new ManyShards(owners, shardMap, clock)
+  const shards = await ManyShards.of(owners, shardMap, clock)
   const settled = async <T>(promise: Promise<T>): Promise<T> => {
     let isSettled = false
     const end = (): void => {
@@ -124,7 +124,7 @@ async function threeOwners() {
     settled(new Promise(resolve => shards.ask(shardMap.register, request, resolve)))
   const known = () =>
     Array.from({ length: owners }, (_, owner) => {
-      const { registrations, subscriptions } = shards.one(owner)
+      const { registrations, subscriptions } = shards.one(owner).parts
       return [registrations.size, subscriptions.size]
     })
   return { shards, settled, asked, known }
@@ -181,7 +181,7 @@ async function empty(store: MemoryStore): Promise<void> {
 
 t.test('a copy says that it has a registration when it has it durably', async t => {
   const store = new MemoryStore()
-  const shards = await opened(store, { part: { worker: 1, workers: owners } })
+  const shards = await opened(store, { share: { kind: 'worker', worker: 1, workers: owners } })
   const key = documentKey('registration', { home: shardMap.register, tenant, id: idOf(1) })
   const writer = new OperationWriter()
   writer.put(key, encodeDocumentRow(encodeRegistration(made(1, { tenant }))))
@@ -198,12 +198,12 @@ t.test('a copy says that it has a registration when it has it durably', async t 
     shards.ask(0, { kind: 'follow', ...page }, told => resolve({ told, row: store.get(key) !== undefined })),
   )
   t.strictSame(reply, { told: { kind: 'followed', position: { epoch: 7, sequence: 10 } }, row: true })
-  t.equal(shards.registrations.size, 1)
+  t.equal(shards.parts.registrations.size, 1)
 })
 
 // A copy at number 10 of epoch 7, which has one registration.
 async function aCopy() {
-  const shards = await opened(new MemoryStore(), { part: { worker: 1, workers: owners } })
+  const shards = await opened(new MemoryStore(), { share: { kind: 'worker', worker: 1, workers: owners } })
   const key = documentKey('registration', { home: shardMap.register, tenant, id: idOf(1) })
   const now = new OperationWriter()
   now.put(key, encodeDocumentRow(encodeRegistration(made(1, { tenant }))))
@@ -221,14 +221,14 @@ const atTen = { kind: 'followed', position: { epoch: 7, sequence: 10 } }
 t.test('a copy that is told what it has already does not go back to it', async t => {
   const { shards, removal, follow } = await aCopy()
   t.strictSame(await follow(removal, { form: 'changes', after: 5, upTo: 8 }), atTen)
-  t.equal(shards.registrations.size, 1)
+  t.equal(shards.parts.registrations.size, 1)
 })
 
 t.test('a copy that has more than its keeper ever had takes no changes, and says where it is', async t => {
   const { shards, removal, follow } = await aCopy()
   const before = { epoch: 7, sequence: 8 }
   t.strictSame(await follow(removal, { form: 'changes', epoch: 9, before, after: 10, upTo: 11 }), atTen)
-  t.equal(shards.registrations.size, 1)
+  t.equal(shards.parts.registrations.size, 1)
 })
 
 t.test('a copy follows a keeper that has begun anew behind all that it had', async t => {
@@ -237,7 +237,7 @@ t.test('a copy follows a keeper that has begun anew behind all that it had', asy
   const position = { epoch: 9, sequence: 11 }
   const told = await follow(removal, { form: 'changes', epoch: 9, before, after: 10, upTo: 11 })
   t.strictSame(told, { kind: 'followed', position })
-  t.equal(shards.registrations.size, 0)
+  t.equal(shards.parts.registrations.size, 0)
 })
 
 t.test('a keeper that has lost everything has the others forget both kinds', async t => {

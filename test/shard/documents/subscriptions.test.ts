@@ -10,8 +10,8 @@ import type { Store } from '../../../src/ports.js'
 import { allDocuments, documentKey, encodeDocumentRow } from '../../../src/shard/documents/document-layout.js'
 import { Documents } from '../../../src/shard/documents/documents.js'
 import { subscriptionForm } from '../../../src/shard/documents/forms.js'
-import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
-import { shardLimitsDefault } from '../../../src/shard/shards.js'
+import { type ShardParts, shardLimitsDefault } from '../../../src/shard/open-shards.js'
+import type { LocalShards } from '../../../src/shard/shards.js'
 import { rowsOf } from '../../storage/store-contract.js'
 import { localShards } from '../../support/local-shards.js'
 import { MemoryStore } from '../../support/memory-store.js'
@@ -30,8 +30,7 @@ const made = (n: number, more: Partial<Subscription> = {}): Subscription => ({
 })
 
 async function opened(store: Store = new MemoryStore(), parts: Partial<ShardParts> = {}): Promise<LocalShards> {
-  const shards = localShards(store, shardMap, systemClock, parts)
-  await shards.load()
+  const shards = await localShards(store, shardMap, systemClock, parts)
   return shards
 }
 
@@ -64,8 +63,8 @@ t.test('what was acknowledged is there after a start, as it was', async t => {
   t.strictSame(await remove(before, 3), { kind: 'done' })
   const after = await opened(store)
   const wanted = [made(1), made(2, { description: 'new', servicePath: '/b' })]
-  t.strictSame([...after.subscriptions.all()].map(encodeSubscription), wanted.map(encodeSubscription))
-  t.strictSame([after.subscriptions.size, before.subscriptions.size], [2, 2])
+  t.strictSame([...after.parts.subscriptions.all()].map(encodeSubscription), wanted.map(encodeSubscription))
+  t.strictSame([after.parts.subscriptions.size, before.parts.subscriptions.size], [2, 2])
 })
 
 t.test('who is alone keeps no row of what was removed', async t => {
@@ -74,7 +73,7 @@ t.test('who is alone keeps no row of what was removed', async t => {
   await create(shards, 1)
   await remove(shards, 1)
   t.strictSame(await rowsOf(store, allDocuments('subscription')), [])
-  t.equal(shards.subscriptions.of('t'), undefined)
+  t.equal(shards.parts.subscriptions.of('t'), undefined)
 })
 
 t.test('a list is in the order of ids, whatever the order of creation, and a page of it', async t => {
@@ -112,7 +111,7 @@ t.test('a change sees what was staged before it, and what is refused changes not
   t.match(third, { kind: 'refused', refusal: { kind: 'NotFound' } })
   await create(shards, 2)
   t.match(await change(shards, 2, { status: 'expired' }), { kind: 'refused', refusal: { kind: 'BadRequest' } })
-  t.strictSame(shards.subscriptions.of('t')?.get(idOf(2)), made(2))
+  t.strictSame(shards.parts.subscriptions.of('t')?.get(idOf(2)), made(2))
 })
 
 t.test('there are no more subscriptions than the limit, of all tenants together', async t => {
@@ -140,7 +139,7 @@ t.test('a subscription that is too large to be told of is refused, also when a c
   t.match(await ask(shards, { ...request, payload: { value, duplicates: [], deep: false } }), {
     refusal: { kind: 'RequestEntityTooLarge' },
   })
-  t.strictSame(shards.subscriptions.of('t')?.get(idOf(1)), made(1))
+  t.strictSame(shards.parts.subscriptions.of('t')?.get(idOf(1)), made(1))
 })
 
 t.test('changes beyond those that may wait are told to come again', async t => {
@@ -165,9 +164,9 @@ t.test('when the store fails, nothing is acknowledged, and what was staged is no
 t.test('a follower is told of all there are, and of everything that becomes of them', async t => {
   const store = new MemoryStore()
   await create(await opened(store), 1)
-  const shards = localShards(store, shardMap, systemClock)
+  const shards = await localShards(store, shardMap, systemClock)
   const log: string[] = []
-  shards.subscriptions.follow(tenant => {
+  shards.parts.subscriptions.follow(tenant => {
     log.push(`has ${tenant}`)
     return {
       add: ({ id, description }) => log.push(`add ${Number.parseInt(id, 16)} ${description}`),
@@ -176,7 +175,6 @@ t.test('a follower is told of all there are, and of everything that becomes of t
       read: ({ id, description }) => log.push(`read ${Number.parseInt(id, 16)} ${description}`),
     }
   })
-  await shards.load()
   await create(shards, 2)
   await change(shards, 1, { description: 'new' })
   await remove(shards, 2)
@@ -211,8 +209,7 @@ t.test('what is there at start is decoded once, when somebody asks for it', asyn
       }
     },
   }
-  const documents = new Documents(form, store, before.commit, shardMap)
-  await documents.load()
+  const documents = await Documents.read(form, store, before.parts.commit, shardMap)
   const known = documents.of('t')!
   t.strictSame([documents.size, known.size, known.has(idOf(2)), known.has(idOf(4)), decoded], [3, 3, true, false, 0])
   t.strictSame(known.progressOf(idOf(2)), noProgress)
@@ -239,14 +236,13 @@ t.test('what an older release has written is decoded at start, which says whethe
   }
   const { condition, ...head } = made(1)
   await write(JSON.stringify({ version: 1, ...head, condition: { ...condition, expression: {} } }))
-  const first = new Documents(subscriptionForm, store, shards.commit, shardMap)
+  const first = await Documents.read(subscriptionForm, store, shards.parts.commit, shardMap)
   const told: string[] = []
   first.follow(() => ({ add: ({ id }) => told.push(id), remove: () => {} }))
-  await first.load()
   t.strictSame(told, [idOf(1)])
   await write(encodeSubscription(made(1)).replace('"version":2', '"version":3'))
-  const later = new Documents(subscriptionForm, store, shards.commit, shardMap)
-  await t.rejects(later.load(), /version 3, and this release reads version 2/)
+  const later = Documents.read(subscriptionForm, store, shards.parts.commit, shardMap)
+  await t.rejects(later, /version 3, and this release reads version 2/)
 })
 
 t.test('progress is kept beside a subscription: a change leaves it, a removal takes it away', async t => {
@@ -254,7 +250,7 @@ t.test('progress is kept beside a subscription: a change leaves it, a removal ta
   const progress = { ...noProgress, timesSent: 3 }
   const told = async () => ask(shards, { kind: 'progress', tenant: 't', ids: [idOf(1), idOf(9)] })
   await create(shards, 1)
-  shards.subscriptions.of('t')?.note(idOf(1), progress)
+  shards.parts.subscriptions.of('t')?.note(idOf(1), progress)
   await change(shards, 1, { description: 'new' })
   t.strictSame(await told(), { kind: 'progress', parts: [progress, noProgress] })
   t.match(await ask(shards, { kind: 'findSubscription', tenant: 't', id: idOf(1) }), { subscriptions: [{ progress }] })

@@ -34,12 +34,18 @@ const entitiesOf = (owner: number): string[] =>
   Array.from({ length: 200 }, (_, n) => `E${n}`).filter(id => shardMap.shardOf(tenant, '/', id) % owners === owner)
 
 class Company {
-  readonly clock = new FakeClock()
+  readonly clock: FakeClock
   readonly despatches = Array.from({ length: owners }, () => new RecordingDeliverer())
-  readonly shards = new ManyShards(owners, shardMap, this.clock)
+  readonly shards: ManyShards
+
+  private constructor(clock: FakeClock, shards: ManyShards) {
+    this.clock = clock
+    this.shards = shards
+  }
 
   static async with(...wishes: Parameters<typeof watching>[1][]): Promise<Company> {
-    const company = new Company()
+    const clock = new FakeClock()
+    const company = new Company(clock, await ManyShards.of(owners, shardMap, clock))
     await company.settled(company.shards.open())
     for (let owner = 0; owner < owners; owner++) await company.begin(owner)
     for (const [at, wish] of wishes.entries())
@@ -48,12 +54,12 @@ class Company {
   }
 
   private begin(owner: number): Promise<void> {
-    return this.shards.one(owner).notifications.begin(this.despatches[owner]!, this.shards)
+    return this.shards.one(owner).parts.notifications.begin(this.despatches[owner]!, this.shards)
   }
 
   /** Kills an owner, and begins another one with its store. */
   async restart(owner: number): Promise<void> {
-    this.shards.one(owner).notifications.end()
+    this.shards.one(owner).parts.notifications.end()
     await this.settled(this.shards.restart(owner))
     this.despatches[owner]!.next()
     await this.begin(owner)
@@ -98,7 +104,7 @@ class Company {
 
   progress() {
     const parts = this.despatches.map((_, owner) =>
-      this.shards.one(owner).subscriptions.of(tenant)!.progressOf(idOf(1)),
+      this.shards.one(owner).parts.subscriptions.of(tenant)!.progressOf(idOf(1)),
     )
     return { parts, all: mergeProgress(parts) }
   }
@@ -257,7 +263,7 @@ t.test('one that was switched off stays so in writing when it is patched, and fi
   await company.fired(oneOf(other))
   t.strictSame(await company.end(patch({ description: 'new' })), { kind: 'done' })
   for (let owner = 0; owner < owners; owner++)
-    t.equal(company.shards.one(owner).subscriptions.of(tenant)?.get(idOf(1))?.status, 'inactive')
+    t.equal(company.shards.one(owner).parts.subscriptions.of(tenant)?.get(idOf(1))?.status, 'inactive')
   t.equal((await company.fired(...ofAll(1))).length, 0)
   await company.end(patch({ status: 'active' }))
   t.equal((await company.fired(...ofAll(2))).length, 3)
@@ -268,7 +274,7 @@ t.test('nobody is asked any more when an owner has ended', async t => {
   company.shards.set(home, 'unreachable')
   await company.end(oneOf(other))
   await company.rest()
-  company.shards.one(other).notifications.end()
+  company.shards.one(other).parts.notifications.end()
   await company.rest(1000)
   t.equal(company.clock.waiting, 0)
 })

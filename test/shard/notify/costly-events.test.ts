@@ -13,7 +13,7 @@ t.test('an event runs patterns until its work is used up, and warns once a minut
   }))
   const owner = await NotifyingOwner.with([watching(1, wished)])
   // As the register of a cluster brings them: nobody asks whether they may come.
-  for (const one of costly) owner.shards.subscriptions.put(one, encodeSubscription(one))
+  for (const one of costly) owner.shards.parts.subscriptions.put(one, encodeSubscription(one))
   await owner.rest()
   const warnings = (): readonly string[] => owner.lines.filter(line => line.startsWith('the patterns of subscriptions'))
   const ordinary = 'E'

@@ -21,7 +21,8 @@ import {
   letterKey,
   parseLetterKey,
 } from '../../../src/shard/notify/notification-layout.js'
-import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
+import type { ShardParts } from '../../../src/shard/open-shards.js'
+import type { LocalShards } from '../../../src/shard/shards.js'
 import { openDataDirectory } from '../../../src/storage/data-directory.js'
 import { openStore } from '../../../src/storage/open-store.js'
 import { commit, rowsOf } from '../../storage/store-contract.js'
@@ -53,10 +54,9 @@ interface Setting {
 async function opened(store: Store, parts: Partial<ShardParts> = {}): Promise<Setting> {
   const sent: string[] = []
   const onRetry = (message: Buffer) => void sent.push(message.toString())
-  const shards = localShards(store, shardMap, systemClock, { onRetry, ...parts })
-  await shards.load()
+  const shards = await localShards(store, shardMap, systemClock, { onRetry, ...parts })
   for (const n of [1, 2])
-    if (!shards.subscriptions.of('t')?.get(idOf(n)))
+    if (!shards.parts.subscriptions.of('t')?.get(idOf(n)))
       await asked(shards, { kind: 'createSubscription', subscription: made(n) })
   return { shards, sent }
 }
@@ -88,10 +88,10 @@ const dead = (at: number): DeliveryRecord =>
   record(at, { outcome: 'dead', attempt: 5, code: undefined, reason: 'connection refused' })
 
 const note = ({ shards }: Setting, n: number, ...moments: number[]): void => {
-  for (const at of moments) shards.deliveries.note('t', idOf(n), record(at))
+  for (const at of moments) shards.parts.deliveries.note('t', idOf(n), record(at))
 }
 const bury = ({ shards }: Setting, n: number, ...moments: number[]): void => {
-  for (const at of moments) shards.deliveries.bury('t', idOf(n), dead(at), Buffer.from(`row ${at}`))
+  for (const at of moments) shards.parts.deliveries.bury('t', idOf(n), dead(at), Buffer.from(`row ${at}`))
 }
 const moments = (records: readonly DeliveryRecord[]): number[] => records.map(({ atMs }) => atMs)
 const range = (from: number, upTo: number): number[] => Array.from({ length: upTo - from }, (_, at) => from + at)
@@ -104,7 +104,11 @@ const limits = (more: Partial<typeof deliveryLimitsDefault>) => ({
 t.test('what was noted is told, the latest first, as it was noted', async t => {
   const setting = await opened(await realStore(t))
   note(setting, 1, 1, 2)
-  setting.shards.deliveries.note('t', idOf(1), record(3, { outcome: 'failed', code: undefined, reason: 'timeout' }))
+  setting.shards.parts.deliveries.note(
+    't',
+    idOf(1),
+    record(3, { outcome: 'failed', code: undefined, reason: 'timeout' }),
+  )
   note(setting, 2, 9)
   t.strictSame((await report(setting.shards)).deliveries, [
     record(3, { outcome: 'failed', code: undefined, reason: 'timeout' }),
@@ -276,9 +280,9 @@ t.test('letters are sent again in the order of time, once, and are gone', async 
 t.test('a letter leaves the store in the very commit that what it becomes is written in', async t => {
   const store = new MemoryStore()
   const commits: string[][] = []
-  const parts = { onRetry: (message: Buffer) => void shards.deliveries.bury('t', idOf(2), dead(1), message) }
+  const parts = { onRetry: (message: Buffer) => void shards.parts.deliveries.bury('t', idOf(2), dead(1), message) }
   const { shards } = await opened(store, parts)
-  shards.deliveries.bury('t', idOf(1), dead(1), Buffer.from('row 1'))
+  shards.parts.deliveries.bury('t', idOf(1), dead(1), Buffer.from('row 1'))
   await shards.drain()
   const plain = store.commit.bind(store)
   store.commit = (batch, onDone) =>
@@ -293,7 +297,7 @@ t.test('a letter leaves the store in the very commit that what it becomes is wri
 t.test('letters that are too large to be read at once are sent in several commits, all of them', async t => {
   const store = new MemoryStore()
   const { shards, sent } = await opened(store, limits({ readBytesMax: 1000 }))
-  for (const at of range(0, 7)) shards.deliveries.bury('t', idOf(1), dead(at), Buffer.alloc(600, String(at)))
+  for (const at of range(0, 7)) shards.parts.deliveries.bury('t', idOf(1), dead(at), Buffer.alloc(600, String(at)))
   const listed = await report(shards)
   t.strictSame([moments(listed.deadLetters), listed.deadCount], [[6, 5], 7], 'and a list stops there')
   const plain = store.commit.bind(store)
@@ -313,10 +317,11 @@ t.test('letters that are too large to be read at once are sent in several commit
 t.test('what is buried while others are sent again stays', async t => {
   const letters = { again: 0 }
   const onRetry = (): void => {
-    if (letters.again++ < 10) shards.deliveries.bury('t', idOf(1), dead(100 + letters.again), Buffer.from('again'))
+    if (letters.again++ < 10)
+      shards.parts.deliveries.bury('t', idOf(1), dead(100 + letters.again), Buffer.from('again'))
   }
   const { shards } = await opened(new MemoryStore(), { onRetry })
-  for (const at of range(0, 3)) shards.deliveries.bury('t', idOf(1), dead(at), Buffer.from('x'))
+  for (const at of range(0, 3)) shards.parts.deliveries.bury('t', idOf(1), dead(at), Buffer.from('x'))
   t.strictSame(await retry(shards), { kind: 'retried', count: 3 })
   t.strictSame(moments((await report(shards)).deadLetters), [103, 102, 101])
 })
@@ -329,7 +334,7 @@ t.test('of letters beyond the limit the oldest go, from the store too, and a lin
   const store = new MemoryStore()
   const setting = await opened(store, { logger, clock, ...limits({ deadLettersMax: 3 }) })
   bury(setting, 1, ...range(0, 5))
-  t.equal(setting.shards.deliveries.lettersLost, 2)
+  t.equal(setting.shards.parts.deliveries.lettersLost, 2)
   const why = 'there were more than 3 of a subscription, or 100000 of all'
   const line = (count: number) => `${count} dead letters were deleted, the last of subscription ${idOf(1)}: ${why}`
   t.strictSame(lines, [line(1)])
@@ -367,8 +372,7 @@ t.test('letters of a subscription that is not there are deleted at start', async
     for (const n of [1, 7])
       batch.put(letterKey({ shard: 3, tenant: 't', subscription: idOf(n), stamp: n }), Buffer.from('\0\0\0\u0002{}'))
   })
-  const bare = localShards(store, shardMap, systemClock)
-  await bare.load()
+  const bare = await localShards(store, shardMap, systemClock)
   await bare.drain()
   t.strictSame(await rowsOf(store, allLetters()), [])
 })
@@ -398,8 +402,8 @@ t.test('letters whose end cannot be made durable do not count as sent again', as
 
 t.test('a reason that is very long is cut', async t => {
   const { shards } = await opened(new MemoryStore())
-  shards.deliveries.note('t', idOf(1), record(1, { reason: 'x'.repeat(10_000) }))
-  shards.deliveries.bury('t', idOf(1), { ...dead(1), reason: 'y'.repeat(10_000) }, Buffer.alloc(0))
+  shards.parts.deliveries.note('t', idOf(1), record(1, { reason: 'x'.repeat(10_000) }))
+  shards.parts.deliveries.bury('t', idOf(1), { ...dead(1), reason: 'y'.repeat(10_000) }, Buffer.alloc(0))
   const { deliveries, deadLetters } = await report(shards)
   t.strictSame([deliveries[0]!.reason, deadLetters[0]!.reason], ['x'.repeat(500), 'y'.repeat(500)])
 })

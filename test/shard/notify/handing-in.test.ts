@@ -9,7 +9,7 @@ import { StoreLog } from '../../../src/shard/commit/commit-log.js'
 import { Counts } from '../../../src/shard/commit/counts.js'
 import { allProgress } from '../../../src/shard/documents/document-layout.js'
 import { Documents } from '../../../src/shard/documents/documents.js'
-import { subscriptionForm } from '../../../src/shard/documents/forms.js'
+import { type Subscriptions, subscriptionForm } from '../../../src/shard/documents/forms.js'
 import { attributeCounts, entityCounts } from '../../../src/shard/layout.js'
 import { HandingIn } from '../../../src/shard/notify/handing-in.js'
 import { ProgressBook } from '../../../src/shard/notify/progress-book.js'
@@ -19,26 +19,39 @@ import { idOf, shardMap, tenant, until, watching } from '../../support/notifying
 
 /** An owner that keeps no rows, and a home that replies what the test wants. */
 class Owner {
-  readonly clock = new FakeClock()
+  readonly clock: FakeClock
   readonly asked: HandInRequest[] = []
   readonly handingIn: HandingIn
   readonly store: MemoryStore
   private readonly replies: ((reply: ShardReply) => void)[] = []
   readonly book: ProgressBook
-  private readonly subscriptions
+  private readonly subscriptions: Subscriptions
 
-  constructor(subscriptions = 1, store = new MemoryStore(), isHome = false) {
-    this.store = store
+  static async with(count = 1, store = new MemoryStore(), isHome = false): Promise<Owner> {
+    const clock = new FakeClock()
     const commit = new GroupCommit({
-      log: new StoreLog(store, this.clock, () => 1),
-      clock: this.clock,
+      log: new StoreLog(store, clock, () => 1),
+      clock,
       directory: new Counts(store, entityCounts),
       attributes: new Counts(store, attributeCounts),
       onFailure: () => {},
     })
-    this.subscriptions = new Documents(subscriptionForm, store, commit, shardMap)
-    this.book = new ProgressBook(this.subscriptions, commit, shardMap, this.clock, { warn: () => {} }, isHome)
-    for (let n = 1; n <= subscriptions; n++) this.subscriptions.adopt(encodeSubscription(watching(n)))
+    const subscriptions = await Documents.read(subscriptionForm, store, commit, shardMap)
+    for (let n = 1; n <= count; n++) subscriptions.adopt(encodeSubscription(watching(n)))
+    return new Owner(store, clock, commit, subscriptions, isHome)
+  }
+
+  private constructor(
+    store: MemoryStore,
+    clock: FakeClock,
+    commit: GroupCommit,
+    subscriptions: Subscriptions,
+    isHome: boolean,
+  ) {
+    this.store = store
+    this.clock = clock
+    this.subscriptions = subscriptions
+    this.book = new ProgressBook(subscriptions, commit, shardMap, clock, { warn: () => {} }, isHome)
     const home = {
       ask: (_shard: number, request: ShardRequest, onReply: (reply: ShardReply) => void) => {
         this.asked.push(request as HandInRequest)
@@ -86,7 +99,7 @@ const lost: ShardReply = { kind: 'lost', reason: '' }
 
 /** The home of subscriptions over a store: the first one, or the next after a kill. */
 async function homeOver(store: MemoryStore): Promise<Owner> {
-  const home = new Owner(1, store, true)
+  const home = await Owner.with(1, store, true)
   await home.book.load(store)
   return home
 }
@@ -100,7 +113,7 @@ async function asked(home: Owner, request: HandInRequest): Promise<ShardReply> {
 }
 
 t.test('what is known is handed in twice a second, and counts no more here when it is taken', async t => {
-  const owner = new Owner()
+  const owner = await Owner.with()
   owner.pause()
   t.strictSame(owner.handed, [], 'nothing is not handed in')
   owner.send()
@@ -118,7 +131,7 @@ t.test('what is known is handed in twice a second, and counts no more here when 
 
 for (const kind of ['moved', 'busy', 'unreachable', 'lost', 'failed'] as const)
   t.test(`what was not taken, or may not have been (${kind}), is handed in again under its mark`, async t => {
-    const owner = new Owner()
+    const owner = await Owner.with()
     owner.send()
     owner.fail()
     owner.pause({ kind, reason: '' })
@@ -134,7 +147,7 @@ for (const kind of ['moved', 'busy', 'unreachable', 'lost', 'failed'] as const)
 
 t.test('a home that is killed loses nothing of what others hand in, and counts nothing twice', async t => {
   for (const isDurable of [true, false]) {
-    const owner = new Owner()
+    const owner = await Owner.with()
     const home = await homeOver(new MemoryStore())
     owner.send()
     owner.send()
@@ -156,7 +169,7 @@ t.test('a home that is killed loses nothing of what others hand in, and counts n
 })
 
 t.test('an owner that is killed loses less than a second of what it has sent', async t => {
-  const owner = new Owner()
+  const owner = await Owner.with()
   const replyMs = 400
   let handed = 0
   for (let ms = 0; ms < 10_000; ms += 100) {
@@ -174,7 +187,7 @@ t.test('an owner that is killed loses less than a second of what it has sent', a
 
 t.test('a home counts what an owner of an older build hands in without a mark', async t => {
   const home = await homeOver(new MemoryStore())
-  const owner = new Owner()
+  const owner = await Owner.with()
   owner.send()
   owner.pause()
   const { kind, parts } = owner.asked[0]!
@@ -187,7 +200,7 @@ t.test('failures that come while others are handed in go on in their row, unless
     [false, 1],
     [true, 1],
   ] as const) {
-    const owner = new Owner()
+    const owner = await Owner.with()
     owner.fail()
     owner.fail()
     owner.pause()
@@ -201,7 +214,7 @@ t.test('failures that come while others are handed in go on in their row, unless
 
 t.test('what is being handed in when its owner becomes the home counts once, whether a home had it or not', async t => {
   for (const hadIt of [true, false]) {
-    const owner = new Owner()
+    const owner = await Owner.with()
     const before = await homeOver(new MemoryStore())
     owner.send()
     owner.send()
@@ -220,7 +233,7 @@ t.test('what is being handed in when its owner becomes the home counts once, whe
 })
 
 t.test('many go in several asks, one after the other', async t => {
-  const owner = new Owner(1500)
+  const owner = await Owner.with(1500)
   for (let n = 1; n <= 1500; n++) owner.send(n)
   owner.pause(done)
   t.strictSame(

@@ -145,7 +145,7 @@ t.test('of one request a bounded number of notifications descend, also after a c
   t.equal((await after.handed()).length, 903, 'all are owed')
   for (let n = 0; n < 40; n++) await ask(after, n, 'root; cbnotif=1; cbnotif=2')
   t.strictSame(counts.splice(0), [...Array(32).fill(3), 1, ...Array(7).fill(0)])
-  t.equal(after.shards.notifications.droppedDescendants, 2 + 7 * 3)
+  t.equal(after.shards.parts.notifications.droppedDescendants, 2 + 7 * 3)
   t.strictSame(after.lines, ['more than 1000 notifications descend from one request, further ones are dropped'])
   await after.end(create('F'))
   t.equal((await after.handed()).length, 3, 'a request of a client begins anew')
@@ -399,7 +399,7 @@ t.test('what is sent again while all is being read stands behind', async t => {
 
 t.test('nothing is handed over after the end, and what was made durable is owed by the next one', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
-  owner.shards.notifications.end()
+  owner.shards.parts.notifications.end()
   t.strictSame(await owner.end(create('E')), done)
   t.equal((await owner.handed()).length, 0)
   t.equal((await (await owner.killed()).handed()).length, 1)
@@ -409,5 +409,5 @@ t.test('who sends hears of the subscriptions that may fire', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   t.strictSame(owner.deliverer.expected, [idOf(1)])
   await owner.end({ kind: 'removeSubscription', tenant, id: idOf(1) })
-  t.notOk(owner.shards.notifications.concerns(tenant), 'and no change is looked at any more')
+  t.notOk(owner.shards.parts.notifications.concerns(tenant), 'and no change is looked at any more')
 })

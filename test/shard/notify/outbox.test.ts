@@ -6,7 +6,7 @@ import type { Cursor, PendingNotification, Range, Store } from '../../../src/por
 import { prefix } from '../../../src/shard/keys.js'
 import { allEntities } from '../../../src/shard/layout.js'
 import { allLetters, parseOutboxKey } from '../../../src/shard/notify/notification-layout.js'
-import { shardLimitsDefault } from '../../../src/shard/shards.js'
+import { shardLimitsDefault } from '../../../src/shard/open-shards.js'
 import { openDataDirectory } from '../../../src/storage/data-directory.js'
 import { openStore } from '../../../src/storage/open-store.js'
 import { rowsOf } from '../../storage/store-contract.js'
@@ -120,13 +120,13 @@ t.test('rows of one commit are one row, which goes when all of them have ended',
   for (const due of dues.slice(1)) due.onOutcome(delivered)
   await owner.rest(200)
   t.equal((await owner.bundles()).length, 1, 'one has not ended')
-  t.equal(owner.shards.notifications.owed.rows, 1)
+  t.equal(owner.shards.parts.notifications.owed.rows, 1)
   const commits = commitsOf(owner)
   dues[0]!.onOutcome(delivered)
   await owner.rest(100)
   t.equal(commits.count, 1)
   t.strictSame([await owner.bundles(), await owner.rows()], [[], []])
-  t.strictSame(owner.shards.notifications.owed, { rows: 0, bytes: 0 })
+  t.strictSame(owner.shards.parts.notifications.owed, { rows: 0, bytes: 0 })
 })
 
 t.test(
@@ -425,7 +425,7 @@ t.test('nothing is read any more when it has ended', async t => {
     return { next, close: () => cursor.close() }
   }
   const begun = after.begin()
-  after.shards.notifications.end()
+  after.shards.parts.notifications.end()
   await begun
   t.equal(reads, 1)
   t.equal((await after.handed()).length, 0)
@@ -437,7 +437,7 @@ t.test('beyond rowsMax nothing more is taken, which is counted and told once a s
   const dues = await owner.handed()
   t.equal(dues.length, 6)
   t.equal((await owner.rows()).length, 3)
-  const { notifications } = owner.shards
+  const { notifications } = owner.shards.parts
   t.equal(notifications.droppedCount, 4)
   const line = (count: number) => `Runtime Error (the outbox of notifications is full, ${count} dropped so far)`
   t.strictSame(owner.lines, [line(2)])

@@ -17,10 +17,11 @@ import type {
   Standing,
   WriteRequest,
 } from '../../../src/messages/messages.js'
+import type { ShardParts } from '../../../src/shard/open-shards.js'
 import type { HeadScan, Place } from '../../../src/shard/read/places.js'
 import { type BuildScan, type ListScan, type Scanner, StepwiseScanner } from '../../../src/shard/read/scans.js'
 import type { TableParts } from '../../../src/shard/read/views/table.js'
-import type { LocalShards, ShardParts } from '../../../src/shard/shards.js'
+import type { LocalShards } from '../../../src/shard/shards.js'
 import type { KeyHashes, KeyScan } from '../../../src/shard/turn/presence.js'
 import { entityOf, fill, type Placed, pageOf, plainPage } from '../../support/entities.js'
 import { FakeClock } from '../../support/fake-clock.js'
@@ -70,22 +71,23 @@ class HoldableScanner implements Scanner {
 }
 
 class Node {
-  readonly clock = new FakeClock()
+  readonly clock: FakeClock
   readonly scanner: HoldableScanner
   private readonly shards: LocalShards
 
-  private constructor(store: MemoryStore, queries: Partial<ShardParts['queries']>) {
-    this.scanner = new HoldableScanner(new StepwiseScanner(store, shardMap, this.clock))
-    this.shards = localShards(store, shardMap, this.clock, {
-      scanner: this.scanner,
-      queries: { ...queriesForTests, ...queries },
-    })
+  private constructor(clock: FakeClock, scanner: HoldableScanner, shards: LocalShards) {
+    this.clock = clock
+    this.scanner = scanner
+    this.shards = shards
   }
 
   static async with(all: readonly Placed[], queries: Partial<ShardParts['queries']> = {}): Promise<Node> {
     const store = new MemoryStore()
     await fill(store, shardMap, 't', all)
-    return new Node(store, queries)
+    const clock = new FakeClock()
+    const scanner = new HoldableScanner(new StepwiseScanner(store, shardMap, clock))
+    const given = { scanner, queries: { ...queriesForTests, ...queries } }
+    return new Node(clock, scanner, await localShards(store, shardMap, clock, given))
   }
 
   ask(request: WriteRequest | ReadRequest): ShardReply[] {

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
 import { Deposed } from '../../../cluster/replication/shard-host.js'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
-import type { DiskRoom } from '../../../src/ports.js'
+import { lastStamp } from '../../../src/shard/commit/commit-log.js'
 import { encodeNumber, prefix } from '../../../src/shard/keys.js'
 import { entityCounts } from '../../../src/shard/layout.js'
 import { OperationWriter } from '../../../src/shard/replicate/row-operations.js'
-import { lastStamp } from '../../../src/shard/shards.js'
+import { ampleRoom } from '../../../src/shard/turn/room.js'
 import { openRocksStore } from '../../../src/storage/rocks-store.js'
 import { commit, temporaryDirectory } from '../../storage/store-contract.js'
 import { compareIndexes } from '../../support/compare-indexes.js'
@@ -20,12 +20,12 @@ import { RandomRequests } from '../../support/random-requests.js'
 import { allShards, Cluster, Host, register, shardCount, shardMap } from '../../support/replicated-hosts.js'
 
 /** Another host, of an empty store, that is asked nothing and follows nothing by itself. */
-async function another(t: Test, cluster: Cluster, room?: DiskRoom): Promise<Host> {
+async function another(t: Test, cluster: Cluster, room = ampleRoom): Promise<Host> {
   const store = await openRocksStore(temporaryDirectory(t), { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
   const { clock, log } = cluster
   const host = await Host.open(store, { clock, log, number: 99, cluster, room })
   t.teardown(async () => {
-    host.local.notifications.end()
+    host.local.parts.notifications.end()
     await host.store.close()
   })
   return host
@@ -75,7 +75,7 @@ t.test('a host that has only followed has the rows of who decided, and its index
       cluster.host(0).shardHost.position(shard),
       'it stands where who decided does',
     )
-  t.ok(host.local.subscriptions.of(tenant)?.get(idOf(1)), 'it knows the subscription')
+  t.ok(host.local.parts.subscriptions.of(tenant)?.get(idOf(1)), 'it knows the subscription')
 })
 
 t.test('a record that is damaged, or is about another shard, is not applied', async t => {
@@ -172,7 +172,7 @@ t.test('a snapshot that is read while everything changes, with the log behind it
   await cluster.waitFor(to.follow())
   await assertSame(cluster, from, to)
   t.strictSame(await cluster.waitFor(compareIndexes(to.store, 'by shard')), [])
-  const known = (host: Host): string[] => [...host.local.subscriptions.all()].map(({ id }) => id)
+  const known = (host: Host): string[] => [...host.local.parts.subscriptions.all()].map(({ id }) => id)
   t.strictSame(known(to), known(from), 'memory knows what the store does')
 })
 
@@ -188,7 +188,7 @@ t.test('a snapshot replaces what was there, and a shard that is dropped has gone
   const between = async (): Promise<void> => {}
   for (const shard of allShards) await bring(cluster, { from: cluster.host(0), to, shard, bytesMax: 100_000, between })
   await assertSame(cluster, cluster.host(0), to)
-  t.equal(to.local.subscriptions.size, 0, 'a subscription that is not in it is forgotten')
+  t.equal(to.local.parts.subscriptions.size, 0, 'a subscription that is not in it is forgotten')
   for (const shard of allShards)
     await cluster.waitFor(
       new Promise<void>((resolve, reject) =>
@@ -231,7 +231,7 @@ t.test('who dies between the log and the store follows the log from where its st
   for (const one of requests.writes(20, true)) first.local.ask(shardOf(one), one, reply => replies.push(reply))
   clock.tick()
   t.ok(first.replication.held.length > 0, 'the log has it')
-  first.local.notifications.end()
+  first.local.parts.notifications.end()
   await first.store.close()
   t.notOk(
     replies.some(({ kind }) => kind === 'done'),
@@ -240,7 +240,7 @@ t.test('who dies between the log and the store follows the log from where its st
   cluster.hosts.pop()
   const again = await Host.open(await open(), { clock, log, number: 1, cluster })
   t.teardown(async () => {
-    again.local.notifications.end()
+    again.local.parts.notifications.end()
     await again.store.close()
   })
   t.strictSame(
@@ -326,14 +326,14 @@ t.test('on a disk where room is scarce a copy waits and goes on, but the registe
   const shard = shardMap.shardOf(tenant, '/', 'E')
   await end(cluster, create('E'), shard)
   await cluster.waitFor(host.follow([register]))
-  t.ok(host.local.subscriptions.of(tenant)?.get(idOf(1)), 'it knows the subscription')
-  t.equal(host.local.replicated!.waitsForRoom, false)
+  t.ok(host.local.parts.subscriptions.of(tenant)?.get(idOf(1)), 'it knows the subscription')
+  t.equal(host.shardHost.waitsForRoom, false)
   const following = host.follow([shard])
   await cluster.rest(200)
-  t.equal(host.local.replicated!.waitsForRoom, true)
+  t.equal(host.shardHost.waitsForRoom, true)
   t.equal(host.shardHost.position(shard), undefined)
   room.become('short')
   await cluster.waitFor(following)
-  t.equal(host.local.replicated!.waitsForRoom, false)
+  t.equal(host.shardHost.waitsForRoom, false)
   t.same(host.shardHost.position(shard), cluster.host(0).shardHost.position(shard))
 })

@@ -11,11 +11,7 @@ const now = stampOf(nowMs)
 function hearing() {
   const own = new HybridClock({ wallMs: () => nowMs })
   const heard: number[] = []
-  const stamps = new HeardStamps(
-    own,
-    stamp => own.observe(stamp),
-    stamp => heard.push(stamp),
-  )
+  const stamps = new HeardStamps(own, { observe: stamp => heard.push(stamp) })
   return { own, heard, stamps }
 }
 

@@ -29,22 +29,22 @@ class Pair {
   private readonly expiry: Expiry
   private readonly clock: FakeClock
 
-  private constructor(cluster: Cluster, random: Random) {
-    const store = new MemoryStore()
+  private constructor(cluster: Cluster, random: Random, store: MemoryStore, single: LocalShards) {
     const { clock } = cluster
     this.cluster = cluster
     this.clock = clock
     this.requests = new RandomRequests(random, { ids: 8, nowMs: () => clock.wallMs() })
-    this.single = localShards(store, shardMap, clock, { stamps: new HybridClock(clock) })
+    this.single = single
     this.clients = [new ShardClient(this.single, shardMap), new ShardClient(cluster, shardMap)]
-    const logger = { level: 'NONE', fatal() {}, error() {}, warn() {}, info() {}, debug() {}, summary() {} } as const
-    this.expiry = new Expiry(store, this.single, clock, logger, 1000, this.single.expiryMark)
+    const logger = { error() {} }
+    this.expiry = new Expiry({ store, shards: single, clock, logger, intervalMs: 1000, mark: single.parts.expiryMark })
   }
 
   static async of(cluster: Cluster, random: Random): Promise<Pair> {
-    const pair = new Pair(cluster, random)
-    await cluster.waitFor(pair.single.load())
-    return pair
+    const store = new MemoryStore()
+    const { clock } = cluster
+    const opened = localShards(store, shardMap, clock, { stamps: new HybridClock(clock) })
+    return new Pair(cluster, random, store, await cluster.waitFor(opened))
   }
 
   /** Asks both, and says that they answer alike. */
@@ -96,10 +96,10 @@ class Pair {
   /** Entities that the owners say they have. */
   async assertCounts(): Promise<void> {
     await this.cluster.rest()
-    const counts = this.cluster.hosts.map(host => host.local.entityCount.total)
+    const counts = this.cluster.hosts.map(host => host.local.parts.entityCount.total)
     assert.equal(
       counts.reduce<number>((sum, count) => sum + (count ?? Number.NaN), 0),
-      this.single.entityCount.total,
+      this.single.parts.entityCount.total,
     )
   }
 }

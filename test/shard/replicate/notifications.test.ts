@@ -92,7 +92,7 @@ t.test('what becomes of a try at an earlier owner is not heard', async t => {
   t.equal((await handed(cluster, 1, 1)).length, 1)
   await cluster.move(shardOfE, 0)
   t.equal((await handed(cluster, 0, 1)).length, 1, 'it is still owed')
-  t.strictSame(cluster.host(1).local.notifications.owed, { rows: 0, bytes: 0 })
+  t.strictSame(cluster.host(1).local.parts.notifications.owed, { rows: 0, bytes: 0 })
 })
 
 t.test('what is fired while a shard is sealed is sent by the next owner', async t => {
@@ -124,7 +124,7 @@ t.test('dead letters go with their shard, and are sent again by the next owner',
   for (const due of await handed(cluster, 0, 1)) due.onOutcome(dead())
   await cluster.rest(200)
   await cluster.move(shardOfE, 1)
-  const count = (host: number): number => cluster.host(host).local.deliveries.letterCount
+  const count = (host: number): number => cluster.host(host).local.parts.deliveries.letterCount
   t.strictSame([count(0), count(1)], [0, 1])
   t.strictSame(await end(cluster, { kind: 'createSubscription', subscription: watching(2) }), { kind: 'done' })
   const retry: ShardRequest = { kind: 'retryDeliveries', tenant, id: idOf(1) }
@@ -144,7 +144,7 @@ t.test('the letters of a subscription that is removed go wherever they are', asy
   await cluster.move(shardOfE, 1)
   await end(cluster, { kind: 'removeSubscription', tenant, id: idOf(1) })
   await cluster.rest()
-  t.equal(cluster.host(1).local.deliveries.letterCount, 0)
+  t.equal(cluster.host(1).local.parts.deliveries.letterCount, 0)
   await cluster.assertEqual()
 })
 
@@ -191,7 +191,11 @@ t.test('what a host knows has become of notifications is handed to the home, and
   for (const due of await handed(cluster, 1, 1)) due.onOutcome(delivered)
   t.match(await progress(cluster, 1), { timesSent: 1, lastSuccessCode: 204 }, 'before it is handed in')
   await cluster.rest(1000)
-  t.equal(cluster.host(1).local.subscriptions.of(tenant)!.progressOf(idOf(1)).timesSent, 0, 'it has been handed in')
+  t.equal(
+    cluster.host(1).local.parts.subscriptions.of(tenant)!.progressOf(idOf(1)).timesSent,
+    0,
+    'it has been handed in',
+  )
   t.match(await progress(cluster, 1), { timesSent: 1, lastSuccessCode: 204 })
   await cluster.rest(5000)
   await end(cluster, update('E', { n: 2 }))
@@ -199,7 +203,7 @@ t.test('what a host knows has become of notifications is handed to the home, and
   await cluster.move(register, 1)
   t.match(await progress(cluster, 1), { timesSent: 2, failsCounter: 1 }, 'the home has come to who knew')
   await cluster.move(register, 0)
-  t.strictSame(cluster.host(1).local.subscriptions.of(tenant)!.progressOf(idOf(1)), noProgress)
+  t.strictSame(cluster.host(1).local.parts.subscriptions.of(tenant)!.progressOf(idOf(1)), noProgress)
   t.match(await progress(cluster, 1), { timesSent: 2, failsCounter: 1, lastFailureReason: 'refused' })
   await cluster.assertEqual()
 })
@@ -209,14 +213,14 @@ t.test('a change of a subscription is replied to when every host has it', async 
   for (const home of [1, 2, 0]) {
     await cluster.move(register, home)
     t.strictSame(await end(cluster, { kind: 'createSubscription', subscription: watching(home + 1) }), { kind: 'done' })
-    for (const { local } of cluster.hosts) t.ok(local.subscriptions.of(tenant)?.get(idOf(home + 1)))
+    for (const { local } of cluster.hosts) t.ok(local.parts.subscriptions.of(tenant)?.get(idOf(home + 1)))
     const payload = { value: { description: 'd' }, duplicates: [], deep: false }
     await end(cluster, { kind: 'changeSubscription', tenant, id: idOf(home + 1), servicePath: '/#', payload })
     for (const { local } of cluster.hosts)
-      t.equal(local.subscriptions.of(tenant)?.get(idOf(home + 1))?.description, 'd')
+      t.equal(local.parts.subscriptions.of(tenant)?.get(idOf(home + 1))?.description, 'd')
   }
   await end(cluster, { kind: 'removeSubscription', tenant, id: idOf(2) })
-  for (const { local } of cluster.hosts) t.equal(local.subscriptions.size, 2)
+  for (const { local } of cluster.hosts) t.equal(local.parts.subscriptions.size, 2)
   await cluster.assertEqual()
 })
 
@@ -225,9 +229,17 @@ t.test('a path is announced when every host has heard of it, and stays known', a
   t.strictSame(await end(cluster, { kind: 'announce', tenant, path: '/a' }), { kind: 'done' })
   await cluster.move(register, 1)
   t.strictSame(await end(cluster, { kind: 'announce', tenant, path: '/b' }), { kind: 'done' })
-  for (const { local } of cluster.hosts) t.strictSame([...local.paths!.few(tenant)!], ['/a', '/b'])
+  const known = () =>
+    cluster.hosts.map(
+      ({
+        local: {
+          parts: { role },
+        },
+      }) => (role.kind === 'node' ? [...(role.paths.few(tenant) ?? ['many'])] : []),
+    )
+  for (const paths of known()) t.strictSame(paths, ['/a', '/b'])
   for (let n = 0; n < 20; n++) await end(cluster, { kind: 'announce', tenant, path: `/c${n}` })
-  for (const { local } of cluster.hosts) t.equal(local.paths!.few(tenant), undefined, 'they are many')
+  for (const paths of known()) t.strictSame(paths, ['many'])
   t.equal((await cluster.host(0).rows(register)).length, 9, 'of which no more is written than that')
   await cluster.assertEqual()
 })
@@ -259,7 +271,7 @@ t.test('whatever moves while notifications are owed, each is sent, and counted o
   for (let shard = 0; shard < shardCount; shard++) await cluster.move(shard, 0)
   await cluster.rest(5000)
   // What is owed by now has all been handed over, or will be when its rows are read.
-  const { rows } = cluster.host(0).local.notifications.owed
+  const { rows } = cluster.host(0).local.parts.notifications.owed
   t.ok(rows > 0, 'something is still owed')
   const { taken } = cluster.host(0).despatch
   const send = (): number => {

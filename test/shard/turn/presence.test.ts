@@ -5,8 +5,8 @@ import { HybridClock, systemClock } from '../../../src/clock.js'
 import { ShardMap } from '../../../src/domain/scope.js'
 import type { ShardReply, WriteRequest } from '../../../src/messages/messages.js'
 import { entityKey } from '../../../src/shard/layout.js'
+import { shardLimitsDefault } from '../../../src/shard/open-shards.js'
 import { StepwiseScanner } from '../../../src/shard/read/scans.js'
-import { shardLimitsDefault } from '../../../src/shard/shards.js'
 import { type KeySource, Presence, readKeys } from '../../../src/shard/turn/presence.js'
 import { entityOf, fill } from '../../support/entities.js'
 import { localShards } from '../../support/local-shards.js'
@@ -94,11 +94,11 @@ t.test('learning ends when it is stopped, and leaves everything possible', async
 t.test('entities are found, created and created again as without it', async t => {
   const store = new MemoryStore()
   await fill(store, shardMap, 't', placed(0, 50))
-  const shards = localShards(store, shardMap, systemClock, {
+  const shards = await localShards(store, shardMap, systemClock, {
     stamps: new HybridClock(systemClock, 1000),
     limits: { ...shardLimitsDefault, liveActorsMax: 2 },
   })
-  await shards.presence.learn(store, sourceOf(store), noPause)
+  await shards.parts.presence.learn(store, sourceOf(store), noPause)
   const ask = (request: WriteRequest): Promise<ShardReply> =>
     new Promise(resolve => shards.ask(shardMap.shardOf('t', '/', request.target.id), request, resolve))
   const create = (id: string) =>

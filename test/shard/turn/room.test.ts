@@ -14,8 +14,10 @@ async function world() {
   const room = new PretendedRoom()
   const clock = new FakeClock()
   const failures: Error[] = []
-  const shards = localShards(new MemoryStore(), shardMap, clock, { room, onFailure: failure => failures.push(failure) })
-  await shards.load()
+  const shards = await localShards(new MemoryStore(), shardMap, clock, {
+    room,
+    onFailure: failure => failures.push(failure),
+  })
   const ask = (request: ShardRequest): ShardReply[] => {
     const replies: ShardReply[] = []
     const shard = 'target' in request ? shardMap.shardOf(request.target.tenant, '/', request.target.id) : 0

@@ -9,7 +9,7 @@
 import type { Entity } from '../../../domain/entities/entity.js'
 import type { Clock, Logger } from '../../../ports.js'
 import type { Follower, GroupCommit } from '../../commit/commit.js'
-import type { ShardRecord } from '../../turn/record.js'
+import type { ShardRecord } from '../../turn/apply.js'
 import type { CountedRange, PlaceRange } from '../places.js'
 import type { Scanner } from '../scans.js'
 import { bytesFor, type Cells, cellsOf, type Layout, Table, type TableParts } from './table.js'

@@ -1,4 +1,4 @@
-// What an owner needs to notify, put together.
+// What an owner needs to notify, put together, with what its store has of it.
 
 import { randomBytes } from 'node:crypto'
 import type { ShardMap } from '../../domain/scope.js'
@@ -9,6 +9,7 @@ import { Claims } from './claims.js'
 import { Deliveries, type DeliveryLimits, deliveryLimitsDefault } from './deliveries.js'
 import { Descendants } from './descendants.js'
 import { HandingIn } from './handing-in.js'
+import { allLetters } from './notification-layout.js'
 import { Notifications } from './notifications.js'
 import { Outbox, type OutboxLimits } from './outbox.js'
 import { ProgressBook } from './progress-book.js'
@@ -24,8 +25,8 @@ export interface NotificationNeeds {
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly limits: OutboxLimits
   readonly deliveryLimits?: DeliveryLimits | undefined
-  /** Whether this owner is a tenant's home now; undefined: it is the only one. */
-  readonly isHome?: ((tenant: string) => boolean) | undefined
+  /** Whether this owner is the home of subscriptions now; undefined: it is the only one. */
+  readonly isHome: (() => boolean) | undefined
   /** Whether shards come and go: then none is this owner's at first. */
   readonly isOfShards: boolean
   /** Whether pending notifications outlive the process. */
@@ -36,26 +37,17 @@ export interface NotificationNeeds {
   readonly onRetry?: ((message: Buffer) => void) | undefined
 }
 
-/** To be made before the subscriptions are loaded; the book and the deliveries are loaded after them. */
-export function makeNotifications(needs: NotificationNeeds): {
+/** What notifies, and what it writes down. */
+export interface Notifying {
   readonly notifications: Notifications
   readonly deliveries: Deliveries
   readonly book: ProgressBook
-} {
-  const {
-    store,
-    commit,
-    subscriptions,
-    shardMap,
-    clock,
-    stamps,
-    logger,
-    limits,
-    isHome,
-    isOfShards,
-    isKept,
-    descendantsMax,
-  } = needs
+}
+
+/** Reads what the store has, unless shards come and go: then it is read with each shard. */
+export async function openNotifications(needs: NotificationNeeds): Promise<Notifying> {
+  const { store, commit, subscriptions, shardMap, clock, stamps, logger } = needs
+  const { limits, isHome, isOfShards, isKept, descendantsMax } = needs
   const { deliveryLimits = deliveryLimitsDefault, onRetry = message => notifications.again(message) } = needs
   const book = new ProgressBook(subscriptions, commit, shardMap, clock, logger, !isOfShards)
   const claims = new Claims(subscriptions, book, commit, shardMap, clock, isHome)
@@ -71,7 +63,7 @@ export function makeNotifications(needs: NotificationNeeds): {
   const outbox = new Outbox(store, commit, limits, isOfShards ? undefined : stamps.last, clock)
   const kept = { subscriptions, shardMap, stamps, clock, logger, limits: deliveryLimits, onRetry }
   const deliveries = new Deliveries(store, commit, kept)
-  const parts = {
+  const notifications = new Notifications({
     commit,
     subscriptions,
     book,
@@ -87,7 +79,10 @@ export function makeNotifications(needs: NotificationNeeds): {
     stamps,
     clock,
     logger,
+  })
+  if (!isOfShards) {
+    await book.load(store)
+    deliveries.learn(await deliveries.read(allLetters()))
   }
-  const notifications = new Notifications(parts)
   return { notifications, deliveries, book }
 }

@@ -1,0 +1,262 @@
+// The shards of a node over its store, put together. What is read of the store at a start has been read when they are there.
+//
+// What differs between an owner that is alone, a worker and a node of a cluster is where its commits are logged, and how it has the register: one
+// function for each. All else is the same.
+
+import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
+import { keeper, type ShardMap } from '../domain/scope.js'
+import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
+import { GroupCommit } from './commit/commit.js'
+import { type CommitLog, StoreLog } from './commit/commit-log.js'
+import { Counts } from './commit/counts.js'
+import { EntityCount } from './commit/entity-count.js'
+import { Documents } from './documents/documents.js'
+import { registrationForm, subscriptionForm } from './documents/forms.js'
+import { Home } from './documents/home.js'
+import { PathRegister } from './documents/path-register.js'
+import { PatternAccounts } from './documents/pattern-accounts.js'
+import { ProviderBook } from './documents/provider-book.js'
+import { type Register, registerOver } from './documents/register.js'
+import { RegisterCopy } from './documents/register-copy.js'
+import { RegisterFeed } from './documents/register-feed.js'
+import { RegisterFollower } from './documents/register-follower.js'
+import { RegistrationHome } from './documents/registration-home.js'
+import { SubscriptionHome } from './documents/subscription-home.js'
+import { ExpiryMark } from './expiry.js'
+import { attributeCounts, entityCounts } from './layout.js'
+import { splitBundles } from './notify/bundle.js'
+import type { DeliveryLimits } from './notify/deliveries.js'
+import { openNotifications } from './notify/open-notifications.js'
+import { type OutboxLimits, outboxLimitsDefault } from './notify/outbox.js'
+import { type FlowControl, Pacer } from './notify/pacer.js'
+import { Heads } from './read/heads.js'
+import { Lists, type QueryLimits } from './read/lists.js'
+import { Lookup } from './read/lookup.js'
+import type { Scanner } from './read/scans.js'
+import { Types } from './read/types.js'
+import { Views } from './read/views/views.js'
+import type { StampObserver } from './replicate/heard-stamps.js'
+import { openReplicated, type ReplicatedNeeds, replicatedRegister } from './replicate/open-replicated.js'
+import type { Owned } from './replicate/ownership.js'
+import { type Concerned, ReplicatedShards } from './replicate/replicated-shards.js'
+import { type KnownDocuments, LocalShards, type Reading, type Role } from './shards.js'
+import { Actors } from './turn/actor.js'
+import { Presence } from './turn/presence.js'
+import { Shard } from './turn/shard.js'
+
+export interface ShardLimits extends OutboxLimits {
+  /** Subscriptions and registrations of all tenants together, as domain/limits.ts says. */
+  readonly subscriptionsMax: number
+  readonly registrationsMax: number
+  /** Writes of one shard whose reply waits, and as many changes of subscriptions and registrations. Raising it trades memory and tail latency for fewer 503s. */
+  readonly mailboxLengthMax: number
+  /** Entities kept in memory, about 2 KB each of usual size. Raising it saves reads of the store. */
+  readonly liveActorsMax: number
+}
+
+export const shardLimitsDefault: ShardLimits = {
+  mailboxLengthMax: 10_000,
+  liveActorsMax: 50_000,
+  subscriptionsMax,
+  registrationsMax,
+  ...outboxLimitsDefault,
+}
+
+/** Which of several workers an owner is. Worker 0 is the keeper of the register. */
+export interface WorkerPart {
+  readonly worker: number
+  readonly workers: number
+}
+
+/** How an owner is one of several: its shards are a worker's for good, or a node's as the cluster says. */
+export type Share = ({ readonly kind: 'worker' } & WorkerPart) | ({ readonly kind: 'node' } & ReplicatedNeeds)
+
+/** What a node's shards are made of. */
+export interface ShardParts {
+  readonly store: Store
+  readonly shardMap: ShardMap
+  readonly clock: Clock
+  readonly stamps: Stamps & StampObserver
+  readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Runs what looks into many entities. */
+  readonly scanner: Scanner
+  readonly limits: ShardLimits
+  /** Memory for what is read for clients. */
+  readonly answers: AnswerRoom
+  /** Of the disk under the store. */
+  readonly room: DiskRoom
+  readonly queries: QueryLimits & { /** Memory for views. */ readonly viewBytesMax: number }
+  /** Whether what is owed to receivers outlives the process. */
+  readonly notifications: {
+    readonly isKept: boolean
+    /** As `-notifDescendants`. */
+    readonly descendantsMax: number
+    /** undefined: off. */
+    readonly flowControl: FlowControl | undefined
+  }
+  /** What is kept of notifications that were sent; undefined: as much as `deliveryLimitsDefault` says. */
+  readonly deliveryLimits?: DeliveryLimits | undefined
+  /** Takes dead letters that are to be sent again; undefined: they are. */
+  readonly onRetry?: ((message: Buffer) => void) | undefined
+  /** undefined: this owner is the only one. */
+  readonly share?: Share | undefined
+  /** Told once, when a commit's outcome is unknown and the node must end. */
+  readonly onFailure: (failure: Error) => void
+}
+
+/** Where an owner's commits are logged, and its counts. */
+interface Ground {
+  readonly log: CommitLog
+  readonly entities: Counts
+  readonly attributes: Counts
+  readonly owned: Owned
+  /** How it has the register. */
+  readonly register: (commit: GroupCommit) => RegisterPart
+}
+
+interface RegisterPart {
+  readonly register: Register
+  /** undefined: it is the only one. */
+  readonly others: Others | undefined
+}
+
+interface Others {
+  /** Whether this owner is the keeper of the register now. */
+  readonly isKeeper: () => boolean
+  readonly role: (paths: PathRegister, concerned: Concerned) => Role
+}
+
+/** Opens what the shards of a node share over one store. */
+export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
+  const { store, shardMap, clock, stamps, limits, room, onFailure } = parts
+  const { flowControl, ...notified } = parts.notifications
+  await splitBundles(store)
+  const ground = await groundOf(parts)
+  const { log, entities, attributes, owned } = ground
+  const commit = new GroupCommit({ log, clock, directory: entities, attributes, onFailure, room })
+  const { register, others } = ground.register(commit)
+  const documents = await readDocuments(parts, commit, register)
+  const reading = readingOf(parts, commit, ground)
+  const { subscriptions } = documents
+  const isOfShards = owned !== undefined
+  const needs = { ...parts, ...notified, commit, subscriptions, isHome: others?.isKeeper, isOfShards }
+  const notifying = await openNotifications(needs)
+  const { notifications } = notifying
+  const entityCount = new EntityCount(entities)
+  const { mailboxLengthMax } = limits
+  const turns = { actors: reading.actors, log: commit, stamps, notifications, mailboxLengthMax, room }
+  const roleAmong = async ({ isKeeper, role }: Others): Promise<Role> => {
+    const { register: number } = shardMap
+    const paths = await PathRegister.read({ number, store, commit, register, counts: entities, isKeeper, room })
+    const follower = new RegisterFollower(store, { ...documents, paths }, number)
+    return role(paths, { ...reading, ...notifying, commit, entityCount, follower })
+  }
+  return new LocalShards({
+    ...reading,
+    ...documents,
+    ...notifying,
+    shardMap,
+    clock,
+    commit,
+    entities,
+    attributes,
+    entityCount,
+    role: others ? await roleAmong(others) : { kind: 'alone' },
+    shards: Array.from({ length: shardMap.placement.shards }, (_, index) => new Shard(index, turns)),
+    pacer: flowControl && new Pacer(notifications, clock, flowControl),
+  })
+}
+
+async function readDocuments(
+  { store, shardMap, clock, limits, room }: ShardParts,
+  commit: GroupCommit,
+  register: Register,
+): Promise<KnownDocuments> {
+  const subscriptions = await Documents.read(subscriptionForm, store, register, shardMap)
+  const registrations = await Documents.read(registrationForm, store, register, shardMap)
+  const home = new Home(commit, register, limits.mailboxLengthMax, room)
+  const patterns = new PatternAccounts(subscriptions, clock)
+  return {
+    subscriptions,
+    registrations,
+    subscriptionHome: new SubscriptionHome(subscriptions, home, limits.subscriptionsMax, patterns),
+    registrationHome: new RegistrationHome(registrations, home, limits.registrationsMax),
+    providers: new ProviderBook(registrations),
+  }
+}
+
+function readingOf(parts: ShardParts, commit: GroupCommit, { entities, attributes, owned }: Ground): Reading {
+  const { store, shardMap, clock, logger, limits, queries, scanner, answers } = parts
+  const presence = new Presence()
+  const expiryMark = new ExpiryMark()
+  const actors = new Actors(store, presence, limits.liveActorsMax, () => commit.durable)
+  const views = new Views(queries.viewBytesMax, scanner, commit, clock, logger)
+  const heads = new Heads(store, scanner, commit, owned)
+  for (const follower of [views, heads, expiryMark]) commit.tell(follower)
+  const lookup = new Lookup(store, actors, commit, entities, shardMap, clock, owned)
+  const sources = { store, commit, directory: entities, shardMap, lookup, actors, heads, views, scanner, clock }
+  const lists = new Lists({ ...sources, room: answers, ...(owned && { owned }) }, queries)
+  const types = new Types(commit, entities, attributes, clock)
+  return { actors, presence, expiryMark, heads, views, lookup, lists, types }
+}
+
+function groundOf(parts: ShardParts): Ground | Promise<Ground> {
+  const { share } = parts
+  switch (share?.kind) {
+    case undefined:
+      return groundAlone(parts)
+    case 'worker':
+      return groundOfWorker(parts, share)
+    case 'node':
+      return groundOfNode(parts, share)
+  }
+}
+
+/** The store is the log. */
+const groundAlone = ({ store, clock, stamps }: ShardParts): Ground => ({
+  log: new StoreLog(store, clock, () => stamps.last),
+  entities: new Counts(store, entityCounts),
+  attributes: new Counts(store, attributeCounts),
+  owned: undefined,
+  register: commit => ({ register: registerOver(commit), others: undefined }),
+})
+
+/** As one that is alone, but for the register: worker 0 keeps it, and the others copy it. */
+const groundOfWorker = (parts: ShardParts, { worker }: WorkerPart): Ground => ({
+  ...groundAlone(parts),
+  register: commit => {
+    const { store, clock, shardMap } = parts
+    const among = { store, commit, clock, register: shardMap.register }
+    if (worker !== keeper) {
+      const role = (paths: PathRegister, { follower }: Concerned): Role => ({
+        kind: 'copy',
+        paths,
+        copy: new RegisterCopy({ ...among, follower }),
+      })
+      return { register: registerOver(commit), others: { isKeeper: () => false, role } }
+    }
+    const feed = new RegisterFeed(among)
+    return { register: feed, others: { isKeeper: () => true, role: paths => ({ kind: 'keeper', paths, feed }) } }
+  },
+})
+
+/** The cluster has the logs, the register's too, which all nodes follow. */
+async function groundOfNode(parts: ShardParts, needs: ReplicatedNeeds): Promise<Ground> {
+  const { ownership, barrier } = needs
+  const replicated = await openReplicated(parts, needs)
+  const isKeeper = (): boolean => ownership.admits(ownership.register)
+  const role = (paths: PathRegister, concerned: Concerned): Role => ({
+    kind: 'node',
+    paths,
+    ownership,
+    host: new ReplicatedShards(replicated, concerned),
+  })
+  return {
+    ...replicated,
+    owned: ownership.owned,
+    register: commit => ({
+      register: replicatedRegister(commit, replicated, barrier),
+      others: { isKeeper, role },
+    }),
+  }
+}
