@@ -39,7 +39,7 @@ export function openCluster(
     },
     replication: { append: (parts: readonly Part[], onDone: OnAppended) => replication!.append(parts, onDone) },
     barrier: (shard, sequence, onDone) => barrier!(shard, sequence, onDone),
-    async join({ host, local, shardMap, pathsOf }, listMs, onHealth) {
+    async join({ host, local, shardMap, pathsOf }, listMs, listener) {
       const { agreement, mark } = found!
       let shards: ClusteredShards | undefined
       const node = await startClusterNode(
@@ -58,7 +58,8 @@ export function openCluster(
           chance: () => chance.fraction(),
           transport: { ...(tls && { tls }), plaintext: config.isInsecure },
           replicationOptions: { replicas: config.replicas },
-          onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
+          onHealth: unhealthy => listener.onHealth(unhealthy && problemOf(agreement, unhealthy)),
+          onLost: losses => listener.onLost(losses),
           onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
           onFailure,
         },

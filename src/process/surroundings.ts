@@ -5,7 +5,7 @@
 
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterDesk } from '../http/cluster-desk.js'
-import type { HealthProblem } from '../messages/cluster-status.js'
+import type { HealthProblem, ShardLoss } from '../messages/cluster-status.js'
 import type { LogSettings } from '../messages/log-settings.js'
 import type { Shards } from '../messages/messages.js'
 import type { Chance, Clock, Logger } from '../ports.js'
@@ -55,7 +55,15 @@ export interface ClusterPlace {
   readonly replication: Replication
   readonly barrier: Barrier
   /** Comes together with the other nodes; `listMs` is how long one of them may take for a list. */
-  join(own: OwnShards, listMs: number, onHealth: (problem: HealthProblem | undefined) => void): Promise<Joined>
+  join(own: OwnShards, listMs: number, listener: ClusterListener): Promise<Joined>
+}
+
+/** Told what becomes of a cluster's shards. */
+export interface ClusterListener {
+  /** undefined: every shard can answer. */
+  onHealth(problem: HealthProblem | undefined): void
+  /** Other nodes have taken over shards of this one. */
+  onLost(losses: readonly ShardLoss[]): void
 }
 
 /** This node's shards, as the broker asks them. */

@@ -5,7 +5,6 @@ import type { Config } from '../../config/config.js'
 import { AnswersInFlight } from '../../http/answers-in-flight.js'
 import type { Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
-import { isDeposed } from '../../shard/commit/deposed.js'
 import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
 import { LocalShards, shardLimitsDefault } from '../../shard/shards.js'
 import type { Joined, Surroundings } from '../surroundings.js'
@@ -60,8 +59,7 @@ export async function openShards(
     part,
     onFailure: failure => {
       failed = true
-      if (isDeposed(failure)) logTeller.onDeposed(failure.losses, loop.latelyMs)
-      else alarms.raise('DatabaseError', '', failure.message)
+      alarms.raise('DatabaseError', '', failure.message)
       onFailure(failure)
     },
     replicated: cluster &&
@@ -80,7 +78,10 @@ export async function openShards(
   const ownPart = { local: own, shardMap, pathsOf: (tenant: string) => paths?.few(tenant) }
   const joined =
     cluster && host
-      ? await cluster.join({ ...ownPart, host }, config.queries.scanDeadlineMs, problem => logTeller.onHealth(problem))
+      ? await cluster.join({ ...ownPart, host }, config.queries.scanDeadlineMs, {
+          onHealth: problem => logTeller.onHealth(problem),
+          onLost: losses => logTeller.onLost(losses, loop.latelyMs),
+        })
       : await place?.join(ownPart)
   const shards = joined?.shards ?? own
   if (joined && feed) {

@@ -11,6 +11,7 @@ import type { DiskRoom, Store } from '../../ports.js'
 import { rowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts } from '../commit/counts.js'
+import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import { nothing } from '../layout.js'
 import { parsePathKey, pathKey, pathRange, pathsOfTenant } from '../replicate/replicated-layout.js'
 import { ampleRoom, refusalForRoom } from '../turn/room.js'
@@ -130,7 +131,7 @@ export class PathRegister {
     if (refusal) return onReply({ kind: 'refused', refusal })
     const carriedBy = isWanted ? register.write(key, nothing) : 0
     commit.afterCommit(carriedBy, failure => {
-      if (failure) return onReply({ kind: 'failed', reason: failure.message })
+      if (failure && hasLost(failure, number)) return onReply(replyAfterFailure(failure))
       if (carriedBy > 0) this.hear(key)
       register.afterAll(unknown => onReply(unknown ?? { kind: 'done' }))
     })
@@ -142,7 +143,7 @@ export class PathRegister {
     this.withoutEntities(tenants).then(
       found =>
         commit.afterFlight(failure =>
-          onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'unused', tenants: found }),
+          onReply(failure ? replyAfterFailure(failure) : { kind: 'unused', tenants: found }),
         ),
       (error: Error) => onReply({ kind: 'failed', reason: error.message }),
     )

@@ -7,6 +7,7 @@
 import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
 import type { HomeNews, ShardReply, Shards } from '../../messages/messages.js'
 import type { Deliverer } from '../../ports.js'
+import { hasLost } from '../commit/deposed.js'
 import type { NotificationParts } from './notification-parts.js'
 import type { OutboxPart, OutboxRow } from './outbox.js'
 import { PendingIntent } from './pending-intent.js'
@@ -140,9 +141,16 @@ export class Notifications {
     const carriedBy = kept?.commit ?? stagedIn
     const part = outbox.of(event.shard)
     commit.afterCommit(carriedBy, failure => {
-      if (!failure) this.onDurable(event, part, kept?.row)
+      if (failure && hasLost(failure, event.shard)) this.takeBack(event)
+      else this.onDurable(event, part, kept?.row)
     })
     return carriedBy
+  }
+
+  /** The change has not happened, so what it was to send was not sent. */
+  private takeBack({ tenant, intents }: TriggerEvent): void {
+    for (const { subscription, isToBeClaimed } of intents)
+      if (!isToBeClaimed) this.parts.book.noteUnsent(tenant, subscription)
   }
 
   private onDurable(event: TriggerEvent, part: OutboxPart, row: OutboxRow | undefined): void {
@@ -179,7 +187,7 @@ export class Notifications {
     const event = { ...given, shard, stamp: stamps.next() }
     const { row, commit: carriedBy } = outbox.add(event)
     commit.afterCommit(carriedBy, failure => {
-      if (failure || row.of.isOver) return
+      if ((failure && hasLost(failure, shard)) || row.of.isOver) return
       const behind = this.behind.get(row.of)
       for (const intent of event.intents) {
         const pending = this.pendingOf(event, intent, row)
