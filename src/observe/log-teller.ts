@@ -80,10 +80,11 @@ export class LogTeller {
     for (const node of new Set(losses.map(loss => loss.node))) {
       const some = losses.filter(loss => loss.node === node)
       const certainMs = some.map(loss => loss.certainMs).filter(ms => ms !== undefined)
-      const since = certainMs.length === 0 ? '' : `, certain of it until ${inMs(Math.max(...certainMs))} ago`
+      const certain =
+        certainMs.length === 0 ? '' : `, which was certain to own what it had until ${inMs(Math.max(...certainMs))} ago`
       this.logger.warn(
-        `cluster: ${node ?? 'nobody'} has taken over ${allListed(some.map(({ shard }) => shard))} that this node owned${since}. ` +
-          `Its event loop was late by up to ${inMs(loopDelayMs)}`,
+        `cluster: ${node ?? 'nobody'} has taken over ${allListed(some.map(({ shard }) => shard))} of this node${certain}. ` +
+          `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
       )
     }
   }

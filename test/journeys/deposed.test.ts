@@ -107,7 +107,7 @@ async function assertKept(t: Test, scene: Scene, load: BatchLoad): Promise<void>
 
 /** What a node has said about shards that it has lost. */
 const lossesOf = (scene: Scene): readonly string[] =>
-  scene.lines(victim, 'WARN').filter(line => /cluster: [bc] has taken over .*shards? .*that this node owned/.test(line))
+  scene.lines(victim, 'WARN').filter(line => /cluster: [bc] has taken over .*shards? .*of this node/.test(line))
 
 async function untilOwner(scene: Scene): Promise<void> {
   await scene.until('the node to be given shards again', async () => {
