@@ -130,7 +130,7 @@ export class Notifications {
   // [hot] Once per update of a tenant with subscriptions.
   /** Finds and keeps the notifications of a change that commit `stagedIn` carries. Returns the number of the commit that carries all of it. */
   fire(done: Done, stagedIn: number): number {
-    const { triggers, outbox, commit, isKept } = this.parts
+    const { triggers, outbox, commit, isKept, shardMap } = this.parts
     const event = triggers.fire(done)
     if (!event) return stagedIn
     if (isKept && !outbox.hasRoom) {
@@ -142,6 +142,7 @@ export class Notifications {
     const part = outbox.of(event.shard)
     commit.afterCommit(carriedBy, failure => {
       if (failure && hasLost(failure, event.shard)) this.takeBack(event)
+      else if (failure && hasLost(failure, shardMap.register)) this.onDurable(toBeClaimed(event), part, kept?.row)
       else this.onDurable(event, part, kept?.row)
     })
     return carriedBy
@@ -242,3 +243,9 @@ export class Notifications {
     return this.deliverer?.queueLength(tenant) ?? 0
   }
 }
+
+/** What was decided here as the home of its subscriptions, and not written down before another node became their home: that one decides anew. */
+const toBeClaimed = (event: TriggerEvent): TriggerEvent => ({
+  ...event,
+  intents: event.intents.map(intent => ({ ...intent, isToBeClaimed: true })),
+})

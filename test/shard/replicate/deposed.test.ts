@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import type { ShardReply, ShardRequest } from '../../../src/messages/messages.js'
 import { compareIndexes } from '../../../src/shard/rebuild.js'
 import { FakeClock } from '../../support/fake-clock.js'
-import { create, dead, idOf, tenant, told, update, watching } from '../../support/notifying.js'
+import { create, dead, idOf, tenant, told, until, update, watching } from '../../support/notifying.js'
 import { Cluster, type Host, register, shardMap } from '../../support/replicated-hosts.js'
 import { selectionOf } from '../../support/selections.js'
 
@@ -147,6 +147,29 @@ t.test('a notification goes with its change: it is sent if that is durable, and 
     'the one-shot has not been spent',
   )
 })
+
+t.test(
+  'what a home has decided and not written down before it lost the register is claimed from the next home',
+  async t => {
+    const { cluster, host } = await hostsOf(t)
+    const subscription = watching(1, { status: 'oneshot' })
+    await cluster.waitFor(ask(host, { kind: 'createSubscription', subscription }, register))
+    await loseDuring(cluster, register, () => Promise.all([askId(host, create(stays))]))
+    await until(cluster.clock, () => host.despatch.taken.length > 0)
+    t.strictSame(
+      host.despatch.next().map(due => told(due)?.[1]),
+      [stays],
+    )
+    t.equal(cluster.host(1).local.subscriptions.of(tenant)!.progressOf(idOf(1)).timesSent, 1)
+    await cluster.waitFor(askId(host, update(stays, { n: 1 })))
+    await cluster.rest(1_000)
+    t.strictSame(
+      [host, cluster.host(1)].flatMap(({ despatch }) => despatch.next()),
+      [],
+      'the one-shot has been spent',
+    )
+  },
+)
 
 t.test('the register is as the store has it when its owner loses it', async t => {
   const { cluster, host } = await hostsOf(t)
