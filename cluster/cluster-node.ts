@@ -22,7 +22,7 @@ import type { ClusterMark } from './replication/log-check.js'
 import { decodePeerReply, decodePeerRequest } from './replication/peer-messages.js'
 import { completeReplicationOptions, type ReplicationOptions } from './replication/replication-options.js'
 import { Replicator } from './replication/replicator.js'
-import type { ShardHost } from './replication/shard-host.js'
+import type { Loss, ShardHost } from './replication/shard-host.js'
 
 export interface ClusterSetup {
   readonly name: string
@@ -50,6 +50,8 @@ export interface ClusterSetup {
   readonly replicationOptions?: Partial<ReplicationOptions>
   /** Some shards cannot answer, or for another reason than before; undefined: all can. */
   readonly onHealth?: (unhealthy: Unhealthy | undefined) => void
+  /** Other nodes have taken over shards that this node owned. */
+  readonly onLost?: (losses: readonly Loss[]) => void
   /** Something for people. */
   readonly onTrouble: (trouble: string) => void
   /** This node must end: it may hold what never happened, or there is another one of its name. */
@@ -133,6 +135,7 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     onStopped: (shard, reason) => onTrouble(`the copy of shard ${shard} has stopped: ${reason}`),
     onFailure,
     onUnreadable: (node, reason) => asks.noteUndecodable(node, reason),
+    onLost: losses => setup.onLost?.(losses),
   })
   const { askDeadlineMs } = { ...askOptionsDefault, ...setup.askOptions }
   const both: AskHost = {

@@ -5,7 +5,8 @@
 // has taken over it cannot happen any more. Nothing is guessed, and nothing stands there twice.
 //
 // A takeover of our own that came late (its answer was lost) is ours: what has not been appended before it is appended in its name. Anybody
-// else's ends this node's right to append, and since turns have decided what is not durable now and never will be, the node has to end.
+// else's ends this node's right to append to that shard. An append is all or nothing, so one of its records tells whether it happened before the
+// takeover. If it did not, the parts of the lost shards never will, and the others are appended again without them (`Deposed`).
 //
 // An engine that has lost something (log-check.ts) has neither the takeover nor the record that an append goes behind. Nothing is appended then, and
 // what was decided waits until the engine has it again.
@@ -19,11 +20,15 @@ import type { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
 import { Deposed, type Loss, type Part, type Position, type Replication } from './shard-host.js'
 
-/** A shard that this node owns, as who appends to it sees it. */
+/** A shard as the node that appends to it sees it. */
 export interface OwnedShard {
   readonly replica: Replica
   /** Of the takeover in whose name this node appends. */
   epoch: number
+  /** Whether this node owns it, as far as is known here. A shard that another node has taken over is lost, whatever happens later. */
+  readonly mayAppend: boolean
+  /** The latest takeover that is known. */
+  readonly latest: Takeover | undefined
   /** When this node was last certain to own it, on its clock. */
   readonly certainMs: number
 }
@@ -34,8 +39,9 @@ export interface AppenderParts {
   readonly options: Pick<ReplicationOptions, 'retryMs' | 'pageBytesMax'>
   /** What this node calls itself in takeovers. */
   readonly self: string
-  /** undefined: this node does not own it. */
-  readonly owned: (shard: number) => OwnedShard | undefined
+  readonly holding: (shard: number) => OwnedShard
+  /** The engine has told of a takeover. */
+  readonly onTakeover: (shard: number, takeover: Takeover) => void
   /** Whether the engine has everything, as far as is known. */
   readonly mayAppend: () => boolean
   /** The engine lacks what is known here. */
@@ -52,6 +58,7 @@ interface Piece {
 /** A piece on its way. */
 interface Sent {
   readonly piece: Piece
+  readonly holding: OwnedShard
   readonly append: Append
   readonly position: Position
 }
@@ -63,6 +70,8 @@ export class Appender implements Replication {
   /** What is still to be appended of the parts that were handed over. */
   private pieces: Piece[] = []
   private positions = new Map<number, Position>()
+  /** The shards whose parts will never be durable. */
+  private losses: Loss[] = []
   private onDone: OnAppended | undefined
   private isClosed = false
   /** When the engine last took something of what was handed over, or that was handed over. */
@@ -78,6 +87,7 @@ export class Appender implements Replication {
     this.onDone = onDone
     this.movedMs = this.parts.clock.monoMs()
     this.positions = new Map()
+    this.losses = []
     const payloadMax = this.parts.log.appendBytesMax - recordOverheadBytes
     this.pieces = parts.flatMap(({ shard, payload }) => piecesOf(shard, payload, payloadMax))
     this.send()
@@ -100,10 +110,18 @@ export class Appender implements Replication {
 
   private send(): void {
     if (this.isClosed) return
-    if (this.pieces.length === 0) return this.end(this.positions)
-    const sent = this.load()
-    if (!sent) return this.end(new Error('a shard is not owned by this node any more'))
-    this.make(sent)
+    for (const { shard } of this.pieces) if (!this.parts.holding(shard).mayAppend) this.lose(shard)
+    const { pieces, positions, losses } = this
+    if (pieces.length > 0) return this.make(this.load())
+    this.end(losses.length === 0 ? positions : new Deposed(losses, positions))
+  }
+
+  /** Nothing more of a shard is appended, and what was is part of nothing whole. */
+  private lose(shard: number): void {
+    const { clock, holding } = this.parts
+    this.pieces = this.pieces.filter(piece => piece.shard !== shard)
+    this.positions.delete(shard)
+    this.losses.push(lossOf(holding(shard), clock.monoMs()))
   }
 
   private make(sent: readonly Sent[]): void {
@@ -126,20 +144,18 @@ export class Appender implements Replication {
   }
 
   /** As much as fits into one append, of each shard the first that is left. */
-  private load(): Sent[] | undefined {
+  private load(): Sent[] {
     const { appendsMax, appendBytesMax } = this.parts.log
     const sent: Sent[] = []
     const shards = new Set<number>()
     let bytes = 0
     for (const piece of this.pieces) {
       if (shards.has(piece.shard)) continue
-      const owned = this.parts.owned(piece.shard)
-      if (!owned) return undefined
       const size = piece.payload.length + recordOverheadBytes
       if (sent.length >= appendsMax || bytes + size > appendBytesMax) break
       bytes += size
       shards.add(piece.shard)
-      sent.push(sending(piece, owned))
+      sent.push(sending(piece, this.parts.holding(piece.shard)))
     }
     return sent
   }
@@ -149,54 +165,42 @@ export class Appender implements Replication {
     this.movedMs = this.parts.clock.monoMs()
     const pieces = new Set(sent.map(({ piece }) => piece))
     this.pieces = this.pieces.filter(piece => !pieces.has(piece))
-    for (const { append, position } of sent) {
-      const owned = this.parts.owned(append.shard)
-      if (!owned) return this.end(new Error(`shard ${append.shard} was let go of in the middle of an append`))
-      owned.replica.advance(position)
+    for (const { holding, append, position } of sent) {
+      holding.replica.advance(position)
       this.positions.set(append.shard, position)
     }
     this.send()
   }
 
-  /** There are later takeovers, so that it has happened before them or never will. Goes on if they are this node's own. */
+  /** There are later takeovers, so that it has happened before them or never will. */
   private findOut(sent: readonly Sent[]): void {
-    const { log, self, owned } = this.parts
+    const { log, self, onTakeover } = this.parts
     log.takeovers(outcome => {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') return this.later(() => this.findOut(sent))
       // Takeovers only become later ones, unless the engine has lost some.
       const isLost = sent.some(({ append }) => append.epoch > (outcome.takeovers.get(append.shard)?.epoch ?? 0))
       if (isLost) return this.whenFound(sent)
-      const losses: Loss[] = []
-      for (const { append } of sent) {
-        const { shard } = append
-        const takeover = outcome.takeovers.get(shard)
-        const holding = owned(shard)
-        if (takeover?.owner === self && holding) holding.epoch = takeover.epoch
-        else losses.push(this.loss(shard, holding, takeover))
+      for (const { append, holding } of sent) {
+        const takeover = outcome.takeovers.get(append.shard)!
+        onTakeover(append.shard, takeover)
+        if (takeover.owner === self && holding.mayAppend) holding.epoch = takeover.epoch
       }
-      if (losses.length > 0) this.end(new Deposed(losses))
-      else this.look(sent)
+      this.look(sent)
     })
   }
 
-  private loss(shard: number, holding: OwnedShard | undefined, takeover: Takeover | undefined): Loss {
-    const { owner, epoch } = takeover ?? { owner: nobody, epoch: 0 }
-    const node = owner === nobody ? undefined : nameOf(owner)
-    const certainMs = holding ? this.parts.clock.monoMs() - holding.certainMs : Number.POSITIVE_INFINITY
-    return { shard, node, epoch, certainMs }
-  }
-
-  /** All of an append has happened, or nothing: one of its shards tells. */
+  /** All of an append has happened, or nothing: one of its shards tells, best one that nobody else appends to. */
   private look(sent: readonly Sent[]): void {
     const { log, options } = this.parts
-    const [{ append, position }] = sent as [Sent]
+    const [first] = sent as [Sent]
+    const { append, position, holding } = sent.find(({ holding }) => holding.mayAppend) ?? first
     log.read(append.shard, position.sequence - 1, options.pageBytesMax, outcome => {
       if (this.isClosed) return
       if (outcome.kind === 'unknown') return this.later(() => this.look(sent))
       const [there] = outcome.records
-      if (!there) return this.send()
-      if (there.bytes.equals(append.bytes)) return this.onAppended(sent)
+      if (there?.bytes.equals(append.bytes)) return this.onAppended(sent)
+      if (!there || !holding.mayAppend) return this.send()
       this.end(new Error(`shard ${append.shard} has another record ${position.sequence} than the one appended here`))
     })
   }
@@ -216,11 +220,24 @@ export class Appender implements Replication {
   }
 }
 
-function sending(piece: Piece, { epoch, replica }: OwnedShard): Sent {
+/** What is known of a shard that another node has taken over. */
+export function lossOf({ replica: { shard }, latest, certainMs }: OwnedShard, nowMs: number): Loss {
+  const { owner, epoch } = latest ?? { owner: nobody, epoch: 0 }
+  return {
+    shard,
+    node: owner === nobody ? undefined : nameOf(owner),
+    epoch,
+    certainMs: Number.isFinite(certainMs) ? nowMs - certainMs : undefined,
+  }
+}
+
+function sending(piece: Piece, holding: OwnedShard): Sent {
+  const { epoch, replica } = holding
   const bytes = encodeRecord(piece.shard, epoch, replica.end, piece.payload, piece.stretch)
   const sequence = replica.end.sequence + 1
   return {
     piece,
+    holding,
     append: { shard: piece.shard, epoch, sequence, bytes },
     position: positionOf(bytes, { epoch, sequence }),
   }

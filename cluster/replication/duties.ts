@@ -4,7 +4,7 @@
 // one does some time later, and so on; last of all whoever has a whole copy from earlier. From an owner that lives the shard is asked for, which is a move without a gap.
 //
 // A node that is not to be given shards claims none. In particular one that has just begun: as long as it has not heard of the others, all
-// shards look orphaned to it, and an owner that loses a shard in the middle of a write has to end.
+// shards look orphaned to it, and what an owner that loses a shard has not appended yet is refused.
 
 import type { Phase } from './holding.js'
 import type { ReplicaState } from './replica.js'

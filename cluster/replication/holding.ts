@@ -4,6 +4,9 @@
 //       ^                                       |
 //       +------------- superseded --------------+
 //
+// `lose`: another node has taken over. Nothing more is appended here in any case, so the host is done soon: what the log does not have is lost, and the
+// copy follows again from what is written. The node and its other shards go on.
+//
 // The log says who owns the shard: its latest takeover. Nobody else is asked, so that nodes that cannot hear each other never both own it. Who
 // takes over from one that may still answer reads waits until that one's lease is over; who is handed the shard need not, for the one before
 // has sealed it first. A node is active only after a reading of the log, asked for after the wait, that has its own takeover as the latest.
@@ -15,11 +18,11 @@
 
 import type { ShardLog, Takeover } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'
-import type { OwnedShard } from './appender.js'
+import { lossOf, type OwnedShard } from './appender.js'
 import { nobody } from './owner.js'
 import type { CaughtUp, Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
-import type { ShardHost } from './shard-host.js'
+import type { Loss, ShardHost } from './shard-host.js'
 
 export type Phase = 'following' | 'claiming' | 'waiting' | 'activating' | 'active' | 'sealing'
 
@@ -32,6 +35,8 @@ export interface HoldingParts {
   readonly self: string
   /** The phase is another one now, or the latest takeover is. */
   readonly onChange: (shard: number) => void
+  /** Another node has taken over what this node owned. */
+  readonly onLost: (loss: Loss) => void
   /** The host could not do what it was told: the node must end. */
   readonly onFailure: (failure: Error) => void
 }
@@ -47,6 +52,8 @@ export class Holding implements OwnedShard {
   private takenMs = Number.POSITIVE_INFINITY
   /** A claim of this life has had no answer: a takeover of our own may come at any time, without anybody having sealed. */
   private hasStrayClaims = false
+  /** Whether another node has taken over since this node owned it last. */
+  private isLost = false
   private isClosed = false
 
   constructor(replica: Replica, parts: HoldingParts) {
@@ -72,6 +79,11 @@ export class Holding implements OwnedShard {
     return this.leaseUntilMs - this.parts.options.leaseMs
   }
 
+  /** Whether this node owns the shard and nobody is known to have taken it over. */
+  get mayAppend(): boolean {
+    return !this.isLost && this.replica.state === 'owned'
+  }
+
   // [hot] Once per request.
   /**
    * Whether asks may be answered at this moment, by this node's clock. `registerMs`: when everything of the register was asked for that is applied.
@@ -90,7 +102,7 @@ export class Holding implements OwnedShard {
   onTakeover(takeover: Takeover): void {
     if (this.takeover && takeover.epoch <= this.takeover.epoch) return
     this.takeover = takeover
-    if (this.is === 'active' && takeover.epoch > this.epoch) {
+    if (this.mayAppend && takeover.epoch > this.epoch) {
       if (takeover.owner === this.parts.self) this.epoch = takeover.epoch
       else this.lose()
     }
@@ -162,19 +174,27 @@ export class Holding implements OwnedShard {
       if (failure) return this.parts.onFailure(failure)
       this.confirm(askedMs)
       this.enter('active')
-      if (this.takeover?.owner !== this.parts.self) this.lose()
+      if (this.isLost) this.seal(() => this.enter('following'))
     })
   }
 
   /** Gives the shard to another node in good order; tells with which epoch, or that it did not come to that. */
   handOver(to: string, onDone: (epoch: number | undefined) => void): void {
     if (this.is !== 'active') return onDone(undefined)
+    this.seal(() => {
+      if (!this.isLost) return this.release(to, onDone)
+      this.enter('following')
+      onDone(undefined)
+    })
+  }
+
+  private seal(onSealed: () => void): void {
     this.enter('sealing')
     this.parts.host.seal(this.shard, failure => {
       if (this.isClosed) return
       if (failure) return this.parts.onFailure(failure)
       this.replica.disown()
-      this.release(to, onDone)
+      onSealed()
     })
   }
 
@@ -208,13 +228,10 @@ export class Holding implements OwnedShard {
 
   /** Another node has taken over: nothing more can be appended. */
   private lose(): void {
-    this.enter('sealing')
-    this.parts.host.seal(this.shard, failure => {
-      if (this.isClosed) return
-      if (failure) return this.parts.onFailure(failure)
-      this.replica.disown()
-      this.enter('following')
-    })
+    const { clock, onLost } = this.parts
+    this.isLost = true
+    onLost(lossOf(this, clock.monoMs()))
+    if (this.is === 'active') this.seal(() => this.enter('following'))
   }
 
   private later(run: () => void): void {
@@ -225,6 +242,7 @@ export class Holding implements OwnedShard {
 
   private enter(phase: Phase): void {
     this.is = phase
+    if (phase === 'following') this.isLost = false
     this.parts.onChange(this.shard)
   }
 

@@ -21,7 +21,7 @@ import { isUnreadable, type Position, type ShardHost } from './shard-host.js'
 /** What a copy needs. */
 export interface ReplicaParts {
   readonly log: Pick<ShardLog, 'read'>
-  readonly host: Pick<ShardHost, 'apply'>
+  readonly host: Pick<ShardHost, 'apply' | 'position'>
   readonly clock: Pick<ClusterClock, 'monoMs' | 'after'>
   readonly options: Pick<ReplicationOptions, 'pageBytesMax' | 'pendingBytesMax' | 'retryMs'>
   /** It cannot go on, ever: told once, with the reason in words. */
@@ -307,11 +307,18 @@ export class Replica {
     this.tail = position
   }
 
-  /** This node owns it no more: everything that it has appended is written. */
+  /**
+   * This node owns it no more. The copy goes on from what its host has written: if the node was deposed, its last record may be part of a step
+   * that never became whole.
+   */
   disown(): void {
     if (this.is !== 'owned') return
+    const written = this.parts.host.position(this.shard)
+    assert(written, 'an owner has a whole copy')
     this.is = 'following'
-    this.reach(this.tail)
+    this.begun = []
+    this.tail = written
+    this.reach(written)
     this.read()
   }
 

@@ -21,7 +21,7 @@ import { type AskPeer, decodePeerRequest, encodePeerMessage, type PeerReply, rep
 import { place, placeOne } from './placement.js'
 import { Replica } from './replica.js'
 import type { ReplicationOptions } from './replication-options.js'
-import type { Part, Position, Replication, ShardHost } from './shard-host.js'
+import type { Loss, Part, Position, Replication, ShardHost } from './shard-host.js'
 import { Trimming } from './trimming.js'
 
 /** A node as gossip tells of it. */
@@ -61,6 +61,8 @@ export interface ReplicatorParts {
   readonly onFailure: (failure: Error) => void
   /** A node has sent something that the host cannot make sense of. */
   readonly onUnreadable?: (node: string, reason: string) => void
+  /** Other nodes have taken over shards that this node owned. */
+  readonly onLost?: (losses: readonly Loss[]) => void
 }
 
 /** A sum, so that the order does not matter; exact as a number. */
@@ -96,6 +98,8 @@ export class Replicator implements Replication {
   /** Until when those that owned a shard and do not any more may still answer, and some that nobody has told of here. */
   private readonly formerUntil = new Map<string, number>()
   private blindUntilMs = Number.POSITIVE_INFINITY
+  /** Those of this tick. */
+  private losses: Loss[] = []
   private hasRegister = false
   /** When everything of the register was asked for that is applied. */
   private registerMs = Number.NEGATIVE_INFINITY
@@ -143,7 +147,8 @@ export class Replicator implements Replication {
       clock,
       options,
       self: this.self,
-      owned: shard => this.owned(shard),
+      holding: shard => this.holdings[shard]!,
+      onTakeover: (shard, takeover) => this.noteTakeover(shard, takeover),
       mayAppend: () => !this.check.isLost,
       onLost: () => this.check.check(),
     })
@@ -440,15 +445,20 @@ export class Replicator implements Replication {
         if (phase === 'active') this.heartbeats.beatSoon()
         this.caretaker.lookSoon()
       },
+      onLost: loss => this.noteLost(loss),
       onFailure,
     })
   }
 
-  private owned(shard: number): Holding | undefined {
-    const holding = this.holdings[shard]
-    return holding && (holding.phase === 'active' || holding.phase === 'sealing') && holding.replica.state === 'owned'
-      ? holding
-      : undefined
+  /** A node that stood still learns of all that it has lost at once: that is told together. */
+  private noteLost(loss: Loss): void {
+    this.losses.push(loss)
+    if (this.losses.length > 1) return
+    this.parts.clock.endOfTick(() => {
+      const { losses } = this
+      this.losses = []
+      if (!this.isClosed) this.parts.onLost?.(losses)
+    })
   }
 
   /** What this node answers for at this moment, unless its appends wait for the engine: then it could not. */

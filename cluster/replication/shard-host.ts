@@ -34,7 +34,10 @@ export interface ShardHost {
   apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: (failure?: Error) => void): void
   /** Everything that the shard's log has is applied, and this node alone appends from now on: gets ready for asks. */
   activate(shard: number, onDone: (failure?: Error) => void): void
-  /** Lets no more turns happen in the shard, and calls back when those that did are appended and applied: it is following again then. */
+  /**
+   * Lets no more turns happen in the shard, and calls back when those that did are appended and applied, or are known to be lost
+   * (`Deposed`): it is following again then, from `position`.
+   */
   seal(shard: number, onDone: (failure?: Error) => void): void
   /** Some rows of the shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end. */
   snapshot(
@@ -69,26 +72,30 @@ export interface Loss {
   readonly node: string | undefined
   /** Of its latest takeover. */
   readonly epoch: number
-  /** How long ago this node was last certain to own it. */
-  readonly certainMs: number
+  /** How long ago this node was last certain to own it; undefined: it never was. */
+  readonly certainMs: number | undefined
 }
 
-/** Another node has taken over what was to be appended to. */
+/** Other nodes have taken over some of the shards that were to be appended to. What was for the others is durable. */
 export class Deposed extends Error {
   readonly code = 'deposed'
   readonly losses: readonly Loss[]
+  /** The positions of the parts that are durable. */
+  readonly reached: ReadonlyMap<number, Position>
 
-  constructor(losses: readonly Loss[]) {
+  constructor(losses: readonly Loss[], reached: ReadonlyMap<number, Position>) {
     super(losses.map(({ shard, node }) => `shard ${shard} was taken over by ${node ?? 'nobody'}`).join(', '))
     this.losses = losses
+    this.reached = reached
   }
 }
 
 /** Where an active host's turns become durable. */
 export interface Replication {
   /**
-   * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of each, or with why nobody
-   * knows, or why this node may not append any more (`Deposed`): then the node has to end. The next call only after that.
+   * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of each. Calls back with
+   * `Deposed` when other nodes have taken over some of the shards: their parts are not durable, all others are. Any other error means that the
+   * outcome is unknown, and the node has to end. The next call only after that.
    */
   append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
 }

@@ -92,6 +92,6 @@ export interface ShardLoss {
   readonly node: string | undefined
   /** Of its latest takeover. */
   readonly epoch: number
-  /** How long ago this node was last certain to own it. */
-  readonly certainMs: number
+  /** How long ago this node was last certain to own it; undefined: it never was. */
+  readonly certainMs: number | undefined
 }

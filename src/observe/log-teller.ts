@@ -1,5 +1,5 @@
-// Tells operators when a cluster's shards cannot answer, why, and that they can again (docs/operations/cluster-health.md). And which shards other nodes
-// have taken over in the midst of a write.
+// Tells operators when a cluster's shards cannot answer, why, and that they can again (docs/operations/cluster-health.md). And which shards of this node
+// other nodes have taken over without asking it.
 //
 // What is wrong with the log engine is an alarm, `ClusterLogError`. What is wrong with nodes is a line: another one of the cluster raises an alarm, or
 // none is there. A node that begins has not seen every shard yet, so of that it tells nothing before it was ready once.
@@ -37,6 +37,10 @@ export function problemInWords(problem: HealthProblem): string {
 
 const inMs = (ms: number): string => `${Math.round(ms)} ms`
 
+/** All of them by number: there may be no other line that tells. */
+const allListed = (shards: readonly number[]): string =>
+  shards.length === 1 ? `shard ${shards[0]}` : `${shards.length} shards (${shards.join(', ')})`
+
 const listed = (shards: readonly number[]): string =>
   shards.length === 1
     ? `shard ${shards[0]}`
@@ -71,13 +75,18 @@ export class LogTeller {
     this.told = undefined
   }
 
-  /** Other nodes have taken over shards of this one while it wrote to them. `loopDelayMs`: the longest of late. */
-  onDeposed(losses: readonly ShardLoss[], loopDelayMs: number): void {
-    for (const { shard, node, epoch, certainMs } of losses)
+  /** Other nodes have taken over shards of this one: a line for each of them. `loopDelayMs`: the longest of late. */
+  onLost(losses: readonly ShardLoss[], loopDelayMs: number): void {
+    for (const node of new Set(losses.map(loss => loss.node))) {
+      const some = losses.filter(loss => loss.node === node)
+      const certainMs = some.map(loss => loss.certainMs).filter(ms => ms !== undefined)
+      const certain =
+        certainMs.length === 0 ? '' : `, which was certain to own what it had until ${inMs(Math.max(...certainMs))} ago`
       this.logger.warn(
-        `cluster: ${node ?? 'nobody'} has taken over shard ${shard} (epoch ${epoch}) in the midst of a write. ` +
-          `This node was last certain to own it ${inMs(certainMs)} ago, and its event loop was late by up to ${inMs(loopDelayMs)}`,
+        `cluster: ${node ?? 'nobody'} has taken over ${allListed(some.map(({ shard }) => shard))} of this node${certain}. ` +
+          `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
       )
+    }
   }
 
   private tell(problem: HealthProblem): void {

@@ -63,7 +63,7 @@ interface Joining extends ClusterGiven, Agreed {
 async function join<Own extends OwnShards>(
   { config, tls, log, agreement, mark, chance, logger, onFailure }: Joining,
   open: (log: ClusterLog) => Promise<Own>,
-  { listMs, onHealth }: JoinOptions,
+  { listMs, onHealth, onLost }: JoinOptions,
 ): Promise<{ readonly own: Own; readonly joined: Joined }> {
   const own = await open({
     replication: { append: (parts, onDone) => replicator.append(parts, onDone) },
@@ -86,6 +86,7 @@ async function join<Own extends OwnShards>(
       transport: { ...(tls && { tls }), plaintext: config.isInsecure },
       replicationOptions: { replicas: config.replicas },
       onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
+      onLost,
       onTrouble: trouble => logger.warn(`cluster: ${trouble}`),
       onFailure,
     },

@@ -81,6 +81,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
         summary.stop()
         await expiry.stop()
       }),
+    dismiss: () => awake(() => front.close(drainMs)),
     close: () =>
       awake(async () => {
         unusedTenants?.end()

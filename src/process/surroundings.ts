@@ -5,7 +5,7 @@
 
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterDesk } from '../http/cluster-desk.js'
-import type { HealthProblem } from '../messages/cluster-status.js'
+import type { HealthProblem, ShardLoss } from '../messages/cluster-status.js'
 import type { LogSettings } from '../messages/log-settings.js'
 import type { Shards } from '../messages/messages.js'
 import type { Chance, Clock, Logger } from '../ports.js'
@@ -72,7 +72,10 @@ export type ClusterLog = Pick<ReplicatedNeeds, 'replication' | 'barrier'>
 export interface JoinOptions {
   /** How long another node may take for a list. */
   readonly listMs: number
+  /** undefined: every shard can answer. */
   readonly onHealth: (problem: HealthProblem | undefined) => void
+  /** Other nodes have taken over shards of this one. */
+  readonly onLost: (losses: readonly ShardLoss[]) => void
 }
 
 /** This node's shards, as the broker asks them. */
@@ -107,6 +110,8 @@ export interface RunningNode {
   readonly store: string
   /** Stops accepting and answers what is in flight; others may still ask its shards. */
   drain(): Promise<void>
+  /** Stops accepting, and answers what is in flight: for a node that can promise nothing more, and gives nothing away. */
+  dismiss(): Promise<void>
   /** Makes everything durable and closes the store. */
   close(): Promise<void>
 }

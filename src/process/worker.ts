@@ -132,10 +132,12 @@ function tell(message: FromWorker, onSent: () => void = () => {}): void {
   else onSent()
 }
 
-/** Ends the worker. What fails until it has ended follows from that, and is not told. */
+/** Ends the worker, once those who wait have their answers. What fails until it has ended follows from that, and is not told. */
 function fail(reason: string): void {
   if (isFailing) return
   isFailing = true
   logger.fatal(`Fatal Error (${reason})`)
-  tell({ kind: 'failed', reason }, () => process.exit(1))
+  const exit = (): void => tell({ kind: 'failed', reason }, () => process.exit(1))
+  if (node) node.dismiss().then(exit, exit)
+  else exit()
 }

@@ -213,12 +213,12 @@ function groundOf(parts: ShardParts): Ground | Promise<Ground> {
 }
 
 /** The store is the log. */
-const groundAlone = ({ store, clock, stamps }: ShardParts): Ground => ({
+const groundAlone = ({ store, shardMap, clock, stamps }: ShardParts): Ground => ({
   log: new StoreLog(store, clock, () => stamps.last),
   entities: new Counts(store, entityCounts),
   attributes: new Counts(store, attributeCounts),
   owned: undefined,
-  register: commit => ({ register: registerOver(commit), others: undefined }),
+  register: commit => ({ register: registerOver(commit, shardMap.register), others: undefined }),
 })
 
 /** As one that is alone, but for the register: worker 0 keeps it, and the others copy it. */
@@ -233,7 +233,7 @@ const groundOfWorker = (parts: ShardParts, { worker }: WorkerPart): Ground => ({
         paths,
         copy: new RegisterCopy({ ...among, follower }),
       })
-      return { register: registerOver(commit), others: { isKeeper: () => false, role } }
+      return { register: registerOver(commit, shardMap.register), others: { isKeeper: () => false, role } }
     }
     const feed = new RegisterFeed(among)
     return { register: feed, others: { isKeeper: () => true, role: paths => ({ kind: 'keeper', paths, feed }) } }

@@ -377,6 +377,7 @@ t.test('a copy that reads any bytes from the log stops with a sentence, or goes 
       host: {
         apply: (_shard, _payloads, _position, onDone) =>
           onDone(Object.assign(new Error('not to be read'), { code: 'unreadable' })),
+        position: () => beginning,
       },
       clock,
       options: replicationOptionsDefault,

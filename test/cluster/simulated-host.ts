@@ -2,9 +2,17 @@
 // all of it after a kill, and what was flushed after a loss of power.
 //
 // Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append under way, and replies
-// when that is durable and written. What it keeps of an entity is its value and who raised it last, so that a log tells everything.
+// when that is durable and written. What it keeps of an entity is its value and who raised it last, so that a log tells everything. Clients of a shard
+// that another node has taken over get no reply.
 
-import type { Part, Position, Replication, ShardHost, SnapshotPage } from '../../cluster/replication/shard-host.js'
+import {
+  Deposed,
+  type Part,
+  type Position,
+  type Replication,
+  type ShardHost,
+  type SnapshotPage,
+} from '../../cluster/replication/shard-host.js'
 
 /** An entity as it is kept. */
 export interface Counter {
@@ -134,20 +142,30 @@ export class CountingHost implements ShardHost {
     this.flyingShards = new Set(filling.keys())
     const parts: Part[] = [...filling].map(([shard, rows]) => ({ shard, payload: encodeRows(rows) }))
     this.replication!.append(parts, outcome => {
-      if (outcome instanceof Error) return this.fail(outcome)
+      if (outcome instanceof Deposed) for (const { shard } of outcome.losses) this.lose(shard)
+      else if (outcome instanceof Error) return this.fail(outcome)
+      const reached = outcome instanceof Deposed ? outcome.reached : outcome
       this.isFlying = false
       for (const [shard, rows] of filling) {
+        if (!reached.has(shard)) continue
         const kept = this.disk.of(shard)
         for (const [entity, counter] of rows) {
           kept.rows.set(entity, counter)
           const staged = this.staged.get(shard)
           if (staged?.get(entity) === counter) staged.delete(entity)
         }
-        kept.position = outcome.get(shard)
+        kept.position = reached.get(shard)
       }
       for (const { run } of this.flying.splice(0)) run()
       this.flush()
     })
+  }
+
+  private lose(shard: number): void {
+    this.staged.delete(shard)
+    const isOfOthers = (waiter: Waiter): boolean => waiter.shard !== shard
+    this.flying = this.flying.filter(isOfOthers)
+    this.waiting = this.waiting.filter(isOfOthers)
   }
 
   private fail(failure: Error): void {

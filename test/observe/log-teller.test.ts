@@ -3,7 +3,7 @@
 import t from 'tap'
 import { LogTeller } from '../../src/observe/log-teller.js'
 
-t.test('a takeover in the midst of a write is a line for each shard, and no alarm', async t => {
+t.test('shards that were taken over at once are a line for each new owner, and no alarm', async t => {
   const lines: string[] = []
   const teller = new LogTeller(
     { warn: line => lines.push(line) },
@@ -11,13 +11,13 @@ t.test('a takeover in the midst of a write is a line for each shard, and no alar
   )
   const losses = [
     { shard: 5, node: 'b', epoch: 9, certainMs: 4_321.4 },
-    { shard: 7, node: undefined, epoch: 12, certainMs: 2_000 },
+    { shard: 7, node: undefined, epoch: 12, certainMs: undefined },
+    { shard: 8, node: 'b', epoch: 13, certainMs: 2_000 },
   ]
-  teller.onDeposed(losses, 3_900.2)
+  teller.onLost(losses, 3_900.2)
   t.strictSame(lines, [
-    'cluster: b has taken over shard 5 (epoch 9) in the midst of a write. ' +
-      'This node was last certain to own it 4321 ms ago, and its event loop was late by up to 3900 ms',
-    'cluster: nobody has taken over shard 7 (epoch 12) in the midst of a write. ' +
-      'This node was last certain to own it 2000 ms ago, and its event loop was late by up to 3900 ms',
+    'cluster: b has taken over 2 shards (5, 8) of this node, which was certain to own what it had until 4321 ms ago. ' +
+      'The event loop of this node was late by up to 3900 ms',
+    'cluster: nobody has taken over shard 7 of this node. The event loop of this node was late by up to 3900 ms',
   ])
 })

@@ -53,9 +53,12 @@ export interface Answer {
 /** Who answers on a port, and how to ask it. */
 export class LocalNode {
   readonly port: number
+  /** What runs there, where that is in this process. */
+  readonly running: RunningNode | undefined
 
-  constructor(port: number) {
+  constructor(port: number, running?: RunningNode) {
     this.port = port
+    this.running = running
   }
 
   /** One request, as it stands: nothing is added but `Host` and the length of a body. */
@@ -195,5 +198,5 @@ export async function startLocalNode(
     await node.close()
     for (const error of errors) t.fail(error)
   })
-  return new LocalNode(node.port)
+  return new LocalNode(node.port, node)
 }

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import type { Test } from 'tap'
-import type { ShardHost } from '../../cluster/replication/shard-host.js'
+import { Deposed, type ShardHost } from '../../cluster/replication/shard-host.js'
 import { HybridClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'
@@ -57,7 +57,7 @@ export class MemoryLog {
     this.epochs.set(shard, this.epochOf(shard) + 1)
   }
 
-  private epochOf(shard: number): number {
+  epochOf(shard: number): number {
     return this.epochs.get(shard) ?? 0
   }
 
@@ -101,16 +101,28 @@ class HoldableReplication implements Replication {
   /** Appends that are in flight. */
   held: (() => void)[] = []
   readonly appended: number[] = []
+  /** Shards that another host has taken over: nothing is appended to them. */
+  readonly lost = new Set<number>()
   private readonly log: MemoryLog
+  private readonly onLost: (shard: number) => void
 
-  constructor(log: MemoryLog) {
+  /** `onLost` is told of a shard that was lost, before the outcome. */
+  constructor(log: MemoryLog, onLost: (shard: number) => void) {
     this.log = log
+    this.onLost = onLost
   }
 
   append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void {
     this.appended.push(parts.length)
-    const outcome = new Map(parts.map(part => [part.shard, this.log.append(part)]))
-    const end = (): void => onDone(outcome)
+    const lost = parts.flatMap(({ shard }) => (this.lost.has(shard) ? [shard] : []))
+    const reached = new Map(
+      parts.flatMap(part => (lost.includes(part.shard) ? [] : [[part.shard, this.log.append(part)] as const])),
+    )
+    const end = (): void => {
+      for (const shard of lost) this.onLost(shard)
+      const losses = lost.map(shard => ({ shard, node: 'another', epoch: this.log.epochOf(shard), certainMs: 100 }))
+      onDone(losses.length === 0 ? reached : new Deposed(losses, reached))
+    }
     if (this.isHeld) this.held.push(end)
     else setImmediate(end)
   }
@@ -141,6 +153,8 @@ export class Host {
   readonly number: number
   private readonly log: MemoryLog
   private following: Promise<void> = Promise.resolve()
+  /** Shards that this host knows to be lost, until it follows them. */
+  private readonly losing = new Map<number, Promise<void>>()
 
   private constructor(
     store: Store,
@@ -170,7 +184,7 @@ export class Host {
     const stamps = new HybridClock(clock, lastStamp(store))
     const ownership = new Ownership(shardCount)
     const scanner = new StepwiseScanner(store, shardMap, clock, ownership.owned)
-    const replication = new HoldableReplication(log)
+    const replication = new HoldableReplication(log, shard => void host.lose(shard))
     const failures: Error[] = []
     const local = await localShards(store, shardMap, clock, {
       stamps,
@@ -212,11 +226,21 @@ export class Host {
 
   activate(shard: number): Promise<void> {
     this.log.takeOver(shard)
+    this.replication.lost.delete(shard)
     return done(onDone => this.shardHost.activate(shard, onDone))
   }
 
   seal(shard: number): Promise<void> {
     return done(onDone => this.shardHost.seal(shard, onDone))
+  }
+
+  /** Another host has taken a shard over, and this one has heard of it: resolves when it follows. */
+  lose(shard: number): Promise<void> {
+    const known = this.losing.get(shard)
+    if (known || !this.ownership.admits(shard)) return known ?? Promise.resolve()
+    const losing = this.seal(shard).finally(() => this.losing.delete(shard))
+    this.losing.set(shard, losing)
+    return losing
   }
 
   /** All rows that it has of a shard, those of the indexes and the counts too. */
@@ -254,6 +278,8 @@ export class Cluster implements Shards {
   readonly places: (number | undefined)[] = []
   /** Whether hosts follow by themselves what is appended. */
   followsAlways = true
+  /** Whether what has an unknown outcome is asked again: here it never has happened. */
+  asksLostAgain = false
   private readonly t: Test
 
   private constructor(t: Test, clock: FakeClock) {
@@ -296,6 +322,20 @@ export class Cluster implements Shards {
     if (from.number === to) return
     this.places[shard] = undefined
     await this.waitFor(from.seal(shard))
+    await this.waitFor(this.host(to).follow())
+    await this.waitFor(this.host(to).activate(shard))
+    this.places[shard] = to
+  }
+
+  /** Another host takes a shard over, whatever its owner is doing, which hears of it with its next append to the shard, or else `thereafter`. */
+  async depose(shard: number, to: number, thereafter: () => Promise<unknown> = async () => {}): Promise<void> {
+    const from = this.ownerHost(shard)
+    if (from.number === to) return
+    from.replication.lost.add(shard)
+    this.log.takeOver(shard)
+    await thereafter()
+    this.places[shard] = undefined
+    await this.waitFor(from.lose(shard))
     await this.waitFor(this.host(to).follow())
     await this.waitFor(this.host(to).activate(shard))
     this.places[shard] = to
@@ -344,7 +384,10 @@ export class Cluster implements Shards {
     const place = this.places[shard]
     const again = (): void => this.clock.endOfTick(() => setImmediate(() => this.ask(shard, request, onReply)))
     if (place === undefined) return again()
-    this.host(place).local.ask(shard, request, reply => (reply.kind === 'moved' ? again() : onReply(reply)))
+    this.host(place).local.ask(shard, request, reply => {
+      if (reply.kind === 'moved' || (reply.kind === 'lost' && this.asksLostAgain)) again()
+      else onReply(reply)
+    })
   }
 
   owners(): readonly number[] {

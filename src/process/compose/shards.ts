@@ -6,7 +6,6 @@ import type { Config } from '../../config/config.js'
 import { AnswersInFlight } from '../../http/answers-in-flight.js'
 import type { Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
-import { isDeposed } from '../../shard/commit/deposed.js'
 import { UnusedTenants } from '../../shard/documents/unused-tenants.js'
 import { openLocalShards, type Share, shardLimitsDefault } from '../../shard/open-shards.js'
 import type { LocalShards } from '../../shard/shards.js'
@@ -71,8 +70,7 @@ export async function openShards(
       share,
       onFailure: failure => {
         failed = true
-        if (isDeposed(failure)) logTeller.onDeposed(failure.losses, loop.latelyMs)
-        else alarms.raise('DatabaseError', '', failure.message)
+        alarms.raise('DatabaseError', '', failure.message)
         onFailure(failure)
       },
     })
@@ -80,7 +78,11 @@ export async function openShards(
     const pathsOf = (tenant: string) => (role.kind === 'alone' ? undefined : role.paths.few(tenant))
     return { shards, local: adminDesk.over(between?.(shards) ?? shards), shardMap, pathsOf }
   }
-  const options = { listMs: config.queries.scanDeadlineMs, onHealth: logTeller.onHealth.bind(logTeller) }
+  const options: JoinOptions = {
+    listMs: config.queries.scanDeadlineMs,
+    onHealth: problem => logTeller.onHealth(problem),
+    onLost: losses => logTeller.onLost(losses, loop.latelyMs),
+  }
   const { own, joined } = await join(storage, open, options)
   const { shards: local } = own
   const shards = joined?.shards ?? own.local

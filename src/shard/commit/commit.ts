@@ -4,6 +4,9 @@
 // memory (turn/actor.ts), so that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is
 // unknown: each client that waits gets a failure, nothing is taken any more, and the node ends (`onFailure`); a restart recovers from the disk.
 //
+// In a cluster other nodes may have taken over some of the shards. Then the rest of the commit is durable, and all goes on: those who wait are
+// told which shards it is about (deposed.ts).
+//
 //   idle -> gathering (ticks bring more) -> committing -> idle, or gathering at once if more is staged
 //                                        -> failed, for good
 //
@@ -16,6 +19,7 @@ import { apply } from '../turn/apply.js'
 import { ampleRoom } from '../turn/room.js'
 import type { CommitLog, CommitTimes, OpenBatch } from './commit-log.js'
 import type { PathCounts } from './counts.js'
+import { hasLost, isDeposed } from './deposed.js'
 
 /** Where records go to become durable. */
 export interface RecordLog {
@@ -24,7 +28,10 @@ export interface RecordLog {
    * it was deleted). Gives the number of the commit that carries it.
    */
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number
-  /** Calls back when commit number `commit` is durable, with the failure if its outcome is unknown. */
+  /**
+   * Calls back when commit number `commit` is durable, with the failure if it is not, or not for all shards (`hasLost`). To be called in the tick in
+   * which something was staged: later it is not known any more which shards an earlier commit has lost.
+   */
   afterCommit(commit: number, onDurable: Waiter): void
   /** The number of the last commit that is durable: what belongs to a later one is still staged. */
   readonly durable: number
@@ -251,14 +258,15 @@ export class GroupCommit implements RecordLog {
   }
 
   private onCommitted(flown: Filling, failure: Error | undefined): void {
-    if (failure) return this.fail(failure)
+    if (failure && !isDeposed(failure)) return this.fail(failure)
     this.state = idle
     this.durable++
     const { waiters, changes } = flown
     flown.waiters = []
     flown.changes = []
-    for (const { follower, record, after } of changes) follower.follow(record, after)
-    for (const waiter of waiters) waiter()
+    for (const { follower, record, after } of changes)
+      if (!failure || !hasLost(failure, record.shard)) follower.follow(record, after)
+    for (const waiter of waiters) waiter(failure)
     if (this.hasMore) this.schedule()
   }
 

@@ -91,13 +91,14 @@ export class Counts implements PathCounts {
     return { tenants: this.sums.size, pairs: this.pairs, rows: this.rows.size }
   }
 
-  /** Forgets everything that depends on which shards are this owner's own, since these have changed. Nothing is staged of those that have gone. */
+  /** Forgets everything that depends on which shards are this owner's own, since these have changed. What is staged of those that have gone is lost. */
   forget(): void {
     this.generation++
     this.sums.clear()
     this.pairs = 0
     // Others write the rows of a shard that has gone: what was flushed of it says nothing when it comes back.
     this.flushed = this.flushed.filter(({ shard }) => this.owns(shard))
+    this.staged = this.staged.filter(({ shard }) => this.owns(shard))
     this.rows.keepOnly([...this.flushed, ...this.staged])
   }
 

@@ -228,6 +228,11 @@ export class Documents<T extends Document, P> {
     return this.form.kind
   }
 
+  /** The shard that they belong to, of all tenants. */
+  get shard(): number {
+    return this.shardMap.register
+  }
+
   /** How many there are, of all tenants. */
   get size(): number {
     return this.count

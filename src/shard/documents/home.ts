@@ -12,7 +12,7 @@ import { accepted, type Refusal, type Result, refused } from '../../domain/refus
 import type { ShardReply } from '../../messages/messages.js'
 import type { DiskRoom } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
-import { replyOfFailure } from '../commit/deposed.js'
+import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import { refusalForRoom } from '../turn/room.js'
 import type { Document, Documents } from './documents.js'
 import type { Register } from './register.js'
@@ -83,7 +83,13 @@ export class Home {
   }
 
   /** Replies when what was read is durable. */
-  afterStaged(documents: { readonly stagedIn: number }, reply: ShardReply, onReply: OnReply): void {
-    this.commit.afterCommit(documents.stagedIn, failure => onReply(failure ? replyOfFailure(failure) : reply))
+  afterStaged(
+    { stagedIn, shard }: { readonly stagedIn: number; readonly shard: number },
+    reply: ShardReply,
+    onReply: OnReply,
+  ): void {
+    this.commit.afterCommit(stagedIn, failure =>
+      onReply(failure && hasLost(failure, shard) ? replyAfterFailure(failure) : reply),
+    )
   }
 }

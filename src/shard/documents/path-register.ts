@@ -11,6 +11,7 @@ import type { DiskRoom, Store } from '../../ports.js'
 import { allRowsOf, rowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts } from '../commit/counts.js'
+import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import { nothing } from '../layout.js'
 import { parsePathKey, pathKey, pathRange, pathsOfTenant } from '../replicate/replicated-layout.js'
 import { refusalForRoom } from '../turn/room.js'
@@ -125,7 +126,10 @@ export class PathRegister {
     const refusal = isWanted ? refusalForRoom(room, false) : undefined
     if (refusal) return onReply({ kind: 'refused', refusal })
     const carriedBy = isWanted ? register.write(key, nothing) : 0
-    if (isWanted) commit.afterCommit(carriedBy, failure => failure || this.hear(key))
+    if (isWanted)
+      commit.afterCommit(carriedBy, failure => {
+        if (!failure || !hasLost(failure, number)) this.hear(key)
+      })
     register.afterAll(carriedBy, failure => onReply(failure ?? { kind: 'done' }))
   }
 
@@ -135,7 +139,7 @@ export class PathRegister {
     this.withoutEntities(tenants).then(
       found =>
         commit.afterFlight(failure =>
-          onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'unused', tenants: found }),
+          onReply(failure ? replyAfterFailure(failure) : { kind: 'unused', tenants: found }),
         ),
       (error: Error) => onReply({ kind: 'failed', reason: error.message }),
     )

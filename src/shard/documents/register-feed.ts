@@ -169,7 +169,7 @@ export class RegisterFeed implements Register {
 
   afterAll(carriedBy: number, onDone: (failure?: ShardReply) => void): void {
     this.parts.commit.afterCommit(carriedBy, failure => {
-      if (failure) return onDone(replyOfFailure(failure))
+      if (failure) return onDone(replyOfFailure(failure, this.parts.register))
       this.waiting.push({ sequence: this.durable, onDone })
       const failed = this.copies.find(copy => copy.failure !== undefined)
       if (failed) this.giveUp(failed)

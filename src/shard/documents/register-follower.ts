@@ -48,6 +48,12 @@ export class RegisterFollower {
       }
   }
 
+  /** What was known of some rows is lost, and the store has what is true. Of a path nothing is known before the store has it. */
+  revert(keys: readonly Buffer[]): void {
+    const rows = keys.map(key => ({ key, value: this.store.get(key) }))
+    this.follow(rows.filter(({ key, value }) => value !== undefined || key[0] !== prefix.path))
+  }
+
   /** Forgets documents whose rows have gone without anybody having told of it: a snapshot has replaced what was there. */
   async reconcile(): Promise<void> {
     for (const documents of [this.books.subscriptions, this.books.registrations]) {

@@ -8,7 +8,7 @@
 
 import type { ShardReply } from '../../messages/messages.js'
 import type { GroupCommit } from '../commit/commit.js'
-import { replyOfFailure } from '../commit/deposed.js'
+import { hasLost, replyOfFailure } from '../commit/deposed.js'
 
 /** Where rows of the register are written, and how the other owners come to have them. */
 export interface Register {
@@ -23,16 +23,20 @@ export interface Register {
   afterAll(carriedBy: number, onDone: (failure?: ShardReply) => void): void
 }
 
-/** The register of an owner whose changes `others` have to hear of once they are durable here; undefined: there is nobody else. */
+/**
+ * The register of an owner, in shard `number`. The `others` have to hear of its changes once they are durable here; undefined: there is
+ * nobody else.
+ */
 export const registerOver = (
   commit: Pick<GroupCommit, 'write' | 'afterCommit'>,
+  number: number,
   others?: (onDone: (failure?: ShardReply) => void) => void,
 ): Register => ({
   obstacle: () => undefined,
   write: (key, row) => commit.write(key, row),
   afterAll: (carriedBy, onDone) =>
     commit.afterCommit(carriedBy, failure => {
-      if (failure) onDone(replyOfFailure(failure))
+      if (failure && hasLost(failure, number)) onDone(replyOfFailure(failure, number))
       else if (others) others(onDone)
       else onDone()
     }),

@@ -12,6 +12,7 @@ import { isExpired, isThrottled, storedStatus } from '../../domain/subscriptions
 import type { ClaimRequest, NewsRequest, ProgressNews, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { isGuarded, type ProgressBook } from './progress-book.js'
 
@@ -96,7 +97,11 @@ export class Claims {
       subscription !== undefined && (this.book.hasGranted(id, notification) || this.grant(subscription, notification))
     const quietUntilMs = subscription && this.quietUntilMs(subscription)
     this.commit.afterCommit(this.book.writeNow(tenant, id), failure =>
-      onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'claimed', isGranted, quietUntilMs }),
+      onReply(
+        failure && hasLost(failure, this.shardMap.register)
+          ? replyAfterFailure(failure)
+          : { kind: 'claimed', isGranted, quietUntilMs },
+      ),
     )
   }
 

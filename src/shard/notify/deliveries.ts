@@ -27,6 +27,7 @@ import type {
 import type { Clock, Logger, Range, Stamps, Store } from '../../ports.js'
 import { allRowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { isDeposed, replyAfterFailure } from '../commit/deposed.js'
 import type { Subscriptions } from '../documents/forms.js'
 import { nested } from '../nested.js'
 import { decodeLetterRow, encodeLetterRow, letterKey, parseLetterKey } from './notification-layout.js'
@@ -196,7 +197,8 @@ export class Deliveries {
     const { tenant, id } = request
     const letters = [...(this.tenants.get(tenant)?.get(id)?.letters ?? [])]
     this.commit.afterCommit(this.stagedIn, failure => {
-      if (failure) onReply({ kind: 'failed', reason: failure.message })
+      // Letters of shards that are lost are not among those of this owner any more.
+      if (failure && !isDeposed(failure)) onReply({ kind: 'failed', reason: failure.message })
       else if (request.kind === 'deliveries') onReply(this.reported(request, letters))
       else this.retry(letters, 0, onReply)
     })
@@ -240,7 +242,7 @@ export class Deliveries {
       onRetry(decodeLetterRow(row).message)
     }
     this.commit.afterCommit(this.stagedIn, failure => {
-      if (failure) onReply({ kind: 'failed', reason: failure.message })
+      if (failure) onReply(replyAfterFailure(failure))
       else if (at < letters.length) this.retry(letters.slice(at), handed, onReply)
       else onReply({ kind: 'retried', count: handed })
     })

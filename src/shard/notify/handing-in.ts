@@ -11,6 +11,7 @@ import type { ShardMap } from '../../domain/scope.js'
 import type { HandInRequest, ShardReply, Shards } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import type { ProgressBook } from './progress-book.js'
 
 /** Between the beginnings of two requests. An owner that dies loses the counts of so long, and of the time of a reply. */
@@ -84,7 +85,7 @@ export class HandingIn {
   /** Takes what another owner hands in; replies when it is durable. */
   onHandIn({ parts, mark }: HandInRequest, onReply: (reply: ShardReply) => void): void {
     this.commit.afterCommit(this.book.add(parts, mark), failure =>
-      onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'done' }),
+      onReply(failure && hasLost(failure, this.shardMap.register) ? replyAfterFailure(failure) : { kind: 'done' }),
     )
   }
 }

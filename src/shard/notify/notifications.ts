@@ -7,6 +7,7 @@
 import type { Subscription, Transport } from '../../domain/subscriptions/subscription.js'
 import type { HomeNews, ShardReply, Shards } from '../../messages/messages.js'
 import type { Deliverer } from '../../ports.js'
+import { hasLost } from '../commit/deposed.js'
 import type { OutboxPart, OutboxRow } from './outbox.js'
 import { type NotificationParts, PendingIntent } from './pending-intent.js'
 import { type DeliveryIntent, decodeTriggerEvent, type TriggerEvent } from './trigger-event.js'
@@ -128,7 +129,7 @@ export class Notifications {
   // [hot] Once per update of a tenant with subscriptions.
   /** Finds and keeps the notifications of a change that commit `stagedIn` carries. Returns the number of the commit that carries all of it. */
   fire(done: Done, stagedIn: number): number {
-    const { triggers, outbox, commit, isKept } = this.parts
+    const { triggers, outbox, commit, isKept, shardMap } = this.parts
     const event = triggers.fire(done)
     if (!event) return stagedIn
     if (isKept && !outbox.hasRoom) {
@@ -139,9 +140,17 @@ export class Notifications {
     const carriedBy = kept?.commit ?? stagedIn
     const part = outbox.of(event.shard)
     commit.afterCommit(carriedBy, failure => {
-      if (!failure) this.onDurable(event, part, kept?.row)
+      if (failure && hasLost(failure, event.shard)) this.takeBack(event)
+      else if (failure && hasLost(failure, shardMap.register)) this.onDurable(toBeClaimed(event), part, kept?.row)
+      else this.onDurable(event, part, kept?.row)
     })
     return carriedBy
+  }
+
+  /** The change has not happened, so what it was to send was not sent. */
+  private takeBack({ tenant, intents }: TriggerEvent): void {
+    for (const { subscription, isToBeClaimed } of intents)
+      if (!isToBeClaimed) this.parts.book.noteUnsent(tenant, subscription)
   }
 
   private onDurable(event: TriggerEvent, part: OutboxPart, row: OutboxRow | undefined): void {
@@ -178,7 +187,7 @@ export class Notifications {
     const event = { ...given, shard, stamp: stamps.next() }
     const { row, commit: carriedBy } = outbox.add(event)
     commit.afterCommit(carriedBy, failure => {
-      if (failure || row.of.isOver) return
+      if ((failure && hasLost(failure, shard)) || row.of.isOver) return
       const behind = this.behind.get(row.of)
       for (const intent of event.intents) {
         const pending = this.pendingOf(event, intent, row)
@@ -233,3 +242,9 @@ export class Notifications {
     return this.deliverer?.queueLength(tenant) ?? 0
   }
 }
+
+/** What was decided here as the home of its subscriptions, and not written down before another node became their home: that one decides anew. */
+const toBeClaimed = (event: TriggerEvent): TriggerEvent => ({
+  ...event,
+  intents: event.intents.map(intent => ({ ...intent, isToBeClaimed: true })),
+})

@@ -157,6 +157,23 @@ export class ProgressBook implements Rider {
     this.note(tenant, id, recordSent(subscription, this.of(tenant, id), this.clock.wallMs()))
   }
 
+  /**
+   * One that was noted as sent is lost with its change, which has not happened. What was before is not known any more: where it matters, the
+   * subscription may send again.
+   */
+  noteUnsent(tenant: string, id: string): void {
+    const subscription = this.subscriptions.of(tenant)?.get(id)
+    const own = this.of(tenant, id)
+    if (!subscription || own.timesSent === 0) return
+    const isFirst = own.timesSent === 1
+    this.note(tenant, id, {
+      ...own,
+      timesSent: own.timesSent - 1,
+      lastNotificationMs: isFirst || subscription.throttlingSeconds > 0 ? undefined : own.lastNotificationMs,
+      spentRevision: subscription.status === 'oneshot' ? 0 : own.spentRevision,
+    })
+  }
+
   // [hot] Once per notification.
   /** A receiver answered, or did not. */
   noteNews(tenant: string, id: string, news: ProgressNews): void {

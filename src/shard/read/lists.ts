@@ -19,6 +19,7 @@ import type { FetchRequest, ListKeys, ListRequest, ShardReply, Standing } from '
 import type { AnswerHold, AnswerRoom, Clock, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts, Paths } from '../commit/counts.js'
+import { replyAfterFailure } from '../commit/deposed.js'
 import { decodeRow, entityKey } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { Actors } from '../turn/actor.js'
@@ -117,7 +118,7 @@ export class Lists {
       hold.release()
       onReply(reply)
     }
-    const fail = (error: Error): void => tell({ kind: 'failed', reason: error.message })
+    const fail = (error: Error): void => tell(replyAfterFailure(error))
     commit.afterFlight(failure => {
       if (failure) return fail(failure)
       find(hold).then(reply => commit.afterFlight(late => (late ? fail(late) : tell(reply))), fail)

@@ -11,6 +11,7 @@ import type { Clock, Store } from '../../ports.js'
 import { allRowsOf } from '../../rows.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts, Paths } from '../commit/counts.js'
+import { hasLost, replyAfterFailure } from '../commit/deposed.js'
 import { idRange, parseIdKey } from '../layout.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { Actor, Actors } from '../turn/actor.js'
@@ -75,7 +76,7 @@ export class Lookup {
   private async findIndexed(request: FindRequest, onReply: OnReply): Promise<void> {
     const { tenant, paths, id } = request
     const pace = new Pace(this.clock)
-    const gathered: Gathered = { entities: [], stagedIn: 0 }
+    const gathered: Gathered = { entities: [], stagedIn: 0, shard: 0 }
     for (const path of ['/', ...(await this.indexed(tenant, id))]) {
       if (anyCoversPath(paths, path)) this.gather(request, this.actors(tenant, path, id), gathered)
       if (pace.isOver) await pace.breathe()
@@ -96,14 +97,17 @@ export class Lookup {
 
   /** `mayLack`: an actor may be missing because of a removal whose commit is in flight. */
   private answer(request: FindRequest, actors: readonly Actor[], onReply: OnReply, mayLack = false): void {
-    const gathered: Gathered = { entities: [], stagedIn: 0 }
+    const gathered: Gathered = { entities: [], stagedIn: 0, shard: 0 }
     this.gather(request, actors, gathered)
     this.tell(gathered, onReply, mayLack)
   }
 
   private gather(request: FindRequest, actors: readonly Actor[], gathered: Gathered): void {
     for (const actor of actors) {
-      if (actor.stagedIn > gathered.stagedIn) gathered.stagedIn = actor.stagedIn
+      if (actor.stagedIn > gathered.stagedIn) {
+        gathered.stagedIn = actor.stagedIn
+        gathered.shard = actor.place.shard
+      }
       for (const { type, image } of actor.variants)
         if (request.type === undefined || request.type === type)
           gathered.entities.push({ path: actor.place.path, image })
@@ -111,17 +115,19 @@ export class Lookup {
     }
   }
 
-  private tell({ entities, stagedIn }: Gathered, onReply: OnReply, mayLack: boolean): void {
+  private tell({ entities, stagedIn, shard }: Gathered, onReply: OnReply, mayLack: boolean): void {
     const reply: ShardReply = { kind: 'found', entities }
-    const tell = (failure?: Error): void => onReply(failure ? { kind: 'failed', reason: failure.message } : reply)
+    const tell = (failure?: Error): void =>
+      onReply(failure && hasLost(failure, shard) ? replyAfterFailure(failure) : reply)
     if (stagedIn > this.commit.durable) this.commit.afterCommit(stagedIn, tell)
     else if (mayLack) this.commit.afterFlight(tell)
     else onReply(reply)
   }
 }
 
-/** What was found so far, and the commit that it waits for. */
+/** What was found so far, and the commit that it waits for, with a shard that this is about. Who asks about several looks whether they have changed (shards.ts). */
 interface Gathered {
   readonly entities: Found[]
   stagedIn: number
+  shard: number
 }

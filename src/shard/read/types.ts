@@ -8,6 +8,7 @@ import { anyCoversPath } from '../../domain/scope.js'
 import type { ShardReply, TypeSummary, TypesRequest } from '../../messages/messages.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts } from '../commit/counts.js'
+import { replyAfterFailure } from '../commit/deposed.js'
 
 /** Counts between two looks at the time. */
 const countsPerLook = 256
@@ -29,9 +30,7 @@ export class Types {
   summarize(request: TypesRequest, onReply: (reply: ShardReply) => void): void {
     this.read(request).then(
       types =>
-        this.commit.afterFlight(failure =>
-          onReply(failure ? { kind: 'failed', reason: failure.message } : { kind: 'types', types }),
-        ),
+        this.commit.afterFlight(failure => onReply(failure ? replyAfterFailure(failure) : { kind: 'types', types })),
       (error: Error) => onReply({ kind: 'failed', reason: error.message }),
     )
   }

@@ -65,7 +65,7 @@ export const replicatedRegister = (
   { positions, ownership: { register } }: Replicated,
   barrier: Barrier,
 ): Register =>
-  registerOver(commit, onDone => {
+  registerOver(commit, register, onDone => {
     const position = positions.of(register)
     if (!position) return onDone()
     barrier(register, position.sequence, failure => onDone(failure && { kind: 'lost', reason: failure.message }))

@@ -4,6 +4,9 @@
 // appended first; when they are durable the batch is written, with the positions that they have got. So the store never has what the log has
 // not. If the process dies in between, the log has more than the store: the positions tell, and the rest is applied again.
 //
+// Where another node has taken over some of the shards, the batch is made anew from what was kept of the others. Whoever keeps memory of the lost
+// ones is told first (`whenLost`), and those who wait for the batch afterwards.
+//
 // Rows that belong to no shard, the stamp, go along with whatever is written.
 
 import assert from 'node:assert/strict'
@@ -16,11 +19,12 @@ import {
   type OpenBatch,
   OrderedRows,
 } from '../commit/commit-log.js'
+import { type Deposed, isDeposed } from '../commit/deposed.js'
 import { shardOfKey } from '../keys.js'
 import type { CommitLane } from './commit-lane.js'
 import type { Positions } from './positions.js'
 import type { Part, Position, Replication } from './replication.js'
-import { OperationWriter } from './row-operations.js'
+import { decodeOperations, OperationWriter, type RowOperation } from './row-operations.js'
 
 /** Bytes that may be staged until writes are turned away: memory, and what one append may have. A log that is slow costs as much. */
 const stagedBytesMax = 64 * 1024 * 1024
@@ -37,17 +41,35 @@ export interface ReplicatedLogParts {
   readonly alongWith: (sink: RowSink) => void
 }
 
+type OnLost = (deposed: Deposed) => void
+
 export class ReplicatedLog implements CommitLog {
   /** Writing is what the logs of the shards take, and the rest what the store takes. */
   readonly times = noTimes()
   private readonly parts: ReplicatedLogParts
+  private readonly batches: ReplicatedBatch[] = []
+  private readonly listeners: OnLost[] = []
 
   constructor(parts: ReplicatedLogParts) {
     this.parts = parts
   }
 
   open(): OpenBatch {
-    return new ReplicatedBatch(this.parts, this.times)
+    const batch = new ReplicatedBatch(this.parts, this.times, deposed => {
+      for (const tell of this.listeners) tell(deposed)
+    })
+    this.batches.push(batch)
+    return batch
+  }
+
+  /** Has somebody told of shards that other nodes have taken over, before those who wait for what was staged of them. */
+  whenLost(tell: OnLost): void {
+    this.listeners.push(tell)
+  }
+
+  /** What is staged of a shard, and not written. */
+  stagedOf(shard: number): readonly RowOperation[] {
+    return this.batches.flatMap(batch => batch.operationsOf(shard))
   }
 }
 
@@ -59,11 +81,13 @@ class ReplicatedBatch implements OpenBatch {
   private readonly ordered = new OrderedRows()
   /** What it does to each shard. */
   private readonly shards = new Map<number, OperationWriter>()
+  private readonly onLost: OnLost
   private bytes = 0
 
-  constructor(parts: ReplicatedLogParts, times: CommitTimes) {
+  constructor(parts: ReplicatedLogParts, times: CommitTimes, onLost: OnLost) {
     this.parts = parts
     this.times = times
+    this.onLost = onLost
     this.batch = parts.store.batch()
     this.rows = {
       put: (key, value) => this.rowsOf(shardOfKey(key)).put(key, value),
@@ -118,26 +142,48 @@ class ReplicatedBatch implements OpenBatch {
     return writer
   }
 
+  operationsOf(shard: number): readonly RowOperation[] {
+    const writer = this.shards.get(shard)
+    return writer ? decodeOperations(writer.end(0), shard).operations : []
+  }
+
   commit(onDone: (failure?: Error) => void): void {
     const { batch, parts, times } = this
     const { clock, replication, lastStamp } = parts
     this.ordered.flush(batch)
     const startedMs = clock.monoMs()
-    const write = (reached: ReadonlyMap<number, Position>): void => {
+    const write = (reached: ReadonlyMap<number, Position>, deposed?: Deposed): void => {
       const appendedMs = clock.monoMs()
       this.write(reached, failure => {
         noteTimes(times, startedMs, appendedMs, clock.monoMs())
-        if (!failure) this.clear()
-        onDone(failure)
+        if (failure) return onDone(failure)
+        if (deposed) this.onLost(deposed)
+        this.clear()
+        onDone(deposed)
       })
     }
     const payloads = this.payloads(lastStamp())
     if (payloads.length === 0) return write(new Map())
     replication.append(payloads, outcome => {
-      if (outcome instanceof Error) return onDone(outcome)
-      for (const { shard } of payloads) assert(outcome.has(shard), 'every part has got its position')
-      write(outcome)
+      if (outcome instanceof Error && !isDeposed(outcome)) return onDone(outcome)
+      const deposed = outcome instanceof Error ? outcome : undefined
+      const reached = outcome instanceof Error ? outcome.reached : outcome
+      const lost = new Set(deposed?.losses.map(({ shard }) => shard))
+      for (const { shard } of payloads)
+        assert(reached.has(shard) !== lost.has(shard), 'every part has got its position, or is lost')
+      if (deposed) this.restrict(payloads.filter(({ shard }) => reached.has(shard)))
+      write(reached, deposed)
     })
+  }
+
+  /** Nothing but these parts is to be written. */
+  private restrict(parts: readonly Part[]): void {
+    const { batch } = this
+    batch.clear()
+    for (const { shard, payload } of parts)
+      for (const { key, value } of decodeOperations(payload, shard).operations)
+        if (value) batch.put(key, value)
+        else batch.del(key)
   }
 
   private payloads(stamp: number): readonly Part[] {

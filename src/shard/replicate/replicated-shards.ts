@@ -12,6 +12,7 @@
 import assert from 'node:assert/strict'
 import type { Row, RowSink } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
+import { type Deposed, isDeposed } from '../commit/deposed.js'
 import type { EntityCount } from '../commit/entity-count.js'
 import { progressRange } from '../documents/document-layout.js'
 import type { RegisterFollower } from '../documents/register-follower.js'
@@ -66,6 +67,7 @@ export class ReplicatedShards {
   constructor(parts: Replicated, concerned: Concerned) {
     this.parts = parts
     this.concerned = concerned
+    parts.log.whenLost(deposed => this.lose(deposed))
   }
 
   /** Whether copies wait for room on the disk. */
@@ -175,7 +177,10 @@ export class ReplicatedShards {
     this.concerned.book.enter(rows)
   }
 
-  /** Lets no more turns happen in a shard, and calls back when what those did that have happened is appended and written: then it is followed. */
+  /**
+   * Lets no more turns happen in a shard, and calls back when what those did that have happened is appended and written, or lost: then it is
+   * followed.
+   */
   seal(shard: number, onDone: OnDone): void {
     const { ownership } = this.parts
     assert(ownership.admits(shard), 'a shard is sealed that is not this node’s own')
@@ -187,11 +192,24 @@ export class ReplicatedShards {
       deliveries.endShard(shard)
     }
     commit.afterAll(failure => {
-      if (failure) return onDone(failure)
+      if (failure && !isDeposed(failure)) return onDone(failure)
       assert(!commit.holds(shard), 'nothing is staged of a shard that lets no asks in')
       this.end(shard)
       onDone()
     })
+  }
+
+  /**
+   * Other nodes have taken over some shards, and what was staged of these is lost: from now on no read looks at them. They have been closed to asks,
+   * and are followed once all that was staged before has ended (`seal`).
+   */
+  private lose({ losses }: Deposed): void {
+    const { ownership, log } = this.parts
+    const { register } = ownership
+    const lost = losses.map(({ shard }) => shard).filter(shard => ownership.owns(shard))
+    for (const shard of lost) ownership.end(shard)
+    if (lost.includes(register)) this.concerned.follower.revert(log.stagedOf(register).map(({ key }) => key))
+    if (lost.length > 0) this.forgetReads()
   }
 
   private end(shard: number): void {

@@ -67,7 +67,7 @@ export class OperationWriter implements RowSink {
     this.bytes = larger
   }
 
-  /** The bytes. Nothing may be put any more. */
+  /** The bytes. They change when more is put. */
   end(stamp: number): Buffer {
     this.bytes[0] = version
     this.bytes.writeDoubleBE(stamp, 1)

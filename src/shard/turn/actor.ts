@@ -184,11 +184,11 @@ export class Actors {
     if (this.isFree(actor)) this.drop(actor)
   }
 
-  /** Lets go of all actors of a shard. None may have a change that is not durable. */
+  /** Lets go of all actors of a shard. None may have a change whose commit has not ended. */
   dropShard(shard: number): void {
     for (const actor of this.ring) {
       if (actor?.place.shard !== shard) continue
-      assert(this.isFree(actor), 'what is staged of a shard is durable before it goes')
+      assert(this.isFree(actor), 'what is staged of a shard has ended before it goes')
       this.drop(actor)
     }
   }

@@ -11,7 +11,7 @@ import assert from 'node:assert/strict'
 import type { BatchRequest, ShardReply, WriteReply, WriteRequest } from '../../messages/messages.js'
 import type { Clock } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
-import { replyAfterFailure, replyOfFailure } from '../commit/deposed.js'
+import { hasLost, replyAfterFailure, replyOfFailure } from '../commit/deposed.js'
 import type { Actor } from './actor.js'
 import type { Shard, Turn } from './shard.js'
 
@@ -33,6 +33,7 @@ class Running {
   readonly replies: WriteReply[]
   /** The actors whose changes the reply waits for, each where its item is. */
   readonly held: (Actor | undefined)[]
+  /** The last commit that carries changes of it. */
   stagedIn = 0
   /** The next item. */
   at = 0
@@ -103,12 +104,21 @@ export class Batches {
       if (actor && actor.stagedIn > commit.durable) {
         shards[actor.place.shard]!.hold()
         held[batch.at] = actor
-        if (actor.stagedIn > batch.stagedIn) batch.stagedIn = actor.stagedIn
+        if (actor.stagedIn > batch.stagedIn) this.stageIn(batch, actor.stagedIn)
       }
       batch.at++
     }
     this.replyAfter(batch.stagedIn, held, replies, batch.onReply)
     return true
+  }
+
+  /** A later commit than before carries changes of a batch: another node may take over some of the shards of any of them. */
+  private stageIn(batch: Running, commit: number): void {
+    batch.stagedIn = commit
+    const { held, replies } = batch
+    this.needs.commit.afterCommit(commit, failure => {
+      if (failure) noteLost(failure, commit, held, replies)
+    })
   }
 
   /** When the slice of this tick ends, which the first batch of the tick begins. */
@@ -146,14 +156,16 @@ export class Batches {
     onReply: OnReply,
   ): void {
     const { shards, commit } = this.needs
-    commit.afterCommit(stagedIn, failure => {
-      for (let at = 0; at < held.length; at++) {
-        const actor = held[at]
-        if (!actor) continue
-        shards[actor.place.shard]!.letGo(actor)
-        if (failure) replies[at] = replyOfFailure(failure)
-      }
+    commit.afterCommit(stagedIn, () => {
+      for (const actor of held) if (actor) shards[actor.place.shard]!.letGo(actor)
       onReply({ kind: 'batch', replies })
     })
   }
+}
+
+/** Puts down which changes are not durable, of those that a failed commit carried. */
+function noteLost(failure: Error, commit: number, held: readonly (Actor | undefined)[], replies: WriteReply[]): void {
+  for (const [at, actor] of held.entries())
+    if (actor && actor.stagedIn >= commit && hasLost(failure, actor.place.shard))
+      replies[at] = replyOfFailure(failure, actor.place.shard)
 }

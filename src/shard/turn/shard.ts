@@ -30,7 +30,7 @@ import { encodeImage } from '../../image.js'
 import { mayCreate, type WriteReply, type WriteRequest } from '../../messages/messages.js'
 import type { DiskRoom, Stamps } from '../../ports.js'
 import type { RecordLog } from '../commit/commit.js'
-import { replyOfFailure } from '../commit/deposed.js'
+import { hasLost, replyOfFailure } from '../commit/deposed.js'
 import type { Notifications } from '../notify/notifications.js'
 import { type Actor, type Actors, Variant } from './actor.js'
 import type { AttributeDifference } from './apply.js'
@@ -76,7 +76,7 @@ export class Shard {
     this.hold()
     log.afterCommit(actor.stagedIn, failure => {
       this.letGo(actor)
-      onReply(failure ? replyOfFailure(failure) : reply)
+      onReply(failure && hasLost(failure, this.index) ? replyOfFailure(failure, this.index) : reply)
     })
   }
 

@@ -40,7 +40,7 @@ function simulate(faults: Partial<LogFaults> = {}) {
   const copy = async (shard: number, position: Position | undefined): Promise<Replica> => {
     const replica = new Replica(shard, position, {
       log,
-      host: { apply: (_shard, _payloads, _position, onDone) => onDone() },
+      host: { apply: (_shard, _payloads, _position, onDone) => onDone(), position: () => position },
       clock,
       options: replicationOptionsDefault,
       onStopped: (_shard, reason) => t.fail(reason),

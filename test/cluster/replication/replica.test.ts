@@ -16,6 +16,8 @@ class Scene {
   readonly world = new World(new Random(1))
   readonly records: LogRecord[] = []
   readonly applied: string[] = []
+  /** Up to where the host has written. */
+  written: Position | undefined
   readonly stopped: string[] = []
   /** What the host says to everything that it is to apply. */
   failure: Error | undefined
@@ -38,10 +40,12 @@ class Scene {
         },
       },
       host: {
-        apply: (_shard, payloads, _position, onDone) => {
+        apply: (_shard, payloads, position, onDone) => {
           for (const payload of payloads) this.applied.push(payload.toString())
+          this.written = position
           clock.endOfTick(() => onDone(this.failure))
         },
+        position: () => this.written,
       },
       clock,
       options: { ...replicationOptionsDefault, pageBytesMax },
@@ -221,6 +225,7 @@ t.test('an owner is told nothing that it has appended itself', async t => {
   const record = scene.append('mine')
   scene.replica.onRecord(record)
   scene.replica.advance(scene.end)
+  scene.written = scene.end
   await scene.settle()
   t.strictSame(scene.applied, [])
   scene.replica.disown()
@@ -228,6 +233,22 @@ t.test('an owner is told nothing that it has appended itself', async t => {
   scene.replica.onRecord(scene.append('theirs'))
   await scene.settle()
   t.strictSame(scene.applied, ['theirs'])
+})
+
+t.test('a deposed owner goes on from what its host has written, whatever it has appended since', async t => {
+  const scene = new Scene()
+  scene.append('written')
+  scene.replica.read()
+  await scene.settle()
+  scene.replica.own()
+  scene.append('half of ', { goesOn: true, wentBefore: false })
+  scene.replica.advance(scene.end)
+  scene.append('theirs')
+  scene.replica.disown()
+  await scene.settle()
+  t.strictSame(scene.applied, ['written', 'theirs'])
+  t.equal(scene.replica.applied.sequence, 3)
+  t.strictSame(scene.stopped, [])
 })
 
 t.test('a record of another version stops the copy, which says what would read it', async t => {

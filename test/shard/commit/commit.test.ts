@@ -1,10 +1,12 @@
 // Group commit: replies after durability, one commit at a time, and an end without excuses when the store fails.
 
 import t from 'tap'
+import { Deposed } from '../../../cluster/replication/shard-host.js'
 import type { Batch, Store } from '../../../src/ports.js'
 import { GroupCommit } from '../../../src/shard/commit/commit.js'
-import { StoreLog } from '../../../src/shard/commit/commit-log.js'
+import { type CommitLog, StoreLog } from '../../../src/shard/commit/commit-log.js'
 import { Counts } from '../../../src/shard/commit/counts.js'
+import { hasLost } from '../../../src/shard/commit/deposed.js'
 import { decodeNumber } from '../../../src/shard/keys.js'
 import { attributeCounts, entityCounts, entityKey, stampKey } from '../../../src/shard/layout.js'
 import type { ShardRecord } from '../../../src/shard/turn/apply.js'
@@ -277,4 +279,55 @@ t.test('draining ends when the commit fails', async t => {
   clock.tick()
   await store.release()
   await t.resolves(draining)
+})
+
+t.test('a commit that has lost some shards goes on with the others, and says which they are', async t => {
+  const store = new MemoryStore()
+  const clock = new FakeClock()
+  const inner = new StoreLog(store, clock, () => 77)
+  let deposed: Deposed | undefined = new Deposed([{ shard: 5, node: 'b', epoch: 2, certainMs: 100 }], new Map())
+  const log: CommitLog = {
+    times: inner.times,
+    open: () => {
+      const batch = inner.open()
+      const { commit } = batch
+      batch.commit = onDone => {
+        const failure = deposed
+        deposed = undefined
+        commit.call(batch, error => onDone(error ?? failure))
+      }
+      return batch
+    },
+  }
+  const commit = new GroupCommit({
+    log,
+    clock,
+    directory: new Counts(store, entityCounts),
+    attributes: new Counts(store, attributeCounts),
+    onFailure: failure => t.fail(failure),
+  })
+  const followed: number[] = []
+  commit.tell({ wants: () => true, follow: ({ shard }) => followed.push(shard) })
+  const told: string[] = []
+  const append = (shard: number): void => {
+    const id = `in ${shard}`
+    const record = { ...recordOf(id), shard }
+    const number = commit.append(record, entityKey(shard, '', '/', id), Buffer.from(id), undefined)
+    commit.afterCommit(number, failure => told.push(`${id} ${failure && hasLost(failure, shard) ? 'lost' : 'done'}`))
+  }
+  append(3)
+  append(5)
+  clock.tick()
+  append(4)
+  await new Promise<unknown>(resolve => commit.afterFlight(resolve))
+  t.strictSame(told, ['in 3 done', 'in 5 lost'])
+  t.strictSame(followed, [3], 'nobody follows what is lost')
+  t.strictSame([commit.failed, commit.durable], [undefined, 1])
+  clock.tick()
+  await commit.drain()
+  t.strictSame(
+    [told.at(-1), followed, commit.durable],
+    ['in 4 done', [3, 4], 2],
+    'the next one is a commit like any other',
+  )
 })

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import t, { type Test } from 'tap'
-import { Deposed } from '../../../cluster/replication/shard-host.js'
 import type { ShardReply, ShardRequest, WriteRequest } from '../../../src/messages/messages.js'
 import { lastStamp } from '../../../src/shard/commit/commit-log.js'
 import { encodeNumber, prefix } from '../../../src/shard/keys.js'
@@ -294,28 +293,6 @@ t.test('who may not append any more ends', async t => {
   t.match(host.failures, [{ message: 'another owner' }])
   t.strictSame(await cluster.waitFor(contentOf(host)), [], 'the store has nothing of it')
 })
-
-t.test(
-  'what waits when another node takes over has an unknown outcome, and what comes later is for the new owner',
-  async t => {
-    const cluster = await Cluster.of(t, new FakeClock(), 1)
-    const host = cluster.host(0)
-    const shard = shardMap.shardOf(tenant, '/', 'E')
-    const losses = [{ shard, node: 'b', epoch: 2, certainMs: 3_000 }]
-    host.replication.append = (_parts, onDone) => setImmediate(() => onDone(new Deposed(losses)))
-    const batch = { kind: 'batch', items: [create('E')] } as const
-    const asked: readonly ShardRequest[] = [create('E'), batch]
-    const replies = await Promise.all(asked.map(request => end(cluster, request, shard)))
-    const lost = { kind: 'lost', reason: `shard ${shard} was taken over by b` } as const
-    t.match(replies, [lost, { kind: 'batch', replies: [lost] }])
-    t.match(host.failures, [{ code: 'deposed', losses }])
-    const later = await cluster.waitFor(
-      Promise.all(asked.map(request => new Promise<ShardReply>(resolve => host.local.ask(shard, request, resolve)))),
-    )
-    t.strictSame(later, [{ kind: 'moved' }, { kind: 'moved' }])
-    t.strictSame(await cluster.waitFor(contentOf(host)), [], 'the store has nothing of it')
-  },
-)
 
 t.test('on a disk where room is scarce a copy waits and goes on, but the register is followed', async t => {
   const cluster = await Cluster.of(t, new FakeClock(), 1)

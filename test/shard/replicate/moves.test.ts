@@ -7,7 +7,7 @@ import { ShardClient } from '../../../src/broker/shard-client.js'
 import { HybridClock } from '../../../src/clock.js'
 import type { Result } from '../../../src/domain/refusal.js'
 import { imageId } from '../../../src/image.js'
-import type { Found, ListRequest, ShardReply, TypeSummary } from '../../../src/messages/messages.js'
+import type { Found, ListRequest, ShardReply, TypeSummary, WriteRequest } from '../../../src/messages/messages.js'
 import { Expiry } from '../../../src/shard/expiry.js'
 import type { LocalShards } from '../../../src/shard/shards.js'
 import { compareIndexes } from '../../support/compare-indexes.js'
@@ -61,7 +61,10 @@ class Pair {
 
   /** Some writes, at the same time. */
   async write(countMax: number, creates: boolean): Promise<void> {
-    const writes = this.requests.writes(countMax, creates)
+    await this.writeAll(this.requests.writes(countMax, creates))
+  }
+
+  async writeAll(writes: readonly WriteRequest[]): Promise<void> {
     await Promise.all(
       writes.map(write =>
         this.alike(
@@ -128,6 +131,42 @@ t.test(
       }
     }
     for (const { store } of cluster.hosts) t.strictSame(await compareIndexes(store, 'by shard'), [])
+    t.ok(new Set(cluster.places).size > 1, 'several hosts own something')
+  },
+)
+
+t.test(
+  'whatever is asked while hosts take shards over, replies are those of one owner, and all hosts have the same rows',
+  async t => {
+    const random = Random.fromEnvironment()
+    t.comment(`SEED=${random.seed}`)
+    const cluster = await Cluster.of(t, new FakeClock(), 3)
+    cluster.asksLostAgain = true
+    const pair = await Pair.of(cluster, random)
+    for (let round = 0; round < 200; round++) {
+      const what = random.between(0, 9)
+      if (what <= 3) await pair.write(12, true)
+      else if (what <= 8) {
+        const writes = pair.requests.writes(12, false)
+        const { tenant, path, id } = random.pick(writes as [WriteRequest, ...WriteRequest[]]).target
+        const writing = pair.writeAll(writes)
+        await cluster.depose(shardMap.shardOf(tenant, path, id), random.between(0, 2), async () => {
+          // Some of it is in flight, and some is staged behind it.
+          if (random.fraction() < 0.5) await cluster.rest()
+        })
+        await writing
+      } else await pair.expire()
+      await pair.read()
+      if (round % 20 === 19) {
+        await pair.assertCounts()
+        await cluster.assertEqual()
+      }
+    }
+    for (const { store, local, failures } of cluster.hosts) {
+      t.strictSame(await compareIndexes(store, 'by shard'), [])
+      t.strictSame(failures, [])
+      t.equal(local.parts.commit.failed, undefined)
+    }
     t.ok(new Set(cluster.places).size > 1, 'several hosts own something')
   },
 )

@@ -1,6 +1,7 @@
 // What is staged for the logs: by shard, in order, and not without end; and a commit that is written only when the logs have it.
 
 import t from 'tap'
+import { Deposed } from '../../../cluster/replication/shard-host.js'
 import type { OpenBatch } from '../../../src/shard/commit/commit-log.js'
 import { entityKey, stampKey, typeKey } from '../../../src/shard/layout.js'
 import { outboxKey } from '../../../src/shard/notify/notification-layout.js'
@@ -125,3 +126,29 @@ t.test('a batch that is about no shard goes to the store alone', async t => {
   await Promise.resolve()
   t.strictSame([setting.told, setting.appended], [['durable'], []])
 })
+
+t.test(
+  'of a batch whose shards are lost in part the rest is written, and those who keep memory are told first',
+  async t => {
+    const setting = new Setting()
+    const { store, positions, told, log } = setting
+    const [batch, next] = [log.open(), log.open()]
+    const index = typeKey('t', '/', 'T', 7, 3)
+    batch.rowsOf(3).put(key(3), one)
+    batch.orderedOf(3).put(index, one)
+    batch.rowsOf(5).put(key(5), one)
+    next.rowsOf(5).del(key(5))
+    log.whenLost(({ losses }) => {
+      const staged = log.stagedOf(5).map(row => (row.value ? 'put' : 'del'))
+      told.push(`lost ${losses.map(({ shard }) => shard)}, staged ${staged}, written ${store.get(key(3))}`)
+    })
+    setting.commit(batch)
+    const losses = [{ shard: 5, node: 'b', epoch: 3, certainMs: 100 }]
+    setting.end(new Deposed(losses, new Map([[3, position]])))
+    await Promise.resolve()
+    t.strictSame(told, ['lost 5, staged put,del, written 1', 'shard 5 was taken over by b'])
+    t.strictSame([store.get(key(3)), store.get(index), store.get(key(5))], [one, one, undefined])
+    t.strictSame([positions.of(3), positions.of(5)], [position, undefined])
+    t.strictSame([batch.length, batch.holds(3), batch.holds(5)], [0, false, false], 'and it begins anew')
+  },
+)
