@@ -4,9 +4,10 @@
 // append whose outcome is unknown is made again as it was, byte for byte: where it has happened already it is told to have, and once somebody
 // has taken over it cannot happen any more. Nothing is guessed, and nothing stands there twice.
 //
-// A takeover of our own that came late (its answer was lost) is ours: what has not been appended before it is appended in its name. Anybody
-// else's ends this node's right to append to that shard. An append is all or nothing, so one of its records tells whether it happened before the
-// takeover. If it did not, the parts of the lost shards never will, and the others are appended again without them (`Deposed`).
+// A takeover of our own that came late (its answer was lost) is ours: what has not been appended before it is appended
+// in its name. Anybody else's ends this node's right to append to that shard. An append is all or nothing, so one of
+// its records tells whether it happened before the takeover. If it did not, the parts of the lost shards never will,
+// and the others are appended again without them (`Deposed`).
 //
 // An engine that has lost something (log-check.ts) has neither the takeover nor the record that an append goes behind. Nothing is appended then, and
 // what was decided waits until the engine has it again.
@@ -25,7 +26,10 @@ export interface OwnedShard {
   readonly replica: Replica
   /** Of the takeover in whose name this node appends. */
   epoch: number
-  /** Whether this node owns it, as far as is known here. A shard that another node has taken over is lost, whatever happens later. */
+  /**
+   * Whether this node owns it, as far as is known here. A shard that another node has taken over is lost, whatever
+   * happens later.
+   */
   readonly mayAppend: boolean
   /** The latest takeover that is known. */
   readonly latest: Takeover | undefined

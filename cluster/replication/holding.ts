@@ -4,8 +4,8 @@
 //       ^                                       |
 //       +------------- superseded --------------+
 //
-// `lose`: another node has taken over. Nothing more is appended here in any case, so the host is done soon: what the log does not have is lost, and the
-// copy follows again from what is written. The node and its other shards go on.
+// `lose`: another node has taken over. Nothing more is appended here in any case, so the host is done soon: what the
+// log does not have is lost, and the copy follows again from what is written. The node and its other shards go on.
 //
 // The log says who owns the shard: its latest takeover. Nobody else is asked, so that nodes that cannot hear each other never both own it. Who
 // takes over from one that may still answer reads waits until that one's lease is over; who is handed the shard need not, for the one before

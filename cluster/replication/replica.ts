@@ -308,8 +308,8 @@ export class Replica {
   }
 
   /**
-   * This node owns it no more. The copy goes on from what its host has written: if the node was deposed, its last record may be part of a step
-   * that never became whole.
+   * This node owns it no more. The copy goes on from what its host has written: if the node was deposed, its last
+   * record may be part of a step that never became whole.
    */
   disown(): void {
     if (this.is !== 'owned') return

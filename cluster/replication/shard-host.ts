@@ -35,8 +35,8 @@ export interface ShardHost {
   /** Everything that the shard's log has is applied, and this node alone appends from now on: gets ready for asks. */
   activate(shard: number, onDone: (failure?: Error) => void): void
   /**
-   * Lets no more turns happen in the shard, and calls back when those that did are appended and applied, or are known to be lost
-   * (`Deposed`): it is following again then, from `position`.
+   * Lets no more turns happen in the shard, and calls back when those that did are appended and applied, or are known
+   * to be lost (`Deposed`): it is following again then, from `position`.
    */
   seal(shard: number, onDone: (failure?: Error) => void): void
   /** Some rows of the shard behind a place, about so many bytes; `next` is the place behind them, undefined at the end. */
@@ -93,9 +93,10 @@ export class Deposed extends Error {
 /** Where an active host's turns become durable. */
 export interface Replication {
   /**
-   * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of each. Calls back with
-   * `Deposed` when other nodes have taken over some of the shards: their parts are not durable, all others are. Any other error means that the
-   * outcome is unknown, and the node has to end. The next call only after that.
+   * Appends to the logs of active shards, one part for each. Calls back when all are durable, with the position of
+   * each. Calls back with `Deposed` when other nodes have taken over some of the shards: their parts are not durable,
+   * all others are. Any other error means that the outcome is unknown, and the node has to end. The next call only
+   * after that.
    */
   append(parts: readonly Part[], onDone: (outcome: ReadonlyMap<number, Position> | Error) => void): void
 }

@@ -1,5 +1,5 @@
-// Tells operators when a cluster's shards cannot answer, why, and that they can again (docs/operations/cluster-health.md). And which shards of this node
-// other nodes have taken over without asking it.
+// Tells operators when a cluster's shards cannot answer, why, and that they can again
+// (docs/operations/cluster-health.md). And which shards of this node other nodes have taken over without asking it.
 //
 // What is wrong with the log engine is an alarm, `ClusterLogError`. What is wrong with nodes is a line: another one of the cluster raises an alarm, or
 // none is there. A node that begins has not seen every shard yet, so of that it tells nothing before it was ready once.

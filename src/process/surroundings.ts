@@ -110,7 +110,9 @@ export interface RunningNode {
   readonly store: string
   /** Stops accepting and answers what is in flight; others may still ask its shards. */
   drain(): Promise<void>
-  /** Stops accepting, and answers what is in flight: for a node that can promise nothing more, and gives nothing away. */
+  /**
+   * Stops accepting, and answers what is in flight: for a node that can promise nothing more, and gives nothing away.
+   */
   dismiss(): Promise<void>
   /** Makes everything durable and closes the store. */
   close(): Promise<void>

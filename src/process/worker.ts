@@ -132,7 +132,10 @@ function tell(message: FromWorker, onSent: () => void = () => {}): void {
   else onSent()
 }
 
-/** Ends the worker, once those who wait have their answers. What fails until it has ended follows from that, and is not told. */
+/**
+ * Ends the worker, once those who wait have their answers. What fails until it has ended follows from that, and is not
+ * told.
+ */
 function fail(reason: string): void {
   if (isFailing) return
   isFailing = true

@@ -1,9 +1,9 @@
 // A host of shards that keeps counters: entities of a shard are numbers that clients raise and read. Its store is a map that outlives the process,
 // all of it after a kill, and what was flushed after a loss of power.
 //
-// Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append under way, and replies
-// when that is durable and written. What it keeps of an entity is its value and who raised it last, so that a log tells everything. Clients of a shard
-// that another node has taken over get no reply.
+// Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append
+// under way, and replies when that is durable and written. What it keeps of an entity is its value and who raised it
+// last, so that a log tells everything. Clients of a shard that another node has taken over get no reply.
 
 import {
   Deposed,

@@ -1,5 +1,6 @@
-// A node of a cluster stands still in the midst of writes until the others have taken over its shards, and goes on: its process lives, every client gets an
-// answer, nothing acknowledged is lost, and it is given shards again (docs/operations/cluster-health.md).
+// A node of a cluster stands still in the midst of writes until the others have taken over its shards, and goes on: its
+// process lives, every client gets an answer, nothing acknowledged is lost, and it is given shards again
+// (docs/operations/cluster-health.md).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'

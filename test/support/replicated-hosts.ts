@@ -327,7 +327,10 @@ export class Cluster implements Shards {
     this.places[shard] = to
   }
 
-  /** Another host takes a shard over, whatever its owner is doing, which hears of it with its next append to the shard, or else `thereafter`. */
+  /**
+   * Another host takes a shard over, whatever its owner is doing, which hears of it with its next append to the shard,
+   * or else `thereafter`.
+   */
   async depose(shard: number, to: number, thereafter: () => Promise<unknown> = async () => {}): Promise<void> {
     const from = this.ownerHost(shard)
     if (from.number === to) return

@@ -21,8 +21,8 @@ export interface OpenBatch {
   /** Whether it holds, or brings to the log, anything of a shard. Only where shards come and go. */
   holds(shard: number): boolean
   /**
-   * Makes it durable. It is empty again, and may be filled, when `onDone` is called without a failure, or with one that is about some of its shards
-   * only (deposed.ts).
+   * Makes it durable. It is empty again, and may be filled, when `onDone` is called without a failure, or with one that
+   * is about some of its shards only (deposed.ts).
    */
   commit(onDone: (failure?: Error) => void): void
 }

@@ -4,8 +4,8 @@
 // memory (turn/actor.ts), so that later turns see them, and every reply that depends on them waits here. If a commit fails its outcome is
 // unknown: each client that waits gets a failure, nothing is taken any more, and the node ends (`onFailure`); a restart recovers from the disk.
 //
-// In a cluster other nodes may have taken over some of the shards. Then the rest of the commit is durable, and all goes on: those who wait are
-// told which shards it is about (deposed.ts).
+// In a cluster other nodes may have taken over some of the shards. Then the rest of the commit is durable, and all goes
+// on: those who wait are told which shards it is about (deposed.ts).
 //
 //   idle -> gathering (ticks bring more) -> committing -> idle, or gathering at once if more is staged
 //                                        -> failed, for good
@@ -29,8 +29,9 @@ export interface RecordLog {
    */
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number
   /**
-   * Calls back when commit number `commit` is durable, with the failure if it is not, or not for all shards (`hasLost`). To be called in the tick in
-   * which something was staged: later it is not known any more which shards an earlier commit has lost.
+   * Calls back when commit number `commit` is durable, with the failure if it is not, or not for all shards
+   * (`hasLost`). To be called in the tick in which something was staged: later it is not known any more which shards an
+   * earlier commit has lost.
    */
   afterCommit(commit: number, onDurable: Waiter): void
   /** The number of the last commit that is durable: what belongs to a later one is still staged. */

@@ -91,7 +91,10 @@ export class Counts implements PathCounts {
     return { tenants: this.sums.size, pairs: this.pairs, rows: this.rows.size }
   }
 
-  /** Forgets everything that depends on which shards are this owner's own, since these have changed. What is staged of those that have gone is lost. */
+  /**
+   * Forgets everything that depends on which shards are this owner's own, since these have changed. What is staged of
+   * those that have gone is lost.
+   */
   forget(): void {
     this.generation++
     this.sums.clear()

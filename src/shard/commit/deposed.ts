@@ -1,7 +1,8 @@
 // What a commit means that was not appended as a whole, for those who wait for it and for those who ask later.
 //
-// When another node has taken over a shard of this one, the log refuses what was staged of that shard (replicate/replicated-log.ts). The store is well, and so
-// are the other shards: what was staged of them is durable. A caller that waits asks whether the failure is about its shard (`hasLost`).
+// When another node has taken over a shard of this one, the log refuses what was staged of that shard
+// (replicate/replicated-log.ts). The store is well, and so are the other shards: what was staged of them is durable. A
+// caller that waits asks whether the failure is about its shard (`hasLost`).
 //
 // Any other failure is about all shards: nobody knows what the store has, and the node ends.
 
@@ -29,7 +30,10 @@ export const replyAfterFailure = (
 ): { readonly kind: 'moved' } | { readonly kind: 'failed'; readonly reason: string } =>
   isDeposed(failure) ? { kind: 'moved' } : { kind: 'failed', reason: failure.message }
 
-/** The reply to a write in a shard whose commit has failed: when another node has taken over, the client has to look what has become of it. */
+/**
+ * The reply to a write in a shard whose commit has failed: when another node has taken over, the client has to look
+ * what has become of it.
+ */
 export function replyOfFailure(
   failure: Error,
   shard: number,

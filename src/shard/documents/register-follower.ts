@@ -48,7 +48,10 @@ export class RegisterFollower {
       }
   }
 
-  /** What was known of some rows is lost, and the store has what is true. Of a path nothing is known before the store has it. */
+  /**
+   * What was known of some rows is lost, and the store has what is true. Of a path nothing is known before the store
+   * has it.
+   */
   revert(keys: readonly Buffer[]): void {
     const rows = keys.map(key => ({ key, value: this.store.get(key) }))
     this.follow(rows.filter(({ key, value }) => value !== undefined || key[0] !== prefix.path))

@@ -243,7 +243,10 @@ export class Notifications {
   }
 }
 
-/** What was decided here as the home of its subscriptions, and not written down before another node became their home: that one decides anew. */
+/**
+ * What was decided here as the home of its subscriptions, and not written down before another node became their home:
+ * that one decides anew.
+ */
 const toBeClaimed = (event: TriggerEvent): TriggerEvent => ({
   ...event,
   intents: event.intents.map(intent => ({ ...intent, isToBeClaimed: true })),

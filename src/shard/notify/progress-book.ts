@@ -158,8 +158,8 @@ export class ProgressBook implements Rider {
   }
 
   /**
-   * One that was noted as sent is lost with its change, which has not happened. What was before is not known any more: where it matters, the
-   * subscription may send again.
+   * One that was noted as sent is lost with its change, which has not happened. What was before is not known any more:
+   * where it matters, the subscription may send again.
    */
   noteUnsent(tenant: string, id: string): void {
     const subscription = this.subscriptions.of(tenant)?.get(id)

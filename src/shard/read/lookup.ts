@@ -125,7 +125,10 @@ export class Lookup {
   }
 }
 
-/** What was found so far, and the commit that it waits for, with a shard that this is about. Who asks about several looks whether they have changed (shards.ts). */
+/**
+ * What was found so far, and the commit that it waits for, with a shard that this is about. Who asks about several
+ * looks whether they have changed (shards.ts).
+ */
 interface Gathered {
   readonly entities: Found[]
   stagedIn: number

@@ -4,8 +4,8 @@
 // appended first; when they are durable the batch is written, with the positions that they have got. So the store never has what the log has
 // not. If the process dies in between, the log has more than the store: the positions tell, and the rest is applied again.
 //
-// Where another node has taken over some of the shards, the batch is made anew from what was kept of the others. Whoever keeps memory of the lost
-// ones is told first (`whenLost`), and those who wait for the batch afterwards.
+// Where another node has taken over some of the shards, the batch is made anew from what was kept of the others.
+// Whoever keeps memory of the lost ones is told first (`whenLost`), and those who wait for the batch afterwards.
 //
 // Rows that belong to no shard, the stamp, go along with whatever is written.
 
@@ -62,7 +62,9 @@ export class ReplicatedLog implements CommitLog {
     return batch
   }
 
-  /** Has somebody told of shards that other nodes have taken over, before those who wait for what was staged of them. */
+  /**
+   * Has somebody told of shards that other nodes have taken over, before those who wait for what was staged of them.
+   */
   whenLost(tell: OnLost): void {
     this.listeners.push(tell)
   }

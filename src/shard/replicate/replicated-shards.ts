@@ -178,8 +178,8 @@ export class ReplicatedShards {
   }
 
   /**
-   * Lets no more turns happen in a shard, and calls back when what those did that have happened is appended and written, or lost: then it is
-   * followed.
+   * Lets no more turns happen in a shard, and calls back when what those did that have happened is appended and
+   * written, or lost: then it is followed.
    */
   seal(shard: number, onDone: OnDone): void {
     const { ownership } = this.parts
@@ -200,8 +200,8 @@ export class ReplicatedShards {
   }
 
   /**
-   * Other nodes have taken over some shards, and what was staged of these is lost: from now on no read looks at them. They have been closed to asks,
-   * and are followed once all that was staged before has ended (`seal`).
+   * Other nodes have taken over some shards, and what was staged of these is lost: from now on no read looks at them.
+   * They have been closed to asks, and are followed once all that was staged before has ended (`seal`).
    */
   private lose({ losses }: Deposed): void {
     const { ownership, log } = this.parts

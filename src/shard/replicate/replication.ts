@@ -20,9 +20,10 @@ export type OnAppended = (outcome: ReadonlyMap<number, Position> | Error) => voi
 /** Where what is decided here becomes durable before the store has it. */
 export interface Replication {
   /**
-   * Appends to the logs of shards that are this node's own, one part for each. Calls back when all are durable, with the position of each; or, when
-   * other nodes have taken over some of the shards, with what has become of each (commit/deposed.ts). Any other error means that nobody knows, and the
-   * node has to end. The next call only after that.
+   * Appends to the logs of shards that are this node's own, one part for each. Calls back when all are durable, with
+   * the position of each; or, when other nodes have taken over some of the shards, with what has become of each
+   * (commit/deposed.ts). Any other error means that nobody knows, and the node has to end. The next call only after
+   * that.
    */
   append(parts: readonly Part[], onDone: OnAppended): void
 }

@@ -112,7 +112,10 @@ export class Batches {
     return true
   }
 
-  /** A later commit than before carries changes of a batch: another node may take over some of the shards of any of them. */
+  /**
+   * A later commit than before carries changes of a batch: another node may take over some of the shards of any of
+   * them.
+   */
   private stageIn(batch: Running, commit: number): void {
     batch.stagedIn = commit
     const { held, replies } = batch

@@ -1,5 +1,5 @@
-// What an append does when another node has taken over some of its shards: it goes on without them, and says which they are, who has each, and since when
-// this node was not certain.
+// What an append does when another node has taken over some of its shards: it goes on without them, and says which they
+// are, who has each, and since when this node was not certain.
 
 import t, { type Test } from 'tap'
 import { Appender, type OwnedShard } from '../../../cluster/replication/appender.js'

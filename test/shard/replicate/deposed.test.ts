@@ -1,4 +1,5 @@
-// Hosts that lose shards to others in the midst of commits: they go on with the rest, nothing of what is lost stays with them, and those who wait are told.
+// Hosts that lose shards to others in the midst of commits: they go on with the rest, nothing of what is lost stays
+// with them, and those who wait are told.
 
 import t, { type Test } from 'tap'
 import type { ShardReply, ShardRequest } from '../../../src/messages/messages.js'
