@@ -261,7 +261,7 @@ export class SimulatedCluster {
     const other = random.pick(this.nodes as [Place, ...Place[]])
     const forMs = random.between(200, 6000)
     const soon = (run: () => void): void => world.at(world.nowMs + forMs, run)
-    switch (random.between(0, 10)) {
+    switch (random.between(0, 11)) {
       case 0:
       case 1: {
         this.kill(node, random.fraction() < 0.5)
@@ -300,6 +300,13 @@ export class SimulatedCluster {
         const { now } = node
         if (now) now.isJoined = false
         return
+      }
+      case 11: {
+        // The power fails for all of them at once.
+        for (const one of this.nodes) this.kill(one, true)
+        return soon(() => {
+          for (const one of this.nodes) this.restart(one)
+        })
       }
     }
   }
