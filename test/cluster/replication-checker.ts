@@ -30,7 +30,7 @@ const allShards = Array.from({ length: register + 1 }, (_, shard) => shard)
 
 /** What is wrong, in words; nothing when all is well. */
 export function check(cluster: SimulatedCluster, clients: Clients): readonly string[] {
-  const wrong: string[] = []
+  const wrong = [...clients.wrong]
   const histories = allHistories(cluster)
   for (const key of new Set(clients.operations.map(operation => operation.key))) {
     const operations = clients.operations.filter(operation => operation.key === key)

@@ -7,7 +7,7 @@ import { Random } from '../support/random.js'
 import { controls } from './replication-controls.js'
 import { run } from './replication-run.js'
 
-const simulations = Number(process.env.REPLICATIONS ?? 60)
+const simulations = Number(process.env.REPLICATIONS ?? 40)
 /** Seeds that each control gets until one of them tells. */
 const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 300)
 /** Ten times what a run takes. */
