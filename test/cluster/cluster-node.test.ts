@@ -7,8 +7,8 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Teardown } from '../support/broker-process.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
+import type { Counter } from './counting-host.js'
 import type { CountingAnswer, CountingOrder, CountingSetting } from './counting-main.js'
-import type { Counter } from './simulated-host.js'
 
 const skip = noEtcd()
 const shards = 8

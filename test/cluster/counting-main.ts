@@ -1,4 +1,4 @@
-// A node of a cluster in a process of its own, which keeps counters (simulated-host.ts) over a real etcd: what a test talks with over its channel.
+// A node of a cluster in a process of its own, which keeps counters (counting-host.ts) over a real etcd: what a test talks with over its channel.
 //
 // The disk of these nodes is their memory: a process that dies begins with nothing, and fetches its shards.
 
@@ -7,7 +7,7 @@ import { openEtcdLog } from '../../cluster/logs/etcd-log.js'
 import type { EtcdAddress } from '../../cluster/logs/etcd-options.js'
 import type { ReplicationOptions } from '../../cluster/replication/replication-options.js'
 import { systemClock } from '../../src/clock.js'
-import { type Counter, CountingHost, Disk } from './simulated-host.js'
+import { type Counter, CountingHost } from './counting-host.js'
 
 export interface CountingSetting {
   readonly name: string
@@ -51,7 +51,7 @@ interface Asked {
   readonly by: string
 }
 
-const host = new CountingHost(new Disk(), run => void setImmediate(run))
+const host = new CountingHost(run => void setImmediate(run))
 let node: ClusterNode | undefined
 
 const say = (answer: CountingAnswer): void => {

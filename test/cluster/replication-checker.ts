@@ -1,33 +1,42 @@
-// What must hold of a run of a simulated cluster, told from what clients were told and from the log.
+// What must hold of a run of a simulated cluster, told from what clients were told, from the log, and from the disks.
 //
-// The log gives each counter one history: who raised it to which value. Then each counter is linearizable if
+// The log gives each entity and document one history of states. Then each is linearizable if
 //
-//   what was acknowledged stands in it once, with the value that was told; what was refused does not; the rest at most once
+//   what was acknowledged stands in it once, what was refused does not, and the rest at most once
 //   what was acknowledged before another operation was asked for stands before it
 //   a read tells a state of the history, and none older than anything that was acknowledged or read before it was asked for
 //   who answers for any shard has what was acknowledged of the register
 //
-// A superseded owner that had answered once would break one of these.
+// A superseded owner that had answered once would break one of these. In peace, every change was notified, no subscription that fires once has
+// fired for two changes, and all copies of a shard are the same rows, with the indexes and counts that their entities call for.
 
 import type { LogRecord } from '../../cluster/logs/shard-log.js'
 import { decodeRecord } from '../../cluster/replication/log-record.js'
-import { type Operation, type SimulatedCluster, shards } from './simulated-cluster.js'
-import { type Counter, decodeRows } from './simulated-host.js'
+import { decodeImage } from '../../src/image.js'
+import { decodeDocumentRow, parseDocumentKey } from '../../src/shard/documents/document-layout.js'
+import { subscriptionForm } from '../../src/shard/documents/forms.js'
+import { prefix } from '../../src/shard/keys.js'
+import { decodeRow, parseEntityKey, parseIdKey } from '../../src/shard/layout.js'
+import { mayBeOf, stretchesOf } from '../../src/shard/replicate/replicated-layout.js'
+import { decodeOperations, type RowOperation } from '../../src/shard/replicate/row-operations.js'
+import { compareIndexes } from '../support/compare-indexes.js'
+import { MemoryStore } from '../support/memory-store.js'
+import { SortedRows } from '../support/sorted-rows.js'
+import { type Clients, keyOf, type Operation, type Seen, watcher } from './simulated-clients.js'
+import type { Place, SimulatedCluster } from './simulated-cluster.js'
+import { register, shardMap } from './simulated-node.js'
+
+const allShards = Array.from({ length: register + 1 }, (_, shard) => shard)
 
 /** What is wrong, in words; nothing when all is well. */
-export function check(cluster: SimulatedCluster): readonly string[] {
-  const wrong: string[] = []
-  for (let shard = 0; shard <= shards; shard++) {
-    const histories = historiesOf(cluster, shard)
-    const operations = cluster.operations.filter(operation => operation.shard === shard)
-    for (const entity of new Set(operations.map(operation => operation.entity)))
-      checkCounter(
-        `${shard}/${entity}`,
-        histories.get(entity) ?? [],
-        operations.filter(operation => operation.entity === entity),
-        wrong,
-      )
+export function check(cluster: SimulatedCluster, clients: Clients): readonly string[] {
+  const wrong = [...clients.wrong]
+  const histories = allHistories(cluster)
+  for (const key of new Set(clients.operations.map(operation => operation.key))) {
+    const operations = clients.operations.filter(operation => operation.key === key)
+    new History(key, histories.get(key) ?? [], wrong).check(operations)
   }
+  checkOneShots(cluster, clients, wrong)
   return wrong
 }
 
@@ -35,22 +44,152 @@ export function check(cluster: SimulatedCluster): readonly string[] {
 const recordsOf = ({ engine }: SimulatedCluster, shard: number): readonly LogRecord[] =>
   engine.events.flatMap(event => (event.kind === 'record' && event.shard === shard ? event.record : []))
 
-/** All states of each counter of a shard, in order. */
-function historiesOf(cluster: SimulatedCluster, shard: number): Map<string, Counter[]> {
-  const histories = new Map<string, Counter[]>()
-  let begun: Buffer[] = []
-  for (const { bytes } of recordsOf(cluster, shard)) {
-    const { payload, stretch } = decodeRecord(bytes)!
-    if (!stretch.wentBefore) begun = []
-    begun.push(payload)
-    if (stretch.goesOn) continue
-    for (const [entity, counter] of decodeRows(Buffer.concat(begun))) {
-      const history = histories.get(entity) ?? []
-      history.push(counter)
-      histories.set(entity, history)
+/** All states of each entity and document, in order. */
+function allHistories(cluster: SimulatedCluster): Map<string, Seen[]> {
+  const histories = new Map<string, Seen[]>()
+  for (const shard of allShards) {
+    let begun: Buffer[] = []
+    for (const { bytes } of recordsOf(cluster, shard)) {
+      const { payload, stretch } = decodeRecord(bytes)!
+      if (!stretch.wentBefore) begun = []
+      begun.push(payload)
+      if (stretch.goesOn) continue
+      for (const operation of decodeOperations(Buffer.concat(begun), shard).operations) {
+        const state = stateOf(operation)
+        if (!state) continue
+        const history = histories.get(state.key) ?? []
+        histories.set(state.key, history)
+        history.push(state.seen)
+      }
     }
   }
   return histories
+}
+
+/** What a row says of an entity or document; undefined: it is about something else. */
+function stateOf({ key, value }: RowOperation): { readonly key: string; readonly seen: Seen } | undefined {
+  if (key[0] === prefix.entity) {
+    const { path, id } = parseEntityKey(key)
+    if (!value) return { key: keyOf(path, id), seen: { kind: 'absent' } }
+    const { attributes } = decodeImage(decodeRow(value)[0]!)
+    const [n, by] = ['n', 'by'].map(name => attributes.get(name)?.value)
+    return { key: keyOf(path, id), seen: { kind: 'value', value: Number(n), by: String(by) } }
+  }
+  if (key[0] !== prefix.subscription || !value) return undefined
+  const { id } = parseDocumentKey(key)
+  const { description } = subscriptionForm.decode(decodeDocumentRow(value))
+  return { key: id, seen: { kind: 'value', value: 0, by: description } }
+}
+
+/** The states of one entity or document, with what its operations say of them. */
+class History {
+  private readonly key: string
+  private readonly states: readonly Seen[]
+  private readonly wrong: string[]
+  private readonly places = new Map<string, number>()
+  /** The oldest state that an operation may have seen or made, and from when on that is so. */
+  private readonly bounds: { readonly fromMs: number; readonly place: number; readonly isWrite: boolean }[] = []
+
+  /** Before the first of its states there is none. */
+  constructor(key: string, states: readonly Seen[], wrong: string[]) {
+    this.key = key
+    this.states = [{ kind: 'absent' }, ...states]
+    this.wrong = wrong
+  }
+
+  check(operations: readonly Operation[]): void {
+    const isEntity = operations[0]!.shard < register
+    for (const [place, state] of this.states.entries()) {
+      if (state.kind !== 'value') continue
+      const { value, by } = state
+      if (this.places.has(by)) this.wrong.push(`${this.key}: ${by} stands in the log twice`)
+      this.places.set(by, place)
+      const before = this.states[place - 1]!
+      const expected = before.kind === 'value' ? before.value + 1 : 1
+      if (isEntity && value !== expected)
+        this.wrong.push(`${this.key}: state ${place} of the log has value ${value}, not ${expected}`)
+    }
+    this.checkDeletions(operations)
+    for (const operation of operations) this.checkOne(operation)
+  }
+
+  /** Deletions do not say whose they are, so they are counted. */
+  private checkDeletions(operations: readonly Operation[]): void {
+    const found = this.states.filter(({ kind }, place) => kind === 'absent' && place > 0).length
+    const asked = operations.filter(({ kind, outcome }) => kind === 'delete' && outcome !== 'refused').length
+    const done = operations.filter(({ kind, outcome }) => kind === 'delete' && outcome === 'done').length
+    if (found < done || found > asked)
+      this.wrong.push(`${this.key}: ${found} deletions in the log, ${done} of ${asked} were acknowledged`)
+  }
+
+  /** Checks one operation; those that were asked for before it have been. */
+  private checkOne(operation: Operation): void {
+    const { id, kind, outcome, seen, askedMs, answeredMs } = operation
+    const isWrite = kind === 'write' || kind === 'delete'
+    if (kind === 'write' && outcome === 'refused' && this.places.has(id))
+      this.wrong.push(`${this.key}: ${id} was refused, and is there`)
+    if (outcome === undefined || (outcome === 'refused' && !seen)) return
+    // The owner of the register itself has what it has not appended yet, and perhaps never will.
+    if (kind === 'observe' && seen!.kind === 'value' && !this.places.has(seen!.by)) return
+    const isDone = isWrite && outcome === 'done'
+    // A refusal over what is there, or not, is a read.
+    const bound = this.boundAt(askedMs, kind === 'observe')
+    const place = isDone ? this.placeOfWrite(operation, bound + 1) : this.placeOf(seen!, bound)
+    if (place === undefined) {
+      const what = isDone ? 'its own change' : JSON.stringify(seen)
+      return void this.wrong.push(
+        `${this.key}: ${id} (${kind}) tells of ${what}, which is not in the log from ${bound} on`,
+      )
+    }
+    // What is observed somewhere may be ahead of what the owner has told anybody.
+    if (kind !== 'observe') this.bounds.push({ fromMs: answeredMs, place, isWrite: isDone })
+  }
+
+  /** The latest state that was known before a moment; to a copy only what was acknowledged need be. */
+  private boundAt(askedMs: number, ofCopy: boolean): number {
+    let bound = 0
+    for (const { fromMs, place, isWrite } of this.bounds)
+      if (fromMs < askedMs && place > bound && (isWrite || !ofCopy)) bound = place
+    return bound
+  }
+
+  private placeOfWrite({ id, kind }: Operation, from: number): number | undefined {
+    if (kind === 'delete') return this.placeOf({ kind: 'absent' }, from)
+    const place = this.places.get(id)
+    return place !== undefined && place >= from ? place : undefined
+  }
+
+  /** The first state from one on that may be what somebody has seen. */
+  private placeOf(seen: Seen, from: number): number | undefined {
+    const place = this.states.findIndex((state, at) => at >= from && isSeen(state, seen))
+    return place < 0 ? undefined : place
+  }
+}
+
+function isSeen(state: Seen, seen: Seen): boolean {
+  if (seen.kind === 'present') return state.kind === 'value'
+  if (seen.kind === 'absent' || state.kind !== 'value') return state.kind === seen.kind
+  return state.by === seen.by && state.value === seen.value
+}
+
+/** Whether a subscription that fires once was sent for one change at most. */
+function checkOneShots({ received }: SimulatedCluster, { oneShots }: Clients, wrong: string[]): void {
+  for (const id of oneShots.keys()) {
+    const sent = new Set(received.filter(({ subscription }) => subscription === id).map(one => one.notification))
+    if (sent.size > 1) wrong.push(`subscription ${id} fires once, and has fired for ${sent.size} changes`)
+  }
+}
+
+// In peace
+
+/** Whether everything that was to happen has, every copy is what the log makes of it, and every shard has an owner that answers. */
+export async function checkPeace(cluster: SimulatedCluster, clients: Clients): Promise<readonly string[]> {
+  const wrong: string[] = [...cluster.stopped, ...cluster.losses]
+  for (const shard of allShards) checkCopies(cluster, shard, wrong)
+  for (const node of cluster.nodes)
+    for (const sentence of await compareIndexes(wholeRowsOf(node), 'by shard')) wrong.push(`${node.name}: ${sentence}`)
+  checkNotified(cluster, clients, wrong)
+  return wrong
 }
 
 /** The number of the last record that ends a step; behind it there is at most what broke off. */
@@ -59,70 +198,64 @@ function endOf(cluster: SimulatedCluster, shard: number): number {
   return records.findLast(({ bytes }) => !decodeRecord(bytes)!.stretch.goesOn)?.sequence ?? 0
 }
 
-function checkCounter(
-  name: string,
-  history: readonly Counter[],
-  operations: readonly Operation[],
-  wrong: string[],
-): void {
-  const places = new Map<string, number>()
-  for (const [index, { value, by }] of history.entries()) {
-    if (places.has(by)) wrong.push(`${name}: ${by} stands in the log twice`)
-    if (value !== index + 1) wrong.push(`${name}: state ${index + 1} of the log has value ${value}`)
-    places.set(by, index + 1)
-  }
-  /** The oldest state that an operation may have seen or made: by the time from which on that is so. */
-  const bounds: { readonly fromMs: number; readonly place: number; readonly isRaise: boolean }[] = []
-  const answered = operations.filter(({ outcome }) => outcome === 'done').sort((a, b) => a.answeredMs - b.answeredMs)
-  for (const { id, outcome, kind } of operations)
-    if (kind === 'raise' && outcome === 'refused' && places.has(id))
-      wrong.push(`${name}: ${id} was refused, and is there`)
-  for (const { id, kind, counter, answeredMs } of answered) {
-    const place = kind === 'raise' ? places.get(id) : placeOf(counter, places)
-    if (place === undefined) wrong.push(`${name}: ${id} (${kind}) tells of ${counter?.by}, which is not in the log`)
-    else {
-      if (counter && counter.value !== place) wrong.push(`${name}: ${id} was told ${counter.value}, and it is ${place}`)
-      // What is observed somewhere may be ahead of what the owner has told anybody.
-      if (kind !== 'observe') bounds.push({ fromMs: answeredMs, place, isRaise: kind === 'raise' })
-    }
-  }
-  for (const { id, kind, counter, askedMs } of answered) {
-    const place = (kind === 'raise' ? places.get(id) : placeOf(counter, places)) ?? Number.POSITIVE_INFINITY
-    const earlier = bounds.filter(({ fromMs, isRaise }) => fromMs < askedMs && (isRaise || kind !== 'observe'))
-    const bound = Math.max(0, ...earlier.map(one => one.place))
-    // A raise stands behind everything before it, a read shows it or what came later.
-    if (kind === 'raise' ? place <= bound : place < bound)
-      wrong.push(`${name}: ${id} (${kind}) is at ${place}, and ${bound} was known before it was asked for`)
+function checkCopies(cluster: SimulatedCluster, shard: number, wrong: string[]): void {
+  const owners = cluster.nodes.filter(({ now }) => now?.serves(shard))
+  if (owners.length !== 1) wrong.push(`shard ${shard} is answered for by ${owners.length} nodes`)
+  const end = endOf(cluster, shard)
+  const copies = cluster.nodes.filter(({ name, now }) => {
+    const position = now?.host.position(shard)
+    if (!now || !position) return false
+    if (position.sequence !== end && now.replicator.keeps(shard))
+      wrong.push(`${name} is at ${position.sequence} of shard ${shard}, which ends at ${end}`)
+    return position.sequence === end
+  })
+  if (copies.length < 2) wrong.push(`shard ${shard} has ${copies.length} whole copies`)
+  const [first, ...others] = copies
+  if (!first) return
+  const rows = rowsOf(first, shard)
+  for (const other of others) {
+    const otherRows = rowsOf(other, shard)
+    for (const key of new Set([...rows.keys(), ...otherRows.keys()]))
+      if (rows.get(key) !== otherRows.get(key))
+        wrong.push(`shard ${shard}: ${first.name} and ${other.name} differ in ${JSON.stringify(key)}`)
   }
 }
 
-const placeOf = (counter: Counter | undefined, places: ReadonlyMap<string, number>): number | undefined =>
-  counter ? places.get(counter.by) : 0
+/** The rows that a node has of a shard; whatever is found from these is compared with them. */
+function rowsOf({ disk }: Place, shard: number): Map<string, string> {
+  const rows = stretchesOf(shard).flatMap(({ gte, lt }) => disk.between(gte.toString('latin1'), lt.toString('latin1')))
+  return new Map(rows.map(([key, value]) => [key, value.toString('latin1')]))
+}
 
-/** Whether every copy that is whole is what the log makes of it, and every shard has an owner that answers. */
-export function checkPeace(cluster: SimulatedCluster): readonly string[] {
-  const wrong: string[] = [...cluster.stopped, ...cluster.losses]
-  for (let shard = 0; shard <= shards; shard++) {
-    const histories = historiesOf(cluster, shard)
-    const last = new Map([...histories].map(([entity, history]) => [entity, history.at(-1)!.by]))
-    const owners = cluster.nodes.filter(({ now }) => now?.replicator.serves(shard))
-    if (owners.length !== 1) wrong.push(`shard ${shard} is answered for by ${owners.length} nodes`)
-    let copies = 0
-    for (const { name, disk, now } of cluster.nodes) {
-      const { rows, position } = disk.of(shard)
-      if (!position || !now) continue
-      const end = endOf(cluster, shard)
-      if (position.sequence !== end) {
-        if (now.replicator.keeps(shard))
-          wrong.push(`${name} is at ${position.sequence} of shard ${shard}, which ends at ${end}`)
-        continue
-      }
-      copies++
-      for (const [entity, by] of last)
-        if (rows.get(entity)?.by !== by)
-          wrong.push(`${name} has ${rows.get(entity)?.by} for ${shard}/${entity}, not ${by}`)
-    }
-    if (copies < 2) wrong.push(`shard ${shard} has ${copies} whole copies`)
+/** What a node has of whole shards. Of others it may have the first pages of a snapshot, without counts. */
+function wholeRowsOf({ disk, now }: Place): MemoryStore {
+  const rows = new SortedRows()
+  const partial = allShards.filter(shard => !now?.host.position(shard))
+  for (const [text, value] of disk.between('', '\xff')) {
+    const key = Buffer.from(text, 'latin1')
+    const isPart = partial.some(shard => mayBeOf(key, shard) && (key[0] !== prefix.id || shardOfId(key) === shard))
+    if (!isPart) rows.put(text, value)
   }
-  return wrong
+  return new MemoryStore(rows)
+}
+
+function shardOfId(key: Buffer): number {
+  const { tenant, path, id } = parseIdKey(key)
+  return shardMap.shardOf(tenant, path, id)
+}
+
+/** Whether all changes were notified that were asked for when their subscription was there. */
+function checkNotified({ received }: SimulatedCluster, clients: Clients, wrong: string[]): void {
+  const told = new Map<string, Set<string>>()
+  for (const { subscription, by } of received) told.set(subscription, (told.get(subscription) ?? new Set()).add(by))
+  const changes = clients.operations.filter(
+    ({ kind, outcome, shard }) => kind === 'write' && outcome === 'done' && shard < register,
+  )
+  for (const { id, askedMs } of changes)
+    if (askedMs > clients.watchedMs && !told.get(watcher)?.has(id)) wrong.push(`${id} was not notified`)
+  // One may be spent with a change of which nobody knows, and which has not happened: a commit in several appends that broke off.
+  const mayBeSpent = clients.operations.some(({ kind, outcome }) => kind === 'write' && outcome === undefined)
+  for (const [id, sinceMs] of clients.oneShots)
+    if (!mayBeSpent && changes.some(({ askedMs }) => askedMs > sinceMs) && !told.has(id))
+      wrong.push(`subscription ${id} fires once, and has not fired`)
 }

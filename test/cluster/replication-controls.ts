@@ -1,7 +1,7 @@
 // The rules of replication, each switched off: a simulation that does not notice would prove nothing.
 
 import type { ShardLog, Takeover } from '../../cluster/logs/shard-log.js'
-import { allRules, but, type NodeRules } from './simulated-cluster.js'
+import { allRules, but, hostBut, type NodeRules } from './replication-rules.js'
 
 /** Each with the rule that it breaks. */
 export const controls: Readonly<Record<string, NodeRules>> = {
@@ -36,13 +36,25 @@ export const controls: Readonly<Record<string, NodeRules>> = {
           log.append(appends, outcome => onDone(outcome.kind === 'unknown' ? { kind: 'appended' } : outcome)),
       }),
   },
-  'a shard is handed over when nothing of it is under way any more': { ...allRules, seals: false },
+  'a shard is handed over when nothing of it is under way any more': {
+    ...allRules,
+    host: (host, later) =>
+      hostBut(host, {
+        seal: (shard, onDone) => {
+          host.seal(shard, () => {})
+          later(onDone)
+        },
+      }),
+  },
   'a write is acknowledged when it is appended, and every one before it': {
     ...allRules,
     log: log =>
       but(log, { append: (appends, onDone) => log.read(appends[0]!.shard, 0, 1, () => early(log, appends, onDone)) }),
   },
-  'what is trimmed is on the disks of those that keep it': { ...allRules, flushes: false },
+  'what is trimmed is on the disks of those that keep it': {
+    ...allRules,
+    host: (host, later) => hostBut(host, { sync: later }),
+  },
   'no more is trimmed than that': {
     ...allRules,
     log: log => but(log, { trim: shard => log.trim(shard, Number.POSITIVE_INFINITY) }),

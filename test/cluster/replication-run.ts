@@ -2,7 +2,9 @@
 
 import { Random } from '../support/random.js'
 import { check, checkPeace } from './replication-checker.js'
-import { allRules, type NodeRules, SimulatedCluster } from './simulated-cluster.js'
+import { allRules, type NodeRules } from './replication-rules.js'
+import { Clients } from './simulated-clients.js'
+import { SimulatedCluster } from './simulated-cluster.js'
 
 export interface Told {
   /** What must never be. */
@@ -10,21 +12,34 @@ export interface Told {
   /** What is not well although everything works again. */
   readonly ill: readonly string[]
   readonly done: number
+  readonly notified: number
+  /** Another one for another run. */
+  readonly trace: string
 }
 
 /** The same seed makes the same run. */
 export async function run(seed: number, rules: NodeRules = allRules): Promise<Told> {
-  try {
-    return await live(seed, rules)
-  } catch (error) {
-    return { wrong: [(error as Error).message], ill: [], done: 0 }
-  }
-}
-
-async function live(seed: number, rules: NodeRules): Promise<Told> {
   const random = new Random(seed)
   const cluster = new SimulatedCluster(random, random.pick([3, 3, 3, 5, 9]), rules)
-  const { world } = cluster
+  const clients = new Clients(cluster)
+  const told = (wrong: readonly string[], ill: readonly string[]): Told => ({
+    wrong,
+    ill,
+    done: clients.done,
+    notified: cluster.received.length,
+    trace: cluster.trace,
+  })
+  try {
+    await live(cluster, clients)
+  } catch (error) {
+    return told([(error as Error).message], [])
+  }
+  return told(check(cluster, clients), await checkPeace(cluster, clients))
+}
+
+async function live(cluster: SimulatedCluster, clients: Clients): Promise<void> {
+  const { world, random } = cluster
+  clients.begin()
   await world.run(random.between(0, 4000))
   Object.assign(cluster.engine.faults, {
     lost: random.pick([0, 0.01, 0.05]),
@@ -33,14 +48,14 @@ async function live(seed: number, rules: NodeRules): Promise<Told> {
     followLost: random.pick([0, 0.005]),
   })
   Object.assign(cluster.faults, { lost: random.pick([0, 0.02, 0.1]), mistaken: random.pick([0, 0, 0.05]) })
+  /** Of many runs some are so bad that hardly anything is done, and some are good enough to have much to check. */
+  const badness = random.pick([0.01, 0.02, 0.04])
   const endMs = world.nowMs + 20_000
   while (world.nowMs < endMs) {
-    for (let asks = random.between(0, 12); asks > 0; asks--) cluster.operate()
-    if (random.fraction() < 0.03) cluster.disturb()
-    await world.run(random.between(1, 40))
+    for (let asks = random.between(0, 5); asks > 0; asks--) clients.operate()
+    if (random.fraction() < badness) cluster.disturb()
+    await world.run(random.between(1, 100))
   }
   cluster.heal()
   await world.run(25_000)
-  const done = cluster.operations.filter(({ outcome }) => outcome === 'done').length
-  return { wrong: check(cluster), ill: checkPeace(cluster), done }
 }

@@ -1,122 +1,95 @@
-// A cluster in one process: nodes that replicate counters (simulated-host.ts) over an engine (simulated-log.ts), clients that raise and read them
-// anywhere, and all that can go wrong between.
+// A cluster in one process: nodes with real shards (simulated-node.ts) over an engine (simulated-log.ts), and all that can go wrong between.
 //
-// Who is alive is told to each node by a detector that is late and sometimes wrong. What clients were told is kept for replication-checker.ts.
+// Who is alive is told to each node by a detector that is late and sometimes wrong. What clients ask is in simulated-clients.ts; everything that
+// happens goes into one hash, which tells whether two runs were the same.
 
-import type { ShardLog } from '../../cluster/logs/shard-log.js'
+import { createHash } from 'node:crypto'
 import type { ClusterClock } from '../../cluster/ports.js'
 import { ownerText } from '../../cluster/replication/owner.js'
-import { completeReplicationOptions, type ReplicationOptions } from '../../cluster/replication/replication-options.js'
-import { Replicator, type ViewMember } from '../../cluster/replication/replicator.js'
+import { completeReplicationOptions } from '../../cluster/replication/replication-options.js'
+import type { ViewMember } from '../../cluster/replication/replicator.js'
+import type { AskOutcome } from '../../src/wire/ask-outcome.js'
 import type { Random } from '../support/random.js'
-import { type Counter, CountingHost, Disk } from './simulated-host.js'
+import { allRules, but, type NodeRules } from './replication-rules.js'
+import { SimulatedDisk } from './simulated-disk.js'
 import { SimulatedEngine, type SimulatedLog } from './simulated-log.js'
+import { SimulatedNode } from './simulated-node.js'
 import { type Process, World } from './simulated-world.js'
-
-export const shards = 4
-const entitiesPerShard = 16
-
-/** What a client asked, and what it was told. */
-export interface Operation {
-  readonly id: string
-  /** `observe`: reads the register wherever any shard is answered for. */
-  readonly kind: 'raise' | 'read' | 'observe'
-  readonly shard: number
-  readonly entity: string
-  readonly askedMs: number
-  /** `refused`: it certainly had no effect. Without an answer nobody knows. */
-  outcome: 'done' | 'refused' | undefined
-  answeredMs: number
-  counter: Counter | undefined
-}
-
-/** What of a node may be switched off, to see that it matters. */
-export interface NodeRules {
-  /** Reads are answered under a lease only. */
-  leases: boolean
-  /** Stands between a node and its log. */
-  log: (log: ShardLog, owner: string) => ShardLog
-  /** Stands between a node and its clock. */
-  after: (delayMs: number, options: ReplicationOptions) => number
-  /** Flushes are flushes. */
-  flushes: boolean
-  /** What is sealed is done with. */
-  seals: boolean
-  /** Changes of the register are told of when no owner decides without them. */
-  barriers: boolean
-  /** An append looks at the latest takeover. */
-  fenced: boolean
-}
-
-export const allRules: NodeRules = {
-  leases: true,
-  log: log => log,
-  after: delayMs => delayMs,
-  flushes: true,
-  seals: true,
-  barriers: true,
-  fenced: true,
-}
 
 const options = completeReplicationOptions({
   replicas: 2,
   recordsKept: 5,
   trimMs: 700,
-  pageBytesMax: 500,
-  pendingBytesMax: 2000,
+  pageBytesMax: 1000,
+  pendingBytesMax: 5000,
   dropAfterMs: 3000,
   signMs: 2000,
   lagMax: 10,
 })
 
+/** What one append to the engine may have: little, so that commits are cut into several records. */
+const appendLimits = { appendsMax: 3, appendBytesMax: 1500 }
+
+/** By how much wall clocks are wrong. */
+const skewMsMax = 200
+
 /** What the engine has of the cluster from the beginning. */
 const mark = { name: 'cluster', value: Buffer.from('simulated') }
 
-interface Life {
-  readonly process: Process
-  readonly life: string
-  readonly host: CountingHost
-  readonly replicator: Replicator
-  readonly connection: SimulatedLog
-  isJoined: boolean
+/** A notification that a receiver has got. */
+export interface Received {
+  readonly subscription: string
+  readonly notification: string
+  /** The operation that it tells of. */
+  readonly by: string
 }
 
 /** One node, from life to life. */
-class Node {
+export class Place {
   readonly name: string
-  disk = new Disk()
-  now: Life | undefined
+  readonly skewMs: number
+  readonly disk = new SimulatedDisk()
+  process: Process | undefined
+  connection: SimulatedLog | undefined
+  /** undefined: it is not there, or still reads its store. */
+  now: SimulatedNode | undefined
+  /** What it was told last of who is there. */
+  view = ''
   /** It is to give its shards away, and to take none. */
   isDraining = false
   /** Names of nodes that it takes for dead although they are not. */
   readonly wronged = new Set<string>()
 
-  constructor(name: string) {
+  constructor(name: string, skewMs: number) {
     this.name = name
+    this.skewMs = skewMs
   }
 }
 
 export class SimulatedCluster {
   readonly world: World
   readonly engine: SimulatedEngine
-  readonly nodes: readonly Node[]
-  readonly operations: Operation[] = []
+  readonly nodes: readonly Place[]
+  readonly received: Received[] = []
+  /** Copies that have stopped, and lines of logs that ought not to be there. */
   readonly stopped: string[] = []
   readonly losses: string[] = []
   /** Pairs of nodes that do not hear each other. */
   readonly cuts = new Set<string>()
   /** How likely a message between nodes is lost, and a living node is taken for dead. */
   readonly faults = { lost: 0, mistaken: 0 }
+  readonly random: Random
   private readonly rules: NodeRules
-  private readonly random: Random
+  private readonly hash = createHash('sha256')
   private lives = 0
-  private asked = 0
 
   constructor(random: Random, size: number, rules: NodeRules = allRules) {
     this.random = random
     this.rules = rules
     this.world = new World(random)
     const { world } = this
+    // Whatever is queued for `nextTick` by then runs when no promise is left to be heard.
+    world.settled = () => new Promise(resolve => process.nextTick(resolve))
     const clock: ClusterClock = {
       monoMs: () => world.nowMs,
       after: (delayMs, run) => {
@@ -131,180 +104,152 @@ export class SimulatedCluster {
     this.engine = new SimulatedEngine(clock, random, { lateMsMax: 6000 })
     this.engine.fenced = rules.fenced
     this.engine.createOnce(mark.name, mark.value)
-    this.nodes = Array.from({ length: size }, (_, index) => new Node(`n${index}`))
+    this.nodes = Array.from(
+      { length: size },
+      (_, index) => new Place(`n${index}`, random.between(-skewMsMax, skewMsMax)),
+    )
     for (const node of this.nodes) this.start(node)
   }
 
-  start(node: Node): void {
+  /** Notes that something has happened. */
+  note(text: string): void {
+    this.hash.update(`${this.world.nowMs} ${text}\n`)
+  }
+
+  /** Stands for all that has happened. */
+  get trace(): string {
+    const hash = this.hash.copy()
+    for (const event of this.engine.events) {
+      const what = event.kind === 'takeover' ? event.takeover.owner : event.record.bytes.length
+      hash.update(`${event.revision} ${event.kind} ${event.shard} ${what}\n`)
+    }
+    return hash.digest('hex')
+  }
+
+  private start(node: Place): void {
     const { rules, world } = this
     const process = world.process(node.name)
     const life = `life${this.lives++}`
     const owner = ownerText(node.name, life)
-    const host = new CountingHost(node.disk, run => process.at(world.nowMs, run))
-    if (!rules.flushes) host.sync = onDone => process.at(world.nowMs, onDone)
-    if (!rules.seals) host.seal = (_shard, onDone) => process.at(world.nowMs, onDone)
-    const clock = {
-      ...process.clock,
-      after: (delayMs: number, run: () => void) => process.clock.after(rules.after(delayMs, options), run),
-    }
     const connection = this.engine.connect(process.clock)
-    const log = rules.log(but(connection, { appendsMax: 3, appendBytesMax: 600 }), owner)
-    const end = (): void => {
-      if (node.now?.process !== process) return
-      this.kill(node, false)
-      world.at(world.nowMs + 500, () => {
-        if (!node.now) this.start(node)
-      })
-    }
-    const replicator = new Replicator({
-      name: node.name,
-      life,
-      shards,
-      log,
-      host,
-      clock,
-      options,
-      mark,
-      ask: (target, request, waitMs, onReply) => this.carry(node, target, request, waitMs, onReply),
-      onChange: () => {},
-      reachable: () => true,
-      onHealth: unhealthy => {
-        if (unhealthy?.kind === 'lost')
-          this.losses.push(`${owner}: the log has lost shards ${unhealthy.shards.join(', ')}`)
+    node.process = process
+    node.connection = connection
+    SimulatedNode.begin(
+      {
+        name: node.name,
+        life,
+        process,
+        skewMs: node.skewMs,
+        disk: node.disk,
+        log: rules.log(but(connection, appendLimits), owner),
+        rules,
+        options,
+        mark,
+        carry: (to, run, waitMs, onOutcome) => this.carry(process, to, run, waitMs, onOutcome),
+        onReceived: ({ subscription: { id }, notificationId, entity }) => {
+          const by = String(entity.attributes.get('by')?.value)
+          this.received.push({ subscription: id, notification: notificationId, by })
+          this.note(`received ${id} ${notificationId} ${by}`)
+        },
+        onLost: lost => this.losses.push(`${owner}: the log has lost shards ${lost.join(', ')}`),
+        onStopped: (shard, reason) => this.stopped.push(`${owner}: shard ${shard}: ${reason}`),
+        onError: line => this.stopped.push(`${owner}: ${line}`),
+        onFailure: () => {
+          if (node.process !== process) return
+          this.note(`${owner} ends`)
+          this.kill(node, false)
+          world.at(world.nowMs + 500, () => this.restart(node))
+        },
       },
-      onStopped: (shard, reason) => this.stopped.push(`${owner}: shard ${shard}: ${reason}`),
-      onFailure: end,
-    })
-    host.begin(replicator, end)
-    node.now = { process, life, host, replicator, connection, isJoined: false }
-    const detecting = (): void => {
-      if (node.now?.process !== process) return
-      replicator.setView(this.viewOf(node))
-      if (replicator.knowsRegister) node.now.isJoined = !node.isDraining
-      process.clock.after(100 + random(this.random, 300), detecting)
-    }
-    detecting()
-    replicator.start()
+      begun => {
+        node.now = begun
+        node.view = ''
+        this.note(`${owner} has begun`)
+        this.detect(node, begun)
+      },
+    )
+  }
+
+  private restart(node: Place): void {
+    if (!node.process) this.start(node)
+  }
+
+  /** Tells a node again and again who is there. */
+  private detect(node: Place, life: SimulatedNode): void {
+    if (node.now !== life) return
+    const { replicator, process } = life
+    const view = this.viewOf(node)
+    const text = JSON.stringify(view)
+    if (text !== node.view) replicator.setView(view)
+    node.view = text
+    if (replicator.knowsRegister) life.isJoined = !node.isDraining
+    process.clock.after(100 + this.random.between(0, 300), () => this.detect(node, life))
   }
 
   /** Ends a node; a loss of power takes what was not flushed. */
-  kill(node: Node, isPowerLost: boolean): void {
-    node.now?.process.kill()
+  kill(node: Place, isPowerLost: boolean): void {
+    node.process?.kill()
     node.now?.replicator.close()
-    void node.now?.connection.close()
+    void node.connection?.close()
+    node.process = undefined
+    node.connection = undefined
     node.now = undefined
-    if (isPowerLost) node.disk.losePower()
+    if (isPowerLost) node.disk.losePower(this.random)
   }
 
-  private viewOf(node: Node): ViewMember[] {
+  private viewOf(node: Place): ViewMember[] {
     return this.nodes.flatMap(({ name, now }) => {
       if (!now) return []
       const isSelf = name === node.name
       const isHeard = !this.cuts.has(pair(name, node.name)) && !now.process.isStopped && !node.wronged.has(name)
       if (!isSelf && (!isHeard || this.world.chance(this.faults.mistaken))) return []
-      return [
-        {
-          name,
-          life: now.life,
-          domain: '',
-          isJoined: now.isJoined,
-          isSuspect: this.random.fraction() < this.faults.mistaken,
-        },
-      ]
+      const isSuspect = this.world.chance(this.faults.mistaken)
+      return [{ name, life: now.life, domain: '', isJoined: now.isJoined, isSuspect }]
     })
   }
 
   /** A message between two nodes, and its answer. */
   private carry(
-    from: Node,
+    from: Process,
     to: string,
-    request: Buffer,
+    run: (life: SimulatedNode, onReply: (reply: Uint8Array) => void) => void,
     waitMs: number,
-    onReply: (reply: Buffer | undefined) => void,
+    onOutcome: (outcome: AskOutcome) => void,
   ): void {
-    const process = from.now!.process
+    if (!from.alive) return
     let isOver = false
-    const end = (reply: Buffer | undefined): void => {
+    const end = (outcome: AskOutcome): void => {
       if (isOver) return
       isOver = true
-      onReply(reply)
+      onOutcome(outcome)
     }
-    process.clock.after(waitMs, () => end(undefined))
+    from.clock.after(waitMs, () => end({ kind: 'unknown', reason: 'no answer in time' }))
+    // Sometimes it is known that it will not arrive.
+    if (!this.node(to)?.now && this.random.fraction() < 0.5)
+      return from.clock.endOfTick(() => end({ kind: 'unavailable', reason: `${to} is not there` }))
     this.deliver(from.name, to, life =>
-      life.replicator.onAsk(request, reply =>
+      run(life, reply => {
+        // What is told must stay as it was.
+        const bytes = Buffer.from(reply)
         this.deliver(to, from.name, back => {
-          if (back.process === process) end(reply)
-        }),
-      ),
+          if (back.process === from) end({ kind: 'reply', reply: bytes })
+        })
+      }),
     )
   }
 
-  private deliver(from: string, to: string, run: (life: Life) => void): void {
+  private deliver(from: string, to: string, run: (life: SimulatedNode) => void): void {
     const { world } = this
     if (world.chance(this.faults.lost)) return
     world.at(world.nowMs + world.delayMs(), () => {
-      const life = this.nodes.find(({ name }) => name === to)?.now
+      const life = this.node(to)?.now
       if (!life || this.cuts.has(pair(from, to))) return
       life.process.at(world.nowMs, () => run(life))
     })
   }
 
-  // Clients
-
-  /** A client asks any node, which asks the owner if it knows one. */
-  operate(): void {
-    const shard = this.random.between(0, shards)
-    const entity = `e${this.random.between(1, entitiesPerShard)}`
-    const operation: Operation = {
-      id: `op${this.asked++}`,
-      kind:
-        this.random.fraction() < 0.6 ? 'raise' : shard === shards && this.random.fraction() < 0.7 ? 'observe' : 'read',
-      shard,
-      entity,
-      askedMs: this.world.nowMs,
-      outcome: undefined,
-      answeredMs: Number.POSITIVE_INFINITY,
-      counter: undefined,
-    }
-    this.operations.push(operation)
-    const at = this.random.pick(this.nodes as [Node, ...Node[]])
-    if (operation.kind === 'observe') return this.observe(at, operation)
-    const owner = at.now?.replicator.ownerOf(shard)
-    if (owner === undefined || !at.now) return this.answer(operation, 'refused', undefined)
-    if (owner === at.name) this.perform(at.now, operation)
-    else this.deliver(at.name, owner, life => this.perform(life, operation))
-  }
-
-  private perform(life: Life, operation: Operation): void {
-    const { host, replicator } = life
-    const { shard, entity, id, kind } = operation
-    const serves = this.rules.leases ? replicator.serves(shard) : host.isActive(shard)
-    if (!serves || !host.isActive(shard)) return this.answer(operation, 'refused', undefined)
-    const onReply = (counter: Counter | undefined): void => {
-      // Some answers get lost.
-      if (!this.world.chance(this.faults.lost)) this.answer(operation, 'done', counter)
-    }
-    const onRaised = (counter: Counter, sequence: number): void => {
-      if (shard !== shards || !this.rules.barriers) onReply(counter)
-      else replicator.barrier(shard, sequence, () => onReply(counter))
-    }
-    if (kind === 'raise') host.raise(shard, entity, id, onRaised)
-    else host.read(shard, entity, onReply)
-  }
-
-  /** What a node that answers for any shard knows of the register. */
-  private observe({ now }: Node, operation: Operation): void {
-    const serves = (shard: number): boolean => now?.replicator.serves(shard) ?? false
-    const isOwner = Array.from({ length: shards }, (_, shard) => shard).some(serves)
-    if (!now || now.process.isStopped || !isOwner || now.host.failed)
-      return this.answer(operation, 'refused', undefined)
-    this.answer(operation, 'done', now.host.peek(operation.shard, operation.entity))
-  }
-
-  private answer(operation: Operation, outcome: 'done' | 'refused', counter: Counter | undefined): void {
-    operation.outcome = outcome
-    operation.answeredMs = this.world.nowMs
-    operation.counter = counter
+  private node(name: string): Place | undefined {
+    return this.nodes.find(node => node.name === name)
   }
 
   // Misfortune
@@ -312,21 +257,19 @@ export class SimulatedCluster {
   /** Something happens. */
   disturb(): void {
     const { random, world, engine } = this
-    const node = random.pick(this.nodes as [Node, ...Node[]])
-    const other = random.pick(this.nodes as [Node, ...Node[]])
+    const node = random.pick(this.nodes as [Place, ...Place[]])
+    const other = random.pick(this.nodes as [Place, ...Place[]])
     const forMs = random.between(200, 6000)
     const soon = (run: () => void): void => world.at(world.nowMs + forMs, run)
-    switch (random.between(0, 10)) {
+    switch (random.between(0, 11)) {
       case 0:
       case 1: {
         this.kill(node, random.fraction() < 0.5)
-        return soon(() => {
-          if (!node.now) this.start(node)
-        })
+        return soon(() => this.restart(node))
       }
       case 2:
       case 3: {
-        const process = node.now?.process
+        const { process } = node
         process?.stop()
         return soon(() => process?.goOn())
       }
@@ -358,15 +301,22 @@ export class SimulatedCluster {
         if (now) now.isJoined = false
         return
       }
+      case 11: {
+        // The power fails for all of them at once.
+        for (const one of this.nodes) this.kill(one, true)
+        return soon(() => {
+          for (const one of this.nodes) this.restart(one)
+        })
+      }
     }
   }
 
   /** Something is wrong with a node's way to the engine. */
-  private hinder({ now }: Node, fault: SimulatedLog['fault'], forMs: number): void {
-    if (!now) return
-    now.connection.fault = fault
+  private hinder({ connection }: Place, fault: SimulatedLog['fault'], forMs: number): void {
+    if (!connection) return
+    connection.fault = fault
     this.world.at(this.world.nowMs + forMs, () => {
-      now.connection.fault = 'none'
+      connection.fault = 'none'
     })
   }
 
@@ -378,33 +328,11 @@ export class SimulatedCluster {
     Object.assign(this.faults, { lost: 0, mistaken: 0 })
     for (const node of this.nodes) {
       node.wronged.clear()
-      node.now?.process.goOn()
-      if (node.now) node.now.connection.fault = 'none'
-      if (!node.now) this.start(node)
+      node.process?.goOn()
+      if (node.connection) node.connection.fault = 'none'
+      this.restart(node)
     }
   }
 }
 
-/** A log that does most as the given one does. */
-export const but = (log: ShardLog, change: Partial<ShardLog>): ShardLog => ({
-  takeOver: (shard, owner, onDone) => log.takeOver(shard, owner, onDone),
-  retake: (shard, epoch, owner, onDone) => log.retake(shard, epoch, owner, onDone),
-  append: (appends, onDone) => log.append(appends, onDone),
-  heartbeat: (heartbeat, onDone) => log.heartbeat(heartbeat, onDone),
-  read: (shard, after, bytesMax, onDone) => log.read(shard, after, bytesMax, onDone),
-  takeovers: onDone => log.takeovers(onDone),
-  follow: (wanted, follower) => log.follow(wanted, follower),
-  trim: (shard, upTo) => log.trim(shard, upTo),
-  lacking: (ends, onDone) => log.lacking(ends, onDone),
-  named: (name, onDone) => log.named(name, onDone),
-  keepHistory: isOn => log.keepHistory(isOn),
-  createOnce: (name, value, onDone) => log.createOnce(name, value, onDone),
-  close: () => log.close(),
-  appendsMax: log.appendsMax,
-  appendBytesMax: log.appendBytesMax,
-  ...change,
-})
-
 const pair = (a: string, b: string): string => (a < b ? `${a} ${b}` : `${b} ${a}`)
-
-const random = (source: Random, most: number): number => source.between(0, most)

@@ -32,6 +32,8 @@ export class World {
   readonly listeners = new Map<string, { process: Process; guests: Guests }>()
   /** Open streams, the end that dialed. */
   readonly streams = new Set<End>()
+  /** Resolves when the promises that an event has settled were heard. One turn is enough where nobody waits for a promise of a promise. */
+  settled: () => Promise<void> | undefined = () => undefined
   private readonly events = new Heap<Event>((a, b) => a.atMs - b.atMs || a.order - b.order)
   private order = 0
 
@@ -55,7 +57,7 @@ export class World {
       this.events.pop()
       this.nowMs = next.atMs
       next.run()
-      await undefined
+      await this.settled()
     }
     this.nowMs = untilMs
   }

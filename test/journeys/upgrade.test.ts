@@ -1,8 +1,7 @@
 // An upgrade under load: three nodes and a real etcd run one build, are replaced by another node after node, and then back again. Clients see no answer
 // but success and 503 with `Retry-After`, and nothing that was acknowledged is lost: no value, and no notification of one.
 //
-// The older build is the one whose main.js `ORRERY_OLDER_MAIN` names, for instance an unpacked release. Without it both sides are this build: then
-// the test shows that nodes are replaced without harm, and not that two builds understand each other.
+// The older build comes from an archive (test/fixtures/README.md). `ORRERY_OLDER_MAIN` names the main.js of another one, for instance of a release.
 //
 // Clients leave a node before it is ended, as those behind a balancer do, and come back when it is ready.
 
@@ -10,15 +9,15 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { ClusterStatus } from '../../src/messages/cluster-status.js'
 import { type BrokerProcess, freePort, startBroker, type Teardown, tempDir } from '../support/broker-process.js'
 import { noEtcd, startEtcd } from '../support/etcd.js'
+import { unpackOlderBuild } from '../support/older-build.js'
 import { main } from '../support/project.js'
 
 const skip = noEtcd()
-const builds = { older: process.env.ORRERY_OLDER_MAIN ?? main, current: main }
-type Build = keyof typeof builds
+type Build = 'older' | 'current'
 
 const names = ['a', 'b', 'c'] as const
 const writers = 8
@@ -56,11 +55,14 @@ class Nodes {
   private readonly t: Teardown
   private readonly places: readonly Place[]
   private readonly shardLog: string
+  private readonly mains: Readonly<Record<Build, string>>
 
-  constructor(t: Teardown, places: readonly Place[], shardLog: string) {
+  /** `mains`: the main.js of each build. */
+  constructor(t: Teardown, places: readonly Place[], shardLog: string, mains: Readonly<Record<Build, string>>) {
     this.t = t
     this.places = places
     this.shardLog = shardLog
+    this.mains = mains
   }
 
   url(index: number, path: string): URL {
@@ -71,7 +73,7 @@ class Nodes {
     const { name, dataDir, listen, port } = this.places[index]!
     const join = this.places.map(place => place.listen).join(',')
     const args = ['-nodeName', name, '-clusterListen', listen, '-clusterJoin', join, '-shardLog', this.shardLog]
-    const options = { dataDir, port, args, main: builds[build], readyWaitMs: waitMsMax }
+    const options = { dataDir, port, args, main: this.mains[build], readyWaitMs: waitMsMax }
     this.running[index] = await startBroker(this.t, options)
     await until(`node ${name} to have its shards`, async () => {
       const { status } = await fetch(this.url(index, '/health/ready'))
@@ -187,14 +189,21 @@ async function receiver(t: Teardown): Promise<{ readonly url: string; readonly r
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, received }
 }
 
+function olderMain(t: Test): string {
+  const { main, commit } = unpackOlderBuild(t)
+  t.comment(`the older build is commit ${commit}`)
+  return main
+}
+
 t.test('nodes are replaced by those of another build and back, under load', { skip }, async t => {
   t.setTimeout(600_000)
+  const older = process.env.ORRERY_OLDER_MAIN ?? olderMain(t)
   const { url, received } = await receiver(t)
   const etcd = await startEtcd(t, { args: ['--unsafe-no-fsync'] })
   const places: Place[] = []
   for (const name of names)
     places.push({ name, dataDir: tempDir(t), listen: `127.0.0.1:${await freePort()}`, port: await freePort() })
-  const nodes = new Nodes(t, places, `etcd://${etcd.address().members.join(',')}`)
+  const nodes = new Nodes(t, places, `etcd://${etcd.address().members.join(',')}`, { older, current: main })
   await Promise.all(names.map((_, index) => nodes.start(index, 'older')))
 
   const post = async (path: string, body: object): Promise<void> => {

@@ -1,26 +1,29 @@
 // The store of the tests: an ordered map in memory, with the manners of the stores on disk.
 //
-// Keys are kept as latin1 strings, one character per byte: strings of such characters compare as their bytes do.
 // Everything that comes in or goes out is copied, as it is by the stores on disk, so a test that changes a buffer
 // afterwards behaves here as it would there. A cursor takes its rows when it is opened.
 //
-// Not here: speed with many rows. Each new key shifts the array of keys.
+// Not here: speed with many rows. Each new key shifts the array of keys (sorted-rows.ts).
 
 import assert from 'node:assert/strict'
 import type { Batch, Cursor, Range, Row, Store } from '../../src/ports.js'
 import { CommitGate, type Enterable } from '../../src/storage/commit-gate.js'
+import { SortedRows } from './sorted-rows.js'
 
 export class MemoryStore implements Store {
   readonly name = 'memory'
   readonly shared = undefined
   readonly #gate = new CommitGate()
-  readonly #values = new Map<string, Buffer>()
-  /** The keys of `#values`, in order. */
-  readonly #keys: string[] = []
+  readonly #rows: SortedRows
+
+  /** `rows`: what it holds already. */
+  constructor(rows = new SortedRows()) {
+    this.#rows = rows
+  }
 
   get(key: Uint8Array): Buffer | undefined {
     this.#gate.assertOpen()
-    const value = this.#values.get(textOf(key))
+    const value = this.#rows.get(textOf(key))
     return value && Buffer.from(value)
   }
 
@@ -30,10 +33,7 @@ export class MemoryStore implements Store {
 
   cursor(range: Range): Cursor {
     this.#gate.assertOpen()
-    const from = this.#placeOf(textOf(range.gte))
-    const to = this.#placeOf(textOf(range.lt))
-    const keys = this.#keys.slice(from, Math.max(from, to))
-    return new MemoryCursor(keys.map(key => [key, this.#values.get(key)!]))
+    return new MemoryCursor(this.#rows.between(textOf(range.gte), textOf(range.lt)))
   }
 
   batch(): Batch {
@@ -45,8 +45,8 @@ export class MemoryStore implements Store {
     assert(batch instanceof MemoryBatch, 'a batch of this store')
     if (!this.#gate.enter(batch, onDone)) return
     for (const { key, value } of batch.operations) {
-      if (value) this.#put(key, value)
-      else this.#del(key)
+      if (value) this.#rows.put(key, value)
+      else this.#rows.del(key)
     }
     this.#gate.leaveSoon()
   }
@@ -63,27 +63,6 @@ export class MemoryStore implements Store {
   /** For tests: from now on every commit fails, as on a disk that is full. */
   breakDown(cause: Error): void {
     this.#gate.fail('the store could not write', cause)
-  }
-
-  #put(key: string, value: Buffer): void {
-    if (!this.#values.has(key)) this.#keys.splice(this.#placeOf(key), 0, key)
-    this.#values.set(key, value)
-  }
-
-  #del(key: string): void {
-    if (this.#values.delete(key)) this.#keys.splice(this.#placeOf(key), 1)
-  }
-
-  /** How many keys are before this one. */
-  #placeOf(key: string): number {
-    let low = 0
-    let high = this.#keys.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#keys[middle]! < key) low = middle + 1
-      else high = middle
-    }
-    return low
   }
 }
 

@@ -29,13 +29,16 @@ export function shownStatus(
   return isExpired(subscription, nowMs) ? 'expired' : storedStatus(subscription, progress)
 }
 
-/** Whether a notification would follow the last one too soon, and is dropped (subscriptions.md §6.6). */
+/**
+ * Whether a notification would follow the last one too soon, and is dropped (subscriptions.md §6.6). The last one may be in the future: clocks of
+ * owners differ, and clocks are set back. Then it counts as well, but not for longer than the time between two.
+ */
 export function isThrottled(
   { throttlingSeconds }: Subscription,
   { lastNotificationMs }: SubscriptionProgress,
   nowMs: number,
 ): boolean {
-  return lastNotificationMs !== undefined && nowMs - lastNotificationMs < throttlingSeconds * 1000
+  return lastNotificationMs !== undefined && Math.abs(nowMs - lastNotificationMs) < throttlingSeconds * 1000
 }
 
 // [hot] Once per notification, each of the two; `...own` took more than a microsecond there.

@@ -188,8 +188,13 @@ class ReplicatedBatch implements OpenBatch {
         else batch.del(key)
   }
 
+  /**
+   * The register, which has the largest number, comes first. A commit that is too large for one append goes in several, and the node may die between
+   * two of them. Then a subscription that fires once must not have fired for a change while the register does not say so: it would fire again.
+   */
   private payloads(stamp: number): readonly Part[] {
-    return [...this.shards].map(([shard, writer]) => ({ shard, payload: writer.end(stamp) }))
+    const parts = [...this.shards].map(([shard, writer]) => ({ shard, payload: writer.end(stamp) }))
+    return parts.sort((a, b) => b.shard - a.shard)
   }
 
   private write(reached: ReadonlyMap<number, Position>, onDone: (failure?: Error) => void): void {

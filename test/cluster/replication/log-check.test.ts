@@ -4,9 +4,10 @@
 import t from 'tap'
 import { Random } from '../../support/random.js'
 import { check, checkPeace } from '../replication-checker.js'
+import { Clients } from '../simulated-clients.js'
 import { SimulatedCluster } from '../simulated-cluster.js'
 
-const seeds = 20
+const seeds = 10
 /** As long as it takes to notice: two looks of the nodes, and an answer that comes late. */
 const noticedMs = 5_000
 
@@ -15,18 +16,20 @@ t.test('what the engine has lost is missed by every node, and nothing is lost wh
   for (let number = 0; number < seeds; number++) {
     const random = new Random(seed + number)
     const cluster = new SimulatedCluster(random, random.pick([3, 3, 5]))
+    const clients = new Clients(cluster)
     const { world, engine } = cluster
     const go = async (forMs: number, hurt: boolean): Promise<void> => {
       const endMs = world.nowMs + forMs
       while (world.nowMs < endMs) {
-        for (let asks = random.between(0, 12); asks > 0; asks--) cluster.operate()
+        for (let asks = random.between(0, 5); asks > 0; asks--) clients.operate()
         if (hurt && random.fraction() < 0.03) cluster.disturb()
-        await world.run(random.between(1, 40))
+        await world.run(random.between(1, 100))
       }
     }
+    clients.begin()
     await go(8_000, false)
     const bringBack = engine.lose()
-    const known = cluster.operations.length
+    const known = clients.done
     await go(noticedMs, false)
     const noticed = new Set(cluster.losses.map(loss => loss.split(' ')[0]))
     if (noticed.size < cluster.nodes.length) return t.fail(`SEED=${seed + number}: noticed by ${[...noticed]}`)
@@ -36,11 +39,11 @@ t.test('what the engine has lost is missed by every node, and nothing is lost wh
     cluster.heal()
     await world.run(25_000)
     cluster.losses.length = 0
-    const before = cluster.operations.filter(({ outcome }) => outcome === 'done').length
+    const before = clients.done
     await go(1_000, false)
     await world.run(10_000)
-    const after = cluster.operations.filter(({ outcome }) => outcome === 'done').length
-    const wrong = [...check(cluster), ...checkPeace(cluster)]
+    const after = clients.done
+    const wrong = [...check(cluster, clients), ...(await checkPeace(cluster, clients))]
     if (wrong.length > 0) return t.fail(`SEED=${seed + number}: ${wrong.slice(0, 5).join('; ')}`)
     if (after === before || known === 0) return t.fail(`SEED=${seed + number}: nothing is done any more`)
   }
@@ -52,14 +55,16 @@ t.test('a node that drains gives nothing away to an engine that was put back old
   for (let number = 0; number < seeds; number++) {
     const random = new Random(seed + number)
     const cluster = new SimulatedCluster(random, 3)
+    const clients = new Clients(cluster)
     const { world, engine } = cluster
     const go = async (forMs: number): Promise<void> => {
       const endMs = world.nowMs + forMs
       while (world.nowMs < endMs) {
-        cluster.operate()
-        await world.run(random.between(1, 40))
+        clients.operate()
+        await world.run(random.between(1, 100))
       }
     }
+    clients.begin()
     await go(8_000)
     await world.run(3_000)
     const [node] = cluster.nodes
@@ -75,7 +80,7 @@ t.test('a node that drains gives nothing away to an engine that was put back old
     for (const one of bringBack) one()
     await world.run(25_000)
     if (replicator.ownedCount > 0) return t.fail(`SEED=${seed + number}: it has not drained when the log was back`)
-    const wrong = check(cluster)
+    const wrong = check(cluster, clients)
     if (wrong.length > 0) return t.fail(`SEED=${seed + number}: ${wrong.slice(0, 5).join('; ')}`)
   }
   t.pass(`seed ${seed}, ${seeds} runs`)

@@ -129,6 +129,8 @@ t.test('a notification is throttled until the time has passed, whatever became o
   t.ok(isThrottled(throttled, sent, 2_999))
   t.notOk(isThrottled(throttled, sent, 3_000))
   t.notOk(isThrottled(plain, sent, 1_000), 'no throttling')
+  t.notOk(isThrottled(plain, sent, -60_000), 'no throttling, and a clock that was set back')
+  t.notOk(isThrottled(throttled, sent, -60_000), 'a clock that was set back by more than the time between two')
   t.ok(isThrottled(afterPatch(throttled, '{"throttling":9}'), sent, 3_000), 'a longer time counts from then too')
 })
 

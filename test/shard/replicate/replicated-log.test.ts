@@ -52,6 +52,19 @@ class Setting {
 
 const position = { sequence: 1, epoch: 2, hash: Buffer.from('hash') }
 
+t.test('the register comes first, since a commit may be cut into several appends', async t => {
+  const setting = new Setting()
+  const batch = setting.log.open()
+  batch.rowsOf(3).put(key(3), one)
+  batch.rowsOf(8).put(key(8), one)
+  batch.rowsOf(5).put(key(5), one)
+  setting.commit(batch)
+  t.strictSame(
+    setting.appended.map(parts => parts.map(({ shard }) => shard)),
+    [[8, 5, 3]],
+  )
+})
+
 t.test('what goes to the batch is kept for the log of its shard, in order', async t => {
   const setting = new Setting()
   const batch = setting.log.open()
@@ -67,9 +80,9 @@ t.test('what goes to the batch is kept for the log of its shard, in order', asyn
   const [parts = []] = setting.appended
   t.strictSame(
     parts.map(({ shard }) => shard),
-    [3, 5],
+    [5, 3],
   )
-  t.strictSame(decodeOperations(parts[0]!.payload, 3), {
+  t.strictSame(decodeOperations(parts[1]!.payload, 3), {
     stamp: 77,
     operations: [
       { key: key(3), value: one },

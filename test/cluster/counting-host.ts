@@ -1,9 +1,8 @@
-// A host of shards that keeps counters: entities of a shard are numbers that clients raise and read. Its store is a map that outlives the process,
-// all of it after a kill, and what was flushed after a loss of power.
+// A host of shards that keeps counters in memory: for tests of the cluster library alone (counting-main.ts). Entities of a shard are numbers that
+// clients raise and read. The simulation of the cluster runs the real shards (simulated-node.ts).
 //
-// Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append
-// under way, and replies when that is durable and written. What it keeps of an entity is its value and who raised it
-// last, so that a log tells everything. Clients of a shard that another node has taken over get no reply.
+// Like the real one it decides at once, stages what it has decided, appends everything that is staged with one append under way, and replies
+// when that is durable and written. Clients of a shard that another node has taken over get no reply.
 
 import {
   Deposed,
@@ -26,36 +25,10 @@ interface Kept {
   position: Position | undefined
 }
 
-/** What is on a node's disk. */
-export class Disk {
-  private written = new Map<number, Kept>()
-  private flushed = new Map<number, Kept>()
-
-  of(shard: number): Kept {
-    let kept = this.written.get(shard)
-    if (!kept) {
-      kept = { rows: new Map(), position: undefined }
-      this.written.set(shard, kept)
-    }
-    return kept
-  }
-
-  flush(): void {
-    this.flushed = copyOf(this.written)
-  }
-
-  losePower(): void {
-    this.written = copyOf(this.flushed)
-  }
-}
-
-const copyOf = (all: ReadonlyMap<number, Kept>): Map<number, Kept> =>
-  new Map([...all].map(([shard, { rows, position }]) => [shard, { rows: new Map(rows), position }]))
-
 type Row = readonly [entity: string, counter: Counter]
 
-export const encodeRows = (rows: readonly Row[]): Buffer => Buffer.from(JSON.stringify(rows))
-export const decodeRows = (bytes: Buffer): readonly Row[] => JSON.parse(bytes.toString())
+const encodeRows = (rows: readonly Row[]): Buffer => Buffer.from(JSON.stringify(rows))
+const decodeRows = (bytes: Buffer): readonly Row[] => JSON.parse(bytes.toString())
 
 /** Rows of one page. */
 const pageRows = 3
@@ -69,7 +42,7 @@ interface Waiter {
 type Later = (run: () => void) => void
 
 export class CountingHost implements ShardHost {
-  private readonly disk: Disk
+  private readonly kept = new Map<number, Kept>()
   private readonly later: Later
   private replication: Replication | undefined
   /** Counters that are not written yet. */
@@ -84,8 +57,7 @@ export class CountingHost implements ShardHost {
   private onFailure: (failure: Error) => void = () => {}
   failed: Error | undefined
 
-  constructor(disk: Disk, later: Later) {
-    this.disk = disk
+  constructor(later: Later) {
     this.later = later
   }
 
@@ -101,19 +73,14 @@ export class CountingHost implements ShardHost {
   }
 
   /** Raises a counter; replies with its value when that is durable, and never if that is not known. */
-  raise(shard: number, entity: string, by: string, onReply: (counter: Counter, sequence: number) => void): void {
+  raise(shard: number, entity: string, by: string, onReply: (counter: Counter) => void): void {
     const counter = { value: (this.look(shard, entity)?.value ?? 0) + 1, by }
     nested(this.staged, shard).set(entity, counter)
     const rows = this.filling.get(shard) ?? []
     rows.push([entity, counter])
     this.filling.set(shard, rows)
-    this.waiting.push({ shard, run: () => onReply(counter, this.disk.of(shard).position!.sequence) })
+    this.waiting.push({ shard, run: () => onReply(counter) })
     this.later(() => this.flush())
-  }
-
-  /** What this node's copy has, whoever owns the shard. */
-  peek(shard: number, entity: string): Counter | undefined {
-    return this.disk.of(shard).rows.get(entity)
   }
 
   /** Reads a counter as turns have left it; replies when that is durable. */
@@ -125,7 +92,7 @@ export class CountingHost implements ShardHost {
   }
 
   private look(shard: number, entity: string): Counter | undefined {
-    return this.staged.get(shard)?.get(entity) ?? this.disk.of(shard).rows.get(entity)
+    return this.staged.get(shard)?.get(entity) ?? this.of(shard).rows.get(entity)
   }
 
   private flush(): void {
@@ -148,7 +115,7 @@ export class CountingHost implements ShardHost {
       this.isFlying = false
       for (const [shard, rows] of filling) {
         if (!reached.has(shard)) continue
-        const kept = this.disk.of(shard)
+        const kept = this.of(shard)
         for (const [entity, counter] of rows) {
           kept.rows.set(entity, counter)
           const staged = this.staged.get(shard)
@@ -186,12 +153,12 @@ export class CountingHost implements ShardHost {
   // What the cluster asks
 
   position(shard: number): Position | undefined {
-    return this.disk.of(shard).position
+    return this.of(shard).position
   }
 
   apply(shard: number, payloads: readonly Buffer[], position: Position, onDone: (failure?: Error) => void): void {
     this.later(() => {
-      const kept = this.disk.of(shard)
+      const kept = this.of(shard)
       for (const payload of payloads)
         for (const [entity, counter] of decodeRows(payload)) kept.rows.set(entity, counter)
       kept.position = position
@@ -214,7 +181,7 @@ export class CountingHost implements ShardHost {
   snapshot(shard: number, after: Buffer | undefined, _bytesMax: number, onDone: (page: SnapshotPage) => void): void {
     this.later(() => {
       const from = after?.toString()
-      const rows = [...this.disk.of(shard).rows].filter(([entity]) => from === undefined || entity > from)
+      const rows = [...this.of(shard).rows].filter(([entity]) => from === undefined || entity > from)
       const page = rows.sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, pageRows)
       const last = page.at(-1)?.[0]
       onDone({
@@ -226,7 +193,7 @@ export class CountingHost implements ShardHost {
 
   install(shard: number, rows: Buffer, isFirst: boolean, onDone: (failure?: Error) => void): void {
     this.later(() => {
-      const kept = this.disk.of(shard)
+      const kept = this.of(shard)
       if (isFirst) kept.rows.clear()
       kept.position = undefined
       for (const [entity, counter] of decodeRows(rows)) kept.rows.set(entity, counter)
@@ -236,7 +203,7 @@ export class CountingHost implements ShardHost {
 
   drop(shard: number, onDone: (failure?: Error) => void): void {
     this.later(() => {
-      const kept = this.disk.of(shard)
+      const kept = this.of(shard)
       kept.rows.clear()
       kept.position = undefined
       onDone()
@@ -244,8 +211,16 @@ export class CountingHost implements ShardHost {
   }
 
   sync(onDone: (failure?: Error) => void): void {
-    this.disk.flush()
     this.later(onDone)
+  }
+
+  private of(shard: number): Kept {
+    let kept = this.kept.get(shard)
+    if (!kept) {
+      kept = { rows: new Map(), position: undefined }
+      this.kept.set(shard, kept)
+    }
+    return kept
   }
 }
 

@@ -1,0 +1,428 @@
+// Clients of a simulated cluster: what they ask of any node, and what they are told. All of it is kept for replication-checker.ts.
+//
+// An entity is a counter: `n` is raised by one with each update, and `by` says which operation has made it so. A document is a subscription that
+// sends nothing, whose description says the same. Whoever reads tells of every entity that it has seen, or missed.
+
+import assert from 'node:assert/strict'
+import { refusalOf } from '../../src/broker/replies.js'
+import type { WantedAttribute } from '../../src/domain/entities/entity.js'
+import { operatorOf } from '../../src/domain/entities/operators.js'
+import type { Json } from '../../src/domain/json.js'
+import { done, type Refusal, type Result } from '../../src/domain/refusal.js'
+import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
+import { parseJson } from '../../src/http/body.js'
+import { decodeImage } from '../../src/image.js'
+import type { ListRequest, Origin, Target, WriteRequest } from '../../src/messages/messages.js'
+import { idOf, tenant, watching } from '../support/notifying.js'
+import { orderOf, selectionOf } from '../support/selections.js'
+import type { SimulatedCluster } from './simulated-cluster.js'
+import { register, type SimulatedNode, shardMap } from './simulated-node.js'
+
+const paths = ['/', '/a'] as const
+const idsPerPath = 8
+const documents = 3
+const oneShotsMax = 6
+const type = 'T'
+/** Between two tries to create what a run needs. */
+const againMs = 300
+/** Clients of a node, each with one request under way; one that has no answer gives up then. */
+const clientsMax = 4
+const patienceMs = 3_000
+
+/** Of an entity or document as somebody has seen it. */
+export type Seen =
+  | { readonly kind: 'value'; readonly value: number; readonly by: string }
+  | { readonly kind: 'absent' }
+  /** It was there, and nothing else is known. */
+  | { readonly kind: 'present' }
+
+/** What a client asked about one entity or document, and what it was told. */
+export interface Operation {
+  readonly id: string
+  /** `observe`: looks at a copy of the register, wherever any shard is answered for. */
+  readonly kind: 'write' | 'delete' | 'read' | 'observe'
+  /** The entity or document. */
+  readonly key: string
+  readonly shard: number
+  readonly askedMs: number
+  /** `refused`: it certainly had no effect. Without an answer nobody knows. */
+  outcome: 'done' | 'refused' | undefined
+  answeredMs: number
+  seen: Seen | undefined
+}
+
+interface Asked {
+  readonly operation: Operation
+  readonly request: WriteRequest
+}
+
+/** The key of an entity, for people. */
+export const keyOf = (path: string, id: string): string => `${path} ${id}`
+
+/** All entities that there may be. */
+const entities = paths.flatMap(path => Array.from({ length: idsPerPath }, (_, number) => ({ path, id: `e${number}` })))
+
+/** Watches all entities. */
+export const watcher = idOf(1)
+const documentIds = Array.from({ length: documents }, (_, number) => idOf(100 + number))
+const documentOf = (n: number): Subscription => watching(n, { status: 'inactive' })
+
+const options = { overrideMetadata: false, forcedUpdate: false }
+const wanted = (value: Json, ofType: string): WantedAttribute => ({
+  type: ofType,
+  value,
+  operator: operatorOf(value),
+  metadata: undefined,
+})
+
+/** Lists that mean all entities, each in another way. */
+const lists = ['', 'n>0', 'by!=nobody'].map(q => (q === '' ? selectionOf({}) : selectionOf({ q })))
+const orders = ['', 'n'].map(orderOf)
+
+export class Clients {
+  readonly operations: Operation[] = []
+  /** Answers that nobody should get. */
+  readonly wrong: string[] = []
+  /** Of subscriptions that fire once, when it was known that they are there. */
+  readonly oneShots = new Map<string, number>()
+  /** When it was known that the watcher is there. */
+  watchedMs = Number.POSITIVE_INFINITY
+  private readonly cluster: SimulatedCluster
+  private asked = 0
+  private readonly underWay = new Map<SimulatedNode, number>()
+  private oneShotsAsked = 0
+
+  constructor(cluster: SimulatedCluster) {
+    this.cluster = cluster
+  }
+
+  /** Sees to it that the watcher and the documents will be there. */
+  begin(): void {
+    this.insist(watching(1), () => {
+      this.watchedMs = this.cluster.world.nowMs
+    })
+    for (const [number] of documentIds.entries()) this.insist(documentOf(100 + number), () => {})
+  }
+
+  /** How many operations were done. */
+  get done(): number {
+    return this.operations.filter(({ outcome }) => outcome === 'done').length
+  }
+
+  /** A client that has nothing under way asks its node for something. */
+  operate(): void {
+    const { random, nodes } = this.cluster
+    const { now } = random.pick(nodes as [(typeof nodes)[0]])
+    if (!now || this.underWayAt(now) >= clientsMax) return
+    const dice = random.fraction()
+    if (dice < 0.3) this.write(now, this.update())
+    else if (dice < 0.55) this.write(now, this.append())
+    else if (dice < 0.62) this.write(now, this.create())
+    else if (dice < 0.66) this.write(now, this.remove())
+    else if (dice < 0.72) this.writeSeveral(now)
+    else if (dice < 0.82) this.find(now)
+    else if (dice < 0.87) this.list(now)
+    else if (dice < 0.92) this.describe(now)
+    else if (dice < 0.94) this.readDocument(now)
+    else if (dice < 0.99) this.observe(now)
+    else this.watchOnce()
+  }
+
+  // Writes
+
+  private entity(): { readonly path: string; readonly id: string } {
+    return this.cluster.random.pick(entities as [(typeof entities)[0]])
+  }
+
+  private update(given = this.entity()): Asked {
+    const operation = this.begun('write', given)
+    const target = targetOf(given, undefined)
+    return { operation, request: { kind: 'update', target, origin: originOf(operation), ...raised(operation) } }
+  }
+
+  /** Creates the entity if it is not there. */
+  private append(): Asked {
+    const given = this.entity()
+    const operation = this.begun('write', given)
+    const head = { target: targetOf(given, type), origin: originOf(operation), createAs: type }
+    return { operation, request: { kind: 'append', ...head, ...raised(operation) } }
+  }
+
+  private create(): Asked {
+    const given = this.entity()
+    const operation = this.begun('write', given)
+    const { attributes } = raised(operation)
+    const head = { target: targetOf(given, type), origin: originOf(operation), upsert: false, options }
+    return { operation, request: { kind: 'create', ...head, entity: { id: given.id, type, attributes } } }
+  }
+
+  private remove(): Asked {
+    const given = this.entity()
+    const operation = this.begun('delete', given)
+    const target = targetOf(given, undefined)
+    return { operation, request: { kind: 'deleteEntity', target, origin: originOf(operation) } }
+  }
+
+  private write(node: SimulatedNode, { operation, request }: Asked): void {
+    this.at(node, onDone =>
+      node.client.write(request, result => {
+        this.answerWrite(operation, result)
+        onDone()
+      }),
+    )
+  }
+
+  /** Several entities of one path in one request. */
+  private writeSeveral(node: SimulatedNode): void {
+    const { random } = this.cluster
+    const path = random.pick(paths)
+    const ids = new Set(Array.from({ length: random.between(2, 4) }, () => `e${random.between(0, idsPerPath - 1)}`))
+    const items = [...ids].map(id => this.update({ path, id }))
+    const { origin } = items[0]!.request
+    const requests = items.map(({ request }) => ({ ...request, origin }))
+    let missing = items.length
+    this.at(node, onDone =>
+      node.client.writeAll(requests, (index, reply) => {
+        const { operation } = items[index]!
+        this.answerWrite(operation, reply.kind === 'done' ? done : refusalOf(reply, 'write'))
+        if (--missing === 0) onDone()
+      }),
+    )
+  }
+
+  private answerWrite(operation: Operation, result: Result<undefined>): void {
+    if (result.ok) return this.answer(operation, 'done')
+    switch (result.refusal.code) {
+      case 'entityNotFound':
+        return this.answer(operation, 'refused', { kind: 'absent' })
+      case 'entityExists':
+        return this.answer(operation, 'refused', { kind: 'present' })
+      default:
+        this.answerRefusal(operation, result.refusal)
+    }
+  }
+
+  // Reads
+
+  private find(node: SimulatedNode): void {
+    const { path, id } = this.entity()
+    const operation = this.begun('read', { path, id })
+    this.at(node, onDone =>
+      node.client.find({ kind: 'find', tenant, paths: [path], id, type: undefined }, result => {
+        onDone()
+        if (!result.ok) return this.answerRefusal(operation, result.refusal)
+        const [found] = result.value
+        this.answer(operation, 'done', found ? seenOf(found.image) : { kind: 'absent' })
+      }),
+    )
+  }
+
+  private list(node: SimulatedNode): void {
+    const { random } = this.cluster
+    const request: ListRequest = {
+      kind: 'list',
+      tenant,
+      paths: random.pick([['/#'], ['/', '/a']]),
+      selection: random.pick(lists as [ListRequest['selection']]),
+      order: random.pick(orders as [ListRequest['order']]),
+      offset: 0,
+      limit: entities.length,
+    }
+    const operations = entities.map(entity => this.begun('read', entity))
+    this.at(node, onDone =>
+      node.client.list(request, result => {
+        onDone()
+        if (!result.ok) {
+          for (const operation of operations) this.answerRefusal(operation, result.refusal)
+          return
+        }
+        const seen = new Map(
+          result.value.entities.map(({ path, image }) => [keyOf(path, decodeImage(image).id), seenOf(image)]),
+        )
+        if (seen.size < result.value.entities.length) this.wrong.push(`${operations[0]!.id} shows an entity twice`)
+        for (const operation of operations)
+          this.answer(operation, 'done', seen.get(operation.key) ?? { kind: 'absent' })
+      }),
+    )
+  }
+
+  // The register
+
+  private describe(node: SimulatedNode): void {
+    const id = this.documentId()
+    const operation = this.begunDocument('write', id)
+    const payload = parseJson(Buffer.from(JSON.stringify({ description: operation.id })))
+    assert(payload.ok)
+    this.at(node, onDone =>
+      node.client.changeSubscription(
+        { kind: 'changeSubscription', tenant, id, servicePath: '/#', payload: payload.value },
+        result => {
+          onDone()
+          if (result.ok) return this.answer(operation, 'done')
+          if (result.refusal.code === 'subscriptionNotFound')
+            return this.answer(operation, 'refused', { kind: 'absent' })
+          this.answerRefusal(operation, result.refusal)
+        },
+      ),
+    )
+  }
+
+  private readDocument(node: SimulatedNode): void {
+    const id = this.documentId()
+    const operation = this.begunDocument('read', id)
+    this.at(node, onDone =>
+      node.client.readSubscriptions({ kind: 'findSubscription', tenant, id }, result => {
+        onDone()
+        if (result.ok) this.answer(operation, 'done', seenIn(result.value.subscriptions[0]?.subscription))
+        else this.answerRefusal(operation, result.refusal)
+      }),
+    )
+  }
+
+  /** What a node that answers for any shard knows of the register. */
+  private observe(node: SimulatedNode): void {
+    const id = this.documentId()
+    const operation = this.begunDocument('observe', id)
+    this.at(node, onDone => {
+      onDone()
+      const isOwner = Array.from({ length: register }, (_, shard) => shard).some(shard => node.serves(shard))
+      if (!isOwner) return this.answer(operation, 'refused')
+      this.answer(operation, 'done', seenIn(node.local.parts.subscriptions.of(tenant)?.get(id)))
+    })
+  }
+
+  /** A new subscription that fires once, for all entities. */
+  private watchOnce(): void {
+    if (this.oneShotsAsked === oneShotsMax) return
+    const n = 200 + this.oneShotsAsked++
+    this.insist(watching(n, { status: 'oneshot' }), () => this.oneShots.set(idOf(n), this.cluster.world.nowMs))
+  }
+
+  /** Has a subscription created, whatever happens, and calls back when it is certain that it is there. */
+  private insist(subscription: Subscription, onDone: () => void): void {
+    const { random, nodes, world } = this.cluster
+    const { now } = random.pick(nodes as [(typeof nodes)[0]])
+    const again = (): void => world.at(world.nowMs + againMs, () => this.insist(subscription, onDone))
+    if (!now) return again()
+    let isAnswered = false
+    const answer = (run: () => void): void => {
+      if (isAnswered) return
+      isAnswered = true
+      run()
+    }
+    world.at(world.nowMs + 10 * againMs, () => answer(again))
+    const { id } = subscription
+    now.process.at(world.nowMs, () =>
+      now.client.readSubscriptions({ kind: 'findSubscription', tenant, id }, found => {
+        if (found.ok && found.value.total === 1) return answer(onDone)
+        if (!found.ok) return answer(again)
+        now.client.changeSubscription({ kind: 'createSubscription', subscription }, result =>
+          answer(result.ok ? onDone : again),
+        )
+      }),
+    )
+  }
+
+  private documentId(): string {
+    return this.cluster.random.pick(documentIds as [string])
+  }
+
+  // Operations
+
+  private begun(kind: Operation['kind'], { path, id }: { readonly path: string; readonly id: string }): Operation {
+    return this.keep(kind, keyOf(path, id), shardMap.shardOf(tenant, path, id))
+  }
+
+  private begunDocument(kind: Operation['kind'], id: string): Operation {
+    return this.keep(kind, id, register)
+  }
+
+  private keep(kind: Operation['kind'], key: string, shard: number): Operation {
+    const operation: Operation = {
+      id: `op${this.asked++}`,
+      kind,
+      key,
+      shard,
+      askedMs: this.cluster.world.nowMs,
+      outcome: undefined,
+      answeredMs: Number.POSITIVE_INFINITY,
+      seen: undefined,
+    }
+    this.operations.push(operation)
+    return operation
+  }
+
+  /** A request arrives at a node; the client waits until it calls back, or has no patience any more. */
+  private at(node: SimulatedNode, run: (onDone: () => void) => void): void {
+    const { world } = this.cluster
+    const { process } = node
+    let isOver = false
+    const end = (): void => {
+      if (isOver) return
+      isOver = true
+      this.underWay.set(node, this.underWayAt(node) - 1)
+    }
+    this.underWay.set(node, this.underWayAt(node) + 1)
+    world.at(world.nowMs + patienceMs, end)
+    process.at(world.nowMs, () => run(end))
+  }
+
+  private underWayAt(node: SimulatedNode): number {
+    return this.underWay.get(node) ?? 0
+  }
+
+  /** What a refusal says that is not about the entity. */
+  private answerRefusal(operation: Operation, { code }: Refusal): void {
+    switch (code) {
+      case 'requestsTooMany':
+      case 'ownerChanging':
+      case 'unreachable':
+        return this.answer(operation, 'refused')
+      case 'unanswered':
+      case 'outcomeUnknown':
+      case 'failure':
+        return
+      default:
+        this.wrong.push(`${operation.id} is refused with ${code}`)
+    }
+  }
+
+  private answer(operation: Operation, outcome: 'done' | 'refused', seen?: Seen): void {
+    const { world, faults } = this.cluster
+    // Some answers get lost.
+    if (world.chance(faults.lost)) return
+    operation.outcome = outcome
+    operation.answeredMs = world.nowMs
+    operation.seen = seen
+    this.cluster.note(`${operation.id} ${outcome} ${JSON.stringify(seen)}`)
+  }
+}
+
+/** What raises an entity by one, whether it is there or not. */
+const raised = ({ id }: Operation) => ({
+  attributes: new Map([
+    ['n', wanted({ $inc: 1 }, 'Number')],
+    ['by', wanted(id, 'Text')],
+  ]),
+  options,
+})
+
+const targetOf = (
+  { path, id }: { readonly path: string; readonly id: string },
+  ofType: string | undefined,
+): Target => ({
+  tenant,
+  path,
+  id,
+  type: ofType,
+})
+
+const originOf = ({ id }: Operation): Origin => ({ correlatorRoot: id, numbering: { next: 1, step: 1 } })
+
+function seenOf(image: Buffer): Seen {
+  const { attributes } = decodeImage(image)
+  return { kind: 'value', value: Number(attributes.get('n')?.value), by: String(attributes.get('by')?.value) }
+}
+
+const seenIn = (document: Subscription | undefined): Seen =>
+  document ? { kind: 'value', value: 0, by: document.description } : { kind: 'absent' }

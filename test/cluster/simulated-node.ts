@@ -1,0 +1,249 @@
+// One life of a simulated node: the real shards over a store on the simulated disk, the real replicator, and the real router to the shards of
+// others, put together as src/process does it. In the place of receivers of notifications is a list.
+//
+// The router's asks and the replicator's questions travel by `carry`, which may lose them (simulated-cluster.ts).
+
+import assert from 'node:assert/strict'
+import type { ShardLog } from '../../cluster/logs/shard-log.js'
+import type { ReplicationOptions } from '../../cluster/replication/replication-options.js'
+import { Replicator } from '../../cluster/replication/replicator.js'
+import type { ShardHost } from '../../cluster/replication/shard-host.js'
+import { AskDeadlines } from '../../src/broker/ask-deadlines.js'
+import { ClusteredShards } from '../../src/broker/clustered-shards.js'
+import type { Nodes } from '../../src/broker/nodes.js'
+import { ShardClient } from '../../src/broker/shard-client.js'
+import { HybridClock } from '../../src/clock.js'
+import { ShardMap } from '../../src/domain/scope.js'
+import type { NotificationInput } from '../../src/domain/subscriptions/notification-input.js'
+import type { Clock, Deliverer, PendingNotification } from '../../src/ports.js'
+import { lastStamp } from '../../src/shard/commit/commit-log.js'
+import { StepwiseScanner } from '../../src/shard/read/scans.js'
+import { Ownership } from '../../src/shard/replicate/ownership.js'
+import type { Replication } from '../../src/shard/replicate/replication.js'
+import type { LocalShards } from '../../src/shard/shards.js'
+import type { AskOutcome } from '../../src/wire/ask-outcome.js'
+import { localShards } from '../support/local-shards.js'
+import type { NodeRules } from './replication-rules.js'
+import { type SimulatedDisk, SimulatedStore } from './simulated-disk.js'
+import type { Process } from './simulated-world.js'
+
+export const shards = 4
+/** Entities of one path are spread over all shards. */
+export const shardMap = new ShardMap({ shards, spread: shards })
+export const { register } = shardMap
+
+const epochMs = Date.UTC(2026, 0, 1)
+/** How long another node, and this one itself, are waited for. */
+const askMs = 1_000
+const ownAskMs = 2_500
+const listMs = 2_000
+/** How long a receiver takes to answer, and until it is asked again after a failure. */
+const receiveMsMax = 30
+const againMs = 300
+/** How often a receiver fails. */
+const receiverFails = 0.1
+
+/** What a node sends to another one, and how the answer reaches it. */
+export type Carry = (
+  to: string,
+  run: (life: SimulatedNode, onReply: (reply: Uint8Array) => void) => void,
+  waitMs: number,
+  onOutcome: (outcome: AskOutcome) => void,
+) => void
+
+export interface NodeParts {
+  readonly name: string
+  /** A word of its own for this life. */
+  readonly life: string
+  readonly process: Process
+  /** By how much its wall clock is wrong. */
+  readonly skewMs: number
+  readonly disk: SimulatedDisk
+  readonly log: ShardLog
+  readonly rules: NodeRules
+  readonly options: ReplicationOptions
+  readonly mark: { readonly name: string; readonly value: Buffer }
+  readonly carry: Carry
+  /** A receiver has got a notification. */
+  readonly onReceived: (input: NotificationInput) => void
+  readonly onLost: (shards: readonly number[]) => void
+  readonly onStopped: (shard: number, reason: string) => void
+  /** What ought not to be in a log. */
+  readonly onError: (line: string) => void
+  /** The node must end, and can begin anew. */
+  readonly onFailure: (failure: Error) => void
+}
+
+/** A node whose store has been read. */
+export class SimulatedNode {
+  readonly life: string
+  readonly process: Process
+  readonly local: LocalShards
+  readonly ownership: Ownership
+  readonly replicator: Replicator
+  readonly router: ClusteredShards
+  /** For what clients ask. */
+  readonly client: ShardClient
+  readonly host: ShardHost
+  isJoined = false
+
+  /** Reads the store and begins; `onBegun` is not called if the process has been killed meanwhile. */
+  static begin(parts: NodeParts, onBegun: (node: SimulatedNode) => void): void {
+    const { process, disk, skewMs, onFailure, onError, rules } = parts
+    const { world } = process
+    const fineWallMs = (): number => epochMs + world.nowMs + skewMs
+    const clock: Clock = { ...process.clock, fineWallMs, wallMs: () => Math.floor(fineWallMs()) }
+    const store = new SimulatedStore(disk, process)
+    const stamps = new HybridClock(clock, lastStamp(store))
+    const moments = new HybridClock(clock)
+    const ownership = new Ownership(shards)
+    const scanner = new StepwiseScanner(store, shardMap, clock, ownership.owned)
+    let node: SimulatedNode | undefined
+    const replication: Replication = { append: (some, onDone) => node!.replicator.append(some, onDone) }
+    const begin = async (): Promise<void> => {
+      const local = await localShards(store, shardMap, clock, {
+        stamps,
+        scanner,
+        onFailure,
+        logger: { info: () => {}, warn: () => {}, error: onError },
+        share: {
+          kind: 'node',
+          ownership,
+          replication,
+          moments,
+          barrier: (shard, sequence, onDone) =>
+            rules.barriers ? node!.replicator.barrier(shard, sequence, () => onDone()) : clock.endOfTick(onDone),
+        },
+      })
+      node = new SimulatedNode(parts, { clock, local, ownership, moments })
+      onBegun(node)
+      void local.parts.presence.learn(store, scanner, clock)
+      await local.parts.notifications.begin(new Receivers(parts, clock), node.router)
+    }
+    begin().catch((error: Error) => onError(`${error.stack}`))
+  }
+
+  private constructor(
+    parts: NodeParts,
+    given: {
+      readonly clock: Clock
+      readonly local: LocalShards
+      readonly ownership: Ownership
+      readonly moments: HybridClock
+    },
+  ) {
+    const { name, life, process, log, rules, options, mark, carry } = parts
+    const { clock, local, ownership, moments } = given
+    this.life = life
+    this.process = process
+    this.local = local
+    this.ownership = ownership
+    const { role } = local.parts
+    assert(role.kind === 'node', 'the shards of a node')
+    this.host = rules.host(role.host, run => clock.endOfTick(run))
+    const ownClock = {
+      ...process.clock,
+      after: (delayMs: number, run: () => void) => process.clock.after(rules.after(delayMs, options), run),
+    }
+    const ownerListeners: (() => void)[] = []
+    this.replicator = new Replicator({
+      name,
+      life,
+      shards,
+      log,
+      host: this.host,
+      clock: ownClock,
+      options,
+      mark,
+      ask: (to, request, waitMs, onReply) =>
+        carry(
+          to,
+          (other, tell) => other.replicator.onAsk(request, tell),
+          waitMs,
+          outcome => onReply(outcome.kind === 'reply' ? outcome.reply : undefined),
+        ),
+      onChange: () => {
+        for (const listener of ownerListeners) listener()
+      },
+      reachable: () => true,
+      onHealth: unhealthy => {
+        if (unhealthy?.kind === 'lost') parts.onLost(unhealthy.shards)
+      },
+      onStopped: parts.onStopped,
+      onFailure: parts.onFailure,
+    })
+    const { replicator } = this
+    const serves = (shard: number): boolean => (rules.leases ? replicator.serves(shard) : ownership.admits(shard))
+    const nodes: Nodes = {
+      self: name,
+      ownerOf: shard => replicator.ownerOf(shard),
+      serves,
+      get isLost() {
+        return replicator.loss !== undefined
+      },
+      viewOf: node => replicator.viewOf(node),
+      get ownView() {
+        return rules.leases ? replicator.ownView : replicator.viewOf(name)
+      },
+      ask: (to, shard, request, onOutcome, waitMs = askMs, view) => {
+        // What is asked must stay as it was.
+        const bytes = Buffer.from(request)
+        carry(to, (other, tell) => other.router.onAsk(shard, bytes, tell, view, name), waitMs, onOutcome)
+      },
+      noteUndecodable: (node, what) => parts.onError(`${what}, of ${node}`),
+      onChange: listener => void ownerListeners.push(listener),
+    }
+    const times = { waitMs: ownAskMs, listWaitMs: listMs, stalledMs: () => replicator.stalledMs }
+    this.router = new ClusteredShards({
+      local: new AskDeadlines(local, clock, times),
+      nodes,
+      shardMap,
+      clock,
+      pathsOf: tenant => role.paths.few(tenant),
+      listWaitMs: listMs,
+    })
+    this.client = new ShardClient(this.router, shardMap, moments, clock)
+    replicator.start()
+  }
+
+  /** Whether it answers for a shard, and can. */
+  serves(shard: number): boolean {
+    return this.replicator.serves(shard) && this.ownership.admits(shard) && !this.local.parts.commit.failed
+  }
+}
+
+/** Receivers of notifications, which fail now and then and are asked again. */
+class Receivers implements Deliverer {
+  private readonly parts: NodeParts
+  private readonly clock: Clock
+
+  constructor(parts: NodeParts, clock: Clock) {
+    this.parts = parts
+    this.clock = clock
+  }
+
+  deliver(pending: PendingNotification): void {
+    const { world } = this.parts.process
+    this.clock.after(world.random.fraction() * receiveMsMax, () => this.send(pending, pending.attempts))
+  }
+
+  prepare(): void {}
+
+  queueLength(): number {
+    return 0
+  }
+
+  private send(pending: PendingNotification, attempts: number): void {
+    const { process, onReceived } = this.parts
+    const input = pending.input()
+    if (!input) return
+    if (!process.world.chance(receiverFails)) {
+      onReceived(input)
+      return pending.onOutcome({ kind: 'delivered', code: 204 })
+    }
+    const nextAttemptMs = this.clock.wallMs() + againMs
+    const failure = { reason: 'it is ill', code: undefined, sent: true, attempts: attempts + 1 }
+    pending.onOutcome({ kind: 'failed', ...failure, nextAttemptMs, held: true })
+    this.clock.after(againMs, () => this.send(pending, attempts + 1))
+  }
+}
