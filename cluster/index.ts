@@ -1,9 +1,9 @@
 // The public face of the cluster library: asks between nodes, and nodes of a cluster. What is promised stands in README.md.
 
+import { barePath } from './asks/address.js'
 import { type Asks, openAsks } from './asks/asks.js'
 import { grpcTransport, type TransportOptions } from './asks/grpc-transport.js'
 import { socketTransport } from './asks/socket-transport.js'
-import { barePath } from './asks/unix-socket.js'
 import type { AskOptions } from './options.js'
 import type { AskHost, ClusterClock, Peer, Transport } from './ports.js'
 

@@ -31,6 +31,9 @@ export const bufferBytesMax = mib
 /** How often at most a node is complained about in the log, and told so itself. */
 export const complaintMs = 60_000
 
+/** Bytes of a name, an incarnation, or another short text. */
+export const nameLengthMax = 256
+
 /** Characters of a reason for the end of a stream that goes to the other side. */
 export const reasonLengthMax = 200
 

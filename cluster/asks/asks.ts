@@ -12,11 +12,10 @@
 // Not here: everything about asks (link.ts); who is a member, and how many there may be.
 
 import assert from 'node:assert/strict'
-import { type AskOptions, complaintMs, completeOptions, protocolVersions, redialMs } from '../options.js'
+import { type AskOptions, complaintMs, completeOptions, nameLengthMax, protocolVersions, redialMs } from '../options.js'
 import type { AskHost, ClusterClock, Guests, OnOutcome, Peer, Stream, StreamListener, Transport } from '../ports.js'
 import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
 import { Link, type Surroundings } from './link.js'
-import { nameLengthMax } from './protobuf.js'
 
 /** Streams that have not said who they are; for another one the one that has waited longest is sent away. */
 const strangersMax = 64

@@ -17,10 +17,21 @@ import {
   callsPerConnectionMax,
 } from '../options.js'
 import type { Guests, OnCallReply } from '../ports.js'
-import { isAddress } from './address.js'
+import { isAddress, notAnAddress } from './address.js'
 import { Channel, channelOptions } from './grpc-channel.js'
+import { codecOf } from './grpc-codec.js'
 import type { Identity } from './grpc-tls.js'
-import { decodePacket, encodePacket, packetHeadBytesMax } from './packet.js'
+
+/** What a packet adds to its message at most: a tag and a length. */
+const packetHeadBytesMax = 8
+
+const packets = codecOf<{ readonly message: Uint8Array }>('calls.proto', 'Packet')
+
+/** The bytes of a packet. */
+export const encodePacket = (message: Uint8Array): Buffer => packets.encode({ message })
+
+/** The message in a packet; undefined when the bytes are none. */
+export const decodePacket = (bytes: Buffer): Buffer | undefined => packets.decode(bytes)?.message as Buffer | undefined
 
 const same = (message: Buffer): Buffer => message
 
@@ -128,7 +139,7 @@ export class Calls {
   /** The connection for a call, or why there is none. */
   private lineTo(address: string): Line | string {
     if (this.isClosed) return 'this node is closing'
-    if (!isAddress(address)) return `not an address: ${JSON.stringify(address.slice(0, 100))}`
+    if (!isAddress(address)) return notAnAddress(address)
     if (this.underWay >= callsMax) return 'too many calls are under way'
     const line = this.lines.get(address) ?? this.open(address)
     if (!line) return 'calls to too many addresses are under way'

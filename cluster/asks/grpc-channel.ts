@@ -11,9 +11,8 @@ import type { Socket } from 'node:net'
 import { connect } from 'node:tls'
 import { ChannelCredentials, type ChannelOptions, Client, credentials } from '@grpc/grpc-js'
 import { bufferBytesMax } from '../options.js'
+import { closeMs, socketPath } from './address.js'
 import { type Identity, inWords, protocols, whyClosed } from './grpc-tls.js'
-import { closeMs } from './listening.js'
-import { socketPath } from './unix-socket.js'
 
 /** Options of both sides; the first two say how long a message may be. */
 export const channelOptions = (bytesMax: number): ChannelOptions => ({

@@ -6,7 +6,7 @@
 // Listening sockets are our own, and the library is handed what comes in: so they can be counted, and taken away when we close. Nobody listens
 // where other machines can connect without TLS, unless somebody has said in words that it is meant.
 //
-// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts).
+// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts), streams that bring no greeting (asks.ts).
 
 import { createServer, type Server as Listener, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
@@ -21,13 +21,10 @@ import {
 } from '@grpc/grpc-js'
 import { bufferBytesMax, callIdleMs, callsPerConnectionMax, messageBytesMax, reasonLengthMax } from '../options.js'
 import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
-import { hostPort, isAddress, isLocal, nowhere } from './address.js'
-import { Arrivals } from './arrivals.js'
+import { begin, clearSocket, end, hostPort, isAddress, isLocal, nowhere, protectSocket, socketPath } from './address.js'
 import { Calls, callService, callTaker } from './grpc-calls.js'
 import { Channel, channelOptions } from './grpc-channel.js'
 import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
-import { begin, end } from './listening.js'
-import { clearSocket, protectSocket, socketPath } from './unix-socket.js'
 
 /** Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and one for its calls. */
 const connectionsMax = 4096
@@ -218,5 +215,47 @@ function sender(
     })
     waited = held >= bufferBytesMax
     return !waited
+  }
+}
+
+/** Connections that have not spoken; for another one the one that has waited longest goes. Hundreds of nodes may start at once. */
+export const silentConnectionsMax = 256
+
+/** How long a connection may stay without a stream or a call. */
+export const silentConnectionMsMax = 5_000
+
+/**
+ * Connections that nobody has spoken on yet. A node opens its stream, or makes a call, as soon as it has connected. A connection on which neither
+ * happens comes from somebody else, and must not keep nodes out. A connection is known by its client's address and port, as the library names it with
+ * each stream and call.
+ */
+export class Arrivals {
+  /** In the order in which they came. */
+  private readonly silent = new Map<string, { readonly socket: Socket; readonly timer: NodeJS.Timeout }>()
+
+  /** A connection has come. */
+  add(socket: Socket): void {
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`
+    const timer = setTimeout(() => socket.destroy(), silentConnectionMsMax).unref()
+    const one = { socket, timer }
+    this.silent.set(peer, one)
+    socket.once('close', () => {
+      if (this.silent.get(peer) === one) this.forget(peer)
+    })
+    if (this.silent.size <= silentConnectionsMax) return
+    const [longest] = this.silent
+    if (!longest) return
+    this.forget(longest[0])
+    longest[1].socket.destroy()
+  }
+
+  /** A stream or a call has come from this client. */
+  spoke(peer: string): void {
+    this.forget(peer)
+  }
+
+  private forget(peer: string): void {
+    clearTimeout(this.silent.get(peer)?.timer)
+    this.silent.delete(peer)
   }
 }

@@ -5,7 +5,7 @@
 // - Every ask has exactly one outcome. 'unavailable' means that the host of the other node never sees it.
 // - An ask is begun at most once. It is written to one stream only, with a number above all before it there; who receives begins
 //   nothing whose number is not above all it has read from that stream. Nothing that was written is ever written again.
-// - An ask is not begun when its deadline may have come on its asker's clock (peer-clock.ts). The clock is read for every ask just
+// - An ask is not begun when its deadline may have come on its asker's clock (PeerClock). The clock is read for every ask just
 //   before it is begun: a process may be stopped between reading a frame and getting to its last ask.
 // - Whatever waits is bounded by number and bytes (options.ts); what is beyond is turned away at once.
 // - Nothing that the other node sends makes `onFrame` throw. A host that fails over it is a fault of the host, and is told as a trouble.
@@ -30,7 +30,6 @@ import {
   type ReadAnswer,
   type ReadFrame,
 } from './frames.js'
-import { PeerClock } from './peer-clock.js'
 import { type Waiting, WaitingAsks } from './waiting.js'
 
 /** What a link needs of the node it is part of. */
@@ -413,5 +412,46 @@ export class Link {
     if (!this.flushDue || count <= this.waitedCount || ++this.ticksWaited >= ticksPerFrameMax) return this.flush()
     this.waitedCount = count
     this.surroundings.flushSoon()
+  }
+}
+
+/** How fast two clocks may move apart: kernels slew a clock by 0.0005 at most. */
+const driftMax = 0.001
+
+/** Rounding of clocks, in milliseconds. */
+const roundingMs = 0.001
+
+/**
+ * What another node's clock shows at most: the way to tell that a deadline on that clock may have come.
+ *
+ * When we wrote a frame at r, and the other side wrote its echo later, at a on its own clock, then its clock showed a at a moment when ours showed r
+ * or more. So at our n it shows a + (n - r) at most, but for the drift of both. A frame that was under way for long, or waited in a buffer, can only
+ * make that bound larger, and a deadline seem nearer. Of several bounds the smallest holds (F. Cristian, "Probabilistic clock synchronization", 1989).
+ *
+ * A frame that was written later than the bound allows proves it wrong, as when this machine, clock and all, was suspended: then nothing is known
+ * until the next echo.
+ */
+export class PeerClock {
+  /** At `ownMs` of our clock or later the other showed `peerMs`. */
+  private peerMs = Number.POSITIVE_INFINITY
+  private ownMs = 0
+
+  /** What the other clock shows at most when ours shows `nowMs`; infinity as long as nothing is known. */
+  latestMs(nowMs: number): number {
+    return this.peerMs + (nowMs - this.ownMs) * (1 + driftMax)
+  }
+
+  /** Takes note of a frame read at `nowMs` that the other side wrote at `sentMs`; whether the bound still stands. */
+  observe(sentMs: number, nowMs: number): boolean {
+    if (sentMs <= this.latestMs(nowMs) + roundingMs) return true
+    this.peerMs = Number.POSITIVE_INFINITY
+    return false
+  }
+
+  /** Takes note of an echo, read at `nowMs`: the other side wrote it at `sentMs` after it had read our frame of `echoMs`. */
+  learn(echoMs: number, sentMs: number, nowMs: number): void {
+    if (echoMs > nowMs || sentMs + (nowMs - echoMs) * (1 + driftMax) > this.latestMs(nowMs)) return
+    this.peerMs = sentMs
+    this.ownMs = echoMs
   }
 }

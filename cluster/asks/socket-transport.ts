@@ -8,14 +8,12 @@
 // without gRPC a routed read costs what it has to cost (bench `workers`). What gRPC is for between machines has no use here: nobody but
 // this user can open the socket, and both sides are one program. What goes over it, and what is promised of it, is the same.
 //
-// Not here: calls, which nobody makes between workers; who may listen at a path (unix-socket.ts).
+// Not here: calls, which nobody makes between workers; who may listen at a path (address.ts).
 
 import { connect, createServer, type Socket } from 'node:net'
 import { bufferBytesMax, messageBytesMax, reasonLengthMax } from '../options.js'
 import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
-import { isBareAddress, nowhere } from './address.js'
-import { begin, closeMs, end } from './listening.js'
-import { barePath, clearSocket, protectSocket } from './unix-socket.js'
+import { barePath, begin, clearSocket, closeMs, end, isBareAddress, nowhere, protectSocket } from './address.js'
 
 /** Connections to one listener; further ones are closed at once. Workers have one each, and some more while they dial again. */
 const connectionsMax = 256

@@ -1,4 +1,5 @@
 // Messages of gossip and their bytes, as proto/gossip.proto says.
+import { nameLengthMax } from '../options.js'
 //
 // Reading trusts nothing: what is cut off, has too long a name, too many members or an incarnation that could not be raised any more is
 // no message. Fields that are not known are skipped, so that a later build may add some.
@@ -7,10 +8,8 @@
 // travel (gossip.ts).
 
 import { codecOf } from '../asks/grpc-codec.js'
-import { nameLengthMax } from '../asks/protobuf.js'
 import { membersMax } from './gossip-options.js'
-import { type Member, type Status, statuses } from './member.js'
-import type { Rumour } from './rumours.js'
+import { type Member, type Rumour, type Status, statuses } from './member.js'
 
 /** Who has written a message; its incarnation is 0 as long as it asks to become a member. */
 export interface Sender {

@@ -1,4 +1,5 @@
 // The shell around membership: carries messages to the wire and back, keeps its timer, resolves seeds, counts bytes, tells listeners.
+import { nameLengthMax } from '../options.js'
 //
 // The machine is asked one thing after the other, and its effects are carried out in order before the next. Nothing happens any more
 // once it is closed: what is still asked is not answered.
@@ -6,7 +7,6 @@
 // Not here: every decision (membership.ts), the wire itself, and what a name of a seed stands for (both are handed in).
 
 import assert from 'node:assert/strict'
-import { nameLengthMax } from '../asks/protobuf.js'
 import type { ClusterClock } from '../ports.js'
 import type { Effect } from './conversation.js'
 import { decodeMessage, encodeMessage } from './gossip-messages.js'

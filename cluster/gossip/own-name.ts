@@ -6,8 +6,8 @@
 import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
 import type { Sender } from './gossip-messages.js'
 import { type GossipOptions, lifeStride } from './gossip-options.js'
-import type { LocalHealth } from './local-health.js'
 import { believe, isHere, type Member } from './member.js'
+import type { LocalHealth } from './probing.js'
 import type { Roster } from './roster.js'
 
 /** Somebody else under this node's name. */

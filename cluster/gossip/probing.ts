@@ -6,10 +6,8 @@
 import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
 import type { Message, Target } from './gossip-messages.js'
 import { type GossipOptions, helperShare, relaysMax } from './gossip-options.js'
-import type { LocalHealth } from './local-health.js'
 import { isHere, type Member } from './member.js'
 import type { Roster } from './roster.js'
-import { pickSome, Rounds } from './rounds.js'
 
 /** One member's turn. */
 interface Probe {
@@ -154,4 +152,88 @@ export class Probing {
 /** That very life has answered, or a helper says that it has. */
 function isReached(reply: Message | undefined, target: Target): boolean {
   return isAcknowledged(reply, reply && reply.from.name !== target.name ? reply.from : target)
+}
+
+/**
+ * Whose turn it is: everybody once in each round, in an order of this node's own that changes from round to round. So nobody is probed twice while
+ * another one waits, and a member that falls silent is probed by somebody at any time: the orders of different nodes have nothing to do with each
+ * other. One that comes in the midst of a round has its turn in what is left of it.
+ */
+class Rounds {
+  private readonly chance: () => number
+  private order: string[] = []
+  /** Those before it have had their turn in this round. */
+  private position = 0
+
+  /** `chance`: from 0 up to but without 1. */
+  constructor(chance: () => number) {
+    this.chance = chance
+  }
+
+  /** Lets a name take part, if it does not yet. */
+  add(name: string): void {
+    if (this.order.includes(name)) return
+    const place = this.position + Math.floor(this.chance() * (this.order.length - this.position + 1))
+    this.order.splice(place, 0, name)
+  }
+
+  /** The next one for whom `find` finds something; those for whom it does not are out. */
+  next<T>(find: (name: string) => T | undefined): T | undefined {
+    for (let left = this.order.length; left > 0; left--) {
+      if (this.position >= this.order.length) this.begin()
+      const found = find(this.order[this.position]!)
+      if (found !== undefined) {
+        this.position++
+        return found
+      }
+      this.order.splice(this.position, 1)
+    }
+    return undefined
+  }
+
+  private begin(): void {
+    this.order = pickSome(this.order, this.order.length, this.chance)
+    this.position = 0
+  }
+}
+
+/** Some of them, as many as there are at most, in an order of chance. */
+export function pickSome<T>(all: readonly T[], count: number, chance: () => number): T[] {
+  const left = [...all]
+  const picked: T[] = []
+  while (picked.length < count && left.length > 0) {
+    const place = Math.floor(chance() * left.length)
+    picked.push(left[place]!)
+    left[place] = left.at(-1)!
+    left.pop()
+  }
+  return picked
+}
+
+/** How well this node takes itself to hear (Lifeguard's local health): the worse, the longer it waits for others before it holds silence against them. */
+export class LocalHealth {
+  private readonly max: number
+  private score = 0
+
+  constructor({ healthMax }: Pick<GossipOptions, 'healthMax'>) {
+    this.max = healthMax
+  }
+
+  /** 0: well. */
+  get steps(): number {
+    return this.score
+  }
+
+  /** What times are multiplied with. */
+  get patience(): number {
+    return this.score + 1
+  }
+
+  worsen(steps: number): void {
+    this.score = Math.min(this.max, this.score + steps)
+  }
+
+  improve(): void {
+    this.score = Math.max(0, this.score - 1)
+  }
 }

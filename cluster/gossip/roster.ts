@@ -10,8 +10,7 @@
 
 import { rumourLength, type Target } from './gossip-messages.js'
 import { type GossipOptions, membersMax, suspicionMs, tellingsMax } from './gossip-options.js'
-import { believe, isHere, type Member } from './member.js'
-import { type Rumour, Rumours } from './rumours.js'
+import { believe, isHere, type Member, type Rumour, Rumours } from './member.js'
 
 interface Suspicion {
   sinceMs: number
