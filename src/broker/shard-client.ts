@@ -30,8 +30,7 @@ import type {
   WriteRequest,
 } from '../messages/messages.js'
 import type { Clock, Stamps } from '../ports.js'
-import { mergeReports } from './deliveries.js'
-import { type Ask, askAll, type GatherLimits, gatherList } from './gather.js'
+import { type Ask, askAll, type GatherLimits, gatherList, mergeReports } from './gather.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
