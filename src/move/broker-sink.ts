@@ -13,7 +13,7 @@ import { renderRegistration } from '../domain/providers/registration-json.js'
 import { storedStatus } from '../domain/subscriptions/subscription-status.js'
 import { parseJson } from '../http/body.js'
 import { type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
-import { subscriptionJson } from './document-lines.js'
+import { subscriptionJson } from './lines.js'
 import { type Item, type MovedEntity, MoveError, type Placed, type Sink } from './moved.js'
 
 /** Bodies stay below what brokers take unless they are told otherwise: 1 MB. One entity may exceed it. */

@@ -18,14 +18,11 @@ import { type MoveOrder, type Place, readArguments, type Verb } from './argument
 import { BrokerClient } from './broker-client.js'
 import { BrokerSink } from './broker-sink.js'
 import { BrokerSource } from './broker-source.js'
-import { openStores } from './directory.js'
+import { directorySource, openStores } from './directory.js'
 import { DirectorySink } from './directory-sink.js'
-import { directorySource } from './directory-source.js'
-import { openFileSink } from './file-sink.js'
-import { openFileSource } from './file-source.js'
-import { move, type Tally } from './move.js'
+import { openFileSink, openFileSource } from './file.js'
+import { move, type Progress, type StateFile, stateFileAt, type Tally } from './move.js'
 import { itemKinds, MoveError, type Sink, type Source } from './moved.js'
-import { type Progress, type StateFile, stateFileAt } from './state-file.js'
 
 /** Divides a data directory among so many workers, if it is not. */
 export type Divide = (path: string, workers: number) => Promise<void>

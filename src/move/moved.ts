@@ -3,7 +3,7 @@
 // Both say where they are in words of their own that can be written down (`Json`), so that work which was interrupted goes on from there.
 // An item is what the broker itself keeps, read and checked: what can be wrong with it is known before a sink sees it.
 //
-// Not here: the form of a line (entity-line.ts, document-lines.ts), who drives (move.ts).
+// Not here: the form of a line (lines.ts, entity-line.ts), who drives (move.ts).
 
 import type { Entity } from '../domain/entities/entity.js'
 import type { Json, JsonObject } from '../domain/json.js'

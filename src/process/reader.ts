@@ -14,7 +14,7 @@ import {
   rangesOf,
   type ScanAnswer,
   type ScanCall,
-} from '../shard/read/scan-protocol.js'
+} from '../shard/read/scan-thread.js'
 import { buildTables, type Ground, scanList } from '../shard/read/scans.js'
 import { readKeys } from '../shard/turn/presence.js'
 import { attachRocksStore } from '../storage/rocks-attached.js'

@@ -4,15 +4,18 @@
 // Keys are columns of numbers, not objects, for a page deep in a long list has a key for every entity before it: 14 bytes and
 // some 0.3 us from here to the merge, and what it is ordered by. That is what a deep offset costs every owner, and the wire between them.
 //
-// Not here: which entities are meant and in what order (lists, views/search, scans), the merge (broker/merge).
+// Entities are read a few at a time, no further than the bytes of an answer go (docs/operations/answers.md), and in turns of the event loop.
+//
+// Not here: which entities are meant and in what order (lists, views/search, scans), the merge (broker/gather).
 
 import type { Json } from '../../domain/json.js'
 import { refusals } from '../../domain/refusal.js'
 import type { ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { Clock } from '../../ports.js'
 import type { Page, SortValues } from './matches.js'
 
 /**
- * The reply to a list, with the images of the first entities of the page (page-images.ts), undefined for what has gone since the page was put
+ * The reply to a list, with the images of the first entities of the page, undefined for what has gone since the page was put
  * together: that is left out.
  */
 export function pageReply(
@@ -108,5 +111,112 @@ export class KeyColumns {
     const index = this.ranges.push([path, type]) - 1
     this.indexes.set(name, index)
     return index
+  }
+}
+
+/** Reads the images of `count` places of the page from `from` on; undefined for what has gone. */
+export type ReadSome = (from: number, count: number) => readonly (Buffer | undefined)[]
+
+/** Rows of any step: a row may have 16 MB, and most have less than 1 KB. The first step reads one, and each one twice as many while they are small. */
+const stepRowsMax = 32
+/** Bytes of a step that was large enough. */
+const stepBytes = 128 * 1024
+
+/**
+ * The encoded entities of a page. How large an entity is shows only when it is read. So each step reads some, and the reader stops behind the first one
+ * that does not fit: what was read are then the first ones of the page, all else is missing at the end.
+ */
+export class PageImages {
+  /** Of the first places. */
+  readonly images: (Buffer | undefined)[] = []
+  /** Bytes of these. */
+  bytes = 0
+  private readonly count: number
+  private readonly bytesMax: number
+  private readonly read: ReadSome
+  private readonly needed: number
+  private next = 0
+  private rows = 1
+
+  /** `needed`: so many are read whatever they have. */
+  constructor(count: number, bytesMax: number | undefined, read: ReadSome, needed = 0) {
+    this.count = count
+    this.bytesMax = bytesMax ?? Number.POSITIVE_INFINITY
+    this.read = read
+    this.needed = needed
+  }
+
+  /** Reads some more; false: all were read, or as many as fit. */
+  step(): boolean {
+    const { images, next, count } = this
+    if (next >= count) return false
+    const some = this.read(next, Math.min(this.rows, count - next))
+    this.next += some.length
+    const before = this.bytes
+    for (const image of some) {
+      const bytes = this.bytes + (image?.length ?? 0)
+      if (bytes > this.bytesMax && images.length >= this.needed) {
+        this.next = count
+        return false
+      }
+      this.bytes = bytes
+      images.push(image)
+    }
+    this.rows = this.bytes - before > stepBytes ? Math.ceil(this.rows / 2) : Math.min(2 * this.rows, stepRowsMax)
+    return this.next < count
+  }
+
+  /** Reads all that fits at once. */
+  all(): readonly (Buffer | undefined)[] {
+    while (this.step());
+    return this.images
+  }
+}
+
+/** Bytes read in one turn of the event loop: some 1 ms. */
+export const turnBytesMax = 512 * 1024
+/** Smaller steps are not counted. */
+const countedBytes = 64 * 1024
+
+/**
+ * Turns of the event loop for long reads: however many of them there are, one goes on per turn, and each as often as any other one. If each took its
+ * step in every turn, a hundred of them would hold the loop a hundred times as long. What begins in a turn in which much was read already waits as well.
+ */
+export class Turns {
+  private readonly clock: Pick<Clock, 'endOfTick'>
+  private readonly waiting: (() => void)[] = []
+  /** Read in this turn. */
+  private bytes = 0
+
+  constructor(clock: Pick<Clock, 'endOfTick'>) {
+    this.clock = clock
+  }
+
+  /** Whether enough was read in this turn. */
+  get isOver(): boolean {
+    return this.bytes > turnBytesMax
+  }
+
+  /** So much was read at once. */
+  note(bytes: number): void {
+    if (bytes < countedBytes) return
+    if (this.bytes === 0 && this.waiting.length === 0) this.clock.endOfTick(() => this.go())
+    this.bytes += bytes
+  }
+
+  /** Resolves when it is the caller's turn. */
+  next(): Promise<void> {
+    return new Promise(resolve => {
+      if (this.bytes === 0 && this.waiting.length === 0) this.clock.endOfTick(() => this.go())
+      this.waiting.push(resolve)
+    })
+  }
+
+  /** The next turn. */
+  private go(): void {
+    this.bytes = 0
+    const first = this.waiting.shift()
+    if (this.waiting.length > 0) this.clock.endOfTick(() => this.go())
+    first?.()
   }
 }

@@ -6,8 +6,7 @@ import type { ListRequest } from '../../../messages/messages.js'
 import type { SortValues } from '../matches.js'
 import type { PlaceRange } from '../places.js'
 import { type Column, kinds, named } from './column.js'
-import { isServicePath, sortPaths, statementsOf } from './needs.js'
-import type { Table } from './table.js'
+import { isServicePath, sortPaths, statementsOf, type Table } from './table.js'
 import { doubt, prepare, rowOf, sift, siftRange, type Test } from './verdict.js'
 
 /** Entities that a search looks into at most, some 15 us each. */
