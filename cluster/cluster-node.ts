@@ -182,31 +182,18 @@ const inWords = ({ kind, reason }: GossipTrouble): string =>
   kind === 'unresolved' ? `the address of a node cannot be found: ${reason}` : reason
 
 class Node implements ClusterNode {
-  readonly replicator: Replicator
-  private readonly setup: ClusterSetup
-  private readonly asks: Asks
-  private readonly gossip: Gossip
-  private readonly ownerListeners: (() => void)[]
-  private readonly closeTransport: () => void
   private begunMs = 0
   private isDraining = false
   private isClosed = false
 
   constructor(
-    setup: ClusterSetup,
-    asks: Asks,
-    gossip: Gossip,
-    replicator: Replicator,
-    ownerListeners: (() => void)[],
-    closeTransport: () => void,
-  ) {
-    this.ownerListeners = ownerListeners
-    this.setup = setup
-    this.asks = asks
-    this.gossip = gossip
-    this.replicator = replicator
-    this.closeTransport = closeTransport
-  }
+    private readonly setup: ClusterSetup,
+    private readonly asks: Asks,
+    private readonly gossip: Gossip,
+    readonly replicator: Replicator,
+    private readonly ownerListeners: (() => void)[],
+    private readonly closeTransport: () => void,
+  ) {}
 
   get address(): string {
     return this.asks.address

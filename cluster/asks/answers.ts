@@ -20,15 +20,12 @@ interface LongReply {
 
 /** Answers to one node that wait to be sent. */
 export class Answers {
-  private readonly bytesMax: number
   private short: Answer[] = []
   private readonly long = new Set<LongReply>()
   private bytes = 0
 
   /** `bytesMax`: of replies; when there are more, the next ones are lost, and their askers are told. */
-  constructor(bytesMax: number) {
-    this.bytesMax = bytesMax
-  }
+  constructor(private readonly bytesMax: number) {}
 
   get size(): number {
     return this.short.length + this.long.size

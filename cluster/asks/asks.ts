@@ -182,8 +182,6 @@ const asLine = (text: string): string => text.replace(/[^ -~]/g, '?')
 /** Another node: its link, the stream it has at the moment, and the dialing when it has none. */
 class Neighbour {
   readonly link: Link
-  private readonly party: Party
-  private peer: Peer
   /** The one stream there is: dialed and not greeted yet, or the link's. */
   private stream: Stream | undefined
   private failures = 0
@@ -192,20 +190,16 @@ class Neighbour {
   private closed = false
   private protocol: number | undefined
   private undecodable = 0
-  private readonly onTrouble: (trouble: string) => void
   /** From when on the log may be told of the next thing that is wrong with this node. */
   private complainMs = Number.NEGATIVE_INFINITY
 
   constructor(
-    party: Party,
-    peer: Peer,
+    private readonly party: Party,
+    private peer: Peer,
     onChange: ChangeListener,
-    onTrouble: (trouble: string) => void,
+    private readonly onTrouble: (trouble: string) => void,
     numbered: number,
   ) {
-    this.party = party
-    this.peer = peer
-    this.onTrouble = onTrouble
     const { clock, host, options } = party
     const surroundings: Surroundings = {
       host,
@@ -389,15 +383,13 @@ const noFrame = 'something that is no frame'
 
 /** Where streams arrive that others have dialed, until they have said who they are. */
 class Reception {
-  private readonly party: Party
-  private readonly neighbours: ReadonlyMap<string, Neighbour>
   /** In the order in which they came, and how each is sent away. */
   private readonly strangers = new Map<Stream, (reason: string) => void>()
 
-  constructor(party: Party, neighbours: ReadonlyMap<string, Neighbour>) {
-    this.party = party
-    this.neighbours = neighbours
-  }
+  constructor(
+    private readonly party: Party,
+    private readonly neighbours: ReadonlyMap<string, Neighbour>,
+  ) {}
 
   welcome(stream: Stream): StreamListener {
     const { clock, options } = this.party

@@ -322,10 +322,8 @@ class NoMessage extends Error {}
 class Reader {
   at = 0
   end: number
-  private readonly message: Buffer
 
-  constructor(message: Buffer) {
-    this.message = message
+  constructor(private readonly message: Buffer) {
     this.end = message.length
   }
 

@@ -70,20 +70,17 @@ interface Line {
 
 /** Calls of this process. */
 export class Calls {
-  private readonly identity: Identity | undefined
   /** The longest unused first. */
   private readonly lines = new Map<string, Line>()
   private underWay = 0
   private isClosed = false
-  private readonly idleMs: number
-  private readonly connectionsMax: number
 
   /** `identity`: for TLS; the others as in options.ts. */
-  constructor(identity: Identity | undefined, idleMs = callIdleMs, connectionsMax = callConnectionsMax) {
-    this.identity = identity
-    this.idleMs = idleMs
-    this.connectionsMax = connectionsMax
-  }
+  constructor(
+    private readonly identity: Identity | undefined,
+    private readonly idleMs = callIdleMs,
+    private readonly connectionsMax = callConnectionsMax,
+  ) {}
 
   /** As `Transport.call`. */
   call(address: string, message: Uint8Array, waitMs: number, onReply: OnCallReply): void {

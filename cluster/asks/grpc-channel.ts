@@ -31,12 +31,14 @@ const notConnected = 'No connection established'
 
 export class Channel {
   readonly client: Client
-  private readonly identity: Identity | undefined
   private readonly held: HeldCredentials
 
   /** To an address that `isAddress`; it is connected when it is used. `identity`: for TLS. */
-  constructor(address: string, identity: Identity | undefined, options: ChannelOptions) {
-    this.identity = identity
+  constructor(
+    address: string,
+    private readonly identity: Identity | undefined,
+    options: ChannelOptions,
+  ) {
     this.held = new HeldCredentials(identity)
     // The library takes what stands before a colon for a scheme: a host could be called like one.
     const target = socketPath(address) === undefined ? `dns:${address}` : address
@@ -66,14 +68,12 @@ class HeldCredentials extends ChannelCredentials {
   failure: NodeJS.ErrnoException | undefined
   /** Somebody has accepted a connection. */
   reached = false
-  private readonly identity: Identity | undefined
   private readonly sockets = new Set<Socket>()
   private gone = false
   private readonly insecure = credentials.createInsecure()
 
-  constructor(identity: Identity | undefined) {
+  constructor(private readonly identity: Identity | undefined) {
     super()
-    this.identity = identity
   }
 
   letGo(): void {

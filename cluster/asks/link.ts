@@ -85,9 +85,6 @@ const noAnswer: Outcome = { kind: 'unknown', reason: 'no answer came in time' }
 const restarted: Outcome = { kind: 'unknown', reason: 'the node has restarted' }
 
 export class Link {
-  private readonly node: string
-  private readonly options: AskOptions
-  private readonly surroundings: Surroundings
   private session: Session | undefined
   /** Of the other node, once known. */
   private incarnation: string | undefined
@@ -114,10 +111,12 @@ export class Link {
    * `node` is the other node's name; `numbered`: what `lastNumber` was of the links that this process had before, since the other node may
    * still have answers for them.
    */
-  constructor(node: string, options: AskOptions, surroundings: Surroundings, numbered = 0) {
-    this.node = node
-    this.options = options
-    this.surroundings = surroundings
+  constructor(
+    private readonly node: string,
+    private readonly options: AskOptions,
+    private readonly surroundings: Surroundings,
+    numbered = 0,
+  ) {
     this.number = numbered
     this.answers = new Answers(options.answersBytesMax)
     this.downSinceMs = surroundings.nowMs()

@@ -59,7 +59,6 @@ function dial(address: string, listener: StreamListener): Stream {
 
 class SocketStream implements Stream {
   listener: StreamListener | undefined
-  private readonly socket: Socket
   private isOver = false
   /** `send` was false. */
   private isFull = false
@@ -68,8 +67,7 @@ class SocketStream implements Stream {
   private missing = headBytes
   private failure = 'the connection is lost'
 
-  constructor(socket: Socket) {
-    this.socket = socket
+  constructor(private readonly socket: Socket) {
     socket.on('data', (chunk: Buffer) => this.onChunk(chunk))
     socket.on('drain', () => this.onDrain())
     socket.on('error', ({ message }) => {

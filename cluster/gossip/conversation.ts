@@ -36,17 +36,15 @@ export type Saying = Exclude<Message, { kind: 'refusal' }>
 export type OnAnswer = (answer: Saying | undefined, reason: string, nowMs: number) => void
 
 export class Conversation {
-  private readonly clusterId: string
-  private readonly sender: () => Sender
   private effects: Effect[] = []
   private readonly asked = new Map<number, OnAnswer>()
   private lastNumber = 0
 
   /** `sender`: what this node says of itself at the moment. */
-  constructor(clusterId: string, sender: () => Sender) {
-    this.clusterId = clusterId
-    this.sender = sender
-  }
+  constructor(
+    private readonly clusterId: string,
+    private readonly sender: () => Sender,
+  ) {}
 
   ask(to: string, body: Body, deadlineMs: number, onAnswer: OnAnswer): void {
     const number = ++this.lastNumber

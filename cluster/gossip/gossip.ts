@@ -94,10 +94,6 @@ export function startGossip(
 }
 
 class Shell implements Gossip {
-  private readonly setup: GossipSetup
-  private readonly wire: GossipWire
-  private readonly clock: ClusterClock
-  private readonly resolve: (seed: string) => Promise<readonly string[]>
   private readonly machine: Membership
   private readonly changeListeners: ((member: Member) => void)[] = []
   private readonly troubleListeners: ((trouble: GossipTrouble) => void)[] = []
@@ -121,16 +117,12 @@ class Shell implements Gossip {
   private isClosed = false
 
   constructor(
-    setup: GossipSetup,
-    wire: GossipWire,
-    clock: ClusterClock,
+    private readonly setup: GossipSetup,
+    private readonly wire: GossipWire,
+    private readonly clock: ClusterClock,
     chance: () => number,
-    resolve: (seed: string) => Promise<readonly string[]>,
+    private readonly resolve: (seed: string) => Promise<readonly string[]>,
   ) {
-    this.setup = setup
-    this.wire = wire
-    this.clock = clock
-    this.resolve = resolve
     const { self, clusterId, seeds } = setup
     const options = completeGossipOptions(setup.options)
     this.machine = new Membership({ self, clusterId, hasSeeds: seeds.length > 0, options, chance }, clock.monoMs())

@@ -312,16 +312,16 @@ const heard: OnAnswer = () => {}
 class Seeking {
   /** When to begin anew; infinite while it goes on. */
   dueMs: number
-  private readonly options: GossipOptions
-  private readonly chance: () => number
   private failures = 0
   private queue: string[] = []
   /** Who has answered at a seed's address, which members may know it under another one. */
   private readonly names = new Map<string, string>()
 
-  constructor(options: GossipOptions, chance: () => number, nowMs: number) {
-    this.options = options
-    this.chance = chance
+  constructor(
+    private readonly options: GossipOptions,
+    private readonly chance: () => number,
+    nowMs: number,
+  ) {
     this.dueMs = nowMs
   }
 

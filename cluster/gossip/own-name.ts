@@ -32,15 +32,16 @@ export class OwnName {
   isOver = false
   /** How often this node had to say that it lives. */
   refutations = 0
-  private readonly parts: OwnNameParts
   private isKnown: boolean
   /** The best that was told of the name before this node was a member. */
   private namesake: Member | undefined
   private rival: Rival | undefined
 
   /** `isMember`: there is nobody to ask first. */
-  constructor(parts: OwnNameParts, isMember: boolean) {
-    this.parts = parts
+  constructor(
+    private readonly parts: OwnNameParts,
+    isMember: boolean,
+  ) {
     this.isKnown = isMember
   }
 

@@ -35,13 +35,14 @@ export class Probing {
   dueMs: number
   /** Probes that have failed. */
   suspicions = 0
-  private readonly parts: ProbingParts
   private readonly rounds: Rounds
   private probe: Probe | undefined
   private relays = 0
 
-  constructor(parts: ProbingParts, nowMs: number) {
-    this.parts = parts
+  constructor(
+    private readonly parts: ProbingParts,
+    nowMs: number,
+  ) {
     this.rounds = new Rounds(parts.chance)
     this.dueMs = nowMs + parts.chance() * parts.options.periodMs
   }
@@ -160,15 +161,12 @@ function isReached(reply: Message | undefined, target: Target): boolean {
  * other. One that comes in the midst of a round has its turn in what is left of it.
  */
 class Rounds {
-  private readonly chance: () => number
   private order: string[] = []
   /** Those before it have had their turn in this round. */
   private position = 0
 
   /** `chance`: from 0 up to but without 1. */
-  constructor(chance: () => number) {
-    this.chance = chance
-  }
+  constructor(private readonly chance: () => number) {}
 
   /** Lets a name take part, if it does not yet. */
   add(name: string): void {

@@ -21,16 +21,17 @@ interface Suspicion {
 export class Roster {
   private readonly rumours = new Rumours()
   private own: Member
-  private readonly options: GossipOptions
   private readonly others = new Map<string, Rumour>()
   private readonly suspicions = new Map<string, Suspicion>()
   /** Since when; who has been gone for the longest time first. */
   private readonly goneSinceMs = new Map<string, number>()
   private changes: Member[] = []
 
-  constructor(self: Member, options: GossipOptions) {
+  constructor(
+    self: Member,
+    private readonly options: GossipOptions,
+  ) {
     this.own = self
-    this.options = options
   }
 
   get self(): Member {

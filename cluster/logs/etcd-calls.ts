@@ -70,8 +70,6 @@ export class EtcdCalls {
   rotations = 0
   /** The latest revision of the store that an answer has told. */
   revision = 0
-  private readonly clock: ClusterClock
-  private readonly options: EtcdOptions
   private readonly members: readonly EtcdMember[]
   private current: number
   private watched: number
@@ -83,9 +81,11 @@ export class EtcdCalls {
   private closed = false
   private readonly idle: (() => void)[] = []
 
-  constructor(address: EtcdAddress, clock: ClusterClock, options: EtcdOptions) {
-    this.clock = clock
-    this.options = options
+  constructor(
+    address: EtcdAddress,
+    private readonly clock: ClusterClock,
+    private readonly options: EtcdOptions,
+  ) {
     this.members = address.members.map(name => new EtcdMember(name, address, clock, options))
     this.current = Math.floor(options.chance() * this.members.length)
     this.watched = this.current

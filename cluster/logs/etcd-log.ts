@@ -73,8 +73,6 @@ class Log implements EtcdLog {
   readonly appendsMax = appendsMax
   readonly appendBytesMax = appendBytesMax
   private readonly keys: EtcdKeys
-  private readonly clock: ClusterClock
-  private readonly options: EtcdOptions
   private readonly calls: EtcdCalls
   private following: EtcdFollowing | undefined
   private stopCompacting = (): void => {}
@@ -88,10 +86,13 @@ class Log implements EtcdLog {
   /** Up to where shards are to be trimmed, those under way included. */
   private readonly trims = new Map<number, number>()
 
-  constructor(address: EtcdAddress, cluster: string, clock: ClusterClock, options: EtcdOptions) {
+  constructor(
+    address: EtcdAddress,
+    cluster: string,
+    private readonly clock: ClusterClock,
+    private readonly options: EtcdOptions,
+  ) {
     this.keys = new EtcdKeys(cluster)
-    this.clock = clock
-    this.options = options
     this.calls = new EtcdCalls(address, clock, options)
     this.compactLater()
   }
@@ -293,12 +294,6 @@ interface EtcdFollowStats {
  */
 class EtcdFollowing {
   readonly stats: EtcdFollowStats = { records: 0, bytes: 0, takeovers: 0, gaps: 0 }
-  private readonly calls: EtcdCalls
-  private readonly keys: EtcdKeys
-  private readonly clock: ClusterClock
-  private readonly options: EtcdOptions
-  private readonly wanted: (shard: number) => boolean
-  private readonly follower: LogFollower
   private watching: Watching | undefined
   private stopTimer = (): void => {}
   /** Why there is a gap when the next watch stands. */
@@ -311,20 +306,13 @@ class EtcdFollowing {
   private closed = false
 
   constructor(
-    calls: EtcdCalls,
-    keys: EtcdKeys,
-    clock: ClusterClock,
-    options: EtcdOptions,
-    wanted: (shard: number) => boolean,
-    follower: LogFollower,
-  ) {
-    this.calls = calls
-    this.keys = keys
-    this.clock = clock
-    this.options = options
-    this.wanted = wanted
-    this.follower = follower
-  }
+    private readonly calls: EtcdCalls,
+    private readonly keys: EtcdKeys,
+    private readonly clock: ClusterClock,
+    private readonly options: EtcdOptions,
+    private readonly wanted: (shard: number) => boolean,
+    private readonly follower: LogFollower,
+  ) {}
 
   begin(): void {
     this.heardMs = this.clock.monoMs()

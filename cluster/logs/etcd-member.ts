@@ -136,22 +136,18 @@ const channelOptions = {
 }
 
 export class EtcdMember {
-  readonly name: string
-  private readonly address: EtcdAddress
-  private readonly options: EtcdOptions
-  private readonly clock: ClusterClock
   private readonly channels = new Map<Service, ServiceChannel>()
   private token: string | undefined
   /** Those who wait for a token. */
   private entering: ((failure: EtcdFailure | undefined) => void)[] = []
   private closed = false
 
-  constructor(name: string, address: EtcdAddress, clock: ClusterClock, options: EtcdOptions) {
-    this.name = name
-    this.address = address
-    this.options = options
-    this.clock = clock
-  }
+  constructor(
+    readonly name: string,
+    private readonly address: EtcdAddress,
+    private readonly clock: ClusterClock,
+    private readonly options: EtcdOptions,
+  ) {}
 
   /** Asks once. The function returned gives up: `onDone` is not called any more, though the request may have been or be carried out. */
   call<M extends EtcdMethod>(

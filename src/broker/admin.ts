@@ -7,11 +7,7 @@
 import type { AdminOrder, AdminTold, Shards } from '../messages/messages.js'
 
 export class AdminOperations {
-  private readonly shards: Shards
-
-  constructor(shards: Shards) {
-    this.shards = shards
-  }
+  constructor(private readonly shards: Shards) {}
 
   /** Gives an order to all owners; `onTold` gets what those told that could be reached, always in the same order. */
   all<O extends AdminOrder>(order: O, onTold: (told: AdminTold[O['what']][]) => void): void {

@@ -25,17 +25,16 @@ interface Period {
 }
 
 export class Announcements {
-  /** Asks the keeper of the register to tell all owners of a path. */
-  private readonly ask: (scope: CreationScope, onReply: OnReply) => void
   private readonly announced = new Recent<true>(announcedKept)
   private readonly waiting = new Map<string, OnReply[]>()
   private period: Period = { creations: 0, onEnd: undefined }
   /** Whether creations that began before the last time of forgetting have not ended. */
   private isEnding = false
 
-  constructor(ask: (scope: CreationScope, onReply: OnReply) => void) {
-    this.ask = ask
-  }
+  constructor(
+    /** Asks the keeper of the register to tell all owners of a path. */
+    private readonly ask: (scope: CreationScope, onReply: OnReply) => void,
+  ) {}
 
   // [hot] Once per request that may create an entity.
   has(scope: CreationScope): boolean {

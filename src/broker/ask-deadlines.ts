@@ -38,13 +38,15 @@ const lookMs = 1_000
 const busy: ShardReply = { kind: 'busy' }
 
 export class AskDeadlines implements Shards {
-  private readonly shards: Shards
   private readonly writes: Deadline
   private readonly reads: Deadline
   private readonly lists: Deadline
 
-  constructor(shards: Shards, clock: Pick<Clock, 'monoMs' | 'after'>, times: AskTimes) {
-    this.shards = shards
+  constructor(
+    private readonly shards: Shards,
+    clock: Pick<Clock, 'monoMs' | 'after'>,
+    times: AskTimes,
+  ) {
     this.writes = new Deadline(clock, times.waitMs, times)
     this.reads = new Deadline(clock, times.waitMs, times)
     this.lists = new Deadline(clock, times.listWaitMs, times)
@@ -97,19 +99,16 @@ class Waiting {
 
 /** The asks of one kind, which all may take the same time. */
 class Deadline {
-  private readonly clock: Pick<Clock, 'monoMs' | 'after'>
-  private readonly waitMs: number
-  private readonly times: AskTimes
   /** In the order in which they began. */
   private readonly waiting = new Set<Waiting>()
   private isTimed = false
   private late = 0
 
-  constructor(clock: Pick<Clock, 'monoMs' | 'after'>, waitMs: number, times: AskTimes) {
-    this.clock = clock
-    this.waitMs = waitMs
-    this.times = times
-  }
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly waitMs: number,
+    private readonly times: AskTimes,
+  ) {}
 
   ask(shards: Shards, shard: number, request: ShardRequest, onReply: OnReply): void {
     if (this.late >= lateMax) return onReply(busy)

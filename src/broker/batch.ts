@@ -26,16 +26,12 @@ import type { ShardClient } from './shard-client.js'
 const itemsPerStep = 128
 
 export class BatchOperations {
-  private readonly shards: ShardClient
-  private readonly clock: Clock
-  private readonly updates: ForwardedUpdates | undefined
-
   /** `updates`: with what providers have; undefined: nothing is forwarded. */
-  constructor(shards: ShardClient, clock: Clock, updates?: ForwardedUpdates) {
-    this.shards = shards
-    this.clock = clock
-    this.updates = updates
-  }
+  constructor(
+    private readonly shards: ShardClient,
+    private readonly clock: Clock,
+    private readonly updates?: ForwardedUpdates,
+  ) {}
 
   /** `POST /v2/op/update`. Without `outward` nothing is forwarded. */
   update(
@@ -119,12 +115,13 @@ class Pending {
   private readonly ids: string[] = []
   private readonly types: (string | undefined)[] = []
   private readonly replies: ShardReply[] = []
-  private readonly onReplies: OnReplies
   private open: number
 
-  constructor(size: number, onReplies: OnReplies) {
+  constructor(
+    size: number,
+    private readonly onReplies: OnReplies,
+  ) {
     this.open = size
-    this.onReplies = onReplies
   }
 
   /** Notes more items; what is given back is to be told the reply to each. */

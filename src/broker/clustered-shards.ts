@@ -86,7 +86,6 @@ export interface ClusteredParts {
 }
 
 export class ClusteredShards implements Shards {
-  private readonly parts: ClusteredParts
   /** The number of each node that has owned something. */
   private readonly numbers = new Map<string, number>()
   private waiting: (() => void)[] = []
@@ -101,8 +100,7 @@ export class ClusteredShards implements Shards {
   /** One shard of each owner; undefined after a change. */
   private asked: readonly number[] | undefined
 
-  constructor(parts: ClusteredParts) {
-    this.parts = parts
+  constructor(private readonly parts: ClusteredParts) {
     parts.nodes.onChange(() => {
       this.asked = undefined
       this.lookAgain()

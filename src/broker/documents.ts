@@ -29,13 +29,10 @@ export const documentIds = (stamps: Pick<Stamps, 'next'>, chance: Pick<Chance, '
 })
 
 export class SubscriptionOperations {
-  private readonly shards: ShardClient
-  private readonly ids: DocumentIds
-
-  constructor(shards: ShardClient, ids: DocumentIds) {
-    this.shards = shards
-    this.ids = ids
-  }
+  constructor(
+    private readonly shards: ShardClient,
+    private readonly ids: DocumentIds,
+  ) {}
 
   /** `POST /v2/subscriptions`: gives the id. */
   create(wanted: Omit<Subscription, 'id'>, onResult: OnResult<string>): void {
@@ -88,13 +85,10 @@ export class SubscriptionOperations {
 }
 
 export class RegistrationOperations {
-  private readonly shards: ShardClient
-  private readonly ids: DocumentIds
-
-  constructor(shards: ShardClient, ids: DocumentIds) {
-    this.shards = shards
-    this.ids = ids
-  }
+  constructor(
+    private readonly shards: ShardClient,
+    private readonly ids: DocumentIds,
+  ) {}
 
   /** `POST /v2/registrations`: gives the id. */
   create(wanted: Omit<Registration, 'id'>, onResult: OnResult<string>): void {

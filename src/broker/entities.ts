@@ -29,14 +29,11 @@ export interface Forwarded {
 }
 
 export class Entities {
-  private readonly shards: ShardClient
-  private readonly forwarded: Forwarded | undefined
-
   /** `forwarded`: with what providers have; undefined: nothing is forwarded. */
-  constructor(shards: ShardClient, forwarded?: Forwarded) {
-    this.shards = shards
-    this.forwarded = forwarded
-  }
+  constructor(
+    private readonly shards: ShardClient,
+    private readonly forwarded?: Forwarded,
+  ) {}
 
   /** `POST /v2/entities`. With `upsert` an existing entity gets the attributes instead of a refusal. */
   create(
@@ -152,11 +149,7 @@ interface TypesTarget {
 
 /** What types there are, and what their entities have in common. */
 export class TypeOperations {
-  private readonly shards: ShardClient
-
-  constructor(shards: ShardClient) {
-    this.shards = shards
-  }
+  constructor(private readonly shards: ShardClient) {}
 
   /** `GET /v2/types`: all types, by name in code unit order. */
   list(target: TypesTarget, onResult: OnResult<readonly TypeSummary[]>): void {

@@ -21,14 +21,11 @@ export interface Elsewhere {
 }
 
 export class ForwardedReads {
-  private readonly forwarding: Forwarding
-  private readonly room: AnswerRoom | undefined
-
   /** `room`: for what is here while providers are asked; undefined: nobody counts it. */
-  constructor(forwarding: Forwarding, room?: AnswerRoom) {
-    this.forwarding = forwarding
-    this.room = room
-  }
+  constructor(
+    private readonly forwarding: Forwarding,
+    private readonly room?: AnswerRoom,
+  ) {}
 
   /** What takes the local page of a list and adds what providers have; undefined: none are registered for it. */
   list(request: ListRequest, elsewhere: Elsewhere, onResult: OnResult<ShownPage>): OnResult<Listed> | undefined {

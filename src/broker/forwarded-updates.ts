@@ -34,13 +34,10 @@ export interface LocalPart {
 }
 
 export class ForwardedUpdates {
-  private readonly shards: ShardClient
-  private readonly forwarding: Forwarding
-
-  constructor(shards: ShardClient, forwarding: Forwarding) {
-    this.shards = shards
-    this.forwarding = forwarding
-  }
+  constructor(
+    private readonly shards: ShardClient,
+    private readonly forwarding: Forwarding,
+  ) {}
 
   /** The registrations that an update may be forwarded to; undefined: none. */
   indexOf(tenant: string): ProviderIndex | undefined {

@@ -64,15 +64,11 @@ export interface ForwardingPorts {
 }
 
 export class Forwarding {
-  private readonly registered: Registered
-  private readonly ports: ForwardingPorts
-  readonly options: ForwardingOptions
-
-  constructor(registered: Registered, ports: ForwardingPorts, options: ForwardingOptions) {
-    this.registered = registered
-    this.ports = ports
-    this.options = options
-  }
+  constructor(
+    private readonly registered: Registered,
+    private readonly ports: ForwardingPorts,
+    readonly options: ForwardingOptions,
+  ) {}
 
   // [hot] Once per request, and all that one of a tenant without registrations pays.
   /** The registrations of a tenant; undefined when it has none. */
@@ -133,15 +129,15 @@ export class Forwarding {
 
 /** The requests that one of a client causes: they are numbered, and carry what it has brought. */
 class Relay {
-  private readonly options: ForwardingOptions
-  private readonly ports: ForwardingPorts
   private readonly given: () => Outward
   private known: Outward | undefined
   private count = 0
 
-  constructor(options: ForwardingOptions, ports: ForwardingPorts, outward: () => Outward) {
-    this.options = options
-    this.ports = ports
+  constructor(
+    private readonly options: ForwardingOptions,
+    private readonly ports: ForwardingPorts,
+    outward: () => Outward,
+  ) {
     this.given = outward
   }
 

@@ -162,15 +162,16 @@ function fetchAll(
 /** A page while its entities come in. */
 class GatheredPage {
   private readonly entities: (Found | undefined)[]
-  private readonly limits: GatherLimits
   private readonly hold: AnswerHold
   private bytes = 0
   private count = 0
   private refusal: Refusal = refusals.answersTooMany
 
-  constructor(length: number, limits: GatherLimits) {
+  constructor(
+    length: number,
+    private readonly limits: GatherLimits,
+  ) {
     this.entities = new Array(length)
-    this.limits = limits
     this.hold = limits.room.open()
   }
 
@@ -267,14 +268,13 @@ export function mergedPage(
  * and from there the parts are merged as far as the page goes.
  */
 class Merge {
-  private readonly parts: readonly ListKeys[]
-  private readonly order: readonly OrderKey[]
   /** Of each part, the key that comes next. */
   private at: number[]
 
-  constructor(parts: readonly ListKeys[], order: readonly OrderKey[]) {
-    this.parts = parts
-    this.order = order
+  constructor(
+    private readonly parts: readonly ListKeys[],
+    private readonly order: readonly OrderKey[],
+  ) {
     this.at = parts.map(() => 0)
   }
 

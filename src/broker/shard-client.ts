@@ -76,29 +76,17 @@ interface Together {
 }
 
 export class ShardClient {
-  private readonly shards: Shards
-  private readonly shardMap: ShardMap
-  private readonly stamps: Pick<Stamps, 'next'> | undefined
-  private readonly clock: Pick<Clock, 'monoMs' | 'after'> | undefined
-  private readonly gathering: GatherLimits
-
   /**
    * `stamps` gives writes their moment, and is no owner's own; not needed where there is one owner. `clock`: where owners change, for reads
    * that several answer and that have to begin anew then. `gathering`: what a page of entities may come to.
    */
   constructor(
-    shards: Shards,
-    shardMap: ShardMap,
-    stamps?: Pick<Stamps, 'next'>,
-    clock?: Pick<Clock, 'monoMs' | 'after'>,
-    gathering: GatherLimits = unlimited,
-  ) {
-    this.clock = clock
-    this.gathering = gathering
-    this.shards = shards
-    this.shardMap = shardMap
-    this.stamps = stamps
-  }
+    private readonly shards: Shards,
+    private readonly shardMap: ShardMap,
+    private readonly stamps?: Pick<Stamps, 'next'>,
+    private readonly clock?: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly gathering: GatherLimits = unlimited,
+  ) {}
 
   /** Asks the one shard where the target lives to change it. */
   write(request: WriteRequest, onResult: OnResult<undefined>): void {

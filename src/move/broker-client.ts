@@ -60,13 +60,14 @@ export class AnswerTooLarge extends Error {}
 export class BrokerClient {
   readonly name: string
   private readonly url: URL
-  private readonly options: BrokerOptions
   private client: UndiciClient | undefined
 
-  constructor(url: string, options: BrokerOptions) {
+  constructor(
+    url: string,
+    private readonly options: BrokerOptions,
+  ) {
     this.url = new URL(url)
     this.name = this.url.href.replace(/\/+$/, '')
-    this.options = options
   }
 
   /** The answer, whatever its status; rejects with a MoveError when there was none, or none better than a failure. */

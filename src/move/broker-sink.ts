@@ -24,13 +24,12 @@ const entitiesMax = 1000
 export class BrokerSink implements Sink {
   readonly name: string
   readonly documentsMax = 1
-  private readonly client: BrokerClient
-  private readonly overwrites: boolean
 
-  constructor(client: BrokerClient, overwrites: boolean) {
+  constructor(
+    private readonly client: BrokerClient,
+    private readonly overwrites: boolean,
+  ) {
     this.name = client.name
-    this.client = client
-    this.overwrites = overwrites
   }
 
   async put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]> {

@@ -65,17 +65,16 @@ export class BrokerSource implements Source {
   readonly identity: JsonObject
   total: number | undefined
   private nowMs = 0
-  private readonly client: BrokerClient
-  private readonly options: BrokerSourceOptions
   private readonly scopes: readonly Scope[]
   private limit = pageLimitMax
   private seen = new Map<string, Set<string>>()
   private created = ''
 
-  private constructor(client: BrokerClient, options: BrokerSourceOptions) {
+  private constructor(
+    private readonly client: BrokerClient,
+    private readonly options: BrokerSourceOptions,
+  ) {
     this.name = client.name
-    this.client = client
-    this.options = options
     const { tenants, paths = ['/#'] } = options
     this.identity = { broker: client.name, tenants, paths }
     this.scopes = tenants.flatMap(tenant => paths.map(path => ({ tenant, path })))

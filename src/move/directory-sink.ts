@@ -87,8 +87,6 @@ interface Staged {
 export class DirectorySink implements Sink {
   readonly name: string
   readonly documentsMax = Number.POSITIVE_INFINITY
-  private readonly open: OpenDirectory
-  private readonly options: DirectorySinkOptions
   private readonly parts: readonly Part[]
   private readonly stamps: HybridClock
   /** The last entity without a stamp of its own: its millisecond, and the stamp that it was given. */
@@ -101,11 +99,13 @@ export class DirectorySink implements Sink {
   private readonly documentCounts = new Map<DocumentKind, number>()
 
   /** `from` is a position of the same work; undefined: it begins. */
-  constructor(open: OpenDirectory, options: DirectorySinkOptions, from: Json | undefined) {
+  constructor(
+    private readonly open: OpenDirectory,
+    private readonly options: DirectorySinkOptions,
+    from: Json | undefined,
+  ) {
     const { stores, directory } = open
     this.name = `data directory ${directory.path}`
-    this.open = open
-    this.options = options
     this.stamps = new HybridClock(options.clock, Math.max(...stores.map(lastStamp)))
     // A failure is told by whoever waits for the commit.
     const onFailure = (): void => {}

@@ -189,13 +189,10 @@ const byKey = ({ row: a }: Stream, { row: b }: Stream): number =>
 class Stream {
   /** The row that comes next. */
   row: Row | undefined
-  private readonly reads: AsyncGenerator<Row[], void, void>
   private rows: readonly Row[] = []
   private at = 0
 
-  constructor(reads: AsyncGenerator<Row[], void, void>) {
-    this.reads = reads
-  }
+  constructor(private readonly reads: AsyncGenerator<Row[], void, void>) {}
 
   /** Goes on to the next row; false when rows have to be read first. */
   advance(): boolean {

@@ -33,13 +33,10 @@ export interface Pulse {
 
 /** Whether the parts of a node answer pings. */
 export class Pulses {
-  private readonly clock: Pick<Clock, 'monoMs'>
   /** Each with when it was sent a ping that it has not answered; undefined: it has answered all. */
   private readonly parts = new Map<() => void, number | undefined>()
 
-  constructor(clock: Pick<Clock, 'monoMs'>) {
-    this.clock = clock
-  }
+  constructor(private readonly clock: Pick<Clock, 'monoMs'>) {}
 
   /** A part begins, which is sent pings. */
   begin(ping: () => void): Pulse {

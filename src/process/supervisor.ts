@@ -99,11 +99,6 @@ const entry = fileURLToPath(new URL('./worker.js', import.meta.url))
 
 /** One worker, in all the processes that it is in turn. */
 class Supervision {
-  private readonly index: number
-  private readonly addresses: readonly string[]
-  private readonly logger: Logger
-  private readonly onFailure: (failure: Error) => void
-  private readonly pulses: Pulses | undefined
   private child: ChildProcess | undefined
   private pulse: Pulse | undefined
   private serves = false
@@ -115,18 +110,12 @@ class Supervision {
   private onDrained: () => void = () => {}
 
   constructor(
-    index: number,
-    addresses: readonly string[],
-    logger: Logger,
-    onFailure: (failure: Error) => void,
-    pulses: Pulses | undefined,
-  ) {
-    this.pulses = pulses
-    this.index = index
-    this.addresses = addresses
-    this.logger = logger
-    this.onFailure = onFailure
-  }
+    private readonly index: number,
+    private readonly addresses: readonly string[],
+    private readonly logger: Logger,
+    private readonly onFailure: (failure: Error) => void,
+    private readonly pulses: Pulses | undefined,
+  ) {}
 
   /** Resolves when it serves for the first time, with the name of its store. Rejects when that cannot be. */
   start(): Promise<string> {

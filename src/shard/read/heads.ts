@@ -46,19 +46,15 @@ const headsMax = 2000
 const goneMax = 2000
 
 export class Heads implements HeadSource, Follower {
-  private readonly store: StoreReader
-  private readonly scanner: Pick<Scanner, 'head'>
-  private readonly commit: Pick<GroupCommit, 'drain'>
   private readonly kept = new Map<string, Kept>()
   private readonly readings = new Map<string, Reading>()
-  private readonly owned: Owned
 
-  constructor(store: StoreReader, scanner: Pick<Scanner, 'head'>, commit: Pick<GroupCommit, 'drain'>, owned?: Owned) {
-    this.store = store
-    this.scanner = scanner
-    this.commit = commit
-    this.owned = owned
-  }
+  constructor(
+    private readonly store: StoreReader,
+    private readonly scanner: Pick<Scanner, 'head'>,
+    private readonly commit: Pick<GroupCommit, 'drain'>,
+    private readonly owned?: Owned,
+  ) {}
 
   /** How many heads are kept. */
   get size(): number {

@@ -79,14 +79,15 @@ export interface ListSources {
 
 export class Lists {
   private readonly from: ListSources
-  private readonly limits: QueryLimits
   private readonly turns: Turns
   private scans = 0
 
-  constructor(sources: ListSources, limits: QueryLimits) {
+  constructor(
+    sources: ListSources,
+    private readonly limits: QueryLimits,
+  ) {
     this.turns = new Turns(sources.clock)
     this.from = sources
-    this.limits = limits
   }
 
   list(request: ListRequest, onReply: OnReply): void {

@@ -20,31 +20,19 @@ type OnReply = (reply: ShardReply) => void
 const none: readonly Actor[] = []
 
 export class Lookup {
-  private readonly store: Store
   private readonly live: Actors
-  private readonly commit: GroupCommit
-  private readonly directory: PathCounts
-  private readonly shardMap: ShardMap
-  private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
-  private readonly owned: Owned
 
   /** `owned`: whose entities are found. */
   constructor(
-    store: Store,
+    private readonly store: Store,
     actors: Actors,
-    commit: GroupCommit,
-    directory: PathCounts,
-    shardMap: ShardMap,
-    clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
-    owned?: Owned,
+    private readonly commit: GroupCommit,
+    private readonly directory: PathCounts,
+    private readonly shardMap: ShardMap,
+    private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
+    private readonly owned?: Owned,
   ) {
-    this.clock = clock
-    this.store = store
     this.live = actors
-    this.commit = commit
-    this.directory = directory
-    this.shardMap = shardMap
-    this.owned = owned
   }
 
   // [hot] Once per read by id.

@@ -43,12 +43,9 @@ const surplusMax = 10_000
 
 export class Matches {
   total = 0
-  private readonly request: ListRequest
   private readonly kept: Match[] = []
 
-  constructor(request: ListRequest) {
-    this.request = request
-  }
+  constructor(private readonly request: ListRequest) {}
 
   add(match: Match): void {
     this.total++

@@ -131,19 +131,18 @@ export class PageImages {
   readonly images: (Buffer | undefined)[] = []
   /** Bytes of these. */
   bytes = 0
-  private readonly count: number
   private readonly bytesMax: number
-  private readonly read: ReadSome
-  private readonly needed: number
   private next = 0
   private rows = 1
 
   /** `needed`: so many are read whatever they have. */
-  constructor(count: number, bytesMax: number | undefined, read: ReadSome, needed = 0) {
-    this.count = count
+  constructor(
+    private readonly count: number,
+    bytesMax: number | undefined,
+    private readonly read: ReadSome,
+    private readonly needed = 0,
+  ) {
     this.bytesMax = bytesMax ?? Number.POSITIVE_INFINITY
-    this.read = read
-    this.needed = needed
   }
 
   /** Reads some more; false: all were read, or as many as fit. */
@@ -183,14 +182,11 @@ const countedBytes = 64 * 1024
  * step in every turn, a hundred of them would hold the loop a hundred times as long. What begins in a turn in which much was read already waits as well.
  */
 export class Turns {
-  private readonly clock: Pick<Clock, 'endOfTick'>
   private readonly waiting: (() => void)[] = []
   /** Read in this turn. */
   private bytes = 0
 
-  constructor(clock: Pick<Clock, 'endOfTick'>) {
-    this.clock = clock
-  }
+  constructor(private readonly clock: Pick<Clock, 'endOfTick'>) {}
 
   /** Whether enough was read in this turn. */
   get isOver(): boolean {

@@ -87,10 +87,8 @@ export function locate(store: StoreReader, tenant: string, standings: readonly S
 
 /** The places of several paths and types, in order of creation, as they stood when each was first looked at; of shards that are ours. */
 export class Places {
-  private readonly clock: Clock
   private readonly streams: Stream[] = []
   private readonly openStream: (range: CountedRange) => Stream
-  private readonly ranges: readonly CountedRange[]
   /** Streams with a place to give; undefined before the first look. */
   private heads: Heap<Stream> | undefined
   /** Rows read since the event loop had its turn. */
@@ -99,13 +97,11 @@ export class Places {
   constructor(
     store: StoreReader,
     heads: HeadSource,
-    clock: Clock,
+    private readonly clock: Clock,
     tenant: string,
-    ranges: readonly CountedRange[],
+    private readonly ranges: readonly CountedRange[],
     owned?: Owned,
   ) {
-    this.clock = clock
-    this.ranges = ranges
     this.openStream = range => new Stream(store, heads, tenant, range, owned)
   }
 
@@ -219,7 +215,6 @@ class Stream {
 /** What the store has of one path and type, behind a position or from the beginning, in shards that are ours. */
 class Rest {
   private readonly range: PlaceRange
-  private readonly owned: Owned
   private readonly open: () => Cursor
   private cursor: Cursor | undefined
 
@@ -228,10 +223,9 @@ class Rest {
     tenant: string,
     { path, type }: PlaceRange,
     after: TypePosition | undefined,
-    owned: Owned,
+    private readonly owned: Owned,
   ) {
     this.range = { path, type }
-    this.owned = owned
     this.open = () => store.cursor(typeRange(tenant, path, type, after))
   }
 

@@ -53,7 +53,6 @@ interface Waiting {
 }
 
 export class ThreadScanner implements Scanner {
-  private readonly entry: URL
   private readonly input: ReaderInput
   private worker: Worker | undefined
   /** The ends of all threads that have not left yet: one that has died takes a moment for it. */
@@ -63,8 +62,12 @@ export class ThreadScanner implements Scanner {
   private closed = false
 
   /** `entry` is the file that the thread runs. */
-  constructor(entry: URL, store: SharedStore, placement: Placement, owned?: Owned) {
-    this.entry = entry
+  constructor(
+    private readonly entry: URL,
+    store: SharedStore,
+    placement: Placement,
+    owned?: Owned,
+  ) {
     this.input = { store, placement, owned }
   }
 

@@ -13,17 +13,12 @@ import type { PathCounts } from '../commit/counts.js'
 const countsPerLook = 256
 
 export class Types {
-  private readonly commit: GroupCommit
-  private readonly entities: PathCounts
-  private readonly attributes: PathCounts
-  private readonly ticks: Ticks
-
-  constructor(commit: GroupCommit, entities: PathCounts, attributes: PathCounts, ticks: Ticks) {
-    this.commit = commit
-    this.entities = entities
-    this.attributes = attributes
-    this.ticks = ticks
-  }
+  constructor(
+    private readonly commit: GroupCommit,
+    private readonly entities: PathCounts,
+    private readonly attributes: PathCounts,
+    private readonly ticks: Ticks,
+  ) {}
 
   /** As a list, it waits for the commit in flight: counts that are in memory may belong to it. */
   summarize(request: TypesRequest, onReply: (reply: ShardReply) => void): void {

@@ -24,13 +24,10 @@ export const compareRows = ({ part: a, row: i }: Row, { part: b, row: j }: Row):
 
 /** One table of a search. */
 export class Part {
-  readonly range: PlaceRange
-  readonly table: Table
   /** What the entities looked into are ordered by. */
   readonly known = new Map<number, SortValues>()
   /** Rows to look into. */
   unsure = 0
-  private readonly request: ListRequest
   private readonly tests: readonly Test[]
   /** Columns of the order: what they do not hold has to be looked up. */
   private readonly sorted: readonly Column[]
@@ -43,11 +40,12 @@ export class Part {
   private unsureRows: number[] = []
   private count = 0
 
-  constructor(request: ListRequest, range: PlaceRange, table: Table) {
+  constructor(
+    private readonly request: ListRequest,
+    readonly range: PlaceRange,
+    readonly table: Table,
+  ) {
     const { selection, order } = request
-    this.request = request
-    this.range = range
-    this.table = table
     this.lookAtAll = !meansAllIds(selection)
     const columnOf = (path: Path): Column => table.column(named(path).name) as Column
     const statements = statementsOf(selection)

@@ -47,25 +47,19 @@ export async function search(
 type Turns = Pick<Clock, 'monoMs' | 'endOfTick'>
 
 class Search {
-  private readonly request: ListRequest
   private readonly parts: readonly Part[]
-  private readonly store: StoreReader
-  private readonly clock: Turns
   private readonly moves: number
   /** When the event loop had its turn. */
   private sinceMs: number
 
   constructor(
-    request: ListRequest,
+    private readonly request: ListRequest,
     ranges: readonly PlaceRange[],
     tables: readonly Table[],
-    store: StoreReader,
-    clock: Turns,
+    private readonly store: StoreReader,
+    private readonly clock: Turns,
   ) {
-    this.request = request
     this.parts = tables.map((table, index) => new Part(request, ranges[index]!, table))
-    this.store = store
-    this.clock = clock
     this.sinceMs = clock.monoMs()
     this.moves = this.countMoves()
   }
@@ -205,13 +199,14 @@ interface Sorted extends Row {
  */
 class First {
   private readonly order: readonly OrderKey[]
-  private readonly count: number
   /** The last of those kept stands at the top: whoever comes before it takes its place. */
   private readonly kept: Heap<Sorted>
 
-  constructor({ order }: ListRequest, count: number) {
+  constructor(
+    { order }: ListRequest,
+    private readonly count: number,
+  ) {
     this.order = order
-    this.count = count
     this.kept = new Heap<Sorted>((a, b) => this.compare(b, a))
   }
 
@@ -241,16 +236,17 @@ class First {
 
 /** What the rows of one table are ordered by. */
 class Sorter {
-  private readonly part: Part
   private readonly keys: readonly ((row: number) => Json | undefined)[]
   private readonly descending: boolean
   /** The column of the first key; undefined when no column holds it. */
   private readonly column: Column | undefined
   private readonly distance: ((row: number) => number) | undefined
 
-  constructor(request: ListRequest, part: Part) {
+  constructor(
+    request: ListRequest,
+    private readonly part: Part,
+  ) {
     const { order } = request
-    this.part = part
     this.descending = order[0]!.descending
     if (isByDistance(order)) {
       this.distance = distanceIn(request, part)

@@ -63,11 +63,12 @@ export class Table {
   alive: Uint8Array
   places: GeoIndex | undefined
   columns: Column[]
-  readonly layout: Layout
   private dead = 0
 
-  constructor(layout: Layout, capacity = rowsMin) {
-    this.layout = layout
+  constructor(
+    readonly layout: Layout,
+    capacity = rowsMin,
+  ) {
     this.created = new Float64Array(capacity)
     this.shards = new Uint16Array(capacity)
     this.alive = new Uint8Array(capacity)

@@ -52,28 +52,17 @@ const changesPerLook = 4096
 const columnsMax = 64
 
 export class Views implements Follower {
-  private readonly bytesMax: number
-  private readonly scanner: Pick<Scanner, 'build'>
-  private readonly commit: Pick<GroupCommit, 'drain'>
-  private readonly clock: Pick<Clock, 'monoMs'>
-  private readonly logger: Pick<Logger, 'info'>
   private readonly slots = new Map<string, Slot>()
   private uses = 0
   private changes = 0
 
   constructor(
-    bytesMax: number,
-    scanner: Pick<Scanner, 'build'>,
-    commit: Pick<GroupCommit, 'drain'>,
-    clock: Pick<Clock, 'monoMs'>,
-    logger: Pick<Logger, 'info'>,
-  ) {
-    this.bytesMax = bytesMax
-    this.scanner = scanner
-    this.commit = commit
-    this.clock = clock
-    this.logger = logger
-  }
+    private readonly bytesMax: number,
+    private readonly scanner: Pick<Scanner, 'build'>,
+    private readonly commit: Pick<GroupCommit, 'drain'>,
+    private readonly clock: Pick<Clock, 'monoMs'>,
+    private readonly logger: Pick<Logger, 'info'>,
+  ) {}
 
   /** Forgets all tables; what is being built will not be used either: other shards are ours from now on. */
   forget(): void {
