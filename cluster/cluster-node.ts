@@ -11,7 +11,7 @@ import { isIP } from 'node:net'
 import { hostPort } from './asks/address.js'
 import { type Asks, type NodeStats, openAsks } from './asks/asks.js'
 import { grpcTransport, type TransportOptions } from './asks/grpc-transport.js'
-import { type Gossip, type GossipStats, type GossipTrouble, startGossip } from './gossip/gossip.js'
+import { Gossip, type GossipStats, type GossipTrouble } from './gossip/gossip.js'
 import type { GossipOptions } from './gossip/gossip-options.js'
 import { isHere, type Member } from './gossip/member.js'
 import type { ShardLog } from './logs/shard-log.js'
@@ -54,36 +54,6 @@ export interface ClusterSetup {
   readonly onTrouble: (trouble: string) => void
   /** This node must end: it may hold what never happened, or there is another one of its name. */
   readonly onFailure: (failure: Error) => void
-}
-
-export interface ClusterNode {
-  /** Where it listens. */
-  readonly address: string
-  readonly replicator: Replicator
-  members(): readonly Member[]
-  /** Begins to look for the others and to do what is to be done: once everything is there that may be asked. */
-  begin(): void
-  /** Resolves when every shard can answer, when the log has lost some, or when that takes longer than `waitMs`. */
-  settled(waitMs: number): Promise<void>
-  /** Calls back when something is known of members that was not known before. */
-  onMembers(listener: () => void): void
-  /** Calls back when shards have other owners. */
-  onOwners(listener: () => void): void
-  gossipStats(): GossipStats
-  /** Asks the host of another node. `view` is not below 0. */
-  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
-  /** Whether a node was heard of lately. */
-  reachable(node: string): boolean
-  /** Counts something of a node that the host could not make sense of, and tells the log and that node. */
-  noteUndecodable(node: string, what: string): void
-  /** What is known of the conversation with another node; undefined: there is none. */
-  statsOf(node: string): NodeStats | undefined
-  /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs` or cannot be. */
-  drain(waitMs: number): Promise<boolean>
-  /** Takes shards again. */
-  resume(): void
-  /** Says farewell to the others, and ends everything but the log. */
-  close(): Promise<void>
 }
 
 /** The view of what replicators ask each other. */
@@ -158,19 +128,19 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     },
   )
   asks.onTrouble(onTrouble)
-  gossip = startGossip(
+  gossip = new Gossip(
     {
       self: { name, address: setup.advertised ?? asks.address, domain, life, isJoined: false },
       clusterId,
       seeds,
       options: setup.gossipOptions ?? {},
     },
-    { call: (address, message, waitMs, onReply) => transport.call(address, message, waitMs, onReply) },
+    transport,
     clock,
     chance,
     resolveSeed,
   )
-  const node = new Node(setup, asks, gossip, replicator, ownerListeners, () => transport.close())
+  const node = new ClusterNode(setup, asks, gossip, replicator, ownerListeners, () => transport.close())
   gossip.onTrouble(trouble => {
     if (trouble.kind === 'superseded') onFailure(new Error(trouble.reason))
     else onTrouble(inWords(trouble))
@@ -181,7 +151,7 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
 const inWords = ({ kind, reason }: GossipTrouble): string =>
   kind === 'unresolved' ? `the address of a node cannot be found: ${reason}` : reason
 
-class Node implements ClusterNode {
+export class ClusterNode {
   private begunMs = 0
   private isDraining = false
   private isClosed = false
@@ -195,10 +165,12 @@ class Node implements ClusterNode {
     private readonly closeTransport: () => void,
   ) {}
 
+  /** Where it listens. */
   get address(): string {
     return this.asks.address
   }
 
+  /** Begins to look for the others and to do what is to be done: once everything is there that may be asked. */
   begin(): void {
     this.begunMs = this.setup.clock.monoMs()
     this.gossip.onChange(member => this.note(member))
@@ -207,10 +179,12 @@ class Node implements ClusterNode {
     this.joinWhenReady()
   }
 
+  /** Calls back when shards have other owners. */
   onOwners(listener: () => void): void {
     this.ownerListeners.push(listener)
   }
 
+  /** Calls back when something is known of members that was not known before. */
   onMembers(listener: () => void): void {
     this.gossip.onChange(listener)
   }
@@ -223,22 +197,27 @@ class Node implements ClusterNode {
     return this.gossip.members()
   }
 
+  /** Asks the host of another node. `view` is not below 0. */
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view = 0): void {
     this.asks.ask(node, shard, request, onOutcome, waitMs, view)
   }
 
+  /** Whether a node was heard of lately. */
   reachable(node: string): boolean {
     return this.asks.reachable(node)
   }
 
+  /** Counts something of a node that the host could not make sense of, and tells the log and that node. */
   noteUndecodable(node: string, what: string): void {
     this.asks.noteUndecodable(node, what)
   }
 
+  /** What is known of the conversation with another node; undefined: there is none. */
   statsOf(node: string): NodeStats | undefined {
     return this.asks.statsOf(node)
   }
 
+  /** Resolves when every shard can answer, when the log has lost some, or when that takes longer than `waitMs`. */
   async settled(waitMs: number): Promise<void> {
     const { clock } = this.setup
     const untilMs = clock.monoMs() + waitMs
@@ -246,6 +225,7 @@ class Node implements ClusterNode {
       await new Promise<void>(resolve => clock.after(lookMs, resolve))
   }
 
+  /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs` or cannot be. */
   async drain(waitMs: number): Promise<boolean> {
     const { clock } = this.setup
     this.isDraining = true
@@ -261,11 +241,13 @@ class Node implements ClusterNode {
     return this.replicator.ownedCount === 0 || isAlone()
   }
 
+  /** Takes shards again. */
   resume(): void {
     this.isDraining = false
     this.joinWhenReady()
   }
 
+  /** Says farewell to the others, and ends everything but the log. */
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true

@@ -18,7 +18,7 @@ import {
 } from '../options.js'
 import type { Guests, OnCallReply } from '../ports.js'
 import { isAddress, notAnAddress } from './address.js'
-import { Channel, channelOptions } from './grpc-channel.js'
+import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
 import { codecOf } from './grpc-codec.js'
 import type { Identity } from './grpc-tls.js'
 
@@ -33,25 +33,13 @@ export const encodePacket = (message: Uint8Array): Buffer => packets.encode({ me
 /** The message in a packet; undefined when the bytes are none. */
 export const decodePacket = (bytes: Buffer): Buffer | undefined => packets.decode(bytes)?.message as Buffer | undefined
 
-const same = (message: Buffer): Buffer => message
-
 const exchange = '/orrery.cluster.Calls/Exchange'
 
 /**
  * The library tells of a unary call when its message is complete; of a stream at once. The bytes are the same, and so those are counted too, and
  * ended in time, that never become complete.
  */
-export const callService = {
-  exchange: {
-    path: exchange,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: same,
-    requestDeserialize: same,
-    responseSerialize: same,
-    responseDeserialize: same,
-  },
-} satisfies ServiceDefinition
+export const callService = { exchange: rawStream(exchange) } satisfies ServiceDefinition
 
 const options = channelOptions(callBytesMax + packetHeadBytesMax)
 

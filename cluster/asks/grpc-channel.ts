@@ -9,7 +9,7 @@
 
 import type { Socket } from 'node:net'
 import { connect } from 'node:tls'
-import { ChannelCredentials, type ChannelOptions, Client, credentials } from '@grpc/grpc-js'
+import { ChannelCredentials, type ChannelOptions, Client, credentials, type MethodDefinition } from '@grpc/grpc-js'
 import { bufferBytesMax } from '../options.js'
 import { closeMs, socketPath } from './address.js'
 import { type Identity, inWords, protocols, whyClosed } from './grpc-tls.js'
@@ -24,6 +24,20 @@ export const channelOptions = (bytesMax: number): ChannelOptions => ({
   'grpc.service_config_disable_resolution': 1,
   'grpc.use_local_subchannel_pool': 1,
   'grpc-node.flow_control_window': bufferBytesMax,
+})
+
+/** Messages are coded elsewhere. */
+export const same = (message: Buffer): Buffer => message
+
+/** A method that streams messages as they are, both ways. */
+export const rawStream = (path: string): MethodDefinition<Buffer, Buffer> => ({
+  path,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: same,
+  requestDeserialize: same,
+  responseSerialize: same,
+  responseDeserialize: same,
 })
 
 /** What the library says first when a connection did not come about. */

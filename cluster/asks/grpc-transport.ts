@@ -23,28 +23,16 @@ import { bufferBytesMax, callIdleMs, callsPerConnectionMax, messageBytesMax, rea
 import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
 import { begin, clearSocket, end, hostPort, isAddress, isLocal, nowhere, protectSocket, socketPath } from './address.js'
 import { Calls, callService, callTaker } from './grpc-calls.js'
-import { Channel, channelOptions } from './grpc-channel.js'
+import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
 import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
 
 /** Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and one for its calls. */
 const connectionsMax = 4096
 
-const same = (message: Buffer): Buffer => message
-
 /** As in proto/asks.proto. */
 const converse = '/orrery.cluster.Asks/Converse'
 
-const service = {
-  converse: {
-    path: converse,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: same,
-    requestDeserialize: same,
-    responseSerialize: same,
-    responseDeserialize: same,
-  },
-} satisfies ServiceDefinition
+const service = { converse: rawStream(converse) } satisfies ServiceDefinition
 
 const options = channelOptions(messageBytesMax)
 

@@ -45,18 +45,13 @@ import {
 } from './etcd-requests.js'
 import type { Append, LogFollower, Reading, ShardLog, Unknown } from './shard-log.js'
 
-export interface EtcdStats {
+interface EtcdStats {
   readonly requests: Readonly<Record<EtcdRequestKind, Readonly<EtcdRequestStats>>>
   readonly followed: Readonly<EtcdFollowStats>
   /** How often requests were sent to another member than before. */
   readonly rotations: number
   /** The member that is asked at present. */
   readonly member: string
-}
-
-/** The driver, and what it has counted. */
-export interface EtcdLog extends ShardLog {
-  stats(): EtcdStats
 }
 
 /** Opens the log of a cluster, without asking whether the engine is there: whoever asks is told. */
@@ -66,10 +61,10 @@ export function openEtcdLog(
   clock: ClusterClock,
   options: Partial<EtcdOptions> = {},
 ): EtcdLog {
-  return new Log(address, cluster, clock, completeEtcdOptions(options))
+  return new EtcdLog(address, cluster, clock, completeEtcdOptions(options))
 }
 
-class Log implements EtcdLog {
+export class EtcdLog implements ShardLog {
   readonly appendsMax = appendsMax
   readonly appendBytesMax = appendBytesMax
   private readonly keys: EtcdKeys

@@ -38,7 +38,7 @@ export class SubscriptionOperations {
   create(wanted: Omit<Subscription, 'id'>, onResult: OnResult<string>): void {
     const id = this.ids.next()
     const subscription = { ...wanted, id }
-    this.shards.changeSubscription({ kind: 'createSubscription', subscription }, result =>
+    this.shards.changeDocument({ kind: 'createSubscription', subscription }, result =>
       onResult(result.ok ? accepted(id) : result),
     )
   }
@@ -59,12 +59,12 @@ export class SubscriptionOperations {
 
   /** `PATCH /v2/subscriptions/{id}`. */
   change(request: Omit<ChangeSubscriptionRequest, 'kind'>, onResult: OnResult<undefined>): void {
-    this.shards.changeSubscription({ ...request, kind: 'changeSubscription' }, onResult)
+    this.shards.changeDocument({ ...request, kind: 'changeSubscription' }, onResult)
   }
 
   /** `DELETE /v2/subscriptions/{id}`. */
   remove(tenant: string, id: string, onResult: OnResult<undefined>): void {
-    this.shards.changeSubscription({ kind: 'removeSubscription', tenant, id }, onResult)
+    this.shards.changeDocument({ kind: 'removeSubscription', tenant, id }, onResult)
   }
 
   /** `GET /v2/subscriptions/{id}/deliveries`: the last tries to notify, and dead letters, `limit` of each at most. */
@@ -94,7 +94,7 @@ export class RegistrationOperations {
   create(wanted: Omit<Registration, 'id'>, onResult: OnResult<string>): void {
     const id = this.ids.next()
     const registration = { ...wanted, id }
-    this.shards.changeRegistration({ kind: 'createRegistration', registration }, result =>
+    this.shards.changeDocument({ kind: 'createRegistration', registration }, result =>
       onResult(result.ok ? accepted(id) : result),
     )
   }
@@ -115,11 +115,11 @@ export class RegistrationOperations {
 
   /** `PATCH /v2/registrations/{id}`. */
   change(request: Omit<ChangeRegistrationRequest, 'kind'>, onResult: OnResult<undefined>): void {
-    this.shards.changeRegistration({ ...request, kind: 'changeRegistration' }, onResult)
+    this.shards.changeDocument({ ...request, kind: 'changeRegistration' }, onResult)
   }
 
   /** `DELETE /v2/registrations/{id}`. */
   remove(tenant: string, id: string, onResult: OnResult<undefined>): void {
-    this.shards.changeRegistration({ kind: 'removeRegistration', tenant, id }, onResult)
+    this.shards.changeDocument({ kind: 'removeRegistration', tenant, id }, onResult)
   }
 }

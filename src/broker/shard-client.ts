@@ -215,8 +215,8 @@ export class ShardClient {
     )
   }
 
-  /** Asks the keeper of the register to change a subscription. */
-  changeSubscription(request: SubscriptionWrite, onResult: OnResult<undefined>): void {
+  /** Asks the keeper of the register to change a subscription or a registration. */
+  changeDocument(request: SubscriptionWrite | RegistrationWrite, onResult: OnResult<undefined>): void {
     this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
@@ -241,13 +241,6 @@ export class ShardClient {
         }))
         onResult(accepted({ subscriptions: merged, total }))
       })
-    })
-  }
-
-  /** Asks the keeper of the register to change a registration. */
-  changeRegistration(request: RegistrationWrite, onResult: OnResult<undefined>): void {
-    this.shards.ask(this.shardMap.register, request, reply => {
-      onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
   }
 

@@ -87,15 +87,7 @@ export class BrokerSource implements Source {
     for (const scope of source.scopes) {
       const path = '/entities?limit=1&options=count&attrs=id'
       const what = `the number of entities of ${nameOf(scope)}`
-      const request = {
-        method: 'GET',
-        path,
-        tenant: scope.tenant,
-        servicePath: scope.path,
-        isRepeatable: true,
-        what,
-      } as const
-      total += (await client.expect(request, 200)).total ?? 0
+      total += (await client.expect(getOf(path, scope, what), 200)).total ?? 0
     }
     source.total = total
     return source
@@ -267,16 +259,8 @@ export class BrokerSource implements Source {
     for (;;) {
       const what = `${step} from ${offset + 1} on of ${nameOf(scope)}`
       const path = `/${step}?limit=${this.limit}&offset=${offset}${parameters}`
-      const request: BrokerRequest = {
-        method: 'GET',
-        path,
-        tenant: scope.tenant,
-        servicePath: scope.path,
-        isRepeatable: true,
-        what,
-      }
       try {
-        const payload = parseJson((await this.client.expect(request, 200)).body)
+        const payload = parseJson((await this.client.expect(getOf(path, scope, what), 200)).body)
         if (payload.ok && isArray(payload.value.value)) return payload.value.value
         throw new MoveError(`${this.name}, ${what}: the answer is no list`)
       } catch (error) {
@@ -293,6 +277,15 @@ const defaultPath = { registrations: '/', subscriptions: '/#' } as const
 
 const builtins = ['dateCreated', 'dateModified', 'servicePath'] as const
 const entityParameters = `&attrs=*,${builtins.join()},dateExpires&metadata=*,dateCreated,dateModified`
+
+const getOf = (path: string, scope: Listed, what: string): BrokerRequest => ({
+  method: 'GET',
+  path,
+  tenant: scope.tenant,
+  servicePath: scope.path,
+  isRepeatable: true,
+  what,
+})
 
 const nameOf = ({ tenant, path = '/#' }: Listed): string => `tenant "${tenant}"${path === '/#' ? '' : `, path ${path}`}`
 

@@ -327,15 +327,7 @@ export class DirectorySink implements Sink {
   }
 }
 
-const nameOf = ({
-  tenant,
-  path,
-  id,
-}: {
-  readonly tenant: string
-  readonly path: string
-  readonly id: string
-}): string => `${tenant}\0${path}\0${id}`
+const nameOf = ({ tenant, path, id }: Omit<Actor['place'], 'shard'>): string => `${tenant}\0${path}\0${id}`
 
 const isNone = (progress: SubscriptionProgress): boolean => JSON.stringify(progress) === JSON.stringify(noProgress)
 

@@ -57,10 +57,12 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
   const count = (kind: ItemKind, outcome: Outcome): void => {
     tally[kind][isInDoubt && outcome === 'same' ? 'written' : outcome]++
   }
-  save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+  const saveAt = (done: number): void =>
+    options.state?.save(options.job, { begunMs, from, done, sink: sink.position(), counts: tally })
+  saveAt(done)
   for await (const { found, after } of source.pages(from, begunMs)) {
     for (const run of runsOf(found.slice(done), sink.documentsMax)) {
-      assertRuns(signal)
+      if (signal.aborted) throw new MoveError('stopped: the same command goes on from here')
       const bad = run.find(({ item }) => !item)
       const taken = options.skipsBad
         ? run.filter(({ item }) => item)
@@ -77,12 +79,12 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
           tally[kind].bad++
           options.onBad(where, told.fault)
         } else {
-          save(options, { begunMs, from, done: done + index, sink: sink.position(), counts: tally })
+          saveAt(done + index)
           throw new MoveError(`${source.name}, ${where}: ${told.fault}`)
         }
       }
       if (bad && !options.skipsBad) {
-        save(options, { begunMs, from, done: done + taken.length, sink: sink.position(), counts: tally })
+        saveAt(done + taken.length)
         throw new MoveError(`${source.name}, ${bad.where}: ${bad.fault}`)
       }
       for (const { item, where, fault } of run)
@@ -93,20 +95,16 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
         }
       isInDoubt = false
       done += run.length
-      if (done < found.length) save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+      if (done < found.length) saveAt(done)
       options.onProgress(sum(tally.entity))
     }
     from = after
     done = 0
-    save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+    saveAt(done)
   }
   await sink.finish(takenOf(tally))
   options.state?.remove()
   return tally
-}
-
-function assertRuns(signal: AbortSignal): void {
-  if (signal.aborted) throw new MoveError('stopped: the same command goes on from here')
 }
 
 /** What is placed at a time: documents in as small parts as the sink wants. */
@@ -126,14 +124,8 @@ function* runsOf(found: readonly Found[], documentsMax: number): Iterable<readon
   if (run.length > 0) yield run
 }
 
-function save({ state, job }: MoveOptions, progress: Progress): void {
-  state?.save(job, progress)
-}
-
-function tallyOf(earlier: Progress | undefined): Tally {
-  const found = Object.fromEntries(itemKinds.map(kind => [kind, { ...none, ...earlier?.counts[kind] }]))
-  return found as Tally
-}
+const tallyOf = (earlier: Progress | undefined): Tally =>
+  Object.fromEntries(itemKinds.map(kind => [kind, { ...none, ...earlier?.counts[kind] }])) as Tally
 
 /** How many a sink has taken. */
 function takenOf(tally: Tally): Record<ItemKind, number> {

@@ -47,8 +47,10 @@ export type ScanAnswer =
   | { readonly kind: 'keys'; readonly number: number; readonly keys: KeyHashes }
   | { readonly kind: 'failure'; readonly number: number; readonly reason: string }
 
+type Outcome = Exclude<ScanAnswer, { kind: 'failure' }>
+
 interface Waiting {
-  onAnswer(answer: Exclude<ScanAnswer, { kind: 'failure' }>): void
+  onAnswer(answer: Outcome): void
   onFailure(failure: Error): void
 }
 
@@ -73,27 +75,20 @@ export class ThreadScanner implements Scanner {
 
   async list({ request, ranges, ...scan }: ListScan): Promise<ShardReply> {
     const parts = { scan, ranges: columnsOf(ranges), request: encodeRequest(request) }
-    const answer = await this.call({ kind: 'list', number: ++this.number, ...parts })
-    assert(answer.kind === 'reply')
-    return decodeReply(asBuffer(answer.reply))
+    const { reply } = await this.call({ kind: 'list', number: ++this.number, ...parts }, 'reply')
+    return decodeReply(asBuffer(reply))
   }
 
   async build(scan: BuildScan): Promise<readonly TableParts[]> {
-    const answer = await this.call({ kind: 'build', number: ++this.number, scan })
-    assert(answer.kind === 'tables')
-    return answer.tables
+    return (await this.call({ kind: 'build', number: ++this.number, scan }, 'tables')).tables
   }
 
   async head(scan: HeadScan): Promise<readonly Place[]> {
-    const answer = await this.call({ kind: 'head', number: ++this.number, scan })
-    assert(answer.kind === 'places')
-    return answer.places
+    return (await this.call({ kind: 'head', number: ++this.number, scan }, 'places')).places
   }
 
   async keys(scan: KeyScan): Promise<KeyHashes> {
-    const answer = await this.call({ kind: 'keys', number: ++this.number, scan })
-    assert(answer.kind === 'keys')
-    return answer.keys
+    return (await this.call({ kind: 'keys', number: ++this.number, scan }, 'keys')).keys
   }
 
   async close(): Promise<void> {
@@ -102,13 +97,19 @@ export class ThreadScanner implements Scanner {
     await Promise.all(this.leaving)
   }
 
-  private call(call: Exclude<ScanCall, { kind: 'end' }>): Promise<Exclude<ScanAnswer, { kind: 'failure' }>> {
-    return new Promise((resolve, reject) => {
+  /** Has a scan run, whose outcome is an answer of this kind. */
+  private async call<K extends Outcome['kind']>(
+    call: Exclude<ScanCall, { kind: 'end' }>,
+    kind: K,
+  ): Promise<Extract<Outcome, { kind: K }>> {
+    const answer = await new Promise<Outcome>((resolve, reject) => {
       if (this.closed) return reject(new Error('the node is stopping'))
       this.waiting.set(call.number, { onAnswer: resolve, onFailure: reject })
       this.worker ??= this.start()
       this.worker.postMessage(call)
     })
+    assert(answer.kind === kind)
+    return answer as Extract<Outcome, { kind: K }>
   }
 
   private start(): Worker {
