@@ -1,8 +1,8 @@
 // A node of a cluster: gossip, asks and replicated shards, put together.
 //
-// Gossip says who is there; whom it tells of is met for asks, and made known to the replicator. Asks of hosts and questions of replicators go over
-// the same links: the latter are marked by a view that no host gives. A node is given shards once it knows the register, and not any more
-// when it is about to go.
+// Gossip names the members: this node meets them for asks, and tells the replicator. Asks of hosts and questions of
+// replicators go over the same links; a view that no host gives marks the latter. A node takes shards once it knows the
+// register, until it is about to go.
 //
 // Not here: who is who (gossip.ts), how asks travel (asks.ts), who owns what (replicator.ts).
 
@@ -66,7 +66,10 @@ const writeMsMax = 5_000
 /** How long a node that begins looks for others before it takes shards alone. */
 const aloneMs = 3_000
 
-/** Listens, and gives a node that has yet to begin; who keeps its shards is also asked by others. Fails with a sentence for the operator when the address cannot be had. */
+/**
+ * Listens, and gives a node that has yet to begin; other nodes ask `askHost`. Fails with a sentence for the operator
+ * when the address cannot be had.
+ */
 export async function startClusterNode(setup: ClusterSetup, host: ShardHost, askHost: AskHost): Promise<ClusterNode> {
   const { name, life, domain, clusterId, seeds, clock, chance, log, shards, mark, onFailure, onTrouble } = setup
   const transport = grpcTransport(setup.transport)
@@ -285,7 +288,10 @@ export class ClusterNode {
     )
   }
 
-  /** Shards are for those who know the register, and who have looked for others: several that begin at once need not fight for them. */
+  /**
+   * A node takes shards once it knows the register and has looked for others: several that begin at once need not
+   * fight.
+   */
   private joinWhenReady(): void {
     const { clock, seeds } = this.setup
     if (this.isClosed || this.isDraining) return

@@ -1,10 +1,10 @@
 // Where processes are found (`unix:/path` or `host:port`, and without gRPC `socket:/path`), and how they listen there.
 //
-// Addresses come from operators and from other nodes, which may say anything: what is none must not reach a library that would take it
-// for a scheme of its own.
+// Addresses come from operators and from other nodes, which may say anything. What is no address must not reach a
+// library that would take it for a scheme of its own.
 //
-// A process that was killed leaves the file of its unix socket behind. It is removed only if nobody answers there. Two processes that start at one
-// moment on one path could both find nobody: the starter gives each a path of its own.
+// A process that was killed leaves the file of its unix socket behind. It is removed only if nobody answers there. Two
+// processes that start at once on one path could both find nobody: the starter gives each a path of its own.
 
 import { chmodSync, rmSync, statSync } from 'node:fs'
 import { connect, isIPv4, type Server, type Socket } from 'node:net'
@@ -69,7 +69,9 @@ export function barePath(address: string): string | undefined {
   return address.startsWith('socket:') ? address.slice('socket:'.length) : undefined
 }
 
-/** Makes sure that one can listen at a path. Fails when a living process does already, or when the path is none for a socket. */
+/**
+ * Makes sure that one can listen at a path. Fails when a living process does already, or when no socket can be there.
+ */
 export async function clearSocket(path: string): Promise<void> {
   if (!path.startsWith('/')) throw new Error(`the path of a unix socket begins with a slash: ${path}`)
   if (Buffer.byteLength(path) > pathBytesMax) {
@@ -115,7 +117,7 @@ export function begin(listener: Server, address: string, place: object): Promise
   })
 }
 
-/** Lets nobody in any more, and resolves when all have gone: those who take too long are cut off. `onClosing` is called once nobody can come. */
+/** Lets nobody in any more, calls `onClosing`, and resolves when all have gone: those who take too long are cut off. */
 export function end(listener: Server, sockets: ReadonlySet<Socket>, onClosing = (): void => {}): Promise<void> {
   return new Promise(resolve => {
     const impatient = setTimeout(() => {

@@ -1,7 +1,7 @@
 // Replies on their way: those that wait to be sent, and a long one being put together where it arrives.
 //
-// Short replies go first and whole. Long ones go in parts, one part a frame and one reply after the other, so that a page of
-// 30 MB delays nobody by more than a part, and who receives has at most one in pieces.
+// Short replies go first and whole. Long ones go in parts, one part a frame and one reply after the other. So a page of
+// 30 MB delays the others by one part, and the receiver has at most one in pieces.
 
 import { answersPerFrameMax, frameBytesMax, replyBytesMax } from '../options.js'
 import { type Answer, type AnswerKind, answerKinds, type ReadAnswer } from './frames.js'

@@ -1,13 +1,13 @@
 // The shell around the links: listens, dials, greets, and gives every link its stream, its ticks and its turns to wake.
 //
-// Of two nodes the one whose name comes first dials; both know that, so there is one stream, and it carries the asks of both. The
-// first frame of each side is a greeting with the versions of the protocol that it speaks. A node that is not known, that speaks no version in
-// common, or that means another node is told the reason and sent away; it dials again later, for it may be upgraded meanwhile.
-// A stream that is lost is dialed again, later and later. A newer stream of a node replaces the older one: the older may be dead
-// without anybody having said so.
+// Of two nodes the one whose name comes first dials, so there is one stream, which carries the asks of both. The first
+// frame of each side is a greeting with the protocol versions that it speaks. A node that is unknown, shares no
+// version, or means another node gets the reason and is sent away; it dials again later, for it may be upgraded
+// meanwhile. A stream that is lost is dialed again, later and later. A newer stream of a node replaces the older one,
+// which may be dead unnoticed.
 //
-// Nodes come and go (`meet`, `part`) as somebody else decides. One that has parted and is met again may be the same process, with answers
-// for the link of before: therefore the numbers of asks go on from link to link.
+// The user decides which nodes come and go (`meet`, `part`). One that parts and comes back may be the same process,
+// with answers for the link of before. Therefore the numbers of asks go on from link to link.
 //
 // Not here: everything about asks (link.ts); who is a member, and how many there may be.
 
@@ -24,23 +24,27 @@ export interface Asks {
   /** Where this node listens: as it was told, but a port 0 has become one. */
   readonly address: string
   /**
-   * Asks another node. `onOutcome` is called exactly once; at once, before this returns, when the ask cannot
-   * even wait. What takes its time may wait longer than `askDeadlineMs`: `waitMs`, one of a few, none shorter. `view`: in which epoch the
-   * other node is believed to own the shard, for its host; 0: no opinion.
+   * Asks another node. `onOutcome` is called exactly once; before this returns when the ask cannot even wait. `waitMs`:
+   * one of a few times, none shorter than `askDeadlineMs`. `view`: the epoch in which the other node is believed to own
+   * the shard, for its host; 0: no opinion.
    */
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
   /** Whether the link to a node is up and was heard of lately. */
   reachable(node: string): boolean
   /**
-   * Talks with a node from now on. One that is known already keeps its link and its asks; under another address it is dialed there. Names
-   * have 1 to `nameLengthMax` bytes and are not our own.
+   * Talks with a node from now on. A known one keeps its link and its asks; under another address it is dialed there.
+   * Names have 1 to `nameLengthMax` bytes and are not our own.
    */
   meet(peer: Peer): void
-  /** Ends the link to a node: asks not sent yet are 'unavailable', the others 'unknown', at once. It is told the reason. */
+  /**
+   * Ends the link to a node, which gets the reason: asks not sent yet are 'unavailable', the others 'unknown', at once.
+   */
   part(node: string, reason: string): void
   /** Calls back when a link comes up or goes down; the reason is for people. */
   onChange(listener: ChangeListener): void
-  /** Counts something of a node that its reader here could not make sense of, and tells the log and that node, at most once a minute. */
+  /**
+   * Counts something of a node that the host could not read, and tells the log and that node, at most once a minute.
+   */
   noteUndecodable(node: string, what: string): void
   /** What is known of the conversation with a node; undefined: it is not one of those talked with. */
   statsOf(node: string): NodeStats | undefined
@@ -59,7 +63,7 @@ export interface NodeStats {
 
 export type ChangeListener = (node: string, up: boolean, reason: string) => void
 
-/** Joins the conversation as `self`; `incarnation` must never have been used before. Links come up later, see `onChange`. */
+/** Joins as `self`; `incarnation` must never have been used before. Links come up later, see `onChange`. */
 export async function openAsks(
   transport: Transport,
   self: Peer,
@@ -259,7 +263,7 @@ class Neighbour {
     return undefined
   }
 
-  /** What both logs are told of this neighbour's greeting, because no talk is possible; undefined: there is nothing to tell. */
+  /** Why no talk is possible after this neighbour's greeting, for both logs; undefined: it is possible. */
   versionObjection(hello: Hello): string | undefined {
     if (hello.refusal !== undefined) return asLine(hello.refusal)
     const { name } = this.party.self

@@ -1,12 +1,12 @@
 // Frames and their bytes, as proto/asks.proto says: protocol buffers that are written and read by hand.
 //
-// [hot] An ask and its answer, written and read, cost 0.29 us here and 1.3 us with @grpc/proto-loader (64 in a frame, 300 bytes and 20 back),
-// alone in a frame 0.7 us and 2.4 us. Of an ask's 2.6 us in all, the library would add 1 us.
+// [hot] An ask and its answer, written and read, cost 0.29 us here and 1.3 us with @grpc/proto-loader (64 in a frame,
+// 300 bytes and 20 back), alone in a frame 0.7 us and 2.4 us. Of an ask's 2.6 us in all, the library would add 1 us.
 //
-// Reading trusts nothing: what is cut off, too long, not finite or nested wrongly is no frame. Unknown fields are skipped. Requests and replies
-// that are read are parts of the message they came in, not copies.
+// Reading trusts nothing: what is cut off, too long, not finite or nested wrongly is no frame. Unknown fields are
+// skipped. Requests and replies that are read are parts of the message they came in, not copies.
 //
-// Not here: what frames mean (link.ts), how they travel (grpc-transport.ts), messages that the library writes and reads (grpc-codec.ts).
+// Not here: what frames mean (link.ts), how they travel (grpc-transport.ts), messages by the library (grpc-codec.ts).
 
 import { answersPerFrameMax, asksPerFrameMax, nameLengthMax, reasonLengthMax } from '../options.js'
 

@@ -1,8 +1,8 @@
 // Calls over gRPC: one message there, one back, as in proto/calls.proto.
 //
-// For each address one connection is kept while it is used. A call is written once; what it waits for is bounded by time here, whatever the
-// other process does, and calls are bounded by number and bytes on both sides. A connection that has failed, or was silent for all the time that a call
-// had, is not used again: behind it may be a process that has moved, or a machine without power.
+// Each address has one connection while it is used. A call is written once. Time here bounds its wait, and both sides
+// bound the number and bytes of calls. A connection that has failed, or was silent for all the time of a call, is not
+// used again: behind it may be a process that has moved, or a machine without power.
 //
 // Not here: streams (grpc-transport.ts), what the messages mean.
 
@@ -36,8 +36,8 @@ export const decodePacket = (bytes: Buffer): Buffer | undefined => packets.decod
 const exchange = '/orrery.cluster.Calls/Exchange'
 
 /**
- * The library tells of a unary call when its message is complete; of a stream at once. The bytes are the same, and so those are counted too, and
- * ended in time, that never become complete.
+ * The library tells of a unary call when its message is complete; of a stream at once. The bytes are the same, and so
+ * calls that never become complete are counted too, and ended in time.
  */
 export const callService = { exchange: rawStream(exchange) } satisfies ServiceDefinition
 

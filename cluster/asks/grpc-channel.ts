@@ -1,9 +1,9 @@
 // One connection to another process, with its socket in hand.
 //
-// The library would keep a socket for as long as the other side does not let go of it: with a process that is stopped, every redial would leave one
-// behind. Here closing takes the socket away. It would also retry, redial, and ask proxies and the service config; it does nothing of that here.
+// The library keeps a socket until the other side lets go of it: with a stopped process, every redial would leave one
+// behind. Here closing takes the socket away. The library's retries, redials, proxies and service config are off.
 //
-// A channel is good until its first failure; who wants to try again opens another one.
+// A channel is good until its first failure; the user opens another one to try again.
 //
 // Not here: what goes over it (grpc-transport.ts: a stream, grpc-calls.ts: calls).
 

@@ -1,12 +1,14 @@
 // Streams and calls over gRPC, on unix sockets and TCP, plain or with TLS.
 //
-// Every dialed stream has a connection of its own. A message is a frame's bytes; nothing is coded here. How much a stream takes is counted in bytes, since
-// the library counts messages, from bytes to megabytes each. Whoever has been let in at the address may do both, streams and calls.
+// Every dialed stream has a connection of its own. A message is a frame's bytes; nothing is coded here. A stream counts
+// the bytes that it holds, since the library counts messages, from bytes to megabytes each. A client that is let in may
+// do both, streams and calls.
 //
-// Listening sockets are our own, and the library is handed what comes in: so they can be counted, and taken away when we close. Nobody listens
-// where other machines can connect without TLS, unless somebody has said in words that it is meant.
+// Listening sockets are our own, and the library gets what comes in: so we count them, and take them away when we
+// close. A node does not listen where other machines can connect without TLS, unless the operator says so.
 //
-// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts), streams that bring no greeting (asks.ts).
+// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts), streams
+// without a greeting (asks.ts).
 
 import { createServer, type Server as Listener, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
@@ -26,7 +28,10 @@ import { Calls, callService, callTaker } from './grpc-calls.js'
 import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
 import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
 
-/** Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and one for its calls. */
+/**
+ * Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and
+ * one for its calls.
+ */
 const connectionsMax = 4096
 
 /** As in proto/asks.proto. */
@@ -36,7 +41,7 @@ const service = { converse: rawStream(converse) } satisfies ServiceDefinition
 
 const options = channelOptions(messageBytesMax)
 
-/** Connections that do not answer, or carry nothing for longer than their other side would keep them, are no burden for long. */
+/** Connections that do not answer, or carry nothing for longer than their other side keeps them, end soon. */
 const serverOptions = {
   ...options,
   'grpc.max_concurrent_streams': callsPerConnectionMax,
@@ -57,7 +62,7 @@ export interface GrpcTransport extends Transport {
   close(): void
 }
 
-/** Streams and calls over gRPC. Fails with a sentence for the operator when certificates are given and are of no use. */
+/** Streams and calls over gRPC. Fails with a sentence for the operator when the given certificates are of no use. */
 export function grpcTransport({ tls, plaintext = false }: TransportOptions = {}): GrpcTransport {
   // What goes wrong is told as the reason of a stream's end, or thrown; standard error is not ours.
   setLogVerbosity(logVerbosity.NONE)
@@ -206,16 +211,18 @@ function sender(
   }
 }
 
-/** Connections that have not spoken; for another one the one that has waited longest goes. Hundreds of nodes may start at once. */
+/**
+ * Connections that have not spoken; the one that has waited longest makes room. Hundreds of nodes may start at once.
+ */
 export const silentConnectionsMax = 256
 
 /** How long a connection may stay without a stream or a call. */
 export const silentConnectionMsMax = 5_000
 
 /**
- * Connections that nobody has spoken on yet. A node opens its stream, or makes a call, as soon as it has connected. A connection on which neither
- * happens comes from somebody else, and must not keep nodes out. A connection is known by its client's address and port, as the library names it with
- * each stream and call.
+ * Connections that nobody has spoken on yet. A node opens its stream, or makes a call, as soon as it has connected. A
+ * connection without either comes from somebody else, and must not keep nodes out. The client's address and port name
+ * it, as the library names them with each stream and call.
  */
 export class Arrivals {
   /** In the order in which they came. */

@@ -3,19 +3,21 @@
 //   message   u32 length, little endian | its bytes
 //   reason    u32 length, its highest bit set | why the stream is torn down, UTF-8; nothing follows
 //
-// [hot] A message there and one back cost 33 us of CPU in both processes together, and 113 us over gRPC (150 and 300 bytes, one at a time,
-// medians on a machine that others used; with 16 at a time 12 and 45). Between workers nearly every request of a client is such a pair, and
-// without gRPC a routed read costs what it has to cost (bench `workers`). What gRPC is for between machines has no use here: nobody but
-// this user can open the socket, and both sides are one program. What goes over it, and what is promised of it, is the same.
+// [hot] A message there and one back cost 33 us of CPU in both processes together, and 113 us over gRPC (150 and 300
+// bytes, one at a time, medians on a shared machine; with 16 at a time 12 and 45). Between workers nearly every request
+// of a client is such a pair. Workers need nothing of what gRPC gives between machines: only this user can open the
+// socket, and both sides are one program. The promises of a stream are the same.
 //
-// Not here: calls, which nobody makes between workers; who may listen at a path (address.ts).
+// Not here: calls, which workers do not make; who may listen at a path (address.ts).
 
 import { connect, createServer, type Socket } from 'node:net'
 import { bufferBytesMax, messageBytesMax, reasonLengthMax } from '../options.js'
 import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
 import { barePath, begin, clearSocket, closeMs, end, isBareAddress, nowhere, protectSocket } from './address.js'
 
-/** Connections to one listener; further ones are closed at once. Workers have one each, and some more while they dial again. */
+/**
+ * Connections to one listener; further ones are closed at once. Workers have one each, and more while they dial again.
+ */
 const connectionsMax = 256
 
 const headBytes = 4

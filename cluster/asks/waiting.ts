@@ -1,13 +1,14 @@
-// Asks of one link that have no outcome yet: by number, in the order in which they fall due, and in the order in which they are to be sent.
+// Asks of one link without an outcome: by number, in the order in which they fall due, and in the order of sending.
 //
-// Callers use a few waiting times, each for a kind of ask. Those that wait equally long stand in one chain, in the order in which they were
-// asked; it is also the order of their deadlines, and what of them has not been sent is its end:
+// Callers use a few waiting times, each for a kind of ask. Asks with equal times form one chain, in the order in which
+// they were asked. That is also the order of their deadlines, and the unsent ones are its end:
 //
 //   first -> ... -> last sent -> unsent -> ... -> last
 //
-// [hot] An ask is one object and a place in a table. With two sets instead of the chains a read by id from worker to worker cost 10.2 us of CPU in
-// both processes together, without them 8.2 (64 outstanding, medians): entries of a set are hashed, and its tables are garbage. One that leaves its chain
-// lets go of its neighbours: when it has grown old before, it would keep all that came after it until the next full collection.
+// [hot] An ask is one object and a place in a table. With two sets instead of the chains a read by id from worker to
+// worker cost 10.2 us of CPU in both processes together, without them 8.2 (64 outstanding, medians): entries of a set
+// are hashed, and its tables are garbage. An ask that leaves its chain lets go of its neighbours. Else an old one would
+// keep all that came after it until the next full collection.
 //
 // Not here: what becomes of an ask (link.ts).
 
@@ -155,12 +156,12 @@ export class WaitingAsks {
 const capacityMin = 64
 
 /**
- * A table of what has numbers, given one after the other. Open addressing: each item as near behind the place of its number as there was room. What
- * is taken out leaves no mark: those behind it move up.
+ * A table of items with ascending numbers. Open addressing: each item as near behind the place of its number as there
+ * was room. A removed item leaves no mark: those behind it move up.
  *
- * Not a Map: the tables that a Map leaves when it grows or is cleaned point to the one that follows. Once such a table has survived a collection of
- * young objects it keeps everything that comes later until the next full collection. A link with asks coming and going for minutes had 40 ms of
- * scavenging at a time from that; with this table it has 1.
+ * Not a Map: the tables that a Map leaves when it grows or is cleaned point to the one that follows. Once such a table
+ * has survived a collection of young objects it keeps everything that comes later until the next full collection. After
+ * minutes of asks a link had scavenges of 40 ms from that; with this table they take 1 ms.
  */
 export class ByNumber<T extends { readonly number: number }> {
   private slots: (T | undefined)[] = empty(capacityMin)

@@ -1,11 +1,11 @@
 // Messages of gossip and their bytes, as proto/gossip.proto says.
 import { nameLengthMax } from '../options.js'
 //
-// Reading trusts nothing: what is cut off, has too long a name, too many members or an incarnation that could not be raised any more is
-// no message. Fields that are not known are skipped, so that a later build may add some.
+// Reading trusts nothing: what is cut off, has too long a name, too many members or an incarnation that nobody could
+// raise any more is no message. Unknown fields are skipped, so that a later build may add some.
 //
-// Not here: the bytes themselves (grpc-codec.ts), which versions are heard (conversation.ts), what messages mean (membership.ts), how they
-// travel (gossip.ts).
+// Not here: the bytes themselves (grpc-codec.ts), which versions are heard (conversation.ts), what messages mean
+// (membership.ts).
 
 import { codecOf } from '../asks/grpc-codec.js'
 import { membersMax } from './gossip-options.js'

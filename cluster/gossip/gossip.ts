@@ -1,10 +1,11 @@
-// The shell around membership: carries messages to the wire and back, keeps its timer, resolves seeds, counts bytes, tells listeners.
+// The shell around membership: carries messages, keeps its timer, resolves seeds, counts bytes, tells listeners.
 import { nameLengthMax } from '../options.js'
 //
-// The machine is asked one thing after the other, and its effects are carried out in order before the next. Nothing happens any more
-// once it is closed: what is still asked is not answered.
+// The shell asks the machine one thing after the other, and carries out its effects in order before the next. Once it
+// is closed, nothing happens any more.
 //
-// Not here: every decision (membership.ts), the wire itself, and what a name of a seed stands for (both are handed in).
+// Not here: every decision (membership.ts), the wire itself, and what the name of a seed stands for (both are handed
+// in).
 
 import assert from 'node:assert/strict'
 import type { ClusterClock, Transport } from '../ports.js'
@@ -18,14 +19,14 @@ export interface GossipSetup {
   /** `life` must never have been used before. */
   readonly self: Pick<Member, 'name' | 'address' | 'domain' | 'life' | 'isJoined'>
   readonly clusterId: string
-  /** Each an address or a name that stands for several; this node's own may be among them. None: this node is the first. */
+  /** Each an address or a name of several; this node's own may be among them. None: this node is the first. */
   readonly seeds: readonly string[]
   readonly options: Partial<GossipOptions>
 }
 
 /**
- * What the operator should know. `superseded`: another node has this one's name, and this one takes no part any more. `unreadable`: a node
- * has sent bytes that are no message, or a message of a version that this node cannot read; it was ignored.
+ * What the operator should know. `superseded`: another node has this one's name, and this one takes no part any more.
+ * `unreadable`: bytes that are no message, or a message of a version that this node cannot read, were ignored.
  */
 export interface GossipTrouble {
   readonly kind: 'refused' | 'unresolved' | 'superseded' | 'unreadable'
@@ -45,7 +46,7 @@ export interface GossipStats extends MembershipStats {
 /** Kinds of trouble with unreadable messages that are told apart: beyond that, all may be reported again. */
 const unreadableMax = 100
 
-/** What one node knows of the others, and tells them. `resolve` gives the addresses that a seed stands for, or fails. */
+/** What one node knows of the others, and tells them. `resolve` gives the addresses of a seed, or fails. */
 export class Gossip {
   private readonly machine: Membership
   private readonly changeListeners: ((member: Member) => void)[] = []

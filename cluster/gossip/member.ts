@@ -1,9 +1,9 @@
 // A member of the cluster as it is told of, which of two tellings to believe, and tellings on their way (rumours).
 //
-// What is believed only ever goes up in one order, whoever hears what first: so all who have heard the same tellings, in any order and
-// however often, believe the same. A member itself is the only one that raises its incarnation; others can but tell worse of it.
+// Belief only goes up in one order, whoever hears what first. So all who have heard the same tellings, in any order and
+// however often, believe the same. Only the member itself raises its incarnation; others can but tell worse of it.
 //
-// Not here: who tells whom (membership.ts), what somebody knows of all members, and what is worth telling (roster.ts).
+// Not here: who tells whom (membership.ts), what a node knows of all members, and what is worth telling (roster.ts).
 
 import assert from 'node:assert/strict'
 
@@ -58,8 +58,9 @@ interface Waiting {
 }
 
 /**
- * There is one rumour for each member, the latest: a newer one takes its place and begins anew. Each is told a limited number of times, those told
- * least first, so that what is new overtakes what most have heard. Telling each a few times log n suffices, since everybody who hears it tells it again.
+ * Each member has one rumour, the latest: a newer one takes its place and begins anew. Each is told a limited number of
+ * times, the least told first, so that what is new overtakes what most have heard. A few times log n suffices, since
+ * everybody who hears it tells it again.
  */
 export class Rumours {
   /** By how often they have been told, and then by name. */
@@ -82,7 +83,7 @@ export class Rumours {
   }
 
   // [hot] Twice for each message; mostly there is nothing to tell.
-  /** What goes into one message of so much room, each for the `tellingsMax`th time at most, and nothing of those in `except`. */
+  /** What goes into one message of so much room, each `tellingsMax` times at most, without those in `except`. */
   take(bytesMax: number, tellingsMax: number, except: ReadonlyMap<string, unknown> = new Map()): Rumour[] {
     const taken: Rumour[] = []
     let bytesLeft = bytesMax

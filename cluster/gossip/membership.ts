@@ -1,13 +1,15 @@
-// Who is a member, and who is alive: SWIM (Das, Gupta, Motivala 2002) with the local health, the suspicion and the buddies of Lifeguard
-// (Dadgar, Phillips, Currey 2018). Decisions only: it owns no socket and no timer, is told the time with each event, and gives effects.
+// Who is a member, and who is alive: SWIM (Das, Gupta, Motivala 2002) with the local health, the suspicion and the
+// buddies of Lifeguard (Dadgar, Phillips, Currey 2018). Decisions only: it owns no socket and no timer, is told the
+// time with each event, and gives effects.
 //
-// Who does not answer pings (probing.ts) is suspected. A suspect is told so in the next ping it gets, and says with a higher
-// incarnation that it lives; or its time passes and it is dead. News travels in pings and their answers, and in some more pings as long
-// as it is new; now and then two exchange all they know. A node whose own timers come late, or whose helpers are silent, takes itself for slow: it waits longer, and
-// what it has missed while it stood still it holds against nobody.
+// A node suspects a member that does not answer pings (probing.ts). The suspect hears of it in the next ping, and says
+// with a higher incarnation that it lives; or its time passes and it is dead. News travels in pings and their answers,
+// and in some more pings while it is new; now and then two nodes exchange all they know. A node whose timers come late,
+// or whose helpers are silent, takes itself for slow and waits longer. What it missed while it stood still it holds
+// against nobody.
 //
-// Not here: what is believed of others and told of them (roster.ts), of this node itself (own-name.ts), bytes (gossip-messages.ts), the wire and
-// the clock (gossip.ts).
+// Not here: beliefs about others (roster.ts), about this node (own-name.ts), bytes (gossip-messages.ts), wire and clock
+// (gossip.ts).
 
 import { Conversation, type Effect, type OnAnswer, type Saying } from './conversation.js'
 import type { Message } from './gossip-messages.js'
@@ -306,8 +308,8 @@ export class Membership {
 const heard: OnAnswer = () => {}
 
 /**
- * Where those may be who should be members and are not heard of: seeds that nobody known answers for, and members taken for dead. They are tried one
- * after the other, and then again after a pause that grows: a cluster that was split is whole again only when one of one part asks one of the other.
+ * Where missing members may be: seeds that nobody known answers for, and members taken for dead. They are tried one
+ * after the other, and again after a growing pause: a cluster that was split heals only when one side asks the other.
  */
 class Seeking {
   /** When to begin anew; infinite while it goes on. */

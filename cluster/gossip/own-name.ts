@@ -1,7 +1,7 @@
-// This node's own name: from when on it may be spoken in, that what is told under it is right, and that nobody else has it.
+// This node's own name: from when on it may use it, that what is told under it is right, and that nobody else has it.
 //
-// A node becomes a member when another one has answered: only then it knows above which incarnation to begin, and whether somebody of its name
-// is there. Of two who live under one name, the one with the lower incarnation gives up, and that is the earlier life.
+// A node becomes a member when another one has answered: only then it knows above which incarnation to begin, and
+// whether its name is free. Of two nodes under one name, the one with the lower incarnation gives up: the earlier life.
 
 import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
 import type { Sender } from './gossip-messages.js'
@@ -56,7 +56,9 @@ export class OwnName {
     return { name, life, incarnation: this.isKnown ? incarnation : 0 }
   }
 
-  /** Another node has answered, or has come: now this one can be a member, unless somebody has its name. Tells whether it is one from now on. */
+  /**
+   * Another node has answered: now this one can be a member, unless its name is taken. Tells whether it has become one.
+   */
   enter(): boolean {
     if (this.isKnown || this.rival || this.isOver || this.parts.roster.self.status !== 'alive') return false
     const { namesake } = this

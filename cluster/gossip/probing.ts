@@ -1,5 +1,5 @@
-// Pings, by which a node finds out who does not answer: each period one other, in its turn. Who does not answer is pinged again, and by some
-// helpers, who say so when they had no answer either; who is reached by nobody is suspected.
+// Pings: each period a node probes one other, in its turn. It pings a silent one again, and asks helpers to, who report
+// when they had no answer either. A member that nobody reaches is suspected.
 //
 // Not here: what becomes of a suspect (roster.ts), who is told what else (membership.ts).
 
@@ -156,9 +156,9 @@ function isReached(reply: Message | undefined, target: Target): boolean {
 }
 
 /**
- * Whose turn it is: everybody once in each round, in an order of this node's own that changes from round to round. So nobody is probed twice while
- * another one waits, and a member that falls silent is probed by somebody at any time: the orders of different nodes have nothing to do with each
- * other. One that comes in the midst of a round has its turn in what is left of it.
+ * Whose turn it is: everybody once in each round, in an order of this node's own that changes from round to round. The
+ * orders of nodes are independent, so somebody probes a silent member at any time. A newcomer has its turn in what is
+ * left of the round.
  */
 class Rounds {
   private order: string[] = []
@@ -208,7 +208,7 @@ export function pickSome<T>(all: readonly T[], count: number, chance: () => numb
   return picked
 }
 
-/** How well this node takes itself to hear (Lifeguard's local health): the worse, the longer it waits for others before it holds silence against them. */
+/** How well this node takes itself to hear (Lifeguard's local health): the worse, the longer it waits for others. */
 export class LocalHealth {
   private readonly max: number
   private score = 0

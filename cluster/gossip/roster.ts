@@ -1,12 +1,12 @@
 // What one node knows of all members, itself included, and whom it suspects since when.
 //
-// Of two tellings the better one is believed (member.ts), with one caution: that somebody is dead is nothing to take from others. Who hears it
-// suspects, and lets the time of suspicion pass on its own clock. In the ordinary case everybody has begun to suspect long before, and it costs nothing;
-// but when two parts of a cluster that had lost each other meet, each has the time to say that it lives, and nobody is given up for the
-// word of those who could not know.
+// It believes the better of two tellings (member.ts), with one caution: it takes nobody's word that a member is dead.
+// It then suspects, and lets the time of suspicion pass on its own clock. As a rule every node has begun to suspect
+// long before, and it costs nothing. But when two parts of a cluster that had lost each other meet, each has the time
+// to say that it lives.
 //
-// Those who are gone are remembered for a while, so that old news does not bring them back; news of strangers who are gone is no news.
-// Not here: whom to probe, and what a node says to news of itself (membership.ts).
+// Members that are gone are remembered for a while, so that old news does not bring them back; news of strangers who
+// are gone is no news. Not here: whom to probe, and what a node says to news of itself (membership.ts).
 
 import { rumourLength, type Target } from './gossip-messages.js'
 import { type GossipOptions, membersMax, suspicionMs, tellingsMax } from './gossip-options.js'
@@ -81,7 +81,7 @@ export class Roster {
     return known && (known.member.status !== 'alive' || known.member.life !== life) ? [known] : []
   }
 
-  /** Whom this node suspects, for as long as it does: whoever knows better will say so in the answer. Without those in `told`. */
+  /** Whom this node suspects, without those in `told`: a node that knows better says so in the answer. */
   doubts(told: readonly Rumour[]): Rumour[] {
     let bytesLeft = this.options.rumoursBytesMax
     const names = new Set(told.map(({ member }) => member.name))

@@ -1,8 +1,8 @@
 // Requests to etcd as a whole: each ends in time, and is counted; members that do not answer are left for the next.
 //
-// A request is written to one member once, and never again anywhere: what has become of it is for others to find out. All go
-// to one member as long as it answers. When it cannot be reached, or owes an answer at the deadline, the following requests go to
-// the next one; when it is silent for a while they do before that.
+// A request is written to one member once, and never again: the user finds out what became of it. All requests go to
+// one member while it answers. When it cannot be reached, is silent, or owes an answer at the deadline, the following
+// requests go to the next one.
 //
 // Not here: what is asked (etcd-requests.ts), connections (etcd-member.ts).
 
@@ -102,7 +102,10 @@ export class EtcdCalls {
     return this.at(this.current).name
   }
 
-  /** Asks etcd once; `onAnswer` is called exactly once, at the deadline at the latest: with a response, or else with a reason. */
+  /**
+   * Asks etcd once; `onAnswer` is called exactly once, at the deadline at the latest: with a response, or with a
+   * reason.
+   */
   call<M extends EtcdMethod>(
     { kind, method, message, records = 0, bytes = 0, doneBefore }: EtcdRequest<M>,
     onAnswer: (

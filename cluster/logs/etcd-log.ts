@@ -1,13 +1,14 @@
 // The replicated log in an etcd (3.4 or later): the driver as others see it.
 //
-// etcd gives every change a revision, and carries out transactions one after the other: a takeover's revision is its epoch, and an
-// append compares it in the transaction that puts the record. etcd says that something has happened when a majority has it on disk.
+// etcd gives every change a revision, and carries out transactions one after the other. A takeover's revision is its
+// epoch, and an append compares it in the transaction that puts the record. etcd reports success when a majority has it
+// on disk.
 //
-// etcd keeps what was deleted or replaced until it is compacted, and counts it against its quota. So each node compacts all the time,
-// up to where the store was one `compactMs` ago; that others do the same harms nobody. Only when something was lost nobody compacts: what was
-// deleted since can then be read from etcd's history.
+// etcd keeps deleted and replaced keys until it is compacted, and counts them against its quota. So each node compacts
+// all the time, up to where the store was one `compactMs` ago. Only when something was lost nobody compacts: etcd's
+// history then still has what was deleted since.
 //
-// Not here: keys, and what requests and answers mean (etcd-requests.ts), deadlines and members (etcd-calls.ts).
+// Not here: keys, what requests and answers mean (etcd-requests.ts), deadlines and members (etcd-calls.ts).
 
 import assert from 'node:assert/strict'
 import type { IEvent, IWatchResponse } from 'etcd3'
@@ -281,11 +282,13 @@ interface EtcdFollowStats {
 /**
  * One watch over all of a cluster's keys, replaced when it is lost.
  *
- * Whatever happens after a watch stands is told, once, in the order of revisions. What happened while none stood is not asked for: the follower is
- * told of a gap as soon as the new watch stands, and reads. A member that lags behind the one before would tell things again; what is not newer than
- * what was told is dropped. A member that is stopped or cut off keeps its connections: it is asked for signs of life, and left when it gives none.
+ * It tells what happens after it stands, once, in the order of revisions. What happened while there was none is a gap:
+ * the follower hears of it when the new watch stands, and reads. A member that lags behind would tell things again;
+ * what is not newer is dropped. A member that is stopped or cut off keeps its connections: it is asked for signs of
+ * life, and left without them.
  *
- * All nodes are sent the records of all shards, and drop what they do not want: with three nodes and three copies that is nothing.
+ * All nodes get the records of all shards and drop what they do not want: with three nodes and three copies that is
+ * nothing.
  */
 class EtcdFollowing {
   readonly stats: EtcdFollowStats = { records: 0, bytes: 0, takeovers: 0, gaps: 0 }

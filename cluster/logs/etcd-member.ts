@@ -1,8 +1,7 @@
 // One member of an etcd: connections to it, and single requests over them.
 //
-// A request is written at most once. The retries of the package stand in its own way of carrying requests, which is not used: what is
-// used of it is what it knows of etcd's messages, its channels, and its way of opening them. Channels do not retry what may
-// have been begun; they dial again by themselves, at least once a second.
+// A request is written at most once. So the package's own way of carrying requests, which retries, is not used: only
+// its messages, its channels, and its way of opening them. Channels dial again by themselves, at least once a second.
 //
 // Not here: deadlines, and when to leave a member for another one (etcd-calls.ts).
 
@@ -37,8 +36,8 @@ export interface EtcdMethods {
 export type EtcdMethod = keyof EtcdMethods
 
 /**
- * `gone`: the member cannot be reached, or has no leader. `refused`: it does not take us, or does not let us do that. `full`: it takes no changes, since
- * its quota is exceeded (the alarm NOSPACE).
+ * `gone`: the member cannot be reached, or has no leader. `refused`: it does not accept us, or what we do. `full`: it
+ * takes no changes, since its quota is exceeded (the alarm NOSPACE).
  */
 export interface EtcdFailure {
   readonly gone: boolean
@@ -149,7 +148,9 @@ export class EtcdMember {
     private readonly options: EtcdOptions,
   ) {}
 
-  /** Asks once. The function returned gives up: `onDone` is not called any more, though the request may have been or be carried out. */
+  /**
+   * Asks once. The returned function gives up: `onDone` is not called any more, though the request may be carried out.
+   */
   call<M extends EtcdMethod>(
     method: M,
     request: EtcdMethods[M]['request'],

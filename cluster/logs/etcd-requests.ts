@@ -1,18 +1,18 @@
 // What is asked of etcd, under which keys, and what the answers mean: values in, values out.
 //
-// Everything that depends on something else compares it in the same transaction: etcd carries out a transaction in one step, or
-// not at all, so that one which arrives late finds out by itself that its time is over. Whatever reads is linearizable.
+// Everything that depends on something else compares it in the same transaction: etcd carries out a transaction in one
+// step or not at all, so a late one finds out by itself that its time is over. Reads are linearizable.
 //
-// A log that is not as the port promises (a gap, another record in a place that was taken) is never repaired or read around: the
-// outcome is `unknown`, and its reason says that an invariant is broken.
+// A damaged log (a gap, another record in a place that was taken) is never repaired or read around: the outcome is
+// `unknown`, and its reason says that an invariant is broken.
 //
 //   /orrery/<cluster>/owner/<shard>            the latest takeover: its owner; its revision is the epoch. Never deleted
 //   /orrery/<cluster>/log/<shard>/<sequence>   a record; the last one is never deleted
 //   /orrery/<cluster>/meta/<name>              what was created once
-//   /orrery/<cluster>/heartbeat/<node>         the latest heartbeat of a node; one key for each name that a node has ever had
+//   /orrery/<cluster>/heartbeat/<node>         the latest heartbeat of a node; one key for each name ever
 //
-// Numbers have a fixed width, so that their order as text is their order. All of it is one range, which can be watched as one: what
-// happens to a shard is told in order.
+// Numbers have a fixed width, so their order as text is their order. All of it is one range: one watch tells it in
+// order.
 //
 // Not here: who carries requests, and for how long (etcd-calls.ts).
 
@@ -55,7 +55,7 @@ export const appendsMax = Math.floor(operationsMax / 3)
 /** Bytes of the records of a transaction: etcd takes requests of 1.5 MiB. */
 export const appendBytesMax = 1024 * 1024
 
-/** Records that one reading asks for at most: with the largest ones it has so many times `appendBytesMax`, which etcd must hold in memory. */
+/** Records that one reading asks for at most: with the largest, etcd holds so many times `appendBytesMax` in memory. */
 export const readRecordsMax = 64
 
 /** Bytes of an owner's name. */
@@ -88,8 +88,8 @@ export function retakeOutcome({ succeeded, header }: ITxnResponse): RetakeOutcom
 }
 
 /**
- * Appends if each epoch is the latest, the record before is there, and nothing stands at a record's place or behind it; else tells what stands
- * there. Logs that were founded begin with record 2 (founding.ts), so that is compared from record 3 on.
+ * Appends if each epoch is the latest, the record before is there, and nothing stands at a record's place or behind it;
+ * else tells what does. Founded logs begin with record 2 (founding.ts), so that is compared from record 3 on.
  */
 export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnRequest {
   const compare: ICompare[] = []
@@ -124,7 +124,7 @@ export function appendOutcome(appends: readonly Append[], { succeeded, responses
 
 const hasBefore = (sequence: number): boolean => sequence > 2
 
-/** Puts a heartbeat if the takeovers are the latest: the first `operationsMax` of them, which is what etcd compares at once. */
+/** Puts a heartbeat if the takeovers are the latest: the first `operationsMax`, as many as etcd compares at once. */
 export function heartbeatRequest(keys: EtcdKeys, { node, epochs, bytes }: Heartbeat): ITxnRequest {
   const compare = [...epochs].slice(0, operationsMax).map(
     ([shard, epoch]): ICompare => ({
@@ -167,7 +167,7 @@ export function namedOutcome({ kvs: [found] }: IRangeResponse): NamedOutcome {
   return { kind: 'read', value: found?.value }
 }
 
-/** Records behind a number, the shard's owner, and the first record with the count of all, from which follows the last one. */
+/** Records behind a number, the shard's owner, and the first record with the count of all, which tells the last one. */
 export function readRequest(keys: EtcdKeys, shard: number, after: number, limit: number): ITxnRequest {
   return {
     success: [
@@ -213,7 +213,7 @@ export function takeoversOutcome(keys: EtcdKeys, { kvs }: IRangeResponse): Takeo
   return { kind: 'read', takeovers }
 }
 
-/** The first record that is kept, without its bytes, and the count of all. To ask for the last instead would make etcd read them all. */
+/** The first kept record, without its bytes, and the count of all. For the last one etcd would read them all. */
 export function firstRecordRequest(keys: EtcdKeys, shard: number): IRangeRequest {
   return { ...keys.log(shard), limit: 1, keys_only: true }
 }
@@ -253,7 +253,7 @@ export function takeoverOf({ mod_revision: revision, value }: IKeyValue): Takeov
   return { epoch: Number(revision), owner: value.toString() }
 }
 
-/** Numbers of the first record that is kept and of the last; both 0 when there has been none. Between them there is no gap. */
+/** Numbers of the first kept record and of the last, without gaps between; both 0 when there has been none. */
 function extentOf(keys: EtcdKeys, { kvs: [first], count }: IRangeResponse): readonly [number, number] {
   if (!first) return [0, 0]
   const sequence = sequenceOf(keys, first.key)
