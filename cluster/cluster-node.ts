@@ -26,14 +26,12 @@ import type { ShardHost } from './replication/shard-host.js'
 
 export interface ClusterSetup {
   readonly name: string
-  /** Where to listen. */
   readonly listen: string
   /** Where others find this node; undefined: where it listens. */
   readonly advertised?: string | undefined
   readonly domain: string
   /** Nodes to ask for the others: `host:port`, where the host may stand for several addresses. */
   readonly seeds: readonly string[]
-  /** Tells clusters apart. */
   readonly clusterId: string
   /** A word that no node has had before. */
   readonly life: string
@@ -168,7 +166,6 @@ export class ClusterNode {
     private readonly closeTransport: () => void,
   ) {}
 
-  /** Where it listens. */
   get address(): string {
     return this.asks.address
   }
@@ -244,7 +241,6 @@ export class ClusterNode {
     return this.replicator.ownedCount === 0 || isAlone()
   }
 
-  /** Takes shards again. */
   resume(): void {
     this.isDraining = false
     this.joinWhenReady()
@@ -305,7 +301,6 @@ export class ClusterNode {
   }
 }
 
-/** The addresses that a seed stands for. */
 async function resolveSeed(seed: string): Promise<readonly string[]> {
   if (seed.startsWith('unix:')) return [seed]
   const { host, port } = hostPort(seed) ?? {}

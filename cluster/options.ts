@@ -12,7 +12,6 @@ const mib = 1024 * 1024
 /** Asks in one frame: enough to make a frame cheap, few enough that the first ones need not wait for the last. */
 export const asksPerFrameMax = 64
 
-/** Answers in one frame. */
 export const answersPerFrameMax = 256
 
 /** A frame takes no further ask or answer when it has so many bytes of them. Also the longest part of a reply. */

@@ -9,7 +9,6 @@ export interface Peer {
   readonly address: string
 }
 
-/** Where asks of other nodes end up. */
 export interface AskHost {
   /**
    * Takes an ask's request and replies exactly once, now or later. Both buffers may be parts of larger ones. Must not
@@ -29,7 +28,6 @@ export interface ClusterClock {
   endOfTick(run: () => void): void
 }
 
-/** What has become of an ask. */
 export type Outcome =
   | { readonly kind: 'reply'; readonly reply: Buffer }
   /** Certain: nothing has happened and nothing will. */
@@ -53,7 +51,6 @@ export interface Stream {
 /** Told what happens on a stream, until it is closed. Never called before `dial` or `onStream` has returned. */
 export interface StreamListener {
   onMessage(message: Buffer): void
-  /** After a `send` that was false. */
   onDrain(): void
   /** The stream has ended, and not by our `close`. */
   onClosed(reason: string): void
@@ -67,7 +64,6 @@ export type OnCall = (message: Buffer, onReply: (reply: Uint8Array) => void) => 
  */
 export type OnCallReply = (reply: Buffer | undefined, reason: string, isUnreadable?: boolean) => void
 
-/** What becomes of those who come. */
 export interface Guests {
   onStream(stream: Stream): StreamListener
   /** Absent: calls are turned away. */
@@ -76,7 +72,6 @@ export interface Guests {
   readonly onUnreadableCall?: (() => void) | undefined
 }
 
-/** How streams and calls come about. */
 export interface Transport {
   /** Takes in streams and calls. Fails with a sentence for the operator when the address cannot be had. */
   listen(address: string, guests: Guests): Promise<Listening>

@@ -28,13 +28,11 @@ export function hostPort(address: string): HostPort | undefined {
   return host === undefined || port > 65_535 ? undefined : { host, port }
 }
 
-/** Whether one could connect there over gRPC. */
 export function isAddress(address: string): boolean {
   const path = socketPath(address)
   return path === undefined ? (hostPort(address)?.port ?? 0) > 0 : isPath(path)
 }
 
-/** Whether one could connect there without gRPC. */
 export const isBareAddress = (address: string): boolean => isPath(barePath(address) ?? '')
 
 const isPath = (path: string): boolean => path.startsWith('/') && path.length <= addressLengthMax
@@ -50,7 +48,6 @@ export function isLocal(address: string): boolean {
 /** Why nobody can connect to what is no address. */
 export const notAnAddress = (address: string): string => `not an address: ${JSON.stringify(address.slice(0, 100))}`
 
-/** A stream to what is no address. */
 export function nowhere(address: string, listener: StreamListener): Stream {
   const told = setImmediate(() => listener.onClosed(notAnAddress(address)))
   return { send: () => true, close: () => clearImmediate(told) }
@@ -84,7 +81,6 @@ export async function clearSocket(path: string): Promise<void> {
   rmSync(path, { force: true })
 }
 
-/** Lets only this user connect. */
 export function protectSocket(path: string): void {
   chmodSync(path, 0o600)
 }

@@ -14,7 +14,6 @@ const nothing = new Uint8Array(0)
 interface LongReply {
   readonly number: number
   readonly reply: Uint8Array
-  /** Bytes that have been sent. */
   sent: number
 }
 
@@ -39,12 +38,10 @@ export class Answers {
     else this.short.push({ number, kind: answerKinds.reply, reply, offset: 0, total: 0 })
   }
 
-  /** An answer without a reply. */
   refuse(number: number, kind: AnswerKind): void {
     this.short.push({ number, kind, reply: nothing, offset: 0, total: 0 })
   }
 
-  /** Takes what goes into the next frame. */
   take(): Answer[] {
     const taken = this.takeShort()
     const [first] = this.long
@@ -109,7 +106,6 @@ export class Assembly {
     return whole
   }
 
-  /** Nobody waits for this reply any more. */
   forget(number: number): void {
     if (number === this.number) this.whole = undefined
   }

@@ -162,7 +162,6 @@ const helloTo = ({ self, incarnation }: Party, to: string, refusal?: string): He
   refusal,
 })
 
-/** A frame with nothing but a greeting. */
 const greeting = ({ clock }: Party, hello: Hello, ping: boolean): Buffer =>
   encodeFrame({ sentMs: clock.monoMs(), echoMs: undefined, ping, hello, trouble: undefined, asks: [], answers: [] })
 
@@ -233,7 +232,6 @@ class Neighbour {
     return { protocol: this.protocol, undecodable: this.undecodable }
   }
 
-  /** Something that this node sent could not be read. */
   noteUndecodable(what: string): void {
     this.undecodable++
     if (this.complain(`node ${this.peer.name} sent something that cannot be read: ${what}`)) this.link.tell(what)
@@ -248,7 +246,6 @@ class Neighbour {
     return true
   }
 
-  /** Takes over a stream on which the other node has greeted. */
   accept(stream: Stream, theirs: ReadFrame, hello: Hello): StreamListener {
     this.stream?.close('there is a newer stream')
     if (this.stream) this.link.detach('there is a newer stream')
@@ -270,7 +267,6 @@ class Neighbour {
     return commonVersion(protocolVersions, hello) === undefined ? noCommonVersion(hello, name) : undefined
   }
 
-  /** Whether it is for the other node to dial. */
   get isDialed(): boolean {
     return !this.dials
   }
@@ -289,17 +285,14 @@ class Neighbour {
     if (!this.closed) this.dial()
   }
 
-  /** Ends the link; answers that are due still leave. */
   close(reason: string): void {
     this.end(reason)?.close()
   }
 
-  /** Ends the link, and tells the other node why. */
   part(reason: string): void {
     this.end(reason)?.close(reason)
   }
 
-  /** Gives the stream that is left. */
   private end(reason: string): Stream | undefined {
     this.closed = true
     this.stopWaking()

@@ -22,7 +22,6 @@ export interface Frame {
 }
 
 export interface Hello {
-  /** The lowest and the highest version of the protocol that the sender speaks. */
   readonly lowest: number
   readonly highest: number
   readonly name: string
@@ -54,7 +53,6 @@ export interface Answer {
   readonly total: number
 }
 
-/** An answer as it is read. */
 export interface ReadAnswer extends Answer {
   readonly reply: Buffer
 }
@@ -68,7 +66,6 @@ const wireTypes = { varint: 0, double: 1, bytes: 2, float: 5 } as const
 /** What stands before a field. */
 const tag = (field: number, type: keyof typeof wireTypes): number => (field << 3) | wireTypes[type]
 
-/** Bytes of a double with its tag. */
 const doubleLength = 9
 
 /** A field of so many bytes with its tag and its length. */
@@ -145,7 +142,6 @@ const nothing = Buffer.alloc(0)
 const reasonBytesMax = 4 * reasonLengthMax
 
 // [hot] A few fields for every ask; two passes, so that the message is allocated once, at its size.
-/** The bytes of a frame. */
 export function encodeFrame(frame: Frame): Buffer {
   const hello = frame.hello && encodeHello(frame.hello)
   let length = doubleLength + (frame.echoMs === undefined ? 0 : doubleLength) + (frame.ping ? 2 : 0)
@@ -214,7 +210,6 @@ function encodeHello(hello: Hello): Buffer {
 /** A text for people, cut so that its receiver takes it. */
 const shortText = (text: string): Buffer => Buffer.from(text.slice(0, reasonLengthMax))
 
-/** The frame that has these bytes; undefined when they are none. */
 export function decodeFrame(bytes: Buffer): ReadFrame | undefined {
   return decode(bytes, readFrame)
 }
@@ -354,14 +349,12 @@ class Reader {
     return this.message.subarray(begin, begin + length)
   }
 
-  /** A name, or another short text. */
   text(bytesMax = nameLengthMax): string {
     const bytes = this.bytes()
     if (bytes.length > bytesMax) throw new NoMessage()
     return bytes.toString()
   }
 
-  /** Passes over a field that is not known. */
   skip(fieldTag: number): void {
     const type = fieldTag % 8
     if (fieldTag < 8) throw new NoMessage()

@@ -27,10 +27,8 @@ const packetHeadBytesMax = 8
 
 const packets = codecOf<{ readonly message: Uint8Array }>('calls.proto', 'Packet')
 
-/** The bytes of a packet. */
 export const encodePacket = (message: Uint8Array): Buffer => packets.encode({ message })
 
-/** The message in a packet; undefined when the bytes are none. */
 export const decodePacket = (bytes: Buffer): Buffer | undefined => packets.decode(bytes)?.message as Buffer | undefined
 
 const exchange = '/orrery.cluster.Calls/Exchange'
@@ -43,7 +41,6 @@ export const callService = { exchange: rawStream(exchange) } satisfies ServiceDe
 
 const options = channelOptions(callBytesMax + packetHeadBytesMax)
 
-/** Connections to one address. */
 interface Line {
   readonly address: string
   readonly channel: Channel
@@ -56,7 +53,6 @@ interface Line {
   idle: NodeJS.Timeout | undefined
 }
 
-/** Calls of this process. */
 export class Calls {
   /** The longest unused first. */
   private readonly lines = new Map<string, Line>()
@@ -70,7 +66,6 @@ export class Calls {
     private readonly connectionsMax = callConnectionsMax,
   ) {}
 
-  /** As `Transport.call`. */
   call(address: string, message: Uint8Array, waitMs: number, onReply: OnCallReply): void {
     assert(message.length <= callBytesMax, `a call of more than ${callBytesMax} bytes`)
     const line = this.lineTo(address)
@@ -112,7 +107,6 @@ export class Calls {
     )
   }
 
-  /** Ends all calls, and closes what is kept. */
   close(): void {
     this.isClosed = true
     for (const line of [...this.lines.values()]) {
@@ -156,7 +150,6 @@ export class Calls {
     return line.channel.explain(details || message)
   }
 
-  /** A connection has no calls. */
   private rest(line: Line): void {
     if (line.isLeft) line.channel.close()
     else line.idle = setTimeout(() => this.leave(line), this.idleMs).unref()

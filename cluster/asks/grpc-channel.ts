@@ -26,7 +26,6 @@ export const channelOptions = (bytesMax: number): ChannelOptions => ({
   'grpc-node.flow_control_window': bufferBytesMax,
 })
 
-/** Messages are coded elsewhere. */
 export const same = (message: Buffer): Buffer => message
 
 /** A method that streams messages as they are, both ways. */
@@ -59,14 +58,12 @@ export class Channel {
     this.client = new Client(target, this.held, options)
   }
 
-  /** The reason of a failure; `said` is what the library says. */
   explain(said: string): string {
     if (!said.startsWith(notConnected)) return said
     const { failure, reached } = this.held
     return (failure && inWords(failure)) ?? (reached ? whyClosed(this.identity) : said)
   }
 
-  /** Ends it, in peace if that is soon done. */
   close(): void {
     this.client.close()
     setTimeout(() => this.held.letGo(), closeMs).unref()

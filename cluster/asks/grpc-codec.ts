@@ -12,10 +12,8 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { MessageTypeDefinition } from '@grpc/proto-loader'
 
-/** Writes and reads messages of one type. */
 export interface Codec<T extends object> {
   encode(message: T): Buffer
-  /** undefined: the bytes are no such message. */
   decode(bytes: Buffer): T | undefined
 }
 

@@ -17,7 +17,6 @@ export interface Certificates {
   readonly ca: string
 }
 
-/** Certificates that have been read. */
 export interface Identity {
   /** Of connections to others. */
   readonly context: SecureContext

@@ -126,7 +126,6 @@ async function listen(address: string, identity: Identity | undefined, guests: G
   }
 }
 
-/** The address with the port that it has become. */
 function boundTo(listener: Listener, address: string): string {
   const bound = listener.address()
   if (bound === null || typeof bound === 'string') return address
@@ -225,10 +224,8 @@ export const silentConnectionMsMax = 5_000
  * it, as the library names them with each stream and call.
  */
 export class Arrivals {
-  /** In the order in which they came. */
   private readonly silent = new Map<string, { readonly socket: Socket; readonly timer: NodeJS.Timeout }>()
 
-  /** A connection has come. */
   add(socket: Socket): void {
     const peer = `${socket.remoteAddress}:${socket.remotePort}`
     const timer = setTimeout(() => socket.destroy(), silentConnectionMsMax).unref()
@@ -244,7 +241,6 @@ export class Arrivals {
     longest[1].socket.destroy()
   }
 
-  /** A stream or a call has come from this client. */
   spoke(peer: string): void {
     this.forget(peer)
   }

@@ -34,11 +34,9 @@ import {
 } from './frames.js'
 import { type Waiting, WaitingAsks } from './waiting.js'
 
-/** What a link needs of the node it is part of. */
 export interface Surroundings {
   readonly host: AskHost
   nowMs(): number
-  /** Has `onTickEnd` called at the end of the tick. */
   flushSoon(): void
   /** Told when the other node can be asked, and when it can no longer. */
   onChange(up: boolean, reason: string): void
@@ -48,7 +46,6 @@ export interface Surroundings {
   onFailure(failure: Error): void
 }
 
-/** What belongs to one stream. */
 interface Session {
   readonly stream: Stream
   readonly peerClock: PeerClock
@@ -93,11 +90,9 @@ export class Link {
   /** Grows with every incarnation met. */
   private life = 0
   private up = false
-  /** Why it is not up. */
   private downReason = 'no connection yet'
   private downSinceMs: number
   private readonly waiting = new WaitingAsks()
-  /** Of the last ask. */
   private number: number
   /** Asks of the other node that the host has not replied to. */
   private running = 0
@@ -125,12 +120,10 @@ export class Link {
     this.wakeDueMs = this.downSinceMs
   }
 
-  /** The highest number that an ask has had. */
   get lastNumber(): number {
     return this.number
   }
 
-  /** Whether a stream is open and was heard of lately. */
   get reachable(): boolean {
     return this.up
   }
@@ -205,13 +198,11 @@ export class Link {
     this.flushLater()
   }
 
-  /** The stream takes messages again. */
   onDrain(): void {
     if (this.session) this.session.blocked = false
     this.flush()
   }
 
-  /** Writes what waits, as far as the stream takes it. */
   flush(): void {
     this.flushDue = false
     const { session } = this
@@ -268,7 +259,6 @@ export class Link {
     this.settleAll({ kind: 'unknown', reason })
   }
 
-  /** Why an ask cannot even wait; undefined when it can. */
   private refusal(requestBytes: number): string | undefined {
     const { inFlightMax, inFlightBytesMax } = this.options
     if (!this.up) return `node ${this.node} cannot be reached: ${this.downReason}`
@@ -427,7 +417,6 @@ export class Link {
 /** How fast two clocks may move apart: kernels slew a clock by 0.0005 at most. */
 const driftMax = 0.001
 
-/** Rounding of clocks, in milliseconds. */
 const roundingMs = 0.001
 
 /**

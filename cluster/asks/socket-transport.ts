@@ -26,7 +26,6 @@ const reasonMark = 0x8000_0000
 /** Messages up to here are copied behind their head: a copy costs less than a second buffer for the socket. */
 const copiedBytesMax = 16 * 1024
 
-/** Streams at addresses `socket:/path`. */
 export const socketTransport: Transport = {
   listen,
   dial,
@@ -154,7 +153,6 @@ class SocketStream implements Stream {
     this.finish('it sent something that is no message')
   }
 
-  /** It has ended, and not by us. */
   private finish(reason: string): void {
     if (this.isOver) return
     this.isOver = true

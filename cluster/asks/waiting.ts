@@ -15,7 +15,6 @@
 import assert from 'node:assert/strict'
 import type { OnOutcome } from '../ports.js'
 
-/** One ask that has no outcome yet. */
 export interface Waiting {
   readonly number: number
   readonly shard: number
@@ -31,7 +30,6 @@ export interface Waiting {
   next: Waiting | undefined
 }
 
-/** Those that wait equally long. */
 interface Chain {
   first: Waiting | undefined
   last: Waiting | undefined
@@ -45,10 +43,8 @@ const chainsMax = 16
 export class WaitingAsks {
   /** Of their requests, sent or not. */
   bytes = 0
-  /** How many have not been sent. */
   unsentCount = 0
   private readonly byNumber = new ByNumber<Waiting>()
-  /** By how long they wait. */
   private readonly chains = new Map<number, Chain>()
 
   get size(): number {
@@ -123,7 +119,6 @@ export class WaitingAsks {
     this.unsentCount--
   }
 
-  /** One that has fallen due. */
   due(nowMs: number): Waiting | undefined {
     for (const { first } of this.chains.values()) if (first && first.deadlineMs <= nowMs) return first
     return undefined
@@ -136,7 +131,6 @@ export class WaitingAsks {
     return dueMs
   }
 
-  /** One of them, sent or not. */
   get any(): Waiting | undefined {
     for (const { first } of this.chains.values()) if (first) return first
     return undefined
@@ -176,14 +170,12 @@ export class ByNumber<T extends { readonly number: number }> {
     return this.slots[this.slotOf(number)]
   }
 
-  /** Adds one whose number is not there yet. */
   add(item: T): void {
     if (2 * this.count > this.mask) this.resize(2 * this.slots.length)
     this.slots[this.slotOf(item.number)] = item
     this.count++
   }
 
-  /** Whether it was there. */
   delete(number: number): boolean {
     const { slots, mask } = this
     let hole = this.slotOf(number)

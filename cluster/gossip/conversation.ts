@@ -35,7 +35,6 @@ export type Effect =
   /** Those who stay know that this node leaves. */
   | { readonly kind: 'left' }
 
-/** A message that says something. */
 export type Saying = Exclude<Message, { kind: 'refusal' }>
 
 /** Told what was answered; or nothing, with why, for people. */

@@ -37,7 +37,6 @@ export type Body =
   | { readonly kind: 'refusal'; readonly reason: string }
 
 export type Message = Body & {
-  /** That of the sender. */
   readonly version: number
   /** The lowest version whose readers understand this message. */
   readonly lowestVersion: number
@@ -45,7 +44,6 @@ export type Message = Body & {
   readonly from: Sender
 }
 
-/** Characters of a refusal's reason. */
 const reasonLengthMax = 2048
 
 /** Suspicion is confirmed by a few; the names of more are of no use. */
@@ -79,7 +77,6 @@ interface ProtoRumour {
 const messages = codecOf<ProtoMessage>('gossip.proto', 'Message')
 const rumoursAlone = codecOf<ProtoRumour>('gossip.proto', 'Rumour')
 
-/** The bytes of a message. */
 export function encodeMessage(message: Message): Buffer {
   const { version, lowestVersion, cluster, from } = message
   const head = { version, lowestVersion, cluster, from, kind: kinds.indexOf(message.kind) }
@@ -102,7 +99,6 @@ const toProto = ({ member, suspectedBy }: Rumour): ProtoRumour => ({
   suspectedBy,
 })
 
-/** The message that has these bytes; undefined when they are none. */
 export function decodeMessage(bytes: Buffer): Message | undefined {
   const read = messages.decode(bytes) as Required<ProtoMessage> | undefined
   if (!read?.from || read.from.name === '' || read.rumours.length > membersMax) return undefined

@@ -142,7 +142,6 @@ export function suspicionMs(options: GossipOptions, members: number, confirmed: 
   return leastMs * (options.suspicionFactorMax - (options.suspicionFactorMax - 1) * share)
 }
 
-/** How often each rumour is told. */
 export function tellingsMax(options: GossipOptions, members: number): number {
   return options.tellings * Math.ceil(Math.log(members + 1))
 }

@@ -51,7 +51,6 @@ export class Gossip {
   private readonly machine: Membership
   private readonly changeListeners: ((member: Member) => void)[] = []
   private readonly troubleListeners: ((trouble: GossipTrouble) => void)[] = []
-  /** Those who have asked and wait. */
   private readonly callers = new Map<number, (reply: Buffer) => void>()
   private lastCall = 0
   private lastTrouble = ''
@@ -100,7 +99,6 @@ export class Gossip {
     this.troubleListeners.push(listener)
   }
 
-  /** Whether this node may be given shards. */
   setJoined(isJoined: boolean): void {
     this.step(nowMs => this.machine.setJoined(isJoined, nowMs))
   }

@@ -19,7 +19,6 @@ export interface Member {
   readonly domain: string
   /** Raised by the member itself whenever it has something new to say of itself. */
   readonly incarnation: number
-  /** Another word for each life of a process. */
   readonly life: string
   readonly status: Status
   /** False: it is alive and not to be given shards, since it is not ready or is being drained. */
@@ -45,7 +44,6 @@ function rank({ life, address, domain, isJoined }: Member): string {
   return JSON.stringify([life, address, domain, isJoined])
 }
 
-/** What is told of a member. */
 export interface Rumour {
   readonly member: Member
   /** Who found it out of reach, while it is suspect or after: the more there are, the less it is waited for. */
@@ -66,7 +64,6 @@ export class Rumours {
   /** By how often they have been told, and then by name. */
   private readonly told: Map<string, Waiting>[] = []
 
-  /** How many are still to be told. */
   get size(): number {
     return this.told.reduce((sum, waiting) => sum + waiting.size, 0)
   }
@@ -77,7 +74,6 @@ export class Rumours {
     this.rank(0).set(rumour.member.name, { rumour, bytes })
   }
 
-  /** Nothing is to be told of this member any more. */
   drop(name: string): void {
     for (const waiting of this.told) waiting.delete(name)
   }

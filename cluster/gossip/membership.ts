@@ -32,7 +32,6 @@ export interface MembershipSetup {
 export interface MembershipStats {
   /** 0: well; each step makes this node more patient. */
   readonly health: number
-  /** Probes that have failed. */
   readonly suspicions: number
   /** How often this node had to say that it lives. */
   readonly refutations: number
@@ -69,7 +68,6 @@ export class Membership {
     this.wakeDueMs = nowMs
   }
 
-  /** This node first; also those who are gone, for a while. */
   get members(): readonly Member[] {
     return this.roster.members
   }
@@ -80,12 +78,10 @@ export class Membership {
     return { health: this.health.steps, suspicions, refutations }
   }
 
-  /** When `tick` is due. */
   get nextWakeMs(): number {
     return this.wakeDueMs
   }
 
-  /** Time has passed. */
   tick(nowMs: number): readonly Effect[] {
     this.awake(nowMs)
     if (this.isActive) {
@@ -128,7 +124,6 @@ export class Membership {
     return this.done(nowMs)
   }
 
-  /** Whether this node may be given shards. */
   setJoined(isJoined: boolean, nowMs: number): readonly Effect[] {
     this.awake(nowMs)
     const { self } = this.roster

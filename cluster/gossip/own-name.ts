@@ -45,7 +45,6 @@ export class OwnName {
     this.isKnown = isMember
   }
 
-  /** Whether this node is a member and may tell of itself. */
   get isMember(): boolean {
     return this.isKnown
   }

@@ -9,7 +9,6 @@ import { type GossipOptions, helperShare, relaysMax } from './gossip-options.js'
 import { isHere, type Member } from './member.js'
 import type { Roster } from './roster.js'
 
-/** One member's turn. */
 interface Probe {
   readonly target: Member
   isIndirect: boolean
@@ -26,14 +25,12 @@ export interface ProbingParts {
   readonly health: LocalHealth
   readonly options: GossipOptions
   readonly chance: () => number
-  /** Whether this node takes part. */
   readonly isActive: () => boolean
 }
 
 export class Probing {
   /** When the next one's turn is. */
   dueMs: number
-  /** Probes that have failed. */
   suspicions = 0
   private readonly rounds: Rounds
   private probe: Probe | undefined
@@ -47,12 +44,10 @@ export class Probing {
     this.dueMs = nowMs + parts.chance() * parts.options.periodMs
   }
 
-  /** Somebody may have a turn from now on. */
   add(name: string): void {
     this.rounds.add(name)
   }
 
-  /** Does not wait for a whole period. */
   hurry(nowMs: number): void {
     const { chance, options } = this.parts
     this.dueMs = Math.min(this.dueMs, nowMs + chance() * options.periodMs)
@@ -168,7 +163,6 @@ class Rounds {
   /** `chance`: from 0 up to but without 1. */
   constructor(private readonly chance: () => number) {}
 
-  /** Lets a name take part, if it does not yet. */
   add(name: string): void {
     if (this.order.includes(name)) return
     const place = this.position + Math.floor(this.chance() * (this.order.length - this.position + 1))
@@ -195,7 +189,6 @@ class Rounds {
   }
 }
 
-/** Some of them, as many as there are at most, in an order of chance. */
 export function pickSome<T>(all: readonly T[], count: number, chance: () => number): T[] {
   const left = [...all]
   const picked: T[] = []

@@ -38,7 +38,6 @@ export class Roster {
     return this.own
   }
 
-  /** How many are here, this node included. */
   get size(): number {
     return 1 + this.others.size - this.goneSinceMs.size
   }
@@ -57,7 +56,6 @@ export class Roster {
     return name === this.own.name ? { member: this.own, suspectedBy: [] } : this.others.get(name)
   }
 
-  /** Whether there is something to be told. */
   get hasNews(): boolean {
     return this.rumours.size > 0
   }
@@ -95,12 +93,10 @@ export class Roster {
     return doubts
   }
 
-  /** All that is known of everybody, of this node only if wanted. */
   everything(withSelf: boolean): Rumour[] {
     return [...(withSelf ? [{ member: this.own, suspectedBy: [] }] : []), ...this.others.values()]
   }
 
-  /** What this node has to say of itself from now on. */
   setSelf(member: Member): void {
     this.own = member
     this.tell({ member, suspectedBy: [] })
@@ -112,7 +108,6 @@ export class Roster {
     this.tell({ member: this.own, suspectedBy: [] })
   }
 
-  /** Takes in what is told of another member. */
   hear({ member, suspectedBy }: Rumour, nowMs: number): void {
     const known = this.others.get(member.name)?.member
     if (!known) {
@@ -149,7 +144,6 @@ export class Roster {
     }
   }
 
-  /** When `expire` has something to do. */
   get dueMs(): number {
     let dueMs = Number.POSITIVE_INFINITY
     for (const [name, suspicion] of this.suspicions) dueMs = Math.min(dueMs, this.suspicionDueMs(name, suspicion))

@@ -32,7 +32,6 @@ const requestKinds = [
   'compact',
 ] as const
 
-/** What requests are counted by. */
 export type EtcdRequestKind = (typeof requestKinds)[number]
 
 /** Counters that only grow. */
@@ -51,7 +50,6 @@ export interface EtcdRequest<M extends EtcdMethod> {
   readonly kind: EtcdRequestKind
   readonly method: M
   readonly message: EtcdMethods[M]['request']
-  /** Records in it, and their bytes. */
   readonly records?: number
   readonly bytes?: number
   /** An error that says that somebody else has done it already, which is no failure. */
@@ -66,7 +64,6 @@ interface UnderWay {
 
 export class EtcdCalls {
   readonly stats: Readonly<Record<EtcdRequestKind, EtcdRequestStats>>
-  /** How often requests were sent to another member than before. */
   rotations = 0
   /** The latest revision of the store that an answer has told. */
   revision = 0
@@ -97,7 +94,6 @@ export class EtcdCalls {
     >
   }
 
-  /** The member that is asked at present. */
   get member(): string {
     return this.at(this.current).name
   }

@@ -49,9 +49,7 @@ import type { Append, LogFollower, Reading, ShardLog, Unknown } from './shard-lo
 interface EtcdStats {
   readonly requests: Readonly<Record<EtcdRequestKind, Readonly<EtcdRequestStats>>>
   readonly followed: Readonly<EtcdFollowStats>
-  /** How often requests were sent to another member than before. */
   readonly rotations: number
-  /** The member that is asked at present. */
   readonly member: string
 }
 
@@ -270,7 +268,6 @@ function checkedBytes(appends: readonly Append[]): number {
   return bytes
 }
 
-/** Counters that only grow. */
 interface EtcdFollowStats {
   records: number
   bytes: number

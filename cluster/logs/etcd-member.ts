@@ -24,7 +24,6 @@ import type { ClusterClock } from '../ports.js'
 import type { EtcdAddress, EtcdOptions, EtcdTls } from './etcd-options.js'
 import { appendBytesMax, readRecordsMax } from './etcd-requests.js'
 
-/** What may be asked, and what is answered. */
 export interface EtcdMethods {
   readonly range: { readonly request: IRangeRequest; readonly response: IRangeResponse }
   readonly put: { readonly request: IPutRequest; readonly response: IPutResponse }
@@ -93,7 +92,6 @@ interface Opened {
     watch(metadata: GrpcMetadata): GrpcStream
     getChannel(): { getConnectivityState(tryToConnect: boolean): number }
   }
-  /** Empty. */
   readonly metadata: GrpcMetadata
 }
 
@@ -116,7 +114,6 @@ const namelessRefused = /user name is empty/
 /** What etcd says when its quota is exceeded; other things that run out have the same code. */
 const spaceExceeded = /database space exceeded/
 
-/** Characters of a reason. */
 const reasonLengthMax = 300
 
 const channelOptions = {
@@ -137,7 +134,6 @@ const channelOptions = {
 export class EtcdMember {
   private readonly channels = new Map<Service, ServiceChannel>()
   private token: string | undefined
-  /** Those who wait for a token. */
   private entering: ((failure: EtcdFailure | undefined) => void)[] = []
   private closed = false
 
@@ -243,7 +239,6 @@ export class EtcdMember {
     return channel
   }
 
-  /** Gets a token, unless there is one. */
   private enter(onDone: (failure: EtcdFailure | undefined) => void): void {
     if (this.token !== undefined) return onDone(undefined)
     this.entering.push(onDone)

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict'
 
 /** Members of one etcd, of which any may be asked. */
 export interface EtcdAddress {
-  /** Each `host:port`. */
   readonly members: readonly string[]
   readonly secure: boolean
   readonly user: string | undefined
@@ -66,7 +65,6 @@ export const etcdOptionsDefault: EtcdOptions = {
   tls: {},
 }
 
-/** Members that an address may name. */
 const membersMax = 16
 
 /** Defaults for what is not given; asserts that the whole makes sense. */

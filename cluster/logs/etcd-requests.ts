@@ -58,10 +58,8 @@ export const appendBytesMax = 1024 * 1024
 /** Records that one reading asks for at most: with the largest, etcd holds so many times `appendBytesMax` in memory. */
 export const readRecordsMax = 64
 
-/** Bytes of an owner's name. */
 const ownerBytesMax = 256
 
-/** Bytes of a value under a name. */
 const metaBytesMax = 64 * 1024
 
 /** Records that one request deletes at most: etcd does nothing else meanwhile. */
@@ -248,7 +246,6 @@ export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnR
   return { kind: 'stands', value: stands.value }
 }
 
-/** What a takeover is, of the key that holds it. */
 export function takeoverOf({ mod_revision: revision, value }: IKeyValue): Takeover {
   return { epoch: Number(revision), owner: value.toString() }
 }
@@ -286,13 +283,11 @@ export const shardsMax = 10 ** shardDigits
 /** Characters of a cluster's id and of a name under `meta`. */
 const nameLengthMax = 100
 
-/** From a key up to, and without, another one. */
 export interface KeyRange {
   readonly key: Buffer
   readonly range_end: Buffer
 }
 
-/** What a key is about. */
 export type Place =
   | { readonly kind: 'owner'; readonly shard: number }
   | { readonly kind: 'record'; readonly shard: number; readonly sequence: number }
@@ -305,7 +300,6 @@ export class EtcdKeys {
     this.prefix = `/orrery/${named(cluster)}/`
   }
 
-  /** Everything of this cluster. */
   get all(): KeyRange {
     return within(this.prefix)
   }
@@ -322,17 +316,14 @@ export class EtcdKeys {
     return Buffer.from(this.logOf(shard) + sequenceText(sequence))
   }
 
-  /** All records of a shard. */
   log(shard: number): KeyRange {
     return within(this.logOf(shard))
   }
 
-  /** The records from a number on. */
   recordsFrom(shard: number, sequence: number): KeyRange {
     return { key: this.record(shard, sequence), range_end: this.log(shard).range_end }
   }
 
-  /** The records from a number up to and with another one. */
   recordsBetween(shard: number, from: number, to: number): KeyRange {
     return { key: this.record(shard, from), range_end: this.record(shard, to + 1) }
   }

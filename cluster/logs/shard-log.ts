@@ -17,21 +17,17 @@
 //
 // Not here: what is in a record (log-record.ts). Drivers: etcd-log.ts, and in tests simulated-log.ts.
 
-/** The latest takeover of a shard. */
 export interface Takeover {
-  /** Higher than that of every earlier one of the shard. */
   readonly epoch: number
   /** The name of the node that has taken over, and a word of its own that tells its lives apart. */
   readonly owner: string
 }
 
-/** A record as it is kept. */
 export interface LogRecord {
   readonly sequence: number
   readonly bytes: Buffer
 }
 
-/** One record for one shard. */
 export interface Append {
   readonly shard: number
   /** Of the takeover in whose name it is appended. */
@@ -116,7 +112,6 @@ export interface LogFollower {
 }
 
 export interface ShardLog {
-  /** Takes a shard over, whoever has it. */
   takeOver(shard: number, owner: string, onDone: (outcome: TakeoverOutcome) => void): void
   /**
    * Takes a shard over for `owner`, if its latest takeover has this epoch: to hand it to somebody else.
@@ -147,7 +142,6 @@ export interface ShardLog {
   trim(shard: number, upTo: number): void
   /** Gives a name of the whole cluster its value, unless it has one, and tells the one that stands, for good. */
   createOnce(name: string, value: Buffer, onDone: (outcome: StandingOutcome) => void): void
-  /** What `createOnce` has given a name. */
   named(name: string, onDone: (outcome: NamedOutcome) => void): void
   /** While it is on, the engine forgets nothing for our sake: what was deleted may be looked for there. */
   keepHistory(isOn: boolean): void

@@ -1,8 +1,10 @@
-// Administration: orders to all processes at once (messages/admin.ts), which arrive as asks of any of a process's shards.
+// Administration: orders to all processes at once (messages/admin.ts), which arrive as asks of any of a process's
+// shards.
 //
-// A process that cannot be reached is left out: numbers of the others are better than none, and an order about the log is lost with a process anyway.
+// A process that cannot be reached is left out: numbers of the others are better than none.
 //
-// Not here: what a process tells (observe/operator.ts), how parts become one (observe/reports.ts), forms and texts (http/admin.ts).
+// Not here: what a process tells (observe/operator.ts), how parts become one (observe/reports.ts), forms
+// (http/admin.ts).
 
 import type { AdminOrder, AdminTold, Shards } from '../messages/messages.js'
 
@@ -29,16 +31,14 @@ export class AdminOperations {
   }
 }
 
-/** Carries out orders. */
 export interface OrderHandler {
   obey(order: AdminOrder): AdminTold[AdminOrder['what']]
 }
 
-/** A process answers others before all of it has started. Until it has somebody who carries out orders, an order is `unreachable`. */
+/** A process answers others before all of it has started. Until there is a handler, an order is `unreachable`. */
 export class AdminDesk {
   private handler: OrderHandler | undefined
 
-  /** From now on orders are carried out. */
   open(handler: OrderHandler): void {
     this.handler = handler
   }

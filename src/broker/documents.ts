@@ -1,7 +1,8 @@
 // Operations on subscriptions and registrations (subscriptions.md §2, §12.2): one method each, in the words of NGSI.
 //
-// Both belong to their tenant. The service path says what a subscription watches, or which requests a registration is for, and finds it in lists. What
-// became of a subscription's notifications is known to every owner in part: a client that is shown a subscription is shown all of it.
+// Both belong to their tenant. The service path says what a subscription watches, or which requests a registration is
+// for, and finds it in lists. Every owner knows a part of what became of a subscription's notifications: a client sees
+// all of it.
 
 import type { Registration } from '../domain/providers/registration.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
@@ -48,7 +49,6 @@ export class SubscriptionOperations {
     this.shards.readSubscriptions({ ...request, kind: 'listSubscriptions' }, onResult)
   }
 
-  /** `GET /v2/subscriptions/{id}`. */
   retrieve(tenant: string, id: string, onResult: OnResult<KnownSubscription>): void {
     this.shards.readSubscriptions({ kind: 'findSubscription', tenant, id }, result => {
       if (!result.ok) return onResult(result)
@@ -57,12 +57,10 @@ export class SubscriptionOperations {
     })
   }
 
-  /** `PATCH /v2/subscriptions/{id}`. */
   change(request: Omit<ChangeSubscriptionRequest, 'kind'>, onResult: OnResult<undefined>): void {
     this.shards.changeDocument({ ...request, kind: 'changeSubscription' }, onResult)
   }
 
-  /** `DELETE /v2/subscriptions/{id}`. */
   remove(tenant: string, id: string, onResult: OnResult<undefined>): void {
     this.shards.changeDocument({ kind: 'removeSubscription', tenant, id }, onResult)
   }
@@ -104,7 +102,6 @@ export class RegistrationOperations {
     this.shards.readRegistrations({ ...request, kind: 'listRegistrations' }, onResult)
   }
 
-  /** `GET /v2/registrations/{id}`. */
   retrieve(tenant: string, id: string, onResult: OnResult<Registration>): void {
     this.shards.readRegistrations({ kind: 'findRegistration', tenant, id }, result => {
       if (!result.ok) return onResult(result)
@@ -113,12 +110,10 @@ export class RegistrationOperations {
     })
   }
 
-  /** `PATCH /v2/registrations/{id}`. */
   change(request: Omit<ChangeRegistrationRequest, 'kind'>, onResult: OnResult<undefined>): void {
     this.shards.changeDocument({ ...request, kind: 'changeRegistration' }, onResult)
   }
 
-  /** `DELETE /v2/registrations/{id}`. */
   remove(tenant: string, id: string, onResult: OnResult<undefined>): void {
     this.shards.changeDocument({ kind: 'removeRegistration', tenant, id }, onResult)
   }

@@ -1,7 +1,7 @@
-// Operations on entities, their attributes and their types (entities.md §10 to §12, §18): one method each, in the words of NGSI.
+// Operations on entities, their attributes and their types (entities.md §10 to §12, §18): one method each, as in NGSI.
 //
-// A write acts on one scope; a read may leave the path open and then means all paths of the tenant that its list covers. Reading one attribute is
-// reading its entity.
+// A write acts on one scope; a read may leave the path open and then means all paths of the tenant that its list
+// covers. Reading one attribute is reading its entity.
 
 import type { WantedAttribute, WantedEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
@@ -22,7 +22,6 @@ import type { Outward } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
-/** How operations reach what is elsewhere. */
 export interface Forwarded {
   readonly reads: ForwardedReads
   readonly updates: ForwardedUpdates
@@ -81,7 +80,7 @@ export class Entities {
     this.retrieve(target, take ?? onResult)
   }
 
-  /** `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. Without `outward` nothing is forwarded; what appends never is. */
+  /** `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. Appends, and all without `outward`, stay here. */
   changeAttributes(
     kind: AttributesRequest['kind'],
     target: Target,
@@ -121,12 +120,10 @@ export class Entities {
     this.write({ kind: 'updateValue', target, name, value, forcedUpdate, origin }, onResult, outward)
   }
 
-  /** `DELETE .../attrs/{name}`. */
   removeAttribute(target: Target, name: string, origin: Origin, onResult: OnResult<undefined>): void {
     this.shards.write({ kind: 'deleteAttribute', target, name, origin }, onResult)
   }
 
-  /** `DELETE /v2/entities/{id}`. */
   remove(target: Target, origin: Origin, onResult: OnResult<undefined>): void {
     this.shards.write({ kind: 'deleteEntity', target, origin }, onResult)
   }
@@ -159,7 +156,6 @@ export class TypeOperations {
     })
   }
 
-  /** `GET /v2/types/{type}`. */
   retrieve(target: TypesTarget, type: string, onResult: OnResult<TypeSummary>): void {
     this.shards.types({ ...target, kind: 'types', type }, result => {
       if (!result.ok) return onResult(result)

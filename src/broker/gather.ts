@@ -3,14 +3,14 @@
 // A list is merged by keys, so that its order is that of one owner whatever the page:
 //
 //   offset 0     each owner gives its first `limit` entities with their keys; the page is cut from them
-//   further on   each owner gives the keys of its first `offset + limit`; the bodies of the page are fetched from those who have them
+//   further on   each owner gives the keys of its first `offset + limit`; those who have the page's bodies send them
 //   limit 0      each owner counts
 //
-// No owner sends more than some MB at a time, and a page ends where its entities have more bytes than an answer may have: of a page with large
-// entities the others are fetched, a little from each owner in turn.
+// No owner sends more than some MB at a time, and a page ends where its entities have more bytes than an answer may
+// have: large entities are fetched, a little from each owner in turn.
 //
-// So an offset costs every owner as many keys (shard/pages), as far as it has so many entities. Between the two rounds an entity may go:
-// then the page is shorter. One that changes is shown as it is now.
+// So an offset costs every owner as many keys (shard/read/pages), as far as it has so many entities. An entity that
+// goes between the two rounds is missing in the page. One that changes is shown as it is now.
 //
 // Not here: whom to ask (shard-client).
 
@@ -62,16 +62,14 @@ export function askAll<T>(
   }
 }
 
-/** What the parts of one list may come to. */
 export interface GatherLimits {
-  /** Bytes of the entities of a page. */
   readonly answerBytesMax: number
   readonly room: AnswerRoom
 }
 
 /**
- * Bytes of entities that each owner sends at once, first with its keys and then at a time. What is on its way from other owners is not counted, so it
- * is little; nearly all pages have less.
+ * Bytes of entities that each owner sends at once, first with its keys and then at a time. Nothing counts what is on
+ * its way from other owners, so it is little; nearly all pages have less.
  */
 const firstBytesMax = 1024 * 1024
 const fetchBytesMax = 4 * 1024 * 1024
@@ -126,7 +124,7 @@ interface Wanted {
   readonly owner: number
 }
 
-/** Fetches entities of a page, each from the owner that told of it: of all owners at once, and from each a little at a time. */
+/** Fetches entities of a page, each from its owner: of all owners at once, and from each a little at a time. */
 function fetchAll(
   shards: Shards,
   asked: readonly number[],
@@ -159,7 +157,6 @@ function fetchAll(
   })
 }
 
-/** A page while its entities come in. */
 class GatheredPage {
   private readonly entities: (Found | undefined)[]
   private readonly hold: AnswerHold
@@ -223,7 +220,7 @@ function standing(keys: readonly ListKeys[], { part, at }: Picked): Standing {
   return { created: created[at]!, shard: shards[at]!, path, type }
 }
 
-/** What several owners tell of a subscription's notifications, as one report: the latest of all, `limit` in each list at most. */
+/** The reports of several owners on a subscription's notifications as one: the latest of all, `limit` in each list. */
 export const mergeReports = (reports: readonly DeliveryReport[], limit: number): DeliveryReport => ({
   deliveries: latest(
     reports.flatMap(({ deliveries }) => deliveries),
@@ -278,7 +275,6 @@ class Merge {
     this.at = parts.map(() => 0)
   }
 
-  /** Passes over the first keys of all. */
   skip(count: number): void {
     // Keys before `low` are among the first, keys from `high` on are not.
     let low = this.at
@@ -297,7 +293,6 @@ class Merge {
     this.at = low
   }
 
-  /** The next keys. */
   take(limit: number): readonly Picked[] {
     const { at, parts } = this
     const taken: Picked[] = []

@@ -1,7 +1,7 @@
 // `orrery export` and `orrery import`: from the command line to what is told at the end.
 //
-// Exit status: 0 when all was moved, 1 when something was refused, failed or was stopped by a signal: then the same command goes on. What is
-// moved goes to standard output only when it is asked to; all that is told goes to standard error.
+// Exit status: 0 when all was moved, 1 when something was refused, failed or was stopped by a signal: the same command
+// then goes on. Standard output carries only what is moved there; all else goes to standard error.
 //
 // Not here: how a data directory is divided among another number of workers (program.ts hands it in).
 
@@ -27,7 +27,6 @@ import { itemKinds, MoveError, type Sink, type Source } from './moved.js'
 /** Divides a data directory among so many workers, if it is not. */
 export type Divide = (path: string, workers: number) => Promise<void>
 
-/** Runs the command; gives the exit status. */
 export async function runMove(
   verb: Verb,
   argv: readonly string[],
@@ -178,7 +177,6 @@ function stateOf({ state, from, to }: MoveOrder): StateFile | undefined {
   return to.kind === 'file' ? undefined : stateFileAt('orrery-import.state')
 }
 
-/** What was moved, in one sentence. */
 export function summary(tally: Tally, verb: Verb): string {
   const said = itemKinds.map(kind => {
     const { written, replaced, same, kept, bad } = tally[kind]

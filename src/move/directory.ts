@@ -1,12 +1,12 @@
-// The stores of a data directory that no broker uses: opened and closed again, and read out (entities, registrations, subscriptions).
+// The stores of a data directory that no broker uses: opened and closed, and read out with all their items.
 //
 // Their locks are held as long as they are open, so nobody else can use the directory meanwhile, nor divide it anew.
 //
-// What comes out is in the order of tenant, path and id. The rows of each shard stand in that order, so those of all shards are merged, and the number
-// of workers does not matter. Documents are taken from the keeper's store, whose word counts; what became of a subscription's notifications is known to
-// every store in part.
+// Items come in the order of tenant, path and id. The rows of each shard have that order, and those of all shards are
+// merged, so the number of workers does not matter. Documents come from the keeper's store, whose word counts; every
+// store knows a part of what became of a subscription's notifications.
 //
-// A position is the row that came last. It is worth something only as long as nobody has written to the directory, which its stamp tells.
+// A position is the row that came last. It counts until somebody writes to the directory, which its stamp tells.
 //
 // Not here: what is written to them (directory-sink.ts).
 
@@ -72,7 +72,9 @@ const pageBytesMax = 1024 * 1024
 /** Rows that are read from a shard at once: 256 shards have so many in memory. */
 const rowsPerRead = 64
 
-/** What the keys of one shard begin with, and of one home: their kind and its number. Behind it they sort alike in all of them. */
+/**
+ * What the keys of one shard, or of one home, begin with: their kind and its number. Behind it they sort alike in all.
+ */
 const shardKeyBytes = 3
 
 interface Position {
@@ -185,9 +187,7 @@ class Merged {
 const byKey = ({ row: a }: Stream, { row: b }: Stream): number =>
   a!.key.compare(b!.key, shardKeyBytes, b!.key.length, shardKeyBytes, a!.key.length)
 
-/** The rows of one shard. */
 class Stream {
-  /** The row that comes next. */
   row: Row | undefined
   private rows: readonly Row[] = []
   private at = 0

@@ -4,14 +4,15 @@
 //    "tenant":"city","servicePath":"/a","dateCreated":"...","dateModified":"...","order":17,
 //    "times":{"temperature":["...","..."]},"expires":{"type":"DateTime","value":"...","metadata":{}},"correlator":"..."}
 //
-// `entity` is the normalized entity in full precision, as it is stored; in it a `dateExpires` is a plain attribute, `expires` is the one that
-// ends the entity. `order` is the rest of the creation's stamp. What is left out of `times` is as old as the entity.
+// `entity` is the normalized entity in full precision, as it is stored. In it a `dateExpires` is a plain attribute;
+// `expires` is the one that ends the entity. `order` is the rest of the creation's stamp. What `times` lacks is as old
+// as the entity.
 //
-// Times are UTC with milliseconds when they are written, and anything the interface takes for a date when they are read; none lies before
-// 1970, for there is no room for those (image.ts).
+// Times are written in UTC with milliseconds, and read as dates of the interface since 1970 (image.ts has no room for
+// others).
 //
-// Who reads is more generous with names than the interface is: entities that are old, or come from another broker, may have what nobody
-// could create today. What is refused is what could not be kept, found or shown again.
+// The reader is more generous with names than the interface: entities that are old, or come from another broker, may
+// have what nobody could create today. It refuses what could not be kept, found or shown again.
 
 import { parseDateTime, renderDateTime } from '../domain/date-time.js'
 import {
@@ -51,7 +52,6 @@ const keys = [
 ] as const
 
 // [hot] Once per entity of an export.
-/** The line of an entity, without its end. */
 export function writeEntity({ entity, tenant, path, root, isStamped }: MovedEntity): string {
   const { created, modifiedMs, attributes } = entity
   const createdMs = stampMs(created)
@@ -224,7 +224,6 @@ function withTimes(entity: Entity, created: number, modifiedMs: number, times: J
 /** A line that is refused, in words of our own. */
 export const badLine = (problem: string) => refused(refusals.badLine(problem))
 
-/** A time as it stands in a line. */
 export const time = renderDateTime
 
 /** The refusal of a member that nobody would look at: it is most likely misspelt. */
@@ -257,7 +256,6 @@ export function readPath(json: JsonObject, mayBeWildcard: boolean): Result<strin
   return accepted(path)
 }
 
-/** undefined when there is none. */
 export function readTime(json: Json | undefined, name: string): Result<number | undefined> {
   if (json === undefined) return accepted(undefined)
   const ms = typeof json === 'string' ? parseDateTime(json) : undefined

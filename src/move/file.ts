@@ -1,10 +1,11 @@
 // An export: read from a file or standard input, and written to a file or standard output.
 //
-// Of a file that is read the end is looked at first: one that was cut is refused before anything is taken from it. Standard input tells it at the end.
-// A position is that behind a line; standard input is read again up to there.
+// The end of a file is read first: one that was cut is refused before anything is taken from it. Standard input tells
+// it at the end. A position is behind a line; standard input is read again up to there.
 //
-// A file that is written holds passwords, and belongs to its user alone (mode 0600). One that is there is never written over, unless it is the
-// unfinished one of the same work: then what stands behind the last position is cut off. It is flushed to the disk before it is said to be there.
+// A written file holds passwords, and belongs to its user alone (mode 0600). An existing file is never overwritten,
+// unless it is the unfinished one of the same work: then what stands behind the last position is cut off. It is flushed
+// at the end.
 
 import { once } from 'node:events'
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'

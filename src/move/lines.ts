@@ -1,4 +1,4 @@
-// The form of an export: a file of lines, each a JSON object of its own, with a first and a last one (README "Moving in and out").
+// The form of an export: a file of JSON objects, one a line, with a first and a last one (README "Moving in and out").
 //
 //   {"orrery-export":1,"by":"orrery 0.1.0"}
 //   one line for each entity (entity-line.ts), then
@@ -6,12 +6,12 @@
 //   {"subscription":{...},"tenant":"city","servicePath":"/#","progress":{"timesSent":3,...},"spent":true}
 //   {"orrery-export-end":1,"entities":2,"registrations":0,"subscriptions":1}
 //
-// A file without its last line was cut. Entities come first, so that subscriptions do not fire when it is brought to a running broker.
+// A file without its last line was cut. Entities come first, so that subscriptions do not fire on import.
 //
-// Inside a document stands what GET shows, so that anybody can write it; of a subscription its secrets as well
-// (domain/subscriptions/secrets.ts), and numbers in full precision. What became of its notifications stands in `progress`, exactly; without that it is
-// taken from what GET shows. `spent`: a one-shot that has fired, or too many failures, have switched it off. The revision of its status is not kept: it
-// counts from 1 again, and what was spent is spent. A document is read as the body of a POST would be, with its id.
+// Documents are what GET shows, so that anybody can write them; with their secrets (domain/subscriptions/secrets.ts),
+// and numbers in full precision. `progress` has what became of the notifications; without it GET's figures count.
+// `spent`: a fired one-shot, or too many failures, have switched it off. The revision of its status counts from 1
+// again. A document is read as the body of a POST would be, with its id.
 
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import { renderRegistration } from '../domain/providers/registration-json.js'
@@ -34,8 +34,8 @@ import type { Item, ItemKind, MovedRegistration, MovedSubscription } from './mov
 const version = 1
 
 /**
- * Bytes of a line. An entity of the largest size has 16 MB and may have a time for each attribute; raising it costs memory, as much as the
- * longest line has.
+ * Bytes of a line. The largest entity has 16 MB, and may have a time for each attribute. Raising it costs as much
+ * memory.
  */
 export const lineBytesMax = 48 * 1024 * 1024
 
@@ -83,7 +83,6 @@ export function parseLastLine(bytes: Uint8Array): ItemCounts | undefined {
   return { entity: counts[0]!, registration: counts[1]!, subscription: counts[2]! }
 }
 
-/** The item of a line, or what is wrong with it. */
 export function readLine(bytes: Uint8Array, nowMs: number): Result<Item> {
   const payload = parseJson(bytes)
   if (!payload.ok) return payload
@@ -94,7 +93,6 @@ export function readLine(bytes: Uint8Array, nowMs: number): Result<Item> {
   return readObject(value, deep, nowMs)
 }
 
-/** The same of a line that has been parsed. */
 export function readObject(json: JsonObject, isDeep: boolean, nowMs: number): Result<Item> {
   if ('entity' in json) return readEntity(json, nowMs)
   if ('subscription' in json) return readSubscription(json, isDeep)
@@ -136,7 +134,6 @@ export function subscriptionJson(subscription: Subscription): JsonObject {
   return shown
 }
 
-/** What GET rounds. */
 function bodyJson(body: CustomBody): Record<string, unknown> {
   if (body.kind === 'json') return { json: body.template }
   if (body.kind !== 'ngsi') return {}

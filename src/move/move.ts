@@ -1,10 +1,10 @@
 // Moves items from a source to a sink, page by page, and writes down how far it got.
 //
-// Each page is placed and durable before the next one is read, and then the state is saved: it may be one batch behind, never ahead. After a kill
-// the page that was under way comes again: what is there exactly as it comes, was placed before the kill. What is wrong with an item ends the work
-// in front of it, or is told and passed over.
+// Each page is placed and durable before the next one is read, and then the state is saved: it may be one batch behind,
+// never ahead. After a kill the page under way comes again: an item that is there exactly so was placed before. What is
+// wrong with an item ends the work in front of it, or is told and passed over.
 //
-// The state is a small file beside what is written, which is replaced as a whole and goes when the work has ended. It holds no token.
+// The state is a small file beside the target, replaced as a whole and removed at the end. It holds no token.
 //
 // Not here: who the two are (command.ts).
 
@@ -22,7 +22,6 @@ import {
 } from './moved.js'
 
 export interface MoveOptions {
-  /** Passes over what is wrong. */
   readonly skipsBad: boolean
   readonly state: StateFile | undefined
   /** What makes this work the same as another time. */
@@ -33,9 +32,7 @@ export interface MoveOptions {
   readonly earlier: Progress | undefined
   /** Told after each batch how many entities have been looked at. */
   readonly onProgress: (entities: number) => void
-  /** Told of an item that is passed over. */
   readonly onBad: (where: string, fault: string) => void
-  /** Stops between two batches. */
   readonly signal: AbortSignal
 }
 
@@ -44,7 +41,7 @@ export type Tally = Record<ItemKind, Record<Outcome | 'bad', number>>
 
 const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0 } as const
 
-/** Moves everything; rejects with a MoveError when the operator has something to set right. What was moved before that stays. */
+/** Moves everything; rejects with a MoveError when the operator has to act. What was moved before that stays. */
 export async function move(source: Source, sink: Sink, options: MoveOptions): Promise<Tally> {
   const { earlier, signal } = options
   const begunMs = earlier?.begunMs ?? options.nowMs
@@ -127,7 +124,6 @@ function* runsOf(found: readonly Found[], documentsMax: number): Iterable<readon
 const tallyOf = (earlier: Progress | undefined): Tally =>
   Object.fromEntries(itemKinds.map(kind => [kind, { ...none, ...earlier?.counts[kind] }])) as Tally
 
-/** How many a sink has taken. */
 function takenOf(tally: Tally): Record<ItemKind, number> {
   const counts = itemKinds.map(kind => [kind, tally[kind].written + tally[kind].replaced] as const)
   return Object.fromEntries(counts) as Record<ItemKind, number>
@@ -140,14 +136,12 @@ const version = 1
 
 /** What was done of some work. */
 export interface Progress {
-  /** When it began. */
   readonly begunMs: number
   /** The page that the source has to begin with; undefined: the first. */
   readonly from: Json | undefined
   /** Items of that page that have been placed. */
   readonly done: number
   readonly sink: Json
-  /** By kind and outcome. */
   readonly counts: Counts
 }
 

@@ -36,8 +36,8 @@ type OnReply = (reply: ShardReply) => void
 /** Entities read at once, to be looked into one by one: some 0.7 ms for entities of usual size. */
 const entitiesPerStep = 16
 /**
- * Pairs of path and type of which views are used: each view is looked at by every list that uses it, and making one takes some 20 us of the event
- * loop. Lists about more than these are scans.
+ * Pairs of path and type of which views are used: each list looks at each view that it uses, and making one takes some
+ * 20 us of the event loop. Lists about more than these are scans.
  */
 export const viewedRangesMax = 1_500
 /** Up to so many entities are looked into at once rather than by views: some 3 ms. */
@@ -56,11 +56,9 @@ const scansMax = 1000
 export interface QueryLimits {
   /** After which a list is given up. */
   readonly scanDeadlineMs: number
-  /** Entities that one list may look into. */
   readonly scanRowsMax: number
 }
 
-/** What lists are made from. */
 export interface ListSources {
   readonly store: Store
   readonly commit: GroupCommit
@@ -105,8 +103,8 @@ export class Lists {
   }
 
   /**
-   * Replies when all that the reply may tell of is durable. What was read for it is counted up to then (`hold`), and whoever takes the reply has to
-   * count it from then on.
+   * Replies when all that the reply may tell of is durable. `hold` counts what was read for it up to then; the taker of
+   * the reply counts it from then on.
    */
   private answer(find: (hold: AnswerHold) => Promise<ShardReply>, onReply: OnReply): void {
     const { commit, room } = this.from
@@ -140,7 +138,9 @@ export class Lists {
     return total <= walkedMax ? this.walked(request, ranges, hold) : this.filtered(request, ranges, total, hold)
   }
 
-  /** The parts of the type index that a list is about, each with its number of entities; undefined: to find them took too long. */
+  /**
+   * The parts of the type index that a list is about, with their numbers of entities; undefined: that took too long.
+   */
   private async ranges(
     { paths, selection }: ListRequest,
     known: Paths,
@@ -249,7 +249,6 @@ export class Lists {
     return keys.reply(total)
   }
 
-  /** The places from `offset` on, `limit` at most. */
   private async places(
     tenant: string,
     ranges: readonly CountedRange[],
@@ -402,7 +401,9 @@ export class Lists {
     return images ? pageReply(request.part, page, images) : noRoom
   }
 
-  /** The images at the first places, as far as the bytes go, but of `needed` at least; undefined: there is no room for them in memory. */
+  /**
+   * The images at the first places, as far as the bytes go, but of `needed` at least; undefined: memory has no room.
+   */
   private images(
     tenant: string,
     places: readonly (Place | undefined)[],
@@ -464,7 +465,6 @@ export class Lists {
 
 const noRoom: ShardReply = { kind: 'refused', refusal: refusals.answersTooMany }
 
-/** The places that keys tell of. */
 const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
   Array.from(created, (created, at): Standing => {
     const [path, type] = ranges[rangeOf[at]!]!

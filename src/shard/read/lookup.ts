@@ -1,7 +1,7 @@
 // Reads by id: all entities of an id, under the paths that a request covers.
 //
-// They look at actors, so they see what turns have staged, and wait until that is durable. The path an entity lives under decides its
-// key; when the request leaves paths open, the tenant's directory says which there are, and the id index which of many it is.
+// They look at actors, so they see what turns have staged, and wait until that is durable. The path of an entity
+// decides its key. When the request leaves paths open, the tenant's directory or the id index says which there are.
 
 import { fewPathsMax } from '../../domain/limits.js'
 import { Pace } from '../../domain/pace.js'

@@ -1,10 +1,11 @@
-// What a list answers once its first entities are known: the entities of the page or, when several owners answer together, what it takes
-// to merge their parts (ListKeys in messages).
+// What a list answers once its first entities are known: the entities of the page or, when several owners answer
+// together, what it takes to merge their parts (ListKeys in messages).
 //
-// Keys are columns of numbers, not objects, for a page deep in a long list has a key for every entity before it: 14 bytes and
-// some 0.3 us from here to the merge, and what it is ordered by. That is what a deep offset costs every owner, and the wire between them.
+// Keys are columns of numbers, not objects, for a deep page has a key for every entity before it: 14 bytes and some 0.3
+// us from here to the merge, and its sort values. That is what a deep offset costs every owner, and the wire.
 //
-// Entities are read a few at a time, no further than the bytes of an answer go (docs/operations/answers.md), and in turns of the event loop.
+// Entities are read a few at a time, up to the bytes of an answer (docs/operations/answers.md), in turns of the event
+// loop.
 //
 // Not here: which entities are meant and in what order (lists, views/search, scans), the merge (broker/gather).
 
@@ -15,8 +16,7 @@ import type { Clock } from '../../ports.js'
 import type { Page, SortValues } from './matches.js'
 
 /**
- * The reply to a list, with the images of the first entities of the page, undefined for what has gone since the page was put
- * together: that is left out.
+ * The reply to a list, with the images of the first entities of the page. Undefined images have gone, and are left out.
  */
 export function pageReply(
   part: ListRequest['part'],
@@ -52,8 +52,8 @@ export function keysReply({ places, values, total }: Page<Standing>): ShardReply
 }
 
 /**
- * Bytes of the keys of one owner. Beyond, a page is refused as too deep: that is behind four million entities in order of creation, or
- * a million by a text of usual length.
+ * Bytes of the keys of one owner. Beyond, a page is refused as too deep: behind four million entities in order of
+ * creation, or a million by a usual text.
  */
 const keyBytesMax = 64 * 1024 * 1024
 const keyBytes = 14
@@ -62,7 +62,6 @@ export const keysMax = Math.floor(keyBytesMax / keyBytes)
 /** A value besides the characters of a text. */
 const valueBytes = 8
 
-/** Keys that are being put together. */
 export class KeyColumns {
   private readonly created: number[] = []
   private readonly shards: number[] = []
@@ -117,19 +116,18 @@ export class KeyColumns {
 /** Reads the images of `count` places of the page from `from` on; undefined for what has gone. */
 export type ReadSome = (from: number, count: number) => readonly (Buffer | undefined)[]
 
-/** Rows of any step: a row may have 16 MB, and most have less than 1 KB. The first step reads one, and each one twice as many while they are small. */
+/** Rows of any step: most have less than 1 KB, some 16 MB. Steps begin with one, and double while rows are small. */
 const stepRowsMax = 32
 /** Bytes of a step that was large enough. */
 const stepBytes = 128 * 1024
 
 /**
- * The encoded entities of a page. How large an entity is shows only when it is read. So each step reads some, and the reader stops behind the first one
- * that does not fit: what was read are then the first ones of the page, all else is missing at the end.
+ * The encoded entities of a page. Reading an entity shows its size. So each step reads some, and the reader stops
+ * behind the first one that does not fit: what was read are the first ones of the page.
  */
 export class PageImages {
   /** Of the first places. */
   readonly images: (Buffer | undefined)[] = []
-  /** Bytes of these. */
   bytes = 0
   private readonly bytesMax: number
   private next = 0
@@ -165,7 +163,6 @@ export class PageImages {
     return this.next < count
   }
 
-  /** Reads all that fits at once. */
   all(): readonly (Buffer | undefined)[] {
     while (this.step());
     return this.images
@@ -178,12 +175,12 @@ export const turnBytesMax = 512 * 1024
 const countedBytes = 64 * 1024
 
 /**
- * Turns of the event loop for long reads: however many of them there are, one goes on per turn, and each as often as any other one. If each took its
- * step in every turn, a hundred of them would hold the loop a hundred times as long. What begins in a turn in which much was read already waits as well.
+ * Turns of the event loop for long reads: one read goes on per turn, each as often as any other. If each took its step
+ * in every turn, a hundred would hold the loop a hundred times as long. A read that begins after much was read waits
+ * too.
  */
 export class Turns {
   private readonly waiting: (() => void)[] = []
-  /** Read in this turn. */
   private bytes = 0
 
   constructor(private readonly clock: Pick<Clock, 'endOfTick'>) {}
@@ -193,7 +190,6 @@ export class Turns {
     return this.bytes > turnBytesMax
   }
 
-  /** So much was read at once. */
   note(bytes: number): void {
     if (bytes < countedBytes) return
     if (this.bytes === 0 && this.waiting.length === 0) this.clock.endOfTick(() => this.go())
@@ -208,7 +204,6 @@ export class Turns {
     })
   }
 
-  /** The next turn. */
   private go(): void {
     this.bytes = 0
     const first = this.waiting.shift()

@@ -1,9 +1,8 @@
 // Where entities stand in the order of creation: the type index, path by path and type by type, merged.
 //
-// Each path and type is a stream in order of creation; the merge takes the earliest of their heads (created, then shard: total, and
-// stable while entities come and go). A stream begins with what is kept in memory (heads) and goes on in the store. Index rows are read
-// in portions, and after each portion the event loop gets its turn, so that a deep offset delays nobody: a list of a million rows is
-// thousands of short steps.
+// Each path and type is a stream in order of creation; the merge takes the earliest of their heads (created, then
+// shard: total, and stable while entities come and go). A stream begins in memory (heads) and goes on in the store.
+// Index rows are read in portions, and after each the event loop gets its turn, so that a deep offset delays nobody.
 
 import type { Standing } from '../../messages/messages.js'
 import type { Clock, Cursor, StoreReader } from '../../ports.js'
@@ -16,10 +15,8 @@ export interface Place extends Standing {
   readonly id: string
 }
 
-/** The order of creation. */
 export const comparePlaces = (a: Standing, b: Standing): number => a.created - b.created || a.shard - b.shard
 
-/** One path and type. */
 export interface PlaceRange {
   readonly path: string
   readonly type: string
@@ -30,9 +27,7 @@ export interface CountedRange extends PlaceRange {
   readonly count: number
 }
 
-/** How a range begins. */
 export interface Head {
-  /** The first places. */
   readonly places: readonly Place[]
   /** Where the rest begins: behind this position. undefined: there is no more. */
   readonly rest: TypePosition | undefined
@@ -85,7 +80,9 @@ export function locate(store: StoreReader, tenant: string, standings: readonly S
   })
 }
 
-/** The places of several paths and types, in order of creation, as they stood when each was first looked at; of shards that are ours. */
+/**
+ * The places of several paths and types, in order of creation, as they were at the first look; of shards that are ours.
+ */
 export class Places {
   private readonly streams: Stream[] = []
   private readonly openStream: (range: CountedRange) => Stream
@@ -112,7 +109,6 @@ export class Places {
     return places
   }
 
-  /** Passes over the next places. */
   async skip(count: number): Promise<void> {
     await this.each(count, () => {})
   }
@@ -148,7 +144,6 @@ export class Places {
     return heads
   }
 
-  /** Lets the event loop have its turn. */
   private async breathe(): Promise<void> {
     this.sinceBreath = 0
     await new Promise<void>(resolve => this.clock.endOfTick(resolve))
@@ -160,7 +155,6 @@ const rowsPerOpening = 8
 
 const byPlace = ({ place: a }: Stream, { place: b }: Stream): number => comparePlaces(a as Place, b as Place)
 
-/** The places of one path and type. */
 class Stream {
   /** The place that comes next; undefined before `open` and at the end. */
   place: Place | undefined

@@ -1,8 +1,8 @@
-// Scans on a thread of their own, seen from the event loop: started with the first scan, ended with the node. And what the two say to each other:
-// scans and their outcomes, as they are cloned or handed over.
+// Scans on a thread of their own, seen from the event loop, and the messages between the two.
 //
-// The thread reads the same open store. It must have left before the store is closed, and it is never killed: that could happen inside
-// a call of the store. When it dies by itself, what it was doing fails, and the next scan starts another.
+// The thread starts with the first scan and ends with the node. It reads the same open store. It must have left before
+// the store is closed, and it is never killed: that could happen inside a call of the store. When it dies by itself,
+// what it was doing fails, and the next scan starts another.
 //
 // Not here: what a scan does (scans), the thread's own side (reader.ts).
 
@@ -18,7 +18,6 @@ import type { CountedRange, HeadScan, Place } from './places.js'
 import type { BuildScan, ListScan, Scanner } from './scans.js'
 import type { TableParts } from './views/table.js'
 
-/** What the thread is given when it starts. */
 export interface ReaderInput {
   readonly store: SharedStore
   readonly placement: Placement
@@ -63,7 +62,6 @@ export class ThreadScanner implements Scanner {
   private number = 0
   private closed = false
 
-  /** `entry` is the file that the thread runs. */
   constructor(
     private readonly entry: URL,
     store: SharedStore,

@@ -1,8 +1,8 @@
-// Scans: work that looks into many entities, apart from the turns of the event loop. Two kinds: a list that no index or view answers, and
-// the building of views. And reading rows that are many or far away: the beginning of a type behind what is gone, the keys of all rows.
+// Scans: work that looks into many entities, apart from the turns of the event loop. A list that no index or view
+// answers, the building of views, and reading rows that are many or far away.
 //
-// Where the store can be read by another thread, a reader thread does it (scan-thread.ts); elsewhere it is done here in short steps between
-// which the event loop has its turn. Both run the two functions below.
+// Where another thread can read the store, a reader thread does it (scan-thread.ts). Elsewhere it is done here in short
+// steps, between which the event loop has its turn. Both run the two functions below.
 
 import { meansIdentity } from '../../domain/queries/selection.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'
@@ -19,14 +19,12 @@ import { keysReply, PageImages, pageReply } from './pages.js'
 import { type CountedRange, type HeadScan, type Place, readPlaces } from './places.js'
 import { cellsOf, type Layout, Table, type TableParts } from './views/table.js'
 
-/** A list over ranges of the type index. */
 export interface ListScan {
   readonly request: ListRequest
   readonly ranges: readonly CountedRange[]
   readonly deadlineMs: number
 }
 
-/** The view of one type in one path. */
 export interface ViewPart extends CountedRange {
   readonly layout: Layout
 }
@@ -47,7 +45,6 @@ export interface Scanner {
   close(): Promise<void>
 }
 
-/** What a scan needs of whoever runs it. */
 export interface Ground {
   readonly store: StoreReader
   readonly shardMap: ShardMap
@@ -88,8 +85,8 @@ export async function scanList({ request, ranges, deadlineMs }: ListScan, ground
 }
 
 /**
- * Bytes of entities that a scan reads and sends along: nobody counts them before they arrive. Of a larger page the reply is a part with the first
- * ones, and whoever asked reads the others.
+ * Bytes of entities that a scan reads and sends along: they are counted only when they arrive. Of a larger page the
+ * reply has the first entities, and the asker reads the others.
  */
 const scannedBytesMax = 1024 * 1024
 
@@ -113,7 +110,6 @@ export async function buildTables({ tenant, parts }: BuildScan, ground: Ground):
   return tables.map(table => table.parts)
 }
 
-/** An entity that a scan looks into. */
 interface Seen {
   readonly shard: number
   /** Which of the ranges it belongs to. */
@@ -121,7 +117,9 @@ interface Seen {
   readonly image: Buffer
 }
 
-/** A range with at most so many entities is read by the type index: a look costs three times as much, but a path may hold far more. */
+/**
+ * A range of at most so many is read by the type index: a look costs three times as much, but a path may hold far more.
+ */
 const fewMax = 5_000
 /** As long as all of them have at most so many. */
 const fewMaxInAll = 20_000
@@ -150,7 +148,7 @@ async function visit(
   await sweep(store, shardMap, tenant, swept.paths, breathe, taken, owned)
 }
 
-/** Tells to which range an entity belongs. [hot] For every entity of a sweep, and most are of the range of the one before. */
+/** Tells to which range an entity belongs. [hot] For every entity of a sweep; most have the range of the one before. */
 class Finder {
   private readonly ranges = new Map<string, Map<string, number>>()
   private path = ''
@@ -201,7 +199,6 @@ async function walk(
   }
 }
 
-/** Runs scans on the event loop, in steps. */
 export class StepwiseScanner implements Scanner {
   private readonly ground: Ground
   private readonly running = new Set<Promise<unknown>>()
@@ -245,22 +242,21 @@ export class StepwiseScanner implements Scanner {
 /** Lets others have their turn; whoever sweeps waits for it between steps. */
 type Breathe = () => Promise<void>
 
-/** One entity of a sweep. */
 interface Swept {
   readonly shard: number
   readonly path: string
   readonly image: Buffer
 }
 
-/** Rows read at a time, the next ones on another thread while these are looked into: a quarter quicker where there is a core for it. */
+/** Rows read at a time, the next ones on another thread meanwhile: a quarter quicker with a free core. */
 const rowsPerRead = 512
 /** Rows between two breaths: some 0.5 ms of looking into entities. */
 const rowsPerStep = 128
 
 /**
- * Reading rows one after the other is ten times cheaper than finding each by its key, so whatever has to look into most entities sweeps: shard by
- * shard, in the order of the store. Each shard is seen as it stood when the sweep came to it. Gives every entity under the exact paths, of shards that are ours
- * (`owned`), to `take`, until that says false.
+ * Gives every entity under the exact paths, of shards that are ours (`owned`), to `take`, until that says false: shard
+ * by shard, each as it stood when the sweep came to it. Reading rows in order is ten times cheaper than finding each by
+ * its key.
  */
 export async function sweep(
   store: StoreReader,
@@ -296,7 +292,6 @@ export async function sweep(
   }
 }
 
-/** A part of the store. */
 interface Stretch {
   readonly shard: number
   readonly range: Range

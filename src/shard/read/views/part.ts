@@ -18,15 +18,12 @@ export interface Row {
   readonly row: number
 }
 
-/** The order of creation. */
 export const compareRows = ({ part: a, row: i }: Row, { part: b, row: j }: Row): number =>
   a.table.created[i]! - b.table.created[j]! || a.table.shards[i]! - b.table.shards[j]!
 
-/** One table of a search. */
 export class Part {
   /** What the entities looked into are ordered by. */
   readonly known = new Map<number, SortValues>()
-  /** Rows to look into. */
   unsure = 0
   private readonly tests: readonly Test[]
   /** Columns of the order: what they do not hold has to be looked up. */
@@ -71,7 +68,6 @@ export class Part {
   }
 
   // [hot] For each row of a view.
-  /** Asks the next rows. */
   scan(): void {
     const from = this.at
     const to = Math.min(this.size, from + rowsPerChunk)
@@ -129,7 +125,6 @@ export class Part {
     return rows
   }
 
-  /** Adds rows that fit after all. */
   add(rows: readonly number[]): void {
     for (const row of rows) this.take(row)
     this.rows.sort()

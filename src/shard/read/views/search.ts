@@ -3,8 +3,8 @@
 //   every row of every table -> statements and place, by what the columns know -> rows that fit, and rows to look into
 //   -> those are looked into -> the first of all that fit, by creation or by the keys of the order -> places
 //
-// A search that is short is one piece: it sees all of the node as it was at one moment. A long one lets the event loop have its turn in
-// between, and begins anew when rows have moved meanwhile. One that would have to look into many entities gives up: a scan is quicker.
+// A short search is one piece: it sees all of the node at one moment. A long one lets the event loop have its turn in
+// between, and begins anew when rows have moved. One that would have to look into many entities gives up for a scan.
 
 import type { Json } from '../../../domain/json.js'
 import { distanceTo } from '../../../domain/places/geo.js'
@@ -19,7 +19,6 @@ import { type Column, kinds, named } from './column.js'
 import { compareRows, looksMax, Part, type Row, rowsPerChunk } from './part.js'
 import { pathOfKey, type Table } from './table.js'
 
-/** Entities looked into per step. */
 const looksPerStep = 16
 /** The end of the furthest page by keys; beyond, a scan sorts elsewhere. */
 const orderedMax = 10_000
@@ -160,7 +159,6 @@ class Search {
   }
 }
 
-/** A place, and the row that it was found by. */
 interface Located extends Place {
   readonly row: number
 }
@@ -188,14 +186,13 @@ function mergeByCreation(parts: readonly Part[], from: number, to: number): read
   return merged
 }
 
-/** A row, and what it is ordered by. */
 interface Sorted extends Row {
   readonly values: SortValues
 }
 
 /**
- * The first rows of all that have been offered, by the keys of the order: only as many are kept as the page needs. [hot] Most of a million rows are no
- * match for those kept already, and the first value tells, if it is a number, without more than two loads.
+ * The first rows of all that have been offered, by the keys of the order, as many as the page needs. [hot] Most of a
+ * million rows lose against those kept already, and a first value that is a number tells with two loads.
  */
 class First {
   private readonly order: readonly OrderKey[]
@@ -219,7 +216,10 @@ class First {
     return true
   }
 
-  /** The first value of the last row kept: behind it nobody comes in. NaN, which keeps nobody out, when there is room or it is no number. */
+  /**
+   * The first value of the last row kept: what comes behind it is out. NaN keeps nothing out: there is room, or no
+   * number.
+   */
   get bound(): number {
     const value = this.kept.size < this.count ? undefined : this.kept.top?.values[0]
     return typeof value === 'number' ? value : Number.NaN
@@ -234,7 +234,6 @@ class First {
   }
 }
 
-/** What the rows of one table are ordered by. */
 class Sorter {
   private readonly keys: readonly ((row: number) => Json | undefined)[]
   private readonly descending: boolean
@@ -257,7 +256,6 @@ class Sorter {
     }
   }
 
-  /** Offers rows to the first. */
   sort(rows: Uint32Array, first: First): void {
     const { column, distance, descending } = this
     let { bound } = first

@@ -2,10 +2,9 @@
 //
 //   created  shard  alive | temperature  humidity  ... | places
 //
-// Creation stamps only grow, so rows are added at the end and found again by halving. The row of an entity that has gone stays, dead,
-// until half of the table is; then the live ones move together.
-//
-// A table knows no ids: the type index has them, by stamp and shard, and only a page needs them.
+// Creation stamps only grow, so rows are added at the end and found by halving. The row of an entity that has gone
+// stays, dead, until half of the table is; then the live ones move together. The type index has the ids, by stamp and
+// shard: only a page needs them.
 
 import type { Content } from '../../../domain/entities/entity.js'
 import { locationOf } from '../../../domain/places/geo.js'
@@ -17,14 +16,11 @@ import type { ListRequest } from '../../../messages/messages.js'
 import { Column, type ColumnParts, cellBytes, grown, type NamedPath, named } from './column.js'
 import { GeoIndex, type GeoParts, placeBytes } from './geo-index.js'
 
-/** What a table keeps of each entity. */
 export interface Layout {
   readonly columns: readonly NamedPath[]
-  /** Whether locations are kept. */
   readonly places: boolean
 }
 
-/** What a table takes of one entity. */
 export interface Cells {
   readonly targets: readonly Target[]
   readonly geometry: Geometry | undefined
@@ -96,7 +92,6 @@ export class Table {
     return { rows, created, shards, alive, columns, places: this.places?.parts }
   }
 
-  /** Number of entities. */
   get live(): number {
     return this.rows - this.dead
   }
@@ -111,7 +106,9 @@ export class Table {
   }
 
   // [hot] For every change that a view follows.
-  /** Takes an entity as it now is; false when it is older than the newest and not there, which order of creation does not allow. */
+  /**
+   * Takes an entity as it now is; false when it is not there and older than the newest: order of creation forbids that.
+   */
   put(created: number, shard: number, cells: Cells): boolean {
     let row = this.find(created, shard)
     if (row < 0) {
