@@ -20,7 +20,6 @@ interface Suspicion {
 
 export class Roster {
   private readonly rumours = new Rumours()
-  private own: Member
   private readonly others = new Map<string, Rumour>()
   private readonly suspicions = new Map<string, Suspicion>()
   /** Since when; who has been gone for the longest time first. */
@@ -28,11 +27,9 @@ export class Roster {
   private changes: Member[] = []
 
   constructor(
-    self: Member,
+    private own: Member,
     private readonly options: GossipOptions,
-  ) {
-    this.own = self
-  }
+  ) {}
 
   get self(): Member {
     return this.own

@@ -127,17 +127,14 @@ export class Forwarding {
 
 /** The requests that one of a client causes: they are numbered, and carry what it has brought. */
 class Relay {
-  private readonly given: () => Outward
   private known: Outward | undefined
   private count = 0
 
   constructor(
     private readonly options: ForwardingOptions,
     private readonly ports: ForwardingPorts,
-    outward: () => Outward,
-  ) {
-    this.given = outward
-  }
+    private readonly given: () => Outward,
+  ) {}
 
   private get outward(): Outward {
     this.known ??= this.given()

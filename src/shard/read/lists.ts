@@ -15,7 +15,7 @@ import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } fr
 import { type Refusal, refusals } from '../../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../../domain/scope.js'
 import { imageCreated, imageType } from '../../image.js'
-import type { FetchRequest, ListKeys, ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { FetchRequest, ListRequest, ShardReply } from '../../messages/messages.js'
 import type { AnswerHold, AnswerRoom, Clock, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts, Paths } from '../commit/counts.js'
@@ -24,7 +24,17 @@ import type { Owned } from '../replicate/ownership.js'
 import type { Actors } from '../turn/actor.js'
 import type { Lookup } from './lookup.js'
 import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
-import { KeyColumns, keysMax, keysReply, PageImages, pageReply, type ReadSome, Turns, turnBytesMax } from './pages.js'
+import {
+  KeyColumns,
+  keysMax,
+  keysReply,
+  PageImages,
+  pageReply,
+  type ReadSome,
+  standingsOf,
+  Turns,
+  turnBytesMax,
+} from './pages.js'
 import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
 import type { Scanner } from './scans.js'
 import { search } from './views/search.js'
@@ -76,16 +86,14 @@ export interface ListSources {
 }
 
 export class Lists {
-  private readonly from: ListSources
   private readonly turns: Turns
   private scans = 0
 
   constructor(
-    sources: ListSources,
+    private readonly from: ListSources,
     private readonly limits: QueryLimits,
   ) {
-    this.turns = new Turns(sources.clock)
-    this.from = sources
+    this.turns = new Turns(from.clock)
   }
 
   list(request: ListRequest, onReply: OnReply): void {
@@ -397,7 +405,7 @@ export class Lists {
     read: ReadSome = this.reader(request.tenant, page.places),
   ): Promise<ShardReply> {
     if (request.part === 'keys') return keysReply(page)
-    const images = await this.readInTurns(new PageImages(page.places.length, request.bytesMax, read), hold)
+    const images = await new PageImages(page.places.length, request.bytesMax, read).inTurns(this.turns, hold)
     return images ? pageReply(request.part, page, images) : noRoom
   }
 
@@ -411,25 +419,7 @@ export class Lists {
     hold: AnswerHold,
     needed = 0,
   ): Promise<readonly (Buffer | undefined)[] | undefined> {
-    return this.readInTurns(new PageImages(places.length, bytesMax, this.reader(tenant, places), needed), hold)
-  }
-
-  /** Reads, and lets the event loop have its turn in between when there is much. */
-  private async readInTurns(
-    reading: PageImages,
-    hold: AnswerHold,
-  ): Promise<readonly (Buffer | undefined)[] | undefined> {
-    const { turns } = this
-    let counted = 0
-    for (let goesOn = true; goesOn; ) {
-      if (turns.isOver) await turns.next()
-      goesOn = reading.step()
-      const more = reading.bytes - counted
-      if (!hold.take(more)) return undefined
-      turns.note(more)
-      counted = reading.bytes
-    }
-    return reading.images
+    return new PageImages(places.length, bytesMax, this.reader(tenant, places), needed).inTurns(this.turns, hold)
   }
 
   /** Reads images of a page; where no place is known there is none. */
@@ -464,12 +454,6 @@ export class Lists {
 }
 
 const noRoom: ShardReply = { kind: 'refused', refusal: refusals.answersTooMany }
-
-const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
-  Array.from(created, (created, at): Standing => {
-    const [path, type] = ranges[rangeOf[at]!]!
-    return { created, shard: shards[at]!, path, type }
-  })
 
 const isThere = (place: Place | undefined): place is Place => place !== undefined
 

@@ -20,20 +20,16 @@ type OnReply = (reply: ShardReply) => void
 const none: readonly Actor[] = []
 
 export class Lookup {
-  private readonly live: Actors
-
   /** `owned`: whose entities are found. */
   constructor(
     private readonly store: Store,
-    actors: Actors,
+    private readonly live: Actors,
     private readonly commit: GroupCommit,
     private readonly directory: PathCounts,
     private readonly shardMap: ShardMap,
     private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
     private readonly owned?: Owned,
-  ) {
-    this.live = actors
-  }
+  ) {}
 
   // [hot] Once per read by id.
   /** All entities of an id. Synchronous when the paths are few and known. */

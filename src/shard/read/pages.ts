@@ -11,8 +11,8 @@
 
 import type { Json } from '../../domain/json.js'
 import { refusals } from '../../domain/refusal.js'
-import type { ListRequest, ShardReply, Standing } from '../../messages/messages.js'
-import type { Clock } from '../../ports.js'
+import type { ListKeys, ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { AnswerHold, Clock } from '../../ports.js'
 import type { Page, SortValues } from './matches.js'
 
 /**
@@ -113,6 +113,13 @@ export class KeyColumns {
   }
 }
 
+/** The places that keys tell of. */
+export const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
+  Array.from(created, (created, at): Standing => {
+    const [path, type] = ranges[rangeOf[at]!]!
+    return { created, shard: shards[at]!, path, type }
+  })
+
 /** Reads the images of `count` places of the page from `from` on; undefined for what has gone. */
 export type ReadSome = (from: number, count: number) => readonly (Buffer | undefined)[]
 
@@ -165,6 +172,20 @@ export class PageImages {
 
   all(): readonly (Buffer | undefined)[] {
     while (this.step());
+    return this.images
+  }
+
+  /** The same in turns of the event loop; undefined: memory has no room for it. */
+  async inTurns(turns: Turns, hold: AnswerHold): Promise<readonly (Buffer | undefined)[] | undefined> {
+    let counted = 0
+    for (let goesOn = true; goesOn; ) {
+      if (turns.isOver) await turns.next()
+      goesOn = this.step()
+      const more = this.bytes - counted
+      if (!hold.take(more)) return undefined
+      turns.note(more)
+      counted = this.bytes
+    }
     return this.images
   }
 }
