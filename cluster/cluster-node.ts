@@ -1,8 +1,8 @@
 // A node of a cluster: gossip, asks and replicated shards, put together.
 //
-// Gossip says who is there; whom it tells of is met for asks, and made known to the replicator. Asks of hosts and questions of replicators go over
-// the same links: the latter are marked by a view that no host gives. A node is given shards once it knows the register, and not any more
-// when it is about to go.
+// Gossip names the members: this node meets them for asks, and tells the replicator. Asks of hosts and questions of
+// replicators go over the same links; a view that no host gives marks the latter. A node takes shards once it knows the
+// register, until it is about to go.
 //
 // Not here: who is who (gossip.ts), how asks travel (asks.ts), who owns what (replicator.ts).
 
@@ -11,7 +11,7 @@ import { isIP } from 'node:net'
 import { hostPort } from './asks/address.js'
 import { type Asks, type NodeStats, openAsks } from './asks/asks.js'
 import { grpcTransport, type TransportOptions } from './asks/grpc-transport.js'
-import { type Gossip, type GossipStats, type GossipTrouble, startGossip } from './gossip/gossip.js'
+import { Gossip, type GossipStats, type GossipTrouble } from './gossip/gossip.js'
 import type { GossipOptions } from './gossip/gossip-options.js'
 import { isHere, type Member } from './gossip/member.js'
 import type { ShardLog } from './logs/shard-log.js'
@@ -26,14 +26,12 @@ import type { Loss, ShardHost } from './replication/shard-host.js'
 
 export interface ClusterSetup {
   readonly name: string
-  /** Where to listen. */
   readonly listen: string
   /** Where others find this node; undefined: where it listens. */
   readonly advertised?: string | undefined
   readonly domain: string
   /** Nodes to ask for the others: `host:port`, where the host may stand for several addresses. */
   readonly seeds: readonly string[]
-  /** Tells clusters apart. */
   readonly clusterId: string
   /** A word that no node has had before. */
   readonly life: string
@@ -58,36 +56,6 @@ export interface ClusterSetup {
   readonly onFailure: (failure: Error) => void
 }
 
-export interface ClusterNode {
-  /** Where it listens. */
-  readonly address: string
-  readonly replicator: Replicator
-  members(): readonly Member[]
-  /** Begins to look for the others and to do what is to be done: once everything is there that may be asked. */
-  begin(): void
-  /** Resolves when every shard can answer, when the log has lost some, or when that takes longer than `waitMs`. */
-  settled(waitMs: number): Promise<void>
-  /** Calls back when something is known of members that was not known before. */
-  onMembers(listener: () => void): void
-  /** Calls back when shards have other owners. */
-  onOwners(listener: () => void): void
-  gossipStats(): GossipStats
-  /** Asks the host of another node. `view` is not below 0. */
-  ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
-  /** Whether a node was heard of lately. */
-  reachable(node: string): boolean
-  /** Counts something of a node that the host could not make sense of, and tells the log and that node. */
-  noteUndecodable(node: string, what: string): void
-  /** What is known of the conversation with another node; undefined: there is none. */
-  statsOf(node: string): NodeStats | undefined
-  /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs` or cannot be. */
-  drain(waitMs: number): Promise<boolean>
-  /** Takes shards again. */
-  resume(): void
-  /** Says farewell to the others, and ends everything but the log. */
-  close(): Promise<void>
-}
-
 /** The view of what replicators ask each other. */
 const peerView = -1
 
@@ -98,7 +66,10 @@ const writeMsMax = 5_000
 /** How long a node that begins looks for others before it takes shards alone. */
 const aloneMs = 3_000
 
-/** Listens, and gives a node that has yet to begin; who keeps its shards is also asked by others. Fails with a sentence for the operator when the address cannot be had. */
+/**
+ * Listens, and gives a node that has yet to begin; other nodes ask `askHost`. Fails with a sentence for the operator
+ * when the address cannot be had.
+ */
 export async function startClusterNode(setup: ClusterSetup, host: ShardHost, askHost: AskHost): Promise<ClusterNode> {
   const { name, life, domain, clusterId, seeds, clock, chance, log, shards, mark, onFailure, onTrouble } = setup
   const transport = grpcTransport(setup.transport)
@@ -161,19 +132,19 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
     },
   )
   asks.onTrouble(onTrouble)
-  gossip = startGossip(
+  gossip = new Gossip(
     {
       self: { name, address: setup.advertised ?? asks.address, domain, life, isJoined: false },
       clusterId,
       seeds,
       options: setup.gossipOptions ?? {},
     },
-    { call: (address, message, waitMs, onReply) => transport.call(address, message, waitMs, onReply) },
+    transport,
     clock,
     chance,
     resolveSeed,
   )
-  const node = new Node(setup, asks, gossip, replicator, ownerListeners, () => transport.close())
+  const node = new ClusterNode(setup, asks, gossip, replicator, ownerListeners, () => transport.close())
   gossip.onTrouble(trouble => {
     if (trouble.kind === 'superseded') onFailure(new Error(trouble.reason))
     else onTrouble(inWords(trouble))
@@ -184,37 +155,25 @@ export async function startClusterNode(setup: ClusterSetup, host: ShardHost, ask
 const inWords = ({ kind, reason }: GossipTrouble): string =>
   kind === 'unresolved' ? `the address of a node cannot be found: ${reason}` : reason
 
-class Node implements ClusterNode {
-  readonly replicator: Replicator
-  private readonly setup: ClusterSetup
-  private readonly asks: Asks
-  private readonly gossip: Gossip
-  private readonly ownerListeners: (() => void)[]
-  private readonly closeTransport: () => void
+export class ClusterNode {
   private begunMs = 0
   private isDraining = false
   private isClosed = false
 
   constructor(
-    setup: ClusterSetup,
-    asks: Asks,
-    gossip: Gossip,
-    replicator: Replicator,
-    ownerListeners: (() => void)[],
-    closeTransport: () => void,
-  ) {
-    this.ownerListeners = ownerListeners
-    this.setup = setup
-    this.asks = asks
-    this.gossip = gossip
-    this.replicator = replicator
-    this.closeTransport = closeTransport
-  }
+    private readonly setup: ClusterSetup,
+    private readonly asks: Asks,
+    private readonly gossip: Gossip,
+    readonly replicator: Replicator,
+    private readonly ownerListeners: (() => void)[],
+    private readonly closeTransport: () => void,
+  ) {}
 
   get address(): string {
     return this.asks.address
   }
 
+  /** Begins to look for the others and to do what is to be done: once everything is there that may be asked. */
   begin(): void {
     this.begunMs = this.setup.clock.monoMs()
     this.gossip.onChange(member => this.note(member))
@@ -223,10 +182,12 @@ class Node implements ClusterNode {
     this.joinWhenReady()
   }
 
+  /** Calls back when shards have other owners. */
   onOwners(listener: () => void): void {
     this.ownerListeners.push(listener)
   }
 
+  /** Calls back when something is known of members that was not known before. */
   onMembers(listener: () => void): void {
     this.gossip.onChange(listener)
   }
@@ -239,22 +200,27 @@ class Node implements ClusterNode {
     return this.gossip.members()
   }
 
+  /** Asks the host of another node. `view` is not below 0. */
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view = 0): void {
     this.asks.ask(node, shard, request, onOutcome, waitMs, view)
   }
 
+  /** Whether a node was heard of lately. */
   reachable(node: string): boolean {
     return this.asks.reachable(node)
   }
 
+  /** Counts something of a node that the host could not make sense of, and tells the log and that node. */
   noteUndecodable(node: string, what: string): void {
     this.asks.noteUndecodable(node, what)
   }
 
+  /** What is known of the conversation with another node; undefined: there is none. */
   statsOf(node: string): NodeStats | undefined {
     return this.asks.statsOf(node)
   }
 
+  /** Resolves when every shard can answer, when the log has lost some, or when that takes longer than `waitMs`. */
   async settled(waitMs: number): Promise<void> {
     const { clock } = this.setup
     const untilMs = clock.monoMs() + waitMs
@@ -262,6 +228,7 @@ class Node implements ClusterNode {
       await new Promise<void>(resolve => clock.after(lookMs, resolve))
   }
 
+  /** Gives all shards away; resolves when that is done, or when it takes longer than `waitMs` or cannot be. */
   async drain(waitMs: number): Promise<boolean> {
     const { clock } = this.setup
     this.isDraining = true
@@ -282,6 +249,7 @@ class Node implements ClusterNode {
     this.joinWhenReady()
   }
 
+  /** Says farewell to the others, and ends everything but the log. */
   async close(): Promise<void> {
     if (this.isClosed) return
     this.isClosed = true
@@ -319,7 +287,10 @@ class Node implements ClusterNode {
     )
   }
 
-  /** Shards are for those who know the register, and who have looked for others: several that begin at once need not fight for them. */
+  /**
+   * A node takes shards once it knows the register and has looked for others: several that begin at once need not
+   * fight.
+   */
   private joinWhenReady(): void {
     const { clock, seeds } = this.setup
     if (this.isClosed || this.isDraining) return
@@ -333,7 +304,6 @@ class Node implements ClusterNode {
   }
 }
 
-/** The addresses that a seed stands for. */
 async function resolveSeed(seed: string): Promise<readonly string[]> {
   if (seed.startsWith('unix:')) return [seed]
   const { host, port } = hostPort(seed) ?? {}

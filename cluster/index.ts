@@ -1,9 +1,9 @@
-// The public face of the cluster library: asks between nodes, and nodes of a cluster. What is promised stands in README.md.
+// The public face of the cluster library: asks between nodes, and nodes of a cluster. README.md says what it promises.
 
+import { barePath } from './asks/address.js'
 import { type Asks, openAsks } from './asks/asks.js'
 import { grpcTransport, type TransportOptions } from './asks/grpc-transport.js'
 import { socketTransport } from './asks/socket-transport.js'
-import { barePath } from './asks/unix-socket.js'
 import type { AskOptions } from './options.js'
 import type { AskHost, ClusterClock, Peer, Transport } from './ports.js'
 
@@ -22,8 +22,9 @@ export { findBehind, findLiving } from './replication/leaving.js'
 export type { ClusterMark } from './replication/log-check.js'
 
 /**
- * Starts to listen as `self` and to talk with the other nodes. `incarnation` is another one for each life of a process. Fails with a
- * sentence for the operator when the address cannot be had. The directory of a unix socket must be there, for this user only.
+ * Starts to listen as `self` and to talk with the other nodes. Each life of a process has another `incarnation`. Fails
+ * with a sentence for the operator when the address cannot be had. The directory of a unix socket must be there, for
+ * this user only.
  */
 export async function startAsks(
   self: Peer,

@@ -2,18 +2,19 @@
 
 import assert from 'node:assert/strict'
 
-/** The versions of the protocol that this build speaks, both included: each side of a stream says its own in its first frame. */
+/**
+ * The protocol versions that this build speaks, both included: each side of a stream says its own in its first frame.
+ */
 export const protocolVersions = { lowest: 2, highest: 2 } as const
 
 const mib = 1024 * 1024
 
-/** Asks in one frame: enough to make the cost of a frame small, few enough that the first ones need not wait for the last. */
+/** Asks in one frame: enough to make a frame cheap, few enough that the first ones need not wait for the last. */
 export const asksPerFrameMax = 64
 
-/** Answers in one frame. */
 export const answersPerFrameMax = 256
 
-/** A frame takes no further ask, and no further answer, when it has so many bytes of them. Also the longest part of a reply. */
+/** A frame takes no further ask or answer when it has so many bytes of them. Also the longest part of a reply. */
 export const frameBytesMax = mib / 4
 
 /** Bytes of a request. It goes in one piece, so that everything behind it waits as long as that takes. */
@@ -22,14 +23,20 @@ export const requestBytesMax = 32 * mib
 /** Bytes of a reply. It goes in parts between the others: a page of a thousand entities of 30 KB passes. */
 export const replyBytesMax = 64 * mib
 
-/** Bytes of a message on the wire: a frame with asks up to the limit and one of the largest after them, and as many answers. */
+/** Bytes of a message: a frame with asks up to the limit and one of the largest after them, and as many answers. */
 export const messageBytesMax = requestBytesMax + 4 * frameBytesMax + 64 * 1024
 
-/** Bytes that a stream may hold before it asks to wait: enough to keep the wire busy, little enough that what waits can still be taken back. */
+/**
+ * Bytes that a stream may hold before it asks to wait: enough to keep the wire busy, few enough to take back what
+ * waits.
+ */
 export const bufferBytesMax = mib
 
 /** How often at most a node is complained about in the log, and told so itself. */
 export const complaintMs = 60_000
+
+/** Bytes of a name, an incarnation, or another short text. */
+export const nameLengthMax = 256
 
 /** Characters of a reason for the end of a stream that goes to the other side. */
 export const reasonLengthMax = 200
@@ -37,13 +44,18 @@ export const reasonLengthMax = 200
 /** Bytes of a call's message, and of its reply: gossip, no more. */
 export const callBytesMax = 64 * 1024
 
-/** Calls under way here, of others or of our own: many times what gossip among hundreds of nodes needs. Each costs up to `callBytesMax`. */
+/**
+ * Calls under way here, in both directions: many times what gossip of hundreds of nodes needs. Each costs
+ * `callBytesMax`.
+ */
 export const callsMax = 1024
 
-/** Calls under way on one connection; further ones to the same address are refused, or wait in the other process's library. */
+/** Calls under way on one connection; further ones are refused, or wait in the other process's library. */
 export const callsPerConnectionMax = 32
 
-/** Connections that are kept for calls, one for each address; for another one the longest unused goes. Each costs a socket on both sides. */
+/**
+ * Connections kept for calls, one for each address; the longest unused makes room. Each costs a socket on both sides.
+ */
 export const callConnectionsMax = 256
 
 /** A connection that no call has used for so long is closed. */
@@ -55,7 +67,7 @@ export const callServedMsMax = 10_000
 export interface AskOptions {
   /** How long a node waits for another one's reply. Keep it below the client's own timeout. */
   readonly askDeadlineMs: number
-  /** Asks to one node that have no outcome yet; also those of one node that run here or whose answers wait. More costs memory on both. */
+  /** Asks to one node without an outcome; also those of one node that run here. More costs memory on both. */
   readonly inFlightMax: number
   /** Bytes of their requests. */
   readonly inFlightBytesMax: number
@@ -103,7 +115,7 @@ export function completeOptions(given: Partial<AskOptions>): AskOptions {
   return Object.freeze(options)
 }
 
-/** How long to wait before the next dial, when `failures` have failed in a row: never less than half of what is due, so that nobody hurries. */
+/** The pause before the next dial after `failures` in a row: at least half of what is due, so that no node hurries. */
 export function redialMs(failures: number, options: AskOptions): number {
   const dueMs = Math.min(options.redialMsMin * 2 ** Math.min(failures, 30), options.redialMsMax)
   return dueMs * (0.5 + options.chance() / 2)

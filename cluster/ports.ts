@@ -1,7 +1,7 @@
 // What the cluster library needs of the world, and what it calls the things it carries.
 //
-// It knows nodes, shards and bytes. Whoever hands these in lives elsewhere: the host and the clock in the broker, the transport in
-// grpc-transport.ts, and in tests on a simulated network.
+// It knows nodes, shards and bytes. The broker hands in the host and the clock. The transport is in grpc-transport.ts,
+// in tests on a simulated network.
 
 /** A node as others find it. `address` is `unix:/path` or `host:port`, and `socket:/path` where there is no gRPC. */
 export interface Peer {
@@ -9,11 +9,11 @@ export interface Peer {
   readonly address: string
 }
 
-/** Where asks of other nodes end up. */
 export interface AskHost {
   /**
-   * Takes an ask's request and replies exactly once, now or later. Both buffers may be parts of larger ones. Must not throw. `view`: in
-   * which epoch the asker believes that this node owns the shard; 0: it has not said. `node`: who asks.
+   * Takes an ask's request and replies exactly once, now or later. Both buffers may be parts of larger ones. Must not
+   * throw. `view`: the epoch in which the asker believes that this node owns the shard; 0: it has not said. `node`: who
+   * asks.
    */
   onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number, node: string): void
 }
@@ -28,7 +28,6 @@ export interface ClusterClock {
   endOfTick(run: () => void): void
 }
 
-/** What has become of an ask. */
 export type Outcome =
   | { readonly kind: 'reply'; readonly reply: Buffer }
   /** Certain: nothing has happened and nothing will. */
@@ -43,8 +42,8 @@ export interface Stream {
   /** Hands a message over. False: it was taken, and the next should wait for `onDrain`. */
   send(message: Buffer): boolean
   /**
-   * Ends the stream; what was handed over still leaves. With a reason it is torn down instead, and the other side is told the reason
-   * if it can be. The listener is told nothing any more.
+   * Ends the stream; what was handed over still leaves. With a reason it is torn down, and the other side gets the
+   * reason if possible. The listener is told nothing any more.
    */
   close(reason?: string): void
 }
@@ -52,7 +51,6 @@ export interface Stream {
 /** Told what happens on a stream, until it is closed. Never called before `dial` or `onStream` has returned. */
 export interface StreamListener {
   onMessage(message: Buffer): void
-  /** After a `send` that was false. */
   onDrain(): void
   /** The stream has ended, and not by our `close`. */
   onClosed(reason: string): void
@@ -61,10 +59,11 @@ export interface StreamListener {
 /** Takes a message of another process and replies once, or never: then the caller's time runs out. Must not throw. */
 export type OnCall = (message: Buffer, onReply: (reply: Uint8Array) => void) => void
 
-/** Told the reply, or (undefined) why there is none. `isUnreadable`: the other process sent bytes that cannot be read. */
+/**
+ * Told the reply, or (undefined) why there is none. `isUnreadable`: the other process sent bytes that nobody can read.
+ */
 export type OnCallReply = (reply: Buffer | undefined, reason: string, isUnreadable?: boolean) => void
 
-/** What becomes of those who come. */
 export interface Guests {
   onStream(stream: Stream): StreamListener
   /** Absent: calls are turned away. */
@@ -73,15 +72,14 @@ export interface Guests {
   readonly onUnreadableCall?: (() => void) | undefined
 }
 
-/** How streams and calls come about. */
 export interface Transport {
-  /** Takes in streams and calls at an address. Fails with a sentence for the operator when the address cannot be had. */
+  /** Takes in streams and calls. Fails with a sentence for the operator when the address cannot be had. */
   listen(address: string, guests: Guests): Promise<Listening>
   /** Opens a stream; messages may be sent at once. Where nobody listens, `onClosed` tells. */
   dial(address: string, listener: StreamListener): Stream
   /**
-   * Sends one short message (`callBytesMax`) and waits up to `waitMs` for the reply. Calls back once, after this has returned. Without a
-   * reply nobody knows whether the message has arrived; it is never sent again. No order.
+   * Sends one short message (`callBytesMax`) and waits up to `waitMs` for the reply. Calls back once, after this has
+   * returned. Without a reply the message may have arrived or not; it is never sent again. Calls have no order.
    */
   call(address: string, message: Uint8Array, waitMs: number, onReply: OnCallReply): void
 }

@@ -1,13 +1,14 @@
-// Where nodes are found: `unix:/path` or `host:port`, and processes of one machine, without gRPC, at `socket:/path`.
+// Where processes are found (`unix:/path` or `host:port`, and without gRPC `socket:/path`), and how they listen there.
 //
-// Addresses come from operators and from other nodes, which may say anything: what is none must not reach a library that would take it
-// for a scheme of its own.
+// Addresses come from operators and from other nodes, which may say anything. What is no address must not reach a
+// library that would take it for a scheme of its own.
 //
-// Not here: who may listen at a path (unix-socket.ts).
+// A process that was killed leaves the file of its unix socket behind. It is removed only if nobody answers there. Two
+// processes that start at once on one path could both find nobody: the starter gives each a path of its own.
 
-import { isIPv4 } from 'node:net'
+import { chmodSync, rmSync, statSync } from 'node:fs'
+import { connect, isIPv4, type Server, type Socket } from 'node:net'
 import type { Stream, StreamListener } from '../ports.js'
-import { barePath, socketPath } from './unix-socket.js'
 
 /** Characters of an address: a host name has 253, a path of a socket fewer. */
 const addressLengthMax = 300
@@ -27,13 +28,11 @@ export function hostPort(address: string): HostPort | undefined {
   return host === undefined || port > 65_535 ? undefined : { host, port }
 }
 
-/** Whether one could connect there over gRPC. */
 export function isAddress(address: string): boolean {
   const path = socketPath(address)
   return path === undefined ? (hostPort(address)?.port ?? 0) > 0 : isPath(path)
 }
 
-/** Whether one could connect there without gRPC. */
 export const isBareAddress = (address: string): boolean => isPath(barePath(address) ?? '')
 
 const isPath = (path: string): boolean => path.startsWith('/') && path.length <= addressLengthMax
@@ -46,8 +45,84 @@ export function isLocal(address: string): boolean {
   return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
 }
 
-/** A stream to what is no address. */
+/** Why nobody can connect to what is no address. */
+export const notAnAddress = (address: string): string => `not an address: ${JSON.stringify(address.slice(0, 100))}`
+
 export function nowhere(address: string, listener: StreamListener): Stream {
-  const told = setImmediate(() => listener.onClosed(`not an address: ${JSON.stringify(address.slice(0, 100))}`))
+  const told = setImmediate(() => listener.onClosed(notAnAddress(address)))
   return { send: () => true, close: () => clearImmediate(told) }
+}
+
+/** Bytes of a path that every system takes; longer ones are cut off silently by some. */
+const pathBytesMax = 103
+
+/** The path of an address `unix:/path`; undefined when it is of another kind. */
+export function socketPath(address: string): string | undefined {
+  return address.startsWith('unix:') ? address.slice('unix:'.length) : undefined
+}
+
+/** The path of an address `socket:/path` (socket-transport.ts); undefined when it is of another kind. */
+export function barePath(address: string): string | undefined {
+  return address.startsWith('socket:') ? address.slice('socket:'.length) : undefined
+}
+
+/**
+ * Makes sure that one can listen at a path. Fails when a living process does already, or when no socket can be there.
+ */
+export async function clearSocket(path: string): Promise<void> {
+  if (!path.startsWith('/')) throw new Error(`the path of a unix socket begins with a slash: ${path}`)
+  if (Buffer.byteLength(path) > pathBytesMax) {
+    throw new Error(`the path of a unix socket may have ${pathBytesMax} bytes: ${path}`)
+  }
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (!stats) return
+  if (!stats.isSocket()) throw new Error(`there is something else than a socket at ${path}`)
+  if (await answers(path)) throw new Error(`another process listens on ${path}`)
+  rmSync(path, { force: true })
+}
+
+export function protectSocket(path: string): void {
+  chmodSync(path, 0o600)
+}
+
+/** Whether somebody accepts connections. What is not a plain refusal counts as somebody. */
+function answers(path: string): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(path)
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', error => {
+      const { code } = error as NodeJS.ErrnoException
+      resolve(code !== 'ECONNREFUSED' && code !== 'ENOENT')
+    })
+  })
+}
+
+/** How long streams and connections may take to end in peace. */
+export const closeMs = 500
+
+/** Listens at a place, as `address` names it. Fails with a sentence for the operator. */
+export function begin(listener: Server, address: string, place: object): Promise<void> {
+  return new Promise((resolve, reject) => {
+    listener.once('error', error =>
+      reject(new Error(`cannot listen on ${address}: ${error.message}`, { cause: error })),
+    )
+    listener.listen({ ...place, exclusive: true }, resolve)
+  })
+}
+
+/** Lets nobody in any more, calls `onClosing`, and resolves when all have gone: those who take too long are cut off. */
+export function end(listener: Server, sockets: ReadonlySet<Socket>, onClosing = (): void => {}): Promise<void> {
+  return new Promise(resolve => {
+    const impatient = setTimeout(() => {
+      for (const socket of sockets) socket.destroy()
+    }, closeMs)
+    listener.close(() => {
+      clearTimeout(impatient)
+      resolve()
+    })
+    onClosing()
+  })
 }

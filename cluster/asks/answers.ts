@@ -1,7 +1,7 @@
 // Replies on their way: those that wait to be sent, and a long one being put together where it arrives.
 //
-// Short replies go first and whole. Long ones go in parts, one part a frame and one reply after the other, so that a page of
-// 30 MB delays nobody by more than a part, and who receives has at most one in pieces.
+// Short replies go first and whole. Long ones go in parts, one part a frame and one reply after the other. So a page of
+// 30 MB delays the others by one part, and the receiver has at most one in pieces.
 
 import { answersPerFrameMax, frameBytesMax, replyBytesMax } from '../options.js'
 import { type Answer, type AnswerKind, answerKinds, type ReadAnswer } from './frames.js'
@@ -14,21 +14,17 @@ const nothing = new Uint8Array(0)
 interface LongReply {
   readonly number: number
   readonly reply: Uint8Array
-  /** Bytes that have been sent. */
   sent: number
 }
 
 /** Answers to one node that wait to be sent. */
 export class Answers {
-  private readonly bytesMax: number
   private short: Answer[] = []
   private readonly long = new Set<LongReply>()
   private bytes = 0
 
   /** `bytesMax`: of replies; when there are more, the next ones are lost, and their askers are told. */
-  constructor(bytesMax: number) {
-    this.bytesMax = bytesMax
-  }
+  constructor(private readonly bytesMax: number) {}
 
   get size(): number {
     return this.short.length + this.long.size
@@ -42,12 +38,10 @@ export class Answers {
     else this.short.push({ number, kind: answerKinds.reply, reply, offset: 0, total: 0 })
   }
 
-  /** An answer without a reply. */
   refuse(number: number, kind: AnswerKind): void {
     this.short.push({ number, kind, reply: nothing, offset: 0, total: 0 })
   }
 
-  /** Takes what goes into the next frame. */
   take(): Answer[] {
     const taken = this.takeShort()
     const [first] = this.long
@@ -112,7 +106,6 @@ export class Assembly {
     return whole
   }
 
-  /** Nobody waits for this reply any more. */
   forget(number: number): void {
     if (number === this.number) this.whole = undefined
   }

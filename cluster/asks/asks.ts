@@ -1,22 +1,21 @@
 // The shell around the links: listens, dials, greets, and gives every link its stream, its ticks and its turns to wake.
 //
-// Of two nodes the one whose name comes first dials; both know that, so there is one stream, and it carries the asks of both. The
-// first frame of each side is a greeting with the versions of the protocol that it speaks. A node that is not known, that speaks no version in
-// common, or that means another node is told the reason and sent away; it dials again later, for it may be upgraded meanwhile.
-// A stream that is lost is dialed again, later and later. A newer stream of a node replaces the older one: the older may be dead
-// without anybody having said so.
+// Of two nodes the one whose name comes first dials, so there is one stream, which carries the asks of both. The first
+// frame of each side is a greeting with the protocol versions that it speaks. A node that is unknown, shares no
+// version, or means another node gets the reason and is sent away; it dials again later, for it may be upgraded
+// meanwhile. A stream that is lost is dialed again, later and later. A newer stream of a node replaces the older one,
+// which may be dead unnoticed.
 //
-// Nodes come and go (`meet`, `part`) as somebody else decides. One that has parted and is met again may be the same process, with answers
-// for the link of before: therefore the numbers of asks go on from link to link.
+// The user decides which nodes come and go (`meet`, `part`). One that parts and comes back may be the same process,
+// with answers for the link of before. Therefore the numbers of asks go on from link to link.
 //
 // Not here: everything about asks (link.ts); who is a member, and how many there may be.
 
 import assert from 'node:assert/strict'
-import { type AskOptions, complaintMs, completeOptions, protocolVersions, redialMs } from '../options.js'
+import { type AskOptions, complaintMs, completeOptions, nameLengthMax, protocolVersions, redialMs } from '../options.js'
 import type { AskHost, ClusterClock, Guests, OnOutcome, Peer, Stream, StreamListener, Transport } from '../ports.js'
 import { decodeFrame, encodeFrame, type Hello, type ReadFrame } from './frames.js'
 import { Link, type Surroundings } from './link.js'
-import { nameLengthMax } from './protobuf.js'
 
 /** Streams that have not said who they are; for another one the one that has waited longest is sent away. */
 const strangersMax = 64
@@ -25,23 +24,27 @@ export interface Asks {
   /** Where this node listens: as it was told, but a port 0 has become one. */
   readonly address: string
   /**
-   * Asks another node. `onOutcome` is called exactly once; at once, before this returns, when the ask cannot
-   * even wait. What takes its time may wait longer than `askDeadlineMs`: `waitMs`, one of a few, none shorter. `view`: in which epoch the
-   * other node is believed to own the shard, for its host; 0: no opinion.
+   * Asks another node. `onOutcome` is called exactly once; before this returns when the ask cannot even wait. `waitMs`:
+   * one of a few times, none shorter than `askDeadlineMs`. `view`: the epoch in which the other node is believed to own
+   * the shard, for its host; 0: no opinion.
    */
   ask(node: string, shard: number, request: Uint8Array, onOutcome: OnOutcome, waitMs?: number, view?: number): void
   /** Whether the link to a node is up and was heard of lately. */
   reachable(node: string): boolean
   /**
-   * Talks with a node from now on. One that is known already keeps its link and its asks; under another address it is dialed there. Names
-   * have 1 to `nameLengthMax` bytes and are not our own.
+   * Talks with a node from now on. A known one keeps its link and its asks; under another address it is dialed there.
+   * Names have 1 to `nameLengthMax` bytes and are not our own.
    */
   meet(peer: Peer): void
-  /** Ends the link to a node: asks not sent yet are 'unavailable', the others 'unknown', at once. It is told the reason. */
+  /**
+   * Ends the link to a node, which gets the reason: asks not sent yet are 'unavailable', the others 'unknown', at once.
+   */
   part(node: string, reason: string): void
   /** Calls back when a link comes up or goes down; the reason is for people. */
   onChange(listener: ChangeListener): void
-  /** Counts something of a node that its reader here could not make sense of, and tells the log and that node, at most once a minute. */
+  /**
+   * Counts something of a node that the host could not read, and tells the log and that node, at most once a minute.
+   */
   noteUndecodable(node: string, what: string): void
   /** What is known of the conversation with a node; undefined: it is not one of those talked with. */
   statsOf(node: string): NodeStats | undefined
@@ -60,7 +63,7 @@ export interface NodeStats {
 
 export type ChangeListener = (node: string, up: boolean, reason: string) => void
 
-/** Joins the conversation as `self`; `incarnation` must never have been used before. Links come up later, see `onChange`. */
+/** Joins as `self`; `incarnation` must never have been used before. Links come up later, see `onChange`. */
 export async function openAsks(
   transport: Transport,
   self: Peer,
@@ -159,7 +162,6 @@ const helloTo = ({ self, incarnation }: Party, to: string, refusal?: string): He
   refusal,
 })
 
-/** A frame with nothing but a greeting. */
 const greeting = ({ clock }: Party, hello: Hello, ping: boolean): Buffer =>
   encodeFrame({ sentMs: clock.monoMs(), echoMs: undefined, ping, hello, trouble: undefined, asks: [], answers: [] })
 
@@ -183,8 +185,6 @@ const asLine = (text: string): string => text.replace(/[^ -~]/g, '?')
 /** Another node: its link, the stream it has at the moment, and the dialing when it has none. */
 class Neighbour {
   readonly link: Link
-  private readonly party: Party
-  private peer: Peer
   /** The one stream there is: dialed and not greeted yet, or the link's. */
   private stream: Stream | undefined
   private failures = 0
@@ -193,20 +193,16 @@ class Neighbour {
   private closed = false
   private protocol: number | undefined
   private undecodable = 0
-  private readonly onTrouble: (trouble: string) => void
   /** From when on the log may be told of the next thing that is wrong with this node. */
   private complainMs = Number.NEGATIVE_INFINITY
 
   constructor(
-    party: Party,
-    peer: Peer,
+    private readonly party: Party,
+    private peer: Peer,
     onChange: ChangeListener,
-    onTrouble: (trouble: string) => void,
+    private readonly onTrouble: (trouble: string) => void,
     numbered: number,
   ) {
-    this.party = party
-    this.peer = peer
-    this.onTrouble = onTrouble
     const { clock, host, options } = party
     const surroundings: Surroundings = {
       host,
@@ -236,7 +232,6 @@ class Neighbour {
     return { protocol: this.protocol, undecodable: this.undecodable }
   }
 
-  /** Something that this node sent could not be read. */
   noteUndecodable(what: string): void {
     this.undecodable++
     if (this.complain(`node ${this.peer.name} sent something that cannot be read: ${what}`)) this.link.tell(what)
@@ -251,7 +246,6 @@ class Neighbour {
     return true
   }
 
-  /** Takes over a stream on which the other node has greeted. */
   accept(stream: Stream, theirs: ReadFrame, hello: Hello): StreamListener {
     this.stream?.close('there is a newer stream')
     if (this.stream) this.link.detach('there is a newer stream')
@@ -266,14 +260,13 @@ class Neighbour {
     return undefined
   }
 
-  /** What both logs are told of this neighbour's greeting, because no talk is possible; undefined: there is nothing to tell. */
+  /** Why no talk is possible after this neighbour's greeting, for both logs; undefined: it is possible. */
   versionObjection(hello: Hello): string | undefined {
     if (hello.refusal !== undefined) return asLine(hello.refusal)
     const { name } = this.party.self
     return commonVersion(protocolVersions, hello) === undefined ? noCommonVersion(hello, name) : undefined
   }
 
-  /** Whether it is for the other node to dial. */
   get isDialed(): boolean {
     return !this.dials
   }
@@ -292,17 +285,14 @@ class Neighbour {
     if (!this.closed) this.dial()
   }
 
-  /** Ends the link; answers that are due still leave. */
   close(reason: string): void {
     this.end(reason)?.close()
   }
 
-  /** Ends the link, and tells the other node why. */
   part(reason: string): void {
     this.end(reason)?.close(reason)
   }
 
-  /** Gives the stream that is left. */
   private end(reason: string): Stream | undefined {
     this.closed = true
     this.stopWaking()
@@ -390,15 +380,13 @@ const noFrame = 'something that is no frame'
 
 /** Where streams arrive that others have dialed, until they have said who they are. */
 class Reception {
-  private readonly party: Party
-  private readonly neighbours: ReadonlyMap<string, Neighbour>
   /** In the order in which they came, and how each is sent away. */
   private readonly strangers = new Map<Stream, (reason: string) => void>()
 
-  constructor(party: Party, neighbours: ReadonlyMap<string, Neighbour>) {
-    this.party = party
-    this.neighbours = neighbours
-  }
+  constructor(
+    private readonly party: Party,
+    private readonly neighbours: ReadonlyMap<string, Neighbour>,
+  ) {}
 
   welcome(stream: Stream): StreamListener {
     const { clock, options } = this.party

@@ -1,8 +1,8 @@
 // Calls over gRPC: one message there, one back, as in proto/calls.proto.
 //
-// For each address one connection is kept while it is used. A call is written once; what it waits for is bounded by time here, whatever the
-// other process does, and calls are bounded by number and bytes on both sides. A connection that has failed, or was silent for all the time that a call
-// had, is not used again: behind it may be a process that has moved, or a machine without power.
+// Each address has one connection while it is used. A call is written once. Time here bounds its wait, and both sides
+// bound the number and bytes of calls. A connection that has failed, or was silent for all the time of a call, is not
+// used again: behind it may be a process that has moved, or a machine without power.
 //
 // Not here: streams (grpc-transport.ts), what the messages mean.
 
@@ -17,34 +17,30 @@ import {
   callsPerConnectionMax,
 } from '../options.js'
 import type { Guests, OnCallReply } from '../ports.js'
-import { isAddress } from './address.js'
-import { Channel, channelOptions } from './grpc-channel.js'
+import { isAddress, notAnAddress } from './address.js'
+import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
+import { codecOf } from './grpc-codec.js'
 import type { Identity } from './grpc-tls.js'
-import { decodePacket, encodePacket, packetHeadBytesMax } from './packet.js'
 
-const same = (message: Buffer): Buffer => message
+/** What a packet adds to its message at most: a tag and a length. */
+const packetHeadBytesMax = 8
+
+const packets = codecOf<{ readonly message: Uint8Array }>('calls.proto', 'Packet')
+
+export const encodePacket = (message: Uint8Array): Buffer => packets.encode({ message })
+
+export const decodePacket = (bytes: Buffer): Buffer | undefined => packets.decode(bytes)?.message as Buffer | undefined
 
 const exchange = '/orrery.cluster.Calls/Exchange'
 
 /**
- * The library tells of a unary call when its message is complete; of a stream at once. The bytes are the same, and so those are counted too, and
- * ended in time, that never become complete.
+ * The library tells of a unary call when its message is complete; of a stream at once. The bytes are the same, and so
+ * calls that never become complete are counted too, and ended in time.
  */
-export const callService = {
-  exchange: {
-    path: exchange,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: same,
-    requestDeserialize: same,
-    responseSerialize: same,
-    responseDeserialize: same,
-  },
-} satisfies ServiceDefinition
+export const callService = { exchange: rawStream(exchange) } satisfies ServiceDefinition
 
 const options = channelOptions(callBytesMax + packetHeadBytesMax)
 
-/** Connections to one address. */
 interface Line {
   readonly address: string
   readonly channel: Channel
@@ -57,24 +53,19 @@ interface Line {
   idle: NodeJS.Timeout | undefined
 }
 
-/** Calls of this process. */
 export class Calls {
-  private readonly identity: Identity | undefined
   /** The longest unused first. */
   private readonly lines = new Map<string, Line>()
   private underWay = 0
   private isClosed = false
-  private readonly idleMs: number
-  private readonly connectionsMax: number
 
   /** `identity`: for TLS; the others as in options.ts. */
-  constructor(identity: Identity | undefined, idleMs = callIdleMs, connectionsMax = callConnectionsMax) {
-    this.identity = identity
-    this.idleMs = idleMs
-    this.connectionsMax = connectionsMax
-  }
+  constructor(
+    private readonly identity: Identity | undefined,
+    private readonly idleMs = callIdleMs,
+    private readonly connectionsMax = callConnectionsMax,
+  ) {}
 
-  /** As `Transport.call`. */
   call(address: string, message: Uint8Array, waitMs: number, onReply: OnCallReply): void {
     assert(message.length <= callBytesMax, `a call of more than ${callBytesMax} bytes`)
     const line = this.lineTo(address)
@@ -116,7 +107,6 @@ export class Calls {
     )
   }
 
-  /** Ends all calls, and closes what is kept. */
   close(): void {
     this.isClosed = true
     for (const line of [...this.lines.values()]) {
@@ -128,7 +118,7 @@ export class Calls {
   /** The connection for a call, or why there is none. */
   private lineTo(address: string): Line | string {
     if (this.isClosed) return 'this node is closing'
-    if (!isAddress(address)) return `not an address: ${JSON.stringify(address.slice(0, 100))}`
+    if (!isAddress(address)) return notAnAddress(address)
     if (this.underWay >= callsMax) return 'too many calls are under way'
     const line = this.lines.get(address) ?? this.open(address)
     if (!line) return 'calls to too many addresses are under way'
@@ -160,7 +150,6 @@ export class Calls {
     return line.channel.explain(details || message)
   }
 
-  /** A connection has no calls. */
   private rest(line: Line): void {
     if (line.isLeft) line.channel.close()
     else line.idle = setTimeout(() => this.leave(line), this.idleMs).unref()

@@ -1,19 +1,18 @@
 // One connection to another process, with its socket in hand.
 //
-// The library would keep a socket for as long as the other side does not let go of it: with a process that is stopped, every redial would leave one
-// behind. Here closing takes the socket away. It would also retry, redial, and ask proxies and the service config; it does nothing of that here.
+// The library keeps a socket until the other side lets go of it: with a stopped process, every redial would leave one
+// behind. Here closing takes the socket away. The library's retries, redials, proxies and service config are off.
 //
-// A channel is good until its first failure; who wants to try again opens another one.
+// A channel is good until its first failure; the user opens another one to try again.
 //
 // Not here: what goes over it (grpc-transport.ts: a stream, grpc-calls.ts: calls).
 
 import type { Socket } from 'node:net'
 import { connect } from 'node:tls'
-import { ChannelCredentials, type ChannelOptions, Client, credentials } from '@grpc/grpc-js'
+import { ChannelCredentials, type ChannelOptions, Client, credentials, type MethodDefinition } from '@grpc/grpc-js'
 import { bufferBytesMax } from '../options.js'
+import { closeMs, socketPath } from './address.js'
 import { type Identity, inWords, protocols, whyClosed } from './grpc-tls.js'
-import { closeMs } from './listening.js'
-import { socketPath } from './unix-socket.js'
 
 /** Options of both sides; the first two say how long a message may be. */
 export const channelOptions = (bytesMax: number): ChannelOptions => ({
@@ -27,31 +26,44 @@ export const channelOptions = (bytesMax: number): ChannelOptions => ({
   'grpc-node.flow_control_window': bufferBytesMax,
 })
 
+export const same = (message: Buffer): Buffer => message
+
+/** A method that streams messages as they are, both ways. */
+export const rawStream = (path: string): MethodDefinition<Buffer, Buffer> => ({
+  path,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: same,
+  requestDeserialize: same,
+  responseSerialize: same,
+  responseDeserialize: same,
+})
+
 /** What the library says first when a connection did not come about. */
 const notConnected = 'No connection established'
 
 export class Channel {
   readonly client: Client
-  private readonly identity: Identity | undefined
   private readonly held: HeldCredentials
 
   /** To an address that `isAddress`; it is connected when it is used. `identity`: for TLS. */
-  constructor(address: string, identity: Identity | undefined, options: ChannelOptions) {
-    this.identity = identity
+  constructor(
+    address: string,
+    private readonly identity: Identity | undefined,
+    options: ChannelOptions,
+  ) {
     this.held = new HeldCredentials(identity)
     // The library takes what stands before a colon for a scheme: a host could be called like one.
     const target = socketPath(address) === undefined ? `dns:${address}` : address
     this.client = new Client(target, this.held, options)
   }
 
-  /** The reason of a failure; `said` is what the library says. */
   explain(said: string): string {
     if (!said.startsWith(notConnected)) return said
     const { failure, reached } = this.held
     return (failure && inWords(failure)) ?? (reached ? whyClosed(this.identity) : said)
   }
 
-  /** Ends it, in peace if that is soon done. */
   close(): void {
     this.client.close()
     setTimeout(() => this.held.letGo(), closeMs).unref()
@@ -67,14 +79,12 @@ class HeldCredentials extends ChannelCredentials {
   failure: NodeJS.ErrnoException | undefined
   /** Somebody has accepted a connection. */
   reached = false
-  private readonly identity: Identity | undefined
   private readonly sockets = new Set<Socket>()
   private gone = false
   private readonly insecure = credentials.createInsecure()
 
-  constructor(identity: Identity | undefined) {
+  constructor(private readonly identity: Identity | undefined) {
     super()
-    this.identity = identity
   }
 
   letGo(): void {

@@ -1,7 +1,8 @@
-// Messages of proto/ as bytes, by @grpc/proto-loader: what is not sent so often that its bytes have to be written by hand.
+// Messages of proto/ as bytes, by @grpc/proto-loader: those that are too rare to be written by hand.
 //
-// Reading trusts nothing: bytes that are no message of the type are undefined, and nothing is thrown. Fields that are not known are skipped,
-// missing ones are 0, '', false, null or []. Bytes that are read may share memory with the message they came in.
+// Reading trusts nothing: bytes that are no message of the type are undefined, and nothing is thrown. Unknown fields
+// are skipped, missing ones are 0, '', false, null or []. Bytes that are read may share memory with the message they
+// came in.
 //
 // The library is loaded with the first message (30 ms): a process that is no node of a cluster needs none of it.
 //
@@ -11,10 +12,8 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { MessageTypeDefinition } from '@grpc/proto-loader'
 
-/** Writes and reads messages of one type. */
 export interface Codec<T extends object> {
   encode(message: T): Buffer
-  /** undefined: the bytes are no such message. */
   decode(bytes: Buffer): T | undefined
 }
 

@@ -1,9 +1,9 @@
 // Who may take part, when TLS is on: everybody who holds a certificate of the cluster's CA, and nobody else.
 //
-// Both sides show a certificate and verify the other's against that CA alone. The name in it is not looked at: nodes move, and their addresses say
-// nothing. So every certificate of this CA is a member, under any node's name, and may read and change everything. A CA that also signs
-// for others lets them in; one that has lost a key has to be replaced, since nothing here asks for lists of revoked ones. A certificate that says
-// what it is for (extended key usage) must allow both server and client.
+// Both sides show a certificate and verify the other's against that CA alone. The name in it does not count, since
+// nodes move. So every certificate of this CA is a member, under any node's name, and may read and change everything. A
+// CA that also signs for others lets them in. A CA whose key was lost has to be replaced: there are no revocation lists
+// here. A certificate with extended key usage must allow both server and client.
 //
 // Not here: sockets (grpc-transport.ts, grpc-channel.ts).
 
@@ -17,7 +17,6 @@ export interface Certificates {
   readonly ca: string
 }
 
-/** Certificates that have been read. */
 export interface Identity {
   /** Of connections to others. */
   readonly context: SecureContext

@@ -1,12 +1,14 @@
 // Streams and calls over gRPC, on unix sockets and TCP, plain or with TLS.
 //
-// Every dialed stream has a connection of its own. A message is a frame's bytes; nothing is coded here. How much a stream takes is counted in bytes, since
-// the library counts messages, from bytes to megabytes each. Whoever has been let in at the address may do both, streams and calls.
+// Every dialed stream has a connection of its own. A message is a frame's bytes; nothing is coded here. A stream counts
+// the bytes that it holds, since the library counts messages, from bytes to megabytes each. A client that is let in may
+// do both, streams and calls.
 //
-// Listening sockets are our own, and the library is handed what comes in: so they can be counted, and taken away when we close. Nobody listens
-// where other machines can connect without TLS, unless somebody has said in words that it is meant.
+// Listening sockets are our own, and the library gets what comes in: so we count them, and take them away when we
+// close. A node does not listen where other machines can connect without TLS, unless the operator says so.
 //
-// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts).
+// Not here: who is let in (grpc-tls.ts), connections to others (grpc-channel.ts), calls (grpc-calls.ts), streams
+// without a greeting (asks.ts).
 
 import { createServer, type Server as Listener, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
@@ -21,37 +23,25 @@ import {
 } from '@grpc/grpc-js'
 import { bufferBytesMax, callIdleMs, callsPerConnectionMax, messageBytesMax, reasonLengthMax } from '../options.js'
 import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
-import { hostPort, isAddress, isLocal, nowhere } from './address.js'
-import { Arrivals } from './arrivals.js'
+import { begin, clearSocket, end, hostPort, isAddress, isLocal, nowhere, protectSocket, socketPath } from './address.js'
 import { Calls, callService, callTaker } from './grpc-calls.js'
-import { Channel, channelOptions } from './grpc-channel.js'
+import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
 import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
-import { begin, end } from './listening.js'
-import { clearSocket, protectSocket, socketPath } from './unix-socket.js'
 
-/** Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and one for its calls. */
+/**
+ * Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and
+ * one for its calls.
+ */
 const connectionsMax = 4096
-
-const same = (message: Buffer): Buffer => message
 
 /** As in proto/asks.proto. */
 const converse = '/orrery.cluster.Asks/Converse'
 
-const service = {
-  converse: {
-    path: converse,
-    requestStream: true,
-    responseStream: true,
-    requestSerialize: same,
-    requestDeserialize: same,
-    responseSerialize: same,
-    responseDeserialize: same,
-  },
-} satisfies ServiceDefinition
+const service = { converse: rawStream(converse) } satisfies ServiceDefinition
 
 const options = channelOptions(messageBytesMax)
 
-/** Connections that do not answer, or carry nothing for longer than their other side would keep them, are no burden for long. */
+/** Connections that do not answer, or carry nothing for longer than their other side keeps them, end soon. */
 const serverOptions = {
   ...options,
   'grpc.max_concurrent_streams': callsPerConnectionMax,
@@ -72,7 +62,7 @@ export interface GrpcTransport extends Transport {
   close(): void
 }
 
-/** Streams and calls over gRPC. Fails with a sentence for the operator when certificates are given and are of no use. */
+/** Streams and calls over gRPC. Fails with a sentence for the operator when the given certificates are of no use. */
 export function grpcTransport({ tls, plaintext = false }: TransportOptions = {}): GrpcTransport {
   // What goes wrong is told as the reason of a stream's end, or thrown; standard error is not ours.
   setLogVerbosity(logVerbosity.NONE)
@@ -136,7 +126,6 @@ async function listen(address: string, identity: Identity | undefined, guests: G
   }
 }
 
-/** The address with the port that it has become. */
 function boundTo(listener: Listener, address: string): string {
   const bound = listener.address()
   if (bound === null || typeof bound === 'string') return address
@@ -218,5 +207,46 @@ function sender(
     })
     waited = held >= bufferBytesMax
     return !waited
+  }
+}
+
+/**
+ * Connections that have not spoken; the one that has waited longest makes room. Hundreds of nodes may start at once.
+ */
+export const silentConnectionsMax = 256
+
+/** How long a connection may stay without a stream or a call. */
+export const silentConnectionMsMax = 5_000
+
+/**
+ * Connections that nobody has spoken on yet. A node opens its stream, or makes a call, as soon as it has connected. A
+ * connection without either comes from somebody else, and must not keep nodes out. The client's address and port name
+ * it, as the library names them with each stream and call.
+ */
+export class Arrivals {
+  private readonly silent = new Map<string, { readonly socket: Socket; readonly timer: NodeJS.Timeout }>()
+
+  add(socket: Socket): void {
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`
+    const timer = setTimeout(() => socket.destroy(), silentConnectionMsMax).unref()
+    const one = { socket, timer }
+    this.silent.set(peer, one)
+    socket.once('close', () => {
+      if (this.silent.get(peer) === one) this.forget(peer)
+    })
+    if (this.silent.size <= silentConnectionsMax) return
+    const [longest] = this.silent
+    if (!longest) return
+    this.forget(longest[0])
+    longest[1].socket.destroy()
+  }
+
+  spoke(peer: string): void {
+    this.forget(peer)
+  }
+
+  private forget(peer: string): void {
+    clearTimeout(this.silent.get(peer)?.timer)
+    this.silent.delete(peer)
   }
 }

@@ -1,20 +1,22 @@
-// The conversation with one other node: asks out and in, and when each of them ends. Decisions only: it owns no socket and no timer,
-// reads the clock it is given, and acts through the stream, the host and the callbacks it was made with.
+// The conversation with one other node: asks out and in, and when each of them ends. Decisions only: it owns no socket
+// and no timer, reads the clock it is given, and acts through the stream, the host and the callbacks it was made with.
 //
 // What holds, whatever the network does (test/cluster/simulation.test.ts tries to break it):
 // - Every ask has exactly one outcome. 'unavailable' means that the host of the other node never sees it.
-// - An ask is begun at most once. It is written to one stream only, with a number above all before it there; who receives begins
-//   nothing whose number is not above all it has read from that stream. Nothing that was written is ever written again.
-// - An ask is not begun when its deadline may have come on its asker's clock (peer-clock.ts). The clock is read for every ask just
-//   before it is begun: a process may be stopped between reading a frame and getting to its last ask.
+// - An ask is begun at most once. It is written to one stream only, with a number above all before it there. The
+//   receiver begins nothing whose number is not above all it has read from that stream. Nothing is ever written again.
+// - An ask is not begun when its deadline may have come on its asker's clock (PeerClock). The clock is read just before
+//   each ask is begun: a process may be stopped between reading a frame and getting to its last ask.
 // - Whatever waits is bounded by number and bytes (options.ts); what is beyond is turned away at once.
-// - Nothing that the other node sends makes `onFrame` throw. A host that fails over it is a fault of the host, and is told as a trouble.
+// - Nothing that the other node sends makes `onFrame` throw. A host that fails over it is reported as a trouble.
 //
-// Asks, and answers that are due, belong to the other node's incarnation and outlive a stream: an answer may come over the next one. Numbers
-// seen, clocks and half-read replies belong to the stream. Not here: who dials, greets and redials (asks.ts).
+// Asks, and answers that are due, belong to the other node's incarnation and outlive a stream: an answer may come over
+// the next one. Numbers seen, clocks and half-read replies belong to the stream. Not here: who dials, greets and
+// redials (asks.ts).
 //
-// [hot] Cost, all of cluster/ and gRPC in both processes together, unix socket, requests of 300 bytes, replies of 20: 130,000 to 300,000 asks
-// per CPU second (3.3 to 7.8 us each) with 64 outstanding, 126,000 to 193,000 with 16, on a machine that others used.
+// [hot] Cost, all of cluster/ and gRPC in both processes together, unix socket, requests of 300 bytes, replies of 20:
+// 130,000 to 300,000 asks per CPU second (3.3 to 7.8 us each) with 64 outstanding, 126,000 to 193,000 with 16, on a
+// shared machine.
 
 import assert from 'node:assert/strict'
 import { type AskOptions, asksPerFrameMax, frameBytesMax, requestBytesMax } from '../options.js'
@@ -30,14 +32,11 @@ import {
   type ReadAnswer,
   type ReadFrame,
 } from './frames.js'
-import { PeerClock } from './peer-clock.js'
 import { type Waiting, WaitingAsks } from './waiting.js'
 
-/** What a link needs of the node it is part of. */
 export interface Surroundings {
   readonly host: AskHost
   nowMs(): number
-  /** Has `onTickEnd` called at the end of the tick. */
   flushSoon(): void
   /** Told when the other node can be asked, and when it can no longer. */
   onChange(up: boolean, reason: string): void
@@ -47,7 +46,6 @@ export interface Surroundings {
   onFailure(failure: Error): void
 }
 
-/** What belongs to one stream. */
 interface Session {
   readonly stream: Stream
   readonly peerClock: PeerClock
@@ -69,7 +67,7 @@ interface Session {
 
 const nothing = new Uint8Array(0)
 
-/** Ticks of which a frame takes what they bring. Raising it makes frames larger where ticks are short, and they leave later. */
+/** Ticks whose asks one frame takes. Raising it makes frames larger where ticks are short, and they leave later. */
 const ticksPerFrameMax = 4
 
 /** What an answer without a reply means to who asked. */
@@ -86,20 +84,15 @@ const noAnswer: Outcome = { kind: 'unknown', reason: 'no answer came in time' }
 const restarted: Outcome = { kind: 'unknown', reason: 'the node has restarted' }
 
 export class Link {
-  private readonly node: string
-  private readonly options: AskOptions
-  private readonly surroundings: Surroundings
   private session: Session | undefined
   /** Of the other node, once known. */
   private incarnation: string | undefined
   /** Grows with every incarnation met. */
   private life = 0
   private up = false
-  /** Why it is not up. */
   private downReason = 'no connection yet'
   private downSinceMs: number
   private readonly waiting = new WaitingAsks()
-  /** Of the last ask. */
   private number: number
   /** Asks of the other node that the host has not replied to. */
   private running = 0
@@ -112,25 +105,25 @@ export class Link {
   private wakeDueMs: number
 
   /**
-   * `node` is the other node's name; `numbered`: what `lastNumber` was of the links that this process had before, since the other node may
-   * still have answers for them.
+   * `numbered`: what `lastNumber` was of this process's earlier links to the node, which may still have answers for
+   * them.
    */
-  constructor(node: string, options: AskOptions, surroundings: Surroundings, numbered = 0) {
-    this.node = node
-    this.options = options
-    this.surroundings = surroundings
+  constructor(
+    private readonly node: string,
+    private readonly options: AskOptions,
+    private readonly surroundings: Surroundings,
+    numbered = 0,
+  ) {
     this.number = numbered
     this.answers = new Answers(options.answersBytesMax)
     this.downSinceMs = surroundings.nowMs()
     this.wakeDueMs = this.downSinceMs
   }
 
-  /** The highest number that an ask has had. */
   get lastNumber(): number {
     return this.number
   }
 
-  /** Whether a stream is open and was heard of lately. */
   get reachable(): boolean {
     return this.up
   }
@@ -144,7 +137,10 @@ export class Link {
     this.flushLater()
   }
 
-  /** Begins to talk over a stream on which the other node has greeted with `theirs`; `ours` is our own greeting if it has not been sent yet. */
+  /**
+   * Begins to talk over a stream on which the other node has greeted with `theirs`; `ours`: our greeting, if it is not
+   * sent yet.
+   */
   attach(stream: Stream, theirs: ReadFrame, incarnation: string, ours: Hello | undefined): void {
     assert(!this.session, 'one stream at a time')
     if (this.incarnation !== incarnation) this.meet(incarnation)
@@ -168,7 +164,9 @@ export class Link {
     this.flush()
   }
 
-  /** The stream is no more, or another try to open one has failed. What was sent waits on: the answer may come over the next stream. */
+  /**
+   * The stream has ended, or another dial has failed. What was sent waits on: the answer may come over the next stream.
+   */
   detach(reason: string): void {
     if (this.session) this.downSinceMs = this.surroundings.nowMs()
     this.session = undefined
@@ -200,13 +198,11 @@ export class Link {
     this.flushLater()
   }
 
-  /** The stream takes messages again. */
   onDrain(): void {
     if (this.session) this.session.blocked = false
     this.flush()
   }
 
-  /** Writes what waits, as far as the stream takes it. */
   flush(): void {
     this.flushDue = false
     const { session } = this
@@ -227,8 +223,8 @@ export class Link {
   }
 
   /**
-   * Ends what is due, and pings. Gives how long until it must be called again, or 'abandon' when the stream has been silent for so
-   * long that it is better given up.
+   * Ends what is due, and pings. Gives how long until the next call, or 'abandon' after a silence so long that the
+   * stream is better given up.
    */
   wake(): number | 'abandon' {
     const { askDeadlineMs, pingMs } = this.options
@@ -263,7 +259,6 @@ export class Link {
     this.settleAll({ kind: 'unknown', reason })
   }
 
-  /** Why an ask cannot even wait; undefined when it can. */
   private refusal(requestBytes: number): string | undefined {
     const { inFlightMax, inFlightBytesMax } = this.options
     if (!this.up) return `node ${this.node} cannot be reached: ${this.downReason}`
@@ -360,8 +355,8 @@ export class Link {
   }
 
   /**
-   * For how long nothing was heard. If we come late ourselves, what the other node has said may still wait to be read: then it has
-   * one more interval, once.
+   * For how long nothing was heard. If we come late ourselves, what the other node has said may still wait to be read:
+   * then it has one more interval, once.
    */
   private silence(session: Session, nowMs: number): number {
     const { pingMs, silentMs } = this.options
@@ -372,7 +367,10 @@ export class Link {
     return nowMs - session.heardMs
   }
 
-  /** The other node is another process than before: what the former one was asked stays open, what it has asked needs no answer. */
+  /**
+   * The other node is another process than before: what the former one was asked stays open, its own asks need no
+   * answer.
+   */
   private meet(incarnation: string): void {
     this.incarnation = incarnation
     this.life++
@@ -404,14 +402,55 @@ export class Link {
 
   // [hot] Once per tick in which something waits.
   /**
-   * A tick has ended. What waits goes on waiting as long as each tick brings more for the same frame, for a few of them: a message costs both
-   * sides as much as several asks, and where nothing comes the next tick ends at once. Two workers under 64 connections that read: 1,200 frames
-   * a second each instead of 4,000, and a seventh less processor time.
+   * A tick has ended. What waits goes on waiting while each tick brings more for the same frame, for a few ticks: a
+   * message costs both sides as much as several asks. Two workers under 64 connections that read: 1,200 frames a second
+   * each instead of 4,000, and a seventh less processor time.
    */
   onTickEnd(): void {
     const count = this.waiting.unsentCount + this.answers.size
     if (!this.flushDue || count <= this.waitedCount || ++this.ticksWaited >= ticksPerFrameMax) return this.flush()
     this.waitedCount = count
     this.surroundings.flushSoon()
+  }
+}
+
+/** How fast two clocks may move apart: kernels slew a clock by 0.0005 at most. */
+const driftMax = 0.001
+
+const roundingMs = 0.001
+
+/**
+ * What another node's clock shows at most: the way to tell that a deadline on that clock may have come.
+ *
+ * We wrote a frame at r, and the other side wrote its echo later, at a on its own clock. So its clock showed a when
+ * ours showed r or more, and at our n it shows a + (n - r) at most, but for the drift of both. A slow frame can only
+ * make that bound larger, and a deadline seem nearer. Of several bounds the smallest holds (F. Cristian, "Probabilistic
+ * clock synchronization", 1989).
+ *
+ * A frame that was written later than the bound allows proves it wrong, as when this machine, clock and all, was
+ * suspended: then nothing is known until the next echo.
+ */
+export class PeerClock {
+  /** At `ownMs` of our clock or later the other showed `peerMs`. */
+  private peerMs = Number.POSITIVE_INFINITY
+  private ownMs = 0
+
+  /** What the other clock shows at most when ours shows `nowMs`; infinity as long as nothing is known. */
+  latestMs(nowMs: number): number {
+    return this.peerMs + (nowMs - this.ownMs) * (1 + driftMax)
+  }
+
+  /** Takes note of a frame read at `nowMs` that the other side wrote at `sentMs`; whether the bound still stands. */
+  observe(sentMs: number, nowMs: number): boolean {
+    if (sentMs <= this.latestMs(nowMs) + roundingMs) return true
+    this.peerMs = Number.POSITIVE_INFINITY
+    return false
+  }
+
+  /** Takes note of an echo, read at `nowMs`: the other side wrote it at `sentMs`, after our frame of `echoMs`. */
+  learn(echoMs: number, sentMs: number, nowMs: number): void {
+    if (echoMs > nowMs || sentMs + (nowMs - echoMs) * (1 + driftMax) > this.latestMs(nowMs)) return
+    this.peerMs = sentMs
+    this.ownMs = echoMs
   }
 }

@@ -3,21 +3,21 @@
 //   message   u32 length, little endian | its bytes
 //   reason    u32 length, its highest bit set | why the stream is torn down, UTF-8; nothing follows
 //
-// [hot] A message there and one back cost 33 us of CPU in both processes together, and 113 us over gRPC (150 and 300 bytes, one at a time,
-// medians on a machine that others used; with 16 at a time 12 and 45). Between workers nearly every request of a client is such a pair, and
-// without gRPC a routed read costs what it has to cost (bench `workers`). What gRPC is for between machines has no use here: nobody but
-// this user can open the socket, and both sides are one program. What goes over it, and what is promised of it, is the same.
+// [hot] A message there and one back cost 33 us of CPU in both processes together, and 113 us over gRPC (150 and 300
+// bytes, one at a time, medians on a shared machine; with 16 at a time 12 and 45). Between workers nearly every request
+// of a client is such a pair. Workers need nothing of what gRPC gives between machines: only this user can open the
+// socket, and both sides are one program. The promises of a stream are the same.
 //
-// Not here: calls, which nobody makes between workers; who may listen at a path (unix-socket.ts).
+// Not here: calls, which workers do not make; who may listen at a path (address.ts).
 
 import { connect, createServer, type Socket } from 'node:net'
 import { bufferBytesMax, messageBytesMax, reasonLengthMax } from '../options.js'
 import type { Guests, Listening, Stream, StreamListener, Transport } from '../ports.js'
-import { isBareAddress, nowhere } from './address.js'
-import { begin, closeMs, end } from './listening.js'
-import { barePath, clearSocket, protectSocket } from './unix-socket.js'
+import { barePath, begin, clearSocket, closeMs, end, isBareAddress, nowhere, protectSocket } from './address.js'
 
-/** Connections to one listener; further ones are closed at once. Workers have one each, and some more while they dial again. */
+/**
+ * Connections to one listener; further ones are closed at once. Workers have one each, and more while they dial again.
+ */
 const connectionsMax = 256
 
 const headBytes = 4
@@ -26,7 +26,6 @@ const reasonMark = 0x8000_0000
 /** Messages up to here are copied behind their head: a copy costs less than a second buffer for the socket. */
 const copiedBytesMax = 16 * 1024
 
-/** Streams at addresses `socket:/path`. */
 export const socketTransport: Transport = {
   listen,
   dial,
@@ -61,7 +60,6 @@ function dial(address: string, listener: StreamListener): Stream {
 
 class SocketStream implements Stream {
   listener: StreamListener | undefined
-  private readonly socket: Socket
   private isOver = false
   /** `send` was false. */
   private isFull = false
@@ -70,8 +68,7 @@ class SocketStream implements Stream {
   private missing = headBytes
   private failure = 'the connection is lost'
 
-  constructor(socket: Socket) {
-    this.socket = socket
+  constructor(private readonly socket: Socket) {
     socket.on('data', (chunk: Buffer) => this.onChunk(chunk))
     socket.on('drain', () => this.onDrain())
     socket.on('error', ({ message }) => {
@@ -156,7 +153,6 @@ class SocketStream implements Stream {
     this.finish('it sent something that is no message')
   }
 
-  /** It has ended, and not by us. */
   private finish(reason: string): void {
     if (this.isOver) return
     this.isOver = true

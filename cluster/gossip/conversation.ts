@@ -1,4 +1,5 @@
-// What one node of the gossip asks others, and answers them: each question has a number, and whoever asked it hears what came of it.
+// What one node of the gossip asks others, and answers them. Each question has a number; its asker hears what came of
+// it.
 //
 // Not here: what is said (membership.ts), its bytes (gossip-messages.ts), the wire and the clock (gossip.ts).
 
@@ -7,7 +8,9 @@ import { gossipVersion, gossipVersionLowest } from './gossip-options.js'
 import type { Member } from './member.js'
 
 export type Effect =
-  /** Ask `to`, an address; what it answers within `deadlineMs`, or that it did not, goes to `onReply` with this number. */
+  /**
+   * Ask `to`, an address; the answer within `deadlineMs`, or that there was none, goes to `onReply` with this number.
+   */
   | {
       readonly kind: 'send'
       readonly number: number
@@ -20,7 +23,10 @@ export type Effect =
   | { readonly kind: 'changed'; readonly member: Member }
   /** Find out the addresses of the seeds, and tell `onSeeds`. */
   | { readonly kind: 'resolve' }
-  /** A seed does not answer this node, or does not want it, and it is no member yet; it tries on. The reason is for the operator. */
+  /**
+   * A seed does not answer this node, or refuses it, and it is no member yet; it tries on. The reason is for the
+   * operator.
+   */
   | { readonly kind: 'refused'; readonly reason: string }
   /** A message of a version that this node cannot read was ignored. The reason is for the operator. */
   | { readonly kind: 'unreadable'; readonly reason: string }
@@ -29,24 +35,21 @@ export type Effect =
   /** Those who stay know that this node leaves. */
   | { readonly kind: 'left' }
 
-/** A message that says something. */
 export type Saying = Exclude<Message, { kind: 'refusal' }>
 
 /** Told what was answered; or nothing, with why, for people. */
 export type OnAnswer = (answer: Saying | undefined, reason: string, nowMs: number) => void
 
 export class Conversation {
-  private readonly clusterId: string
-  private readonly sender: () => Sender
   private effects: Effect[] = []
   private readonly asked = new Map<number, OnAnswer>()
   private lastNumber = 0
 
   /** `sender`: what this node says of itself at the moment. */
-  constructor(clusterId: string, sender: () => Sender) {
-    this.clusterId = clusterId
-    this.sender = sender
-  }
+  constructor(
+    private readonly clusterId: string,
+    private readonly sender: () => Sender,
+  ) {}
 
   ask(to: string, body: Body, deadlineMs: number, onAnswer: OnAnswer): void {
     const number = ++this.lastNumber

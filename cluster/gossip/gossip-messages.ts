@@ -1,16 +1,15 @@
 // Messages of gossip and their bytes, as proto/gossip.proto says.
+import { nameLengthMax } from '../options.js'
 //
-// Reading trusts nothing: what is cut off, has too long a name, too many members or an incarnation that could not be raised any more is
-// no message. Fields that are not known are skipped, so that a later build may add some.
+// Reading trusts nothing: what is cut off, has too long a name, too many members or an incarnation that nobody could
+// raise any more is no message. Unknown fields are skipped, so that a later build may add some.
 //
-// Not here: the bytes themselves (grpc-codec.ts), which versions are heard (conversation.ts), what messages mean (membership.ts), how they
-// travel (gossip.ts).
+// Not here: the bytes themselves (grpc-codec.ts), which versions are heard (conversation.ts), what messages mean
+// (membership.ts).
 
 import { codecOf } from '../asks/grpc-codec.js'
-import { nameLengthMax } from '../asks/protobuf.js'
 import { membersMax } from './gossip-options.js'
-import { type Member, type Status, statuses } from './member.js'
-import type { Rumour } from './rumours.js'
+import { type Member, type Rumour, type Status, statuses } from './member.js'
 
 /** Who has written a message; its incarnation is 0 as long as it asks to become a member. */
 export interface Sender {
@@ -38,7 +37,6 @@ export type Body =
   | { readonly kind: 'refusal'; readonly reason: string }
 
 export type Message = Body & {
-  /** That of the sender. */
   readonly version: number
   /** The lowest version whose readers understand this message. */
   readonly lowestVersion: number
@@ -46,7 +44,6 @@ export type Message = Body & {
   readonly from: Sender
 }
 
-/** Characters of a refusal's reason. */
 const reasonLengthMax = 2048
 
 /** Suspicion is confirmed by a few; the names of more are of no use. */
@@ -80,7 +77,6 @@ interface ProtoRumour {
 const messages = codecOf<ProtoMessage>('gossip.proto', 'Message')
 const rumoursAlone = codecOf<ProtoRumour>('gossip.proto', 'Rumour')
 
-/** The bytes of a message. */
 export function encodeMessage(message: Message): Buffer {
   const { version, lowestVersion, cluster, from } = message
   const head = { version, lowestVersion, cluster, from, kind: kinds.indexOf(message.kind) }
@@ -103,7 +99,6 @@ const toProto = ({ member, suspectedBy }: Rumour): ProtoRumour => ({
   suspectedBy,
 })
 
-/** The message that has these bytes; undefined when they are none. */
 export function decodeMessage(bytes: Buffer): Message | undefined {
   const read = messages.decode(bytes) as Required<ProtoMessage> | undefined
   if (!read?.from || read.from.name === '' || read.rumours.length > membersMax) return undefined

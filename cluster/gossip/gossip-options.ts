@@ -1,39 +1,42 @@
-// Every knob of gossip, with what it costs, and the formulas that follow from them. bench/gossip.ts holds measurements to these.
+// Every knob of gossip, with what it costs, and the formulas that follow. bench/gossip.ts holds measurements to these.
 //
-// With n members, P the period, T the timeout of a ping, G the time between tellings of news, nothing lost and nobody slow:
+// With n members, P the period, T the timeout of a ping, G the time between tellings of news, nothing lost or slow:
 //
 //   suspicion   starts when a probe has failed, and takes at least S = suspicionPeriods * max(1, log10 n) * P
 //   detection   of a member that falls silent, until the first of the others says that it is dead:
-//                 P * (n - 1) / n           until somebody probes it: each of n - 1 does so once in n - 1 periods, at a time of its own
-//                 + T + 0.8 * (P - T)       the ping, then those of helpers
-//                 + S                       suspicion, when `confirmations` others have found the same by then, or all there are
-//   spreading   until all have heard some news: P * 2 / (2 + P / G) * (m - 1) / m * (1 + 1/2 + ... + 1/(m - 1)) with m = n - 1 that are
-//               left: everybody begins one exchange in a period and who knows P / G more, and both sides tell; so those who know, i,
-//               and those who do not meet (2 + P / G) * i * (m - i) / (m - 1) times in a period
-//   bytes       sent by each member in a second: (ping + acknowledgement) * 1000 / P + 2 * n * member * 1000 / E, with E the time
-//               between exchanges, 30 s up to 32 members and by log2(n / 32) as much longer beyond
+//                 P * (n - 1) / n      until somebody probes it: each of n - 1 does so once in n - 1 periods
+//                 + T + 0.8 * (P - T)  the ping, then those of helpers
+//                 + S                  suspicion, when `confirmations` others have found the same, or all there are
+//   spreading   until all have heard some news: P * 2 / (2 + P / G) * (m - 1) / m * (1 + 1/2 + ... + 1/(m - 1)) with
+//               m = n - 1 that are left: each begins one exchange in a period, P / G more when it knows, and both tell.
+//               So those who know, i, and those who do not meet (2 + P / G) * i * (m - i) / (m - 1) times in a period
+//   bytes       sent by a member in a second: (ping + acknowledgement) * 1000 / P + 2 * n * member * 1000 / E, with E
+//               the time between exchanges, 30 s up to 32 members and by log2(n / 32) as much longer beyond
 //
-// The period is 300 ms and not the usual 1 s: three members on one network are to find out within 2.5 s that one is gone, so that
-// with the 2 s of its read lease (and some more for taking over) its shards answer again within 6 s. The worst case there is three periods until the
-// probe, one for it, four of suspicion: 2.4 s. Against that stands the load: 3.3 pings in a second for each member, some 0.1 ms of CPU each.
-// A longer suspicion and a shorter period serve better than the other way round: a process that stands still is forgiven for as
-// long as suspicion lasts, 1.2 s at least, and finding out varies by a few periods only.
+// The period is 300 ms and not the usual 1 s: three members on one network find out within 2.5 s that one is gone. With
+// the 2 s of its read lease its shards then answer again within 6 s. The worst case there is three periods until the
+// probe, one for it, four of suspicion: 2.4 s. The load is 3.3 pings a second for each member, some 0.1 ms of CPU each.
+// A long suspicion with a short period forgives a process that stands still for 1.2 s at least.
 
 import assert from 'node:assert/strict'
 
 /**
- * The version of the messages that this build writes, in every message. A node ignores what it cannot read of another version, counts it,
+ * The version of the messages that this build writes. A node ignores what it cannot read of another version, counts it,
  * reports it to the operator, and tells the sender.
  */
 export const gossipVersion = 1
 
-/** The lowest version that this build reads, and whose readers understand what it writes. Raised one release after `gossipVersion`. */
+/** The lowest version that this build reads, and that can read it. Raised one release after `gossipVersion`. */
 export const gossipVersionLowest = 1
 
-/** Members that are known at once, those gone lately included. Bounds memory (some 500 bytes each) and an exchange (100 bytes each). */
+/**
+ * Members known at once, those gone lately included. Bounds memory (500 bytes each) and an exchange (100 bytes each).
+ */
 export const membersMax = 2000
 
-/** A new life begins so far above what was known of its name: what an earlier one says that stood still and goes on stays below. */
+/**
+ * A new life begins so far above what was known of its name: what an earlier life says that stood still stays below.
+ */
 export const lifeStride = 1000
 
 /** Pings for others that wait at once; beyond that nobody can be helped for a moment. */
@@ -51,31 +54,46 @@ export const farewellsMax = 3
 export interface GossipOptions {
   /** P: how often each member probes another one. Half of it costs twice the messages and halves every time above. */
   readonly periodMs: number
-  /** T: how long an acknowledgement may take, several round trips and pauses of a process. Shorter asks helpers in vain more often. */
+  /**
+   * T: how long an acknowledgement may take, several round trips and pauses. Shorter asks helpers in vain more often.
+   */
   readonly pingTimeoutMs: number
-  /** How many others are asked to ping who has not answered. More find ways around a bad path, and cost two messages each when somebody is gone. */
+  /** How many others ping a silent member. More find ways around a bad path, and cost two messages each. */
   readonly helpers: number
-  /** A node that may be slow itself stretches period and timeout by up to so much + 1: fewer false alarms, and slower to find out. */
+  /**
+   * A node that may be slow itself stretches period and timeout by up to so much + 1: fewer false alarms, found out
+   * later.
+   */
   readonly healthMax: number
-  /** Of suspicion at least, for each factor of ten in members. More forgives longer pauses, and finds out later by as much. */
+  /** Of suspicion at least, for each factor of ten in members. More forgives longer pauses, and finds out later. */
   readonly suspicionPeriods: number
   /** Suspicion that nobody confirms lasts so many times as long: the suspecting node may be the one that is cut off. */
   readonly suspicionFactorMax: number
   /** So many others have to find the same for suspicion to be as short as it can be. */
   readonly confirmations: number
-  /** How often each rumour is told by everybody, times ln(members + 1): fewer and some hear it only in the next exchange. */
+  /** How often each member tells a rumour, times ln(members + 1): with fewer some hear it only in the next exchange. */
   readonly tellings: number
-  /** G: how often a node that has news tells some other, besides its pings. At rest it costs nothing. A suspect hears of it, and others of its "I live", so much sooner than its time has passed. */
+  /**
+   * G: how often a node with news tells another, besides its pings. Free at rest. A suspect hears of it so much sooner.
+   */
   readonly tellMs: number
-  /** Bytes of rumours in a message, and again of whom its sender suspects: at rest nothing, in a storm what each ping and acknowledgement costs. */
+  /**
+   * Bytes of rumours in a message, and again of its sender's suspects: nothing at rest, in a storm in every message.
+   */
   readonly rumoursBytesMax: number
-  /** How often a member tells another one all it knows, and hears as much, up to 32 members; with more, less often. Heals what rumours have missed. */
+  /**
+   * How often a member exchanges all it knows with another, up to 32 members; with more, less often. Heals missed
+   * rumours.
+   */
   readonly exchangeMs: number
   /** How long the answer may take: the first question to a seed includes making a connection. */
   readonly exchangeTimeoutMs: number
   /** How long those who are gone are remembered: longer than any rumour about them may be on its way. */
   readonly forgetMs: number
-  /** Pause before seeds, and those who are dead, are tried again: doubled from the first to the second while this node is alone, to `exchangeMs` otherwise. */
+  /**
+   * Pause before seeds and dead members are tried again: doubled from the first to the second while alone, else to
+   * `exchangeMs`.
+   */
   readonly seekMsMin: number
   readonly seekMsMax: number
   /** How many are told at once that this node leaves. */
@@ -124,7 +142,6 @@ export function suspicionMs(options: GossipOptions, members: number, confirmed: 
   return leastMs * (options.suspicionFactorMax - (options.suspicionFactorMax - 1) * share)
 }
 
-/** How often each rumour is told. */
 export function tellingsMax(options: GossipOptions, members: number): number {
   return options.tellings * Math.ceil(Math.log(members + 1))
 }

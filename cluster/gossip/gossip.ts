@@ -1,45 +1,32 @@
-// The shell around membership: carries messages to the wire and back, keeps its timer, resolves seeds, counts bytes, tells listeners.
+// The shell around membership: carries messages, keeps its timer, resolves seeds, counts bytes, tells listeners.
+import { nameLengthMax } from '../options.js'
 //
-// The machine is asked one thing after the other, and its effects are carried out in order before the next. Nothing happens any more
-// once it is closed: what is still asked is not answered.
+// The shell asks the machine one thing after the other, and carries out its effects in order before the next. Once it
+// is closed, nothing happens any more.
 //
-// Not here: every decision (membership.ts), the wire itself, and what a name of a seed stands for (both are handed in).
+// Not here: every decision (membership.ts), the wire itself, and what the name of a seed stands for (both are handed
+// in).
 
 import assert from 'node:assert/strict'
-import { nameLengthMax } from '../asks/protobuf.js'
-import type { ClusterClock } from '../ports.js'
+import type { ClusterClock, Transport } from '../ports.js'
 import type { Effect } from './conversation.js'
 import { decodeMessage, encodeMessage } from './gossip-messages.js'
 import { completeGossipOptions, type GossipOptions, gossipVersion, gossipVersionLowest } from './gossip-options.js'
 import type { Member } from './member.js'
 import { Membership, type MembershipStats } from './membership.js'
 
-/** One question, one answer. */
-export interface GossipWire {
-  /**
-   * Asks who listens at an address. `onReply` is called exactly once, never before this has returned, within `deadlineMs` from now:
-   * without a reply, the reason is for people. `isUnreadable`: there was one, of bytes that cannot be read.
-   */
-  call(
-    address: string,
-    message: Buffer,
-    deadlineMs: number,
-    onReply: (reply: Buffer | undefined, reason?: string, isUnreadable?: boolean) => void,
-  ): void
-}
-
 export interface GossipSetup {
   /** `life` must never have been used before. */
   readonly self: Pick<Member, 'name' | 'address' | 'domain' | 'life' | 'isJoined'>
   readonly clusterId: string
-  /** Each an address or a name that stands for several; this node's own may be among them. None: this node is the first. */
+  /** Each an address or a name of several; this node's own may be among them. None: this node is the first. */
   readonly seeds: readonly string[]
   readonly options: Partial<GossipOptions>
 }
 
 /**
- * What the operator should know. `superseded`: another node has this one's name, and this one takes no part any more. `unreadable`: a node
- * has sent bytes that are no message, or a message of a version that this node cannot read; it was ignored.
+ * What the operator should know. `superseded`: another node has this one's name, and this one takes no part any more.
+ * `unreadable`: bytes that are no message, or a message of a version that this node cannot read, were ignored.
  */
 export interface GossipTrouble {
   readonly kind: 'refused' | 'unresolved' | 'superseded' | 'unreadable'
@@ -59,49 +46,11 @@ export interface GossipStats extends MembershipStats {
 /** Kinds of trouble with unreadable messages that are told apart: beyond that, all may be reported again. */
 const unreadableMax = 100
 
-export interface Gossip {
-  /** This node first, then all that are known; those who are gone for a while. */
-  members(): readonly Member[]
-  /** Called with each member that has changed, this node included; also when `suspect` becomes `alive`. */
-  onChange(listener: (member: Member) => void): void
-  /** Called for the operator, once for each reason until another one comes. */
-  onTrouble(listener: (trouble: GossipTrouble) => void): void
-  /** Whether this node may be given shards. */
-  setJoined(isJoined: boolean): void
-  /** Tells others that this node goes. Resolves when one of them has said that it knows, or none can be reached. */
-  leave(): Promise<void>
-  /** Nothing is asked, answered or told any more. */
-  close(): void
-  /** What another node asks; `onReply` is called once, now or later, and not at all once this is closed. */
-  onCall(message: Buffer, onReply: (reply: Buffer) => void): void
-  /** Another node has sent something that was ignored, since its bytes cannot be read. */
-  noteUnreadable(what: string): void
-  stats(): GossipStats
-}
-
-/** Begins to look for the others. `resolve` gives the addresses that a seed stands for, or fails. */
-export function startGossip(
-  setup: GossipSetup,
-  wire: GossipWire,
-  clock: ClusterClock,
-  chance: () => number,
-  resolve: (seed: string) => Promise<readonly string[]>,
-): Gossip {
-  const { self, clusterId, seeds } = setup
-  for (const text of [self.name, self.address, self.life, clusterId, ...seeds, `${self.domain}.`])
-    assert(text !== '' && Buffer.byteLength(text) <= nameLengthMax, `gossip cannot carry '${text}'`)
-  return new Shell(setup, wire, clock, chance, resolve)
-}
-
-class Shell implements Gossip {
-  private readonly setup: GossipSetup
-  private readonly wire: GossipWire
-  private readonly clock: ClusterClock
-  private readonly resolve: (seed: string) => Promise<readonly string[]>
+/** What one node knows of the others, and tells them. `resolve` gives the addresses of a seed, or fails. */
+export class Gossip {
   private readonly machine: Membership
   private readonly changeListeners: ((member: Member) => void)[] = []
   private readonly troubleListeners: ((trouble: GossipTrouble) => void)[] = []
-  /** Those who have asked and wait. */
   private readonly callers = new Map<number, (reply: Buffer) => void>()
   private lastCall = 0
   private lastTrouble = ''
@@ -121,30 +70,31 @@ class Shell implements Gossip {
   private isClosed = false
 
   constructor(
-    setup: GossipSetup,
-    wire: GossipWire,
-    clock: ClusterClock,
+    private readonly setup: GossipSetup,
+    private readonly wire: Pick<Transport, 'call'>,
+    private readonly clock: ClusterClock,
     chance: () => number,
-    resolve: (seed: string) => Promise<readonly string[]>,
+    private readonly resolve: (seed: string) => Promise<readonly string[]>,
   ) {
-    this.setup = setup
-    this.wire = wire
-    this.clock = clock
-    this.resolve = resolve
     const { self, clusterId, seeds } = setup
+    for (const text of [self.name, self.address, self.life, clusterId, ...seeds, `${self.domain}.`])
+      assert(text !== '' && Buffer.byteLength(text) <= nameLengthMax, `gossip cannot carry '${text}'`)
     const options = completeGossipOptions(setup.options)
     this.machine = new Membership({ self, clusterId, hasSeeds: seeds.length > 0, options, chance }, clock.monoMs())
     this.arm()
   }
 
+  /** This node first, then all that are known; those who are gone for a while. */
   members(): readonly Member[] {
     return this.machine.members
   }
 
+  /** Called with each member that has changed, this node included; also when `suspect` becomes `alive`. */
   onChange(listener: (member: Member) => void): void {
     this.changeListeners.push(listener)
   }
 
+  /** Called for the operator, once for each reason until another one comes. */
   onTrouble(listener: (trouble: GossipTrouble) => void): void {
     this.troubleListeners.push(listener)
   }
@@ -153,6 +103,7 @@ class Shell implements Gossip {
     this.step(nowMs => this.machine.setJoined(isJoined, nowMs))
   }
 
+  /** Tells others that this node goes. Resolves when one of them has said that it knows, or none can be reached. */
   leave(): Promise<void> {
     this.leaving ??= new Promise(resolve => {
       this.onLeft = resolve
@@ -162,6 +113,7 @@ class Shell implements Gossip {
     return this.leaving
   }
 
+  /** Nothing is asked, answered or told any more. */
   close(): void {
     this.isClosed = true
     this.stopTimer()
@@ -169,6 +121,7 @@ class Shell implements Gossip {
     this.onLeft()
   }
 
+  /** What another node asks; `onReply` is called once, now or later, and not at all once this is closed. */
   onCall(bytes: Buffer, onReply: (reply: Buffer) => void): void {
     if (this.isClosed) return
     this.received(bytes)
@@ -225,6 +178,7 @@ class Shell implements Gossip {
     this.step(nowMs => this.machine.onSeeds(addresses, nowMs))
   }
 
+  /** Another node has sent something that was ignored, since its bytes cannot be read. */
   noteUnreadable(reason: string): void {
     this.counts.messagesUnreadable++
     if (this.isClosed || this.unreadable.has(reason)) return

@@ -1,25 +1,23 @@
-// Who is a member, and who is alive: SWIM (Das, Gupta, Motivala 2002) with the local health, the suspicion and the buddies of Lifeguard
-// (Dadgar, Phillips, Currey 2018). Decisions only: it owns no socket and no timer, is told the time with each event, and gives effects.
+// Who is a member, and who is alive: SWIM (Das, Gupta, Motivala 2002) with the local health, the suspicion and the
+// buddies of Lifeguard (Dadgar, Phillips, Currey 2018). Decisions only: it owns no socket and no timer, is told the
+// time with each event, and gives effects.
 //
-// Who does not answer pings (probing.ts) is suspected. A suspect is told so in the next ping it gets, and says with a higher
-// incarnation that it lives; or its time passes and it is dead. News travels in pings and their answers, and in some more pings as long
-// as it is new; now and then two exchange all they know. A node whose own timers come late, or whose helpers are silent, takes itself for slow: it waits longer, and
-// what it has missed while it stood still it holds against nobody.
+// A node suspects a member that does not answer pings (probing.ts). The suspect hears of it in the next ping, and says
+// with a higher incarnation that it lives; or its time passes and it is dead. News travels in pings and their answers,
+// and in some more pings while it is new; now and then two nodes exchange all they know. A node whose timers come late,
+// or whose helpers are silent, takes itself for slow and waits longer. What it missed while it stood still it holds
+// against nobody.
 //
-// Not here: what is believed of others and told of them (roster.ts), of this node itself (own-name.ts), where seeds are (seeking.ts), bytes
-// (gossip-messages.ts), the wire and the clock (gossip.ts).
+// Not here: beliefs about others (roster.ts), about this node (own-name.ts), bytes (gossip-messages.ts), wire and clock
+// (gossip.ts).
 
 import { Conversation, type Effect, type OnAnswer, type Saying } from './conversation.js'
 import type { Message } from './gossip-messages.js'
-import { exchangeEveryMs, farewellsMax, type GossipOptions } from './gossip-options.js'
-import { LocalHealth } from './local-health.js'
-import { believe, isHere, type Member } from './member.js'
+import { exchangeEveryMs, farewellsMax, type GossipOptions, seedAddressesMax } from './gossip-options.js'
+import { believe, isHere, type Member, type Rumour } from './member.js'
 import { OwnName } from './own-name.js'
-import { Probing } from './probing.js'
+import { LocalHealth, Probing, pickSome } from './probing.js'
 import { Roster } from './roster.js'
-import { pickSome } from './rounds.js'
-import type { Rumour } from './rumours.js'
-import { Seeking } from './seeking.js'
 
 export interface MembershipSetup {
   readonly self: Pick<Member, 'name' | 'address' | 'domain' | 'life' | 'isJoined'>
@@ -34,7 +32,6 @@ export interface MembershipSetup {
 export interface MembershipStats {
   /** 0: well; each step makes this node more patient. */
   readonly health: number
-  /** Probes that have failed. */
   readonly suspicions: number
   /** How often this node had to say that it lives. */
   readonly refutations: number
@@ -71,7 +68,6 @@ export class Membership {
     this.wakeDueMs = nowMs
   }
 
-  /** This node first; also those who are gone, for a while. */
   get members(): readonly Member[] {
     return this.roster.members
   }
@@ -82,12 +78,10 @@ export class Membership {
     return { health: this.health.steps, suspicions, refutations }
   }
 
-  /** When `tick` is due. */
   get nextWakeMs(): number {
     return this.wakeDueMs
   }
 
-  /** Time has passed. */
   tick(nowMs: number): readonly Effect[] {
     this.awake(nowMs)
     if (this.isActive) {
@@ -130,7 +124,6 @@ export class Membership {
     return this.done(nowMs)
   }
 
-  /** Whether this node may be given shards. */
   setJoined(isJoined: boolean, nowMs: number): readonly Effect[] {
     this.awake(nowMs)
     const { self } = this.roster
@@ -308,3 +301,65 @@ export class Membership {
 
 /** Nothing but what the answer tells of others. */
 const heard: OnAnswer = () => {}
+
+/**
+ * Where missing members may be: seeds that nobody known answers for, and members taken for dead. They are tried one
+ * after the other, and again after a growing pause: a cluster that was split heals only when one side asks the other.
+ */
+class Seeking {
+  /** When to begin anew; infinite while it goes on. */
+  dueMs: number
+  private failures = 0
+  private queue: string[] = []
+  /** Who has answered at a seed's address, which members may know it under another one. */
+  private readonly names = new Map<string, string>()
+
+  constructor(
+    private readonly options: GossipOptions,
+    private readonly chance: () => number,
+    nowMs: number,
+  ) {
+    this.dueMs = nowMs
+  }
+
+  /** Begins anew with these seeds, as far as they are worth asking. */
+  begin(seeds: readonly string[], members: readonly Member[]): void {
+    const present = members.filter(isHere)
+    const addresses = new Set(present.map(({ address }) => address))
+    const names = new Set(present.map(({ name }) => name))
+    const dead = members.filter(({ status }) => status === 'dead').map(({ address }) => address)
+    const lost = [...new Set([...seeds, ...dead])].filter(
+      address => !addresses.has(address) && !names.has(this.names.get(address) ?? ''),
+    )
+    this.queue = pickSome(lost, seedAddressesMax, this.chance)
+    for (const address of this.names.keys()) if (!seeds.includes(address)) this.names.delete(address)
+  }
+
+  /** The address to ask next; undefined when all have been asked. */
+  next(): string | undefined {
+    return this.queue.pop()
+  }
+
+  /** Who has answered there. */
+  onAnswer(address: string, name: string): void {
+    this.names.set(address, name)
+  }
+
+  /** Enough have answered: the others are not asked now. */
+  stop(): void {
+    this.queue = []
+  }
+
+  /** Until the next time: longer and longer. `isAlone`: this node has nobody, and is in more of a hurry. */
+  pause(nowMs: number, members: number, isAlone: boolean): void {
+    const mostMs = isAlone ? this.options.seekMsMax : exchangeEveryMs(this.options, members)
+    const pauseMs = Math.min(mostMs, this.options.seekMsMin * 2 ** Math.min(this.failures++, 30))
+    this.dueMs = nowMs + pauseMs * (0.5 + this.chance() / 2)
+  }
+
+  /** Somebody has just been lost: perhaps it can be found soon. */
+  hurry(nowMs: number): void {
+    this.failures = 0
+    if (this.dueMs !== Number.POSITIVE_INFINITY) this.dueMs = Math.min(this.dueMs, nowMs + this.options.seekMsMin)
+  }
+}

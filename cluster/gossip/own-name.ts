@@ -1,13 +1,13 @@
-// This node's own name: from when on it may be spoken in, that what is told under it is right, and that nobody else has it.
+// This node's own name: from when on it may use it, that what is told under it is right, and that nobody else has it.
 //
-// A node becomes a member when another one has answered: only then it knows above which incarnation to begin, and whether somebody of its name
-// is there. Of two who live under one name, the one with the lower incarnation gives up, and that is the earlier life.
+// A node becomes a member when another one has answered: only then it knows above which incarnation to begin, and
+// whether its name is free. Of two nodes under one name, the one with the lower incarnation gives up: the earlier life.
 
 import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
 import type { Sender } from './gossip-messages.js'
 import { type GossipOptions, lifeStride } from './gossip-options.js'
-import type { LocalHealth } from './local-health.js'
 import { believe, isHere, type Member } from './member.js'
+import type { LocalHealth } from './probing.js'
 import type { Roster } from './roster.js'
 
 /** Somebody else under this node's name. */
@@ -32,19 +32,19 @@ export class OwnName {
   isOver = false
   /** How often this node had to say that it lives. */
   refutations = 0
-  private readonly parts: OwnNameParts
   private isKnown: boolean
   /** The best that was told of the name before this node was a member. */
   private namesake: Member | undefined
   private rival: Rival | undefined
 
   /** `isMember`: there is nobody to ask first. */
-  constructor(parts: OwnNameParts, isMember: boolean) {
-    this.parts = parts
+  constructor(
+    private readonly parts: OwnNameParts,
+    isMember: boolean,
+  ) {
     this.isKnown = isMember
   }
 
-  /** Whether this node is a member and may tell of itself. */
   get isMember(): boolean {
     return this.isKnown
   }
@@ -55,7 +55,9 @@ export class OwnName {
     return { name, life, incarnation: this.isKnown ? incarnation : 0 }
   }
 
-  /** Another node has answered, or has come: now this one can be a member, unless somebody has its name. Tells whether it is one from now on. */
+  /**
+   * Another node has answered: now this one can be a member, unless its name is taken. Tells whether it has become one.
+   */
   enter(): boolean {
     if (this.isKnown || this.rival || this.isOver || this.parts.roster.self.status !== 'alive') return false
     const { namesake } = this

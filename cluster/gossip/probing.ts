@@ -1,17 +1,14 @@
-// Pings, by which a node finds out who does not answer: each period one other, in its turn. Who does not answer is pinged again, and by some
-// helpers, who say so when they had no answer either; who is reached by nobody is suspected.
+// Pings: each period a node probes one other, in its turn. It pings a silent one again, and asks helpers to, who report
+// when they had no answer either. A member that nobody reaches is suspected.
 //
 // Not here: what becomes of a suspect (roster.ts), who is told what else (membership.ts).
 
 import { type Conversation, isAcknowledged, type Saying } from './conversation.js'
 import type { Message, Target } from './gossip-messages.js'
 import { type GossipOptions, helperShare, relaysMax } from './gossip-options.js'
-import type { LocalHealth } from './local-health.js'
 import { isHere, type Member } from './member.js'
 import type { Roster } from './roster.js'
-import { pickSome, Rounds } from './rounds.js'
 
-/** One member's turn. */
 interface Probe {
   readonly target: Member
   isIndirect: boolean
@@ -28,32 +25,29 @@ export interface ProbingParts {
   readonly health: LocalHealth
   readonly options: GossipOptions
   readonly chance: () => number
-  /** Whether this node takes part. */
   readonly isActive: () => boolean
 }
 
 export class Probing {
   /** When the next one's turn is. */
   dueMs: number
-  /** Probes that have failed. */
   suspicions = 0
-  private readonly parts: ProbingParts
   private readonly rounds: Rounds
   private probe: Probe | undefined
   private relays = 0
 
-  constructor(parts: ProbingParts, nowMs: number) {
-    this.parts = parts
+  constructor(
+    private readonly parts: ProbingParts,
+    nowMs: number,
+  ) {
     this.rounds = new Rounds(parts.chance)
     this.dueMs = nowMs + parts.chance() * parts.options.periodMs
   }
 
-  /** Somebody may have a turn from now on. */
   add(name: string): void {
     this.rounds.add(name)
   }
 
-  /** Does not wait for a whole period. */
   hurry(nowMs: number): void {
     const { chance, options } = this.parts
     this.dueMs = Math.min(this.dueMs, nowMs + chance() * options.periodMs)
@@ -154,4 +148,83 @@ export class Probing {
 /** That very life has answered, or a helper says that it has. */
 function isReached(reply: Message | undefined, target: Target): boolean {
   return isAcknowledged(reply, reply && reply.from.name !== target.name ? reply.from : target)
+}
+
+/**
+ * Whose turn it is: everybody once in each round, in an order of this node's own that changes from round to round. The
+ * orders of nodes are independent, so somebody probes a silent member at any time. A newcomer has its turn in what is
+ * left of the round.
+ */
+class Rounds {
+  private order: string[] = []
+  /** Those before it have had their turn in this round. */
+  private position = 0
+
+  /** `chance`: from 0 up to but without 1. */
+  constructor(private readonly chance: () => number) {}
+
+  add(name: string): void {
+    if (this.order.includes(name)) return
+    const place = this.position + Math.floor(this.chance() * (this.order.length - this.position + 1))
+    this.order.splice(place, 0, name)
+  }
+
+  /** The next one for whom `find` finds something; those for whom it does not are out. */
+  next<T>(find: (name: string) => T | undefined): T | undefined {
+    for (let left = this.order.length; left > 0; left--) {
+      if (this.position >= this.order.length) this.begin()
+      const found = find(this.order[this.position]!)
+      if (found !== undefined) {
+        this.position++
+        return found
+      }
+      this.order.splice(this.position, 1)
+    }
+    return undefined
+  }
+
+  private begin(): void {
+    this.order = pickSome(this.order, this.order.length, this.chance)
+    this.position = 0
+  }
+}
+
+export function pickSome<T>(all: readonly T[], count: number, chance: () => number): T[] {
+  const left = [...all]
+  const picked: T[] = []
+  while (picked.length < count && left.length > 0) {
+    const place = Math.floor(chance() * left.length)
+    picked.push(left[place]!)
+    left[place] = left.at(-1)!
+    left.pop()
+  }
+  return picked
+}
+
+/** How well this node takes itself to hear (Lifeguard's local health): the worse, the longer it waits for others. */
+export class LocalHealth {
+  private readonly max: number
+  private score = 0
+
+  constructor({ healthMax }: Pick<GossipOptions, 'healthMax'>) {
+    this.max = healthMax
+  }
+
+  /** 0: well. */
+  get steps(): number {
+    return this.score
+  }
+
+  /** What times are multiplied with. */
+  get patience(): number {
+    return this.score + 1
+  }
+
+  worsen(steps: number): void {
+    this.score = Math.min(this.max, this.score + steps)
+  }
+
+  improve(): void {
+    this.score = Math.max(0, this.score - 1)
+  }
 }

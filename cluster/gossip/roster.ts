@@ -1,17 +1,16 @@
 // What one node knows of all members, itself included, and whom it suspects since when.
 //
-// Of two tellings the better one is believed (member.ts), with one caution: that somebody is dead is nothing to take from others. Who hears it
-// suspects, and lets the time of suspicion pass on its own clock. In the ordinary case everybody has begun to suspect long before, and it costs nothing;
-// but when two parts of a cluster that had lost each other meet, each has the time to say that it lives, and nobody is given up for the
-// word of those who could not know.
+// It believes the better of two tellings (member.ts), with one caution: it takes nobody's word that a member is dead.
+// It then suspects, and lets the time of suspicion pass on its own clock. As a rule every node has begun to suspect
+// long before, and it costs nothing. But when two parts of a cluster that had lost each other meet, each has the time
+// to say that it lives.
 //
-// Those who are gone are remembered for a while, so that old news does not bring them back; news of strangers who are gone is no news.
-// Not here: whom to probe, and what a node says to news of itself (membership.ts).
+// Members that are gone are remembered for a while, so that old news does not bring them back; news of strangers who
+// are gone is no news. Not here: whom to probe, and what a node says to news of itself (membership.ts).
 
 import { rumourLength, type Target } from './gossip-messages.js'
 import { type GossipOptions, membersMax, suspicionMs, tellingsMax } from './gossip-options.js'
-import { believe, isHere, type Member } from './member.js'
-import { type Rumour, Rumours } from './rumours.js'
+import { believe, isHere, type Member, type Rumour, Rumours } from './member.js'
 
 interface Suspicion {
   sinceMs: number
@@ -21,24 +20,21 @@ interface Suspicion {
 
 export class Roster {
   private readonly rumours = new Rumours()
-  private own: Member
-  private readonly options: GossipOptions
   private readonly others = new Map<string, Rumour>()
   private readonly suspicions = new Map<string, Suspicion>()
   /** Since when; who has been gone for the longest time first. */
   private readonly goneSinceMs = new Map<string, number>()
   private changes: Member[] = []
 
-  constructor(self: Member, options: GossipOptions) {
-    this.own = self
-    this.options = options
-  }
+  constructor(
+    private own: Member,
+    private readonly options: GossipOptions,
+  ) {}
 
   get self(): Member {
     return this.own
   }
 
-  /** How many are here, this node included. */
   get size(): number {
     return 1 + this.others.size - this.goneSinceMs.size
   }
@@ -57,7 +53,6 @@ export class Roster {
     return name === this.own.name ? { member: this.own, suspectedBy: [] } : this.others.get(name)
   }
 
-  /** Whether there is something to be told. */
   get hasNews(): boolean {
     return this.rumours.size > 0
   }
@@ -81,7 +76,7 @@ export class Roster {
     return known && (known.member.status !== 'alive' || known.member.life !== life) ? [known] : []
   }
 
-  /** Whom this node suspects, for as long as it does: whoever knows better will say so in the answer. Without those in `told`. */
+  /** Whom this node suspects, without those in `told`: a node that knows better says so in the answer. */
   doubts(told: readonly Rumour[]): Rumour[] {
     let bytesLeft = this.options.rumoursBytesMax
     const names = new Set(told.map(({ member }) => member.name))
@@ -95,12 +90,10 @@ export class Roster {
     return doubts
   }
 
-  /** All that is known of everybody, of this node only if wanted. */
   everything(withSelf: boolean): Rumour[] {
     return [...(withSelf ? [{ member: this.own, suspectedBy: [] }] : []), ...this.others.values()]
   }
 
-  /** What this node has to say of itself from now on. */
   setSelf(member: Member): void {
     this.own = member
     this.tell({ member, suspectedBy: [] })
@@ -112,7 +105,6 @@ export class Roster {
     this.tell({ member: this.own, suspectedBy: [] })
   }
 
-  /** Takes in what is told of another member. */
   hear({ member, suspectedBy }: Rumour, nowMs: number): void {
     const known = this.others.get(member.name)?.member
     if (!known) {
@@ -149,7 +141,6 @@ export class Roster {
     }
   }
 
-  /** When `expire` has something to do. */
   get dueMs(): number {
     let dueMs = Number.POSITIVE_INFINITY
     for (const [name, suspicion] of this.suspicions) dueMs = Math.min(dueMs, this.suspicionDueMs(name, suspicion))

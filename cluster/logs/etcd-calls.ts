@@ -1,8 +1,8 @@
 // Requests to etcd as a whole: each ends in time, and is counted; members that do not answer are left for the next.
 //
-// A request is written to one member once, and never again anywhere: what has become of it is for others to find out. All go
-// to one member as long as it answers. When it cannot be reached, or owes an answer at the deadline, the following requests go to
-// the next one; when it is silent for a while they do before that.
+// A request is written to one member once, and never again: the user finds out what became of it. All requests go to
+// one member while it answers. When it cannot be reached, is silent, or owes an answer at the deadline, the following
+// requests go to the next one.
 //
 // Not here: what is asked (etcd-requests.ts), connections (etcd-member.ts).
 
@@ -32,7 +32,6 @@ const requestKinds = [
   'compact',
 ] as const
 
-/** What requests are counted by. */
 export type EtcdRequestKind = (typeof requestKinds)[number]
 
 /** Counters that only grow. */
@@ -51,7 +50,6 @@ export interface EtcdRequest<M extends EtcdMethod> {
   readonly kind: EtcdRequestKind
   readonly method: M
   readonly message: EtcdMethods[M]['request']
-  /** Records in it, and their bytes. */
   readonly records?: number
   readonly bytes?: number
   /** An error that says that somebody else has done it already, which is no failure. */
@@ -66,12 +64,9 @@ interface UnderWay {
 
 export class EtcdCalls {
   readonly stats: Readonly<Record<EtcdRequestKind, EtcdRequestStats>>
-  /** How often requests were sent to another member than before. */
   rotations = 0
   /** The latest revision of the store that an answer has told. */
   revision = 0
-  private readonly clock: ClusterClock
-  private readonly options: EtcdOptions
   private readonly members: readonly EtcdMember[]
   private current: number
   private watched: number
@@ -83,9 +78,11 @@ export class EtcdCalls {
   private closed = false
   private readonly idle: (() => void)[] = []
 
-  constructor(address: EtcdAddress, clock: ClusterClock, options: EtcdOptions) {
-    this.clock = clock
-    this.options = options
+  constructor(
+    address: EtcdAddress,
+    private readonly clock: ClusterClock,
+    private readonly options: EtcdOptions,
+  ) {
     this.members = address.members.map(name => new EtcdMember(name, address, clock, options))
     this.current = Math.floor(options.chance() * this.members.length)
     this.watched = this.current
@@ -97,12 +94,14 @@ export class EtcdCalls {
     >
   }
 
-  /** The member that is asked at present. */
   get member(): string {
     return this.at(this.current).name
   }
 
-  /** Asks etcd once; `onAnswer` is called exactly once, at the deadline at the latest: with a response, or else with a reason. */
+  /**
+   * Asks etcd once; `onAnswer` is called exactly once, at the deadline at the latest: with a response, or with a
+   * reason.
+   */
   call<M extends EtcdMethod>(
     { kind, method, message, records = 0, bytes = 0, doneBefore }: EtcdRequest<M>,
     onAnswer: (

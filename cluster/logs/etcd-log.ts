@@ -1,21 +1,20 @@
 // The replicated log in an etcd (3.4 or later): the driver as others see it.
 //
-// etcd gives every change a revision, and carries out transactions one after the other: a takeover's revision is its epoch, and an
-// append compares it in the transaction that puts the record. etcd says that something has happened when a majority has it on disk.
+// etcd gives every change a revision, and carries out transactions one after the other. A takeover's revision is its
+// epoch, and an append compares it in the transaction that puts the record. etcd reports success when a majority has it
+// on disk.
 //
-// etcd keeps what was deleted or replaced until it is compacted, and counts it against its quota. So each node compacts all the time,
-// up to where the store was one `compactMs` ago; that others do the same harms nobody. Only when something was lost nobody compacts: what was
-// deleted since can then be read from etcd's history.
+// etcd keeps deleted and replaced keys until it is compacted, and counts them against its quota. So each node compacts
+// all the time, up to where the store was one `compactMs` ago. Only when something was lost nobody compacts: etcd's
+// history then still has what was deleted since.
 //
-// Not here: keys (etcd-keys.ts), what requests and answers mean (etcd-requests.ts), deadlines and members (etcd-calls.ts), following
-// (etcd-following.ts).
+// Not here: keys, what requests and answers mean (etcd-requests.ts), deadlines and members (etcd-calls.ts).
 
 import assert from 'node:assert/strict'
+import type { IEvent, IWatchResponse } from 'etcd3'
 import type { ClusterClock } from '../ports.js'
 import { EtcdCalls, type EtcdRequest, type EtcdRequestKind, type EtcdRequestStats } from './etcd-calls.js'
-import { EtcdFollowing, type EtcdFollowStats } from './etcd-following.js'
-import { EtcdKeys } from './etcd-keys.js'
-import type { EtcdMethod, EtcdMethods } from './etcd-member.js'
+import type { EtcdMethod, EtcdMethods, Watching } from './etcd-member.js'
 import { completeEtcdOptions, type EtcdAddress, type EtcdOptions } from './etcd-options.js'
 import {
   appendBytesMax,
@@ -24,6 +23,7 @@ import {
   appendsMax,
   createOnceOutcome,
   createOnceRequest,
+  EtcdKeys,
   firstRecordRequest,
   heartbeatOutcome,
   heartbeatRequest,
@@ -39,24 +39,18 @@ import {
   retakeRequest,
   takeOverOutcome,
   takeOverRequest,
+  takeoverOf,
   takeoversOutcome,
   takeoversRequest,
   trimRequest,
 } from './etcd-requests.js'
-import type { Append, Reading, ShardLog, Unknown } from './shard-log.js'
+import type { Append, LogFollower, Reading, ShardLog, Unknown } from './shard-log.js'
 
-export interface EtcdStats {
+interface EtcdStats {
   readonly requests: Readonly<Record<EtcdRequestKind, Readonly<EtcdRequestStats>>>
   readonly followed: Readonly<EtcdFollowStats>
-  /** How often requests were sent to another member than before. */
   readonly rotations: number
-  /** The member that is asked at present. */
   readonly member: string
-}
-
-/** The driver, and what it has counted. */
-export interface EtcdLog extends ShardLog {
-  stats(): EtcdStats
 }
 
 /** Opens the log of a cluster, without asking whether the engine is there: whoever asks is told. */
@@ -66,15 +60,13 @@ export function openEtcdLog(
   clock: ClusterClock,
   options: Partial<EtcdOptions> = {},
 ): EtcdLog {
-  return new Log(address, cluster, clock, completeEtcdOptions(options))
+  return new EtcdLog(address, cluster, clock, completeEtcdOptions(options))
 }
 
-class Log implements EtcdLog {
+export class EtcdLog implements ShardLog {
   readonly appendsMax = appendsMax
   readonly appendBytesMax = appendBytesMax
   private readonly keys: EtcdKeys
-  private readonly clock: ClusterClock
-  private readonly options: EtcdOptions
   private readonly calls: EtcdCalls
   private following: EtcdFollowing | undefined
   private stopCompacting = (): void => {}
@@ -88,10 +80,13 @@ class Log implements EtcdLog {
   /** Up to where shards are to be trimmed, those under way included. */
   private readonly trims = new Map<number, number>()
 
-  constructor(address: EtcdAddress, cluster: string, clock: ClusterClock, options: EtcdOptions) {
+  constructor(
+    address: EtcdAddress,
+    cluster: string,
+    private readonly clock: ClusterClock,
+    private readonly options: EtcdOptions,
+  ) {
     this.keys = new EtcdKeys(cluster)
-    this.clock = clock
-    this.options = options
     this.calls = new EtcdCalls(address, clock, options)
     this.compactLater()
   }
@@ -271,4 +266,121 @@ function checkedBytes(appends: readonly Append[]): number {
   }
   assert(bytes <= appendBytesMax, `${bytes} bytes in one step`)
   return bytes
+}
+
+interface EtcdFollowStats {
+  records: number
+  bytes: number
+  takeovers: number
+  /** The first one, when the telling began, included. */
+  gaps: number
+}
+
+/**
+ * One watch over all of a cluster's keys, replaced when it is lost.
+ *
+ * It tells what happens after it stands, once, in the order of revisions. What happened while there was none is a gap:
+ * the follower hears of it when the new watch stands, and reads. A member that lags behind would tell things again;
+ * what is not newer is dropped. A member that is stopped or cut off keeps its connections: it is asked for signs of
+ * life, and left without them.
+ *
+ * All nodes get the records of all shards and drop what they do not want: with three nodes and three copies that is
+ * nothing.
+ */
+class EtcdFollowing {
+  readonly stats: EtcdFollowStats = { records: 0, bytes: 0, takeovers: 0, gaps: 0 }
+  private watching: Watching | undefined
+  private stopTimer = (): void => {}
+  /** Why there is a gap when the next watch stands. */
+  private gap = 'the telling begins'
+  private failures = 0
+  private toldRevision = 0
+  /** What earlier watches have told up to. */
+  private knownRevision = 0
+  private heardMs = 0
+  private closed = false
+
+  constructor(
+    private readonly calls: EtcdCalls,
+    private readonly keys: EtcdKeys,
+    private readonly clock: ClusterClock,
+    private readonly options: EtcdOptions,
+    private readonly wanted: (shard: number) => boolean,
+    private readonly follower: LogFollower,
+  ) {}
+
+  begin(): void {
+    this.heardMs = this.clock.monoMs()
+    const watching = this.calls.watch(
+      { create_request: { ...this.keys.all, filters: ['Nodelete'], fragment: true } },
+      {
+        onResponse: response => {
+          if (watching === this.watching) this.onResponse(response)
+        },
+        onEnd: reason => {
+          if (watching === this.watching) this.lose(reason)
+        },
+      },
+    )
+    this.watching = watching
+    this.pingLater()
+  }
+
+  close(): void {
+    this.closed = true
+    this.drop()
+  }
+
+  private onResponse(response: IWatchResponse): void {
+    this.heardMs = this.clock.monoMs()
+    this.calls.learn(response.header.revision)
+    if (response.canceled) return this.lose(response.cancel_reason || 'the watch was cancelled')
+    if (response.created) {
+      this.failures = 0
+      this.knownRevision = this.toldRevision
+      this.stats.gaps++
+      this.follower.onGap(this.gap)
+    }
+    for (const event of response.events) this.tell(event)
+  }
+
+  private tell({ kv }: IEvent): void {
+    if (this.closed) return
+    const revision = Number(kv.mod_revision)
+    if (revision <= this.knownRevision) return
+    this.toldRevision = revision
+    const place = this.keys.placeOf(kv.key)
+    if (place?.kind === 'owner') {
+      this.stats.takeovers++
+      this.follower.onTakeover(place.shard, takeoverOf(kv))
+    } else if (place?.kind === 'record' && this.wanted(place.shard)) {
+      this.stats.records++
+      this.stats.bytes += kv.value.length
+      this.follower.onRecord(place.shard, { sequence: place.sequence, bytes: kv.value })
+    } else if (place?.kind === 'heartbeat') this.follower.onHeartbeat(place.node, kv.value)
+  }
+
+  private pingLater(): void {
+    const { clock, options } = this
+    this.stopTimer = clock.after(options.followPingMs, () => {
+      if (clock.monoMs() - this.heardMs > options.followSilentMs) return this.lose('nothing was heard')
+      this.watching?.write({ progress_request: {} })
+      this.pingLater()
+    })
+  }
+
+  private lose(reason: string): void {
+    if (this.closed) return
+    this.drop()
+    this.gap = reason
+    const { refollowMsMin, refollowMsMax, chance } = this.options
+    const dueMs = Math.min(refollowMsMin * 2 ** Math.min(this.failures++, 30), refollowMsMax)
+    this.stopTimer = this.clock.after(dueMs * (0.5 + chance() / 2), () => this.begin())
+  }
+
+  private drop(): void {
+    this.stopTimer()
+    this.watching?.cancel()
+    this.watching = undefined
+  }
 }

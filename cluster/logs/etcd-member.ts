@@ -1,8 +1,7 @@
 // One member of an etcd: connections to it, and single requests over them.
 //
-// A request is written at most once. The retries of the package stand in its own way of carrying requests, which is not used: what is
-// used of it is what it knows of etcd's messages, its channels, and its way of opening them. Channels do not retry what may
-// have been begun; they dial again by themselves, at least once a second.
+// A request is written at most once. So the package's own way of carrying requests, which retries, is not used: only
+// its messages, its channels, and its way of opening them. Channels dial again by themselves, at least once a second.
 //
 // Not here: deadlines, and when to leave a member for another one (etcd-calls.ts).
 
@@ -25,7 +24,6 @@ import type { ClusterClock } from '../ports.js'
 import type { EtcdAddress, EtcdOptions, EtcdTls } from './etcd-options.js'
 import { appendBytesMax, readRecordsMax } from './etcd-requests.js'
 
-/** What may be asked, and what is answered. */
 export interface EtcdMethods {
   readonly range: { readonly request: IRangeRequest; readonly response: IRangeResponse }
   readonly put: { readonly request: IPutRequest; readonly response: IPutResponse }
@@ -37,8 +35,8 @@ export interface EtcdMethods {
 export type EtcdMethod = keyof EtcdMethods
 
 /**
- * `gone`: the member cannot be reached, or has no leader. `refused`: it does not take us, or does not let us do that. `full`: it takes no changes, since
- * its quota is exceeded (the alarm NOSPACE).
+ * `gone`: the member cannot be reached, or has no leader. `refused`: it does not accept us, or what we do. `full`: it
+ * takes no changes, since its quota is exceeded (the alarm NOSPACE).
  */
 export interface EtcdFailure {
   readonly gone: boolean
@@ -94,7 +92,6 @@ interface Opened {
     watch(metadata: GrpcMetadata): GrpcStream
     getChannel(): { getConnectivityState(tryToConnect: boolean): number }
   }
-  /** Empty. */
   readonly metadata: GrpcMetadata
 }
 
@@ -117,7 +114,6 @@ const namelessRefused = /user name is empty/
 /** What etcd says when its quota is exceeded; other things that run out have the same code. */
 const spaceExceeded = /database space exceeded/
 
-/** Characters of a reason. */
 const reasonLengthMax = 300
 
 const channelOptions = {
@@ -136,24 +132,21 @@ const channelOptions = {
 }
 
 export class EtcdMember {
-  readonly name: string
-  private readonly address: EtcdAddress
-  private readonly options: EtcdOptions
-  private readonly clock: ClusterClock
   private readonly channels = new Map<Service, ServiceChannel>()
   private token: string | undefined
-  /** Those who wait for a token. */
   private entering: ((failure: EtcdFailure | undefined) => void)[] = []
   private closed = false
 
-  constructor(name: string, address: EtcdAddress, clock: ClusterClock, options: EtcdOptions) {
-    this.name = name
-    this.address = address
-    this.options = options
-    this.clock = clock
-  }
+  constructor(
+    readonly name: string,
+    private readonly address: EtcdAddress,
+    private readonly clock: ClusterClock,
+    private readonly options: EtcdOptions,
+  ) {}
 
-  /** Asks once. The function returned gives up: `onDone` is not called any more, though the request may have been or be carried out. */
+  /**
+   * Asks once. The returned function gives up: `onDone` is not called any more, though the request may be carried out.
+   */
   call<M extends EtcdMethod>(
     method: M,
     request: EtcdMethods[M]['request'],
@@ -246,7 +239,6 @@ export class EtcdMember {
     return channel
   }
 
-  /** Gets a token, unless there is one. */
   private enter(onDone: (failure: EtcdFailure | undefined) => void): void {
     if (this.token !== undefined) return onDone(undefined)
     this.entering.push(onDone)

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict'
 
 /** Members of one etcd, of which any may be asked. */
 export interface EtcdAddress {
-  /** Each `host:port`. */
   readonly members: readonly string[]
   readonly secure: boolean
   readonly user: string | undefined
@@ -21,18 +20,18 @@ export interface EtcdTls {
 }
 
 export interface EtcdOptions {
-  /** How long a request may take before its outcome is `unknown`. Longer waits out an election; shorter fails over sooner. */
+  /** How long until the outcome of a request is `unknown`. Longer waits out an election; shorter fails over sooner. */
   readonly deadlineMs: number
-  /** A member that owes an answer for so long, and gives none to anybody, is asked nothing new while there are others. */
+  /** A member that has owed answers for so long, and gives none, is asked nothing new while there are others. */
   readonly patienceMs: number
   /**
-   * A connection that has not come about in so long is given up for a new one, when it is needed. Who is not answered repeats what begins a
-   * connection later and later, so a longer time finds a member later that is back; a shorter one never finds a member whose handshake takes longer.
+   * A connection that has not come about in so long makes room for a new one. A longer time finds a returned member
+   * later; a shorter one never finds a member whose handshake takes longer.
    */
   readonly connectMs: number
   /**
-   * How often superseded keys are let go of: those older than one such time. etcd must have room for what is appended in two of
-   * them; less often saves work, and keeps slower followers from missing something.
+   * How often keys are compacted that are older than one such time. etcd needs room for what is appended in two of
+   * them; less often saves work, and keeps slow followers from missing something.
    */
   readonly compactMs: number
   /** How often the member that tells us what happens is asked for a sign of life. */
@@ -66,7 +65,6 @@ export const etcdOptionsDefault: EtcdOptions = {
   tls: {},
 }
 
-/** Members that an address may name. */
 const membersMax = 16
 
 /** Defaults for what is not given; asserts that the whole makes sense. */
@@ -92,8 +90,8 @@ export function completeEtcdOptions(given: Partial<EtcdOptions>): EtcdOptions {
 }
 
 /**
- * Reads `etcd://host:port,host:port`, or `etcds://` for TLS, with `user:password@` in front if wanted, percent-encoded. A string says
- * what is wrong with it.
+ * Reads `etcd://host:port,host:port`, or `etcds://` for TLS, with `user:password@` in front if wanted, percent-encoded.
+ * A string says what is wrong with it.
  */
 export function parseEtcdAddress(text: string): EtcdAddress | string {
   const found = /^(etcds?):\/\/(?:([^@/]*)@)?([^@/]*)\/?$/.exec(text)

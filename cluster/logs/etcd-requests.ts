@@ -1,10 +1,18 @@
-// What is asked of etcd, and what its answers mean: values in, values out.
+// What is asked of etcd, under which keys, and what the answers mean: values in, values out.
 //
-// Everything that depends on something else compares it in the same transaction: etcd carries out a transaction in one step, or
-// not at all, so that one which arrives late finds out by itself that its time is over. Whatever reads is linearizable.
+// Everything that depends on something else compares it in the same transaction: etcd carries out a transaction in one
+// step or not at all, so a late one finds out by itself that its time is over. Reads are linearizable.
 //
-// A log that is not as the port promises (a gap, another record in a place that was taken) is never repaired or read around: the
-// outcome is `unknown`, and its reason says that an invariant is broken.
+// A damaged log (a gap, another record in a place that was taken) is never repaired or read around: the outcome is
+// `unknown`, and its reason says that an invariant is broken.
+//
+//   /orrery/<cluster>/owner/<shard>            the latest takeover: its owner; its revision is the epoch. Never deleted
+//   /orrery/<cluster>/log/<shard>/<sequence>   a record; the last one is never deleted
+//   /orrery/<cluster>/meta/<name>              what was created once
+//   /orrery/<cluster>/heartbeat/<node>         the latest heartbeat of a node; one key for each name ever
+//
+// Numbers have a fixed width, so their order as text is their order. All of it is one range: one watch tells it in
+// order.
 //
 // Not here: who carries requests, and for how long (etcd-calls.ts).
 
@@ -21,7 +29,6 @@ import type {
   ITxnRequest,
   ITxnResponse,
 } from 'etcd3'
-import { type EtcdKeys, shardsMax } from './etcd-keys.js'
 import type {
   Append,
   AppendOutcome,
@@ -48,13 +55,11 @@ export const appendsMax = Math.floor(operationsMax / 3)
 /** Bytes of the records of a transaction: etcd takes requests of 1.5 MiB. */
 export const appendBytesMax = 1024 * 1024
 
-/** Records that one reading asks for at most: with the largest ones it has so many times `appendBytesMax`, which etcd must hold in memory. */
+/** Records that one reading asks for at most: with the largest, etcd holds so many times `appendBytesMax` in memory. */
 export const readRecordsMax = 64
 
-/** Bytes of an owner's name. */
 const ownerBytesMax = 256
 
-/** Bytes of a value under a name. */
 const metaBytesMax = 64 * 1024
 
 /** Records that one request deletes at most: etcd does nothing else meanwhile. */
@@ -81,8 +86,8 @@ export function retakeOutcome({ succeeded, header }: ITxnResponse): RetakeOutcom
 }
 
 /**
- * Appends if each epoch is the latest, the record before is there, and nothing stands at a record's place or behind it; else tells what stands
- * there. Logs that were founded begin with record 2 (founding.ts), so that is compared from record 3 on.
+ * Appends if each epoch is the latest, the record before is there, and nothing stands at a record's place or behind it;
+ * else tells what does. Founded logs begin with record 2 (founding.ts), so that is compared from record 3 on.
  */
 export function appendRequest(keys: EtcdKeys, appends: readonly Append[]): ITxnRequest {
   const compare: ICompare[] = []
@@ -117,7 +122,7 @@ export function appendOutcome(appends: readonly Append[], { succeeded, responses
 
 const hasBefore = (sequence: number): boolean => sequence > 2
 
-/** Puts a heartbeat if the takeovers are the latest: the first `operationsMax` of them, which is what etcd compares at once. */
+/** Puts a heartbeat if the takeovers are the latest: the first `operationsMax`, as many as etcd compares at once. */
 export function heartbeatRequest(keys: EtcdKeys, { node, epochs, bytes }: Heartbeat): ITxnRequest {
   const compare = [...epochs].slice(0, operationsMax).map(
     ([shard, epoch]): ICompare => ({
@@ -160,7 +165,7 @@ export function namedOutcome({ kvs: [found] }: IRangeResponse): NamedOutcome {
   return { kind: 'read', value: found?.value }
 }
 
-/** Records behind a number, the shard's owner, and the first record with the count of all, from which follows the last one. */
+/** Records behind a number, the shard's owner, and the first record with the count of all, which tells the last one. */
 export function readRequest(keys: EtcdKeys, shard: number, after: number, limit: number): ITxnRequest {
   return {
     success: [
@@ -206,7 +211,7 @@ export function takeoversOutcome(keys: EtcdKeys, { kvs }: IRangeResponse): Takeo
   return { kind: 'read', takeovers }
 }
 
-/** The first record that is kept, without its bytes, and the count of all. To ask for the last instead would make etcd read them all. */
+/** The first kept record, without its bytes, and the count of all. For the last one etcd would read them all. */
 export function firstRecordRequest(keys: EtcdKeys, shard: number): IRangeRequest {
   return { ...keys.log(shard), limit: 1, keys_only: true }
 }
@@ -241,12 +246,11 @@ export function createOnceOutcome(value: Buffer, { succeeded, responses }: ITxnR
   return { kind: 'stands', value: stands.value }
 }
 
-/** What a takeover is, of the key that holds it. */
 export function takeoverOf({ mod_revision: revision, value }: IKeyValue): Takeover {
   return { epoch: Number(revision), owner: value.toString() }
 }
 
-/** Numbers of the first record that is kept and of the last; both 0 when there has been none. Between them there is no gap. */
+/** Numbers of the first kept record and of the last, without gaps between; both 0 when there has been none. */
 function extentOf(keys: EtcdKeys, { kvs: [first], count }: IRangeResponse): readonly [number, number] {
   if (!first) return [0, 0]
   const sequence = sequenceOf(keys, first.key)
@@ -267,4 +271,103 @@ function ownerBytes(owner: string): Buffer {
 
 function broken(shard: number, what: string): Unknown {
   return { kind: 'unknown', reason: `BROKEN INVARIANT: the log of shard ${shard} is damaged, ${what}` }
+}
+
+/** Digits: as many as the largest safe integer has. */
+const sequenceDigits = 16
+
+const shardDigits = 5
+
+export const shardsMax = 10 ** shardDigits
+
+/** Characters of a cluster's id and of a name under `meta`. */
+const nameLengthMax = 100
+
+export interface KeyRange {
+  readonly key: Buffer
+  readonly range_end: Buffer
+}
+
+export type Place =
+  | { readonly kind: 'owner'; readonly shard: number }
+  | { readonly kind: 'record'; readonly shard: number; readonly sequence: number }
+  | { readonly kind: 'heartbeat'; readonly node: string }
+
+export class EtcdKeys {
+  private readonly prefix: string
+
+  constructor(cluster: string) {
+    this.prefix = `/orrery/${named(cluster)}/`
+  }
+
+  get all(): KeyRange {
+    return within(this.prefix)
+  }
+
+  get owners(): KeyRange {
+    return within(`${this.prefix}owner/`)
+  }
+
+  owner(shard: number): Buffer {
+    return Buffer.from(`${this.prefix}owner/${shardText(shard)}`)
+  }
+
+  record(shard: number, sequence: number): Buffer {
+    return Buffer.from(this.logOf(shard) + sequenceText(sequence))
+  }
+
+  log(shard: number): KeyRange {
+    return within(this.logOf(shard))
+  }
+
+  recordsFrom(shard: number, sequence: number): KeyRange {
+    return { key: this.record(shard, sequence), range_end: this.log(shard).range_end }
+  }
+
+  recordsBetween(shard: number, from: number, to: number): KeyRange {
+    return { key: this.record(shard, from), range_end: this.record(shard, to + 1) }
+  }
+
+  meta(name: string): Buffer {
+    return Buffer.from(`${this.prefix}meta/${named(name)}`)
+  }
+
+  heartbeat(node: string): Buffer {
+    return Buffer.from(`${this.prefix}heartbeat/${named(node)}`)
+  }
+
+  /** Undefined for what is told of by nobody. */
+  placeOf(key: Buffer): Place | undefined {
+    const text = key.toString('latin1')
+    if (!text.startsWith(this.prefix)) return undefined
+    const [kind, shard, sequence] = text.slice(this.prefix.length).split('/')
+    if (kind === 'owner') return { kind: 'owner', shard: Number(shard) }
+    if (kind === 'log') return { kind: 'record', shard: Number(shard), sequence: Number(sequence) }
+    if (kind === 'heartbeat' && shard !== undefined) return { kind: 'heartbeat', node: shard }
+    return undefined
+  }
+
+  private logOf(shard: number): string {
+    return `${this.prefix}log/${shardText(shard)}/`
+  }
+}
+
+function within(prefix: string): KeyRange {
+  assert(prefix.endsWith('/'))
+  return { key: Buffer.from(prefix), range_end: Buffer.from(`${prefix.slice(0, -1)}0`) }
+}
+
+function named(name: string): string {
+  assert(/^[A-Za-z0-9._-]+$/.test(name) && name.length <= nameLengthMax, `not a name: '${name}'`)
+  return name
+}
+
+function shardText(shard: number): string {
+  assert(Number.isInteger(shard) && shard >= 0 && shard < shardsMax, `not a shard: ${shard}`)
+  return String(shard).padStart(shardDigits, '0')
+}
+
+function sequenceText(sequence: number): string {
+  assert(Number.isSafeInteger(sequence) && sequence >= 0, `not a sequence: ${sequence}`)
+  return String(sequence).padStart(sequenceDigits, '0')
 }

@@ -1,36 +1,33 @@
-// The replicated log as the cluster needs it: for each shard a sequence of records, and the takeovers that say who may append to it.
+// The replicated log as the cluster needs it: for each shard a sequence of records, and takeovers that say who may
+// append.
 //
-// A takeover makes its owner the only one that may append, whoever could before; its epoch is higher than that of every earlier one.
-// Records are numbered without gaps by who appends them, from 1, or from 2 where a store has the content from before (founding.ts). A driver
-// promises, for each shard:
+// A takeover makes its owner the only one that may append; its epoch is higher than that of every earlier one. The
+// appender numbers records without gaps, from 1, or from 2 where a store has the content from before (founding.ts). A
+// driver promises, for each shard:
 //
 //   order       takeovers and appends happen one after the other, and what is read follows that order
-//   fence       an append happens only while the latest takeover is the one that it names, in one step with looking at it
-//   durability  what has been said to have happened survives what the engine promises to survive
+//   fence       an append happens only while the latest takeover is the one that it names, checked in one step
+//   durability  what is reported to have happened survives what the engine promises to survive
 //
-// An outcome `unknown` means just that: it may have happened, and may still happen later. Of an append who is told so finds out by making it
-// again as it was; of a takeover by looking at the latest one.
+// An outcome `unknown` may have happened, and may still happen later. An appender finds out by making the append again
+// as it was; a new owner by looking at the latest takeover.
 //
-// Callbacks are called exactly once, never before the call that they belong to has returned. Bytes that are handed over, in either
-// direction, are not changed afterwards; they may be part of a larger buffer.
+// Callbacks are called exactly once, never before the call that they belong to has returned. Bytes that are handed
+// over, in either direction, do not change afterwards; they may be part of a larger buffer.
 //
-// Not here: what is in a record (log-record.ts), who takes over when (ownership.ts). Drivers: etcd-log.ts, and in tests simulated-log.ts.
+// Not here: what is in a record (log-record.ts). Drivers: etcd-log.ts, and in tests simulated-log.ts.
 
-/** The latest takeover of a shard. */
 export interface Takeover {
-  /** Higher than that of every earlier one of the shard. */
   readonly epoch: number
   /** The name of the node that has taken over, and a word of its own that tells its lives apart. */
   readonly owner: string
 }
 
-/** A record as it is kept. */
 export interface LogRecord {
   readonly sequence: number
   readonly bytes: Buffer
 }
 
-/** One record for one shard. */
 export interface Append {
   readonly shard: number
   /** Of the takeover in whose name it is appended. */
@@ -80,7 +77,7 @@ export type AppendOutcome =
 /** Part of a shard's log, and what stood with it at one moment, which is not before the question. */
 export interface Reading {
   readonly kind: 'read'
-  /** In order, without gaps, from the first one that was asked for; or from the first that is kept, if that is later. */
+  /** In order, without gaps, from the first that was asked for, or from the first that is kept, if that is later. */
   readonly records: readonly LogRecord[]
   /** The number of the last record that the log had; 0: none ever. */
   readonly last: number
@@ -108,26 +105,27 @@ export interface LogFollower {
   /** A heartbeat that any node has written. Those that were missed are not told later. */
   onHeartbeat(node: string, bytes: Buffer): void
   /**
-   * Something may have been missed: whoever needs all of it reads. What comes from now on is told again, without asking anew. Called
-   * when the telling begins, too, since nothing before that was told. A reading may then have what is told a moment later.
+   * Something may have been missed: a follower that needs all of it reads. What comes from now on is told. Called when
+   * the telling begins, too. A reading may then have what is told a moment later.
    */
   onGap(reason: string): void
 }
 
 export interface ShardLog {
-  /** Takes a shard over, whoever has it. */
   takeOver(shard: number, owner: string, onDone: (outcome: TakeoverOutcome) => void): void
   /**
    * Takes a shard over for `owner`, if its latest takeover has this epoch: to hand it to somebody else.
    */
   retake(shard: number, epoch: number, owner: string, onDone: (outcome: RetakeOutcome) => void): void
   /**
-   * Appends all of them in one step, or none. One for a shard, at least one; `appendsMax` and `appendBytesMax` at most. The same append made
-   * again, with the same bytes and while its takeovers are the latest, happens once, and is told to have happened each time. A record from the
-   * third on is appended only behind the one before it.
+   * Appends all of them in one step, or none. One for a shard, at least one; `appendsMax` and `appendBytesMax` at most.
+   * The same append made again, with the same bytes and while its takeovers are the latest, happens once, and is
+   * reported each time. A record from the third on is appended only behind the one before it.
    */
   append(appends: readonly Append[], onDone: (outcome: AppendOutcome) => void): void
-  /** Writes a heartbeat in the place of the node's last one, if all its takeovers are the latest, as far as the engine compares so many in one step. */
+  /**
+   * Replaces the node's last heartbeat, if its takeovers are the latest, as far as the engine compares so many at once.
+   */
   heartbeat(heartbeat: Heartbeat, onDone: (outcome: HeartbeatOutcome) => void): void
   readonly appendsMax: number
   readonly appendBytesMax: number
@@ -136,13 +134,14 @@ export interface ShardLog {
   takeovers(onDone: (outcome: TakeoversOutcome) => void): void
   /** Which of these shards have lost their ends: no record of this number, nor of a higher one. */
   lacking(ends: ReadonlyMap<number, number>, onDone: (outcome: LackingOutcome) => void): void
-  /** Begins to tell of all takeovers and of the records of those shards that are `wanted` when they come. One follower at a time. */
+  /**
+   * Begins to tell of all takeovers, and of the records of shards that are `wanted` by then. One follower at a time.
+   */
   follow(wanted: (shard: number) => boolean, follower: LogFollower): void
   /** Lets go of records up to a number; the last one stays in any case. Whether that succeeds is not told. */
   trim(shard: number, upTo: number): void
   /** Gives a name of the whole cluster its value, unless it has one, and tells the one that stands, for good. */
   createOnce(name: string, value: Buffer, onDone: (outcome: StandingOutcome) => void): void
-  /** What `createOnce` has given a name. */
   named(name: string, onDone: (outcome: NamedOutcome) => void): void
   /** While it is on, the engine forgets nothing for our sake: what was deleted may be looked for there. */
   keepHistory(isOn: boolean): void

@@ -1,17 +1,15 @@
-// Administration: what is asked of all processes at once.
+// Administration: orders to all processes at once (messages/admin.ts), which arrive as asks of any of a process's
+// shards.
 //
-// Whoever cannot be reached is left out: numbers of the others are better than none, and an order about the log is lost with a process anyway.
+// A process that cannot be reached is left out: numbers of the others are better than none.
 //
-// Not here: what a process tells (observe/operator.ts), how parts become one (domain), forms and texts (http/admin.ts).
+// Not here: what a process tells (observe/operator.ts), how parts become one (observe/reports.ts), forms
+// (http/admin.ts).
 
 import type { AdminOrder, AdminTold, Shards } from '../messages/messages.js'
 
 export class AdminOperations {
-  private readonly shards: Shards
-
-  constructor(shards: Shards) {
-    this.shards = shards
-  }
+  constructor(private readonly shards: Shards) {}
 
   /** Gives an order to all owners; `onTold` gets what those told that could be reached, always in the same order. */
   all<O extends AdminOrder>(order: O, onTold: (told: AdminTold[O['what']][]) => void): void {
@@ -30,5 +28,33 @@ export class AdminOperations {
     this.shards.ask(this.shards.owners()[0]!, { kind: 'admin', order }, reply =>
       onTold(reply.kind === 'admin' ? (reply.told as AdminTold[O['what']]) : undefined),
     )
+  }
+}
+
+export interface OrderHandler {
+  obey(order: AdminOrder): AdminTold[AdminOrder['what']]
+}
+
+/** A process answers others before all of it has started. Until there is a handler, an order is `unreachable`. */
+export class AdminDesk {
+  private handler: OrderHandler | undefined
+
+  open(handler: OrderHandler): void {
+    this.handler = handler
+  }
+
+  /** The shards, which also take orders. */
+  over(shards: Shards): Shards {
+    return {
+      ask: (shard, request, onReply) => {
+        if (request.kind !== 'admin') return shards.ask(shard, request, onReply)
+        const { handler } = this
+        if (!handler) return onReply({ kind: 'unreachable', reason: 'it is starting' })
+        onReply({ kind: 'admin', told: handler.obey(request.order) })
+      },
+      owners: () => shards.owners(),
+      ownerOf: shard => shards.ownerOf(shard),
+      pathsOf: tenant => shards.pathsOf(tenant),
+    }
   }
 }

@@ -1,21 +1,21 @@
-// What an owner of shards knows of service paths that all owners have heard of, and what it creates there at the moment.
+// What an owner of shards knows of service paths that all owners have heard of, and what it creates there at the
+// moment.
 //
-// A path is announced before the first entity is created in it, and known as announced from then on. A tenant that has nothing any more may leave the
-// register (shard/documents/unused-tenants.ts). Before it does, the owner forgets its paths, and waits until the creations that it has let through
-// have ended. The next creation announces its path anew.
+// The owner announces a path before it creates the first entity there. A tenant that has nothing any more may leave the
+// register (shard/documents/unused-tenants.ts). Before that, the owner forgets its paths, and waits until the creations
+// that it has let through have ended. The next creation announces its path anew.
 
 import { Recent } from '../domain/recent.js'
 import type { ShardReply } from '../messages/messages.js'
 
 type OnReply = (reply: ShardReply) => void
 
-/** Where a request may create an entity. */
 export interface CreationScope {
   readonly tenant: string
   readonly path: string
 }
 
-/** Service paths that are known to be announced, or twice as many, some 120 bytes each; the others are announced again. */
+/** Service paths known to be announced, or twice as many, some 120 bytes each; the others are announced again. */
 const announcedKept = 32_768
 
 /** The creations that began between two calls of `forget`. */
@@ -25,17 +25,16 @@ interface Period {
 }
 
 export class Announcements {
-  /** Asks the keeper of the register to tell all owners of a path. */
-  private readonly ask: (scope: CreationScope, onReply: OnReply) => void
   private readonly announced = new Recent<true>(announcedKept)
   private readonly waiting = new Map<string, OnReply[]>()
   private period: Period = { creations: 0, onEnd: undefined }
   /** Whether creations that began before the last time of forgetting have not ended. */
   private isEnding = false
 
-  constructor(ask: (scope: CreationScope, onReply: OnReply) => void) {
-    this.ask = ask
-  }
+  constructor(
+    /** Asks the keeper of the register to tell all owners of a path. */
+    private readonly ask: (scope: CreationScope, onReply: OnReply) => void,
+  ) {}
 
   // [hot] Once per request that may create an entity.
   has(scope: CreationScope): boolean {
@@ -67,8 +66,8 @@ export class Announcements {
   }
 
   /**
-   * Forgets the paths of tenants, but for those with one that is being announced. Calls back with the names of the others when everything that was
-   * let through so far has ended; with undefined when that is being waited for already.
+   * Forgets the paths of tenants, but for those with one that is being announced. Calls back with the names of the
+   * others when all that was let through so far has ended; with undefined when an earlier call still waits.
    */
   forget(tenants: readonly string[], onForgotten: (tenants: readonly string[] | undefined) => void): void {
     if (this.isEnding) return onForgotten(undefined)

@@ -1,16 +1,17 @@
-// Shards whose asks end in time, whatever becomes of them: for the shards of a cluster's node, which that node asks itself.
+// Shards whose asks end in time, whatever becomes of them: for the shards of a cluster's node, which that node asks
+// itself.
 //
-// The reply to a write waits for its commit, and so does a read of what was just written. In a cluster the commit waits for the engine of the log,
-// which may be away for hours. An ask whose time is over gets the reply `lost`, since the commit may still happen. A reply that comes later
-// is dropped. A list may take long for reasons of its own. It is given up early only while the log takes nothing, since every list waits for the
-// commit in flight.
+// The reply to a write waits for its commit, and so does a read of what was just written. In a cluster the commit waits
+// for the engine of the log, which may be away for hours. An ask whose time is over gets the reply `lost`, since the
+// commit may still happen. A later reply is dropped. A list may take long for other reasons: it is given up early only
+// while the log takes nothing, since every list waits for the commit in flight.
 //
-// A commit ends in its own time, and until then an ask that was given up keeps its callback there. So their number is limited. Beyond `lateMax` asks of
-// the kind are turned away as `busy`. Before that a shard's mailbox fills (shard.ts), or the bytes that one append may have (replicate/replicated-log.ts),
-// which is `busy` as well.
+// Until its commit ends, an ask that was given up keeps its callback. So beyond `lateMax` asks of the kind are turned
+// away as `busy`, as they are when a shard's mailbox (shard.ts) or an append (replicate/replicated-log.ts) is full.
 //
-// [hot] Each ask costs an object and a closure, and those that are not answered at once cost one look at the clock and an entry in a set. There is one
-// timer for each kind, since deadlines of one kind end in the order in which they began. Measured with 50 asks outstanding: 0.3 us an ask.
+// [hot] Each ask costs an object and a closure; one that is not answered at once also a look at the clock and an entry
+// in a set. Each kind has one timer, since its deadlines end in order. Measured with 50 asks outstanding: 0.3 us an
+// ask.
 
 import type { ShardReply, ShardRequest, Shards } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
@@ -19,11 +20,13 @@ type OnReply = (reply: ShardReply) => void
 
 export interface AskTimes {
   /**
-   * How long an ask may take that is no list. Longer than other nodes are waited for: a commit that waits out an election of the engine is better
-   * than an unknown outcome. Keep it below the client's own timeout.
+   * How long an ask may take that is no list. Longer than other nodes are waited for: waiting out an election of the
+   * engine beats an unknown outcome. Keep it below the client's own timeout.
    */
   readonly waitMs: number
-  /** How long a list may take, and a write that waits for its notifications (`options=flowControl`): `waitMs` when the log is stalled. */
+  /**
+   * For lists, and writes that wait for their notifications (`options=flowControl`); `waitMs` when the log is stalled.
+   */
   readonly listWaitMs: number
   /** How long the commit in flight has waited for the log; 0: there is none. */
   readonly stalledMs: () => number
@@ -38,13 +41,15 @@ const lookMs = 1_000
 const busy: ShardReply = { kind: 'busy' }
 
 export class AskDeadlines implements Shards {
-  private readonly shards: Shards
   private readonly writes: Deadline
   private readonly reads: Deadline
   private readonly lists: Deadline
 
-  constructor(shards: Shards, clock: Pick<Clock, 'monoMs' | 'after'>, times: AskTimes) {
-    this.shards = shards
+  constructor(
+    private readonly shards: Shards,
+    clock: Pick<Clock, 'monoMs' | 'after'>,
+    times: AskTimes,
+  ) {
     this.writes = new Deadline(clock, times.waitMs, times)
     this.reads = new Deadline(clock, times.waitMs, times)
     this.lists = new Deadline(clock, times.listWaitMs, times)
@@ -83,7 +88,6 @@ export class AskDeadlines implements Shards {
   }
 }
 
-/** An ask that has no reply yet. */
 class Waiting {
   /** undefined: it is answered, or was given up. */
   onReply: OnReply | undefined
@@ -97,19 +101,15 @@ class Waiting {
 
 /** The asks of one kind, which all may take the same time. */
 class Deadline {
-  private readonly clock: Pick<Clock, 'monoMs' | 'after'>
-  private readonly waitMs: number
-  private readonly times: AskTimes
-  /** In the order in which they began. */
   private readonly waiting = new Set<Waiting>()
   private isTimed = false
   private late = 0
 
-  constructor(clock: Pick<Clock, 'monoMs' | 'after'>, waitMs: number, times: AskTimes) {
-    this.clock = clock
-    this.waitMs = waitMs
-    this.times = times
-  }
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly waitMs: number,
+    private readonly times: AskTimes,
+  ) {}
 
   ask(shards: Shards, shard: number, request: ShardRequest, onReply: OnReply): void {
     if (this.late >= lateMax) return onReply(busy)

@@ -1,12 +1,12 @@
 // Batches: op/update and op/notify (entities.md §17.3, §17.4).
 //
-// Entities are asked for in the order of the payload and without waiting for each other's reply: all asks about one id go to one shard,
-// which takes them in order, so an entity that stands several times sees the effect of its earlier items. A long batch is asked in
-// slices, between which the event loop has its turn; the entities of a slice that one owner has travel together. There is no roll-back:
-// what succeeded stays.
+// Entities are asked for in the order of the payload, without waiting for each other's reply. All asks about one id go
+// to one shard, which takes them in order, so an entity that comes several times sees its earlier items. A long batch
+// is asked in slices, between which the event loop has its turn; those of one owner travel together. There is no
+// roll-back.
 //
-// If the outcome of some entities is unknown, the answer names them, whatever became of the others: it is never a success, and never a refusal
-// that says less. An owner that does not answer in time makes it a 503, as for a single entity; a failure makes it a 500.
+// If the outcome of some entities is unknown, the answer names them: it is never a success, and never a refusal that
+// says less. An owner that does not answer in time makes it a 503, as for a single entity; a failure makes it a 500.
 
 import { type Batch, type BatchIdentity, type BatchItem, batchOutcome } from '../domain/entities/batch.js'
 import { defaultEntityType } from '../domain/entities/entity.js'
@@ -22,20 +22,16 @@ import type { Outward } from './forwarding.js'
 import { type OnResult, refusalOf } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
-/** Entities asked for in one step: some 1 ms. A batch of usual size is done in one, before the collector looks at it. */
+/** Entities asked for in one step: some 1 ms. A usual batch is one step, before the collector looks at it. */
 const itemsPerStep = 128
 
 export class BatchOperations {
-  private readonly shards: ShardClient
-  private readonly clock: Clock
-  private readonly updates: ForwardedUpdates | undefined
-
   /** `updates`: with what providers have; undefined: nothing is forwarded. */
-  constructor(shards: ShardClient, clock: Clock, updates?: ForwardedUpdates) {
-    this.shards = shards
-    this.clock = clock
-    this.updates = updates
-  }
+  constructor(
+    private readonly shards: ShardClient,
+    private readonly clock: Clock,
+    private readonly updates?: ForwardedUpdates,
+  ) {}
 
   /** `POST /v2/op/update`. Without `outward` nothing is forwarded. */
   update(
@@ -83,7 +79,7 @@ export class BatchOperations {
     })
   }
 
-  /** `POST /v2/op/notify`: the sender is not told of what the rules refuse, but of what was not, or perhaps not, made durable. */
+  /** `POST /v2/op/notify`: the sender hears only of what was not, or perhaps not, made durable. */
   notify(scope: Scope, batch: Batch, origin: Origin, onResult: OnResult<undefined>): void {
     const options = { overrideMetadata: false, forcedUpdate: false }
     this.write(batch, scope, options, origin, answered => {
@@ -107,24 +103,24 @@ export class BatchOperations {
   }
 }
 
-/** Told when there is a reply to every item. */
 type OnReplies = (answered: Pending) => void
 
 /**
- * A batch whose answers are awaited. [hot] It waits for as long as a commit takes, so it keeps of the payload only what an answer may
- * need, in as few objects as can be: with all of it, half of what a batch allocates outlived the collector's first look, at a fifth of the
- * processor time.
+ * A batch whose answers are awaited. [hot] It waits as long as a commit takes, so it keeps of the payload only what an
+ * answer may need: with all of it, half of what a batch allocates outlived the collector's first look, at a fifth of
+ * the processor time.
  */
 class Pending {
   private readonly ids: string[] = []
   private readonly types: (string | undefined)[] = []
   private readonly replies: ShardReply[] = []
-  private readonly onReplies: OnReplies
   private open: number
 
-  constructor(size: number, onReplies: OnReplies) {
+  constructor(
+    size: number,
+    private readonly onReplies: OnReplies,
+  ) {
     this.open = size
-    this.onReplies = onReplies
   }
 
   /** Notes more items; what is given back is to be told the reply to each. */
@@ -140,7 +136,6 @@ class Pending {
     }
   }
 
-  /** The reply to each item, in the order of the payload. */
   get all(): readonly ShardReply[] {
     return this.replies
   }
@@ -150,7 +145,6 @@ class Pending {
   }
 }
 
-/** What became of one entity. */
 interface Ended {
   readonly item: BatchIdentity
   /** undefined: it succeeded. */
@@ -170,7 +164,7 @@ const refusalOfNotification = (all: readonly Ended[]): Refusal | undefined =>
 /** Refusals of what the rules would have taken. */
 const notDurable: ReadonlySet<Refusal['kind']> = new Set(['Unavailable', 'InternalServerError', 'InsufficientStorage'])
 
-/** What of a batch is written here, and what is not here but provided by somebody: of replacements, which would add it. */
+/** What of a batch is written here, and what others provide: of replacements, which would add it. */
 function splitAll(
   updates: ForwardedUpdates,
   index: ProviderIndex,
@@ -198,7 +192,7 @@ function splitAll(
   }
 }
 
-/** What of a batch is not here; undefined: something was refused for another reason, or nobody knows what became of it. */
+/** What of a batch is not here; undefined: something was refused for another reason, or its outcome is unknown. */
 function undoneOf(items: readonly BatchItem[], replies: readonly ShardReply[]): readonly Undone[] | undefined {
   const undone: Undone[] = []
   for (const [index, reply] of replies.entries()) {

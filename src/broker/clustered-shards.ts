@@ -1,13 +1,16 @@
-// All shards of a cluster, wherever they are: this node's own are asked directly, those of others through their bytes, and who owns which may
-// change at any moment.
+// All shards of a cluster: this node's own are asked directly, those of others through their bytes, and owners may
+// change.
 //
-// An ask about one shard goes to its owner. Where there is none, or it says that it is not (any more), nothing has happened: the ask waits until
-// another owner is known, and is made again, for as long as asks may wait. So a shard that moves is a pause, not a failure.
+// An ask about one shard goes to its owner. Without an owner, or when the owner says that it is none any more, nothing
+// has happened: the ask waits until another owner is known, and is made again. So a shard that moves is a pause, not a
+// failure.
 //
-// An ask about all that an owner has (a list, for one) says what the asker believes that to be. If it is something else, parts that are put together
-// would have gaps or show something twice: the reply is `moved`, and whoever gathers begins anew (shard-client.ts).
+// An ask about all that an owner has (a list, for one) says what the asker believes that to be. If it is something
+// else, parts put together would have gaps or show something twice: the reply is `moved`, and gathering begins anew
+// (shard-client.ts).
 //
-// Before an owner creates an entity it waits until every owner knows the service path, which is a row of the register (announcements.ts).
+// Before an owner creates an entity, every owner has to know the service path, a row of the register
+// (announcements.ts).
 //
 // Not here: who owns what (cluster/), how bytes get there.
 
@@ -27,7 +30,6 @@ import type { AskOutcome } from '../wire/ask-outcome.js'
 import { answerBytes, replyFrom } from '../wire/exchange.js'
 import { encodeRequest } from '../wire/wire.js'
 import { Announcements, type CreationScope } from './announcements.js'
-import type { Nodes } from './nodes.js'
 
 type OnReply = (reply: ShardReply) => void
 
@@ -37,11 +39,41 @@ const ownerWaitMs = 2_000
 const lookMs = 25
 /** Asks that wait for an owner; beyond, they are turned away. */
 const waitingMax = 10_000
-/** How long an owner waits for the keeper of the register: less than others wait for this owner, so that they hear of it. */
+/** How long an owner waits for the keeper of the register: less than others wait for this owner. */
 const announceWaitMs = 1_000
 
-/** The number of those shards' owner that have none. */
 const noOwner = -1
+
+/** The nodes of a cluster as the broker asks them, and who of them owns which shard at this moment. */
+export interface Nodes {
+  readonly self: string
+  /** undefined: nobody, as far as is known. */
+  ownerOf(shard: number): string | undefined
+  /** Whether this node may answer for a shard now. */
+  serves(shard: number): boolean
+  /** Whether the log lacks what this node knows: then it answers for no shard until the log is back. */
+  readonly isLost: boolean
+  /** Stands for all that a node owns, as far as is known here; changes whenever that does. Above 0. */
+  viewOf(node: string): number
+  /** The same of what this node may answer for now. */
+  readonly ownView: number
+  /**
+   * Asks a node about one of its shards; `onOutcome` is called exactly once. Both buffers may be parts of larger ones.
+   * `waitMs`: for slow asks. `view`: what the asker believes that the node owns; 0: it does not matter.
+   */
+  ask(
+    node: string,
+    shard: number,
+    request: Uint8Array,
+    onOutcome: (outcome: AskOutcome) => void,
+    waitMs: number | undefined,
+    view: number,
+  ): void
+  /** Something that a node has sent could not be read: it is counted, and told to the log and to that node. */
+  noteUndecodable(node: string, what: string): void
+  /** Calls back when somebody owns something else than before. */
+  onChange(listener: () => void): void
+}
 
 export interface ClusteredParts {
   readonly local: Shards
@@ -50,12 +82,10 @@ export interface ClusteredParts {
   readonly clock: Pick<Clock, 'monoMs' | 'after'>
   /** All service paths of a tenant, as the register has them; undefined: they are many. */
   readonly pathsOf: (tenant: string) => Iterable<string> | undefined
-  /** How long a list may take. */
   readonly listWaitMs: number
 }
 
 export class ClusteredShards implements Shards {
-  private readonly parts: ClusteredParts
   /** The number of each node that has owned something. */
   private readonly numbers = new Map<string, number>()
   private waiting: (() => void)[] = []
@@ -70,8 +100,7 @@ export class ClusteredShards implements Shards {
   /** One shard of each owner; undefined after a change. */
   private asked: readonly number[] | undefined
 
-  constructor(parts: ClusteredParts) {
-    this.parts = parts
+  constructor(private readonly parts: ClusteredParts) {
     parts.nodes.onChange(() => {
       this.asked = undefined
       this.lookAgain()
@@ -192,7 +221,6 @@ export class ClusteredShards implements Shards {
     })
   }
 
-  /** What the node of this name asks of this one's shards, through bytes. */
   onAsk(shard: number, request: Uint8Array, onReply: (reply: Uint8Array) => void, view: number, node: string): void {
     const { nodes, shardMap } = this.parts
     const { shards } = shardMap.placement
@@ -204,7 +232,7 @@ export class ClusteredShards implements Shards {
     )
   }
 
-  /** Those that have no owner count as one that has none: who asks everybody has to find out that somebody is missing. */
+  /** Shards without an owner count as one owner: a request to all owners has to find out that one is missing. */
   owners(): readonly number[] {
     if (!this.asked) {
       const shards = new Map<number, number>()
@@ -269,8 +297,8 @@ function isWide(request: ShardRequest): boolean {
 }
 
 /**
- * Of every kind of request whether it changes something that, made again by the next owner, would be refused or be counted twice. What is
- * claimed again is granted again (claims.ts), and what has been learned changes nothing.
+ * Whether a request changes something that, made again by the next owner, would be refused or be counted twice. What is
+ * claimed again is granted again (claims.ts), and learning changes nothing.
  */
 const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
   create: true,

@@ -1,32 +1,38 @@
-// Operations on entities (entities.md §10, §11): one method each, in the words of NGSI.
+// Operations on entities, their attributes and their types (entities.md §10 to §12, §18): one method each, as in NGSI.
 //
-// A write acts on one scope; a read may leave the path open and then means all paths of the tenant that its list covers.
+// A write acts on one scope; a read may leave the path open and then means all paths of the tenant that its list
+// covers. Reading one attribute is reading its entity.
 
-import type { WantedEntity } from '../domain/entities/entity.js'
+import type { WantedAttribute, WantedEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
+import type { Json } from '../domain/json.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
-import type { Attributes, AttributesRequest, Found, ListRequest, Origin, Target } from '../messages/messages.js'
+import type {
+  Attributes,
+  AttributesRequest,
+  Found,
+  ListRequest,
+  Origin,
+  Target,
+  TypeSummary,
+} from '../messages/messages.js'
 import type { Elsewhere, ForwardedReads } from './forwarded-reads.js'
-import type { ForwardedUpdates } from './forwarded-updates.js'
+import type { ForwardableRequest, ForwardedUpdates } from './forwarded-updates.js'
 import type { Outward } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
-/** How operations reach what is elsewhere. */
 export interface Forwarded {
   readonly reads: ForwardedReads
   readonly updates: ForwardedUpdates
 }
 
 export class Entities {
-  private readonly shards: ShardClient
-  private readonly forwarded: Forwarded | undefined
-
   /** `forwarded`: with what providers have; undefined: nothing is forwarded. */
-  constructor(shards: ShardClient, forwarded?: Forwarded) {
-    this.shards = shards
-    this.forwarded = forwarded
-  }
+  constructor(
+    private readonly shards: ShardClient,
+    private readonly forwarded?: Forwarded,
+  ) {}
 
   /** `POST /v2/entities`. With `upsert` an existing entity gets the attributes instead of a refusal. */
   create(
@@ -74,7 +80,7 @@ export class Entities {
     this.retrieve(target, take ?? onResult)
   }
 
-  /** `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. Without `outward` nothing is forwarded; what appends never is. */
+  /** `POST`, `PATCH` and `PUT` on `/v2/entities/{id}/attrs`. Appends, and all without `outward`, stay here. */
   changeAttributes(
     kind: AttributesRequest['kind'],
     target: Target,
@@ -84,14 +90,77 @@ export class Entities {
     onResult: OnResult<undefined>,
     outward?: () => Outward,
   ): void {
-    const request = { kind, target, attributes, options, origin }
-    const updates = kind === 'append' || kind === 'appendStrict' ? undefined : this.forwarded?.updates
-    if (updates && outward) updates.write(request, outward, onResult)
-    else this.shards.write(request, onResult)
+    const isAppended = kind === 'append' || kind === 'appendStrict'
+    this.write({ kind, target, attributes, options, origin }, onResult, isAppended ? undefined : outward)
   }
 
-  /** `DELETE /v2/entities/{id}`. */
+  /** `PUT .../attrs/{name}`. Without `outward` nothing is forwarded. */
+  updateAttribute(
+    target: Target,
+    name: string,
+    attribute: WantedAttribute,
+    options: UpdateOptions,
+    origin: Origin,
+    onResult: OnResult<undefined>,
+    outward?: () => Outward,
+  ): void {
+    this.write({ kind: 'updateAttribute', target, name, attribute, options, origin }, onResult, outward)
+  }
+
+  /** `PUT .../attrs/{name}/value`. Without `outward` nothing is forwarded. */
+  updateValue(
+    target: Target,
+    name: string,
+    value: Json,
+    forcedUpdate: boolean,
+    origin: Origin,
+    onResult: OnResult<undefined>,
+    outward?: () => Outward,
+  ): void {
+    this.write({ kind: 'updateValue', target, name, value, forcedUpdate, origin }, onResult, outward)
+  }
+
+  removeAttribute(target: Target, name: string, origin: Origin, onResult: OnResult<undefined>): void {
+    this.shards.write({ kind: 'deleteAttribute', target, name, origin }, onResult)
+  }
+
   remove(target: Target, origin: Origin, onResult: OnResult<undefined>): void {
     this.shards.write({ kind: 'deleteEntity', target, origin }, onResult)
+  }
+
+  private write(
+    request: ForwardableRequest,
+    onResult: OnResult<undefined>,
+    outward: (() => Outward) | undefined,
+  ): void {
+    const updates = outward && this.forwarded?.updates
+    if (updates) updates.write(request, outward, onResult)
+    else this.shards.write(request, onResult)
+  }
+}
+
+interface TypesTarget {
+  readonly tenant: string
+  readonly paths: readonly string[]
+}
+
+/** What types there are, and what their entities have in common. */
+export class TypeOperations {
+  constructor(private readonly shards: ShardClient) {}
+
+  /** `GET /v2/types`: all types, by name in code unit order. */
+  list(target: TypesTarget, onResult: OnResult<readonly TypeSummary[]>): void {
+    this.shards.types({ ...target, kind: 'types', type: undefined }, result => {
+      if (!result.ok) return onResult(result)
+      onResult(accepted([...result.value].sort((a, b) => (a.type < b.type ? -1 : 1))))
+    })
+  }
+
+  retrieve(target: TypesTarget, type: string, onResult: OnResult<TypeSummary>): void {
+    this.shards.types({ ...target, kind: 'types', type }, result => {
+      if (!result.ok) return onResult(result)
+      const [summary] = result.value
+      onResult(summary ? accepted(summary) : refused(refusals.typeNotFound))
+    })
   }
 }

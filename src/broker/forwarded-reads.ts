@@ -1,6 +1,7 @@
-// Queries of which a part may be a provider's (subscriptions.md §13.3): what is stored here, with what providers add to it.
+// Queries of which a part may be a provider's (subscriptions.md §13.3): what is stored here, with what providers add.
 //
-// What they send is not checked against the filters of the query, and nothing of it is kept. Whatever they do, what is here is answered.
+// What they send is not checked against the filters of the query, and not kept. Whatever they do, what is here is
+// answered.
 
 import { pageLimitDefault } from '../domain/limits.js'
 import { ForwardedQuery, mayBeProvided, type Placed } from '../domain/providers/forwarded-query.js'
@@ -13,7 +14,6 @@ import type { AnswerRoom } from '../ports.js'
 import type { Forwarding, Outward } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
 
-/** What of a read providers are told. */
 export interface Elsewhere {
   /** Attributes that are named; empty: all. */
   readonly attrs: readonly string[]
@@ -21,14 +21,11 @@ export interface Elsewhere {
 }
 
 export class ForwardedReads {
-  private readonly forwarding: Forwarding
-  private readonly room: AnswerRoom | undefined
-
   /** `room`: for what is here while providers are asked; undefined: nobody counts it. */
-  constructor(forwarding: Forwarding, room?: AnswerRoom) {
-    this.forwarding = forwarding
-    this.room = room
-  }
+  constructor(
+    private readonly forwarding: Forwarding,
+    private readonly room?: AnswerRoom,
+  ) {}
 
   /** What takes the local page of a list and adds what providers have; undefined: none are registered for it. */
   list(request: ListRequest, elsewhere: Elsewhere, onResult: OnResult<ShownPage>): OnResult<Listed> | undefined {
@@ -47,7 +44,10 @@ export class ForwardedReads {
     }
   }
 
-  /** What takes an entity that is here, or that it is not, and adds what providers have of it; undefined: none are registered for it. */
+  /**
+   * Takes the local outcome of a read and adds what providers have of the entity; undefined: none are registered for
+   * it.
+   */
   retrieve(target: ReadTarget, elsewhere: Elsewhere, onResult: OnResult<Shown>): OnResult<Found> | undefined {
     const index = this.forwarding.of(target.tenant)
     if (!index?.mayProvide(target.id)) return undefined

@@ -1,9 +1,9 @@
-// Updates of which a part may be a provider's (subscriptions.md §13.4): what is stored here is changed here, and what is not goes to who
-// provides it.
+// Updates of which a part may be a provider's (subscriptions.md §13.4): what is not stored here goes to its provider.
 //
-// The local part is done first, and durably, in one turn that says itself what was not there: so an update that finds everything here costs
-// nothing. Only a replacement, which would add what is not there, has to be split before. What was done here stays, whatever the providers
-// do. A local part that is refused for another reason than missing names decides alone, and nothing is forwarded.
+// The local part is done first, durably, in one turn that reports what was not there. So an update that finds
+// everything here costs nothing. Only a replacement, which would add what is not there, has to be split before. What
+// was done here stays, whatever the providers do. A local part that is refused for another reason than missing names
+// decides alone.
 
 import { defaultType, type WantedAttribute } from '../domain/entities/entity.js'
 import { forwardedOutcome, type Undone, updateRequests } from '../domain/providers/forwarded-update.js'
@@ -23,10 +23,8 @@ import type { Forwarding, Outward } from './forwarding.js'
 import type { OnResult } from './replies.js'
 import type { ShardClient } from './shard-client.js'
 
-/** A write of which a part may be forwarded. */
 export type ForwardableRequest = AttributesRequest | AttributeRequest | ValueRequest
 
-/** What became of the local part of an update. */
 export interface LocalPart {
   readonly isAnyDone: boolean
   /** Told when nothing of what is undone is provided by anybody. */
@@ -34,13 +32,10 @@ export interface LocalPart {
 }
 
 export class ForwardedUpdates {
-  private readonly shards: ShardClient
-  private readonly forwarding: Forwarding
-
-  constructor(shards: ShardClient, forwarding: Forwarding) {
-    this.shards = shards
-    this.forwarding = forwarding
-  }
+  constructor(
+    private readonly shards: ShardClient,
+    private readonly forwarding: Forwarding,
+  ) {}
 
   /** The registrations that an update may be forwarded to; undefined: none. */
   indexOf(tenant: string): ProviderIndex | undefined {
@@ -83,7 +78,7 @@ export class ForwardedUpdates {
     })
   }
 
-  /** Splits a replacement into what is written here and what is not here but provided by somebody; nothing undone: all is written here. */
+  /** Splits a replacement into what is written here and what others provide; without `undone` all is written here. */
   split(
     index: ProviderIndex,
     target: Target,
@@ -110,7 +105,6 @@ export class ForwardedUpdates {
     })
   }
 
-  /** The entities that a target means, as they are stored. */
   private stored({ tenant, path, id, type }: Target, onResult: OnResult<readonly Found[]>): void {
     this.shards.find({ kind: 'find', tenant, paths: [path], id, type }, onResult)
   }

@@ -1,11 +1,11 @@
-// Forwarding: asks context providers for what is not here (subscriptions.md §13). One request of a client may cause many, one after the other.
+// Forwarding: asks context providers for what is not here (subscriptions.md §13), one request after the other.
 //
-// It happens outside of any turn, in the process that holds the client's connection: while a provider is waited for, it may well write to the
-// same entity. Nothing that is received is kept. A provider that does not answer, or not as it should, costs its own part, and who watches what
-// is sent is told.
+// It happens outside of any turn, in the process that holds the client's connection: a provider may well write to the
+// same entity meanwhile. Nothing that is received is kept. A provider that does not answer, or not as it should, costs
+// its own part, and the log of what is sent tells.
 //
-// Not here: who is asked for what (domain/forwarded-query, domain/forwarded-update), which part of a write is local (forwarded-updates.ts),
-// connections (forwarder).
+// Not here: who is asked for what (domain/providers), which part of a write is local (forwarded-updates.ts),
+// connections (deliver).
 
 import { defaultEntityType, type Entity } from '../domain/entities/entity.js'
 import type { Json } from '../domain/json.js'
@@ -43,7 +43,6 @@ export interface ForwardingOptions {
   readonly loggedBytesMax: number
 }
 
-/** The registrations of tenants. */
 export interface Registered {
   of(tenant: string): ProviderIndex | undefined
 }
@@ -54,7 +53,6 @@ export type Updated = ReadonlyMap<number, ReadonlySet<string>>
 /** Takes an answer; gives what is wrong with it. */
 type Take = (answer: ProviderAnswer) => string | undefined
 
-/** What requests to providers go through. */
 export interface ForwardingPorts {
   readonly providers: Providers
   readonly clock: Pick<Clock, 'wallMs'>
@@ -64,15 +62,11 @@ export interface ForwardingPorts {
 }
 
 export class Forwarding {
-  private readonly registered: Registered
-  private readonly ports: ForwardingPorts
-  readonly options: ForwardingOptions
-
-  constructor(registered: Registered, ports: ForwardingPorts, options: ForwardingOptions) {
-    this.registered = registered
-    this.ports = ports
-    this.options = options
-  }
+  constructor(
+    private readonly registered: Registered,
+    private readonly ports: ForwardingPorts,
+    readonly options: ForwardingOptions,
+  ) {}
 
   // [hot] Once per request, and all that one of a tenant without registrations pays.
   /** The registrations of a tenant; undefined when it has none. */
@@ -133,17 +127,14 @@ export class Forwarding {
 
 /** The requests that one of a client causes: they are numbered, and carry what it has brought. */
 class Relay {
-  private readonly options: ForwardingOptions
-  private readonly ports: ForwardingPorts
-  private readonly given: () => Outward
   private known: Outward | undefined
   private count = 0
 
-  constructor(options: ForwardingOptions, ports: ForwardingPorts, outward: () => Outward) {
-    this.options = options
-    this.ports = ports
-    this.given = outward
-  }
+  constructor(
+    private readonly options: ForwardingOptions,
+    private readonly ports: ForwardingPorts,
+    private readonly given: () => Outward,
+  ) {}
 
   private get outward(): Outward {
     this.known ??= this.given()
@@ -222,11 +213,9 @@ function shown(payload: Buffer, bytesMax: number): string {
   return `payload (${payload.length} bytes): ${text}`
 }
 
-/** The body of a forwarded query (§13.3). */
 const queryBody = ({ entity: { id, idPattern, type }, attrs }: QueryRequest): string =>
   JSON.stringify({ entities: [id === undefined ? { idPattern, type } : { id, type }], attrs })
 
-/** How many entities a provider says it has. */
 function totalOf({ header }: Extract<ProviderAnswer, { kind: 'answered' }>): number | undefined {
   const text = header('ctx-total-count') ?? header('fiware-total-count') ?? ''
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : undefined

@@ -3,19 +3,22 @@
 // A list is merged by keys, so that its order is that of one owner whatever the page:
 //
 //   offset 0     each owner gives its first `limit` entities with their keys; the page is cut from them
-//   further on   each owner gives the keys of its first `offset + limit`; the bodies of the page are fetched from those who have them
+//   further on   each owner gives the keys of its first `offset + limit`; those who have the page's bodies send them
 //   limit 0      each owner counts
 //
-// No owner sends more than some MB at a time, and a page ends where its entities have more bytes than an answer may have: of a page with large
-// entities the others are fetched, a little from each owner in turn.
+// No owner sends more than some MB at a time, and a page ends where its entities have more bytes than an answer may
+// have: large entities are fetched, a little from each owner in turn.
 //
-// So an offset costs every owner as many keys (shard/pages), as far as it has so many entities. Between the two rounds an entity may go:
-// then the page is shorter. One that changes is shown as it is now.
+// So an offset costs every owner as many keys (shard/read/pages), as far as it has so many entities. An entity that
+// goes between the two rounds is missing in the page. One that changes is shown as it is now.
 //
-// Not here: whom to ask (shard-client), the merge itself (merge).
+// Not here: whom to ask (shard-client).
 
+import { compareSortValues, type OrderKey } from '../domain/queries/order.js'
 import { accepted, done, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type {
+  DeliveryRecord,
+  DeliveryReport,
   DeliveryRequest,
   Found,
   ListKeys,
@@ -26,7 +29,6 @@ import type {
   Standing,
 } from '../messages/messages.js'
 import type { AnswerHold, AnswerRoom } from '../ports.js'
-import { mergedPage, type Picked } from './merge.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 export interface Ask {
@@ -60,16 +62,14 @@ export function askAll<T>(
   }
 }
 
-/** What the parts of one list may come to. */
 export interface GatherLimits {
-  /** Bytes of the entities of a page. */
   readonly answerBytesMax: number
   readonly room: AnswerRoom
 }
 
 /**
- * Bytes of entities that each owner sends at once, first with its keys and then at a time. What is on its way from other owners is not counted, so it
- * is little; nearly all pages have less.
+ * Bytes of entities that each owner sends at once, first with its keys and then at a time. Nothing counts what is on
+ * its way from other owners, so it is little; nearly all pages have less.
  */
 const firstBytesMax = 1024 * 1024
 const fetchBytesMax = 4 * 1024 * 1024
@@ -124,7 +124,7 @@ interface Wanted {
   readonly owner: number
 }
 
-/** Fetches entities of a page, each from the owner that told of it: of all owners at once, and from each a little at a time. */
+/** Fetches entities of a page, each from its owner: of all owners at once, and from each a little at a time. */
 function fetchAll(
   shards: Shards,
   asked: readonly number[],
@@ -157,18 +157,18 @@ function fetchAll(
   })
 }
 
-/** A page while its entities come in. */
 class GatheredPage {
   private readonly entities: (Found | undefined)[]
-  private readonly limits: GatherLimits
   private readonly hold: AnswerHold
   private bytes = 0
   private count = 0
   private refusal: Refusal = refusals.answersTooMany
 
-  constructor(length: number, limits: GatherLimits) {
+  constructor(
+    length: number,
+    private readonly limits: GatherLimits,
+  ) {
     this.entities = new Array(length)
-    this.limits = limits
     this.hold = limits.room.open()
   }
 
@@ -218,4 +218,122 @@ function standing(keys: readonly ListKeys[], { part, at }: Picked): Standing {
   const { created, shards, rangeOf, ranges } = keys[part]!
   const [path, type] = ranges[rangeOf[at]!]!
   return { created: created[at]!, shard: shards[at]!, path, type }
+}
+
+/** The reports of several owners on a subscription's notifications as one: the latest of all, `limit` in each list. */
+export const mergeReports = (reports: readonly DeliveryReport[], limit: number): DeliveryReport => ({
+  deliveries: latest(
+    reports.flatMap(({ deliveries }) => deliveries),
+    limit,
+  ),
+  deadLetters: latest(
+    reports.flatMap(({ deadLetters }) => deadLetters),
+    limit,
+  ),
+  deadCount: reports.reduce((sum, { deadCount }) => sum + deadCount, 0),
+})
+
+/** Of one moment those of one owner stay in their order. */
+const latest = (records: readonly DeliveryRecord[], limit: number): readonly DeliveryRecord[] =>
+  records.toSorted((a, b) => b.atMs - a.atMs).slice(0, limit)
+
+/** An entity of the page: the part that has it, and where its key stands there. */
+interface Picked {
+  readonly part: number
+  readonly at: number
+}
+
+/** The page from `offset` on, `limit` at most. Each part has at least its first `offset + limit` keys, or all. */
+export function mergedPage(
+  parts: readonly ListKeys[],
+  order: readonly OrderKey[],
+  offset: number,
+  limit: number,
+): readonly Picked[] {
+  const merge = new Merge(parts, order)
+  merge.skip(offset)
+  return merge.take(limit)
+}
+
+/**
+ * What comes before the page is not walked through. The beginning is found in all parts at once by halving:
+ *
+ *   part 0   . . . . . | . .  .        the cuts together leave `offset` keys to their left,
+ *   part 1   . . | . . . . . . .       and nothing to the left comes after anything to the right
+ *   part 2   . . . | . . . .
+ *
+ * and from there the parts are merged as far as the page goes.
+ */
+class Merge {
+  /** Of each part, the key that comes next. */
+  private at: number[]
+
+  constructor(
+    private readonly parts: readonly ListKeys[],
+    private readonly order: readonly OrderKey[],
+  ) {
+    this.at = parts.map(() => 0)
+  }
+
+  skip(count: number): void {
+    // Keys before `low` are among the first, keys from `high` on are not.
+    let low = this.at
+    let high = this.parts.map(({ created }) => Math.min(created.length, count))
+    for (;;) {
+      const part = widest(low, high)
+      const at = (low[part]! + high[part]!) >> 1
+      if (at === high[part]) break
+      const cut = this.parts.map((_, other) => this.before({ part, at }, other, low[other]!, high[other]!))
+      const sum = cut.reduce((all, one) => all + one, 0)
+      if (sum < count) {
+        low = cut
+        low[part] = at + 1
+      } else high = cut
+    }
+    this.at = low
+  }
+
+  take(limit: number): readonly Picked[] {
+    const { at, parts } = this
+    const taken: Picked[] = []
+    while (taken.length < limit) {
+      let first = -1
+      for (let part = 0; part < parts.length; part++) {
+        if (at[part] === parts[part]!.created.length) continue
+        if (first < 0 || this.compare(part, at[part]!, first, at[first]!) < 0) first = part
+      }
+      if (first < 0) break
+      taken.push({ part: first, at: at[first]! })
+      at[first]!++
+    }
+    return taken
+  }
+
+  /** How many keys of a part come before a key, if it is known that this is between two numbers. */
+  private before(key: Picked, part: number, low: number, high: number): number {
+    if (part === key.part) return key.at
+    while (low < high) {
+      const at = (low + high) >> 1
+      if (this.compare(part, at, key.part, key.at) < 0) low = at + 1
+      else high = at
+    }
+    return low
+  }
+
+  // [hot] Twice or so for each entity of a page.
+  /** The order of the list, as within one owner: by its keys, then by creation. */
+  private compare(partA: number, atA: number, partB: number, atB: number): number {
+    const { order, parts } = this
+    const [a, b] = [parts[partA]!, parts[partB]!]
+    const byKeys = order.length === 0 ? 0 : compareSortValues(order, a.values[atA]!, b.values[atB]!)
+    return byKeys || a.created[atA]! - b.created[atB]! || a.shards[atA]! - b.shards[atB]! || partA - partB
+  }
+}
+
+/** Of which part it is least known where it has to be cut. */
+function widest(low: readonly number[], high: readonly number[]): number {
+  let widest = 0
+  for (let part = 1; part < low.length; part++)
+    if (high[part]! - low[part]! > high[widest]! - low[widest]!) widest = part
+  return widest
 }

@@ -1,7 +1,7 @@
-// What reads are about, and what the replies of shards mean to whoever asked the broker.
+// What reads are about, and what the replies of shards mean to the broker's user.
 //
-// A refusal stays a refusal wherever it was decided. Where it is certain that nothing has happened, and for every read, the client may come
-// again: Unavailable. A failure becomes an internal error, since nobody knows what has happened.
+// A refusal stays a refusal wherever it was decided. Where nothing has happened for certain, and for every read, the
+// client may come again: Unavailable. A failure becomes an internal error, since nobody knows what has happened.
 
 import type { Entity } from '../domain/entities/entity.js'
 import { type Result, refusals, refused } from '../domain/refusal.js'
@@ -17,7 +17,6 @@ export interface ReadTarget {
   readonly type: string | undefined
 }
 
-/** A page of a list. */
 export interface Listed {
   readonly entities: readonly Found[]
   /** Matches regardless of offset and limit. */

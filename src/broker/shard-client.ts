@@ -1,8 +1,8 @@
 // The one caller of `ask`: finds the shards that a request is about, asks, and turns what comes back into a result.
 //
-// What lives with one owner is asked there as it is; subscriptions and registrations are asked of their tenant's home. Where several may have
-// a part, each is asked once, and their answers become one (gather). With several owners every write gets its stamp here, for their clocks do not know of each other: what one client creates, one
-// after the other or in one batch, is listed in that order.
+// What lives with one owner is asked there; subscriptions and registrations are asked of the register's keeper. Where
+// several owners may have a part, each is asked once, and their answers become one (gather). Owners' clocks do not know
+// of each other, so with several every write gets its stamp here: a client's creations are listed in their order.
 
 import type { Registration } from '../domain/providers/registration.js'
 import { namedIds } from '../domain/queries/selection.js'
@@ -30,8 +30,7 @@ import type {
   WriteRequest,
 } from '../messages/messages.js'
 import type { Clock, Stamps } from '../ports.js'
-import { mergeReports } from './deliveries.js'
-import { type Ask, askAll, type GatherLimits, gatherList } from './gather.js'
+import { type Ask, askAll, type GatherLimits, gatherList, mergeReports } from './gather.js'
 import { type Listed, type OnResult, refusalOf } from './replies.js'
 
 /** Shards counted to find out whom to ask; when there may be more, every owner is asked. */
@@ -56,14 +55,15 @@ export interface KnownPage {
   readonly total: number
 }
 
-/** A page of registrations. */
 export interface RegistrationPage {
   readonly registrations: readonly Registration[]
   /** Matches regardless of offset and limit. */
   readonly total: number
 }
 
-/** More notifications than one step of a batch can cause at an owner, times owners: the next step's numbers begin behind these. */
+/**
+ * More notifications than one step of a batch causes at an owner, times owners: the next step's numbers begin behind.
+ */
 const numbersPerStep = 1_000_000_000
 
 type OnReply = (index: number, reply: ShardReply) => void
@@ -77,42 +77,29 @@ interface Together {
 }
 
 export class ShardClient {
-  private readonly shards: Shards
-  private readonly shardMap: ShardMap
-  private readonly stamps: Pick<Stamps, 'next'> | undefined
-  private readonly clock: Pick<Clock, 'monoMs' | 'after'> | undefined
-  private readonly gathering: GatherLimits
-
   /**
-   * `stamps` gives writes their moment, and is no owner's own; not needed where there is one owner. `clock`: where owners change, for reads
-   * that several answer and that have to begin anew then. `gathering`: what a page of entities may come to.
+   * `stamps` gives writes their moment; not needed with one owner. `clock`: where owners change, for reads that begin
+   * anew then. `gathering`: what a page of entities may come to.
    */
   constructor(
-    shards: Shards,
-    shardMap: ShardMap,
-    stamps?: Pick<Stamps, 'next'>,
-    clock?: Pick<Clock, 'monoMs' | 'after'>,
-    gathering: GatherLimits = unlimited,
-  ) {
-    this.clock = clock
-    this.gathering = gathering
-    this.shards = shards
-    this.shardMap = shardMap
-    this.stamps = stamps
-  }
+    private readonly shards: Shards,
+    private readonly shardMap: ShardMap,
+    private readonly stamps?: Pick<Stamps, 'next'>,
+    private readonly clock?: Pick<Clock, 'monoMs' | 'after'>,
+    private readonly gathering: GatherLimits = unlimited,
+  ) {}
 
-  /** Asks the one shard where the target lives to change it. */
   write(request: WriteRequest, onResult: OnResult<undefined>): void {
     this.shards.ask(this.shardOf(request), this.stamped(request), reply => {
       onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
   }
 
-  // [hot] Once per entity of a batch. Whoever waits must not hold on to the requests (batch.ts), so the functions that make the callbacks
-  // know nothing else of them.
+  // [hot] Once per entity of a batch. A caller that waits must not hold on to the requests (batch.ts), so the functions
+  // that make the callbacks know nothing else of them.
   /**
-   * Asks for several changes, in their order as far as they are about one id, and tells the reply to each. Those for one of several owners
-   * travel together, and are not answered one without the other.
+   * Asks for several changes, in order as far as they are about one id, and tells the reply to each. Those for one of
+   * several owners travel together, and are answered together.
    */
   writeAll(requests: readonly WriteRequest[], onReply: OnReply): void {
     const owners = this.shards.owners()
@@ -135,7 +122,9 @@ export class ShardClient {
   }
 
   // [hot] Once per read by id.
-  /** All entities of an id under the paths, in no order: one shard when the path is exact, else every owner that may have one. */
+  /**
+   * All entities of an id under the paths, in no order: one shard for an exact path, else all owners that may have one.
+   */
   find(request: FindRequest, onResult: OnResult<readonly Found[]>): void {
     const { tenant, paths, id } = request
     if (paths.length !== 1 || paths[0]!.endsWith('#'))
@@ -150,7 +139,7 @@ export class ShardClient {
     this.shards.ask(owners[0]!, request, reply => onResult(readFound(reply)))
   }
 
-  /** Reads what several owners answer, anew while it turns out that one of them is another one by then. */
+  /** Runs a read that spans several owners, and repeats it if a shard changes owner meanwhile. */
   private steadily<T>(onResult: OnResult<T>, read: (onResult: OnResult<T>) => void): void {
     const { clock } = this
     if (!clock) return read(onResult)
@@ -189,7 +178,6 @@ export class ShardClient {
     return [...asks.values()].map(({ shard, paths }) => ({ shard, request: { ...request, paths } }))
   }
 
-  /** A page of a list, in its order. */
   list(request: ListRequest, onResult: OnResult<Listed>): void {
     this.steadily(onResult, onOne => this.listOnce(request, onOne))
   }
@@ -228,8 +216,8 @@ export class ShardClient {
     )
   }
 
-  /** Asks the keeper of the register to change a subscription. */
-  changeSubscription(request: SubscriptionWrite, onResult: OnResult<undefined>): void {
+  /** Asks the keeper of the register to change a subscription or a registration. */
+  changeDocument(request: SubscriptionWrite | RegistrationWrite, onResult: OnResult<undefined>): void {
     this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
     })
@@ -257,14 +245,6 @@ export class ShardClient {
     })
   }
 
-  /** Asks the keeper of the register to change a registration. */
-  changeRegistration(request: RegistrationWrite, onResult: OnResult<undefined>): void {
-    this.shards.ask(this.shardMap.register, request, reply => {
-      onResult(reply.kind === 'done' ? done : refusalOf(reply, 'write'))
-    })
-  }
-
-  /** Asks the home for registrations. */
   readRegistrations(request: RegistrationRead, onResult: OnResult<RegistrationPage>): void {
     this.shards.ask(this.shardMap.register, request, reply => {
       onResult(reply.kind === 'registrations' ? accepted(reply) : refusalOf(reply, 'read'))
@@ -297,7 +277,6 @@ export class ShardClient {
     return this.shardMap.shardOf(tenant, path, id)
   }
 
-  /** The requests of each owner, in their order. */
   private byOwner(requests: readonly WriteRequest[]): Iterable<Together> {
     const owners = new Map<number, Together>()
     const origins = this.originsOf(requests)
@@ -316,7 +295,10 @@ export class ShardClient {
     return owners.values()
   }
 
-  /** Gives the origin of some writes again and again, each time with numbers for notifications that no other one has (subscriptions.md §8.3). */
+  /**
+   * Gives the origin of some writes again and again, each time with notification numbers of its own (subscriptions.md
+   * §8.3).
+   */
   private originsOf([first]: readonly WriteRequest[]): () => Origin {
     const { origin } = first as WriteRequest
     const { numbering } = origin
@@ -327,7 +309,7 @@ export class ShardClient {
     return () => ({ ...origin, numbering: { next: next++, step } })
   }
 
-  /** One shard of each owner that may have what a read is about: an owner that is not concerned need not even be there. */
+  /** One shard of each owner that may have what a read is about: an owner that is not concerned may be away. */
   private concerned(
     { tenant, paths }: { readonly tenant: string; readonly paths: readonly string[] },
     ids?: ReadonlySet<string>,
@@ -359,7 +341,7 @@ const readProgress = (reply: ShardReply): Result<readonly SubscriptionProgress[]
 const readReport = (reply: ShardReply): Result<DeliveryReport> =>
   reply.kind === 'deliveries' ? accepted(reply) : refusalOf(reply, 'read')
 
-/** One owner that cannot be asked does not mean that nothing was done: the others were asked, too. To ask again is safe. */
+/** An owner that cannot be asked does not mean that nothing was done: others were asked. To ask again is safe. */
 function readRetried(reply: ShardReply): Result<number> {
   if (reply.kind === 'retried') return accepted(reply.count)
   return reply.kind === 'unreachable' ? refused(refusals.unanswered(reply.reason)) : refusalOf(reply, 'read')

@@ -2,7 +2,6 @@
 //
 // A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text better.
 
-import type { AttributeOperations } from '../broker/attributes.js'
 import type { Entities } from '../broker/entities.js'
 import { type Attribute, isDateType, parseSingleAttribute, parseValue } from '../domain/entities/entity.js'
 import { renderAttribute, renderedValue } from '../domain/entities/representation.js'
@@ -20,11 +19,9 @@ import { listParameter } from './url.js'
 
 export class AttributeHandlers {
   private readonly entities: Entities
-  private readonly attributes: AttributeOperations
 
-  constructor(entities: Entities, attributes: AttributeOperations) {
+  constructor(entities: Entities) {
     this.entities = entities
-    this.attributes = attributes
   }
 
   retrieve(request: Request, reply: Reply): void {
@@ -55,7 +52,15 @@ export class AttributeHandlers {
     noteOldLocations([[name, attribute.value]], reply.call)
     const origin = originOf(request, reply)
     const onResult = told(reply)
-    this.attributes.update(target.value, name, attribute.value, options, origin, onResult, outwardOf(request, reply))
+    this.entities.updateAttribute(
+      target.value,
+      name,
+      attribute.value,
+      options,
+      origin,
+      onResult,
+      outwardOf(request, reply),
+    )
   }
 
   updateValue(request: Request, reply: Reply, body: Uint8Array): void {
@@ -69,7 +74,7 @@ export class AttributeHandlers {
     const forced = request.parameters.options.has('forcedUpdate')
     const origin = originOf(request, reply)
     const onResult = told(reply)
-    this.attributes.updateValue(target.value, name, value.value, forced, origin, onResult, outwardOf(request, reply))
+    this.entities.updateValue(target.value, name, value.value, forced, origin, onResult, outwardOf(request, reply))
   }
 
   remove(request: Request, reply: Reply): void {
@@ -78,7 +83,7 @@ export class AttributeHandlers {
     const { id, name } = place.value
     const target = writeTarget(request, id)
     if (!target.ok) return reply.refuse(target.refusal)
-    this.attributes.remove(target.value, name, originOf(request, reply), result => {
+    this.entities.removeAttribute(target.value, name, originOf(request, reply), result => {
       if (result.ok) reply.done()
       else reply.refuse(result.refusal)
     })

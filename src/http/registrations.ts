@@ -2,7 +2,7 @@
 //
 // The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one that is not found.
 
-import type { RegistrationOperations } from '../broker/registrations.js'
+import type { RegistrationOperations } from '../broker/documents.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
 import { renderRegistration } from '../domain/providers/registration-json.js'

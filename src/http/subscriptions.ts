@@ -3,8 +3,8 @@
 // The order inside each is that of entities.md §1.1: payload, tenant, path, operation. So whether there is such a subscription is asked last,
 // and only a retrieval tells an id that none can have from one that none has (§2.3, §2.4, §2.6), and so does what is ours.
 
+import type { SubscriptionOperations } from '../broker/documents.js'
 import type { Entities } from '../broker/entities.js'
-import type { SubscriptionOperations } from '../broker/subscriptions.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { checkIdentifier } from '../domain/identifier.js'
 import { isObject } from '../domain/json.js'

@@ -1,7 +1,6 @@
 // What follows `orrery export` and `orrery import` on the command line.
 //
-// Names are written as those of the start options are, -name or --name. Those that mean the same there have the same kinds, and their
-// environment variables.
+// Names are -name or --name, as those of the start options. Shared names have the same kinds and environment variables.
 
 import { parseArgs } from 'node:util'
 import { envPrefixes, options } from '../config/options.js'

@@ -1,10 +1,8 @@
 // Asks a running broker over HTTP, one request at a time, and again when it did not answer well.
 //
-// Headers go out in both vocabularies, ours and that of other brokers: each takes the one it knows. What fails for a reason that may pass
-// (no answer, 408, 429, 5xx) is tried again three times, with growing pauses; a request that must not arrive twice only if it has
-// certainly not been taken.
-//
-// undici does the work, loaded when the first broker is asked.
+// Headers go out in both vocabularies, ours and that of other brokers. What fails for a reason that may pass (no
+// answer, 408, 429, 5xx) is tried again three times, with growing pauses; a request that must not arrive twice only if
+// it has certainly not been taken. undici does the work, loaded when the first broker is asked.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Client as UndiciClient } from 'undici'
@@ -60,13 +58,14 @@ export class AnswerTooLarge extends Error {}
 export class BrokerClient {
   readonly name: string
   private readonly url: URL
-  private readonly options: BrokerOptions
   private client: UndiciClient | undefined
 
-  constructor(url: string, options: BrokerOptions) {
+  constructor(
+    url: string,
+    private readonly options: BrokerOptions,
+  ) {
     this.url = new URL(url)
     this.name = this.url.href.replace(/\/+$/, '')
-    this.options = options
   }
 
   /** The answer, whatever its status; rejects with a MoveError when there was none, or none better than a failure. */

@@ -1,11 +1,11 @@
 // Brings items to a running broker by the public interface.
 //
-// Entities of one tenant and path that come in a row are one `op/update`; those that are there already are asked for first, and stay unless
-// they are to be replaced. Subscriptions and registrations are POSTed one by one. What the interface cannot carry is lost: times, correlators,
-// ids and counters of subscriptions and registrations; who works says so once.
+// Entities of one tenant and path in a row are one `op/update`. Those that are there already stay, unless they are to
+// be replaced. Subscriptions and registrations are POSTed one by one. Times, correlators, and the ids and counters of
+// subscriptions and registrations are lost, which the command says once.
 //
-// A batch that the broker refuses is halved until the entity is found that it is about. A request whose outcome is unknown is sent again
-// when it may arrive twice; after a kill, what arrived before counts as being there.
+// A batch that the broker refuses is halved until the entity is found that it is about. A request whose outcome is
+// unknown is sent again when it may arrive twice; after a kill, what arrived before counts as being there.
 
 import { isDateType } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
@@ -13,7 +13,7 @@ import { renderRegistration } from '../domain/providers/registration-json.js'
 import { storedStatus } from '../domain/subscriptions/subscription-status.js'
 import { parseJson } from '../http/body.js'
 import { type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
-import { subscriptionJson } from './document-lines.js'
+import { subscriptionJson } from './lines.js'
 import { type Item, type MovedEntity, MoveError, type Placed, type Sink } from './moved.js'
 
 /** Bodies stay below what brokers take unless they are told otherwise: 1 MB. One entity may exceed it. */
@@ -24,13 +24,12 @@ const entitiesMax = 1000
 export class BrokerSink implements Sink {
   readonly name: string
   readonly documentsMax = 1
-  private readonly client: BrokerClient
-  private readonly overwrites: boolean
 
-  constructor(client: BrokerClient, overwrites: boolean) {
+  constructor(
+    private readonly client: BrokerClient,
+    private readonly overwrites: boolean,
+  ) {
     this.name = client.name
-    this.client = client
-    this.overwrites = overwrites
   }
 
   async put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]> {
@@ -158,7 +157,7 @@ function requestOf({ tenant, path }: MovedEntity, to: string, body: unknown, wha
   }
 }
 
-/** What can go together: entities of one scope up to the limits of a request, no two of one id and type; documents alone. */
+/** What goes together: entities of one scope up to a request's limits, no two of one id and type; documents alone. */
 function* groupsOf(items: readonly Item[]): Iterable<(Item | Sendable)[]> {
   let group: (Item | Sendable)[] = []
   let names = new Set<string>()

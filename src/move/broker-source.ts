@@ -1,15 +1,18 @@
-// Reads a running broker of any make by the public interface: entities of all tenants, then registrations, then subscriptions.
+// Reads a running broker of any make by the public interface: entities of all tenants, registrations, then
+// subscriptions.
 //
-// What comes is what the interface shows, in the order of creation: numbers with nine decimals, of a Feature its geometry, no correlators, no
-// secrets. Times come as builtin attributes and builtin metadata, the service path as a builtin attribute. An attribute of the user's that has
-// the name of a builtin one stands in its place; it tells itself by having times of its own.
+// What comes is what the interface shows, in the order of creation: numbers with nine decimals, of a Feature its
+// geometry, no correlators, no secrets. Times come as builtin attributes and metadata, the service path as a builtin
+// attribute. A user's attribute with the name of a builtin one stands in its place; it has times of its own.
 //
-// Whether a `dateExpires` ends its entity is asked: a filter knows the one that does, and only a plain one shows without being named.
+// Whether a `dateExpires` ends its entity is asked: a filter knows that one, and only a plain one shows without being
+// named.
 //
-// The list of subscriptions does not tell their paths. So it is asked for each path that was seen, with and without all below it; what is
-// left watches everything. Registrations likewise.
+// The list of subscriptions does not tell their paths. So it is asked for each path that was seen, with and without all
+// below it; what is left watches everything. Registrations likewise.
 //
-// Pages are cut by number: what is created or deleted meanwhile may come twice or not at all, so let nobody write while this is going on.
+// Pages are cut by number: what is created or deleted meanwhile may come twice or not at all, so let nobody write
+// meanwhile.
 
 import { parseDateTime } from '../domain/date-time.js'
 import { isDateType } from '../domain/entities/entity.js'
@@ -24,11 +27,10 @@ import { type Found, MoveError, type Page, type Source } from './moved.js'
 /** The most that the interface gives at a time. */
 const pageLimitMax = 1000
 
-/** Paths that are asked for one by one, of each tenant. Documents of others are taken for those of all paths; the log tells. */
+/** Paths of a tenant that are asked for one by one. Documents of others count as those of all paths; the log tells. */
 const pathsMax = 1000
 
 export interface BrokerSourceOptions {
-  /** '' is the default one. */
   readonly tenants: readonly string[]
   /** Whose entities are read; undefined: all, where the broker tells the path of each. */
   readonly paths: readonly string[] | undefined
@@ -45,7 +47,6 @@ interface Position {
   readonly offset: number
   /** When the last entity was created, as the broker told it; '' when none did. */
   readonly created: string
-  /** Paths seen, by tenant. */
   readonly seen: { readonly [tenant: string]: readonly string[] }
 }
 
@@ -65,17 +66,16 @@ export class BrokerSource implements Source {
   readonly identity: JsonObject
   total: number | undefined
   private nowMs = 0
-  private readonly client: BrokerClient
-  private readonly options: BrokerSourceOptions
   private readonly scopes: readonly Scope[]
   private limit = pageLimitMax
   private seen = new Map<string, Set<string>>()
   private created = ''
 
-  private constructor(client: BrokerClient, options: BrokerSourceOptions) {
+  private constructor(
+    private readonly client: BrokerClient,
+    private readonly options: BrokerSourceOptions,
+  ) {
     this.name = client.name
-    this.client = client
-    this.options = options
     const { tenants, paths = ['/#'] } = options
     this.identity = { broker: client.name, tenants, paths }
     this.scopes = tenants.flatMap(tenant => paths.map(path => ({ tenant, path })))
@@ -88,15 +88,7 @@ export class BrokerSource implements Source {
     for (const scope of source.scopes) {
       const path = '/entities?limit=1&options=count&attrs=id'
       const what = `the number of entities of ${nameOf(scope)}`
-      const request = {
-        method: 'GET',
-        path,
-        tenant: scope.tenant,
-        servicePath: scope.path,
-        isRepeatable: true,
-        what,
-      } as const
-      total += (await client.expect(request, 200)).total ?? 0
+      total += (await client.expect(getOf(path, scope, what), 200)).total ?? 0
     }
     source.total = total
     return source
@@ -191,7 +183,7 @@ export class BrokerSource implements Source {
     const entities = dated.map(({ id, type }) => ({ id, type }))
     const transient = await this.query(scope, { entities, expression: { q: 'dateExpires' }, attrs: ['servicePath'] })
     const shown = await this.query(scope, { entities, attrs: ['*', 'servicePath'] })
-    // A broker that cannot answer knows no builtin one, or is not to be relied on: an entity that stays is the lesser evil.
+    // A broker that cannot answer knows no builtin one, or is unreliable: an entity that stays is the lesser evil.
     if (!transient || !shown) return new Set(dated.map(labelOf))
     const expiring = new Set(transient.map(labelOf))
     for (const json of shown) if ('dateExpires' in json) expiring.delete(labelOf(json))
@@ -268,16 +260,8 @@ export class BrokerSource implements Source {
     for (;;) {
       const what = `${step} from ${offset + 1} on of ${nameOf(scope)}`
       const path = `/${step}?limit=${this.limit}&offset=${offset}${parameters}`
-      const request: BrokerRequest = {
-        method: 'GET',
-        path,
-        tenant: scope.tenant,
-        servicePath: scope.path,
-        isRepeatable: true,
-        what,
-      }
       try {
-        const payload = parseJson((await this.client.expect(request, 200)).body)
+        const payload = parseJson((await this.client.expect(getOf(path, scope, what), 200)).body)
         if (payload.ok && isArray(payload.value.value)) return payload.value.value
         throw new MoveError(`${this.name}, ${what}: the answer is no list`)
       } catch (error) {
@@ -295,6 +279,15 @@ const defaultPath = { registrations: '/', subscriptions: '/#' } as const
 const builtins = ['dateCreated', 'dateModified', 'servicePath'] as const
 const entityParameters = `&attrs=*,${builtins.join()},dateExpires&metadata=*,dateCreated,dateModified`
 
+const getOf = (path: string, scope: Listed, what: string): BrokerRequest => ({
+  method: 'GET',
+  path,
+  tenant: scope.tenant,
+  servicePath: scope.path,
+  isRepeatable: true,
+  what,
+})
+
 const nameOf = ({ tenant, path = '/#' }: Listed): string => `tenant "${tenant}"${path === '/#' ? '' : `, path ${path}`}`
 
 /** What tells entities of a tenant apart. */
@@ -311,8 +304,8 @@ function candidates(step: Exclude<Step, 'entities'>, seen: readonly string[]): s
 }
 
 /**
- * The line that an entity would have in an export, or why there is none. `scope`: where it was asked for. What hides its time of creation
- * leaves its place in the order: it is as old as the one before it.
+ * The line that an entity would have in an export, or why there is none. `scope`: where it was asked for. An entity
+ * without a time of creation keeps its place in the order: it is as old as the one before it.
  */
 export function entityLine(
   json: JsonObject,

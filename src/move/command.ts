@@ -1,7 +1,7 @@
 // `orrery export` and `orrery import`: from the command line to what is told at the end.
 //
-// Exit status: 0 when all was moved, 1 when something was refused, failed or was stopped by a signal: then the same command goes on. What is
-// moved goes to standard output only when it is asked to; all that is told goes to standard error.
+// Exit status: 0 when all was moved, 1 when something was refused, failed or was stopped by a signal: the same command
+// then goes on. Standard output carries only what is moved there; all else goes to standard error.
 //
 // Not here: how a data directory is divided among another number of workers (program.ts hands it in).
 
@@ -18,19 +18,15 @@ import { type MoveOrder, type Place, readArguments, type Verb } from './argument
 import { BrokerClient } from './broker-client.js'
 import { BrokerSink } from './broker-sink.js'
 import { BrokerSource } from './broker-source.js'
-import { openStores } from './directory.js'
+import { directorySource, openStores } from './directory.js'
 import { DirectorySink } from './directory-sink.js'
-import { directorySource } from './directory-source.js'
-import { openFileSink } from './file-sink.js'
-import { openFileSource } from './file-source.js'
-import { move, type Tally } from './move.js'
+import { openFileSink, openFileSource } from './file.js'
+import { move, type Progress, type StateFile, stateFileAt, type Tally } from './move.js'
 import { itemKinds, MoveError, type Sink, type Source } from './moved.js'
-import { type Progress, type StateFile, stateFileAt } from './state-file.js'
 
 /** Divides a data directory among so many workers, if it is not. */
 export type Divide = (path: string, workers: number) => Promise<void>
 
-/** Runs the command; gives the exit status. */
 export async function runMove(
   verb: Verb,
   argv: readonly string[],
@@ -181,7 +177,6 @@ function stateOf({ state, from, to }: MoveOrder): StateFile | undefined {
   return to.kind === 'file' ? undefined : stateFileAt('orrery-import.state')
 }
 
-/** What was moved, in one sentence. */
 export function summary(tally: Tally, verb: Verb): string {
   const said = itemKinds.map(kind => {
     const { written, replaced, same, kept, bad } = tally[kind]

@@ -1,13 +1,14 @@
-// Writes into the stores of a data directory: the rows that a broker would have written had it made these entities and documents.
+// Writes into the stores of a data directory: the rows that a broker would have written for these entities and
+// documents.
 //
-// Records go through the same group commit as those of turns, which also keeps the indexes, the counts and the stamp (shard/commit/commit.ts); what
-// is put at once is one batch of each store. Of several stores one may have its batch and another not, when the process dies between them: then
-// the same items come again, and what is there exactly so is left alone.
+// Records go through the group commit of turns, which also keeps the indexes, the counts and the stamp
+// (shard/commit/commit.ts); what is put at once is one batch of each store. A process that dies may leave one store
+// with its batch and another without. Then the same items come again, and what is there exactly so is left alone.
 //
-// Two entities of a type and path must not have the same stamp in one shard, where one row of the type index tells of it. So a stamp that is
-// taken moves on by one, which is far less than a millisecond.
+// Two entities of a type and path must not have one stamp in one shard, where one row of the type index tells of it. So
+// a taken stamp moves on by one, which is far less than a millisecond.
 //
-// Every store has all documents, as workers have (shard/documents/register.ts); the counters of notifications go to the keeper's store alone.
+// Every store has all documents, as workers have (shard/documents/register.ts); the keeper's store has the counters.
 //
 // Not here: what can be wrong with an item by itself (entity-line.ts).
 
@@ -59,7 +60,10 @@ import {
   type Sink,
 } from './moved.js'
 
-/** A creation may be so far ahead of this machine's clock: stamps given later have to be above it, and would tell a wrong time. */
+/**
+ * A creation may be so far ahead of this machine's clock: later stamps have to be above it, and would tell a wrong
+ * time.
+ */
 const aheadMsMax = 10_000
 
 export interface DirectorySinkOptions {
@@ -86,8 +90,6 @@ interface Staged {
 export class DirectorySink implements Sink {
   readonly name: string
   readonly documentsMax = Number.POSITIVE_INFINITY
-  private readonly open: OpenDirectory
-  private readonly options: DirectorySinkOptions
   private readonly parts: readonly Part[]
   private readonly stamps: HybridClock
   /** The last entity without a stamp of its own: its millisecond, and the stamp that it was given. */
@@ -100,11 +102,13 @@ export class DirectorySink implements Sink {
   private readonly documentCounts = new Map<DocumentKind, number>()
 
   /** `from` is a position of the same work; undefined: it begins. */
-  constructor(open: OpenDirectory, options: DirectorySinkOptions, from: Json | undefined) {
+  constructor(
+    private readonly open: OpenDirectory,
+    private readonly options: DirectorySinkOptions,
+    from: Json | undefined,
+  ) {
     const { stores, directory } = open
     this.name = `data directory ${directory.path}`
-    this.open = open
-    this.options = options
     this.stamps = new HybridClock(options.clock, Math.max(...stores.map(lastStamp)))
     // A failure is told by whoever waits for the commit.
     const onFailure = (): void => {}
@@ -118,7 +122,7 @@ export class DirectorySink implements Sink {
       })
       return { store, commit }
     })
-    // Copies of the register that were written to from outside have to be compared row by row (shard/documents/register-copy.ts).
+    // Register copies written to from outside have to be compared row by row (shard/documents/register-copy.ts).
     if (stores.length > 1) for (const { commit } of this.parts) commit.write(positionKey(directory.shards), undefined)
     if (!from) return
     const { runMs, runStamp } = from as JsonObject
@@ -235,7 +239,7 @@ export class DirectorySink implements Sink {
     return before ? 'replaced' : 'written'
   }
 
-  /** Where there are several stores, each has to know every path. That of the keeper knows first: its commit is made before the others. */
+  /** Of several stores each has to know every path. The keeper's knows first: its commit is made before the others. */
   private notePath(tenant: string, path: string): void {
     if (this.parts.length === 1 || !this.paths.wants(tenant, path)) return
     this.paths.add(tenant, path)
@@ -254,7 +258,7 @@ export class DirectorySink implements Sink {
   }
 
   private inRun(ms: number): number {
-    // More of one millisecond than there are stamps for run ahead of it, as a clock's do: they keep their order, and who is later may be among them.
+    // More of one millisecond than there are stamps run ahead of it, as a clock's do: they keep their order.
     if (ms === this.runMs) this.runStamp++
     else this.runStamp = ms > this.runMs ? Math.max(stampOf(ms), this.runStamp + 1) : stampOf(ms)
     this.runMs = ms
@@ -326,25 +330,16 @@ export class DirectorySink implements Sink {
   }
 }
 
-const nameOf = ({
-  tenant,
-  path,
-  id,
-}: {
-  readonly tenant: string
-  readonly path: string
-  readonly id: string
-}): string => `${tenant}\0${path}\0${id}`
+const nameOf = ({ tenant, path, id }: Omit<Actor['place'], 'shard'>): string => `${tenant}\0${path}\0${id}`
 
 const isNone = (progress: SubscriptionProgress): boolean => JSON.stringify(progress) === JSON.stringify(noProgress)
 
-/** undefined: there is none. */
 function textIn(store: Store, key: Buffer): string | undefined {
   const row = store.get(key)
   return row && decodeDocumentRow(row)
 }
 
-/** Which attributes, by name and type, the counts have to learn of. `dateExpires` is never counted (entities.md §18.1). */
+/** Which attributes, by name and type, the counts learn of. `dateExpires` is never counted (entities.md §18.1). */
 function differences(before: Entity | undefined, after: Entity): AttributeDifference[] {
   const found: AttributeDifference[] = []
   const add = (name: string, attribute: Attribute, other: Attribute | undefined, difference: 1 | -1): void => {

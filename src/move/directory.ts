@@ -1,13 +1,32 @@
-// The stores of a data directory that no broker uses, all of them: opened, and closed again.
+// The stores of a data directory that no broker uses: opened and closed, and read out with all their items.
 //
 // Their locks are held as long as they are open, so nobody else can use the directory meanwhile, nor divide it anew.
 //
-// Not here: what is read from them and written to them (directory-source.ts, directory-sink.ts).
+// Items come in the order of tenant, path and id. The rows of each shard have that order, and those of all shards are
+// merged, so the number of workers does not matter. Documents come from the keeper's store, whose word counts; every
+// store knows a part of what became of a subscription's notifications.
+//
+// A position is the row that came last. It counts until somebody writes to the directory, which its stamp tells.
+//
+// Not here: what is written to them (directory-sink.ts).
 
+import type { Json } from '../domain/json.js'
 import { ShardMap, workerOf } from '../domain/scope.js'
-import type { Durability, Store } from '../ports.js'
+import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
+import { mergeProgress } from '../domain/subscriptions/subscription-status.js'
+import { decodeImage, imageRoot } from '../image.js'
+import type { Durability, Row, Store } from '../ports.js'
+import { readRow, rowsOf } from '../rows.js'
+import { lastStamp } from '../shard/commit/commit-log.js'
+import { decodeDocumentRow, homeRange, parseDocumentKey, progressKey } from '../shard/documents/document-layout.js'
+import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
+import { decodeRow, parseEntityKey, shardRange } from '../shard/layout.js'
+import { decodeProgress } from '../shard/notify/progress-book.js'
+import { countEntities } from '../shard/transfer.js'
+import { Heap } from '../shard/turn/heap.js'
 import type { DataDirectory } from '../storage/data-directory.js'
 import { openStore, settleStore } from '../storage/open-store.js'
+import { type Found, type Item, type ItemKind, itemKinds, type Page, type Source } from './moved.js'
 
 export interface OpenDirectory {
   readonly directory: DataDirectory
@@ -42,5 +61,153 @@ export async function openStores(
     shardMap: new ShardMap(settled),
     storeOf: shard => stores[workerOf(shard, workers)] as Store,
     close,
+  }
+}
+
+/** A page ends with the row that reaches one of these. */
+const pageRowsMax = 1000
+const pageBytesMax = 1024 * 1024
+
+/** Rows that are read from a shard at once: 256 shards have so many in memory. */
+const rowsPerRead = 64
+
+/**
+ * What the keys of one shard, or of one home, begin with: their kind and its number. Behind it they sort alike in all.
+ */
+const shardKeyBytes = 3
+
+interface Position {
+  readonly kind: ItemKind
+  /** The key of the last row without its shard, in base 64. */
+  readonly after: string
+}
+
+export async function directorySource(open: OpenDirectory): Promise<Source> {
+  const { directory, stores } = open
+  let total = 0
+  for (const store of stores) total += await countEntities(store)
+  return {
+    name: `data directory ${directory.path}`,
+    identity: { directory: directory.id, stamp: Math.max(...stores.map(lastStamp)) },
+    total,
+    pages: from => pagesOf(open, from as unknown as Position | undefined),
+    close: () => open.close(),
+  }
+}
+
+async function* pagesOf(open: OpenDirectory, from: Position | undefined): AsyncIterable<Page> {
+  for (const kind of itemKinds) {
+    if (from && itemKinds.indexOf(kind) < itemKinds.indexOf(from.kind)) continue
+    const after = from?.kind === kind ? Buffer.from(from.after, 'base64') : undefined
+    const rows = new Merged(open, kind, after)
+    try {
+      for (;;) {
+        const page = await pageOf(open, kind, rows)
+        if (!page) break
+        yield page
+      }
+    } finally {
+      await rows.close()
+    }
+  }
+}
+
+async function pageOf(open: OpenDirectory, kind: ItemKind, rows: Merged): Promise<Page | undefined> {
+  const found: Found[] = []
+  let bytes = 0
+  let last: Row | undefined
+  for (let count = 0; count < pageRowsMax && bytes < pageBytesMax; count++) {
+    const row = await rows.next()
+    if (!row) break
+    last = row
+    bytes += row.value.length
+    for (const item of readRow(row.key, () => itemsOf(open, kind, row))) found.push({ where: 'a row', item, fault: '' })
+  }
+  if (!last) return undefined
+  const after = last.key.subarray(shardKeyBytes).toString('base64')
+  return { found, after: { kind, after } satisfies Position as unknown as Json }
+}
+
+function itemsOf(open: OpenDirectory, kind: ItemKind, { key, value }: Row): Item[] {
+  if (kind === 'entity') {
+    const { tenant, path } = parseEntityKey(key)
+    return decodeRow(value).map(image => {
+      return { kind, tenant, path, entity: decodeImage(image), root: imageRoot(image), isStamped: true }
+    })
+  }
+  const text = decodeDocumentRow(value)
+  if (kind === 'registration') return [{ kind, registration: registrationForm.decode(text) }]
+  return [{ kind, subscription: subscriptionForm.decode(text), progress: progressOf(open, key) }]
+}
+
+function progressOf({ stores }: OpenDirectory, key: Buffer): SubscriptionProgress {
+  const place = progressKey(parseDocumentKey(key))
+  const rows = stores.flatMap(store => store.get(place) ?? [])
+  return mergeProgress(rows.map(row => decodeProgress(row).progress))
+}
+
+/** The rows of one kind of all shards, in the order of what stands behind the shard in their keys. */
+class Merged {
+  private readonly streams: readonly Stream[]
+  private heads: Heap<Stream> | undefined
+
+  constructor({ directory, storeOf }: OpenDirectory, kind: ItemKind, after: Buffer | undefined) {
+    const shards =
+      kind === 'entity' ? Array.from({ length: directory.shards }, (_, shard) => shard) : [directory.shards]
+    this.streams = shards.map(shard => {
+      const all = kind === 'entity' ? shardRange(shard) : homeRange(kind, shard)
+      // The first key behind another is that one and a zero byte.
+      const gte = after ? Buffer.concat([all.gte, after, Buffer.alloc(1)]) : all.gte
+      return new Stream(rowsOf(storeOf(shard), { gte, lt: all.lt }, { rowsPerRead }))
+    })
+  }
+
+  async next(): Promise<Row | undefined> {
+    this.heads ??= await this.open()
+    const stream = this.heads.top
+    const row = stream?.row
+    if (!stream || !row) return undefined
+    if (stream.advance() || (await stream.read())) this.heads.replaceTop(stream)
+    else this.heads.pop()
+    return row
+  }
+
+  private async open(): Promise<Heap<Stream>> {
+    const heads = new Heap<Stream>(byKey)
+    for (const stream of this.streams) if (await stream.read()) heads.push(stream)
+    return heads
+  }
+
+  async close(): Promise<void> {
+    for (const stream of this.streams) await stream.close()
+  }
+}
+
+const byKey = ({ row: a }: Stream, { row: b }: Stream): number =>
+  a!.key.compare(b!.key, shardKeyBytes, b!.key.length, shardKeyBytes, a!.key.length)
+
+class Stream {
+  row: Row | undefined
+  private rows: readonly Row[] = []
+  private at = 0
+
+  constructor(private readonly reads: AsyncGenerator<Row[], void, void>) {}
+
+  /** Goes on to the next row; false when rows have to be read first. */
+  advance(): boolean {
+    this.row = this.rows[++this.at]
+    return this.row !== undefined
+  }
+
+  /** Reads rows; false at the end, where nothing is kept open. */
+  async read(): Promise<boolean> {
+    this.rows = (await this.reads.next()).value ?? []
+    this.at = 0
+    this.row = this.rows[0]
+    return this.row !== undefined
+  }
+
+  async close(): Promise<void> {
+    await this.reads.return()
   }
 }

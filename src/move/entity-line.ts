@@ -4,12 +4,17 @@
 //    "tenant":"city","servicePath":"/a","dateCreated":"...","dateModified":"...","order":17,
 //    "times":{"temperature":["...","..."]},"expires":{"type":"DateTime","value":"...","metadata":{}},"correlator":"..."}
 //
-// `entity` is the normalized entity in full precision, as it is stored; in it a `dateExpires` is a plain attribute, `expires` is the one that
-// ends the entity. `order` is the rest of the creation's stamp. What is left out of `times` is as old as the entity.
+// `entity` is the normalized entity in full precision, as it is stored. In it a `dateExpires` is a plain attribute;
+// `expires` is the one that ends the entity. `order` is the rest of the creation's stamp. What `times` lacks is as old
+// as the entity.
 //
-// Who reads is more generous with names than the interface is: entities that are old, or come from another broker, may have what nobody
-// could create today. What is refused is what could not be kept, found or shown again.
+// Times are written in UTC with milliseconds, and read as dates of the interface since 1970 (image.ts has no room for
+// others).
+//
+// The reader is more generous with names than the interface: entities that are old, or come from another broker, may
+// have what nobody could create today. It refuses what could not be kept, found or shown again.
 
+import { parseDateTime, renderDateTime } from '../domain/date-time.js'
 import {
   type Attribute,
   asStoredDate,
@@ -26,9 +31,9 @@ import { isHidden } from '../domain/entities/representation.js'
 import { createEntity } from '../domain/entities/update.js'
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import { identifierLengthMax, valueDepthMax } from '../domain/limits.js'
-import { accepted, type Result, refusals, refusalText, refused } from '../domain/refusal.js'
+import { accepted, type Refusal, type Result, refusals, refusalText, refused } from '../domain/refusal.js'
+import { parseServicePaths, parseTenant } from '../domain/scope.js'
 import { stampMs, stampOf, stampsPerMs } from '../domain/stamp.js'
-import { badLine, checkKeys, optionalText, readPath, readTenant, readTime, time } from './line-fields.js'
 import type { MovedEntity } from './moved.js'
 
 /** Characters of a correlator root that are kept (image.ts). */
@@ -47,7 +52,6 @@ const keys = [
 ] as const
 
 // [hot] Once per entity of an export.
-/** The line of an entity, without its end. */
 export function writeEntity({ entity, tenant, path, root, isStamped }: MovedEntity): string {
   const { created, modifiedMs, attributes } = entity
   const createdMs = stampMs(created)
@@ -213,4 +217,47 @@ function withTimes(entity: Entity, created: number, modifiedMs: number, times: J
     attributes.set(name, { ...attribute, createdMs: from.value as number, modifiedMs: to.value as number })
   }
   return accepted({ ...entity, attributes, created, modifiedMs })
+}
+
+// Fields that lines of all kinds have: scope, times, texts
+
+/** A line that is refused, in words of our own. */
+export const badLine = (problem: string) => refused(refusals.badLine(problem))
+
+export const time = renderDateTime
+
+/** The refusal of a member that nobody would look at: it is most likely misspelt. */
+export function checkKeys(json: JsonObject, known: readonly string[]): Refusal | undefined {
+  for (const key of Object.keys(json))
+    if (!known.includes(key)) return refusals.badLine(`unknown member ${JSON.stringify(key)}`)
+  return undefined
+}
+
+/** '' when there is none. */
+function optionalText(json: JsonObject, name: string): Result<string> {
+  const value = json[name] ?? ''
+  return typeof value === 'string' ? accepted(value) : badLine(`${name} is not a text`)
+}
+
+export function readTenant(json: JsonObject): Result<string> {
+  const text = optionalText(json, 'tenant')
+  return text.ok ? parseTenant(text.value) : text
+}
+
+/** The path of a line, `/` when there is none; only that of a subscription may end in `#`. */
+export function readPath(json: JsonObject, mayBeWildcard: boolean): Result<string> {
+  const text = json.servicePath ?? '/'
+  if (typeof text !== 'string') return badLine('servicePath is not a text')
+  const paths = parseServicePaths(text)
+  if (!paths.ok) return paths
+  const [path, ...others] = paths.value
+  if (path === undefined || others.length > 0) return badLine('servicePath is not one path')
+  if (path.endsWith('#') && !mayBeWildcard) return badLine('servicePath ends in #')
+  return accepted(path)
+}
+
+export function readTime(json: Json | undefined, name: string): Result<number | undefined> {
+  if (json === undefined) return accepted(undefined)
+  const ms = typeof json === 'string' ? parseDateTime(json) : undefined
+  return ms === undefined || ms < 0 ? badLine(`${name} is not a date and time since 1970`) : accepted(ms)
 }

@@ -1,12 +1,15 @@
 // Moves items from a source to a sink, page by page, and writes down how far it got.
 //
-// Each page is placed and durable before the next one is read, and then the state is saved. After a kill the page that was under way
-// comes again: what is there exactly as it comes, was placed before the kill. What is wrong with an item ends the work in front of it, or is
-// told and passed over.
+// Each page is placed and durable before the next one is read, and then the state is saved: it may be one batch behind,
+// never ahead. After a kill the page under way comes again: an item that is there exactly so was placed before. What is
+// wrong with an item ends the work in front of it, or is told and passed over.
+//
+// The state is a small file beside the target, replaced as a whole and removed at the end. It holds no token.
 //
 // Not here: who the two are (command.ts).
 
-import type { JsonObject } from '../domain/json.js'
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import {
   type Found,
   type Item,
@@ -17,10 +20,8 @@ import {
   type Sink,
   type Source,
 } from './moved.js'
-import type { Progress, StateFile } from './state-file.js'
 
 export interface MoveOptions {
-  /** Passes over what is wrong. */
   readonly skipsBad: boolean
   readonly state: StateFile | undefined
   /** What makes this work the same as another time. */
@@ -31,9 +32,7 @@ export interface MoveOptions {
   readonly earlier: Progress | undefined
   /** Told after each batch how many entities have been looked at. */
   readonly onProgress: (entities: number) => void
-  /** Told of an item that is passed over. */
   readonly onBad: (where: string, fault: string) => void
-  /** Stops between two batches. */
   readonly signal: AbortSignal
 }
 
@@ -42,7 +41,7 @@ export type Tally = Record<ItemKind, Record<Outcome | 'bad', number>>
 
 const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0 } as const
 
-/** Moves everything; rejects with a MoveError when the operator has something to set right. What was moved before that stays. */
+/** Moves everything; rejects with a MoveError when the operator has to act. What was moved before that stays. */
 export async function move(source: Source, sink: Sink, options: MoveOptions): Promise<Tally> {
   const { earlier, signal } = options
   const begunMs = earlier?.begunMs ?? options.nowMs
@@ -55,10 +54,12 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
   const count = (kind: ItemKind, outcome: Outcome): void => {
     tally[kind][isInDoubt && outcome === 'same' ? 'written' : outcome]++
   }
-  save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+  const saveAt = (done: number): void =>
+    options.state?.save(options.job, { begunMs, from, done, sink: sink.position(), counts: tally })
+  saveAt(done)
   for await (const { found, after } of source.pages(from, begunMs)) {
     for (const run of runsOf(found.slice(done), sink.documentsMax)) {
-      assertRuns(signal)
+      if (signal.aborted) throw new MoveError('stopped: the same command goes on from here')
       const bad = run.find(({ item }) => !item)
       const taken = options.skipsBad
         ? run.filter(({ item }) => item)
@@ -75,12 +76,12 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
           tally[kind].bad++
           options.onBad(where, told.fault)
         } else {
-          save(options, { begunMs, from, done: done + index, sink: sink.position(), counts: tally })
+          saveAt(done + index)
           throw new MoveError(`${source.name}, ${where}: ${told.fault}`)
         }
       }
       if (bad && !options.skipsBad) {
-        save(options, { begunMs, from, done: done + taken.length, sink: sink.position(), counts: tally })
+        saveAt(done + taken.length)
         throw new MoveError(`${source.name}, ${bad.where}: ${bad.fault}`)
       }
       for (const { item, where, fault } of run)
@@ -91,20 +92,16 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
         }
       isInDoubt = false
       done += run.length
-      if (done < found.length) save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+      if (done < found.length) saveAt(done)
       options.onProgress(sum(tally.entity))
     }
     from = after
     done = 0
-    save(options, { begunMs, from, done, sink: sink.position(), counts: tally })
+    saveAt(done)
   }
   await sink.finish(takenOf(tally))
   options.state?.remove()
   return tally
-}
-
-function assertRuns(signal: AbortSignal): void {
-  if (signal.aborted) throw new MoveError('stopped: the same command goes on from here')
 }
 
 /** What is placed at a time: documents in as small parts as the sink wants. */
@@ -124,19 +121,89 @@ function* runsOf(found: readonly Found[], documentsMax: number): Iterable<readon
   if (run.length > 0) yield run
 }
 
-function save({ state, job }: MoveOptions, progress: Progress): void {
-  state?.save(job, progress)
-}
+const tallyOf = (earlier: Progress | undefined): Tally =>
+  Object.fromEntries(itemKinds.map(kind => [kind, { ...none, ...earlier?.counts[kind] }])) as Tally
 
-function tallyOf(earlier: Progress | undefined): Tally {
-  const found = Object.fromEntries(itemKinds.map(kind => [kind, { ...none, ...earlier?.counts[kind] }]))
-  return found as Tally
-}
-
-/** How many a sink has taken. */
 function takenOf(tally: Tally): Record<ItemKind, number> {
   const counts = itemKinds.map(kind => [kind, tally[kind].written + tally[kind].replaced] as const)
   return Object.fromEntries(counts) as Record<ItemKind, number>
 }
 
 const sum = (counts: Record<string, number>): number => Object.values(counts).reduce((a, b) => a + b, 0)
+
+/** Of the state. */
+const version = 1
+
+/** What was done of some work. */
+export interface Progress {
+  readonly begunMs: number
+  /** The page that the source has to begin with; undefined: the first. */
+  readonly from: Json | undefined
+  /** Items of that page that have been placed. */
+  readonly done: number
+  readonly sink: Json
+  readonly counts: Counts
+}
+
+export type Counts = { readonly [kind: string]: { readonly [outcome: string]: number } }
+
+export interface StateFile {
+  readonly path: string
+  /** What was written down of the same work; undefined: nothing. `isOther`: of other work. */
+  load(job: JsonObject): { readonly progress: Progress | undefined; readonly isOther: boolean }
+  save(job: JsonObject, progress: Progress): void
+  remove(): void
+}
+
+export function stateFileAt(path: string): StateFile {
+  return {
+    path,
+    load(job) {
+      const found = read(path)
+      if (!found) return { progress: undefined, isOther: false }
+      if (JSON.stringify(found.job) !== JSON.stringify(job)) return { progress: undefined, isOther: true }
+      const { begunMs, from, done, sink, counts } = found
+      return {
+        progress: { begunMs: Number(begunMs), from, done: Number(done), sink: sink ?? null, counts: counts as Counts },
+        isOther: false,
+      }
+    },
+    save(job, progress) {
+      const temporary = `${path}.new`
+      try {
+        const file = openSync(temporary, 'w', 0o600)
+        try {
+          writeSync(file, JSON.stringify({ 'orrery-state': version, job, ...progress }))
+          fsyncSync(file)
+        } finally {
+          closeSync(file)
+        }
+        renameSync(temporary, path)
+      } catch (error) {
+        throw new MoveError(`file ${path} cannot be written: ${(error as Error).message}`, { cause: error })
+      }
+    },
+    remove: () => rmSync(path, { force: true }),
+  }
+}
+
+function read(path: string): JsonObject | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new MoveError(`file ${path} cannot be read: ${(error as Error).message}`, { cause: error })
+  }
+  let wrong = 'is not a state of ours'
+  try {
+    const found = JSON.parse(text) as Json
+    const foundVersion = isObject(found) ? found['orrery-state'] : undefined
+    if (isObject(found) && foundVersion === version) return found
+    if (foundVersion !== undefined)
+      wrong = `has version ${JSON.stringify(foundVersion)}, and this release reads version ${version}`
+  } catch {
+    // Told below.
+  }
+  throw new MoveError(`file ${path} ${wrong}: remove it to begin anew`)
+}

@@ -1,9 +1,9 @@
 // What moves in and out, and between whom: a source gives pages of items, a sink takes them.
 //
-// Both say where they are in words of their own that can be written down (`Json`), so that work which was interrupted goes on from there.
-// An item is what the broker itself keeps, read and checked: what can be wrong with it is known before a sink sees it.
+// Both give their positions as `Json`, to be written down, so that interrupted work goes on from there. An item is what
+// the broker itself keeps, read and checked: a sink sees no faulty one.
 //
-// Not here: the form of a line (entity-line.ts, document-lines.ts), who drives (move.ts).
+// Not here: the form of a line (lines.ts, entity-line.ts), who drives (move.ts).
 
 import type { Entity } from '../domain/entities/entity.js'
 import type { Json, JsonObject } from '../domain/json.js'
@@ -44,10 +44,8 @@ export interface Found {
   readonly fault: string
 }
 
-/** Some items in a row. */
 export interface Page {
   readonly found: readonly Found[]
-  /** Where the next page begins. */
   readonly after: Json
 }
 
@@ -58,7 +56,10 @@ export interface Source {
   readonly total: number | undefined
   /** What it reads: with another one a position means nothing. */
   readonly identity: JsonObject
-  /** Pages from a position that it gave, or from the beginning. What does not say when it was created was so at `nowMs`. Throws a MoveError when something is missing. */
+  /**
+   * Pages from one of its positions, or from the beginning. Items without a time of creation get `nowMs`. May throw a
+   * MoveError.
+   */
   pages(from: Json | undefined, nowMs: number): AsyncIterable<Page>
   close(): Promise<void>
 }
@@ -72,7 +73,10 @@ export interface Sink {
   readonly name: string
   /** Documents that it takes at a time: where each is a request of its own, one, so that it is known how far it got. */
   readonly documentsMax: number
-  /** Takes items in order and makes them durable. With `stops` it takes nothing behind one that it cannot take: the answer is then shorter. */
+  /**
+   * Takes items in order and makes them durable. With `stops` it ends at one that it cannot take: the answer is
+   * shorter.
+   */
   put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]>
   /** Where it is, between two calls of `put`. */
   position(): Json

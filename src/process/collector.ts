@@ -1,16 +1,19 @@
 // The collector of garbage, as far as a running process can still tell it what to do.
 //
-// Everything waits while young objects are collected. V8 has helper threads take part in that, which shortens the wait where a core is free
-// for them. Where none is, the event loop waits for helpers that wait for a core, and what they spend on looking for work is lost.
+// Everything waits while young objects are collected. V8 has helper threads take part, which shortens the wait where a
+// core is free. Where none is, the event loop waits for helpers that wait for a core, and their search for work is
+// lost.
 //
-// How large the young generation is was settled when an isolate was made. So whoever wants more makes another one after V8 was told: a thread
-// (own-thread.ts), or a process with these flags. With 64 MB instead of 16, op/update takes a fifth less processor time: fewer entities
+// The size of the young generation is fixed when an isolate is made. More needs another one: a thread (own-thread.ts),
+// or a process with these flags. With 64 MB instead of 16, op/update takes a fifth less processor time: fewer entities
 // on their way to the disk outlive a look (bench `batch`, 61,500 to 76,800 entities/s on a busy machine).
 
 import { availableParallelism } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 
-/** With fewer cores than this for each process, its event loop collects young objects alone. Raising it trades longer pauses for processor time. */
+/**
+ * With fewer cores for each process, its event loop collects young objects alone: longer pauses, less processor time.
+ */
 const coresMin = 3
 
 /** What V8 is told when so many processes share so many cores. */

@@ -12,8 +12,7 @@ import {
   type Unhealthy,
 } from '../../cluster/index.js'
 import { AskDeadlines } from '../broker/ask-deadlines.js'
-import { ClusteredShards } from '../broker/clustered-shards.js'
-import type { Nodes } from '../broker/nodes.js'
+import { ClusteredShards, type Nodes } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
 import type { ClusterConfig } from '../config/config.js'
 import type { ClusterStatus, HealthProblem } from '../messages/cluster-status.js'

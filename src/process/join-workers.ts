@@ -3,8 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { type AskHost, type Asks, askOptionsDefault, startAsks } from '../../cluster/index.js'
-import { ClusteredShards } from '../broker/clustered-shards.js'
-import type { Nodes } from '../broker/nodes.js'
+import { ClusteredShards, type Nodes } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
 import { keeper, workerOf } from '../domain/scope.js'
 import type { Logger } from '../ports.js'

@@ -1,13 +1,13 @@
 // `GET /health/live` on a port of its own (`-livePort`), answered by the thread or process that watches over the node.
 //
-// A node answers nothing while one of its turns lasts. An orchestrator that asks the node itself takes a long turn for a dead process, and kills it,
-// with all that was under way. Here the watching thread answers, which has nothing else to do: at once, whatever the node does. So that a
-// node which never comes back is found out, each part of it (the thread, or every worker) is sent a ping each second. A part that has left one
-// unanswered for a minute is not live.
+// A node answers nothing during a turn. An orchestrator that asks the node itself takes a long turn for a dead process,
+// and kills it. The watching thread has nothing else to do and answers at once. It sends each part of the node (the
+// thread, or every worker) a ping each second: a part that has left one unanswered for a minute is not live.
 //
 // Plain HTTP, whatever the other port speaks: probes send no secrets. There is nothing here but this one answer.
 //
-// Not here: what a worker that ended is replaced by (supervisor.ts), readiness, which is the node's own to tell (http/service.ts).
+// Not here: what replaces a worker that ended (supervisor.ts), readiness, which is the node's own to tell
+// (http/service.ts).
 
 import { createServer, type Server } from 'node:http'
 import { isIPv6 } from 'node:net'
@@ -16,7 +16,7 @@ import type { Clock } from '../ports.js'
 
 /** Between two pings to a part that answers. */
 const pingMs = 1_000
-/** A part that has been silent for longer is not live. Longer than any turn: only a loop without end takes this long. */
+/** A part that has been silent for longer is not live. Longer than any turn: only an endless loop takes this long. */
 const silenceMsMax = 60_000
 
 /** Connections at a time, and how long a request may take to come: probes are few and short. */
@@ -25,7 +25,6 @@ const requestMsMax = 5_000
 
 /** One part of a node, as whoever watches over it knows it. */
 export interface Pulse {
-  /** The part has answered. */
   answered(): void
   /** The part has ended, on purpose or not: nobody waits for it. */
   ended(): void
@@ -33,13 +32,10 @@ export interface Pulse {
 
 /** Whether the parts of a node answer pings. */
 export class Pulses {
-  private readonly clock: Pick<Clock, 'monoMs'>
   /** Each with when it was sent a ping that it has not answered; undefined: it has answered all. */
   private readonly parts = new Map<() => void, number | undefined>()
 
-  constructor(clock: Pick<Clock, 'monoMs'>) {
-    this.clock = clock
-  }
+  constructor(private readonly clock: Pick<Clock, 'monoMs'>) {}
 
   /** A part begins, which is sent pings. */
   begin(ping: () => void): Pulse {

@@ -1,9 +1,9 @@
 // The process: reads the configuration, starts a node, says when it is ready, and ends it on a signal or a failure.
 //
-// Exit status: 0 after a signal, once everything acknowledged is on disk; 1 when the options are wrong, when the node could not start, or
-// when it had to end because the disk failed.
+// Exit status: 0 after a signal, once everything acknowledged is on disk; 1 when the options are wrong, when the node
+// could not start, or when it had to end because the disk failed.
 //
-// Parts that not every process needs are loaded when they are: a node's own are loaded by its thread, and twice would take 0.2 s of a start.
+// Parts are loaded where they are needed: a node's own are loaded by its thread, and twice would take 0.2 s of a start.
 
 import { systemChance, systemClock } from '../clock.js'
 import { type Config, readConfig, version } from '../config/config.js'
@@ -23,7 +23,6 @@ import type { Surroundings } from './surroundings.js'
 /** What a test puts between the parts of the node; nothing in earnest. */
 export type Seams = Pick<Surroundings, 'between'>
 
-/** Runs the program of this process, from its command line to its exit. */
 export async function runProgram(seams: Seams = {}): Promise<void> {
   const [verb, ...rest] = process.argv.slice(2)
   if (verb === 'export' || verb === 'import') {
@@ -138,7 +137,9 @@ interface Running {
   stop(): Promise<void>
 }
 
-/** Divides what is stored among the workers, where it is divided otherwise. A signal stops it: then it rejects, and the next start goes on. */
+/**
+ * Divides stored data among the workers, if it is divided otherwise. A signal makes it reject; the next start goes on.
+ */
 async function divide(
   { store: { directory }, workers }: { readonly store: Pick<Config['store'], 'directory'>; readonly workers: number },
   logger: Pick<Logger, 'info' | 'warn'>,

@@ -1,6 +1,7 @@
-// The reader thread: runs scans over the store that the main thread has open, several at a time, a step of each in turn.
+// The reader thread: runs scans over the store that the main thread has open, several at a time, a step of each in
+// turn.
 //
-// It only reads. It leaves when it is told to, after the step under way; it never closes the store, which is not its own.
+// It only reads. When told to, it leaves after the step under way; it never closes the store, which is not its own.
 
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -14,7 +15,7 @@ import {
   rangesOf,
   type ScanAnswer,
   type ScanCall,
-} from '../shard/read/scan-protocol.js'
+} from '../shard/read/scan-thread.js'
 import { buildTables, type Ground, scanList } from '../shard/read/scans.js'
 import { readKeys } from '../shard/turn/presence.js'
 import { attachRocksStore } from '../storage/rocks-attached.js'

@@ -1,10 +1,12 @@
-// The supervisor of `-workers N`: starts the workers, lets them share the port, starts another one where one ended, and stops all in order.
+// The supervisor of `-workers N`: starts the workers, shares the port, replaces a worker that ended, and stops all in
+// order.
 //
-// The port is shared as the HTTP server can: uws opens a socket for each worker, and the system spreads connections; for node the
-// supervisor accepts them and hands them out in turn (node:cluster). It looks into no request, so that it does not end for what ends a
-// worker. The socket files by which workers talk lie in a directory that only this user can enter; whoever goes last removes it.
+// uws opens a socket for each worker, and the system spreads connections; for node the supervisor accepts them and
+// hands them out in turn (node:cluster). It looks into no request, so that it does not end for what ends a worker. The
+// socket files of the workers lie in a directory that only this user can enter; the last process removes it.
 //
-// Stopping goes in two steps, for workers answer each other: first all of them answer what they have taken, then all close their stores.
+// Stopping has two steps, for workers answer each other: first all answer what they have taken, then all close their
+// stores.
 
 import type { ChildProcess } from 'node:child_process'
 import cluster from 'node:cluster'
@@ -33,13 +35,15 @@ const portWaitMs = 2_000
 const portRetryMs = 50
 
 export interface Supervised {
-  /** What the workers' stores are. */
   readonly store: string
   /** Stops all workers; false when one of them did not end well. */
   stop(): Promise<boolean>
 }
 
-/** Starts all workers; resolves when they serve. `onFailure` is told when one cannot be kept running. `pulses`: who watches over them, if anybody. */
+/**
+ * Starts all workers; resolves when they serve. `onFailure`: one cannot be kept running. `pulses`: who watches, if
+ * anybody.
+ */
 export async function superviseWorkers(
   config: Config,
   logger: Logger,
@@ -69,8 +73,8 @@ async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
 }
 
 /**
- * Makes sure that nobody else serves at the port: a broker with workers of its own would share it, and nobody would notice. Whoever does not
- * share ports is met when the workers listen. It is asked by a connection, for a socket of our own would take those of clients.
+ * Makes sure that nobody else serves at the port: a broker with workers would share it unnoticed. One that does not
+ * share ports is met when the workers listen. A connection asks, for a socket of our own would take those of clients.
  */
 async function assertPortFree({ http }: Config): Promise<void> {
   const host = http.host ?? (http.family === 'ipv6' ? '::1' : '127.0.0.1')
@@ -99,11 +103,6 @@ const entry = fileURLToPath(new URL('./worker.js', import.meta.url))
 
 /** One worker, in all the processes that it is in turn. */
 class Supervision {
-  private readonly index: number
-  private readonly addresses: readonly string[]
-  private readonly logger: Logger
-  private readonly onFailure: (failure: Error) => void
-  private readonly pulses: Pulses | undefined
   private child: ChildProcess | undefined
   private pulse: Pulse | undefined
   private serves = false
@@ -115,18 +114,12 @@ class Supervision {
   private onDrained: () => void = () => {}
 
   constructor(
-    index: number,
-    addresses: readonly string[],
-    logger: Logger,
-    onFailure: (failure: Error) => void,
-    pulses: Pulses | undefined,
-  ) {
-    this.pulses = pulses
-    this.index = index
-    this.addresses = addresses
-    this.logger = logger
-    this.onFailure = onFailure
-  }
+    private readonly index: number,
+    private readonly addresses: readonly string[],
+    private readonly logger: Logger,
+    private readonly onFailure: (failure: Error) => void,
+    private readonly pulses: Pulses | undefined,
+  ) {}
 
   /** Resolves when it serves for the first time, with the name of its store. Rejects when that cannot be. */
   start(): Promise<string> {

@@ -2,7 +2,6 @@
 
 import { dirname, join } from 'node:path'
 
-/** Which part of the whole a worker is. */
 export interface Part {
   readonly index: number
   readonly workers: number
@@ -21,7 +20,6 @@ export const socketAddresses = (folder: string, workers: number): readonly strin
 export const socketFolder = ([first = '']: readonly string[]): string => dirname(first.slice(scheme.length))
 
 export type ToWorker =
-  /** First of all. */
   | { readonly kind: 'start'; readonly part: Part }
   /** Take no more requests, and answer those under way. */
   | { readonly kind: 'drain' }
@@ -40,7 +38,6 @@ export type FromWorker =
   /** Cannot start, or cannot go on: a sentence for the operator. It leaves by itself. */
   | { readonly kind: 'failed'; readonly reason: string }
 
-/** Answered one by one. */
 export type ToThread =
   /** Take no more requests, and answer those under way. */
   | { readonly kind: 'drain' }

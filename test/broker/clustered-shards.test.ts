@@ -1,8 +1,7 @@
 // Shards that move between nodes while they are asked: what an owner has done counts, what it has only read does not.
 
 import t from 'tap'
-import { ClusteredShards } from '../../src/broker/clustered-shards.js'
-import type { Nodes } from '../../src/broker/nodes.js'
+import { ClusteredShards, type Nodes } from '../../src/broker/clustered-shards.js'
 import { systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import type { ShardReply, ShardRequest, Shards } from '../../src/messages/messages.js'

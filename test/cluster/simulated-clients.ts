@@ -254,7 +254,7 @@ export class Clients {
     const payload = parseJson(Buffer.from(JSON.stringify({ description: operation.id })))
     assert(payload.ok)
     this.at(node, onDone =>
-      node.client.changeSubscription(
+      node.client.changeDocument(
         { kind: 'changeSubscription', tenant, id, servicePath: '/#', payload: payload.value },
         result => {
           onDone()
@@ -316,7 +316,7 @@ export class Clients {
       now.client.readSubscriptions({ kind: 'findSubscription', tenant, id }, found => {
         if (found.ok && found.value.total === 1) return answer(onDone)
         if (!found.ok) return answer(again)
-        now.client.changeSubscription({ kind: 'createSubscription', subscription }, result =>
+        now.client.changeDocument({ kind: 'createSubscription', subscription }, result =>
           answer(result.ok ? onDone : again),
         )
       }),

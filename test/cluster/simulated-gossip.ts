@@ -3,9 +3,10 @@
 //
 // Each start is another life of a name. Everything a node has been told of members is kept, with the time.
 
-import { type Gossip, type GossipTrouble, type GossipWire, startGossip } from '../../cluster/gossip/gossip.js'
+import { Gossip, type GossipTrouble } from '../../cluster/gossip/gossip.js'
 import type { GossipOptions } from '../../cluster/gossip/gossip-options.js'
 import { isHere, type Member } from '../../cluster/gossip/member.js'
+import type { Transport } from '../../cluster/ports.js'
 import type { Random } from '../support/random.js'
 import { type Process, World } from './simulated-world.js'
 
@@ -54,7 +55,7 @@ export class GossipWorld {
     const life = `${this.world.random.between(1000, 9999)}-${this.lives++}`
     const seeds =
       settings.seeds ?? [...this.nodes.values()].filter(node => node.name !== name).map(node => node.address)
-    const gossip = startGossip(
+    const gossip = new Gossip(
       {
         self: { name, address, domain: '', life, isJoined: true },
         clusterId: settings.clusterId ?? 'c',
@@ -114,7 +115,7 @@ export class GossipWorld {
     return this.running.map(({ gossip }) => gossip.members()[0]!).sort(byName)
   }
 
-  private wire(from: Process): GossipWire {
+  private wire(from: Process): Pick<Transport, 'call'> {
     const { world } = this
     return {
       call: (address, message, deadlineMs, onReply) => {
@@ -122,14 +123,14 @@ export class GossipWorld {
         const finish = (reply: Buffer | undefined) => {
           if (isDone) return
           isDone = true
-          if (reply) onReply(reply)
+          if (reply) onReply(reply, '')
           else onReply(undefined, 'no answer in time')
         }
         from.at(world.nowMs + deadlineMs, () => finish(undefined))
         this.carry(from.name, this.listeners.get(address)?.name, () => {
           const to = this.listeners.get(address)!
           to.process.at(world.nowMs, () =>
-            to.gossip.onCall(message, reply =>
+            to.gossip.onCall(message as Buffer, reply =>
               this.carry(to.name, from.name, () => from.at(world.nowMs, () => finish(reply))),
             ),
           )

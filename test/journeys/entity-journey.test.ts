@@ -6,14 +6,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { AdminOperations } from '../../src/broker/admin.js'
-import { AttributeOperations } from '../../src/broker/attributes.js'
 import { BatchOperations } from '../../src/broker/batch.js'
-import { documentIds } from '../../src/broker/document-ids.js'
-import { Entities } from '../../src/broker/entities.js'
-import { RegistrationOperations } from '../../src/broker/registrations.js'
+import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../src/broker/documents.js'
+import { Entities, TypeOperations } from '../../src/broker/entities.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
-import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
-import { TypeOperations } from '../../src/broker/types.js'
 import { HybridClock, systemChance, systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { AdminHandlers } from '../../src/http/admin.js'
@@ -109,7 +105,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
   const facts = { version: '0', runtime: '', machine: '', libraries: {} }
   const routes = routesOf(
     new EntityHandlers(entities),
-    new AttributeHandlers(entities, new AttributeOperations(client)),
+    new AttributeHandlers(entities),
     new BatchHandlers(entities, new BatchOperations(client, systemClock)),
     new TypeHandlers(new TypeOperations(client), systemClock),
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),

@@ -3,14 +3,11 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../../src/clock.js'
-import { openStores } from '../../src/move/directory.js'
+import { directorySource, openStores } from '../../src/move/directory.js'
 import { DirectorySink } from '../../src/move/directory-sink.js'
-import { directorySource } from '../../src/move/directory-source.js'
-import { openFileSink } from '../../src/move/file-sink.js'
-import { openFileSource } from '../../src/move/file-source.js'
-import { move, type Tally } from '../../src/move/move.js'
+import { openFileSink, openFileSource } from '../../src/move/file.js'
+import { move, stateFileAt, type Tally } from '../../src/move/move.js'
 import type { Sink, Source } from '../../src/move/moved.js'
-import { stateFileAt } from '../../src/move/state-file.js'
 import type { DataDirectory } from '../../src/storage/data-directory.js'
 
 export interface MoveWishes {

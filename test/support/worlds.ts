@@ -5,9 +5,8 @@
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import { BatchOperations } from '../../src/broker/batch.js'
-import { Entities } from '../../src/broker/entities.js'
+import { Entities, TypeOperations } from '../../src/broker/entities.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
-import { TypeOperations } from '../../src/broker/types.js'
 import { HybridClock } from '../../src/clock.js'
 import type { Batch } from '../../src/domain/entities/batch.js'
 import type { WantedEntity } from '../../src/domain/entities/entity.js'

@@ -1,16 +1,12 @@
 // The HTTP front of a node: one handler for each kind of resource, their routes, and the sockets that listen.
 
 import { AdminOperations } from '../../broker/admin.js'
-import { AttributeOperations } from '../../broker/attributes.js'
 import { BatchOperations } from '../../broker/batch.js'
-import { documentIds } from '../../broker/document-ids.js'
-import { Entities } from '../../broker/entities.js'
+import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../broker/documents.js'
+import { Entities, TypeOperations } from '../../broker/entities.js'
 import { ForwardedReads } from '../../broker/forwarded-reads.js'
 import { ForwardedUpdates } from '../../broker/forwarded-updates.js'
-import { RegistrationOperations } from '../../broker/registrations.js'
 import { ShardClient } from '../../broker/shard-client.js'
-import { SubscriptionOperations } from '../../broker/subscriptions.js'
-import { TypeOperations } from '../../broker/types.js'
 import { type Config, version } from '../../config/config.js'
 import { parseReceiverUrl } from '../../domain/subscriptions/receiver-url.js'
 import { AdminHandlers } from '../../http/admin.js'
@@ -83,7 +79,7 @@ function routesFor(
   }
   return routesOf(
     new EntityHandlers(entities),
-    new AttributeHandlers(entities, new AttributeOperations(client, updates)),
+    new AttributeHandlers(entities),
     new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
     new TypeHandlers(new TypeOperations(client), clock),
     new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),

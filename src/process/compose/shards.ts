@@ -1,7 +1,7 @@
 // The shards of a node over its storage, and all shards wherever they are: the node's own, and those of other workers or nodes.
 
 import assert from 'node:assert/strict'
-import { AdminDesk } from '../../broker/admin-desk.js'
+import { AdminDesk } from '../../broker/admin.js'
 import type { Config } from '../../config/config.js'
 import { AnswersInFlight } from '../../http/answers-in-flight.js'
 import type { Shards } from '../../messages/messages.js'

@@ -1,11 +1,11 @@
 // Heads: the first places of each type in each scope, in order of creation, kept in memory.
 //
-// The first page of a type is asked for again and again, and to open an iterator of the store costs more than all else that a page needs.
-// A head is read once, follows what is created and removed, and is read on from where it ended when it runs short: never from the
-// beginning, where the store may have to pass a million rows that are gone (the low-water mark). Where that may be so the first time,
-// a scan reads it, for the store would hold up the event loop.
+// Clients ask for the first page of a type again and again, and opening an iterator of the store costs more than all
+// else that a page needs. A head is read once, and follows what is created and removed. When it runs short it is read
+// on from its end, never from the beginning, where the store may have to pass a million rows that are gone (the
+// low-water mark). Where that may be so the first time, a scan reads it, for the store would hold up the event loop.
 //
-// Not here: whoever walks on behind a head (places).
+// Not here: what walks on behind a head (places).
 
 import { imageCreated } from '../../image.js'
 import type { StoreReader } from '../../ports.js'
@@ -34,7 +34,6 @@ interface Change {
   readonly isThere: boolean
 }
 
-/** Places read at a time. */
 const headPlaces = 64
 /** With fewer places, and more behind them, a head is read on. */
 const headPlacesMin = 32
@@ -46,21 +45,16 @@ const headsMax = 2000
 const goneMax = 2000
 
 export class Heads implements HeadSource, Follower {
-  private readonly store: StoreReader
-  private readonly scanner: Pick<Scanner, 'head'>
-  private readonly commit: Pick<GroupCommit, 'drain'>
   private readonly kept = new Map<string, Kept>()
   private readonly readings = new Map<string, Reading>()
-  private readonly owned: Owned
 
-  constructor(store: StoreReader, scanner: Pick<Scanner, 'head'>, commit: Pick<GroupCommit, 'drain'>, owned?: Owned) {
-    this.store = store
-    this.scanner = scanner
-    this.commit = commit
-    this.owned = owned
-  }
+  constructor(
+    private readonly store: StoreReader,
+    private readonly scanner: Pick<Scanner, 'head'>,
+    private readonly commit: Pick<GroupCommit, 'drain'>,
+    private readonly owned?: Owned,
+  ) {}
 
-  /** How many heads are kept. */
   get size(): number {
     return this.kept.size
   }
@@ -108,12 +102,12 @@ export class Heads implements HeadSource, Follower {
       after: known?.rest,
       count: headPlaces,
     }
-    // What is not known here may have been removed before this node started; few entities left do not tell how many there were.
-    // Nor does it tell how many there are in shards that are not ours.
+    // Entities may have been removed before this node started; few that are left do not tell how many there were. Nor
+    // does it tell how many there are in shards that are not ours.
     const isNear = !this.owned && (known ? known.gone <= goneMax : range.count <= goneMax)
     const changes: Change[] = []
-    // What is staged already is not followed, or only in part: it has to be there when the reading begins. A reading from the beginning
-    // sees all that was told by then.
+    // What is staged is not followed, or only in part: it has to be there when the reading begins. A reading from the
+    // beginning sees all that was told by then.
     const done = this.commit
       .drain()
       .then(() => {

@@ -15,7 +15,7 @@ import { isAboutIdentity, mayMeanType, meansAllIds, meansIdentity, namedIds } fr
 import { type Refusal, refusals } from '../../domain/refusal.js'
 import { anyCoversPath, type ShardMap } from '../../domain/scope.js'
 import { imageCreated, imageType } from '../../image.js'
-import type { FetchRequest, ListKeys, ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { FetchRequest, ListRequest, ShardReply } from '../../messages/messages.js'
 import type { AnswerHold, AnswerRoom, Clock, Store } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts, Paths } from '../commit/counts.js'
@@ -25,14 +25,21 @@ import type { Owned } from '../replicate/ownership.js'
 import type { Actors } from '../turn/actor.js'
 import type { Lookup } from './lookup.js'
 import { imagesAt, type Match, Matches, type Page, readImages, valuesIfMeant } from './matches.js'
-import { PageImages, type ReadSome } from './page-images.js'
-import { KeyColumns, keysMax, keysReply, pageReply } from './pages.js'
+import {
+  KeyColumns,
+  keysMax,
+  keysReply,
+  PageImages,
+  pageReply,
+  type ReadSome,
+  standingsOf,
+  Turns,
+  turnBytesMax,
+} from './pages.js'
 import { type CountedRange, comparePlaces, type HeadSource, locate, type Place, Places } from './places.js'
 import type { Scanner } from './scans.js'
-import { Turns, turnBytesMax } from './turns.js'
-import { layoutFor } from './views/needs.js'
 import { search } from './views/search.js'
-import type { Layout } from './views/table.js'
+import { type Layout, layoutFor } from './views/table.js'
 import type { Views } from './views/views.js'
 
 type OnReply = (reply: ShardReply) => void
@@ -40,8 +47,8 @@ type OnReply = (reply: ShardReply) => void
 /** Entities read at once, to be looked into one by one: some 0.7 ms for entities of usual size. */
 const entitiesPerStep = 16
 /**
- * Pairs of path and type of which views are used: each view is looked at by every list that uses it, and making one takes some 20 us of the event
- * loop. Lists about more than these are scans.
+ * Pairs of path and type of which views are used: each list looks at each view that it uses, and making one takes some
+ * 20 us of the event loop. Lists about more than these are scans.
  */
 export const viewedRangesMax = 1_500
 /** Up to so many entities are looked into at once rather than by views: some 3 ms. */
@@ -60,11 +67,9 @@ const scansMax = 1000
 export interface QueryLimits {
   /** After which a list is given up. */
   readonly scanDeadlineMs: number
-  /** Entities that one list may look into. */
   readonly scanRowsMax: number
 }
 
-/** What lists are made from. */
 export interface ListSources {
   readonly store: Store
   readonly commit: GroupCommit
@@ -82,15 +87,14 @@ export interface ListSources {
 }
 
 export class Lists {
-  private readonly from: ListSources
-  private readonly limits: QueryLimits
   private readonly turns: Turns
   private scans = 0
 
-  constructor(sources: ListSources, limits: QueryLimits) {
-    this.turns = new Turns(sources.clock)
-    this.from = sources
-    this.limits = limits
+  constructor(
+    private readonly from: ListSources,
+    private readonly limits: QueryLimits,
+  ) {
+    this.turns = new Turns(from.clock)
   }
 
   list(request: ListRequest, onReply: OnReply): void {
@@ -108,8 +112,8 @@ export class Lists {
   }
 
   /**
-   * Replies when all that the reply may tell of is durable. What was read for it is counted up to then (`hold`), and whoever takes the reply has to
-   * count it from then on.
+   * Replies when all that the reply may tell of is durable. `hold` counts what was read for it up to then; the taker of
+   * the reply counts it from then on.
    */
   private answer(find: (hold: AnswerHold) => Promise<ShardReply>, onReply: OnReply): void {
     const { commit, room } = this.from
@@ -143,7 +147,9 @@ export class Lists {
     return total <= walkedMax ? this.walked(request, ranges, hold) : this.filtered(request, ranges, total, hold)
   }
 
-  /** The parts of the type index that a list is about, each with its number of entities; undefined: to find them took too long. */
+  /**
+   * The parts of the type index that a list is about, with their numbers of entities; undefined: that took too long.
+   */
   private async ranges(
     { paths, selection }: ListRequest,
     known: Paths,
@@ -252,7 +258,6 @@ export class Lists {
     return keys.reply(total)
   }
 
-  /** The places from `offset` on, `limit` at most. */
   private async places(
     tenant: string,
     ranges: readonly CountedRange[],
@@ -401,11 +406,13 @@ export class Lists {
     read: ReadSome = this.reader(request.tenant, page.places),
   ): Promise<ShardReply> {
     if (request.part === 'keys') return keysReply(page)
-    const images = await this.readInTurns(new PageImages(page.places.length, request.bytesMax, read), hold)
+    const images = await new PageImages(page.places.length, request.bytesMax, read).inTurns(this.turns, hold)
     return images ? pageReply(request.part, page, images) : noRoom
   }
 
-  /** The images at the first places, as far as the bytes go, but of `needed` at least; undefined: there is no room for them in memory. */
+  /**
+   * The images at the first places, as far as the bytes go, but of `needed` at least; undefined: memory has no room.
+   */
   private images(
     tenant: string,
     places: readonly (Place | undefined)[],
@@ -413,25 +420,7 @@ export class Lists {
     hold: AnswerHold,
     needed = 0,
   ): Promise<readonly (Buffer | undefined)[] | undefined> {
-    return this.readInTurns(new PageImages(places.length, bytesMax, this.reader(tenant, places), needed), hold)
-  }
-
-  /** Reads, and lets the event loop have its turn in between when there is much. */
-  private async readInTurns(
-    reading: PageImages,
-    hold: AnswerHold,
-  ): Promise<readonly (Buffer | undefined)[] | undefined> {
-    const { turns } = this
-    let counted = 0
-    for (let goesOn = true; goesOn; ) {
-      if (turns.isOver) await turns.next()
-      goesOn = reading.step()
-      const more = reading.bytes - counted
-      if (!hold.take(more)) return undefined
-      turns.note(more)
-      counted = reading.bytes
-    }
-    return reading.images
+    return new PageImages(places.length, bytesMax, this.reader(tenant, places), needed).inTurns(this.turns, hold)
   }
 
   /** Reads images of a page; where no place is known there is none. */
@@ -466,13 +455,6 @@ export class Lists {
 }
 
 const noRoom: ShardReply = { kind: 'refused', refusal: refusals.answersTooMany }
-
-/** The places that keys tell of. */
-const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
-  Array.from(created, (created, at): Standing => {
-    const [path, type] = ranges[rangeOf[at]!]!
-    return { created, shard: shards[at]!, path, type }
-  })
 
 const isThere = (place: Place | undefined): place is Place => place !== undefined
 

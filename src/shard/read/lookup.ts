@@ -1,7 +1,7 @@
 // Reads by id: all entities of an id, under the paths that a request covers.
 //
-// They look at actors, so they see what turns have staged, and wait until that is durable. The path an entity lives under decides its
-// key; when the request leaves paths open, the tenant's directory says which there are, and the id index which of many it is.
+// They look at actors, so they see what turns have staged, and wait until that is durable. The path of an entity
+// decides its key. When the request leaves paths open, the tenant's directory or the id index says which there are.
 
 import { fewPathsMax } from '../../domain/limits.js'
 import { Pace } from '../../domain/pace.js'
@@ -21,32 +21,16 @@ type OnReply = (reply: ShardReply) => void
 const none: readonly Actor[] = []
 
 export class Lookup {
-  private readonly store: Store
-  private readonly live: Actors
-  private readonly commit: GroupCommit
-  private readonly directory: PathCounts
-  private readonly shardMap: ShardMap
-  private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>
-  private readonly owned: Owned
-
   /** `owned`: whose entities are found. */
   constructor(
-    store: Store,
-    actors: Actors,
-    commit: GroupCommit,
-    directory: PathCounts,
-    shardMap: ShardMap,
-    clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
-    owned?: Owned,
-  ) {
-    this.clock = clock
-    this.store = store
-    this.live = actors
-    this.commit = commit
-    this.directory = directory
-    this.shardMap = shardMap
-    this.owned = owned
-  }
+    private readonly store: Store,
+    private readonly live: Actors,
+    private readonly commit: GroupCommit,
+    private readonly directory: PathCounts,
+    private readonly shardMap: ShardMap,
+    private readonly clock: Pick<Clock, 'monoMs' | 'endOfTick'>,
+    private readonly owned?: Owned,
+  ) {}
 
   // [hot] Once per read by id.
   /** All entities of an id. Synchronous when the paths are few and known. */

@@ -1,7 +1,7 @@
 // What a list has found so far: the entities that fit, as far as the page needs them, and how many there are.
 //
-// Only places and the values of the order are kept, not entities; those of the page are fetched when the page is known. What cannot be on
-// the page any more is let go.
+// Only places and the values of the order are kept, not entities, and only what can still be on the page. The entities
+// are fetched when the page is known.
 
 import type { Json } from '../../domain/json.js'
 import { compareSortValues, sortValues } from '../../domain/queries/order.js'
@@ -14,13 +14,11 @@ import { comparePlaces, type Place } from './places.js'
 
 export type SortValues = readonly (Json | undefined)[]
 
-/** An entity that fits. */
 export interface Match {
   readonly place: Place
   readonly values: SortValues
 }
 
-/** The entities of a page, in order. */
 export interface Page<P extends Standing> {
   readonly places: readonly P[]
   /** What each is ordered by; none at all when the order is that of creation. */
@@ -43,12 +41,9 @@ const surplusMax = 10_000
 
 export class Matches {
   total = 0
-  private readonly request: ListRequest
   private readonly kept: Match[] = []
 
-  constructor(request: ListRequest) {
-    this.request = request
-  }
+  constructor(private readonly request: ListRequest) {}
 
   add(match: Match): void {
     this.total++
@@ -58,7 +53,6 @@ export class Matches {
     if (this.kept.length > offset + limit + surplusMax) this.shorten()
   }
 
-  /** The page, in order. */
   page(): Page<Place> {
     const { order, offset, limit } = this.request
     this.shorten()

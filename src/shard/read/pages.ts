@@ -1,19 +1,22 @@
-// What a list answers once its first entities are known: the entities of the page or, when several owners answer together, what it takes
-// to merge their parts (ListKeys in messages).
+// What a list answers once its first entities are known: the entities of the page or, when several owners answer
+// together, what it takes to merge their parts (ListKeys in messages).
 //
-// Keys are columns of numbers, not objects, for a page deep in a long list has a key for every entity before it: 14 bytes and
-// some 0.3 us from here to the merge, and what it is ordered by. That is what a deep offset costs every owner, and the wire between them.
+// Keys are columns of numbers, not objects, for a deep page has a key for every entity before it: 14 bytes and some 0.3
+// us from here to the merge, and its sort values. That is what a deep offset costs every owner, and the wire.
 //
-// Not here: which entities are meant and in what order (lists, views/search, scans), the merge (broker/merge).
+// Entities are read a few at a time, up to the bytes of an answer (docs/operations/answers.md), in turns of the event
+// loop.
+//
+// Not here: which entities are meant and in what order (lists, views/search, scans), the merge (broker/gather).
 
 import type { Json } from '../../domain/json.js'
 import { refusals } from '../../domain/refusal.js'
-import type { ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { ListKeys, ListRequest, ShardReply, Standing } from '../../messages/messages.js'
+import type { AnswerHold, Clock } from '../../ports.js'
 import type { Page, SortValues } from './matches.js'
 
 /**
- * The reply to a list, with the images of the first entities of the page (page-images.ts), undefined for what has gone since the page was put
- * together: that is left out.
+ * The reply to a list, with the images of the first entities of the page. Undefined images have gone, and are left out.
  */
 export function pageReply(
   part: ListRequest['part'],
@@ -49,8 +52,8 @@ export function keysReply({ places, values, total }: Page<Standing>): ShardReply
 }
 
 /**
- * Bytes of the keys of one owner. Beyond, a page is refused as too deep: that is behind four million entities in order of creation, or
- * a million by a text of usual length.
+ * Bytes of the keys of one owner. Beyond, a page is refused as too deep: behind four million entities in order of
+ * creation, or a million by a usual text.
  */
 const keyBytesMax = 64 * 1024 * 1024
 const keyBytes = 14
@@ -59,7 +62,6 @@ export const keysMax = Math.floor(keyBytesMax / keyBytes)
 /** A value besides the characters of a text. */
 const valueBytes = 8
 
-/** Keys that are being put together. */
 export class KeyColumns {
   private readonly created: number[] = []
   private readonly shards: number[] = []
@@ -108,5 +110,125 @@ export class KeyColumns {
     const index = this.ranges.push([path, type]) - 1
     this.indexes.set(name, index)
     return index
+  }
+}
+
+/** The places that keys tell of. */
+export const standingsOf = ({ created, shards, rangeOf, ranges }: ListKeys): Standing[] =>
+  Array.from(created, (created, at): Standing => {
+    const [path, type] = ranges[rangeOf[at]!]!
+    return { created, shard: shards[at]!, path, type }
+  })
+
+/** Reads the images of `count` places of the page from `from` on; undefined for what has gone. */
+export type ReadSome = (from: number, count: number) => readonly (Buffer | undefined)[]
+
+/** Rows of any step: most have less than 1 KB, some 16 MB. Steps begin with one, and double while rows are small. */
+const stepRowsMax = 32
+/** Bytes of a step that was large enough. */
+const stepBytes = 128 * 1024
+
+/**
+ * The encoded entities of a page. Reading an entity shows its size. So each step reads some, and the reader stops
+ * behind the first one that does not fit: what was read are the first ones of the page.
+ */
+export class PageImages {
+  /** Of the first places. */
+  readonly images: (Buffer | undefined)[] = []
+  bytes = 0
+  private readonly bytesMax: number
+  private next = 0
+  private rows = 1
+
+  /** `needed`: so many are read whatever they have. */
+  constructor(
+    private readonly count: number,
+    bytesMax: number | undefined,
+    private readonly read: ReadSome,
+    private readonly needed = 0,
+  ) {
+    this.bytesMax = bytesMax ?? Number.POSITIVE_INFINITY
+  }
+
+  /** Reads some more; false: all were read, or as many as fit. */
+  step(): boolean {
+    const { images, next, count } = this
+    if (next >= count) return false
+    const some = this.read(next, Math.min(this.rows, count - next))
+    this.next += some.length
+    const before = this.bytes
+    for (const image of some) {
+      const bytes = this.bytes + (image?.length ?? 0)
+      if (bytes > this.bytesMax && images.length >= this.needed) {
+        this.next = count
+        return false
+      }
+      this.bytes = bytes
+      images.push(image)
+    }
+    this.rows = this.bytes - before > stepBytes ? Math.ceil(this.rows / 2) : Math.min(2 * this.rows, stepRowsMax)
+    return this.next < count
+  }
+
+  all(): readonly (Buffer | undefined)[] {
+    while (this.step());
+    return this.images
+  }
+
+  /** The same in turns of the event loop; undefined: memory has no room for it. */
+  async inTurns(turns: Turns, hold: AnswerHold): Promise<readonly (Buffer | undefined)[] | undefined> {
+    let counted = 0
+    for (let goesOn = true; goesOn; ) {
+      if (turns.isOver) await turns.next()
+      goesOn = this.step()
+      const more = this.bytes - counted
+      if (!hold.take(more)) return undefined
+      turns.note(more)
+      counted = this.bytes
+    }
+    return this.images
+  }
+}
+
+/** Bytes read in one turn of the event loop: some 1 ms. */
+export const turnBytesMax = 512 * 1024
+/** Smaller steps are not counted. */
+const countedBytes = 64 * 1024
+
+/**
+ * Turns of the event loop for long reads: one read goes on per turn, each as often as any other. If each took its step
+ * in every turn, a hundred would hold the loop a hundred times as long. A read that begins after much was read waits
+ * too.
+ */
+export class Turns {
+  private readonly waiting: (() => void)[] = []
+  private bytes = 0
+
+  constructor(private readonly clock: Pick<Clock, 'endOfTick'>) {}
+
+  /** Whether enough was read in this turn. */
+  get isOver(): boolean {
+    return this.bytes > turnBytesMax
+  }
+
+  note(bytes: number): void {
+    if (bytes < countedBytes) return
+    if (this.bytes === 0 && this.waiting.length === 0) this.clock.endOfTick(() => this.go())
+    this.bytes += bytes
+  }
+
+  /** Resolves when it is the caller's turn. */
+  next(): Promise<void> {
+    return new Promise(resolve => {
+      if (this.bytes === 0 && this.waiting.length === 0) this.clock.endOfTick(() => this.go())
+      this.waiting.push(resolve)
+    })
+  }
+
+  private go(): void {
+    this.bytes = 0
+    const first = this.waiting.shift()
+    if (this.waiting.length > 0) this.clock.endOfTick(() => this.go())
+    first?.()
   }
 }

@@ -1,9 +1,8 @@
 // Where entities stand in the order of creation: the type index, path by path and type by type, merged.
 //
-// Each path and type is a stream in order of creation; the merge takes the earliest of their heads (created, then shard: total, and
-// stable while entities come and go). A stream begins with what is kept in memory (heads) and goes on in the store. Index rows are read
-// in portions, and after each portion the event loop gets its turn, so that a deep offset delays nobody: a list of a million rows is
-// thousands of short steps.
+// Each path and type is a stream in order of creation; the merge takes the earliest of their heads (created, then
+// shard: total, and stable while entities come and go). A stream begins in memory (heads) and goes on in the store.
+// Index rows are read in portions, and after each the event loop gets its turn, so that a deep offset delays nobody.
 
 import type { Standing } from '../../messages/messages.js'
 import type { Clock, Cursor, StoreReader } from '../../ports.js'
@@ -16,10 +15,8 @@ export interface Place extends Standing {
   readonly id: string
 }
 
-/** The order of creation. */
 export const comparePlaces = (a: Standing, b: Standing): number => a.created - b.created || a.shard - b.shard
 
-/** One path and type. */
 export interface PlaceRange {
   readonly path: string
   readonly type: string
@@ -30,9 +27,7 @@ export interface CountedRange extends PlaceRange {
   readonly count: number
 }
 
-/** How a range begins. */
 export interface Head {
-  /** The first places. */
   readonly places: readonly Place[]
   /** Where the rest begins: behind this position. undefined: there is no more. */
   readonly rest: TypePosition | undefined
@@ -85,12 +80,12 @@ export function locate(store: StoreReader, tenant: string, standings: readonly S
   })
 }
 
-/** The places of several paths and types, in order of creation, as they stood when each was first looked at; of shards that are ours. */
+/**
+ * The places of several paths and types, in order of creation, as they were at the first look; of shards that are ours.
+ */
 export class Places {
-  private readonly clock: Clock
   private readonly streams: Stream[] = []
   private readonly openStream: (range: CountedRange) => Stream
-  private readonly ranges: readonly CountedRange[]
   /** Streams with a place to give; undefined before the first look. */
   private heads: Heap<Stream> | undefined
   /** Rows read since the event loop had its turn. */
@@ -99,13 +94,11 @@ export class Places {
   constructor(
     store: StoreReader,
     heads: HeadSource,
-    clock: Clock,
+    private readonly clock: Clock,
     tenant: string,
-    ranges: readonly CountedRange[],
+    private readonly ranges: readonly CountedRange[],
     owned?: Owned,
   ) {
-    this.clock = clock
-    this.ranges = ranges
     this.openStream = range => new Stream(store, heads, tenant, range, owned)
   }
 
@@ -116,7 +109,6 @@ export class Places {
     return places
   }
 
-  /** Passes over the next places. */
   async skip(count: number): Promise<void> {
     await this.each(count, () => {})
   }
@@ -152,7 +144,6 @@ export class Places {
     return heads
   }
 
-  /** Lets the event loop have its turn. */
   private async breathe(): Promise<void> {
     this.sinceBreath = 0
     await new Promise<void>(resolve => this.clock.endOfTick(resolve))
@@ -164,7 +155,6 @@ const rowsPerOpening = 8
 
 const byPlace = ({ place: a }: Stream, { place: b }: Stream): number => comparePlaces(a as Place, b as Place)
 
-/** The places of one path and type. */
 class Stream {
   /** The place that comes next; undefined before `open` and at the end. */
   place: Place | undefined
@@ -219,7 +209,6 @@ class Stream {
 /** What the store has of one path and type, behind a position or from the beginning, in shards that are ours. */
 class Rest {
   private readonly range: PlaceRange
-  private readonly owned: Owned
   private readonly open: () => Cursor
   private cursor: Cursor | undefined
 
@@ -228,10 +217,9 @@ class Rest {
     tenant: string,
     { path, type }: PlaceRange,
     after: TypePosition | undefined,
-    owned: Owned,
+    private readonly owned: Owned,
   ) {
     this.range = { path, type }
-    this.owned = owned
     this.open = () => store.cursor(typeRange(tenant, path, type, after))
   }
 

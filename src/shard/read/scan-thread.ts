@@ -1,7 +1,8 @@
-// Scans on a thread of their own, seen from the event loop: started with the first scan, ended with the node.
+// Scans on a thread of their own, seen from the event loop, and the messages between the two.
 //
-// The thread reads the same open store. It must have left before the store is closed, and it is never killed: that could happen inside
-// a call of the store. When it dies by itself, what it was doing fails, and the next scan starts another.
+// The thread starts with the first scan and ends with the node. It reads the same open store. It must have left before
+// the store is closed, and it is never killed: that could happen inside a call of the store. When it dies by itself,
+// what it was doing fails, and the next scan starts another.
 //
 // Not here: what a scan does (scans), the thread's own side (reader.ts).
 
@@ -13,18 +14,46 @@ import type { SharedStore } from '../../ports.js'
 import { decodeReply, encodeRequest } from '../../wire/wire.js'
 import type { Owned } from '../replicate/ownership.js'
 import type { KeyHashes, KeyScan } from '../turn/presence.js'
-import type { HeadScan, Place } from './places.js'
-import { asBuffer, columnsOf, type ReaderInput, type ScanAnswer, type ScanCall } from './scan-protocol.js'
+import type { CountedRange, HeadScan, Place } from './places.js'
 import type { BuildScan, ListScan, Scanner } from './scans.js'
 import type { TableParts } from './views/table.js'
 
+export interface ReaderInput {
+  readonly store: SharedStore
+  readonly placement: Placement
+  /** Whose rows count, in memory that is shared. */
+  readonly owned: Owned
+}
+
+/** A scan, numbered by whoever asks; the request of a list goes through its bytes. `end`: finish and leave. */
+export type ScanCall =
+  | {
+      readonly kind: 'list'
+      readonly number: number
+      readonly scan: Omit<ListScan, 'request' | 'ranges'>
+      readonly ranges: RangeColumns
+      readonly request: Uint8Array
+    }
+  | { readonly kind: 'build'; readonly number: number; readonly scan: BuildScan }
+  | { readonly kind: 'head'; readonly number: number; readonly scan: HeadScan }
+  | { readonly kind: 'keys'; readonly number: number; readonly scan: KeyScan }
+  | { readonly kind: 'end' }
+
+export type ScanAnswer =
+  | { readonly kind: 'reply'; readonly number: number; readonly reply: Uint8Array }
+  | { readonly kind: 'tables'; readonly number: number; readonly tables: readonly TableParts[] }
+  | { readonly kind: 'places'; readonly number: number; readonly places: readonly Place[] }
+  | { readonly kind: 'keys'; readonly number: number; readonly keys: KeyHashes }
+  | { readonly kind: 'failure'; readonly number: number; readonly reason: string }
+
+type Outcome = Exclude<ScanAnswer, { kind: 'failure' }>
+
 interface Waiting {
-  onAnswer(answer: Exclude<ScanAnswer, { kind: 'failure' }>): void
+  onAnswer(answer: Outcome): void
   onFailure(failure: Error): void
 }
 
 export class ThreadScanner implements Scanner {
-  private readonly entry: URL
   private readonly input: ReaderInput
   private worker: Worker | undefined
   /** The ends of all threads that have not left yet: one that has died takes a moment for it. */
@@ -33,35 +62,31 @@ export class ThreadScanner implements Scanner {
   private number = 0
   private closed = false
 
-  /** `entry` is the file that the thread runs. */
-  constructor(entry: URL, store: SharedStore, placement: Placement, owned?: Owned) {
-    this.entry = entry
+  constructor(
+    private readonly entry: URL,
+    store: SharedStore,
+    placement: Placement,
+    owned?: Owned,
+  ) {
     this.input = { store, placement, owned }
   }
 
   async list({ request, ranges, ...scan }: ListScan): Promise<ShardReply> {
     const parts = { scan, ranges: columnsOf(ranges), request: encodeRequest(request) }
-    const answer = await this.call({ kind: 'list', number: ++this.number, ...parts })
-    assert(answer.kind === 'reply')
-    return decodeReply(asBuffer(answer.reply))
+    const { reply } = await this.call({ kind: 'list', number: ++this.number, ...parts }, 'reply')
+    return decodeReply(asBuffer(reply))
   }
 
   async build(scan: BuildScan): Promise<readonly TableParts[]> {
-    const answer = await this.call({ kind: 'build', number: ++this.number, scan })
-    assert(answer.kind === 'tables')
-    return answer.tables
+    return (await this.call({ kind: 'build', number: ++this.number, scan }, 'tables')).tables
   }
 
   async head(scan: HeadScan): Promise<readonly Place[]> {
-    const answer = await this.call({ kind: 'head', number: ++this.number, scan })
-    assert(answer.kind === 'places')
-    return answer.places
+    return (await this.call({ kind: 'head', number: ++this.number, scan }, 'places')).places
   }
 
   async keys(scan: KeyScan): Promise<KeyHashes> {
-    const answer = await this.call({ kind: 'keys', number: ++this.number, scan })
-    assert(answer.kind === 'keys')
-    return answer.keys
+    return (await this.call({ kind: 'keys', number: ++this.number, scan }, 'keys')).keys
   }
 
   async close(): Promise<void> {
@@ -70,13 +95,19 @@ export class ThreadScanner implements Scanner {
     await Promise.all(this.leaving)
   }
 
-  private call(call: Exclude<ScanCall, { kind: 'end' }>): Promise<Exclude<ScanAnswer, { kind: 'failure' }>> {
-    return new Promise((resolve, reject) => {
+  /** Has a scan run, whose outcome is an answer of this kind. */
+  private async call<K extends Outcome['kind']>(
+    call: Exclude<ScanCall, { kind: 'end' }>,
+    kind: K,
+  ): Promise<Extract<Outcome, { kind: K }>> {
+    const answer = await new Promise<Outcome>((resolve, reject) => {
       if (this.closed) return reject(new Error('the node is stopping'))
       this.waiting.set(call.number, { onAnswer: resolve, onFailure: reject })
       this.worker ??= this.start()
       this.worker.postMessage(call)
     })
+    assert(answer.kind === kind)
+    return answer as Extract<Outcome, { kind: K }>
   }
 
   private start(): Worker {
@@ -110,3 +141,50 @@ export class ThreadScanner implements Scanner {
     for (const one of waiting) one.onFailure(failure)
   }
 }
+
+/** Ranges as columns: to clone an object for each of 40,000 takes 50 ms, and paths and types come again and again. */
+interface RangeColumns {
+  readonly paths: readonly string[]
+  readonly types: readonly string[]
+  /** For each range, where its path and its type are. */
+  readonly pathOf: Uint32Array
+  readonly typeOf: Uint32Array
+  readonly counts: Float64Array
+}
+
+function columnsOf(ranges: readonly CountedRange[]): RangeColumns {
+  const paths = new Map<string, number>()
+  const types = new Map<string, number>()
+  const numberOf = (texts: Map<string, number>, text: string): number => {
+    const known = texts.get(text)
+    if (known !== undefined) return known
+    texts.set(text, texts.size)
+    return texts.size - 1
+  }
+  const [pathOf, typeOf] = [new Uint32Array(ranges.length), new Uint32Array(ranges.length)]
+  const counts = new Float64Array(ranges.length)
+  for (const [at, { path, type, count }] of ranges.entries()) {
+    pathOf[at] = numberOf(paths, path)
+    typeOf[at] = numberOf(types, type)
+    counts[at] = count
+  }
+  return { paths: [...paths.keys()], types: [...types.keys()], pathOf, typeOf, counts }
+}
+
+export const rangesOf = ({ paths, types, pathOf, typeOf, counts }: RangeColumns): readonly CountedRange[] =>
+  Array.from(counts, (count, at) => ({ path: paths[pathOf[at]!]!, type: types[typeOf[at]!]!, count }))
+
+/** The memory of tables, to be handed over instead of copied. */
+export const buffersOf = (tables: readonly TableParts[]): ArrayBuffer[] =>
+  tables
+    .flatMap(({ created, shards, alive, columns, places }) => [
+      created,
+      shards,
+      alive,
+      ...columns.flatMap(({ kinds, numbers }) => [kinds, numbers]),
+      ...(places ? [places.longitudes, places.latitudes, places.next, places.before, places.heads] : []),
+    ])
+    .map(array => array.buffer as ArrayBuffer)
+
+/** The bytes of a cloned Buffer, which arrive as a Uint8Array, as a Buffer again. */
+export const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -1,7 +1,7 @@
-// What is known of the types of entities: from counts that are kept with every change, never from a scan (entities.md §18).
+// What is known of the types of entities: from counts that every change keeps, never from a scan (entities.md §18).
 //
-// A tenant may have hundreds of thousands of such counts, so they are walked through in steps. Meanwhile they may change: each is told as it was when
-// it was looked at.
+// A tenant may have hundreds of thousands of such counts, so they are walked through in steps. Each is told as it was
+// when it was looked at.
 
 import { Pace, type Ticks } from '../../domain/pace.js'
 import { anyCoversPath } from '../../domain/scope.js'
@@ -10,21 +10,15 @@ import type { GroupCommit } from '../commit/commit.js'
 import type { PathCounts } from '../commit/counts.js'
 import { replyAfterFailure } from '../commit/deposed.js'
 
-/** Counts between two looks at the time. */
 const countsPerLook = 256
 
 export class Types {
-  private readonly commit: GroupCommit
-  private readonly entities: PathCounts
-  private readonly attributes: PathCounts
-  private readonly ticks: Ticks
-
-  constructor(commit: GroupCommit, entities: PathCounts, attributes: PathCounts, ticks: Ticks) {
-    this.commit = commit
-    this.entities = entities
-    this.attributes = attributes
-    this.ticks = ticks
-  }
+  constructor(
+    private readonly commit: GroupCommit,
+    private readonly entities: PathCounts,
+    private readonly attributes: PathCounts,
+    private readonly ticks: Ticks,
+  ) {}
 
   /** As a list, it waits for the commit in flight: counts that are in memory may belong to it. */
   summarize(request: TypesRequest, onReply: (reply: ShardReply) => void): void {

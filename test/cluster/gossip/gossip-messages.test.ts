@@ -5,8 +5,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { decodeMessage, encodeMessage, type Message, rumourLength } from '../../../cluster/gossip/gossip-messages.js'
 import { membersMax } from '../../../cluster/gossip/gossip-options.js'
-import { type Member, statuses } from '../../../cluster/gossip/member.js'
-import type { Rumour } from '../../../cluster/gossip/rumours.js'
+import { type Member, type Rumour, statuses } from '../../../cluster/gossip/member.js'
 import { Random } from '../../support/random.js'
 
 const record = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(fields, { noNullPrototype: true })

@@ -3,7 +3,7 @@
 // SEED=<number> SIMULATIONS=1 repeats one run; SIMULATIONS=<number> makes more of them.
 
 import t from 'tap'
-import { type GossipTrouble, startGossip } from '../../../cluster/gossip/gossip.js'
+import { Gossip, type GossipTrouble } from '../../../cluster/gossip/gossip.js'
 import { decodeMessage, encodeMessage } from '../../../cluster/gossip/gossip-messages.js'
 import {
   gossipOptionsDefault as defaults,
@@ -397,7 +397,7 @@ t.test('calls and answers that are no packets are counted as well', async t => {
   const process = world.process('a')
   const troubles: GossipTrouble[] = []
   const self = { name: 'a', address: 'a:1', domain: '', life: 'x', isJoined: false }
-  const gossip = startGossip(
+  const gossip = new Gossip(
     { self, clusterId: 'c', seeds: ['b:1'], options: {} },
     { call: (_to, _message, _deadlineMs, onReply) => process.at(world.nowMs, () => onReply(undefined, 'none', true)) },
     process.clock,

@@ -13,9 +13,8 @@ import {
   relaysMax,
   suspicionMs,
 } from '../../../cluster/gossip/gossip-options.js'
-import type { Member, Status } from '../../../cluster/gossip/member.js'
+import type { Member, Rumour, Status } from '../../../cluster/gossip/member.js'
 import { Membership } from '../../../cluster/gossip/membership.js'
-import type { Rumour } from '../../../cluster/gossip/rumours.js'
 
 const { periodMs, pingTimeoutMs } = defaults
 /** Without exchanges and seeds between, and with news told in pings only. */

@@ -1,13 +1,15 @@
-// Scans in steps: what looks into everything finds what anybody would, and ends when it has to.
+// Scans in steps: what looks into everything finds what anybody would, and ends when it has to. A sweep gives every entity of some paths, of the
+// shards that count.
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
 import { refusals } from '../../../src/domain/refusal.js'
 import { anyCoversPath, ShardMap } from '../../../src/domain/scope.js'
+import { imageId } from '../../../src/image.js'
 import type { ListRequest } from '../../../src/messages/messages.js'
 import type { CountedRange } from '../../../src/shard/read/places.js'
-import { StepwiseScanner } from '../../../src/shard/read/scans.js'
+import { StepwiseScanner, sweep } from '../../../src/shard/read/scans.js'
 import { named } from '../../../src/shard/read/views/column.js'
 import { cellsOf, Table } from '../../../src/shard/read/views/table.js'
 import { entityOf, fill, type Placed, pageOf, plainPage } from '../../support/entities.js'
@@ -191,3 +193,39 @@ t.test('a store that cannot be read fails the scan', async t => {
   store.cursor = () => ({ next: () => Promise.reject(new Error('unreadable')), close: async () => {} })
   await t.rejects(run(scanner.list({ request: everything, ranges: whole, deadlineMs })), { message: 'unreadable' })
 })
+
+const sweptMap = new ShardMap({ shards: 8, spread: 4 })
+const paths = ['/', '/a', '/b'] as const
+
+const sweptEntities = paths.flatMap(path =>
+  Array.from({ length: 30 }, (_, n) => ({ path, entity: entityOf(`${path}${n}`, 'T', 1 + n, {}) })),
+)
+
+async function swept(wanted: readonly string[], owned?: Uint8Array): Promise<string[]> {
+  const store = new MemoryStore()
+  await fill(store, sweptMap, 't', sweptEntities)
+  const found: string[] = []
+  const take = ({ image }: { readonly image: Buffer }): boolean => found.push(imageId(image)) > 0
+  await sweep(store, sweptMap, 't', wanted, async () => {}, take, owned)
+  return found.sort()
+}
+
+const idsOf = (wanted: readonly string[], counts: (shard: number) => boolean): string[] =>
+  sweptEntities
+    .filter(({ path, entity }) => wanted.includes(path) && counts(sweptMap.shardOf('t', path, entity.id)))
+    .map(({ entity }) => entity.id)
+    .sort()
+
+// Few paths are read path by path, many shard by shard.
+for (const wanted of [['/a'], ['/'], paths])
+  t.test(`a sweep of ${wanted.join(' ')} gives all there is, or what is in shards that are ours`, async t => {
+    t.strictSame(
+      await swept(wanted),
+      idsOf(wanted, () => true),
+    )
+    t.strictSame(await swept(wanted, new Uint8Array(8)), [])
+    t.strictSame(
+      await swept(wanted, Uint8Array.of(1, 0, 0, 1, 0, 1, 1, 0)),
+      idsOf(wanted, shard => [0, 3, 5, 6].includes(shard)),
+    )
+  })

@@ -1,10 +1,10 @@
-// A column: what the entities of a table have at one target of the query language (an attribute, a key within it, a metadata), a cell
-// for each row. Nine bytes a row answer most statements without a look at the entity.
+// A column: what the entities of a table have at one target of the query language (an attribute, a key within it, a
+// metadata), a cell for each row. Nine bytes a row answer most statements without a look at the entity.
 //
 //   kinds    u8    what stands there
 //   numbers  f64   a number: itself; a short text: its place in `texts`; another text: its hash; else nothing
 //
-// A column never knows more than the entity does, but may know less: of a long or rare text it keeps a hash, of an object, an array or
+// A column may know less than the entity does: of a long or rare text it keeps a hash, of an object, an array or
 // several targets only that there is something. Then the entity has to be looked into.
 
 import { xxHash64 } from '../../../domain/hash.js'
@@ -20,7 +20,6 @@ export const kinds = {
   text: 5,
   /** A text of which the column has the hash. */
   hashed: 6,
-  /** Something that a column cannot hold. */
   opaque: 7,
 } as const
 
@@ -113,13 +112,11 @@ export class Column implements NamedPath {
     return code
   }
 
-  /** Makes room for so many rows. */
   grow(capacity: number): void {
     this.kinds = grown(this.kinds, new Uint8Array(capacity))
     this.numbers = grown(this.numbers, new Float64Array(capacity))
   }
 
-  /** The column with only the rows named, in that order. */
   picked(rows: Uint32Array, capacity: number): Column {
     return new Column(this, capacity, { texts: this.texts, ...pick(this, rows, capacity) })
   }

@@ -1,9 +1,9 @@
 // Where the entities of a table are: points in columns and in a grid of cells, everything else by its box.
 //
-// A cell is 1/64 degree wide and high: 1.7 km from south to north. Cells have no memory of their own: they share buckets, each a chain of
-// rows (`next`, `before`), so that moving an entity costs the same wherever it goes. A query that covers few cells walks their chains;
-// one that covers many walks all rows, at some nanoseconds each. A point is judged right here, anything else is looked into when its
-// box may match.
+// A cell is 1/64 degree wide and high: 1.7 km from south to north. Cells share buckets, each a chain of rows (`next`,
+// `before`), so that moving an entity costs the same wherever it goes. A query that covers few cells walks their
+// chains; one that covers many walks all rows, at some nanoseconds each. A point is judged here; of the rest, an entity
+// is looked into when its box may match.
 
 import { type Bounds, boundsOfGeometry, overlap } from '../../../domain/places/bounds.js'
 import { matchesGeo } from '../../../domain/places/geo.js'
@@ -29,7 +29,6 @@ export interface GeoParts {
   readonly latitudes: Float64Array
   readonly next: Int32Array
   readonly before: Int32Array
-  /** The first row of each bucket. */
   readonly heads: Int32Array
   /** Of the locations that are no points. */
   readonly boxes: Map<number, Bounds>
@@ -102,7 +101,6 @@ export class GeoIndex {
     for (let row = 0; row < rows; row++) if (!Number.isNaN(this.longitudes[row])) this.link(row)
   }
 
-  /** The index with only the rows named, in that order. */
   picked(rows: Uint32Array, capacity: number): GeoIndex {
     const index = new GeoIndex(capacity)
     for (let at = 0; at < rows.length; at++) {

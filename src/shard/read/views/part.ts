@@ -6,8 +6,7 @@ import type { ListRequest } from '../../../messages/messages.js'
 import type { SortValues } from '../matches.js'
 import type { PlaceRange } from '../places.js'
 import { type Column, kinds, named } from './column.js'
-import { isServicePath, sortPaths, statementsOf } from './needs.js'
-import type { Table } from './table.js'
+import { isServicePath, sortPaths, statementsOf, type Table } from './table.js'
 import { doubt, prepare, rowOf, sift, siftRange, type Test } from './verdict.js'
 
 /** Entities that a search looks into at most, some 15 us each. */
@@ -19,19 +18,13 @@ export interface Row {
   readonly row: number
 }
 
-/** The order of creation. */
 export const compareRows = ({ part: a, row: i }: Row, { part: b, row: j }: Row): number =>
   a.table.created[i]! - b.table.created[j]! || a.table.shards[i]! - b.table.shards[j]!
 
-/** One table of a search. */
 export class Part {
-  readonly range: PlaceRange
-  readonly table: Table
   /** What the entities looked into are ordered by. */
   readonly known = new Map<number, SortValues>()
-  /** Rows to look into. */
   unsure = 0
-  private readonly request: ListRequest
   private readonly tests: readonly Test[]
   /** Columns of the order: what they do not hold has to be looked up. */
   private readonly sorted: readonly Column[]
@@ -44,11 +37,12 @@ export class Part {
   private unsureRows: number[] = []
   private count = 0
 
-  constructor(request: ListRequest, range: PlaceRange, table: Table) {
+  constructor(
+    private readonly request: ListRequest,
+    readonly range: PlaceRange,
+    readonly table: Table,
+  ) {
     const { selection, order } = request
-    this.request = request
-    this.range = range
-    this.table = table
     this.lookAtAll = !meansAllIds(selection)
     const columnOf = (path: Path): Column => table.column(named(path).name) as Column
     const statements = statementsOf(selection)
@@ -74,7 +68,6 @@ export class Part {
   }
 
   // [hot] For each row of a view.
-  /** Asks the next rows. */
   scan(): void {
     const from = this.at
     const to = Math.min(this.size, from + rowsPerChunk)
@@ -132,7 +125,6 @@ export class Part {
     return rows
   }
 
-  /** Adds rows that fit after all. */
   add(rows: readonly number[]): void {
     for (const row of rows) this.take(row)
     this.rows.sort()

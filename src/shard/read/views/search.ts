@@ -3,20 +3,22 @@
 //   every row of every table -> statements and place, by what the columns know -> rows that fit, and rows to look into
 //   -> those are looked into -> the first of all that fit, by creation or by the keys of the order -> places
 //
-// A search that is short is one piece: it sees all of the node as it was at one moment. A long one lets the event loop have its turn in
-// between, and begins anew when rows have moved meanwhile. One that would have to look into many entities gives up: a scan is quicker.
+// A short search is one piece: it sees all of the node at one moment. A long one lets the event loop have its turn in
+// between, and begins anew when rows have moved. One that would have to look into many entities gives up for a scan.
 
+import type { Json } from '../../../domain/json.js'
+import { distanceTo } from '../../../domain/places/geo.js'
+import { compareSortValues, isByDistance, type OrderKey } from '../../../domain/queries/order.js'
 import { meansIdentity } from '../../../domain/queries/selection.js'
 import type { ListRequest, Standing } from '../../../messages/messages.js'
 import type { Clock, StoreReader } from '../../../ports.js'
 import { Heap } from '../../turn/heap.js'
-import { imagesAt, type Page, valuesIfMeant } from '../matches.js'
+import { imagesAt, type Page, type SortValues, valuesIfMeant } from '../matches.js'
 import { locate, type Place, type PlaceRange } from '../places.js'
+import { type Column, kinds, named } from './column.js'
 import { compareRows, looksMax, Part, type Row, rowsPerChunk } from './part.js'
-import { First, type Sorted, Sorter } from './sorter.js'
-import type { Table } from './table.js'
+import { pathOfKey, type Table } from './table.js'
 
-/** Entities looked into per step. */
 const looksPerStep = 16
 /** The end of the furthest page by keys; beyond, a scan sorts elsewhere. */
 const orderedMax = 10_000
@@ -44,25 +46,19 @@ export async function search(
 type Turns = Pick<Clock, 'monoMs' | 'endOfTick'>
 
 class Search {
-  private readonly request: ListRequest
   private readonly parts: readonly Part[]
-  private readonly store: StoreReader
-  private readonly clock: Turns
   private readonly moves: number
   /** When the event loop had its turn. */
   private sinceMs: number
 
   constructor(
-    request: ListRequest,
+    private readonly request: ListRequest,
     ranges: readonly PlaceRange[],
     tables: readonly Table[],
-    store: StoreReader,
-    clock: Turns,
+    private readonly store: StoreReader,
+    private readonly clock: Turns,
   ) {
-    this.request = request
     this.parts = tables.map((table, index) => new Part(request, ranges[index]!, table))
-    this.store = store
-    this.clock = clock
     this.sinceMs = clock.monoMs()
     this.moves = this.countMoves()
   }
@@ -163,7 +159,6 @@ class Search {
   }
 }
 
-/** A place, and the row that it was found by. */
 interface Located extends Place {
   readonly row: number
 }
@@ -189,4 +184,140 @@ function mergeByCreation(parts: readonly Part[], from: number, to: number): read
     else heads.pop()
   }
   return merged
+}
+
+interface Sorted extends Row {
+  readonly values: SortValues
+}
+
+/**
+ * The first rows of all that have been offered, by the keys of the order, as many as the page needs. [hot] Most of a
+ * million rows lose against those kept already, and a first value that is a number tells with two loads.
+ */
+class First {
+  private readonly order: readonly OrderKey[]
+  /** The last of those kept stands at the top: whoever comes before it takes its place. */
+  private readonly kept: Heap<Sorted>
+
+  constructor(
+    { order }: ListRequest,
+    private readonly count: number,
+  ) {
+    this.order = order
+    this.kept = new Heap<Sorted>((a, b) => this.compare(b, a))
+  }
+
+  /** Keeps a row if it is among the first; whether it is. */
+  offer(candidate: Sorted): boolean {
+    const { kept } = this
+    if (kept.size < this.count) kept.push(candidate)
+    else if (this.compare(candidate, kept.top as Sorted) < 0) kept.replaceTop(candidate)
+    else return false
+    return true
+  }
+
+  /**
+   * The first value of the last row kept: what comes behind it is out. NaN keeps nothing out: there is room, or no
+   * number.
+   */
+  get bound(): number {
+    const value = this.kept.size < this.count ? undefined : this.kept.top?.values[0]
+    return typeof value === 'number' ? value : Number.NaN
+  }
+
+  get inOrder(): readonly Sorted[] {
+    return [...this.kept.all()].sort((a, b) => this.compare(a, b))
+  }
+
+  private compare(a: Sorted, b: Sorted): number {
+    return compareSortValues(this.order, a.values, b.values) || compareRows(a, b)
+  }
+}
+
+class Sorter {
+  private readonly keys: readonly ((row: number) => Json | undefined)[]
+  private readonly descending: boolean
+  /** The column of the first key; undefined when no column holds it. */
+  private readonly column: Column | undefined
+  private readonly distance: ((row: number) => number) | undefined
+
+  constructor(
+    request: ListRequest,
+    private readonly part: Part,
+  ) {
+    const { order } = request
+    this.descending = order[0]!.descending
+    if (isByDistance(order)) {
+      this.distance = distanceIn(request, part)
+      this.keys = [this.distance]
+    } else {
+      this.keys = order.map(key => keyOf(part, key))
+      this.column = columnOfKey(part, order[0]!)
+    }
+  }
+
+  sort(rows: Uint32Array, first: First): void {
+    const { column, distance, descending } = this
+    let { bound } = first
+    if (column) {
+      const { kinds: kind, numbers } = column
+      for (let at = 0; at < rows.length; at++) {
+        const row = rows[at]!
+        const number = numbers[row]!
+        if ((descending ? number < bound : number > bound) && kind[row] === kinds.number) continue
+        if (this.offer(row, first)) bound = first.bound
+      }
+      return
+    }
+    for (let at = 0; at < rows.length; at++) {
+      const row = rows[at]!
+      if (distance && !this.part.known.has(row) && distance(row) > bound) continue
+      if (this.offer(row, first)) bound = first.bound
+    }
+  }
+
+  private offer(row: number, first: First): boolean {
+    const { part } = this
+    return first.offer({ part, row, values: part.known.get(row) ?? this.keys.map(key => key(row)) })
+  }
+}
+
+function keyOf(part: Part, key: OrderKey): (row: number) => Json | undefined {
+  const { range } = part
+  if (key.name === 'type') return () => range.type
+  if (key.name === 'servicePath') return () => range.path
+  const column = columnOfKey(part, key) as Column
+  return row => valueAt(column, row)
+}
+
+function columnOfKey({ table }: Part, key: OrderKey): Column | undefined {
+  const path = pathOfKey(key)
+  return path && table.column(named(path).name)
+}
+
+/** Metres; without a `near` all are equal (order.ts). */
+function distanceIn({ selection: { geo } }: ListRequest, { table }: Part): (row: number) => number {
+  if (geo?.relation !== 'near') return () => 0
+  return row => {
+    const point = table.places?.pointOf(row)
+    return point ? distanceTo(geo, point) : 0
+  }
+}
+
+/** What a column holds; an entity of which it holds less has been looked into. */
+function valueAt({ kinds: kind, numbers, texts }: Column, row: number): Json | undefined {
+  switch (kind[row]) {
+    case kinds.null:
+      return null
+    case kinds.false:
+      return false
+    case kinds.true:
+      return true
+    case kinds.number:
+      return numbers[row]!
+    case kinds.text:
+      return texts[numbers[row]!]!
+    default:
+      return undefined
+  }
 }

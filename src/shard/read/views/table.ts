@@ -2,27 +2,25 @@
 //
 //   created  shard  alive | temperature  humidity  ... | places
 //
-// Creation stamps only grow, so rows are added at the end and found again by halving. The row of an entity that has gone stays, dead,
-// until half of the table is; then the live ones move together.
-//
-// A table knows no ids: the type index has them, by stamp and shard, and only a page needs them.
+// Creation stamps only grow, so rows are added at the end and found by halving. The row of an entity that has gone
+// stays, dead, until half of the table is; then the live ones move together. The type index has the ids, by stamp and
+// shard: only a page needs them.
 
 import type { Content } from '../../../domain/entities/entity.js'
 import { locationOf } from '../../../domain/places/geo.js'
 import type { Geometry } from '../../../domain/places/location.js'
-import { type Target, targetOf } from '../../../domain/queries/query.js'
+import { isByDistance, type OrderKey } from '../../../domain/queries/order.js'
+import { type Path, type Statement, type Target, targetOf } from '../../../domain/queries/query.js'
 import { partitionPoint } from '../../../domain/search.js'
-import { Column, type ColumnParts, cellBytes, grown, type NamedPath } from './column.js'
+import type { ListRequest } from '../../../messages/messages.js'
+import { Column, type ColumnParts, cellBytes, grown, type NamedPath, named } from './column.js'
 import { GeoIndex, type GeoParts, placeBytes } from './geo-index.js'
 
-/** What a table keeps of each entity. */
 export interface Layout {
   readonly columns: readonly NamedPath[]
-  /** Whether locations are kept. */
   readonly places: boolean
 }
 
-/** What a table takes of one entity. */
 export interface Cells {
   readonly targets: readonly Target[]
   readonly geometry: Geometry | undefined
@@ -61,11 +59,12 @@ export class Table {
   alive: Uint8Array
   places: GeoIndex | undefined
   columns: Column[]
-  readonly layout: Layout
   private dead = 0
 
-  constructor(layout: Layout, capacity = rowsMin) {
-    this.layout = layout
+  constructor(
+    readonly layout: Layout,
+    capacity = rowsMin,
+  ) {
     this.created = new Float64Array(capacity)
     this.shards = new Uint16Array(capacity)
     this.alive = new Uint8Array(capacity)
@@ -93,7 +92,6 @@ export class Table {
     return { rows, created, shards, alive, columns, places: this.places?.parts }
   }
 
-  /** Number of entities. */
   get live(): number {
     return this.rows - this.dead
   }
@@ -108,7 +106,9 @@ export class Table {
   }
 
   // [hot] For every change that a view follows.
-  /** Takes an entity as it now is; false when it is older than the newest and not there, which order of creation does not allow. */
+  /**
+   * Takes an entity as it now is; false when it is not there and older than the newest: order of creation forbids that.
+   */
   put(created: number, shard: number, cells: Cells): boolean {
     let row = this.find(created, shard)
     if (row < 0) {
@@ -235,4 +235,38 @@ export function cellsOf({ columns, places }: Layout, entity: Content, servicePat
     targets: columns.map(({ path }) => targetOf(path, entity, servicePath)),
     geometry: places ? locationOf(entity) : undefined,
   }
+}
+
+/** What tables have to hold to answer a list; undefined when none could. */
+export function layoutFor({ selection, order }: ListRequest): Layout | undefined {
+  if (order.some(key => key.name === 'id') || selection.source.anyAttribute) return undefined
+  const asked = statementsOf(selection)
+    .map(statement => statement.path)
+    .filter(path => !isServicePath(path))
+  const columns = new Map<string, NamedPath>()
+  for (const path of [...asked, ...sortPaths(order)]) {
+    const column = named(path)
+    columns.set(column.name, column)
+  }
+  return { columns: [...columns.values()], places: selection.geo !== undefined }
+}
+
+/** All statements of a list. */
+export const statementsOf = ({ q, mq }: ListRequest['selection']): readonly Statement[] => [
+  ...(q?.statements ?? []),
+  ...(mq?.statements ?? []),
+]
+
+/** Whether a statement is about what all entities of a table have in common. */
+export const isServicePath = (path: Path): boolean => path.builtin === 'servicePath' && path.metadata === undefined
+
+/** What an order sorts by, as far as columns hold it: not the distance. */
+export const sortPaths = (order: readonly OrderKey[]): readonly Path[] =>
+  isByDistance(order) ? [] : order.flatMap(key => pathOfKey(key) ?? [])
+
+/** The target that a key sorts by; undefined for what is the same in all of a table. */
+export function pathOfKey({ name }: OrderKey): Path | undefined {
+  if (name === 'type' || name === 'servicePath') return undefined
+  const builtin = name === 'dateCreated' || name === 'dateModified' ? name : undefined
+  return { attribute: name, metadata: undefined, steps: [], builtin }
 }

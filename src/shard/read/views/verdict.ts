@@ -1,8 +1,8 @@
 // What a column can say of a statement of the query language, row by row: yes, no, or "look into the entity".
 //
-// A statement is prepared once per query and column: the answer for every kind of cell stands in a small table, numbers are an interval
-// (or a set), and each text that the column keeps has been tried. So a row costs a few loads and compares. All of it is taken from
-// `holdsFor`, the one meaning of a statement; what this file knows by itself is that comparisons of numbers are intervals.
+// A statement is prepared once per query and column: a small table has the answer for every kind of cell, numbers are
+// an interval (or a set), and each kept text has been tried. So a row costs a few loads and compares. `holdsFor` gives
+// all meaning; this file knows only that comparisons of numbers are intervals.
 
 import { holdsFor, type Statement, type Target } from '../../../domain/queries/query.js'
 import { type Column, hashOfText, kinds, kindsCount } from './column.js'
@@ -83,7 +83,6 @@ export function sift(test: Test, rows: Uint32Array, size: number): number {
   return count
 }
 
-/** What the test says of a row. */
 function judge(test: Test, row: number): number {
   const { column, byKind } = test
   const kind = column.kinds[row]!
@@ -98,7 +97,9 @@ function judge(test: Test, row: number): number {
   return byKind[kind]!
 }
 
-/** Steps times characters of a pattern tried on the texts of a column: some 10 ms for the worst patterns. Beyond, entities are looked into. */
+/**
+ * Steps times characters of a pattern tried on a column's texts: some 10 ms at worst. Beyond, entities are looked into.
+ */
 const patternWorkMax = 500_000
 
 function verdictsOfTexts(statement: Statement, texts: readonly string[]): Uint8Array {

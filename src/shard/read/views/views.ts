@@ -1,8 +1,8 @@
 // The views of a node: which tables there are, how they come to be, and how they follow what changes.
 //
-// A table is built when a list first needs it, by one sweep through the store, and then told of every durable change. While it is being
-// built the changes are kept; put in afterwards they make it right, whether the sweep has seen them or not. Building again, with another
-// column, does not disturb the table that is there.
+// A table is built when a list first needs it, by one sweep through the store, and then follows every durable change.
+// Changes during the build are kept and put in afterwards, whether the sweep has seen them or not. Building again, with
+// another column, does not disturb the table that is there.
 //
 // Memory is bounded: the tables used least recently go first. A view that is missing costs time, never an answer.
 
@@ -29,7 +29,6 @@ interface Building {
   readonly done: Promise<unknown>
 }
 
-/** The place of one table. */
 interface Slot {
   readonly name: string
   table: Table | undefined
@@ -52,28 +51,17 @@ const changesPerLook = 4096
 const columnsMax = 64
 
 export class Views implements Follower {
-  private readonly bytesMax: number
-  private readonly scanner: Pick<Scanner, 'build'>
-  private readonly commit: Pick<GroupCommit, 'drain'>
-  private readonly clock: Pick<Clock, 'monoMs'>
-  private readonly logger: Pick<Logger, 'info'>
   private readonly slots = new Map<string, Slot>()
   private uses = 0
   private changes = 0
 
   constructor(
-    bytesMax: number,
-    scanner: Pick<Scanner, 'build'>,
-    commit: Pick<GroupCommit, 'drain'>,
-    clock: Pick<Clock, 'monoMs'>,
-    logger: Pick<Logger, 'info'>,
-  ) {
-    this.bytesMax = bytesMax
-    this.scanner = scanner
-    this.commit = commit
-    this.clock = clock
-    this.logger = logger
-  }
+    private readonly bytesMax: number,
+    private readonly scanner: Pick<Scanner, 'build'>,
+    private readonly commit: Pick<GroupCommit, 'drain'>,
+    private readonly clock: Pick<Clock, 'monoMs'>,
+    private readonly logger: Pick<Logger, 'info'>,
+  ) {}
 
   /** Forgets all tables; what is being built will not be used either: other shards are ours from now on. */
   forget(): void {
@@ -85,7 +73,6 @@ export class Views implements Follower {
     return this.slots.size
   }
 
-  /** Memory of all tables. */
   get bytes(): number {
     let bytes = 0
     for (const { table } of this.slots.values()) if (table) bytes += table.bytes + tableBytes
@@ -158,8 +145,8 @@ export class Views implements Follower {
     const layouts = parts.map(({ slot, count }) => this.joined(slot.table?.layout, wanted, count, needed))
     const fromMs = this.clock.monoMs()
     const scan = { tenant, parts: ranges.map((range, index) => ({ ...range, layout: layouts[index]! })) }
-    // What is staged already is not followed, or only in part: it has to be there when the sweep begins. The sweep sees all that was told
-    // by then.
+    // What is staged is not followed, or only in part: it has to be there when the sweep begins, which sees all told by
+    // then.
     const done = this.commit.drain().then(() => {
       for (const { changes } of buildings) changes.length = 0
       return this.scanner.build(scan)
@@ -198,7 +185,8 @@ export class Views implements Follower {
   private adopt(slot: Slot, { changes }: Building, parts: TableParts): void {
     if (changes.length > changesMax) return
     const table = Table.of(parts)
-    // The sweep may have seen the later of two entities that were created meanwhile, and not the earlier: both come again, in order.
+    // The sweep may have seen the later of two entities created meanwhile, and not the earlier: both come again, in
+    // order.
     const first = changes.find(change => change.isNew)
     if (first) table.removeFrom(first.created, first.shard)
     // What changed may have gone before the sweep came by; a later change says so then.
@@ -228,7 +216,7 @@ export class Views implements Follower {
     return needed + more <= this.bytesMax && columns.length <= columnsMax ? joined : wanted
   }
 
-  /** Lets tables go, those used least recently first, until there is room for so many bytes more and there are not too many. */
+  /** Lets tables go, those used least recently first, until they are few enough and so many more bytes have room. */
   private fit(bytes: number): void {
     let room = this.bytesMax - bytes - this.bytes
     let tooMany = this.slots.size - tablesMax

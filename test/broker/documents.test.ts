@@ -2,9 +2,8 @@
 
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
-import { documentIds } from '../../src/broker/document-ids.js'
+import { documentIds, SubscriptionOperations } from '../../src/broker/documents.js'
 import { ShardClient } from '../../src/broker/shard-client.js'
-import { SubscriptionOperations } from '../../src/broker/subscriptions.js'
 import { HybridClock } from '../../src/clock.js'
 import { type Result, refusals, refusalText } from '../../src/domain/refusal.js'
 import { keeper, ShardMap } from '../../src/domain/scope.js'

@@ -1,14 +1,29 @@
-// Reads an export: a file, or standard input.
+// An export: read from a file or standard input, and written to a file or standard output.
 //
-// Of a file the end is looked at first: one that was cut is refused before anything is taken from it. Standard input tells it at the end.
-// A position is that behind a line; standard input is read again up to there.
+// The end of a file is read first: one that was cut is refused before anything is taken from it. Standard input tells
+// it at the end. A position is behind a line; standard input is read again up to there.
+//
+// A written file holds passwords, and belongs to its user alone (mode 0600). An existing file is never overwritten,
+// unless it is the unfinished one of the same work: then what stands behind the last position is cut off. It is flushed
+// at the end.
 
+import { once } from 'node:events'
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, writeSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import type { JsonObject } from '../domain/json.js'
+import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import { refusalText } from '../domain/refusal.js'
-import { checkFirstLine, type ItemCounts, lineBytesMax, parseLastLine, readLine } from './lines.js'
-import { type Found, MoveError, type Page, type Source } from './moved.js'
+import {
+  checkFirstLine,
+  firstLine,
+  type ItemCounts,
+  lastLine,
+  lineBytesMax,
+  parseLastLine,
+  readLine,
+  writeItem,
+} from './lines.js'
+import { type Found, type Item, MoveError, type Outcome, type Page, type Sink, type Source } from './moved.js'
 
 /** A page ends with the line that reaches one of these. More is more memory, and more to do again after a kill. */
 const pageLinesMax = 1000
@@ -146,5 +161,91 @@ async function* chunksOf(file: FileHandle, from: number): AsyncIterable<Buffer> 
     if (bytesRead === 0) return
     at += bytesRead
     yield chunk.subarray(0, bytesRead)
+  }
+}
+
+const fileMode = 0o600
+const written: { readonly outcome: Outcome } = { outcome: 'written' }
+
+/** Where the file must be to go on; undefined: at its beginning. */
+export async function openFileSink(path: string, by: string, from: Json | undefined): Promise<Sink> {
+  if (path === '-') return stdoutSink(by)
+  const bytes = from !== undefined && isObject(from) ? Number(from.bytes) : undefined
+  let fd: number
+  try {
+    fd = openSync(path, bytes === undefined ? 'wx' : 'r+', fileMode)
+  } catch (error) {
+    const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST'
+    const why = isThere
+      ? 'is there already: name another one, or remove it'
+      : `cannot be written: ${(error as Error).message}`
+    throw new MoveError(`file ${path} ${why}`, { cause: error })
+  }
+  let at = 0
+  const write = (text: string): void => {
+    const buffer = Buffer.from(text)
+    try {
+      for (let done = 0; done < buffer.length; ) done += writeSync(fd, buffer, done, buffer.length - done, at + done)
+    } catch (error) {
+      throw new MoveError(`file ${path} cannot be written: ${(error as Error).message}`, { cause: error })
+    }
+    at += buffer.length
+  }
+  if (bytes === undefined) write(`${firstLine(by)}\n`)
+  else {
+    if (fstatSync(fd).size < bytes) {
+      closeSync(fd)
+      throw new MoveError(
+        `file ${path} is shorter than it was when the work was interrupted: remove it and begin again`,
+      )
+    }
+    ftruncateSync(fd, bytes)
+    at = bytes
+  }
+  return {
+    name: `file ${path}`,
+    documentsMax: Number.POSITIVE_INFINITY,
+    async put(items) {
+      write(items.map(item => `${writeItem(item)}\n`).join(''))
+      return items.map(() => written)
+    },
+    position: () => ({ bytes: at }),
+    async finish(counts) {
+      write(`${lastLine(counts)}\n`)
+      fsyncSync(fd)
+    },
+    close: async () => closeSync(fd),
+  }
+}
+
+function stdoutSink(by: string): Sink {
+  const { stdout } = process
+  let failure: Error | undefined
+  stdout.on('error', error => {
+    failure = error
+  })
+  const write = async (text: string): Promise<void> => {
+    if (failure) throw new MoveError(`standard output cannot be written: ${failure.message}`, { cause: failure })
+    if (!stdout.write(text)) await Promise.race([once(stdout, 'drain'), once(stdout, 'error'), once(stdout, 'close')])
+  }
+  let isBegun = false
+  const begin = async (): Promise<void> => {
+    if (!isBegun) await write(`${firstLine(by)}\n`)
+    isBegun = true
+  }
+  return {
+    name: 'standard output',
+    documentsMax: Number.POSITIVE_INFINITY,
+    async put(items: readonly Item[]) {
+      await begin()
+      await write(items.map(item => `${writeItem(item)}\n`).join(''))
+      return items.map(() => written)
+    },
+    position: () => null,
+    async finish(counts) {
+      await begin()
+      await write(`${lastLine(counts)}\n`)
+    },
+    close: async () => {},
   }
 }

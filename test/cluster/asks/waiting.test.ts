@@ -1,7 +1,7 @@
 // The table of what has numbers behaves as a Map does, whatever comes and goes.
 
 import t from 'tap'
-import { ByNumber } from '../../../cluster/asks/by-number.js'
+import { ByNumber } from '../../../cluster/asks/waiting.js'
 import { Random } from '../../support/random.js'
 
 const seeds = 20

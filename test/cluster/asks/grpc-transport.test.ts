@@ -3,8 +3,12 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { silentConnectionMsMax, silentConnectionsMax } from '../../../cluster/asks/arrivals.js'
-import { grpcTransport, type TransportOptions } from '../../../cluster/asks/grpc-transport.js'
+import {
+  grpcTransport,
+  silentConnectionMsMax,
+  silentConnectionsMax,
+  type TransportOptions,
+} from '../../../cluster/asks/grpc-transport.js'
 import type { Guests, Stream } from '../../../cluster/ports.js'
 import { Authority } from '../certificates.js'
 import { inTime } from '../nodes.js'
