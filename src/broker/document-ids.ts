@@ -1,6 +1,6 @@
 // Makes the ids of new subscriptions and registrations, in the order of creation.
 
-import { documentIdOf } from '../domain/subscriptions/document-id.js'
+import { documentIdOf } from '../domain/stamp.js'
 import type { Chance, Stamps } from '../ports.js'
 
 export interface DocumentIds {

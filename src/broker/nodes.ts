@@ -1,6 +1,6 @@
 // The nodes of a cluster as the broker asks them. The process hands in what knows which nodes there are and what they own.
 
-import type { AskOutcome } from '../wire/ask-outcome.js'
+import type { AskOutcome } from '../wire/exchange.js'
 
 /** The nodes of a cluster, and who of them owns which shard at this moment. */
 export interface Nodes {

@@ -7,12 +7,10 @@
 // Not here: whether the files named can be read and the port can be had; who opens them finds out.
 
 import { readFileSync } from 'node:fs'
-import type { LogSettings } from '../messages/log-settings.js'
-import { noTraces, parseTraceLevels, type TraceLevels } from '../messages/trace-levels.js'
+import { type LogSettings, noTraces, parseTraceLevels, type TraceLevels } from '../messages/admin.js'
 import type { Durability } from '../ports.js'
+import { type Given, longUsage, mask, parse, shortUsage } from './command-line.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
-import { type Given, mask, parse } from './parse.js'
-import { longUsage, shortUsage } from './usage.js'
 
 /** Files for TLS to the engine of the log: its authority, and what this node shows, both or none. */
 export interface LogTls {

@@ -3,7 +3,7 @@
 // A kind accepts exactly its form, so that a slip of the pen stops the start and not the night shift: no blanks around
 // numbers, no plus sign, no other spelling of a word. What values mean together is checked in config.ts.
 
-import { parseTraceLevels } from '../messages/trace-levels.js'
+import { parseTraceLevels } from '../messages/admin.js'
 
 export interface Kind<T> {
   /** Completes the sentence `"x" is not ...`. */

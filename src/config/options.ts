@@ -4,7 +4,7 @@
 // An option is in the table from the start, so that the start scripts of others keep working and a value out of range is
 // found today and not in the version that begins to use it. What the running program does with the values is in config.ts.
 
-import { parseEgressPattern } from '../domain/subscriptions/egress-pattern.js'
+import { parseEgressPattern } from '../domain/subscriptions/receiver-url.js'
 import * as kinds from './kinds.js'
 import { flag, type Kind, path, shaped, text, upperWord, whole, word } from './kinds.js'
 

@@ -2,7 +2,7 @@
 //
 // Texts are those of entities.md §1-§20 and subscriptions.md §3; where base.md names the error, its spelling wins
 // (MethodNotAlowed, 21.1). A code is a promise to other builds: its meaning and its facts never change. A refusal that
-// needs other facts gets a new code (wire/refusal.ts).
+// needs other facts gets a new code (refusal.ts).
 //
 // Not here: what a refusal is and how one is made (refusal.ts), rules about documents (subscriptions/document-rules.ts).
 
@@ -550,7 +550,7 @@ export const refusalRules = {
   // Ours: lines of an export (docs/operations).
   badLine: bad(['problem'], (problem: string) => problem),
 
-  /** A refusal of another build, of a code that this one does not know: its kind, code and text (wire/refusal.ts). */
+  /** A refusal of another build, of a code that this one does not know: its kind, code and text (refusal.ts). */
   unknownCode: ruleOfKinds(['kind', 'name', 'text'], (_: RefusalKind, _name: string, text: string) => text),
 } as const satisfies Record<string, Rule>
 

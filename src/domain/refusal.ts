@@ -2,11 +2,17 @@
 //
 // It has a code, a kind, and its facts as members. Decisions look at these and at nothing else. `refusalText` makes the
 // text at the edge: for an HTTP answer, a line of the log, the output of a command. A parser or a turn makes a refusal;
-// it crosses nodes inside the reply (wire/refusal.ts), and becomes an HTTP status in http/reply.ts only.
+// it crosses nodes inside the reply as JSON, and becomes an HTTP status in http/reply.ts only.
+//
+// Another build may know other codes, kinds and facts. The rule for them:
+// - A reader that knows the code and finds all its facts makes its own refusal, and ignores other members.
+// - Otherwise the refusal becomes an `unknownCode`, which keeps the kind and the text of the sender. The client gets the
+//   answer that the sender meant, and no decision here takes it for a refusal of another code.
+// - A kind that the reader does not know becomes InternalServerError.
 //
 // Not here: which codes there are, with their facts and texts (refusal-rules.ts).
 
-import type { RefusalKind, Rule } from './refusal-kind.js'
+import { type RefusalKind, type Rule, refusalKinds } from './refusal-kind.js'
 import { type RefusalCode, type RefusalRules, refusalRules, refusalText } from './refusal-rules.js'
 
 export type { RefusalKind } from './refusal-kind.js'
@@ -61,8 +67,28 @@ export const refusals = Object.fromEntries(
   ]),
 ) as { readonly [Code in RefusalCode]: Maker<Code> }
 
+interface WireRefusal {
+  readonly kind?: unknown
+  readonly code?: unknown
+  /** The text. No fact is called so. */
+  readonly description?: unknown
+}
+
+/** What of a refusal is sent. */
+export const refusalToWire = (refusal: Refusal): WireRefusal => ({ ...refusal, description: refusalText(refusal) })
+
+/** The refusal of what another process sent, whatever its build. */
+export function refusalFromWire(wire: WireRefusal): Refusal {
+  const kind = (refusalKinds as readonly unknown[]).includes(wire.kind)
+    ? (wire.kind as RefusalKind)
+    : 'InternalServerError'
+  return knownRefusal({ ...wire, kind }) ?? refusals.unknownCode(kind, textOf(wire.code), textOf(wire.description))
+}
+
+const textOf = (json: unknown): string => (typeof json === 'string' ? json : '')
+
 /** The refusal with these members; undefined if this build does not know the code, or cannot make a text of the facts. */
-export function knownRefusal(members: { readonly [name: string]: unknown }): Refusal | undefined {
+function knownRefusal(members: { readonly [name: string]: unknown }): Refusal | undefined {
   const { code } = members
   if (typeof code !== 'string' || !Object.hasOwn(refusalRules, code)) return undefined
   const rule: Rule = refusalRules[code as RefusalCode]

@@ -4,10 +4,16 @@
 
 import type { AttributeOperations } from '../broker/attributes.js'
 import type { Entities } from '../broker/entities.js'
-import { type Attribute, isDateType, parseSingleAttribute, parseValue } from '../domain/entities/entity.js'
+import {
+  type Attribute,
+  checkIdentifier,
+  hasIdentifierCharacters,
+  isDateType,
+  parseSingleAttribute,
+  parseTextValue,
+  parseValue,
+} from '../domain/entities/entity.js'
 import { renderAttribute, renderedValue } from '../domain/entities/representation.js'
-import { parseTextValue } from '../domain/entities/text-value.js'
-import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
 import { type Json, renderJson } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Accept } from './accept.js'

@@ -12,8 +12,9 @@ import type { Selection } from '../domain/queries/selection.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import type { AdminOrder, AdminRequest, AdminTold } from './admin.js'
-import type { DeliveryReport, DeliveryRequest } from './deliveries.js'
 import type {
+  DeliveryReport,
+  DeliveryRequest,
   FollowRequest,
   KnownSubscription,
   ProgressRequest,
@@ -23,7 +24,7 @@ import type {
 } from './documents.js'
 
 export type * from './admin.js'
-export type * from './deliveries.js'
+export type * from './documents.js'
 export type * from './documents.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */

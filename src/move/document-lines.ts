@@ -10,7 +10,7 @@
 // The revision of its status (subscription.ts) is not kept: it counts from 1 again, and what was spent is spent.
 
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
-import { renderRegistration } from '../domain/providers/registration-json.js'
+import { renderRegistration } from '../domain/providers/registration.js'
 import { parseRegistration } from '../domain/providers/registration-parser.js'
 import { accepted, type Result, refused } from '../domain/refusal.js'
 import {

@@ -6,8 +6,15 @@
 // Not here: the bytes (wire.ts).
 
 import type { ShardReply, ShardRequest } from '../messages/messages.js'
-import type { AskOutcome } from './ask-outcome.js'
 import { decodeReply, decodeRequest, encodeNotUnderstood, encodeReply } from './wire.js'
+
+/** How a request to another node or worker has ended, before its bytes are read. */
+export type AskOutcome =
+  | { readonly kind: 'reply'; readonly reply: Buffer }
+  /** Certain: nothing has happened and nothing will. */
+  | { readonly kind: 'unavailable'; readonly reason: string }
+  /** It was asked, and no answer came in time. */
+  | { readonly kind: 'unknown'; readonly reason: string }
 
 /** Told what could not be read of what a process has sent. */
 type OnUnreadable = (what: string) => void

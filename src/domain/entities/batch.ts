@@ -3,13 +3,19 @@
 // What a batch does to each entity is what the single operations do (update.ts); how the outcomes of many become one answer stands
 // in `batchOutcome`.
 
-import { checkIdentifier } from '../identifier.js'
 import { isArray, isObject, type Json, type JsonObject } from '../json.js'
 import { attributesMax, listLengthMax } from '../limits.js'
 import type { SelectionSource, SelectorSource } from '../queries/selection.js'
 import { accepted, type BatchPart, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { isAlterationType } from '../subscriptions/subscription.js'
-import { defaultEntityType, type Payload, parseEach, refuseDuplicates, type WantedAttribute } from './entity.js'
+import {
+  checkIdentifier,
+  defaultEntityType,
+  type Payload,
+  parseEach,
+  refuseDuplicates,
+  type WantedAttribute,
+} from './entity.js'
 import { entityLabel } from './update.js'
 
 export type BatchAction = 'append' | 'appendStrict' | 'update' | 'delete' | 'replace'

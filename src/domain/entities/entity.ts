@@ -1,16 +1,16 @@
-// Entities, attributes and metadata: what they are, and how they are read from the JSON of a request.
+// Entities, attributes and metadata: what they are, and how they are read from the body of a request.
 //
-// Reading refuses everything that depends on the request alone (entities.md §3-§5, §10.2, §11, §16); what also depends on the stored
-// entity (existence, operators, locations, a value without a type) is decided in update.ts. Dates come out of here in the one
+// Reading refuses everything that depends on the request alone (entities.md §3-§5, §10.2, §11, §12.5, §16). update.ts decides what also
+// depends on the stored entity: existence, operators, locations, a value without a type. Dates come out of here in the one
 // form in which they are stored and rendered.
 //
 // Not here: bytes to JSON (http/body), what an update does (update), JSON of an answer (representation).
 
 import { parseDateTime, renderDateTime } from '../date-time.js'
-import { checkIdentifier } from '../identifier.js'
 import { isArray, isObject, type Json, type JsonObject, valueHasForbiddenCharacters } from '../json.js'
-import { attributesMax, metadataMax, valueDepthMax } from '../limits.js'
-import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import { attributesMax, identifierLengthMax, metadataMax, valueDepthMax } from '../limits.js'
+import { ownText } from '../recent.js'
+import { accepted, type IdentifierPlace, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { type Operator, operatorOf } from './operators.js'
 
 export interface Metadata {
@@ -156,6 +156,36 @@ export function parseValue(payload: Payload): Result<Json> {
   if (payload.deep && isTooDeep(payload.value)) return refused(refusals.nestedTooDeep(valueDepthMax))
   return accepted(payload.value)
 }
+
+/**
+ * The value that a text stands for (entities.md §12.5). Text without quotes is refused, not stored as a string. Blanks are not cut off,
+ * a line break at the end included. There are no escapes: what is between the outer quotes is the string.
+ */
+export function parseTextValue(text: string): Result<Json> {
+  if (text.startsWith('"')) {
+    if (text.length < 2 || !text.endsWith('"')) return refused(refusals.textUnclosed)
+    return accepted(text.slice(1, -1))
+  }
+  const word = words.get(text)
+  if (word !== undefined) return accepted(word)
+  if (!jsonNumber.test(text)) return refused(refusals.textUnknown)
+  const n = Number(text)
+  return Number.isFinite(n) ? accepted(n) : refused(refusals.textUnknown)
+}
+
+const words: ReadonlyMap<string, Json> = new Map<string, Json>([
+  ['true', true],
+  ['True', true],
+  ['TRUE', true],
+  ['false', false],
+  ['False', false],
+  ['FALSE', false],
+  ['null', null],
+  ['Null', null],
+  ['NULL', null],
+])
+
+const jsonNumber = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 
 /** The attributes of an entity in a payload, `id` and `type` left out (entities.md §5). */
 export function parseEach(
@@ -317,3 +347,36 @@ export function refuseDuplicates(
   }
   return undefined
 }
+
+// Identifiers: entity ids, entity types, and names and types of attributes and metadata (entities.md §3.1)
+
+/**
+ * Printable ASCII without white space, without & ? / # and without the eight characters that are forbidden everywhere. A backslash is legal,
+ * so identifiers still need escaping inside JSON.
+ */
+const identifierSyntax = /^[!$%*+,\-.0-9:@A-Z[\\\]^_`a-z{|}~]*$/
+
+/** Why the text cannot be an identifier; undefined when it can. */
+export function checkIdentifier(place: IdentifierPlace, text: string): Refusal | undefined {
+  // [hot] Some ten times per entity. Names and types are few, and to find one that was legal takes a quarter of what looking at it takes.
+  if (legal.has(text)) return undefined
+  if (text.length === 0) return refusals.identifierTooShort(place)
+  if (!identifierSyntax.test(text)) return refusals.identifierCharacters(place)
+  if (text.length > identifierLengthMax) return refusals.identifierTooLong(place, text.length, identifierLengthMax)
+  if (place !== 'entity id') remember(text)
+  return undefined
+}
+
+/** Names and types that were legal. */
+const legal = new Set<string>()
+/** Texts remembered; all are forgotten at once when there are more. */
+const legalMax = 2000
+
+function remember(text: string): void {
+  if (legal.size >= legalMax) legal.clear()
+  // It may be cut out of a list, and hold on to that.
+  legal.add(ownText(text))
+}
+
+/** Whether all characters are legal in an identifier, whatever the length. */
+export const hasIdentifierCharacters = (text: string): boolean => identifierSyntax.test(text)

@@ -5,8 +5,7 @@
 // normalized answer, and nothing has to be rendered again.
 
 import { renderDateTime } from '../date-time.js'
-import { type Json, renderJson } from '../json.js'
-import type { JsonWriter } from '../json-writer.js'
+import { type Json, type JsonWriter, renderJson } from '../json.js'
 import { renderedLocation } from '../places/location.js'
 import { stampMs } from '../stamp.js'
 import { type Attribute, type Entity, expiryAttribute, ignoresType, isDateType, noMetadata } from './entity.js'

@@ -12,10 +12,9 @@
 
 import { coordsLengthMax, shapePositionsMax } from '../limits.js'
 import { accepted, type GeoQuerySource, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { type Bounds, hull } from './bounds.js'
 import { earthRadiusMetres } from './distance.js'
 import type { Geometry } from './location.js'
-import { type Chain, chainOf, isSame, ringChainOf } from './plane.js'
+import { type Bounds, type Chain, chainOf, hull, isSame, ringChainOf } from './plane.js'
 import { isSimpleRing, type Position } from './ring.js'
 
 export type Relation = 'near' | 'coveredBy' | 'intersects' | 'equals' | 'disjoint'

@@ -13,11 +13,22 @@
 
 import type { Content } from '../entities/entity.js'
 import { isLocation } from '../entities/update.js'
-import { type Bounds, boundsOfGeometry, boundsOfPositions, holds, isWithin, overlap } from './bounds.js'
 import { distanceBetween, distanceToLines } from './distance.js'
 import type { GeoQuery } from './geo-query.js'
 import { checkLocation, type Geometry } from './location.js'
-import { coversSegment, isSame, meetsSegment, sideOfChain, sideOfRing } from './plane.js'
+import {
+  type Bounds,
+  boundsOfGeometry,
+  boundsOfPositions,
+  coversSegment,
+  holds,
+  isSame,
+  isWithin,
+  meetsSegment,
+  overlap,
+  sideOfChain,
+  sideOfRing,
+} from './plane.js'
 import type { Position } from './ring.js'
 
 type Line = readonly Position[]

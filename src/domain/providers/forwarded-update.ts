@@ -7,9 +7,8 @@
 
 import type { WantedAttribute } from '../entities/entity.js'
 import { type Refusal, refusals } from '../refusal.js'
-import { isOpenTo } from './forwarding.js'
 import type { ProviderIndex } from './provider-index.js'
-import type { Registration } from './registration.js'
+import { isOpenTo, type Registration } from './registration.js'
 
 /** What could not be done here for one entity. */
 export interface Undone {

@@ -4,7 +4,7 @@
 // look at those of the id alone, and at those of every id of its type. Whoever names none looks at those of a type, or at all. Each is told in
 // the order of registration, which is that of ids.
 //
-// Not here: whether a registration is meant at all (forwarding.ts).
+// Not here: whether a registration is meant at all (registration.ts).
 
 import { partitionPoint } from '../search.js'
 import type { ProvidedEntity, Registration } from './registration.js'

@@ -3,15 +3,19 @@
 // Both are read by one function: what a POST needs and a PATCH replaces is a member of the top level, as a whole. The first mistake is told, in
 // the order of §12.3. Unknown fields are passed over; `id`, `forwardingInformation` and `expression` are unknown fields here.
 //
-// Not here: unparsable bodies (http/body.ts), checks of headers, the JSON of an answer (registration-json.ts).
+// Not here: unparsable bodies (http/body.ts), checks of headers, the JSON of an answer (registration.ts).
 
 import { parseDateTime } from '../date-time.js'
 import type { Payload } from '../entities/entity.js'
 import { hasForbiddenCharacters, isObject, type Json } from '../json.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { checkDescription, parseNames, refuseDuplicateKeys } from '../subscriptions/payload-fields.js'
+import {
+  checkDescription,
+  parseNames,
+  parseSubjectEntities,
+  refuseDuplicateKeys,
+} from '../subscriptions/payload-fields.js'
 import { parseReceiverUrl } from '../subscriptions/receiver-url.js'
-import { parseSubjectEntities } from '../subscriptions/subject-entities.js'
 import type { SubjectEntity } from '../subscriptions/subscription.js'
 import type {
   DataProvided,

@@ -8,8 +8,7 @@
 
 import { identifierLengthMax } from '../limits.js'
 import { ownText } from '../recent.js'
-import { type EventWork, testWork } from './event-work.js'
-import { compilePattern, literalPrefix, type Pattern } from './pattern.js'
+import { compilePattern, type EventWork, literalPrefix, type Pattern, testWork } from './pattern.js'
 import type { Exploration } from './pattern-engine.js'
 
 /** A pattern that one or more subscriptions use. */

@@ -13,29 +13,12 @@ import { parseDateTime } from '../date-time.js'
 import { type Content, type Entity, isDateType } from '../entities/entity.js'
 import { isArray, isObject, type Json } from '../json.js'
 import { stampMs } from '../stamp.js'
-import { charactersPerTest, type EventWork, valueWork } from './event-work.js'
-import type { Pattern } from './pattern.js'
+import { charactersPerTest, type EventWork, type Pattern, valueWork } from './pattern.js'
 import {
   epochSeconds,
   type Path,
   type PatternStatement,
   type Query,
-  type Statement,
-  type Step,
-} from './query-parser.js'
-
-export {
-  type Bound,
-  type Builtin,
-  type Choice,
-  lookingAt,
-  type OrderOperator,
-  type Path,
-  type PatternStatement,
-  parseQuery,
-  type Query,
-  type QueryLanguage,
-  type Scalar,
   type Statement,
   type Step,
 } from './query-parser.js'

@@ -11,7 +11,8 @@ import { type GeoQuery, type GivenGeoQuery, parseGeoQuery } from '../places/geo-
 import { accepted, type GeoQuerySource, type Result, refusals, refused } from '../refusal.js'
 import { compilePattern, type Pattern } from './pattern.js'
 import { Exploration } from './pattern-engine.js'
-import { conjuncts, matchesQuery, parseQuery, type Query } from './query.js'
+import { conjuncts, matchesQuery } from './query.js'
+import { parseQuery, type Query } from './query-parser.js'
 
 /** One way to be meant: all of what is given must fit. */
 export interface SelectorSource {

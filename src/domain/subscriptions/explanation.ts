@@ -9,7 +9,8 @@ import { renderDateTime } from '../date-time.js'
 import type { Entity } from '../entities/entity.js'
 import { isArray, isObject } from '../json.js'
 import { locationOf, matchesGeo } from '../places/geo.js'
-import { matchesStatement, type Query, Several, type Statement, targetOf } from '../queries/query.js'
+import { matchesStatement, Several, targetOf } from '../queries/query.js'
+import type { Query, Statement } from '../queries/query-parser.js'
 import { coversPath } from '../scope.js'
 import {
   type AlterationType,

@@ -15,12 +15,13 @@
 // Not here: whether what was found fires (triggering.ts): throttling, expiry, status after switch-offs, `mq` and geography.
 
 import { explorationTogetherMax } from '../limits.js'
-import { EventWork } from '../queries/event-work.js'
 import { type InternedPattern, InternedPatterns } from '../queries/interned-patterns.js'
+import { EventWork } from '../queries/pattern.js'
 import { Exploration } from '../queries/pattern-engine.js'
 import { PrefixTree } from '../queries/prefix-tree.js'
-import { conjuncts, matchesQuery, type Query } from '../queries/query.js'
+import { conjuncts, matchesQuery } from '../queries/query.js'
 import { guardsOf } from '../queries/query-index.js'
+import type { Query } from '../queries/query-parser.js'
 import { coveringPaths, coversPath } from '../scope.js'
 import { concerns, type Event } from './event.js'
 import {

@@ -6,7 +6,7 @@
 //
 // Not here: macros and percent-decoding, which come before.
 
-import { type NotificationInput, type NotificationOptions, type NotSent, notSent } from './notification-input.js'
+import { type NotificationInput, type NotificationOptions, type NotSent, notSent } from './message.js'
 import type { AttrsFormat, NamedText } from './subscription.js'
 
 export type Header = NamedText

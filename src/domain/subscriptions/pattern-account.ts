@@ -8,13 +8,13 @@
 //
 // Equal texts in one place are run once, and count once. Patterns that are comparisons (plain-pattern.ts) cost nothing for ids and types.
 //
-// Not here: what one test costs (event-work.ts), who asks (shard/documents/pattern-accounts.ts).
+// Not here: what one test costs (pattern.ts), who asks (shard/documents/pattern-accounts.ts).
 
 import { explorationTogetherMax, identifierLengthMax } from '../limits.js'
-import { testWork, valueWork } from '../queries/event-work.js'
-import { compilePattern, literalPrefix, type Pattern } from '../queries/pattern.js'
+import { compilePattern, literalPrefix, type Pattern, testWork, valueWork } from '../queries/pattern.js'
 import { Exploration } from '../queries/pattern-engine.js'
-import { conjuncts, type Query } from '../queries/query.js'
+import { conjuncts } from '../queries/query.js'
+import type { Query } from '../queries/query-parser.js'
 import type { Subscription } from './subscription.js'
 
 /** What one text costs at one place. */

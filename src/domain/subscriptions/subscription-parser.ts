@@ -4,7 +4,8 @@
 // order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown fields are passed over wherever they
 // stand; what is read-only is an unknown field here.
 //
-// Not here: what registrations have, too (payload-fields.ts, subject-entities.ts), transports (transport-parser.ts), checks of headers and ids (subscription.ts), the JSON of an answer (subscription-json.ts).
+// Not here: what registrations have, too (payload-fields.ts), transports (transport-parser.ts), checks of headers and ids
+// (subscription.ts), the JSON of an answer (subscription-json.ts).
 
 import { parseDateTime } from '../date-time.js'
 import type { Payload } from '../entities/entity.js'
@@ -13,8 +14,7 @@ import { subscriptionTextLengthMax } from '../limits.js'
 import { parseGeoQuery } from '../places/geo-query.js'
 import { lookingAt, parseQuery, type Query } from '../queries/query-parser.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { checkDescription, parseNames, refuseDuplicateKeys } from './payload-fields.js'
-import { parseSubjectEntities } from './subject-entities.js'
+import { checkDescription, parseNames, parseSubjectEntities, refuseDuplicateKeys } from './payload-fields.js'
 import {
   type AlterationType,
   type AttrsFormat,
@@ -26,8 +26,7 @@ import {
   type Subscription,
   type SubscriptionStatus,
 } from './subscription.js'
-import { parseTransport } from './transport-parser.js'
-import { unmask } from './unmask.js'
+import { parseTransport, unmask } from './transport-parser.js'
 
 /** What a new subscription has that its body does not tell. */
 export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>

@@ -11,7 +11,7 @@ import type { Json } from '../json.js'
 import type { GeoQuery, GivenGeoQuery } from '../places/geo-query.js'
 import type { Query } from '../queries/query-parser.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { documentIdLength } from './document-id.js'
+import { documentIdLength } from '../stamp.js'
 
 /** What can be stored as status (subscriptions.md §5.1); `expired` is only shown. */
 export type SubscriptionStatus = 'active' | 'inactive' | 'oneshot'

@@ -5,7 +5,7 @@
 //
 // When its shard gets another owner, that one sends it. Here it has ended: it gives no input, and ignores outcomes.
 
-import type { NotificationInput } from '../../domain/subscriptions/notification-input.js'
+import type { NotificationInput } from '../../domain/subscriptions/message.js'
 import type { DeliveryRecord, ProgressNews } from '../../messages/messages.js'
 import type { DeliveryOutcome, PendingNotification } from '../../ports.js'
 import type { NotificationParts } from './notification-parts.js'

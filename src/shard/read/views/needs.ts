@@ -1,7 +1,7 @@
 // What a list asks of tables: which columns it needs, and whether it needs places.
 
 import { isByDistance, type OrderKey } from '../../../domain/queries/order.js'
-import type { Path, Statement } from '../../../domain/queries/query.js'
+import type { Path, Statement } from '../../../domain/queries/query-parser.js'
 import type { ListRequest } from '../../../messages/messages.js'
 import { type NamedPath, named } from './column.js'
 import type { Layout } from './table.js'

@@ -4,7 +4,8 @@
 // (or a set), and each text that the column keeps has been tried. So a row costs a few loads and compares. All of it is taken from
 // `holdsFor`, the one meaning of a statement; what this file knows by itself is that comparisons of numbers are intervals.
 
-import { holdsFor, type Statement, type Target } from '../../../domain/queries/query.js'
+import { holdsFor, type Target } from '../../../domain/queries/query.js'
+import type { Statement } from '../../../domain/queries/query-parser.js'
 import { type Column, hashOfText, kinds, kindsCount } from './column.js'
 
 export const no = 0
