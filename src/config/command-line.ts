@@ -187,7 +187,6 @@ export function longUsage(): string {
 
 const remark = {
   now: '',
-  later: '(Without effect in this version.) ',
   granted: '(Accepted.) ',
   ignored: 'Ignored: ',
 } as const satisfies Record<Standing, string>

@@ -72,6 +72,9 @@ const listed = (names: readonly string[]): string =>
 const unreachableText = (reason: string): string =>
   `a part of the broker cannot be reached, nothing was done, try again later: ${reason}`
 
+const silentText = (advice: string, reason: string): string =>
+  `a part of the broker does not answer, ${advice}: ${reason}`
+
 const megabytes = (bytes: number): number => Math.max(0, Math.floor(bytes / 1_048_576))
 
 const geoQueryPrefix = { url: 'Invalid query: ', payload: 'error parsing geo-query fields: ' } as const
@@ -82,6 +85,26 @@ const locationText = (prefix: LocationPrefix, text: string): string =>
   `error parsing location attribute${prefix}: ${text}`
 
 const location = (text: string) => bad(['prefix'], (prefix: LocationPrefix) => locationText(prefix, text))
+
+const tooLarge = (what: string) =>
+  rule(
+    'RequestEntityTooLarge',
+    ['bytes', 'bytesMax'],
+    (bytes: number, bytesMax: number) => `${what} size: ${bytes}, max size supported: ${bytesMax}`,
+  )
+
+const tooManyStored = (what: string) =>
+  rule('Unprocessable', ['max'], (max: number) => `there are ${max} ${what}, and no room for more: delete some`)
+
+const operator = (problem: string) =>
+  rule('InternalServerError', ['operator'], (name: string) => `Database Error (${name} ${problem})`)
+
+const operatorNeeds = (place: string) =>
+  rule(
+    'InternalServerError',
+    ['operator', 'needed'],
+    (name: string, needed: string) => `Database Error (${name} needs ${needed} as ${place})`,
+  )
 
 export const refusalRules = {
   // entities.md §1.3: Content-Type
@@ -104,11 +127,7 @@ export const refusalRules = {
   acceptQNotNumber: bad('qvalue in accept header is not a number'),
 
   // §1.5: body
-  payloadTooLarge: rule(
-    'RequestEntityTooLarge',
-    ['bytes', 'bytesMax'],
-    (bytes: number, bytesMax: number) => `payload size: ${bytes}, max size supported: ${bytesMax}`,
-  ),
+  payloadTooLarge: tooLarge('payload'),
   lengthRequired: rule('ContentLengthRequired', 'Zero/No Content-Length in PUT/POST/PATCH request'),
   emptyPayload: bad('empty payload'),
   notJson: rule('ParseError', 'Errors found in incoming JSON buffer'),
@@ -365,31 +384,11 @@ export const refusalRules = {
   textUnknown: bad('attribute value type not recognized'),
 
   // §15.4: an operator that does not fit the stored value. The status is fixed, the text is ours.
-  operatorStored: rule(
-    'InternalServerError',
-    ['operator', 'needed'],
-    (operator: string, needed: string) => `Database Error (${operator} needs ${needed} as stored value)`,
-  ),
-  operatorArgument: rule(
-    'InternalServerError',
-    ['operator', 'needed'],
-    (operator: string, needed: string) => `Database Error (${operator} needs ${needed} as argument)`,
-  ),
-  operatorRange: rule(
-    'InternalServerError',
-    ['operator'],
-    (operator: string) => `Database Error (${operator} yields a number out of range)`,
-  ),
-  operatorEach: rule(
-    'InternalServerError',
-    ['operator'],
-    (operator: string) => `Database Error (${operator} takes nothing but $each)`,
-  ),
-  operatorEachKind: rule(
-    'InternalServerError',
-    ['operator'],
-    (operator: string) => `Database Error (${operator} needs an array as argument of $each)`,
-  ),
+  operatorStored: operatorNeeds('stored value'),
+  operatorArgument: operatorNeeds('argument'),
+  operatorRange: operator('yields a number out of range'),
+  operatorEach: operator('takes nothing but $each'),
+  operatorEachKind: operator('needs an array as argument of $each'),
   operatorSetKind: rule('InternalServerError', 'Database Error ($set needs an object as argument when $unset has one)'),
   operatorKeyTwice: rule(
     'InternalServerError',
@@ -454,37 +453,17 @@ export const refusalRules = {
   metricsOff: bad('metrics desactivated'),
 
   // Ours: limits that the interface does not name.
-  subscriptionsTooMany: rule(
-    'Unprocessable',
-    ['max'],
-    (max: number) => `there are ${max} subscriptions, and no room for more: delete some`,
-  ),
+  subscriptionsTooMany: tooManyStored('subscriptions'),
   patternsTooCostly: rule(
     'Forbidden',
     ['steps', 'stepsMax'],
     (steps: number, stepsMax: number) =>
       `too many costly patterns: with this subscription one event may take ${steps} steps in the patterns of the tenant, max ${stepsMax}`,
   ),
-  subscriptionTooLarge: rule(
-    'RequestEntityTooLarge',
-    ['bytes', 'bytesMax'],
-    (bytes: number, bytesMax: number) => `subscription size: ${bytes}, max size supported: ${bytesMax}`,
-  ),
-  registrationsTooMany: rule(
-    'Unprocessable',
-    ['max'],
-    (max: number) => `there are ${max} registrations, and no room for more: delete some`,
-  ),
-  registrationTooLarge: rule(
-    'RequestEntityTooLarge',
-    ['bytes', 'bytesMax'],
-    (bytes: number, bytesMax: number) => `registration size: ${bytes}, max size supported: ${bytesMax}`,
-  ),
-  entityTooLarge: rule(
-    'RequestEntityTooLarge',
-    ['bytes', 'bytesMax'],
-    (bytes: number, bytesMax: number) => `entity size: ${bytes}, max size supported: ${bytesMax}`,
-  ),
+  subscriptionTooLarge: tooLarge('subscription'),
+  registrationsTooMany: tooManyStored('registrations'),
+  registrationTooLarge: tooLarge('registration'),
+  entityTooLarge: tooLarge('entity'),
   scanTooLarge: bad(
     ['rows', 'max'],
     (rows: number, max: number) =>
@@ -510,15 +489,9 @@ export const refusalRules = {
   /** What was asked of an owner is not its own, or not any more: it is worth asking again, for nothing has happened. */
   ownerChanging: rule('Unavailable', unreachableText('its owner is changing')),
   unreachable: rule('Unavailable', ['reason'], unreachableText),
-  unanswered: rule(
-    'Unavailable',
-    ['reason'],
-    (reason: string) => `a part of the broker does not answer, try again later: ${reason}`,
-  ),
-  outcomeUnknown: rule(
-    'Unavailable',
-    ['reason'],
-    (reason: string) => `a part of the broker does not answer, whether the change was made is unknown: ${reason}`,
+  unanswered: rule('Unavailable', ['reason'], (reason: string) => silentText('try again later', reason)),
+  outcomeUnknown: rule('Unavailable', ['reason'], (reason: string) =>
+    silentText('whether the change was made is unknown', reason),
   ),
   /** `unknown`: labels of entities, of `count` in all. `others`: what became of these, if there are any. */
   batchUnknown: ruleOfKinds(
