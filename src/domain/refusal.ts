@@ -46,6 +46,17 @@ export const accepted = <T>(value: T): Result<T> => ({ ok: true, value })
 
 export const refused = (refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } => ({ ok: false, refusal })
 
+/** What several parsers give, which run in their order. The first refusal ends it. */
+export function allOf<T extends object>(parsers: { readonly [Name in keyof T]: () => Result<T[Name]> }): Result<T> {
+  const values: Partial<T> = {}
+  for (const name in parsers) {
+    const result = parsers[name]()
+    if (!result.ok) return result
+    values[name] = result.value
+  }
+  return accepted(values as T)
+}
+
 /** A code without facts has one refusal. Any other code has a function that makes one of its facts, in their order. */
 type Maker<Code extends RefusalCode> =
   RefusalRules[Code] extends Rule<infer _, infer Facts>

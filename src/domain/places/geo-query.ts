@@ -13,9 +13,9 @@
 import { coordsLengthMax, shapePositionsMax } from '../limits.js'
 import { accepted, type GeoQuerySource, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { earthRadiusMetres } from './distance.js'
-import type { Geometry } from './location.js'
-import { type Bounds, type Chain, chainOf, hull, isSame, ringChainOf } from './plane.js'
-import { isSimpleRing, type Position } from './ring.js'
+import { boxRing, type Geometry, parseCoordinates } from './location.js'
+import { type Bounds, type Chain, chainOf, hull, ringChainOf } from './plane.js'
+import { isSame, isSimpleRing, type Position } from './ring.js'
 
 export type Relation = 'near' | 'coveredBy' | 'intersects' | 'equals' | 'disjoint'
 
@@ -148,13 +148,9 @@ function parseShape(geometry: GeometryWord, coords: string, source: GeoQuerySour
 }
 
 function parsePair(text: string, source: GeoQuerySource): Result<Position> {
-  const parts = text.split(',')
-  if (parts.length !== 2) return refused(refusals.coordsPair(source))
-  const latitude = parseNumber(parts[0]!)
-  const longitude = parseNumber(parts[1]!)
-  if (latitude === undefined || longitude === undefined) return refused(refusals.coordsRange(source))
-  if (Math.abs(latitude) > 90 || Math.abs(longitude) > 180) return refused(refusals.coordsRange(source))
-  return accepted([longitude, latitude])
+  if (text.split(',').length !== 2) return refused(refusals.coordsPair(source))
+  const position = parseCoordinates(text)
+  return position ? accepted(position) : refused(refusals.coordsRange(source))
 }
 
 const polygonPositionsMin = 4
@@ -177,14 +173,8 @@ const shapes = {
   },
   box: (positions, source) => {
     if (positions.length !== 2) return refused(refusals.coordsCount(source, 'box'))
-    const [[lon1, lat1], [lon2, lat2]] = positions as [Position, Position]
-    if (lon1 === lon2 || lat1 === lat2) return refused(refusals.boxFlat(source))
-    const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
-    const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
-    const southwest: Position = [west, south]
-    // The order matters to `equals` (§8.4).
-    const ring = [southwest, [east, south], [east, north], [west, north], southwest] as const
-    return accepted({ type: 'Polygon', coordinates: [ring] })
+    const ring = boxRing(positions[0]!, positions[1]!)
+    return ring ? accepted({ type: 'Polygon', coordinates: [ring] }) : refused(refusals.boxFlat(source))
   },
 } as const satisfies Record<GeometryWord, (positions: readonly Position[], source: GeoQuerySource) => Result<Shape>>
 

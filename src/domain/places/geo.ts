@@ -22,14 +22,13 @@ import {
   boundsOfPositions,
   coversSegment,
   holds,
-  isSame,
   isWithin,
   meetsSegment,
   overlap,
   sideOfChain,
   sideOfRing,
 } from './plane.js'
-import type { Position } from './ring.js'
+import { isSame, type Position } from './ring.js'
 
 type Line = readonly Position[]
 type Rings = readonly Line[]

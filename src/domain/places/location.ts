@@ -8,7 +8,7 @@
 import { isArray, isObject, type Json, type JsonObject, renderJson } from '../json.js'
 import { positionsMax } from '../limits.js'
 import { accepted, type LocationPrefix, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { isSimpleRing, type Position } from './ring.js'
+import { isSame, isSimpleRing, type Position } from './ring.js'
 
 export type { Position } from './ring.js'
 
@@ -168,11 +168,7 @@ function isListOf<T extends Json>(
 
 const ringPositionsMin = 4
 
-function isClosed(ring: readonly Position[]): boolean {
-  const first = ring[0]!
-  const last = ring[ring.length - 1]!
-  return first[0] === last[0] && first[1] === last[1]
-}
+const isClosed = (ring: readonly Position[]): boolean => isSame(ring[0]!, ring.at(-1)!)
 
 function inRange(longitude: number, latitude: number): boolean {
   return longitude >= -180 && longitude <= 180 && latitude >= -90 && latitude <= 90
@@ -183,19 +179,18 @@ function inRange(longitude: number, latitude: number): boolean {
 function parseBox(value: Json, prefix: LocationPrefix): Result<Geometry> {
   const corners = parseCoordinatesList(value, prefix, count => count === 2, refusals.legacyBoxCount)
   if (!corners.ok) return corners
-  const [[lon1, lat1], [lon2, lat2]] = corners.value as [Position, Position]
-  if (lon1 === lon2 || lat1 === lat2) return refused(refusals.legacyBoxFlat(prefix))
+  const ring = boxRing(corners.value[0]!, corners.value[1]!)
+  return ring ? accepted({ type: 'Polygon', coordinates: [ring] }) : refused(refusals.legacyBoxFlat(prefix))
+}
+
+/** The ring of the box between two corners, which begins in the southwest and turns left; undefined: the box is flat. */
+export function boxRing([lon1, lat1]: Position, [lon2, lat2]: Position): readonly Position[] | undefined {
+  if (lon1 === lon2 || lat1 === lat2) return undefined
   const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
   const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
+  const southwest: Position = [west, south]
   // The order matters to `georel=equals` (§8.4).
-  const ring: Position[] = [
-    [west, south],
-    [east, south],
-    [east, north],
-    [west, north],
-    [west, south],
-  ]
-  return accepted({ type: 'Polygon', coordinates: [ring] })
+  return [southwest, [east, south], [east, north], [west, north], southwest]
 }
 
 function parsePolygon(value: Json, prefix: LocationPrefix): Result<Geometry> {
@@ -228,7 +223,7 @@ function parseCoordinatesList(
 const shown = (value: Json): string => (typeof value === 'string' ? value : renderJson(value))
 
 /** `latitude, longitude`, with blanks around each (§8.3). */
-function parseCoordinates(value: Json): Position | undefined {
+export function parseCoordinates(value: Json): Position | undefined {
   if (typeof value !== 'string') return undefined
   const parts = legacyCoordinates.exec(value)
   if (!parts) return undefined

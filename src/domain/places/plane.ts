@@ -14,7 +14,8 @@
 // Not here: which geometry has which rings (geo.ts), whether a ring is simple (ring.ts), anything round (distance.ts).
 
 import { orient2d } from 'robust-predicates'
-import type { Geometry, Position } from './location.js'
+import type { Geometry } from './location.js'
+import { isSame, type Position } from './ring.js'
 
 export interface Bounds {
   readonly west: number
@@ -122,10 +123,6 @@ function isCounterClockwise(ring: readonly Position[]): boolean {
     if (x < ring[corner]![0] || (x === ring[corner]![0] && y < ring[corner]![1])) corner = at
   }
   return side(ring[(corner + size - 1) % size]!, ring[corner]!, ring[corner + 1]!) > 0
-}
-
-export function isSame(a: Position, b: Position): boolean {
-  return a[0] === b[0] && a[1] === b[1]
 }
 
 /** Positive when `c` is to the left of the way from `a` to `b`, negative to the right, 0 on its line. Exact. */

@@ -15,6 +15,9 @@ import { partitionPoint } from '../search.js'
 /** Longitude, latitude, and what else was given (an altitude), which no rule looks at. */
 export type Position = readonly [longitude: number, latitude: number, ...rest: number[]]
 
+/** Whether two positions are one; an altitude does not count. */
+export const isSame = (a: Position, b: Position): boolean => a[0] === b[0] && a[1] === b[1]
+
 /**
  * Whether a closed ring neither crosses nor touches itself (entities.md §8.2). The last position repeats the first;
  * positions repeated in a row count once; at least three must remain, and an edge may not run back over the one before.

@@ -6,6 +6,7 @@
 //
 // Not here: whether the list of entities may be empty or missing, and what of it a registration does not take (registration-parser.ts).
 
+import { parseDateTime } from '../date-time.js'
 import { hasIdentifierCharacters, type Payload } from '../entities/entity.js'
 import { hasForbiddenCharacters, isArray, isObject, type Json, type JsonObject } from '../json.js'
 import {
@@ -27,11 +28,30 @@ export function refuseDuplicateKeys({ duplicates }: Payload): Refusal | undefine
   return refusals.keyTwice(String(found.at(-1)), `/${above.join('')}`)
 }
 
-/** Why a text cannot be a description (subscriptions.md §3.2, §12.3); undefined when it can. */
-export function checkDescription(text: string): Refusal | undefined {
+/** What a parser makes of a member; undefined when it is not there. */
+export const optional = <T>(json: Json | undefined, parse: (json: Json) => Result<T>): Result<T | undefined> =>
+  json === undefined ? accepted(undefined) : parse(json)
+
+/** A description (subscriptions.md §3.2, §12.3). `notText`: the refusal of anything but a text. */
+export function parseDescription(json: Json, notText: Refusal): Result<string> {
+  if (typeof json !== 'string') return refused(notText)
   // A character beyond the basic plane has a length of two.
-  if (text.length > descriptionLengthMax && [...text].length > descriptionLengthMax) return refusals.descriptionTooLong
-  return hasForbiddenCharacters(text) ? refusals.charactersIn('description') : undefined
+  if (json.length > descriptionLengthMax && [...json].length > descriptionLengthMax)
+    return refused(refusals.descriptionTooLong)
+  return hasForbiddenCharacters(json) ? refused(refusals.charactersIn('description')) : accepted(json)
+}
+
+/** When something expires; an empty text: never. */
+export interface Expiry {
+  readonly ms: number | undefined
+}
+
+/** The member `expires`. `notDate`: the refusal of a text that is no date. */
+export function parseExpiry(json: Json, notDate: Refusal): Result<Expiry> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('expires'))
+  if (json === '') return accepted({ ms: undefined })
+  const ms = parseDateTime(json)
+  return ms === undefined ? refused(notDate) : accepted({ ms })
 }
 
 /** A list of names (subscriptions.md §3.4); empty when it is not there. */

@@ -14,7 +14,8 @@ import {
 } from '../entities/entity.js'
 import { hasForbiddenCharacters, isArray, isInteger, isObject, type Json, type JsonObject } from '../json.js'
 import { identifierLengthMax, listLengthMax, notificationTimeoutMsMax, valueDepthMax } from '../limits.js'
-import { accepted, type Result, refusals, refused } from '../refusal.js'
+import { accepted, allOf, type Result, refusals, refused } from '../refusal.js'
+import { optional } from './payload-fields.js'
 import { parseReceiverUrl } from './receiver-url.js'
 import { isSecretName, mask } from './secrets.js'
 import {
@@ -67,32 +68,25 @@ function parseHttp(json: JsonObject): Result<HttpTransport> {
 }
 
 function parseHttpCustom(json: JsonObject, deep: boolean): Result<HttpCustomTransport> {
-  const { url, method } = json
+  const { url } = json
   if (url === undefined) return refused(refusals.fieldMissing('url httpCustom notification'))
   if (typeof url !== 'string') return refused(refusals.fieldNotString('url httpCustom notification'))
   if (hasForbiddenCharacters(url)) return refused(refusals.charactersIn('custom /url/'))
   if (!url.includes(macroStart) && !parseReceiverUrl(url)) return refused(refusals.httpCustomUrl)
   if (url.startsWith('mqtt:')) return refused(refusals.httpUrlIsMqtt)
-  const timeoutMs = parseTimeout(json)
-  if (!timeoutMs.ok) return timeoutMs
-  if (method !== undefined && typeof method !== 'string')
-    return refused(refusals.fieldNotString('method httpCustom notification'))
-  if (method !== undefined && !isHttpMethod(method)) return refused(refusals.httpMethod)
-  const qs = parseNamedTexts('qs', json.qs)
-  if (!qs.ok) return qs
-  const headers = parseNamedTexts('headers', json.headers)
-  if (!headers.ok) return headers
-  const body = parseCustomBody(json, deep)
-  if (!body.ok) return body
-  return accepted({
-    kind: 'httpCustom',
-    url,
-    timeoutMs: timeoutMs.value,
-    method,
-    qs: qs.value,
-    headers: headers.value,
-    body: body.value,
+  const fields = allOf<Omit<HttpCustomTransport, 'kind' | 'url'>>({
+    timeoutMs: () => parseTimeout(json),
+    method: () => optional(json.method, parseMethod),
+    qs: () => parseNamedTexts('qs', json.qs),
+    headers: () => parseNamedTexts('headers', json.headers),
+    body: () => parseCustomBody(json, deep),
   })
+  return fields.ok ? accepted({ kind: 'httpCustom', url, ...fields.value }) : fields
+}
+
+function parseMethod(json: Json): Result<HttpMethod> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('method httpCustom notification'))
+  return isHttpMethod(json) ? accepted(json) : refused(refusals.httpMethod)
 }
 
 const macroStart = '${'
@@ -139,18 +133,25 @@ function parseMqttCustom(json: JsonObject, deep: boolean): Result<MqttCustomTran
 type MqttFields = Omit<MqttTransport, 'kind'>
 
 function parseMqttFields(json: JsonObject): Result<MqttFields> {
-  const url = parseMqttUrl(json.url)
-  if (!url.ok) return url
-  const login = parseLogin(json)
-  if (!login.ok) return login
-  const { qos = 0, retain = false } = json
-  if (!isInteger(qos)) return refused(refusals.fieldNotInteger('qos'))
-  if (qos !== 0 && qos !== 1 && qos !== 2) return refused(refusals.mqttQos)
-  if (typeof retain !== 'boolean') return refused(refusals.fieldNotBoolean('retain'))
-  const topic = parseTopic(json.topic)
-  if (!topic.ok) return topic
-  return accepted({ url: url.value, topic: topic.value, qos, retain, login: login.value })
+  const fields = allOf<MqttFields>({
+    url: () => parseMqttUrl(json.url),
+    login: () => parseLogin(json),
+    qos: () => parseQos(json),
+    retain: () => parseRetain(json),
+    topic: () => parseTopic(json.topic),
+  })
+  if (!fields.ok) return fields
+  const { url, topic, qos, retain, login } = fields.value
+  return accepted({ url, topic, qos, retain, login })
 }
+
+function parseQos({ qos = 0 }: JsonObject): Result<MqttFields['qos']> {
+  if (!isInteger(qos)) return refused(refusals.fieldNotInteger('qos'))
+  return qos === 0 || qos === 1 || qos === 2 ? accepted(qos) : refused(refusals.mqttQos)
+}
+
+const parseRetain = ({ retain = false }: JsonObject): Result<boolean> =>
+  typeof retain === 'boolean' ? accepted(retain) : refused(refusals.fieldNotBoolean('retain'))
 
 function parseMqttUrl(url: Json | undefined): Result<string> {
   if (url === undefined) return refused(refusals.fieldMissing('url mqtt notification'))
