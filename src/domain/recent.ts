@@ -6,16 +6,14 @@
 // Names come from clients. A text that was cut out of a longer one holds on to all of that: a key here should be a text of its own.
 
 export class Recent<T> {
-  private readonly generationMax: number
-  private readonly onForgotten: ((key: string) => void) | undefined
   private younger = new Map<string, T>()
   private older = new Map<string, T>()
 
   /** Keeps the latest `generationMax` at least, and twice as many at most. `onForgotten`: told of each that had to give way. */
-  constructor(generationMax: number, onForgotten?: (key: string) => void) {
-    this.generationMax = generationMax
-    this.onForgotten = onForgotten
-  }
+  constructor(
+    private readonly generationMax: number,
+    private readonly onForgotten?: (key: string) => void,
+  ) {}
 
   get size(): number {
     return this.younger.size + this.older.size

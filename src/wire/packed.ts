@@ -348,17 +348,12 @@ function partJson(text: string): [ListKeys['ranges'], ListKeys['values']] {
 
 /** One that is of another version, or damaged, counts as not sent: whoever wants it fetches it. */
 class PackedImages implements Images {
-  readonly length: number
-  private readonly bytes: Buffer
-  private readonly endsAt: number
-  private readonly imagesAt: number
-
-  constructor(bytes: Buffer, length: number, endsAt: number, imagesAt: number) {
-    this.bytes = bytes
-    this.length = length
-    this.endsAt = endsAt
-    this.imagesAt = imagesAt
-  }
+  constructor(
+    private readonly bytes: Buffer,
+    readonly length: number,
+    private readonly endsAt: number,
+    private readonly imagesAt: number,
+  ) {}
 
   at(index: number): Buffer | undefined {
     if (index < 0 || index >= this.length) return undefined

@@ -70,8 +70,6 @@ interface Planned {
 }
 
 export class ForwardedQuery {
-  private readonly sought: Sought
-  private readonly path: string
   private readonly limit: number
   private offset: number
   private readonly plan: Planned[]
@@ -86,15 +84,13 @@ export class ForwardedQuery {
    */
   constructor(
     index: ProviderIndex,
-    sought: Sought,
+    private readonly sought: Sought,
     { limit, offset }: PageWindow,
     local: { readonly entities: readonly Placed[]; readonly total: number },
-    path: string,
+    private readonly path: string,
     nowMs: number,
     requestsMax: number,
   ) {
-    this.sought = sought
-    this.path = path
     this.limit = limit
     this.offset = Math.max(0, offset - local.total)
     this.sum = local.total

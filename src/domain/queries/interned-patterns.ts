@@ -51,12 +51,9 @@ export class InternedPatterns {
   private columnsUsed = 0
   private lastText = ''
   private lastRow = -1
-  private readonly all: TableRows
 
   /** `all`: the tables that this one shares the bound with. */
-  constructor(all = allTables) {
-    this.all = all
-  }
+  constructor(private readonly all = allTables) {}
 
   /** The pattern of the text, which is used once more. */
   intern(source: string): InternedPattern {

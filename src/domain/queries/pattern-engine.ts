@@ -15,11 +15,7 @@ import { automatonBytesMax, explorationMax } from '../limits.js'
 
 /** States of automata that may yet be made. Whoever explores many patterns in one turn lends them one allowance. */
 export class Exploration {
-  left: number
-
-  constructor(left: number) {
-    this.left = left
-  }
+  constructor(public left: number) {}
 }
 
 /** A state of the automaton: the places in the program where it may be. */
@@ -65,16 +61,14 @@ export function engineOf(source: string, steps: number): PatternEngine | undefin
 }
 
 export class PatternEngine {
-  private readonly engine: RE2JS
-  private readonly steps: number
   private isBounded = false
   /** Whether every state of its automaton is there; undefined: nobody has tried. */
   private isExplored: boolean | undefined
 
-  constructor(engine: RE2JS, steps: number) {
-    this.engine = engine
-    this.steps = steps
-  }
+  constructor(
+    private readonly engine: RE2JS,
+    private readonly steps: number,
+  ) {}
 
   /** What a test costs for each character, in steps; of a pattern that nobody has explored, what it usually costs. */
   get cost(): number {

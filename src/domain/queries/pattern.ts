@@ -79,16 +79,14 @@ interface Test {
 }
 
 class LimitedPattern implements Pattern {
-  readonly source: string
-  readonly steps: number
   private readonly lengthMax: number
-  private readonly inner: Test
 
-  constructor(source: string, steps: number, inner: Test) {
-    this.source = source
-    this.steps = steps
+  constructor(
+    readonly source: string,
+    readonly steps: number,
+    private readonly inner: Test,
+  ) {
     this.lengthMax = charactersMax(steps)
-    this.inner = inner
   }
 
   get cost(): number {

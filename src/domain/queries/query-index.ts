@@ -193,15 +193,12 @@ export class QueryIndex<Q extends GuardedQuery> {
 /** Queries whose guards look where one path leads. */
 class PathGuards<Q> {
   size = 0
-  private readonly path: Path
   private readonly present = new Set<Q>()
   private readonly equal = new Map<Scalar, Set<Q>>()
   private readonly numbers = new Intervals<number, Q>()
   private readonly texts = new Intervals<string, Q>()
 
-  constructor(path: Path) {
-    this.path = path
-  }
+  constructor(private readonly path: Path) {}
 
   add(query: Q, guard: Guard): void {
     this.size++

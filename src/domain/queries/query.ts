@@ -52,11 +52,7 @@ export function holdsFor(statement: Statement, target: Target, work?: EventWork)
 
 /** The targets of a path that runs through arrays of objects; never empty. */
 export class Several {
-  readonly values: readonly Json[]
-
-  constructor(values: readonly Json[]) {
-    this.values = values
-  }
+  constructor(readonly values: readonly Json[]) {}
 }
 
 /** What a path leads to in the entity, which lives in the service path. A date is its epoch seconds. */

@@ -59,18 +59,16 @@ export interface Probe {
 const undividedMax = 8
 
 export class Bucket {
-  private readonly properties: readonly Property[]
-  private readonly depth: number
   /** How it is divided; undefined: not at all. */
   private division: Division | undefined
   private entries: Entry[] = []
   private count = 0
 
   /** `properties`: by which it is divided, in this order, beginning with number `depth`. */
-  constructor(properties: readonly Property[], depth = 0) {
-    this.properties = properties
-    this.depth = depth
-  }
+  constructor(
+    private readonly properties: readonly Property[],
+    private readonly depth = 0,
+  ) {}
 
   get size(): number {
     return this.count
@@ -145,22 +143,14 @@ interface Watched<K> {
 class Keyed<K> implements Division {
   private readonly buckets = new Map<K, Bucket>()
   private readonly others: Bucket
-  private readonly bucket: () => Bucket
-  private readonly keysOf: (entry: Entry) => readonly K[]
-  private readonly open: (buckets: ReadonlyMap<K, Bucket>, probe: Probe) => void
-  private readonly watched: Watched<K> | undefined
 
   /** `open` visits the buckets that fit. */
   constructor(
-    bucket: () => Bucket,
-    keysOf: (entry: Entry) => readonly K[],
-    open: (buckets: ReadonlyMap<K, Bucket>, probe: Probe) => void,
-    watched?: Watched<K>,
+    private readonly bucket: () => Bucket,
+    private readonly keysOf: (entry: Entry) => readonly K[],
+    private readonly open: (buckets: ReadonlyMap<K, Bucket>, probe: Probe) => void,
+    private readonly watched?: Watched<K>,
   ) {
-    this.bucket = bucket
-    this.keysOf = keysOf
-    this.open = open
-    this.watched = watched
     this.others = bucket()
   }
 

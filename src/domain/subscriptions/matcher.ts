@@ -219,11 +219,8 @@ const byId = (a: Subscription, b: Subscription): number => (a.id < b.id ? -1 : 1
 class Index {
   private readonly ids = new Map<string, Bucket>()
   private readonly prefixes = new PrefixTree<Bucket>()
-  private readonly properties: ConstructorParameters<typeof Bucket>[0]
 
-  constructor(properties: ConstructorParameters<typeof Bucket>[0]) {
-    this.properties = properties
-  }
+  constructor(private readonly properties: ConstructorParameters<typeof Bucket>[0]) {}
 
   add(entry: Entry): void {
     const { id } = entry

@@ -251,11 +251,8 @@ const subscriptionOf = (head: StoredHead, condition: Condition, notification: No
 /** What texts mean, each looked into once as long as there are not too many. */
 class Shared<T> {
   private readonly known = new Map<string, T>()
-  private readonly make: (text: string) => T
 
-  constructor(make: (text: string) => T) {
-    this.make = make
-  }
+  constructor(private readonly make: (text: string) => T) {}
 
   of(text: string): T {
     let found = this.known.get(text)
@@ -289,12 +286,9 @@ type Compiled = Omit<Expression, 'source'>
 
 /** Compiled when it is first asked for: a filter takes as long as all the rest of a subscription, and few of many may ever be tried. */
 class StoredExpression implements Expression {
-  readonly source: ExpressionSource
   private found: Compiled | undefined
 
-  constructor(source: ExpressionSource) {
-    this.source = source
-  }
+  constructor(readonly source: ExpressionSource) {}
 
   get q(): Compiled['q'] {
     return this.compiled.q
