@@ -1,12 +1,10 @@
-// JSON values as the rules see them: equality, order, and the two ways in which they are written out, as text and as bytes.
+// JSON values: equality, order, and how they are written, as text and as bytes.
 //
-// Values come from a parser, so they hold own keys only, and any key is ordinary data, `__proto__` and `constructor`
-// included: look keys up with `Object.hasOwn`, build objects with spread or `Object.fromEntries`, never by assignment.
-// All functions recurse, which is safe because a value is at most `valueDepthMax` levels deep (limits.ts).
+// Values come from a parser, so they hold own keys only, and any key is ordinary data, `__proto__` included: look keys
+// up with `Object.hasOwn`, build objects with spread or `Object.fromEntries`, never by assignment. Functions recurse: a
+// value has at most `valueDepthMax` levels. `equal`, `compare` and `canonical` agree.
 //
-// `equal`, `compare` and `canonical` agree: two values are equal, compare as 0 and have one canonical text, or none of it.
-//
-// Not here: the limit on depth and the search for duplicate keys (they need the bytes).
+// Not here: the limit on depth and the search for duplicate keys, which need the bytes (http/body.ts).
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 
@@ -32,7 +30,7 @@ export function isInteger(value: Json | undefined): value is number {
 // The largest integers of 64 bits are no doubles: they are read as this power of two, which therefore passes.
 const integerMax = 2 ** 63
 
-/** Whether two values are the same: the order of keys is irrelevant, the order of elements is not (entities.md §14). */
+/** Whether two values are the same; the order of keys does not matter, that of elements does (entities.md §14). */
 export function equal(a: Json, b: Json): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
@@ -43,10 +41,11 @@ export function equal(a: Json, b: Json): boolean {
 }
 
 /**
- * The order of values (entities.md §9.2): missing or null, number, string, object, array, boolean. Negative, 0 or positive.
+ * The order of values (entities.md §9.2): missing or null, number, string, object, array, boolean. Negative, 0 or
+ * positive.
  *
- * The interface leaves the order among objects and among arrays open. Arrays compare element by element, and a beginning
- * of another array is lower. Objects compare likewise, as the list of their keys and values in the order of the keys.
+ * The interface leaves the order among arrays and among objects open. Arrays compare element by element, a beginning is
+ * lower. Objects compare as the list of their keys and values in the order of the keys.
  */
 export function compare(a: Json | undefined, b: Json | undefined): number {
   if (a === b) return 0
@@ -137,8 +136,7 @@ function renderWhole(n: number): string {
   return mantissa.replace('.', '') + '0'.repeat(Number(text.slice(exponentAt + 1)) - decimals)
 }
 
-// The shortest text that reads back as the same number is preferred to rounding: from 2^23 on, nine decimals are more than
-// a double holds, and 123456789.123 would become 123456789.123000003.
+// From 2^23 on, nine decimals are more than a double holds: 123456789.123 would become 123456789.123000003.
 function isPlainDecimal(text: string): boolean {
   return text.length - text.indexOf('.') - 1 <= decimalsMax && !text.includes('e')
 }
@@ -196,9 +194,8 @@ export function valueHasForbiddenCharacters(value: Json): boolean {
 
 // JSON text written straight into bytes. [hot] Every accepted change writes its whole entity.
 //
-// Putting the text together as strings first left 2 KB of garbage for an entity of 300 bytes, and the collector was a fifth of the
-// processor time of a create; a loop over characters leaves none and takes about 1 ns a byte. Numbers are written in full precision;
-// `asIs` tells whether what was written is also how the interface renders it, so that it can be answered untouched.
+// A loop over characters takes about 1 ns a byte. Strings that were put together first left 2 KB of garbage for an
+// entity of 300 bytes, and the collector took a fifth of the time of a create. Numbers are written in full precision.
 
 const quote = 0x22
 const backslash = 0x5c
@@ -206,7 +203,7 @@ const zero = 0x30
 
 /** From so many bytes on, the runtime's own copying is worth the view it needs. */
 const viewFrom = 128
-/** Whole numbers below this are written digit by digit: as text they would have to be put together first, and take ten times as long. */
+/** Whole numbers below this are written digit by digit, which takes a tenth of the time of a text. */
 const digitsBelow = 1e9
 
 export class JsonWriter {

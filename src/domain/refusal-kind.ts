@@ -1,11 +1,8 @@
-// The kinds of refusals, and the rule of one code: its kind, the names of its facts, and the text that they make.
-//
-// Not here: the rules (refusal-rules.ts, subscriptions/document-rules.ts), refusals themselves (refusal.ts).
+// The kinds of refusals, and the form of the rule of one code: its kind, the names of its facts, its text.
 
 /**
  * The error names of the interface (base.md "Errors"). Three are ours: `Unavailable`, no shard could answer in time
- * (503), `InsufficientStorage`, the disk has no room for it (507), and `Forbidden`, the tenant has used up what it may
- * cost (403).
+ * (503), `InsufficientStorage`, the disk is full (507), and `Forbidden`, the tenant has used up its share (403).
  */
 export const refusalKinds = [
   'ParseError',

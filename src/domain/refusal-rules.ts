@@ -4,7 +4,7 @@
 // (MethodNotAlowed, 21.1). A code is a promise to other builds: its meaning and its facts never change. A refusal that
 // needs other facts gets a new code (refusal.ts).
 //
-// Not here: what a refusal is and how one is made (refusal.ts), rules about documents (subscriptions/document-rules.ts).
+// Not here: what a refusal is (refusal.ts), rules about documents (subscriptions/document-rules.ts).
 
 import { type AnyRefusal, bad, type RefusalKind, type Rule, rule, ruleOfKinds } from './refusal-kind.js'
 import { documentRules } from './subscriptions/document-rules.js'
@@ -486,7 +486,7 @@ export const refusalRules = {
     'the answers under way take all the memory that answers may have, try again later',
   ),
   requestsTooMany: rule('Unavailable', 'too many requests are waiting, try again later'),
-  /** What was asked of an owner is not its own, or not any more: it is worth asking again, for nothing has happened. */
+  /** The owner that was asked does not own the shard, or not any more. Nothing has happened: ask again. */
   ownerChanging: rule('Unavailable', unreachableText('its owner is changing')),
   unreachable: rule('Unavailable', ['reason'], unreachableText),
   unanswered: rule('Unavailable', ['reason'], (reason: string) => silentText('try again later', reason)),
@@ -523,7 +523,7 @@ export const refusalRules = {
   // Ours: lines of an export (docs/operations).
   badLine: bad(['problem'], (problem: string) => problem),
 
-  /** A refusal of another build, of a code that this one does not know: its kind, code and text (refusal.ts). */
+  /** A refusal of another build, of a code that this one does not know: its kind, code and text. */
   unknownCode: ruleOfKinds(['kind', 'name', 'text'], (_: RefusalKind, _name: string, text: string) => text),
 } as const satisfies Record<string, Rule>
 

@@ -1,14 +1,12 @@
 // A refusal is a reasoned no: a normal answer, returned as a value, never thrown.
 //
-// It has a code, a kind, and its facts as members. Decisions look at these and at nothing else. `refusalText` makes the
-// text at the edge: for an HTTP answer, a line of the log, the output of a command. A parser or a turn makes a refusal;
-// it crosses nodes inside the reply as JSON, and becomes an HTTP status in http/reply.ts only.
+// It has a code, a kind, and its facts as members; decisions look at nothing else. `refusalText` makes the text at the
+// edge: for an HTTP answer, a line of the log, the output of a command. A refusal crosses nodes inside the reply as
+// JSON, and becomes an HTTP status in http/reply.ts only.
 //
-// Another build may know other codes, kinds and facts. The rule for them:
-// - A reader that knows the code and finds all its facts makes its own refusal, and ignores other members.
-// - Otherwise the refusal becomes an `unknownCode`, which keeps the kind and the text of the sender. The client gets the
-//   answer that the sender meant, and no decision here takes it for a refusal of another code.
-// - A kind that the reader does not know becomes InternalServerError.
+// Another build may know other codes, kinds and facts. A reader that knows the code and finds all its facts makes its
+// own refusal, and ignores other members. Otherwise the refusal becomes an `unknownCode` with the kind and the text of
+// the sender. A kind that the reader does not know becomes InternalServerError.
 //
 // Not here: which codes there are, with their facts and texts (refusal-rules.ts).
 

@@ -2,13 +2,11 @@
 //
 //   georel=near;maxDistance:1000   geometry=point   coords=41.4,2.2        latitude first, unlike GeoJSON
 //
-// Parsing refuses everything of entities.md §8.4-§8.6, in the order given there, and prepares what every test needs: the shape's
-// line as a chain, and the boxes outside of which nothing matches. The value is plain data: it may be cloned to another thread.
+// Parsing refuses everything of entities.md §8.4-§8.6, in that order, and prepares what every test needs: the shape's
+// line as a chain, and the boxes outside of which nothing matches. The value may be cloned to another thread.
 //
-// Shapes are taken in a plane of longitude and latitude. One that shall lie across the antimeridian has to be asked for as two;
-// a polygon with corners at 170 and -170 is the one that spans the rest of the world. `near` knows no seam and no poles.
-//
-// Not here: what matches (geo).
+// Shapes are taken in a plane of longitude and latitude. A shape across the antimeridian has to be asked for as two: a
+// polygon with corners at 170 and -170 spans the rest of the world. `near` knows no seam and no poles.
 
 import { coordsLengthMax, shapePositionsMax } from '../limits.js'
 import { accepted, type GeoQuerySource, type Refusal, type Result, refusals, refused } from '../refusal.js'
@@ -19,7 +17,7 @@ import { isSame, isSimpleRing, type Position } from './ring.js'
 
 export type Relation = 'near' | 'coveredBy' | 'intersects' | 'equals' | 'disjoint'
 
-/** The geometry of a query as GeoJSON. A polygon has one ring, as it was given; a box begins in the southwest and turns left. */
+/** The geometry as GeoJSON. A polygon has one ring, as given; a box begins in the southwest and turns left. */
 export type Shape = Extract<Geometry, { type: 'Point' | 'LineString' | 'Polygon' }>
 
 export interface GeoQuery {
@@ -30,7 +28,7 @@ export interface GeoQuery {
   /** Of `near`; 0 and Infinity when not given. */
   readonly distanceMetresMin: number
   readonly distanceMetresMax: number
-  /** Whatever matches shares a point with one of these; undefined: anything may match. Two where `near` meets the antimeridian. */
+  /** Whatever matches shares a point with one of these; undefined: anything may match. Two at the antimeridian. */
   readonly boxes: readonly Bounds[] | undefined
 }
 
@@ -41,8 +39,8 @@ export interface GivenGeoQuery {
 }
 
 /**
- * The query, or undefined when there is none: nothing is given, or a URL has `geometry` and `coords`, which are valid, without
- * `georel` (entities.md §8.5). Empty texts count as given; requests refuse them before (§1.8, §17.1).
+ * The query; undefined when nothing is given, or a URL has valid `geometry` and `coords` without `georel` (entities.md
+ * §8.5). Empty texts count as given; requests refuse them before (§1.8, §17.1).
  */
 export function parseGeoQuery(given: GivenGeoQuery, source: GeoQuerySource): Result<GeoQuery | undefined> {
   const { georel, geometry, coords } = given
@@ -184,7 +182,7 @@ function positionsOf(shape: Exclude<Shape, { type: 'Polygon' }>): readonly Posit
 
 // Boxes
 
-/** A box that holds every possible match; undefined when anything may match. At the antimeridian it goes all around. */
+/** A box that holds every possible match; undefined: anything may match. At the antimeridian it goes all around. */
 export function boundsOf(query: GeoQuery): Bounds | undefined {
   return query.boxes && hull(query.boxes)
 }

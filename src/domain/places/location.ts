@@ -1,10 +1,10 @@
 // The location of an entity: which values are one, and the geometry they stand for.
 //
-// Clients write locations as GeoJSON (`geo:json`) or in one of the legacy forms (`geo:point`, `geo:line`, `geo:box`,
-// `geo:polygon`: strings, latitude first). Here both become one Geometry, `[longitude, latitude]`, that is known to be
-// valid: whatever indexes or compares it need not check again. What is stored and rendered stays as it was given.
+// Clients write locations as GeoJSON (`geo:json`) or in a legacy form (`geo:point`, `geo:line`, `geo:box`,
+// `geo:polygon`: strings, latitude first). Both become a valid Geometry, `[longitude, latitude]`. What is stored and
+// rendered stays as given.
 //
-// Not here: which attribute of an entity is its location, `ignoreType` (update), and geographical queries (geo).
+// Not here: which attribute of an entity is its location, `ignoreType` (update.ts), geographical queries (geo.ts).
 import { isArray, isObject, type Json, type JsonObject, renderJson } from '../json.js'
 import { positionsMax } from '../limits.js'
 import { accepted, type LocationPrefix, type Refusal, type Result, refusals, refused } from '../refusal.js'
@@ -29,15 +29,15 @@ export function isLocationType(type: string): type is LocationType {
 }
 
 /**
- * The geometry of a location attribute without `ignoreType`, or undefined when it has none because its value is null or
- * its type is no location type (entities.md §8.1-§8.3).
+ * The geometry of a location attribute without `ignoreType`; undefined: its value is null or its type is no location
+ * type (entities.md §8.1-§8.3).
  */
 export function checkLocation(type: string, value: Json, prefix: LocationPrefix): Result<Geometry | undefined> {
   if (value === null || !isLocationType(type)) return accepted(undefined)
   return parsers[type](value, prefix)
 }
 
-/** The refusal of a location with too many positions, before any is looked at. One that was stored without this limit stays a location. */
+/** The refusal of a location with too many positions. One that was stored before there was a limit stays a location. */
 export function checkPositions(type: string, value: Json): Refusal | undefined {
   const count = type === 'geo:json' ? countPositions(coordinatesOf(value)) : isArray(value) ? value.length : 1
   return count > positionsMax ? refusals.tooMany('positions', count, positionsMax) : undefined
@@ -183,7 +183,7 @@ function parseBox(value: Json, prefix: LocationPrefix): Result<Geometry> {
   return ring ? accepted({ type: 'Polygon', coordinates: [ring] }) : refused(refusals.legacyBoxFlat(prefix))
 }
 
-/** The ring of the box between two corners, which begins in the southwest and turns left; undefined: the box is flat. */
+/** The ring of the box between two corners, from the southwest, turning left; undefined: the box is flat. */
 export function boxRing([lon1, lat1]: Position, [lon2, lat2]: Position): readonly Position[] | undefined {
   if (lon1 === lon2 || lat1 === lat2) return undefined
   const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]

@@ -1,14 +1,13 @@
 // Points, segments, rings and boxes in a plane: who touches, crosses or holds whom.
 //
-// Longitude and latitude are taken as a plane, and an edge as the straight line between its ends (RFC 7946, 3.1.1). Every
-// question comes down to the side of a line on which a point lies. robust-predicates answers that exactly for the doubles
-// given: what touches neither misses nor crosses. (Products below 1e-308 vanish: figures smaller than some 1e-150 degrees
-// may count as collinear.)
+// Longitude and latitude are taken as a plane, and an edge as the straight line between its ends (RFC 7946, 3.1.1).
+// Every question comes down to the side of a line on which a point lies. robust-predicates answers that exactly for the
+// doubles given. (Products below 1e-308 vanish: figures smaller than some 1e-150 degrees may count as collinear.)
 //
-// @turf/boolean-* would not do: it computes crossings in rounded doubles and loses touching corners, has boolean-within
-// where the interface says coveredBy, lacks several pairs of geometries, and builds arrays of features at every step.
+// @turf/boolean-* computes crossings in rounded doubles and loses touching corners, has boolean-within where the
+// interface says coveredBy, lacks several pairs of geometries, and builds arrays of features at every step.
 //
-// A box contains its border. West is never greater than east: what lies on both sides of the antimeridian is two boxes
+// A box contains its border. West is never greater than east: across the antimeridian there are two boxes
 // (geo-query.ts). Longitude 180 and -180 are the same meridian, yet a box holds only the one that it names.
 //
 // Not here: which geometry has which rings (geo.ts), whether a ring is simple (ring.ts), anything round (distance.ts).
@@ -213,7 +212,7 @@ function crossings(line: readonly Position[], from: number, to: number, x: numbe
       if ((ax <= x && x <= bx) || (bx <= x && x <= ax)) return -1
       continue
     }
-    // A corner at this latitude belongs to the edge below it, so that a way through it counts once or twice, as it should.
+    // A corner at this latitude belongs to the edge below it, so that a way through it counts once or twice.
     const crosses = ay > y !== by > y
     if (ax > x && bx > x) {
       if (crosses) count++
@@ -229,8 +228,8 @@ function crossings(line: readonly Position[], from: number, to: number, x: numbe
 /**
  * Whether a segment that begins in the ring (inside or on it) stays there. The ring comes from `ringChainOf`.
  *
- * A segment leaves a ring either across an edge, or where it begins on the ring or comes to a corner of it. Whether it does
- * there depends on its direction alone. So no crossing is ever computed, and the answer is exact.
+ * A segment leaves a ring across an edge, or where it begins on the ring or comes to a corner of it. There its
+ * direction alone decides. So no crossing is ever computed, and the answer is exact.
  */
 export function coversSegment(ring: Chain, a: Position, b: Position): boolean {
   if (isSame(a, b)) return true
@@ -243,7 +242,7 @@ export function coversSegment(ring: Chain, a: Position, b: Position): boolean {
   return true
 }
 
-/** Whether the segment leaves the ring across the edge at `at`, from within that edge, or at the corner where it begins. */
+/** Whether the segment leaves the ring across the edge at `at`, from within it, or at the corner where it begins. */
 function leavesAt(ring: readonly Position[], at: number, a: Position, b: Position): boolean {
   const c = ring[at]!
   const d = ring[at + 1]!

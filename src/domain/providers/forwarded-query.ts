@@ -1,10 +1,11 @@
-// A query that is forwarded: which requests it becomes, and how their answers and what is stored here are one page (subscriptions.md §13.3).
+// A query that is forwarded: its requests, and how their answers and what is stored here are one page (subscriptions.md
+// §13.3).
 //
-// What is local, and what an earlier provider has told, wins. Requests go out one after the other, so each is made when its turn has come:
-// what is known of a named entity by then is not asked for again.
+// What is local, and what an earlier provider has told, wins. Requests go out one after the other, and each is made
+// when its turn has come: what is known of a named entity by then is not asked for again.
 //
 //   page            local entities first, then those of the providers, in the order in which they are asked
-//   limit, offset   what is left of the page, and of what is to be skipped; for an entity that is on the page already, whatever it takes
+//   limit, offset   what is left of the page and to be skipped; for an entity that is on the page already, whatever it takes
 //   total           local, and what each provider has said
 //
 // Not here: sending, bytes to JSON (broker/forwarding.ts).
@@ -79,8 +80,8 @@ export class ForwardedQuery {
   private sum: number
 
   /**
-   * `local`: what of the page is local, and how many there are in all. `path`: where entities of providers are said to be. `requestsMax`:
-   * requests that are made at most.
+   * `local`: the local part of the page, and how many there are in all. `path`: where entities of providers are said to
+   * be.
    */
   constructor(
     index: ProviderIndex,
@@ -128,7 +129,7 @@ export class ForwardedQuery {
     }
   }
 
-  /** Takes what was answered; `total`: how many the provider says there are, undefined: as many as it has sent. */
+  /** Takes an answer. `total`: how many the provider says there are; by default as many as it has sent. */
   take(entities: readonly Entity[], total = entities.length): void {
     this.sum += total
     this.offset = Math.max(0, this.offset - total)
@@ -190,9 +191,9 @@ function knownEntity(page: Pick<ForwardedQuery, 'known'>, { id, type }: AskedEnt
 type Page = Pick<ForwardedQuery, 'known' | 'hasRoom' | 'local'>
 
 /**
- * Requests in the order in which they are made: those of attributes before those of whole entities, each by registration. Providers that could
- * only add entities are not asked when the local ones have taken the page. Of a hundred thousand registrations all are looked at, some
- * 20 ms, when a query names neither id nor type and few of them are meant.
+ * Requests in their order: those of attributes before those of whole entities, each by registration. Providers that
+ * could only add entities are not asked when the local ones fill the page. A query that names neither id nor type looks
+ * at all registrations: 20 ms for a hundred thousand.
  */
 function planOf(index: ProviderIndex, sought: Sought, page: Page, nowMs: number, requestsMax: number): Planned[] {
   const plan = new Map<string, Planned>()
@@ -214,7 +215,7 @@ function planOf(index: ProviderIndex, sought: Sought, page: Page, nowMs: number,
 const compareIds = ({ registration: a }: Planned, { registration: b }: Planned): number =>
   a.id < b.id ? -1 : a.id > b.id ? 1 : 0
 
-/** What of the attributes that a query names and a registration provides is not there; undefined: all, whatever they are called. */
+/** Attributes that a query names, a registration provides, and nobody has told; undefined: all. */
 function wantedAttributes(
   named: readonly string[],
   provided: ReadonlySet<string>,
@@ -282,8 +283,8 @@ function* hitsOf(
   else yield { registration, attrs, entity: { ...asked, type: knownEntity(page, asked)?.type } }
 }
 
-// Entities as providers answer them. A provider is not ours and not the client's: what of its answer could not be an entity here, or could not be
-// rendered, is left out, and the rest counts. When it was created or changed is not known, so it has no builtin attributes and metadata.
+// Entities as providers answer them. What could not be an entity here, or could not be rendered, is left out, and the
+// rest counts. Their times are not known, so they have no builtin attributes and metadata.
 
 /** The entities of an answer to a forwarded query; undefined: it is none. `type`: of entities that name none. */
 export function readProvidedEntities(json: Json, type: string): readonly Entity[] | undefined {
@@ -333,7 +334,7 @@ function readElement(json: Json): Metadata | undefined {
 const isName = (json: Json | undefined): json is string =>
   typeof json === 'string' && json !== '' && json.length <= identifierLengthMax && hasIdentifierCharacters(json)
 
-/** Whether all numbers of a value are some: JSON has texts for others (`1e999`), but no way back. Its depth has been looked at. */
+/** Whether all numbers of a value are finite: JSON has texts for others (`1e999`), but no way back. */
 function hasNumbersOnly(value: Json): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null) return true

@@ -1,7 +1,8 @@
 // The bodies of POST and PATCH on registrations, read and refused (subscriptions.md §12).
 //
-// Both are read by one function: what a POST needs and a PATCH replaces is a member of the top level, as a whole. The first mistake is told, in
-// the order of §12.3. Unknown fields are passed over; `id`, `forwardingInformation` and `expression` are unknown fields here.
+// One function reads both: what a POST needs and a PATCH replaces is a member of the top level. The first mistake is
+// told, in the order of §12.3. Unknown fields are passed over, `id`, `forwardingInformation` and `expression` among
+// them.
 //
 // Not here: unparsable bodies (http/body.ts), checks of headers, the JSON of an answer (registration.ts).
 
@@ -40,13 +41,13 @@ export function parseRegistration(payload: Payload, head: RegistrationHead): Res
   return accepted({ ...head, description, expiresMs: expiry?.ms, dataProvided, provider, status })
 }
 
-/** The first thing that is wrong with the body of a PATCH, whatever registration it is for; undefined: nothing. */
+/** The first mistake in the body of a PATCH, whatever registration it is for; undefined: there is none. */
 export function checkRegistrationPatch(payload: Payload): Refusal | undefined {
   const members = parseMembers(payload, false)
   return members.ok ? undefined : members.refusal
 }
 
-/** The registration after a PATCH: members that are given are replaced as a whole (subscriptions.md §12.2). Its path stays. */
+/** The registration after a PATCH: given members are replaced as a whole (subscriptions.md §12.2). Its path stays. */
 export function patchRegistration(existing: Registration, payload: Payload): Result<Registration> {
   const members = parseMembers(payload, false)
   if (!members.ok) return members

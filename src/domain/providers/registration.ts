@@ -1,12 +1,12 @@
-// Registrations: who provides what, when everything in them has been read (subscriptions.md §12), as they are shown and stored,
-// and which requests they are open to (§13.1).
+// Registrations: who provides what (subscriptions.md §12), as they are shown and stored, and which requests they are
+// open to (§13.1).
 //
-// Plain data, immutable; it changes by POST, PATCH and DELETE only. An expired one is kept and shown, but not asked, and so is one
-// whose provider speaks the first version of the interface. What `status` says has no effect.
+// Plain data, immutable; it changes by POST, PATCH and DELETE only. An expired one is kept and shown, but not asked,
+// and so is one whose provider speaks the first version of the interface. What `status` says has no effect.
 //
-// A decoder trusts its text: `encodeRegistration` wrote it, perhaps in an older release, which the version in front tells.
+// A decoder trusts its text: `encodeRegistration` wrote it, perhaps in an older release, which the version tells.
 //
-// Not here: JSON of clients to a registration (registration-parser.ts), which request concerns which registration (provider-index.ts),
+// Not here: JSON of clients (registration-parser.ts), which request concerns which registration (provider-index.ts),
 // how a query or an update is split and put together again (forwarded-query.ts, forwarded-update.ts).
 
 import { renderDateTime } from '../date-time.js'
@@ -94,7 +94,7 @@ export function decodeRegistration(stored: string): Registration {
 /** The two kinds of requests that are forwarded. */
 export type Forwarded = 'query' | 'update'
 
-/** Whether a registration is there for requests of a kind now. Its path, entities and attributes are looked at besides. */
+/** Whether a registration takes requests of a kind now. Its path, entities and attributes are looked at besides. */
 export function isOpenTo({ provider, expiresMs }: Registration, kind: Forwarded, nowMs: number): boolean {
   const { supportedForwardingMode: mode, legacyForwarding } = provider
   return (mode === 'all' || mode === kind) && !legacyForwarding && (expiresMs === undefined || expiresMs > nowMs)
@@ -117,7 +117,9 @@ export function operationUrl(providerUrl: string, kind: Forwarded, pathless: Pat
 /** Suffixes that a correlator gets on its way, one for each hop (operations.md §8.5). */
 const suffix = /;\s*(?:cbfwd|cbnotif)=/g
 
-/** Suffixes with which a request is neither forwarded nor notified of any more: it goes in a circle (subscriptions.md §13.5). */
+/**
+ * With so many suffixes a request goes in a circle: it is neither forwarded nor notified of (subscriptions.md §13.5).
+ */
 const hopsMax = 10
 
 /** A correlator with fewer characters has not made so many hops. */

@@ -1,14 +1,15 @@
 // Regular expressions of clients: `~=` in queries, `idPattern`, `typePattern` (entities.md §7.4).
 //
-// The pattern comes from a client, so it runs on re2js, whose time is linear in the text; the engine of the language needs
-// seconds for `^(a+)+$` and 28 characters. Syntax and meaning are those of POSIX extended expressions as far as RE2 agrees: no
-// look-around, no flags, no `\p`; the dot matches line breaks too. What RE2 has beyond POSIX (`\d`, `\b`, `(?:`) is taken.
+// They run on re2js, whose time is linear in the text; the engine of the language needs seconds for `^(a+)+$` and 28
+// characters. Syntax and meaning are those of POSIX extended expressions as far as RE2 agrees: no look-around, no
+// flags, no `\p`; the dot matches line breaks. What RE2 adds to POSIX (`\d`, `\b`, `(?:`) is accepted.
 //
-// Linear in the text still has a factor, the steps of the pattern. Steps are counted in its text, with repetitions written out, before
-// anything is compiled (`a{0,1000}` a hundred times is 900 characters and half a second), and steps times characters is limited: a text
-// that is too long for its pattern does not match it. Numbers in limits.ts.
+// Linear time still has a factor, the steps of the pattern. They are counted in its text, with repetitions written out,
+// before it is compiled: `a{0,1000}` a hundred times would take half a second. Steps times characters is limited: a
+// text that is too long for its pattern does not match (limits.ts).
 //
-// Not here: patterns that need no engine, which are most (plain-pattern.ts), how the engine tests a text (pattern-engine.ts).
+// Not here: patterns that need no engine, which are most (plain-pattern.ts), how the engine tests a text
+// (pattern-engine.ts).
 
 import {
   eventWorkMax,
@@ -31,8 +32,8 @@ export interface Pattern {
   /** Finds out what the pattern costs, which takes up to a millisecond of the allowance, once. */
   explore(allowance: Exploration): void
   /**
-   * Whether the expression matches some part of the text: not anchored, case sensitive (entities.md §7.4). False for a text with
-   * more characters than `patternWorkMax` admits.
+   * Whether the expression matches some part of the text: not anchored, case sensitive (entities.md §7.4). False for a
+   * text that is too long (`patternWorkMax`).
    */
   test(text: string): boolean
 }
@@ -111,8 +112,8 @@ interface Measured {
 }
 
 /**
- * Walks over a pattern without understanding all of it. Its steps are those of the compiled program or more, because a compiler can join
- * what repeats, yet writes nothing twice but repetitions. Undefined when it is too large or uses what no POSIX expression has.
+ * Walks over a pattern without understanding all of it. It counts the steps of the compiled program or more. Undefined
+ * when the pattern is too large or uses what no POSIX expression has.
  */
 function measure(source: string): Measured | undefined {
   let alternates = false
@@ -180,8 +181,8 @@ function measure(source: string): Measured | undefined {
 const classCharactersPerStep = 16
 
 /**
- * Where the item ends that begins at `at`: a class, an escape or one character. Negative for `\Q`, which quotes the rest, and for a class
- * without end, over whose many beginnings the compiler takes its time: `[:[:[:`.
+ * Where the item ends that begins at `at`: a class, an escape or one character. Negative for `\Q`, which quotes the
+ * rest, and for a class without end: the compiler takes long over `[:[:[:`.
  */
 function endOfItem(source: string, at: number, lastName: number): number {
   if (source[at] === '\\') {
@@ -204,10 +205,10 @@ function endOfItem(source: string, at: number, lastName: number): number {
   return end < source.length ? end : -1
 }
 
-// What patterns may cost for one event: steps times characters, so that it does not depend on how fast the machine is.
+// What patterns may cost for one event: steps times characters, so that it does not depend on the speed of the machine.
 //
-// A tenant's subscriptions are bounded when they are created, so that no event needs more (pattern-account.ts). Subscriptions that were
-// stored before there was a bound may exceed it. Then an event runs patterns until its work is used up; what is left does not match.
+// A tenant's subscriptions are bounded when they are created (pattern-account.ts). Those that were stored before there
+// was a bound may exceed it. Then an event runs patterns until its work is used up; the others do not match.
 
 /** A test costs something, however short the text. */
 export const charactersPerTest = 10

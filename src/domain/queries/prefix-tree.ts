@@ -1,11 +1,11 @@
-// Values under prefixes, to be found for a text that begins with them: a radix tree.
+// Values under prefixes, found for a text that begins with them: a radix tree.
 //
 //   room, room1, room12, rack          ro|om  (room)
 //                                   r <     `- 1 (room1) - 2 (room12)
 //                                      ack (rack)
 //
-// A node has a value, or branches, or is the root: there are at most twice as many nodes as prefixes, and a look costs no more than the
-// length of the text, however many prefixes there are.
+// A node has a value, or branches, or is the root: at most twice as many nodes as prefixes. A look costs at most the
+// length of the text.
 
 interface Node<T> {
   /** The characters between the node above and this one; only the root has none. */

@@ -1,11 +1,11 @@
 // Which of many `q` may hold for an entity: `temperature>21`, `temperature>22` ... are not tried one by one.
 //
-// The index takes one necessary condition of each query, its guard: what a path leads to has one of a few values, else it lies between
-// bounds, else the attribute is there at all. What stands in the entity leads to the queries whose guards hold, and only those are
-// worth a trial. A query that has no guard (`!temperature`, `dateModified>...`) is always worth one.
+// The index takes one necessary condition of each query, its guard: a path leads to one of a few values, else to a
+// value between bounds, else the attribute exists. Only the queries whose guards hold are tried. A query without a
+// guard (`!temperature`, `dateModified>...`) is always tried.
 //
-// Where there are many values, in an array, any of them may fulfil an equality. Of bounds the least value must not be too high nor the
-// greatest too low, which holds too when different elements meet different statements.
+// In an array any element may fulfil an equality. Of bounds the least value must not be too high nor the greatest too
+// low, which also holds when different elements meet different statements.
 //
 // Not here: whether a query holds (query.ts), that texts of queries are alike (matcher.ts).
 
@@ -307,19 +307,19 @@ function visitSpan<B extends Bound, Q>(
 
 // Bounds: intervals that are found by a value in them. Which of many `temperature > 30; temperature < 40` does 35 meet?
 //
-// The intervals are sorted by their lower ends. Their middle one is the root of a binary tree, the middles of both halves stand
-// below it, and so on; for each subtree the highest upper end is known. So a look leaves out what begins too late, and every subtree
-// that ends too early: it costs the logarithm of their number for each interval that it finds.
+// The intervals are sorted by their lower ends. The middle one is the root of a binary tree, the middles of both halves
+// stand below it, and so on. Each subtree knows its highest upper end. So a look skips what begins too late and what
+// ends too early: it costs the logarithm of their number for each interval that it finds.
 //
-// What is added waits in a short list, which every look goes through, until there is enough of it to sort everything again. What is
-// removed leaves a hole until there are more holes than intervals.
+// A new interval waits in a short list until there are enough to sort everything again. A removed one leaves a hole
+// until there are more holes than intervals.
 
 interface Interval<B, T> extends Ends<B> {
   /** undefined: it has been removed. */
   item: T | undefined
 }
 
-/** How many may wait: each costs every look a few nanoseconds, sorting costs a tenth of a microsecond for each interval there is. */
+/** How many may wait. Each costs every look a few nanoseconds; sorting costs 0.1 us for each interval there is. */
 const waitingMax = 64
 
 /** Items by intervals whose ends, and the values that are looked for, are all numbers or all strings. */
@@ -358,7 +358,7 @@ export class Intervals<B extends Bound, T> {
   }
 
   // [hot] Once per event and attribute with bounds.
-  /** Shows the items of all intervals that begin at `most` or lower and end at `least` or higher; for one value both are the value. */
+  /** Shows the items of all intervals that begin at `most` or lower and end at `least` or higher. */
   visit(least: B, most: B, show: (item: T) => void): void {
     if (this.waiting.length > waitingMax) this.sort()
     for (const { low, high, item } of this.waiting) if (begins(low, most) && reaches(high, least)) show(item as T)
