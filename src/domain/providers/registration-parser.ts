@@ -16,7 +16,7 @@ import {
   parseExpiry,
   parseNames,
   parseSubjectEntities,
-  refuseDuplicateKeys,
+  topLevel,
 } from '../subscriptions/payload-fields.js'
 import { parseReceiverUrl } from '../subscriptions/receiver-url.js'
 import type {
@@ -72,11 +72,9 @@ interface Members {
 }
 
 function parseMembers(payload: Payload, isComplete: boolean): Result<Members> {
-  const json = payload.value
-  if (!isObject(json)) return refused(refusals.payloadNotObject)
-  const duplicate = refuseDuplicateKeys(payload)
-  if (duplicate) return refused(duplicate)
-  if (Object.keys(json).length === 0) return refused(refusals.emptyPayload)
+  const top = topLevel(payload, refusals.payloadNotObject)
+  if (!top.ok) return top
+  const json = top.value
   const needed = <T>(name: string, parse: (json: Json) => Result<T>): Result<T | undefined> =>
     isComplete && json[name] === undefined ? refused(refusals.fieldMissingInPayload(name)) : optional(json[name], parse)
   return allOf<Members>({

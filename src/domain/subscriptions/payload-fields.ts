@@ -20,12 +20,15 @@ import { compilePattern, type Pattern } from '../queries/pattern.js'
 import { accepted, done, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import type { SubjectEntity } from './subscription.js'
 
-/** The refusal of a body in which a key stands twice; undefined: none does. */
-export function refuseDuplicateKeys({ duplicates }: Payload): Refusal | undefined {
+/** The members of a body. `notObject`: the refusal of anything but an object. */
+export function topLevel({ value: json, duplicates }: Payload, notObject: Refusal): Result<JsonObject> {
+  if (!isObject(json)) return refused(notObject)
   const found = duplicates[0]
-  if (!found) return undefined
-  const above = found.slice(0, -1).map(step => `${step}/`)
-  return refusals.keyTwice(String(found.at(-1)), `/${above.join('')}`)
+  if (found) {
+    const above = found.slice(0, -1).map(step => `${step}/`)
+    return refused(refusals.keyTwice(String(found.at(-1)), `/${above.join('')}`))
+  }
+  return Object.keys(json).length === 0 ? refused(refusals.emptyPayload) : accepted(json)
 }
 
 /** What a parser makes of a member; undefined when it is not there. */

@@ -20,7 +20,7 @@ import {
   parseExpiry,
   parseNames,
   parseSubjectEntities,
-  refuseDuplicateKeys,
+  topLevel,
 } from './payload-fields.js'
 import {
   type AlterationType,
@@ -130,11 +130,9 @@ interface NotificationBlock extends Omit<NotificationSettings, 'onlyChangedAttrs
 }
 
 function parseBlocks(payload: Payload, isComplete: boolean): Result<Blocks> {
-  const json = payload.value
-  if (!isObject(json)) return refused(refusals.notJson)
-  const duplicate = refuseDuplicateKeys(payload)
-  if (duplicate) return refused(duplicate)
-  if (Object.keys(json).length === 0) return refused(refusals.emptyPayload)
+  const top = topLevel(payload, refusals.notJson)
+  if (!top.ok) return top
+  const json = top.value
   const { subject, notification } = json
   return allOf<Blocks>({
     description: () =>
