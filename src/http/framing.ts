@@ -13,7 +13,7 @@ export function isAmbiguous(headers: readonly string[]): boolean {
     // Few other names have these lengths: most headers cost one comparison of numbers.
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
     else if (name.length === 14 && name.toLowerCase() === 'content-length') {
-      if (headers[at + 1] === '') return true
+      if (!wholeNumber.test(headers[at + 1]!)) return true
       lengths++
     } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
       if (headers[at + 1]!.toLowerCase() !== 'chunked') return true
@@ -22,6 +22,8 @@ export function isAmbiguous(headers: readonly string[]): boolean {
   }
   return hosts > 1 || lengths + encodings > 1
 }
+
+const wholeNumber = /^\d+$/
 
 /** What such a request is answered with. */
 export const ambiguousBody = '{"error":"BadRequest","description":"ambiguous length, transfer encoding or host"}'

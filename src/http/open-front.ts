@@ -9,7 +9,7 @@ import type { Logger } from '../ports.js'
 import type { Front, FrontHandler, FrontOptions } from './front.js'
 import { openNodeFront } from './node-front.js'
 import { TwoFronts } from './two-fronts.js'
-import { loadedUws, UwsMissing } from './uws-binary.js'
+import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
 
 /** Opens the front named by `kind`; undefined: uws where its binary loads, else node and one line of warning. With `http1Port` two of them. */
@@ -38,7 +38,9 @@ async function openMain(
   }
   try {
     const front = await openUwsFront(options, handler)
-    logger.info(`serving with ${loadedUws()}`)
+    const { build, uncorrected } = await loadUws()
+    logger.info(`serving with ${build}`)
+    if (uncorrected !== undefined) logger.warn(`${bytesAreCut}: ${uncorrected}`)
     return front
   } catch (error) {
     if (kind === 'uws' || !(error instanceof UwsMissing)) throw error
@@ -46,3 +48,8 @@ async function openMain(
     return openNodeFront(options, handler)
   }
 }
+
+/** What it means that the binary could not be corrected (uws-addon.ts). */
+const bytesAreCut =
+  'uWebSockets.js cuts bytes outside ASCII off both ends of header values, so a request may select another tenant than it names' +
+  ' (use -httpServer node, or a proxy that refuses such bytes)'

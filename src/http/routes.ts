@@ -124,6 +124,7 @@ export function routesOf(
     ),
     '/version': route(['GET', (request: Request, reply: Reply) => service.version(request, reply)]),
     '/health/live': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
+    '/health/startup': route(['GET', (request: Request, reply: Reply) => service.live(request, reply)]),
     '/health/ready': route(['GET', (request: Request, reply: Reply) => service.ready(request, reply)]),
     '/metrics': route(['GET', (_request: Request, reply: Reply) => admin.metrics(reply)]),
     '/statistics': silent(

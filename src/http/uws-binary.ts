@@ -1,10 +1,15 @@
 // The binary of uWebSockets.js: how it is loaded, and what of it is used.
 //
-// Not here: what is done with it (uws-front.ts), which build it is and why (its head).
+// The process loads a corrected copy of the binary where a correction of this build is known. If that fails, it loads
+// the package's own binary, and the log warns of the consequence.
+//
+// Not here: what is done with it (uws-front.ts), which build it is and why (its head), the correction (uws-addon.ts).
 
 import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { setHeadLimit } from './head-limit.js'
+import { correct, loadBytes } from './uws-addon.js'
 
 /** The binary is not there, or not for this platform. */
 export class UwsMissing extends Error {}
@@ -29,27 +34,54 @@ export interface Uws {
   _cfg(key: string): void
 }
 
-/** Loads it; fails with UwsMissing. */
-export async function loadUws(): Promise<Uws> {
+/** The package, loaded. */
+export interface LoadedUws {
+  readonly uws: Uws
+  /** Which build of which package it is, for the log. */
+  readonly build: string
+  /** Why the binary is the package's own although it needs a correction; undefined: header values are right. */
+  readonly uncorrected: string | undefined
+}
+
+let loading: Promise<LoadedUws> | undefined
+
+/** Loads it, once; fails with UwsMissing. */
+export function loadUws(): Promise<LoadedUws> {
+  loading ??= load()
+  return loading
+}
+
+async function load(): Promise<LoadedUws> {
   setHeadLimit()
   try {
-    const uws = (await import('uWebSockets.js')) as unknown as Uws
+    const entry = import.meta.resolve('uWebSockets.js')
+    const binary = `uws_${process.platform}_${process.arch}_${process.versions.modules}`
+    const corrected = loadCorrected(new URL(`bin/${binary}.node`, entry))
+    const uws = (corrected.addon ?? (await import('uWebSockets.js'))) as Uws
     uws._cfg('silent') // No `uWebSockets` header.
-    return uws
+    const { name, version } = JSON.parse(readFileSync(new URL('../package.json', entry), 'utf8')) as Manifest
+    const build = `uWebSockets.js (${name} ${version}, ${binary}${corrected.addon ? ', corrected' : ''})`
+    return { uws, build, uncorrected: corrected.reason }
   } catch (cause) {
     const platform = `${process.platform} ${process.arch}, Node.js ${process.version}`
-    const [reason] = (cause as Error).message
-      .split('\n')
-      .filter(line => line !== '')
-      .slice(-1)
-    throw new UwsMissing(`uWebSockets.js cannot be loaded on this machine (${platform}: ${reason})`, { cause })
+    throw new UwsMissing(`uWebSockets.js cannot be loaded on this machine (${platform}: ${lastLine(cause)})`, { cause })
   }
 }
 
-/** Which build of which package has been loaded, for the log. */
-export function loadedUws(): string {
-  const binary = `uws_${process.platform}_${process.arch}_${process.versions.modules}`
-  const manifest = new URL('../package.json', import.meta.resolve('uWebSockets.js'))
-  const { name, version } = JSON.parse(readFileSync(manifest, 'utf8')) as { name: string; version: string }
-  return `uWebSockets.js (${name} ${version}, ${binary})`
+/** The corrected binary, or the reason why it cannot be loaded; neither where the package's own one needs no correction. */
+function loadCorrected(binary: URL): { addon?: unknown; reason?: string } {
+  try {
+    const correction = correct(readFileSync(binary))
+    if (correction.kind === 'impossible') return { reason: correction.reason }
+    return correction.kind === 'corrected' ? { addon: loadBytes(correction.bytes, tmpdir()) } : {}
+  } catch (error) {
+    return { reason: lastLine(error) }
+  }
+}
+
+const lastLine = (error: unknown): string => (error as Error).message.trimEnd().split('\n').at(-1)!
+
+interface Manifest {
+  readonly name: string
+  readonly version: string
 }

@@ -3,14 +3,14 @@
 // Processor time against the barest server on the same binary: 1.04 for a GET answered at once, 1.01 for a POST of 250 bytes
 // answered late (wrk, 64 connections; medians of 11 pairs of runs on a busy machine, middle halves 0.99-1.08, 0.94-1.07).
 //
-// What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body that no handler
-// has asked for, and keeps connections alive. What it decides alone, and we can only document (docs/operations/http-servers.md): it closes
-// an idle connection after some 10 s, and a body slower than 16 KB/s; it cuts bytes from 0x80 on from both ends of a header's
-// value, so that a tenant `café` arrives as `caf`, and `é` as none; it refuses HTTP/1.0, garbage and over 98 headers; it closes a connection
-// when a second request comes before the first one was answered; it answers 505 to a first line cut at one of eleven places.
+// What the binary does by itself, and we rely on: it writes Date, answers `Expect: 100-continue`, reads away a body that
+// no handler has asked for, and keeps connections alive. What it decides alone, and we can only document
+// (docs/operations/http-servers.md): it closes an idle connection after some 10 s, and a body slower than 16 KB/s; it
+// refuses HTTP/1.0, garbage and over 98 headers; it closes a connection when a second request comes before the first
+// one was answered; it answers 505 to a first line cut at one of eleven places.
 //
-// The build is `uws-pack` 20.0.8. `uwebsockets` 3.0.6, which served before, answered 505 to 50 of 103 cuts of a GET and stayed silent to header
-// names such as `X_A`. The cost per request of both is alike.
+// The build is `uws-pack` 20.0.8, with one correction (uws-addon). `uwebsockets` 3.0.6, which served before, answered
+// 505 to 50 of 103 cuts of a GET and stayed silent to header names such as `X_A`. The cost per request of both is alike.
 //
 // There are two applications, and the system's socket belongs to the first. While there is room it serves what it takes in, and knows of a
 // connection only that it is there. The last tenth of the places, and all of them where addresses are counted, go to the second one, which
@@ -30,7 +30,7 @@ import { UwsExchange } from './uws-exchange.js'
 
 /** A front over uWebSockets.js. Fails with UwsMissing where its binary does not load, and when the TLS files cannot be used. */
 export async function openUwsFront(options: FrontOptions, handler: FrontHandler): Promise<Front> {
-  const uws = await loadUws()
+  const { uws } = await loadUws()
   if (!options.tls) return new UwsFront(uws, () => uws.App(), options, handler)
   readTls(options.tls) // The binary would say "App construction failed" and no more.
   const { keyFile, certFile } = options.tls

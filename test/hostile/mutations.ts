@@ -205,6 +205,8 @@ const tenantValues = [
   'vault.',
   'vault;',
   'vault-1',
+  'vault\x80',
+  '\xffvault',
   '"vault"',
   'x'.repeat(50),
   'x'.repeat(51),
@@ -584,6 +586,8 @@ export function hunt(random: Random, documentId: string): Draft {
       ['Ctx-Service', 'alpha'],
       ['Ctx-Service', vaultTenant],
     ],
+    [['Ctx-Service', `${vaultTenant}\x80`]],
+    [['Ctx-Service', `\xff${vaultTenant}`]],
     [['X-Ctx-Service', vaultTenant]],
     [['Ctx_Service', vaultTenant]],
   ])

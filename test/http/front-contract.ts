@@ -53,12 +53,30 @@ const ambiguous: readonly (readonly [what: string, headers: readonly string[], b
   ['two lengths', ['Host: a', 'Content-Length: 2', 'Content-Length: 40'], 'ab'],
   ['the same length twice', ['Host: a', 'Content-Length: 2', 'Content-Length: 2'], 'ab'],
   ['an empty length', ['Host: a', 'Content-Length: '], ''],
+  ['a length that is no number', ['Host: a', 'Content-Length: 2x'], 'ab'],
   ['two hosts', ['Host: a', 'HOST: b', 'Content-Length: 2'], 'ab'],
   ['a length and chunks', ['Host: a', 'Content-Length: 4', 'Transfer-Encoding: chunked'], '2\r\nab\r\n0\r\n\r\n'],
   ['chunks twice', ['Host: a', 'Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'], '2\r\nab\r\n0\r\n\r\n'],
   ['chunks of something', ['Host: a', 'Transfer-Encoding: gzip, chunked'], '2\r\nab\r\n0\r\n\r\n'],
   ['a word that ends alike', ['Host: a', 'Transfer-Encoding: xchunked'], '2\r\nab\r\n0\r\n\r\n'],
   ['another encoding', ['Host: a', 'Transfer-Encoding: identity'], ''],
+  ['a length with a byte outside ASCII', ['Host: a', 'Content-Length: 2\x80'], 'ab'],
+  ['chunks with a byte outside ASCII', ['Host: a', 'Transfer-Encoding: chunked\xff'], '2\r\nab\r\n0\r\n\r\n'],
+]
+
+/** Header values, most with bytes outside ASCII, and what a handler sees. A front may replace bytes that are not UTF-8. */
+const foreignEnds: readonly (readonly [sent: string, seen: RegExp])[] = [
+  ['seca\x80', /^seca[\x80-\xff]+$/],
+  ['\xffseca', /^[\x80-\xff]+seca$/],
+  ['\x80seca\xff', /^[\x80-\xff]+seca[\x80-\xff]+$/],
+  ['\xc3\xa9', /^\xc3\xa9$/],
+  ['\xe9', /^[\x80-\xff]+$/],
+  ['caf\xc3\xa9', /^caf\xc3\xa9$/],
+  [' \t\xc3\xa9caf\xc3\xa9\t ', /^\xc3\xa9caf\xc3\xa9$/],
+  ['seca \x80', /^seca [\x80-\xff]+$/],
+  ['\x80 seca', /^[\x80-\xff]+ seca$/],
+  [' \tseca \t', /^seca$/],
+  [' \t ', /^$/],
 ]
 
 /** Cuts of a request that a front may answer otherwise than the whole; none, unless it says so. */
@@ -181,6 +199,26 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     await wire.request('GET /', ['Ctx-Correlator: caf\xc3\xa9s'])
     t.equal((await wire.answer()).headers['ctx-correlator'], 'caf\xc3\xa9s')
   })
+
+  for (const isTls of [false, true])
+    t.test(`bytes outside ASCII at the ends of a header value are kept${isTls ? ' over TLS' : ''}`, async t => {
+      const answer: OnRequest = exchange => {
+        exchange.reply(200, [], Buffer.from(exchange.header('ctx-service'), 'latin1'))
+        return undefined
+      }
+      const { port } = await serve(t, open, answer, isTls ? { tls: certificate(t) } : {})
+      const connect = () => (isTls ? Wire.overTls(port) : Wire.to(port))
+      const kept = await connect()
+      for (const [sent, seen] of foreignEnds) {
+        const fresh = await connect()
+        for (const wire of [fresh, kept]) {
+          await wire.request('GET /', [`Ctx-Service: ${sent}`, 'User-Agent: \xe9'])
+          t.match((await wire.answer()).body, seen, JSON.stringify(sent))
+        }
+        fresh.leave()
+      }
+      kept.leave()
+    })
 
   t.test('a line end in a header of the answer cannot add another header', async t => {
     const { wire } = await serve(t, open, exchange => {

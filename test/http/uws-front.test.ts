@@ -64,7 +64,7 @@ t.test(
       await front.close(0)
     }
     t.strictSame(warnings, [])
-    t.match(lines, [/^serving with uWebSockets\.js \([\w-]+ \d+\.\d+\.\d+, uws_\w+\)$/, /./])
+    t.match(lines, [/^serving with uWebSockets\.js \([\w-]+ \d+\.\d+\.\d+, uws_\w+(?:, corrected)?\)$/, /./])
     t.equal(lines.length, 2)
   },
 )

@@ -1,0 +1,98 @@
+// The correction of the binary of uWebSockets.js: which builds it knows, what it changes, and how the copy is loaded.
+//
+// Not here: what the corrected binary does with header values (front-contract).
+
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import t from 'tap'
+import { type Builds, correct, knownBuilds, loadBytes } from '../../src/http/uws-addon.js'
+import { startBroker, tempDir } from '../support/broker-process.js'
+
+const folder = new URL('bin/', import.meta.resolve('uWebSockets.js'))
+const binaries = readdirSync(folder).filter(name => name.startsWith('uws_linux_'))
+const read = (name: string): Buffer => readFileSync(new URL(name, folder))
+
+const jump = Buffer.from([0x80, 0x3c, 0x1a, 0x21, 0x7d, 0x10])
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+const buildsWith = (bytes: Uint8Array, at: number): Builds => new Map([[sha256(bytes), [{ at, is: 'jge' }]]])
+
+t.test('every build of the package for Linux is known', async t => {
+  t.equal(new Set(knownBuilds.keys()).size, 12)
+  for (const name of binaries) t.ok(knownBuilds.has(sha256(read(name))), name)
+})
+
+t.test('on x64 two jumps behind comparisons with a blank become unsigned, and nothing else changes', async t => {
+  const x64 = binaries.filter(name => name.includes('_x64_'))
+  t.ok(x64.length > 0)
+  for (const name of x64) {
+    const original = read(name)
+    const untouched = Buffer.from(original)
+    const correction = correct(original)
+    if (correction.kind !== 'corrected') throw new Error(`${name}: ${correction.kind}`)
+    t.ok(original.equals(untouched), 'the bytes given are left as they are')
+    const { bytes } = correction
+    const changed: number[] = []
+    for (let at = 0; at < bytes.length; at++) if (bytes[at] !== original[at]) changed.push(at)
+    const [end = 0, beginning = 0] = changed
+    t.equal(changed.length, 2, name)
+    // cmp byte [rdx+rbx],33; jge    cmp byte [rdx-1],32; jg
+    t.equal(original.toString('hex', end - 4, end + 1), '803c1a217d', name)
+    t.equal(original.toString('hex', beginning - 4, beginning + 1), '807aff207f', name)
+    t.strictSame([bytes[end], bytes[beginning]], [0x73, 0x77], name)
+  }
+})
+
+t.test('on arm there is nothing to correct', async t => {
+  for (const name of binaries.filter(name => name.includes('_arm')))
+    t.match(correct(read(name)), { kind: 'right' }, name)
+})
+
+t.test('a build that is not known is not corrected, and its hash is told', async t => {
+  t.match(correct(jump), { kind: 'impossible', reason: new RegExp(sha256(jump)) })
+})
+
+t.test('a build with another byte at the place of a jump is not corrected', async t => {
+  t.match(correct(jump, buildsWith(jump, 4)), { kind: 'corrected', bytes: { 4: 0x73 } })
+  t.match(correct(jump, buildsWith(jump, 3)), { kind: 'impossible', reason: 'the byte at 3 is 33, not 125' })
+  t.match(correct(jump, buildsWith(jump, 6)), { kind: 'impossible', reason: 'the byte at 6 is undefined, not 125' })
+})
+
+t.test('the copy lies in a folder and a file of its owner alone, and is gone after loading', async t => {
+  const parent = tempDir(t)
+  const seen = loadBytes(jump, parent, file => {
+    t.equal(statSync(dirname(file)).mode & 0o777, 0o700)
+    t.equal(statSync(file).mode & 0o777, 0o600)
+    t.ok(readFileSync(file).equals(jump))
+    return file
+  })
+  t.notOk(existsSync(String(seen)))
+  t.strictSame(readdirSync(parent), [])
+})
+
+t.test('a copy that cannot be loaded is gone as well', async t => {
+  const parent = tempDir(t)
+  t.throws(() => loadBytes(jump, parent), /uws\.node/)
+  t.strictSame(readdirSync(parent), [])
+})
+
+const foreign = { headers: { 'Ctx-Service': 'seca\x80' } }
+
+for (const workers of ['1', '2'])
+  t.test(`the processes of a broker load the corrected copy, workers: ${workers}`, async t => {
+    const { baseUrl } = await startBroker(t, { args: ['-workers', workers] })
+    const ask = async () => (await fetch(`${baseUrl}/v2/entities`, foreign)).status
+    t.strictSame(await Promise.all(Array.from({ length: 12 }, ask)), Array(12).fill(400))
+  })
+
+t.test(
+  'where the copy cannot be written the broker warns once, and serves',
+  { skip: process.arch !== 'x64' },
+  async t => {
+    const broker = await startBroker(t, { env: { TMPDIR: '/nowhere/at/all' }, args: ['-logLevel', 'INFO'] })
+    t.equal((await fetch(`${broker.baseUrl}/v2/entities`, foreign)).status, 200, 'as the warning says')
+    const lines = (broker.stdout + broker.stderr).split('\n').filter(line => line.includes('uWebSockets.js'))
+    t.equal(lines.filter(line => /cuts bytes outside ASCII off .*ENOENT.*\/nowhere\/at\/all/.test(line)).length, 1)
+    t.notOk(lines.some(line => line.includes('corrected)')))
+  },
+)
