@@ -1,10 +1,8 @@
-// The command line: from it and the environment to the texts that were given, before anybody knows whether they are good, and the
-// usage texts that -u, -U and --help print.
+// The command line and the environment: the texts that were given, and the usage texts that -u, -U and --help print.
 //
-// node:util parseArgs finds options and their values; before it sees them, `-name` becomes `--name`, since it would take a
-// single dash for a cluster of letters. A later option on the command line replaces an earlier one of the same name, the
-// command line replaces the environment, and CTX_ replaces ORION_: what is replaced is not looked at. An empty variable
-// counts as not set.
+// node:util parseArgs finds options and values; `-name` becomes `--name` first, since it takes a single dash for a
+// cluster of letters. A later option replaces an earlier one, the command line replaces the environment, and CTX_
+// replaces ORION_: what is replaced is not looked at. An empty variable counts as not set.
 //
 // Not here: what a value may be (kinds.ts) and what values may stand together (config.ts).
 

@@ -169,8 +169,8 @@ export const version: string = JSON.parse(
 ).version
 
 /**
- * Reads all settings. `argv` begins with the first argument, without the program. `config check` in front of the options prints what they come to, and
- * starts nothing.
+ * Reads all settings. `argv` begins with the first argument. With `config check` in front of the options, it prints
+ * what they come to, and starts nothing.
  */
 export function readConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
   const isCheck = argv[0] === 'config' && argv[1] === 'check'

@@ -1,15 +1,14 @@
-// The table of options: every option of operations.md §1 and our own, each with its environment variable, kind, default,
-// standing and one line of help. The usage texts, the checks, the warnings and the tests are read from this table.
+// The table of options: every option of operations.md §1 and our own, each with its environment variable, kind,
+// default, standing and one line of help. Usage texts, checks, warnings and tests read it.
 //
-// What the running program does with the values is in config.ts.
+// Not here: what the running program does with the values (config.ts).
 
 import { parseEgressPattern } from '../domain/subscriptions/receiver-url.js'
 import * as kinds from './kinds.js'
 import { flag, type Kind, path, shaped, text, upperWord, whole, word } from './kinds.js'
 
 /**
- * `now`: has an effect. `granted`: asks for what is always so; accepted in silence. `ignored`: never has an effect; one warning
- * when given.
+ * `now`: has an effect. `granted`: asks for what is always so. `ignored`: never has an effect; warned of when given.
  */
 export type Standing = 'now' | 'granted' | 'ignored'
 

@@ -1,7 +1,7 @@
 // What is asked about subscriptions, their notifications, and registrations, and what owners tell each other of them.
 //
-// One place decides about those of all tenants, the home: the owner of the register (`ShardMap.register`). All other owners keep copies,
-// and a change is done when all of them have it.
+// One place decides about those of all tenants, the home: the owner of the register (`ShardMap.register`). All other
+// owners keep copies, and a change is done when all of them have it.
 
 import type { Payload } from '../domain/entities/entity.js'
 import type { Registration } from '../domain/providers/registration.js'
@@ -57,8 +57,8 @@ export type ListSubscriptionsRequest = DocumentPage<'listSubscriptions'>
 export type ListRegistrationsRequest = DocumentPage<'listRegistrations'>
 
 /**
- * May this notification be sent? Asked about a subscription that is decided about at the home (`isGuarded`). To be asked again when no
- * reply came: the same notification gets the same answer.
+ * May this notification be sent? Asked if the home decides about the subscription (`isGuarded`). It may be asked again:
+ * the same notification gets the same answer.
  */
 export interface ClaimRequest extends OfDocument<'claim'> {
   readonly notification: string
@@ -75,8 +75,8 @@ export type ProgressNews =
   | { readonly kind: 'failure'; readonly reason: string }
 
 /**
- * What an owner knows has become of notifications. The home of their subscriptions has it as its own from then on: owners come and go, and
- * nothing goes with them.
+ * What an owner knows has become of notifications. The home of their subscriptions keeps it from then on, so that
+ * nothing is lost when owners come and go.
  */
 export interface HandInRequest {
   readonly kind: 'handIn'

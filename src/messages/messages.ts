@@ -1,7 +1,8 @@
-// What may be asked of a shard and what it may answer: closed unions.
+// What may be asked of a shard and what it may answer: closed unions. Here are those about entities, and the unions of
+// all.
 //
-// Who asks has parsed and validated; who answers trusts and decides. Whoever asks cannot tell whether the shard is in this process, in a
-// sibling or on another machine. Their bytes: wire.ts. Here are those about entities, and the unions of all; the others stand in messages/.
+// The asker has parsed and validated; the shard trusts and decides. The asker cannot tell whether the shard is in this
+// process, in a sibling or on another machine. Their bytes: wire/wire.ts.
 
 import type { WantedAttribute, WantedEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
@@ -203,8 +204,8 @@ export interface AnnounceRequest {
 }
 
 /**
- * Which of these tenants have nothing in the asked owner's shards. When it replies, what it was doing about them has ended, and it announces a path
- * of theirs before it creates an entity there.
+ * Which of these tenants have nothing in the asked owner's shards. When it replies, its work on them has ended, and it
+ * announces a path of theirs before it creates an entity there.
  */
 export interface UnusedRequest {
   readonly kind: 'unused'

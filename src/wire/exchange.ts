@@ -1,7 +1,8 @@
-// Requests and replies as bytes on their way between processes, where nothing that comes may throw: each reader here gives an answer for any bytes.
+// Requests and replies as bytes on their way between processes. Each reader here gives an answer for any bytes, and
+// never throws.
 //
-// A request that cannot be read is answered so, and nothing has happened. A reply that cannot be read, or that does not fit what was asked, is lost:
-// the owner may have done what it was asked for. Either is reported, so that it is counted and told.
+// A request that cannot be read gets that answer, and nothing has happened. A reply that cannot be read, or does not
+// fit the request, is lost: the owner may have done what it was asked for. Either is reported, counted and logged.
 //
 // Not here: the bytes (wire.ts).
 

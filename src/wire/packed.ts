@@ -1,18 +1,20 @@
-// Requests and replies that come with every other request of a client, as bytes that take no parser. [hot] Owners ask each other
-// mostly for reads by id, changes of attributes, lists and their replies. As JSON their bytes cost more than their way (bench `workers`).
+// Requests and replies that come with every other request of a client, as bytes that take no parser. [hot] Owners ask
+// each other mostly for reads by id, changes of attributes and lists. As JSON their bytes cost more than their way
+// (bench `workers`).
 //
-//   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined | the texts as one, UTF-8
-//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image | paths | images
+//   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined
+//             | the texts as one, UTF-8
+//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image
+//             | paths | images
 //   done      u8 form
-//   part      u8 form | u8 images: 0 none, 1 of all, 2 of the first | u32 count | f64 total | u32 bytes of the JSON | u32 number of images, if 2
-//             | columns: of each entity f64 created, u32 range, u16 shard | ends: of each image u32, counted from the first
-//             | JSON: ranges and values (ListKeys) | images
+//   part      u8 form | u8 images: 0 none, 1 of all, 2 of the first | u32 count | f64 total | u32 bytes of the JSON
+//             | u32 number of images, if 2 | columns: of each entity f64 created, u32 range, u16 shard
+//             | ends: of each image u32, counted from the first | JSON: ranges and values (ListKeys) | images
 //
-// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. Images of a part stay where
-// they are until one is wanted: each owner sends as many as the page has, and of those of n owners one in n is shown.
+// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. Images of a
+// part stay where they are until one is wanted: each owner sends as many as the page has, and few of them are shown.
 //
-// Bytes that are not whole, or say what this release does not know, fail with `Unreadable`. Everything else that is asked and
-// answered is JSON (wire.ts).
+// Bytes that are not whole, or say what this release does not know, fail with `Unreadable`. All else is JSON (wire.ts).
 
 import type { Json } from '../domain/json.js'
 import { Unreadable } from '../domain/unreadable.js'
@@ -32,11 +34,12 @@ import { isPartJson } from './shapes.js'
 /**
  * The first byte of every request and reply: what stands behind it, and in which layout.
  *
- * A number stands for one layout for good, which makes it the version of the form. A release that lays something out in another way
- * gives it another number, and uses that for nodes only that know it. A member that an older release may ignore needs no new number.
+ * A number stands for one layout for good: it is the version of the form. A release with another layout gives it
+ * another number, and uses that only for nodes that know it. A member that an older release may ignore needs no new
+ * number.
  *
- * Bytes whose form, kind or content is not understood are answered with `notUnderstood` and the reason. That form stays in every
- * release, so that the asker knows that nothing has happened.
+ * Bytes that are not understood are answered with `notUnderstood` and the reason. That form stays in every release, so
+ * that the asker knows that nothing has happened.
  */
 export const forms = {
   find: 0x80,

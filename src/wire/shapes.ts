@@ -1,5 +1,5 @@
-// Whether JSON of another process is what its kind says: a request or a reply whose members are not what they should be is refused as a whole, and
-// reaches neither a shard nor a client. The same holds for subscriptions and registrations that come as texts.
+// Whether JSON of another process is what its kind says. A request or reply with a wrong member is refused as a whole,
+// and reaches neither a shard nor a client. The same holds for the texts of subscriptions and registrations.
 //
 // Members that are not known are ignored: a later release may send some.
 //
@@ -321,7 +321,7 @@ const isRegistration: Check = members({
   status: word('active', 'inactive'),
 })
 
-/** The subscription of a text. Fails where it is none of this release's version; an expression that is not valid fails as well. */
+/** The subscription of a text. Fails if the version is another one, or an expression is not valid. */
 export function readSubscription(text: string): Subscription {
   const subscription = decodeSubscription(text)
   if (!isSubscription(subscription) || !subscription.entities.every(isSubject))

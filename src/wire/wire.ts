@@ -1,8 +1,8 @@
 // The bytes of what is asked of a shard and what it answers (messages.ts).
 //
-// Both unions go through bytes and back unchanged: the loopback test runs the whole program that way. Inside one process nothing is encoded.
-// What comes most often is packed (packed.ts), all else is JSON: behind the form the JSON of a request, or the length of that of
-// a reply, the JSON, and images. Bytes of another form, of an unknown kind, or with members that are not what they should be, fail with `Unreadable`.
+// Both unions go through bytes and back unchanged; inside one process nothing is encoded. What comes most often is
+// packed (packed.ts). All else is JSON: a request is its form and JSON, a reply its form, the length of the JSON, the
+// JSON, and images. Other bytes fail with `Unreadable`.
 //
 // Not here: what becomes of bytes that cannot be read (exchange.ts).
 
@@ -281,7 +281,7 @@ export const encodeNotUnderstood = (reason: string): Buffer =>
 const reasonLengthMax = 500
 
 /**
- * The reply of bytes that `encodeReply` wrote, perhaps in another process, whose images share their memory. Fails with `Unreadable` where they are
+ * The reply of bytes that `encodeReply` wrote; its images share their memory. Fails with `Unreadable` where they are
  * none. A node that has not understood the request has done nothing, and counts as one that was not asked.
  */
 export const decodeReply = (bytes: Buffer): ShardReply => readable('a reply', () => replyOf(bytes))
