@@ -5,10 +5,11 @@
 //                            /a  -> bucket          which holds the entries to which the property does not matter
 //                            others -> bucket
 //
-// A bucket within a bucket is divided by the next property when it has too many entries itself: path, type, attributes of the
-// condition, `q`, pattern of the id, pattern of the type. What is alike in all of them cannot be told apart, and matches together or not at all.
+// A bucket with too many entries is divided by the next property: path, type, attributes of the condition, `q`, pattern
+// of the id, pattern of the type. Entries that are alike in all of them match together or not at all.
 //
-// A property only leaves out what cannot match. Whether an entry matches is asked of the `Probe`, which may be shown it more than once.
+// A property only leaves out what cannot match. The `Probe` decides whether an entry matches, and may see it more than
+// once.
 //
 // Not here: ids and their prefixes, which come before all these (matcher.ts).
 

@@ -1,8 +1,8 @@
 // What a notification is rendered from, and the message that comes of it.
 //
-// The input holds nothing but values. The shard can put it together again from what the outbox keeps, and it renders to the same message.
-// A message is complete but for what depends on the connection: `Host` and `Content-Length` are the sender's, and all texts go out
-// as UTF-8.
+// The input holds nothing but values. The shard can make it again from what the outbox keeps, and it renders to the
+// same message. A message is complete but for `Host` and `Content-Length`, which are the sender's; texts go out as
+// UTF-8.
 //
 // Not here: how it is rendered (notification.ts), what a lane knows of it on its way (deliver/lane.ts).
 
@@ -49,8 +49,8 @@ export interface NotificationOptions {
   /** `-disableCustomNotifications`: custom ones are sent like regular ones (subscriptions.md §9.7). */
   readonly disableCustomNotifications: boolean
   /**
-   * Characters that all texts with macros may come to together (`-outReqMsgMaxSize`, operations.md §1.2). A template of a megabyte that
-   * names an attribute of a megabyte again and again would make a hundred gigabytes.
+   * Characters of all texts with macros together (`-outReqMsgMaxSize`, operations.md §1.2). A template of a megabyte
+   * that names an attribute of a megabyte would otherwise make a hundred gigabytes.
    */
   readonly filledLengthMax: number
 }

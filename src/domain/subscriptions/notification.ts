@@ -1,19 +1,21 @@
 // Notifications: the message that one change makes for one subscription.
 //
-// A regular one says what the subscription asks of the entity, in its format. A custom one (subscriptions.md §9, §10) is built from
-// templates: macros come first, then percent-decoding, then the checks, so that what is checked is what is sent.
+// A regular one says what the subscription asks of the entity, in its format. A custom one (subscriptions.md §9, §10)
+// is built from templates: macros come first, then percent-decoding, then the checks, so that what is checked is what
+// is sent.
 //
-//   url, qs, topic     as they are, but for blanks in a URL, which are percent-encoded: an address has blanks, a request line has not
+//   url, qs, topic     as they are; blanks in a URL are percent-encoded, since a request line has none
 //   payload, headers   percent-decoded: what may not stand in a subscription can be written so
 //   json, ngsi         JSON; whatever a value holds, the body stays valid
 //
-// A text that would break the request is refused: a control character, a name that is no name, a URL that is none. The notification
-// is not sent, and the log says why without saying what stood there, for it may be a secret.
+// A text that would break the request (a control character, a bad header name, a bad URL) is refused. The notification
+// is not sent, and the log gives the reason without the text, which may be a secret.
 //
-// The message depends on the input and the options alone, so a notification that is rendered again after a crash is the same one.
+// The message depends on the input and the options alone: rendered again after a crash, it is the same.
 //
-// [hot] Once per notification. For an entity of five attributes and 380 bytes: 1.3 us when the text of its image is given, nearly all
-// of it headers; 6 us when it has to be rendered, 12 us with templates. Two cores shared with others, best of seven runs.
+// [hot] Once per notification. For an entity of five attributes and 380 bytes: 1.3 us when the text of its image is
+// given, nearly all of it headers; 6 us when it has to be rendered, 12 us with templates. Two cores shared with others,
+// best of seven.
 //
 // Not here: whether to notify, what came of it, what a macro is (macros.ts), bytes and sockets.
 

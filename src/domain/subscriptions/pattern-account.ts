@@ -1,12 +1,12 @@
-// What the patterns of a tenant's subscriptions may cost for one event, whichever comes: kept as subscriptions come and go, so that one that
-// would make an event too expensive is refused when it is created.
+// What the patterns of a tenant's subscriptions may cost for one event at most. A subscription that would make an event
+// too expensive is refused when it is created.
 //
-// An event has one id and one type. It runs patterns of subscriptions that name its type or none, and that name its id, or patterns which begin
-// like it. So works stand in one tree for each type, and one for all who name no type: under the id, or under what every matching id begins
-// with. The most that an event may cost is the heaviest way from the root to a leaf. It is never more than this, and often less: attributes
-// and service paths may leave subscriptions out, too.
+// An event runs patterns of subscriptions that name its type or no type, and that name its id, or patterns which begin
+// like it. So there is a tree of works for each type, and one for subscriptions without a type. Works stand under the
+// id, or under the beginning of all matching ids. An event costs at most the heaviest way from the root to a leaf.
 //
-// Equal texts in one place are run once, and count once. Patterns that are comparisons (plain-pattern.ts) cost nothing for ids and types.
+// Equal texts in one place are run once, and count once. Patterns that are comparisons (plain-pattern.ts) cost nothing
+// for ids and types.
 //
 // Not here: what one test costs (pattern.ts), who asks (shard/documents/pattern-accounts.ts).
 

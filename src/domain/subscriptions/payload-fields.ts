@@ -1,10 +1,11 @@
-// What bodies of subscriptions and registrations have in common, read and refused alike: names, descriptions, and the entities that
-// are watched or provided (subscriptions.md §1.3, §3.2-§3.4, §12.3).
+// What bodies of subscriptions and registrations have in common, read and refused alike: names, descriptions, and the
+// entities that are watched or provided (subscriptions.md §1.3, §3.2-§3.4, §12.3).
 //
-// A key that stands twice is refused wherever it stands: the interface says nothing of it, and one of two contradicting wishes
-// would be lost without a word.
+// A key that stands twice is refused anywhere: the interface says nothing of it, and one of two wishes would be lost
+// silently.
 //
-// Not here: whether the list of entities may be empty or missing, and what of it a registration does not take (registration-parser.ts).
+// Not here: whether the list of entities may be empty, and what of it a registration does not take
+// (registration-parser.ts).
 
 import { parseDateTime } from '../date-time.js'
 import { hasIdentifierCharacters, type Payload } from '../entities/entity.js'

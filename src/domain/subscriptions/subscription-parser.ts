@@ -1,11 +1,11 @@
 // The bodies of POST and PATCH on subscriptions, read and refused (subscriptions.md §1-§3).
 //
-// Both bodies are read by one function into blocks: what a POST needs and a PATCH replaces as a whole. The first mistake is told, in the
-// order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown fields are passed over wherever they
-// stand; what is read-only is an unknown field here.
+// One function reads both into blocks: what a POST needs and a PATCH replaces as a whole. The first mistake is told, in
+// the order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown and read-only
+// fields are ignored.
 //
-// Not here: what registrations have, too (payload-fields.ts), transports (transport-parser.ts), checks of headers and ids
-// (subscription.ts), the JSON of an answer (subscription-json.ts).
+// Not here: what registrations have, too (payload-fields.ts), transports (transport-parser.ts), checks of headers and
+// ids (subscription.ts), the JSON of an answer (subscription-json.ts).
 
 import type { Payload } from '../entities/entity.js'
 import { isArray, isInteger, isObject, type Json, type JsonObject } from '../json.js'

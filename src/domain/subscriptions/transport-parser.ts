@@ -1,9 +1,9 @@
-// Where and how a subscription notifies: the members `http`, `httpCustom`, `mqtt` and `mqttCustom` of a payload, read and refused
-// (subscriptions.md §1.5-§1.7, §3.7-§3.9), and the masks in them (docs/operations/secrets.md).
+// Where and how a subscription notifies: the members `http`, `httpCustom`, `mqtt` and `mqttCustom` of a payload, read
+// and refused (subscriptions.md §1.5-§1.7, §3.7-§3.9), and the masks in them (docs/operations/secrets.md).
 //
-// The first mistake is told, in the order of the tables: fields of the URL, then those of the transport, what is sent in place of the
-// entity at last. Macros are not looked into: what they make of a text is known only when they are filled in. So a URL that holds
-// one is checked then, and so are names and values of headers.
+// The first mistake is told, in the order of the tables: fields of the URL, those of the transport, what is sent in
+// place of the entity. What macros make of a text is known only when they are filled in: a URL that holds one is
+// checked then, and so are headers.
 
 import {
   checkIdentifier,
@@ -256,9 +256,8 @@ function parsePatchAttribute(json: Json, deep: boolean): Result<PatchAttribute> 
   return accepted({ type: type ?? defaultType(value), value })
 }
 
-// Masks. A PATCH replaces a transport as a whole. A client that reads a subscription, changes a field and sends it back sends masks, and
-// a mask means "the value as it is". It does so only while the receiver stays the same: otherwise anybody could have secrets sent to a
-// receiver of their own.
+// Masks. A client that reads a subscription, changes a field and sends it back sends masks. A mask means "the value as
+// it is" while the receiver stays the same. Otherwise anybody could have secrets sent to a receiver of their own.
 
 /** Whether a transport holds a mask where a secret belongs: it was copied from what a broker shows. */
 export function hasMask(transport: Transport): boolean {

@@ -1,7 +1,7 @@
 // Whether an event fires a subscription: the rules of subscriptions.md §6, one after the other.
 //
-// `matches` asks what depends on the event and on what the subscription is: the matcher asks the same of many at once, and tests hold it to
-// this. `firing` asks the rest, of one subscription that matched, in the order of §6.1; there alone progress and time count.
+// `matches` asks what depends on the event and the subscription. The matcher asks the same of many at once, and tests
+// hold it to this. `firing` asks the rest of one subscription that matched, in the order of §6.1.
 //
 // Not here: the sets of names (event.ts), the index (matcher.ts), the account of it all for a person (explanation.ts).
 
