@@ -24,14 +24,11 @@ const readingsMax = 3
  * is less than it takes to ask one after the other. When the machine's clock is set, it follows, then right within a millisecond.
  */
 export class FineWallClock {
-  private readonly coarse: Pick<Clock, 'wallMs' | 'monoMs'>
-  /** When the growing clock began, by the wall clock. */
-  private beganMs: number
-
-  constructor(coarse: Pick<Clock, 'wallMs' | 'monoMs'>, beganMs: number) {
-    this.coarse = coarse
-    this.beganMs = beganMs
-  }
+  /** `beganMs`: when the growing clock began, by the wall clock. */
+  constructor(
+    private readonly coarse: Pick<Clock, 'wallMs' | 'monoMs'>,
+    private beganMs: number,
+  ) {}
 
   fineWallMs(): number {
     const { coarse } = this

@@ -30,8 +30,7 @@ import {
   writeStoredMember,
 } from './domain/entities/representation.js'
 import { expiresMs } from './domain/entities/update.js'
-import type { Json } from './domain/json.js'
-import { JsonWriter } from './domain/json-writer.js'
+import { type Json, JsonWriter } from './domain/json.js'
 import { assertVersion, Unreadable } from './domain/unreadable.js'
 
 /** A new one raises the format of the data directory (docs/operations/versions.md). */

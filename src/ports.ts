@@ -5,10 +5,9 @@
 // an argument. Nothing here knows a product.
 
 import type { Refusal } from './domain/refusal.js'
-import type { NotificationInput } from './domain/subscriptions/notification-input.js'
+import type { NotificationInput } from './domain/subscriptions/message.js'
 import type { Subscription } from './domain/subscriptions/subscription.js'
-import type { LogLevel } from './messages/log-settings.js'
-import type { DeprecatedFeature } from './messages/statistics.js'
+import type { DeprecatedFeature, LogLevel } from './messages/admin.js'
 
 /** Time, as the broker sees it. Tests pass a fake one. */
 export interface Clock {

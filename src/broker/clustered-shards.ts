@@ -26,8 +26,7 @@ import {
   type WriteRequest,
 } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
-import type { AskOutcome } from '../wire/ask-outcome.js'
-import { answerBytes, replyFrom } from '../wire/exchange.js'
+import { type AskOutcome, answerBytes, replyFrom } from '../wire/exchange.js'
 import { encodeRequest } from '../wire/wire.js'
 import { Announcements, type CreationScope } from './announcements.js'
 

@@ -6,7 +6,7 @@
 
 import type { Registration } from '../domain/providers/registration.js'
 import { accepted, refusals, refused } from '../domain/refusal.js'
-import { documentIdOf } from '../domain/subscriptions/document-id.js'
+import { documentIdOf } from '../domain/stamp.js'
 import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type {
   ChangeRegistrationRequest,

@@ -7,12 +7,10 @@
 // Not here: whether the files named can be read and the port can be had; who opens them finds out.
 
 import { readFileSync } from 'node:fs'
-import type { LogSettings } from '../messages/log-settings.js'
-import { noTraces, parseTraceLevels, type TraceLevels } from '../messages/trace-levels.js'
+import { type LogSettings, noTraces, parseTraceLevels, type TraceLevels } from '../messages/admin.js'
 import type { Durability } from '../ports.js'
+import { type Given, longUsage, mask, parse, shortUsage } from './command-line.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
-import { type Given, mask, parse } from './parse.js'
-import { longUsage, shortUsage } from './usage.js'
 
 /** Files for TLS to the engine of the log: its authority, and what this node shows, both or none. */
 export interface LogTls {
@@ -171,8 +169,8 @@ export const version: string = JSON.parse(
 ).version
 
 /**
- * Reads all settings. `argv` begins with the first argument, without the program. `config check` in front of the options prints what they come to, and
- * starts nothing.
+ * Reads all settings. `argv` begins with the first argument. With `config check` in front of the options, it prints
+ * what they come to, and starts nothing.
  */
 export function readConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
   const isCheck = argv[0] === 'config' && argv[1] === 'check'
@@ -272,8 +270,7 @@ function clusterConflicts(
       if (values[other] === undefined && !isBad(other)) lines.push(`${where(name)}: needs -${other}`)
   }
   needs('clusterListen', ['nodeName', 'shardLog'])
-  needs('shardLog', ['clusterListen'])
-  needs('nodeName', ['clusterListen'])
+  for (const name of ['shardLog', 'nodeName'] as const) needs(name, ['clusterListen'])
   needs('shardLogUser', ['shardLog', 'shardLogPasswordFile'])
   needs('shardLogPasswordFile', ['shardLogUser'])
   needs('shardLogCa', ['shardLog'])
@@ -317,44 +314,42 @@ const bytesPerMb = 1024 * 1024
 
 function configOf(values: Values): Config {
   const { https, key, cert, ipv4, ipv6 } = values
-  return Object.freeze({
-    http: Object.freeze({
+  return frozen<Config>({
+    http: {
       server: values.httpServer,
       port: values.port,
       http1Port: values.http1Port,
       livePort: values.livePort,
       host: values.localIp,
       family: ipv4 ? 'ipv4' : ipv6 ? 'ipv6' : 'both',
-      tls:
-        https && key && cert ? Object.freeze({ keyFile: key, certFile: cert, minVersion: values.tlsMin }) : undefined,
+      tls: https && key && cert ? { keyFile: key, certFile: cert, minVersion: values.tlsMin } : undefined,
       connectionsMax: values.maxConnections,
       connectionsPerAddressMax: values.maxConnectionsPerAddress,
       idleTimeoutS: values.reqTimeout,
       bodyBytesMax: values.inReqPayloadMaxSize,
-    }),
-    answers: Object.freeze({
+    },
+    answers: {
       answerBytesMax: values.answerBytesMax * bytesPerMb,
       answersInFlightMax: values.answersInFlightMax * bytesPerMb,
-    }),
-    cors:
-      values.corsOrigin === '' ? undefined : Object.freeze({ origin: values.corsOrigin, maxAgeS: values.corsMaxAge }),
+    },
+    cors: values.corsOrigin === '' ? undefined : { origin: values.corsOrigin, maxAgeS: values.corsMaxAge },
     vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
     workers: values.workers,
     cluster: clusterOf(values),
-    egress: Object.freeze({ allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) }),
+    egress: { allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) },
     tenants: values.multiservice,
-    store: Object.freeze({
+    store: {
       directory: values.dataDir,
       durability: durabilityOf(values),
       reserveBytes: values.diskReserve * bytesPerMb,
-    }),
+    },
     expiryIntervalMs: values.expiryInterval,
-    queries: Object.freeze({
+    queries: {
       viewBytesMax: values.viewMemory * bytesPerMb,
       scanDeadlineMs: values.scanDeadline,
       scanRowsMax: values.scanRows,
-    }),
-    notifications: Object.freeze({
+    },
+    notifications: {
       delivery: values.notifDelivery,
       descendantsMax: values.notifDescendants,
       mode: values.notificationMode,
@@ -365,35 +360,41 @@ function configOf(values: Values): Config {
       messageBytesMax: values.outReqMsgMaxSize,
       simulated: values.simulatedNotification,
       disableCustomNotifications: values.disableCustomNotifications,
-      tls: Object.freeze({ insecure: values.insecureNotif, caFile: values.notifCaFile }),
-    }),
-    forwarding: Object.freeze({ requestsMax: values.cprForwardLimit, pathless: pathlessOf(values) }),
-    log: Object.freeze({
+      tls: { insecure: values.insecureNotif, caFile: values.notifCaFile },
+    },
+    forwarding: { requestsMax: values.cprForwardLimit, pathless: pathlessOf(values) },
+    log: {
       level: values.logLevel,
       infoPayloadBytesMax: values.logInfoPayloadMaxSize,
       lineBytesMax: values.logLineMaxSize,
       deprecate: values.logDeprecate,
       traces: values.t === undefined ? noTraces : (parseTraceLevels(values.t) as TraceLevels),
-    }),
-    logging: Object.freeze({
+    },
+    logging: {
       format: values.logFormat,
       forHumans: values.logForHumans,
       file:
         values.logDir === undefined || values.disableFileLog
           ? undefined
-          : Object.freeze({ directory: values.logDir, append: values.logAppend }),
+          : { directory: values.logDir, append: values.logAppend },
       summaryS: values.logSummary,
       relogAlarms: values.relogAlarms,
       pidFile: values.pidpath,
-    }),
-    statistics: Object.freeze({
+    },
+    statistics: {
       counters: values.statCounters,
       semWait: values.statSemWait,
       timing: values.statTiming,
       notifQueue: values.statNotifQueue && values.notificationMode.startsWith('threadpool'),
       byService: !values.disableMetrics,
-    }),
+    },
   })
+}
+
+/** Freezes a value and all that it holds. */
+function frozen<T extends object>(value: T): T {
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) frozen(part)
+  return Object.freeze(value)
 }
 
 const listOf = (text: string): readonly string[] => text.split(',').filter(item => item !== '')
@@ -402,7 +403,7 @@ function clusterOf(values: Values): ClusterConfig | undefined {
   const { nodeName, clusterListen, shardLog, clusterCert, clusterKey, clusterCa } = values
   const { shardLogUser, shardLogPasswordFile, shardLogCa, shardLogCert, shardLogKey } = values
   if (nodeName === undefined || clusterListen === undefined || shardLog === undefined) return undefined
-  return Object.freeze({
+  return {
     name: nodeName,
     listen: clusterListen,
     advertised: values.clusterAddress,
@@ -410,20 +411,17 @@ function clusterOf(values: Values): ClusterConfig | undefined {
     log: shardLog,
     logUser:
       shardLogUser !== undefined && shardLogPasswordFile !== undefined
-        ? Object.freeze({ name: shardLogUser, passwordFile: shardLogPasswordFile })
+        ? { name: shardLogUser, passwordFile: shardLogPasswordFile }
         : undefined,
-    logTls:
-      shardLogCa === undefined
-        ? undefined
-        : Object.freeze({ caFile: shardLogCa, certFile: shardLogCert, keyFile: shardLogKey }),
+    logTls: shardLogCa === undefined ? undefined : { caFile: shardLogCa, certFile: shardLogCert, keyFile: shardLogKey },
     replicas: values.replicas,
     domain: values.failureDomain ?? '',
     tls:
       clusterCert && clusterKey && clusterCa
-        ? Object.freeze({ certFile: clusterCert, keyFile: clusterKey, caFile: clusterCa })
+        ? { certFile: clusterCert, keyFile: clusterKey, caFile: clusterCa }
         : undefined,
     isInsecure: values.clusterInsecure,
-  })
+  }
 }
 
 /** `-writeConcern 0` asks not to wait for the disk; who names a durability means that (operations.md §1.5). */
@@ -443,5 +441,5 @@ const timeoutMsOf = (givenMs: number): number => (givenMs > 0 ? givenMs : timeou
 function flowControlOf(given: string | undefined): Config['notifications']['flowControl'] {
   if (given === undefined) return undefined
   const [gauge = 0, stepMs = 0, waitMsMax = 0] = given.split(':').map(Number)
-  return Object.freeze({ gauge, stepMs, waitMsMax })
+  return { gauge, stepMs, waitMsMax }
 }

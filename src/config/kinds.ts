@@ -3,7 +3,7 @@
 // A kind accepts exactly its form, so that a slip of the pen stops the start and not the night shift: no blanks around
 // numbers, no plus sign, no other spelling of a word. What values mean together is checked in config.ts.
 
-import { parseTraceLevels } from '../messages/trace-levels.js'
+import { parseTraceLevels } from '../messages/admin.js'
 
 export interface Kind<T> {
   /** Completes the sentence `"x" is not ...`. */
@@ -49,9 +49,10 @@ export function text(lengthMin = 0, lengthMax = 4096): Kind<string> {
   }
 }
 
-/** A text of some form; `said` completes "is not ". */
-export function shaped(form: RegExp, said: string, placeholder: string): Kind<string> {
-  return { form: said, placeholder, unit: '', read: given => (form.test(given) ? given : undefined) }
+/** A text that fits a form or a check; `said` completes "is not ". */
+export function shaped(form: RegExp | ((text: string) => boolean), said: string, placeholder: string): Kind<string> {
+  const fits = typeof form === 'function' ? form : (given: string) => form.test(given)
+  return { form: said, placeholder, unit: '', read: given => (fits(given) ? given : undefined) }
 }
 
 /** The path of a file or a directory. */
@@ -73,31 +74,25 @@ export function upperWord<W extends string>(...words: readonly W[]): Kind<W> {
 }
 
 /** `-notificationMode` (subscriptions.md §11.1): sizes of queues and numbers of workers are at least 1. */
-export const notificationMode: Kind<string> = {
-  form: 'transient, persistent, or threadpool[:q:n[,tenant:q:n...]] with q and n above 0',
-  placeholder: 'transient|persistent|threadpool[:q:n[,tenant:q:n...]]',
-  unit: '',
-  read: given =>
-    /^(transient|persistent|threadpool(:0*[1-9]\d*:0*[1-9]\d*(,\w{1,50}:0*[1-9]\d*:0*[1-9]\d*)*)?)$/.test(given)
-      ? given
-      : undefined,
-}
+export const notificationMode = shaped(
+  /^(transient|persistent|threadpool(:0*[1-9]\d*:0*[1-9]\d*(,\w{1,50}:0*[1-9]\d*:0*[1-9]\d*)*)?)$/,
+  'transient, persistent, or threadpool[:q:n[,tenant:q:n...]] with q and n above 0',
+  'transient|persistent|threadpool[:q:n[,tenant:q:n...]]',
+)
 
 /** `-notifFlowControl` (subscriptions.md §11.3). */
-export const flowControl: Kind<string> = {
-  form: 'gauge:stepDelay:maxInterval with a gauge from 0 to 1 and two whole numbers of milliseconds above 0',
-  placeholder: 'gauge:stepDelay:maxInterval',
-  unit: '',
-  read: given => (/^(0+(\.\d+)?|0*1(\.0+)?|\.\d+):0*[1-9]\d*:0*[1-9]\d*$/.test(given) ? given : undefined),
-}
+export const flowControl = shaped(
+  /^(0+(\.\d+)?|0*1(\.0+)?|\.\d+):0*[1-9]\d*:0*[1-9]\d*$/,
+  'gauge:stepDelay:maxInterval with a gauge from 0 to 1 and two whole numbers of milliseconds above 0',
+  'gauge:stepDelay:maxInterval',
+)
 
 /** `-t`: trace levels and ranges of them. */
-export const traceLevels: Kind<string> = {
-  form: 'a list of levels and ranges from 0 to 255, such as 60,80-90',
-  placeholder: 'levels',
-  unit: '',
-  read: given => (parseTraceLevels(given) ? given : undefined),
-}
+export const traceLevels = shaped(
+  given => parseTraceLevels(given) !== undefined,
+  'a list of levels and ranges from 0 to 255, such as 60,80-90',
+  'levels',
+)
 
 function readWhole(digits: string): number | undefined {
   const number = /^-?\d{1,16}$/.test(digits) ? Number(digits) : undefined

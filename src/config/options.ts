@@ -1,18 +1,16 @@
-// The table of options: every option of operations.md §1 and our own, each with its environment variable, kind, default,
-// standing and one line of help. The usage texts, the checks, the warnings and the tests are read from this table.
+// The table of options: every option of operations.md §1 and our own, each with its environment variable, kind,
+// default, standing and one line of help. Usage texts, checks, warnings and tests read it.
 //
-// An option is in the table from the start, so that the start scripts of others keep working and a value out of range is
-// found today and not in the version that begins to use it. What the running program does with the values is in config.ts.
+// Not here: what the running program does with the values (config.ts).
 
-import { parseEgressPattern } from '../domain/subscriptions/egress-pattern.js'
+import { parseEgressPattern } from '../domain/subscriptions/receiver-url.js'
 import * as kinds from './kinds.js'
 import { flag, type Kind, path, shaped, text, upperWord, whole, word } from './kinds.js'
 
 /**
- * `now`: has an effect. `later`: checked, and will have an effect in a later version.
- * `granted`: asks for what is always so; accepted in silence. `ignored`: never has an effect; one warning when given.
+ * `now`: has an effect. `granted`: asks for what is always so. `ignored`: never has an effect; warned of when given.
  */
-export type Standing = 'now' | 'later' | 'granted' | 'ignored'
+export type Standing = 'now' | 'granted' | 'ignored'
 
 export interface Option<T> {
   /** Name of the environment variable, without the prefix. */
@@ -26,120 +24,86 @@ export interface Option<T> {
   readonly secret: boolean
 }
 
-function option<T>(env: string, kind: Kind<T>, byDefault: T, standing: Standing, help: string): Option<T> {
-  return { env, kind, byDefault, standing, help, secret: false }
+type About = Pick<Option<unknown>, 'help'> & Partial<Pick<Option<unknown>, 'standing' | 'secret'>>
+
+function option<T>(
+  env: string,
+  kind: Kind<T>,
+  byDefault: T,
+  { help, standing = 'now', secret = false }: About,
+): Option<T> {
+  return { env, kind, byDefault, standing, help, secret }
 }
 
 const network = {
-  port: option('PORT', whole(1, 65535), 1026, 'now', 'Port to listen on.'),
-  localIp: option('LOCALIP', text(1), undefined, 'now', 'Address to listen on; without it, all interfaces.'),
-  ipv4: option('USEIPV4', flag, false, 'now', 'Listens on IPv4 only. Not together with -ipv6.'),
-  ipv6: option('USEIPV6', flag, false, 'now', 'Listens on IPv6 only. Not together with -ipv4.'),
-  https: option('HTTPS', flag, false, 'now', 'Serves TLS instead of plain HTTP; needs -key and -cert.'),
-  key: option('HTTPS_KEYFILE', path, undefined, 'now', 'PEM file with the private key, best as an absolute path.'),
-  cert: option('HTTPS_CERTFILE', path, undefined, 'now', 'PEM file with the certificate, best as an absolute path.'),
-  tlsMin: option(
-    'TLS_MIN',
-    word('1.2', '1.3'),
-    '1.2',
-    'now',
-    'Oldest version of TLS that clients may speak; 1.3 is served by node, since uws cannot leave out 1.2.',
-  ),
-  httpServer: option(
-    'HTTP_SERVER',
-    word('uws', 'node'),
-    undefined,
-    'now',
-    'Which HTTP server is used; without it, uws where it can be loaded, otherwise node.',
-  ),
-  http1Port: option(
-    'HTTP1_PORT',
-    whole(1, 65535),
-    undefined,
-    'now',
-    'A second port with the same interface, served by node:http: for clients and proxies that speak HTTP/1.0, and for long idle connections.',
-  ),
-  livePort: option(
-    'LIVE_PORT',
-    whole(1, 65535),
-    undefined,
-    'now',
-    'A port of its own for GET /health/live, plain HTTP: answered at once, also while the node is busy with a long request.',
-  ),
-  maxConnections: option(
-    'MAX_CONN',
-    whole(1),
-    1020,
-    'now',
-    'Client connections at a time. At the limit the one that has waited longest for a request, or for the rest of one, makes room. Each one more costs a file descriptor and some memory: raise their limit too.',
-  ),
-  maxConnectionsPerAddress: option(
-    'MAX_CONN_PER_ADDRESS',
-    whole(0),
-    0,
-    'now',
-    'Client connections of one address at a time; 0 is no limit. With uws it costs each request some time.',
-  ),
-  reqTimeout: option('REQ_TIMEOUT', whole(0, undefined, 's'), 0, 'now', 'Closes idle client connections; 0 is never.'),
-  inReqPayloadMaxSize: option(
-    'IN_REQ_PAYLOAD_MAX_SIZE',
-    whole(0, undefined, 'bytes'),
-    1048576,
-    'now',
-    'Larger request bodies are refused. Raising it costs memory: that much for each connection at a time, at worst.',
-  ),
-  answerBytesMax: option(
-    'ANSWER_BYTES_MAX',
-    whole(1, 1024, 'MB'),
-    64,
-    'now',
-    'Longest answer; what would be longer is refused, and limit makes it shorter. Raising it costs memory for clients that read slowly.',
-  ),
-  answersInFlightMax: option(
-    'ANSWERS_IN_FLIGHT_MAX',
-    whole(1, 1048576, 'MB'),
-    512,
-    'now',
-    'Memory for all answers under way; beyond, requests are answered 503. Workers have a part of it each, with room for one answer at least.',
-  ),
-  multiservice: option('MULTI_SERVICE', flag, false, 'now', 'Tenants on. Without it the tenant header is ignored.'),
-  outReqMsgMaxSize: option(
-    'OUT_REQ_MSG_MAX_SIZE',
-    whole(0, undefined, 'bytes'),
-    8388608,
-    'now',
-    'Limit of notifications and forwarded requests, headers included.',
-  ),
-  corsOrigin: option('CORS_ALLOWED_ORIGIN', text(), '', 'now', 'Allowed origin, or __ALL; empty is CORS off.'),
-  corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, 'now', 'How long a preflight may be cached.'),
-  compat: option(
-    'COMPAT',
-    word('fiware'),
-    undefined,
-    'now',
-    'fiware: all that is sent carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are not heard, and -fwdPathless is slash.',
-  ),
-  disableNgsiv1: option('DISABLE_NGSIV1', flag, false, 'granted', 'There is no NGSIv1 here.'),
-  connectionMemory: option('CONN_MEMORY', whole(0, 1024, 'KB'), 64, 'ignored', 'buffers grow and shrink as needed'),
-  reqPoolSize: option('TRQ_POOL_SIZE', whole(0, 1024), 0, 'ignored', 'requests need no threads of their own'),
+  port: option('PORT', whole(1, 65535), 1026, { help: 'Port to listen on.' }),
+  localIp: option('LOCALIP', text(1), undefined, { help: 'Address to listen on; without it, all interfaces.' }),
+  ipv4: option('USEIPV4', flag, false, { help: 'Listens on IPv4 only. Not together with -ipv6.' }),
+  ipv6: option('USEIPV6', flag, false, { help: 'Listens on IPv6 only. Not together with -ipv4.' }),
+  https: option('HTTPS', flag, false, { help: 'Serves TLS instead of plain HTTP; needs -key and -cert.' }),
+  key: option('HTTPS_KEYFILE', path, undefined, { help: 'PEM file with the private key, best as an absolute path.' }),
+  cert: option('HTTPS_CERTFILE', path, undefined, { help: 'PEM file with the certificate, best as an absolute path.' }),
+  tlsMin: option('TLS_MIN', word('1.2', '1.3'), '1.2', {
+    help: 'Oldest version of TLS that clients may speak; 1.3 is served by node, since uws cannot leave out 1.2.',
+  }),
+  httpServer: option('HTTP_SERVER', word('uws', 'node'), undefined, {
+    help: 'Which HTTP server is used; without it, uws where it can be loaded, otherwise node.',
+  }),
+  http1Port: option('HTTP1_PORT', whole(1, 65535), undefined, {
+    help: 'A second port with the same interface, served by node:http: for clients and proxies that speak HTTP/1.0, and for long idle connections.',
+  }),
+  livePort: option('LIVE_PORT', whole(1, 65535), undefined, {
+    help: 'A port of its own for GET /health/live, plain HTTP: answered at once, also while the node is busy with a long request.',
+  }),
+  maxConnections: option('MAX_CONN', whole(1), 1020, {
+    help: 'Client connections at a time. At the limit the one that has waited longest for a request, or for the rest of one, makes room. Each one more costs a file descriptor and some memory: raise their limit too.',
+  }),
+  maxConnectionsPerAddress: option('MAX_CONN_PER_ADDRESS', whole(0), 0, {
+    help: 'Client connections of one address at a time; 0 is no limit. With uws it costs each request some time.',
+  }),
+  reqTimeout: option('REQ_TIMEOUT', whole(0, undefined, 's'), 0, {
+    help: 'Closes idle client connections; 0 is never.',
+  }),
+  inReqPayloadMaxSize: option('IN_REQ_PAYLOAD_MAX_SIZE', whole(0, undefined, 'bytes'), 1048576, {
+    help: 'Larger request bodies are refused. Raising it costs memory: that much for each connection at a time, at worst.',
+  }),
+  answerBytesMax: option('ANSWER_BYTES_MAX', whole(1, 1024, 'MB'), 64, {
+    help: 'Longest answer; what would be longer is refused, and limit makes it shorter. Raising it costs memory for clients that read slowly.',
+  }),
+  answersInFlightMax: option('ANSWERS_IN_FLIGHT_MAX', whole(1, 1048576, 'MB'), 512, {
+    help: 'Memory for all answers under way; beyond, requests are answered 503. Workers have a part of it each, with room for one answer at least.',
+  }),
+  multiservice: option('MULTI_SERVICE', flag, false, { help: 'Tenants on. Without it the tenant header is ignored.' }),
+  outReqMsgMaxSize: option('OUT_REQ_MSG_MAX_SIZE', whole(0, undefined, 'bytes'), 8388608, {
+    help: 'Limit of notifications and forwarded requests, headers included.',
+  }),
+  corsOrigin: option('CORS_ALLOWED_ORIGIN', text(), '', { help: 'Allowed origin, or __ALL; empty is CORS off.' }),
+  corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, { help: 'How long a preflight may be cached.' }),
+  compat: option('COMPAT', word('fiware'), undefined, {
+    help: 'fiware: all that is sent carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are not heard, and -fwdPathless is slash.',
+  }),
+  disableNgsiv1: option('DISABLE_NGSIV1', flag, false, { help: 'There is no NGSIv1 here.', standing: 'granted' }),
+  connectionMemory: option('CONN_MEMORY', whole(0, 1024, 'KB'), 64, {
+    help: 'buffers grow and shrink as needed',
+    standing: 'ignored',
+  }),
+  reqPoolSize: option('TRQ_POOL_SIZE', whole(0, 1024), 0, {
+    help: 'requests need no threads of their own',
+    standing: 'ignored',
+  }),
 }
 
 const processes = {
-  workers: option(
-    'WORKERS',
-    whole(1, 64),
-    1,
-    'now',
-    'Processes that share the port, each with its part of the entities: one for each core. Another number than before divides the data anew at the start.',
-  ),
+  workers: option('WORKERS', whole(1, 64), 1, {
+    help: 'Processes that share the port, each with its part of the entities: one for each core. Another number than before divides the data anew at the start.',
+  }),
 }
 
-const patterns: Kind<string> = {
-  form: 'patterns with commas: host, host:port, address, or network',
-  placeholder: 'pattern,..',
-  unit: '',
-  read: given => (given === '' || given.split(',').every(parseEgressPattern) ? given : undefined),
-}
+const patterns = shaped(
+  text => text === '' || text.split(',').every(one => parseEgressPattern(one) !== undefined),
+  'patterns with commas: host, host:port, address, or network',
+  'pattern,..',
+)
 
 const hostPort = '(?:\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9._-]+):[0-9]{1,5}'
 const hostPorts = `${hostPort}(?:,${hostPort})*`
@@ -153,310 +117,174 @@ const engine = shaped(
 const name = shaped(/^[A-Za-z0-9._-]{1,100}$/, "a name of up to 100 letters, digits, '.', '_' and '-'", 'name')
 
 const cluster = {
-  nodeName: option('NODE_NAME', name, undefined, 'now', 'Name of this node in its cluster; each node has another one.'),
-  clusterListen: option(
-    'CLUSTER_LISTEN',
-    address,
-    undefined,
-    'now',
-    'HOST:PORT where other nodes of the cluster find this one; makes it a node of a cluster. Needs -nodeName and -shardLog.',
-  ),
-  clusterAddress: option(
-    'CLUSTER_ADDRESS',
-    address,
-    undefined,
-    'now',
-    'HOST:PORT that others are told, where that of -clusterListen is not the one by which they reach this node.',
-  ),
-  clusterJoin: option(
-    'CLUSTER_JOIN',
-    addresses,
-    '',
-    'now',
-    'HOST:PORT of other nodes, with commas; one that answers is enough. A host may be a DNS name with several addresses.',
-  ),
-  shardLog: {
-    ...option(
-      'SHARD_LOG',
-      engine,
-      undefined,
-      'now',
-      'etcd://HOST:PORT,HOST:PORT (or etcds:// for TLS) of the etcd that keeps the log of the cluster, with user:password@ if need be.',
-    ),
+  nodeName: option('NODE_NAME', name, undefined, {
+    help: 'Name of this node in its cluster; each node has another one.',
+  }),
+  clusterListen: option('CLUSTER_LISTEN', address, undefined, {
+    help: 'HOST:PORT where other nodes of the cluster find this one; makes it a node of a cluster. Needs -nodeName and -shardLog.',
+  }),
+  clusterAddress: option('CLUSTER_ADDRESS', address, undefined, {
+    help: 'HOST:PORT that others are told, where that of -clusterListen is not the one by which they reach this node.',
+  }),
+  clusterJoin: option('CLUSTER_JOIN', addresses, '', {
+    help: 'HOST:PORT of other nodes, with commas; one that answers is enough. A host may be a DNS name with several addresses.',
+  }),
+  shardLog: option('SHARD_LOG', engine, undefined, {
+    help: 'etcd://HOST:PORT,HOST:PORT (or etcds:// for TLS) of the etcd that keeps the log of the cluster, with user:password@ if need be.',
     secret: true,
-  },
-  shardLogUser: option(
-    'SHARD_LOG_USER',
-    text(1, 100),
-    undefined,
-    'now',
-    'User that etcd knows this node by; needs -shardLogPasswordFile.',
-  ),
-  shardLogPasswordFile: option(
-    'SHARD_LOG_PASSWORD_FILE',
-    path,
-    undefined,
-    'now',
-    'File with the password of -shardLogUser; the line break at its end is not part of it.',
-  ),
-  shardLogCa: option(
-    'SHARD_LOG_CA',
-    path,
-    undefined,
-    'now',
-    'PEM file of the authority that has certified etcd, for etcds://. Without it that of -clusterCa, or those of the system.',
-  ),
-  shardLogCert: option(
-    'SHARD_LOG_CERT',
-    path,
-    undefined,
-    'now',
-    'PEM file with the certificate that etcd is shown; needs -shardLogKey and -shardLogCa. Without -shardLogCa that of -clusterCert.',
-  ),
-  shardLogKey: option('SHARD_LOG_KEY', path, undefined, 'now', 'PEM file with its private key.'),
-  replicas: option(
-    'REPLICAS',
-    whole(1, 7),
-    3,
-    'now',
-    'Nodes that keep each shard, its owner among them. More survive the loss of more disks, and each costs every change once more.',
-  ),
-  failureDomain: option(
-    'FAILURE_DOMAIN',
-    text(1, 100),
-    undefined,
-    'now',
-    'What fails together with this node: a rack, a zone. Copies of a shard stand in different ones as long as there are any.',
-  ),
-  clusterCert: option(
-    'CLUSTER_CERT',
-    path,
-    undefined,
-    'now',
-    'PEM file with the certificate of this node, for TLS between nodes.',
-  ),
-  clusterKey: option('CLUSTER_KEY', path, undefined, 'now', 'PEM file with its private key.'),
-  clusterCa: option(
-    'CLUSTER_CA',
-    path,
-    undefined,
-    'now',
-    'PEM file of the authority; whoever it has certified is a node.',
-  ),
-  clusterInsecure: option(
-    'CLUSTER_INSECURE',
-    flag,
-    false,
-    'now',
-    'Nodes talk without TLS also beyond this machine. Whoever reaches the address can change everything.',
-  ),
+  }),
+  shardLogUser: option('SHARD_LOG_USER', text(1, 100), undefined, {
+    help: 'User that etcd knows this node by; needs -shardLogPasswordFile.',
+  }),
+  shardLogPasswordFile: option('SHARD_LOG_PASSWORD_FILE', path, undefined, {
+    help: 'File with the password of -shardLogUser; the line break at its end is not part of it.',
+  }),
+  shardLogCa: option('SHARD_LOG_CA', path, undefined, {
+    help: 'PEM file of the authority that has certified etcd, for etcds://. Without it that of -clusterCa, or those of the system.',
+  }),
+  shardLogCert: option('SHARD_LOG_CERT', path, undefined, {
+    help: 'PEM file with the certificate that etcd is shown; needs -shardLogKey and -shardLogCa. Without -shardLogCa that of -clusterCert.',
+  }),
+  shardLogKey: option('SHARD_LOG_KEY', path, undefined, { help: 'PEM file with its private key.' }),
+  replicas: option('REPLICAS', whole(1, 7), 3, {
+    help: 'Nodes that keep each shard, its owner among them. More survive the loss of more disks, and each costs every change once more.',
+  }),
+  failureDomain: option('FAILURE_DOMAIN', text(1, 100), undefined, {
+    help: 'What fails together with this node: a rack, a zone. Copies of a shard stand in different ones as long as there are any.',
+  }),
+  clusterCert: option('CLUSTER_CERT', path, undefined, {
+    help: 'PEM file with the certificate of this node, for TLS between nodes.',
+  }),
+  clusterKey: option('CLUSTER_KEY', path, undefined, { help: 'PEM file with its private key.' }),
+  clusterCa: option('CLUSTER_CA', path, undefined, {
+    help: 'PEM file of the authority; whoever it has certified is a node.',
+  }),
+  clusterInsecure: option('CLUSTER_INSECURE', flag, false, {
+    help: 'Nodes talk without TLS also beyond this machine. Whoever reaches the address can change everything.',
+  }),
 }
 
 const storage = {
-  dataDir: option('DATA_DIR', path, './data', 'now', 'Directory of the store. One process at a time.'),
-  durability: option(
-    'DURABILITY',
-    word('sync', 'os', 'replicated'),
-    undefined,
-    'now',
-    'sync: an answered change survives the loss of power. os: only the end of the process, for faster writes. replicated: what -shardLog implies, a majority of the log engine has it. Without it sync, or os with -writeConcern 0.',
-  ),
-  diskReserve: option(
-    'DISK_RESERVE',
-    whole(0, 1048576, 'MB'),
-    64,
-    'now',
-    'Room that is kept in -dataDir for hard times. With less than that free besides, writes are refused with 507 until twice as much is free; 0: off.',
-  ),
-  expiryInterval: option(
-    'EXPIRY_INTERVAL',
-    whole(10, 60000, 'ms'),
-    1000,
-    'now',
-    'How often entities past their dateExpires are removed. Raising it leaves them visible for longer.',
-  ),
+  dataDir: option('DATA_DIR', path, './data', { help: 'Directory of the store. One process at a time.' }),
+  durability: option('DURABILITY', word('sync', 'os', 'replicated'), undefined, {
+    help: 'sync: an answered change survives the loss of power. os: only the end of the process, for faster writes. replicated: what -shardLog implies, a majority of the log engine has it. Without it sync, or os with -writeConcern 0.',
+  }),
+  diskReserve: option('DISK_RESERVE', whole(0, 1048576, 'MB'), 64, {
+    help: 'Room that is kept in -dataDir for hard times. With less than that free besides, writes are refused with 507 until twice as much is free; 0: off.',
+  }),
+  expiryInterval: option('EXPIRY_INTERVAL', whole(10, 60000, 'ms'), 1000, {
+    help: 'How often entities past their dateExpires are removed. Raising it leaves them visible for longer.',
+  }),
 }
 
 const queries = {
-  viewMemory: option(
-    'VIEW_MEMORY',
-    whole(0, 1048576, 'MB'),
-    256,
-    'now',
-    'Memory for views, which answer filters and orders without reading entities. 0: no views, every filter is a scan.',
-  ),
-  scanDeadline: option(
-    'SCAN_DEADLINE',
-    whole(1, 3600000, 'ms'),
-    30000,
-    'now',
-    'A query that takes longer is answered 503. Raising it lets slow queries work for clients that may have gone.',
-  ),
-  scanRows: option(
-    'SCAN_ROWS',
-    whole(1),
-    10000000,
-    'now',
-    'A query that would have to look into more entities is refused. Raising it makes longer scans possible.',
-  ),
+  viewMemory: option('VIEW_MEMORY', whole(0, 1048576, 'MB'), 256, {
+    help: 'Memory for views, which answer filters and orders without reading entities. 0: no views, every filter is a scan.',
+  }),
+  scanDeadline: option('SCAN_DEADLINE', whole(1, 3600000, 'ms'), 30000, {
+    help: 'A query that takes longer is answered 503. Raising it lets slow queries work for clients that may have gone.',
+  }),
+  scanRows: option('SCAN_ROWS', whole(1), 10000000, {
+    help: 'A query that would have to look into more entities is refused. Raising it makes longer scans possible.',
+  }),
 }
 
 const notifications = {
-  notifDelivery: option(
-    'NOTIF_DELIVERY',
-    word('atLeastOnce', 'bestEffort'),
-    'atLeastOnce',
-    'now',
-    'atLeastOnce: a notification is kept with its change until it was delivered or given up. bestEffort: one try, lost with the process.',
-  ),
-  notifDescendants: option(
-    'NOTIF_DESCENDANTS',
-    whole(0),
-    1000,
-    'now',
-    'Notifications that descend from one request of a client where notifications trigger others; 0 is any number. More are dropped. Raising it makes long chains possible.',
-  ),
-  notificationMode: option(
-    'NOTIF_MODE',
-    kinds.notificationMode,
-    'transient',
-    'now',
-    'How many notifications are sent at a time: transient 32 to a receiver, persistent one to a receiver, threadpool n in all while q wait.',
-  ),
-  notifFlowControl: option(
-    'NOTIF_FLOW_CONTROL',
-    kinds.flowControl,
-    undefined,
-    'now',
-    'Slows updates with options=flowControl down while notifications queue; needs threadpool.',
-  ),
-  httpTimeout: option(
-    'HTTP_TIMEOUT',
-    whole(-1, 1800000, 'ms'),
-    -1,
-    'now',
-    'Time of one notification or forwarded request; -1 is 5000.',
-  ),
-  mqttTimeout: option('MQTT_TIMEOUT', whole(-1, 1800000, 'ms'), -1, 'now', 'Wait for an MQTT server; -1 is 5000.'),
-  mqttMaxAge: option('MQTT_MAX_AGE', whole(0, undefined, 'minutes'), 60, 'now', 'Closes idle MQTT connections.'),
-  cprForwardLimit: option(
-    'CPR_FORWARD_LIMIT',
-    whole(0),
-    1000,
-    'now',
-    'Requests to context providers for one of a client, one after the other; 0 is none. Raising it makes slow answers slower.',
-  ),
-  fwdPathless: option(
-    'FWD_PATHLESS',
-    word('plain', 'slash', 'v2'),
-    undefined,
-    'now',
-    'Where a provider is asked whose URL has no path: plain at /op/query, slash at //op/query, v2 at /v2/op/query. Without it plain, or slash with -compat fiware.',
-  ),
-  insecureNotif: option(
-    'INSECURE_NOTIF',
-    flag,
-    false,
-    'now',
-    'Does not verify the certificates of receivers and providers.',
-  ),
-  egressAllow: option(
-    'EGRESS_ALLOW',
-    patterns,
-    '',
-    'now',
-    'Where notifications and forwarded requests may go; without it everywhere but to link-local addresses.',
-  ),
-  egressDeny: option(
-    'EGRESS_DENY',
-    patterns,
-    '',
-    'now',
-    'Where they may not go, whatever -egressAllow says. The log engine and the ports of the cluster are always denied.',
-  ),
-  notifCaFile: option(
-    'NOTIF_CA_FILE',
-    path,
-    undefined,
-    'now',
-    'PEM file of certificates that receivers and providers over HTTPS and MQTTS are trusted by, besides the usual ones.',
-  ),
-  disableCustomNotifications: option('DISABLE_CUSTOM_NOTIF', flag, false, 'now', 'Templates are not expanded.'),
-  simulatedNotification: option('DROP_NOTIF', flag, false, 'now', 'Notifications are counted and not sent.'),
-  subCacheIval: option('SUBCACHE_IVAL', whole(0, 3600, 's'), 60, 'granted', 'Subscriptions are always up to date.'),
-  noCache: option('NOCACHE', flag, false, 'granted', 'Subscriptions are always up to date.'),
+  notifDelivery: option('NOTIF_DELIVERY', word('atLeastOnce', 'bestEffort'), 'atLeastOnce', {
+    help: 'atLeastOnce: a notification is kept with its change until it was delivered or given up. bestEffort: one try, lost with the process.',
+  }),
+  notifDescendants: option('NOTIF_DESCENDANTS', whole(0), 1000, {
+    help: 'Notifications that descend from one request of a client where notifications trigger others; 0 is any number. More are dropped. Raising it makes long chains possible.',
+  }),
+  notificationMode: option('NOTIF_MODE', kinds.notificationMode, 'transient', {
+    help: 'How many notifications are sent at a time: transient 32 to a receiver, persistent one to a receiver, threadpool n in all while q wait.',
+  }),
+  notifFlowControl: option('NOTIF_FLOW_CONTROL', kinds.flowControl, undefined, {
+    help: 'Slows updates with options=flowControl down while notifications queue; needs threadpool.',
+  }),
+  httpTimeout: option('HTTP_TIMEOUT', whole(-1, 1800000, 'ms'), -1, {
+    help: 'Time of one notification or forwarded request; -1 is 5000.',
+  }),
+  mqttTimeout: option('MQTT_TIMEOUT', whole(-1, 1800000, 'ms'), -1, { help: 'Wait for an MQTT server; -1 is 5000.' }),
+  mqttMaxAge: option('MQTT_MAX_AGE', whole(0, undefined, 'minutes'), 60, { help: 'Closes idle MQTT connections.' }),
+  cprForwardLimit: option('CPR_FORWARD_LIMIT', whole(0), 1000, {
+    help: 'Requests to context providers for one of a client, one after the other; 0 is none. Raising it makes slow answers slower.',
+  }),
+  fwdPathless: option('FWD_PATHLESS', word('plain', 'slash', 'v2'), undefined, {
+    help: 'Where a provider is asked whose URL has no path: plain at /op/query, slash at //op/query, v2 at /v2/op/query. Without it plain, or slash with -compat fiware.',
+  }),
+  insecureNotif: option('INSECURE_NOTIF', flag, false, {
+    help: 'Does not verify the certificates of receivers and providers.',
+  }),
+  egressAllow: option('EGRESS_ALLOW', patterns, '', {
+    help: 'Where notifications and forwarded requests may go; without it everywhere but to link-local addresses.',
+  }),
+  egressDeny: option('EGRESS_DENY', patterns, '', {
+    help: 'Where they may not go, whatever -egressAllow says. The log engine and the ports of the cluster are always denied.',
+  }),
+  notifCaFile: option('NOTIF_CA_FILE', path, undefined, {
+    help: 'PEM file of certificates that receivers and providers over HTTPS and MQTTS are trusted by, besides the usual ones.',
+  }),
+  disableCustomNotifications: option('DISABLE_CUSTOM_NOTIF', flag, false, { help: 'Templates are not expanded.' }),
+  simulatedNotification: option('DROP_NOTIF', flag, false, { help: 'Notifications are counted and not sent.' }),
+  subCacheIval: option('SUBCACHE_IVAL', whole(0, 3600, 's'), 60, {
+    help: 'Subscriptions are always up to date.',
+    standing: 'granted',
+  }),
+  noCache: option('NOCACHE', flag, false, { help: 'Subscriptions are always up to date.', standing: 'granted' }),
 }
 
 const logging = {
-  logLevel: option(
-    'LOG_LEVEL',
-    upperWord('NONE', 'FATAL', 'ERROR', 'WARN', 'INFO', 'DEBUG'),
-    'WARN',
-    'now',
-    'Least severe lines to log. INFO writes one or two KB for a request, DEBUG more.',
-  ),
-  t: option('TRACE', kinds.traceLevels, undefined, 'now', 'Trace levels; needs -logLevel DEBUG.'),
-  fg: option('FOREGROUND', flag, false, 'granted', 'The process always stays in the foreground.'),
-  disableFileLog: option('DISABLE_FILE_LOG', flag, false, 'now', 'No log file, even with -logDir.'),
-  logFormat: option('LOG_FORMAT', word('pipe', 'json'), 'pipe', 'now', 'Lines with fields between bars, or JSON.'),
-  logDir: option(
-    'LOG_DIR',
-    path,
-    undefined,
-    'now',
-    'Directory of a log file, contextBroker.log; without it there is none.',
-  ),
-  logAppend: option('LOG_APPEND', flag, false, 'now', 'Continues the log file instead of beginning a new one.'),
-  logForHumans: option('LOG_FOR_HUMANS', flag, false, 'now', 'Short lines on standard output.'),
-  logLineMaxSize: option('LOG_LINE_MAX_SIZE', whole(100, undefined, 'bytes'), 32768, 'now', 'Longest line.'),
-  logInfoPayloadMaxSize: option(
-    'LOG_INFO_PAYLOAD_MAX_SIZE',
-    whole(0, undefined, 'bytes'),
-    5120,
-    'now',
-    'How much of a body is logged at INFO.',
-  ),
-  logSummary: option('LOG_SUMMARY_PERIOD', whole(0, 2678400, 's'), 0, 'now', 'Period of the summary; 0 is none.'),
-  relogAlarms: option('RELOG_ALARMS', flag, false, 'now', 'Logs an alarm each time, not only when it is raised.'),
-  logDeprecate: option('LOG_DEPRECATE', flag, false, 'now', 'Warns of deprecated usages.'),
-  disableMetrics: option(
-    'DISABLE_METRICS',
-    flag,
-    false,
-    'now',
-    'Requests are not counted by tenant and path; /admin/metrics is refused.',
-  ),
-  statCounters: option('STAT_COUNTERS', flag, false, 'now', 'Counters in /statistics.'),
-  statSemWait: option('STAT_SEM_WAIT', flag, false, 'now', 'Waiting times in /statistics.'),
-  statTiming: option('STAT_TIMING', flag, false, 'now', 'Timing in /statistics.'),
-  statNotifQueue: option('STAT_NOTIF_QUEUE', flag, false, 'now', 'Notification queues in /statistics.'),
-  pidpath: option('PID_PATH', path, undefined, 'now', 'File for the process id.'),
+  logLevel: option('LOG_LEVEL', upperWord('NONE', 'FATAL', 'ERROR', 'WARN', 'INFO', 'DEBUG'), 'WARN', {
+    help: 'Least severe lines to log. INFO writes one or two KB for a request, DEBUG more.',
+  }),
+  t: option('TRACE', kinds.traceLevels, undefined, { help: 'Trace levels; needs -logLevel DEBUG.' }),
+  fg: option('FOREGROUND', flag, false, { help: 'The process always stays in the foreground.', standing: 'granted' }),
+  disableFileLog: option('DISABLE_FILE_LOG', flag, false, { help: 'No log file, even with -logDir.' }),
+  logFormat: option('LOG_FORMAT', word('pipe', 'json'), 'pipe', { help: 'Lines with fields between bars, or JSON.' }),
+  logDir: option('LOG_DIR', path, undefined, {
+    help: 'Directory of a log file, contextBroker.log; without it there is none.',
+  }),
+  logAppend: option('LOG_APPEND', flag, false, { help: 'Continues the log file instead of beginning a new one.' }),
+  logForHumans: option('LOG_FOR_HUMANS', flag, false, { help: 'Short lines on standard output.' }),
+  logLineMaxSize: option('LOG_LINE_MAX_SIZE', whole(100, undefined, 'bytes'), 32768, { help: 'Longest line.' }),
+  logInfoPayloadMaxSize: option('LOG_INFO_PAYLOAD_MAX_SIZE', whole(0, undefined, 'bytes'), 5120, {
+    help: 'How much of a body is logged at INFO.',
+  }),
+  logSummary: option('LOG_SUMMARY_PERIOD', whole(0, 2678400, 's'), 0, { help: 'Period of the summary; 0 is none.' }),
+  relogAlarms: option('RELOG_ALARMS', flag, false, { help: 'Logs an alarm each time, not only when it is raised.' }),
+  logDeprecate: option('LOG_DEPRECATE', flag, false, { help: 'Warns of deprecated usages.' }),
+  disableMetrics: option('DISABLE_METRICS', flag, false, {
+    help: 'Requests are not counted by tenant and path; /admin/metrics is refused.',
+  }),
+  statCounters: option('STAT_COUNTERS', flag, false, { help: 'Counters in /statistics.' }),
+  statSemWait: option('STAT_SEM_WAIT', flag, false, { help: 'Waiting times in /statistics.' }),
+  statTiming: option('STAT_TIMING', flag, false, { help: 'Timing in /statistics.' }),
+  statNotifQueue: option('STAT_NOTIF_QUEUE', flag, false, { help: 'Notification queues in /statistics.' }),
+  pidpath: option('PID_PATH', path, undefined, { help: 'File for the process id.' }),
 }
 
-const embedded = 'the store is embedded, see -dataDir'
+const embedded = { help: 'the store is embedded, see -dataDir', standing: 'ignored' } as const
 const legacy = {
-  db: option('MONGO_DB', text(1, 10), 'orion', 'ignored', embedded),
-  dbURI: { ...option('MONGO_URI', text(), '', 'ignored', embedded), secret: true },
-  dbpwd: { ...option('MONGO_PASSWORD', text(), '', 'ignored', embedded), secret: true },
-  dbPoolSize: option('MONGO_POOL_SIZE', whole(1, 10000), 10, 'ignored', embedded),
-  writeConcern: option('MONGO_WRITE_CONCERN', whole(0, 1), 1, 'now', '0 is taken as -durability os.'),
-  dbhost: option('MONGO_HOST', text(), '', 'ignored', embedded),
-  rplSet: option('MONGO_REPLICA_SET', text(), '', 'ignored', embedded),
-  dbTimeout: option('MONGO_TIMEOUT', text(), '', 'ignored', embedded),
-  dbuser: option('MONGO_USER', text(), '', 'ignored', embedded),
-  dbAuthMech: option('MONGO_AUTH_MECH', text(), '', 'ignored', embedded),
-  dbAuthDb: option('MONGO_AUTH_SOURCE', text(), '', 'ignored', embedded),
-  dbSSL: option('MONGO_SSL', flag, false, 'ignored', embedded),
-  dbDisableRetryWrites: option('MONGO_DISABLE_RETRY_WRITES', flag, false, 'ignored', embedded),
-  reqMutexPolicy: option(
-    'MUTEX_POLICY',
-    word('all', 'none', 'read', 'write'),
-    'all',
-    'ignored',
-    'changes of one entity are always made one after the other',
-  ),
-  strictNgsiv1Ids: option('CHECK_ID_V1', flag, false, 'ignored', 'there is no NGSIv1 here'),
-  ngsiv1Autocast: option('NGSIV1_AUTOCAST', flag, false, 'ignored', 'there is no NGSIv1 here'),
+  db: option('MONGO_DB', text(1, 10), 'orion', embedded),
+  dbURI: option('MONGO_URI', text(), '', { ...embedded, secret: true }),
+  dbpwd: option('MONGO_PASSWORD', text(), '', { ...embedded, secret: true }),
+  dbPoolSize: option('MONGO_POOL_SIZE', whole(1, 10000), 10, embedded),
+  writeConcern: option('MONGO_WRITE_CONCERN', whole(0, 1), 1, { help: '0 is taken as -durability os.' }),
+  dbhost: option('MONGO_HOST', text(), '', embedded),
+  rplSet: option('MONGO_REPLICA_SET', text(), '', embedded),
+  dbTimeout: option('MONGO_TIMEOUT', text(), '', embedded),
+  dbuser: option('MONGO_USER', text(), '', embedded),
+  dbAuthMech: option('MONGO_AUTH_MECH', text(), '', embedded),
+  dbAuthDb: option('MONGO_AUTH_SOURCE', text(), '', embedded),
+  dbSSL: option('MONGO_SSL', flag, false, embedded),
+  dbDisableRetryWrites: option('MONGO_DISABLE_RETRY_WRITES', flag, false, embedded),
+  reqMutexPolicy: option('MUTEX_POLICY', word('all', 'none', 'read', 'write'), 'all', {
+    help: 'changes of one entity are always made one after the other',
+    standing: 'ignored',
+  }),
+  strictNgsiv1Ids: option('CHECK_ID_V1', flag, false, { help: 'there is no NGSIv1 here', standing: 'ignored' }),
+  ngsiv1Autocast: option('NGSIV1_AUTOCAST', flag, false, { help: 'there is no NGSIv1 here', standing: 'ignored' }),
 }
 
 /** The table as the long usage shows it. */

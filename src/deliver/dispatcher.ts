@@ -14,9 +14,8 @@
 // Not here: lanes and retries (notifier.ts), pending notifications (shard/), transports (sender.ts says what a new one
 // touches).
 
-import type { Message } from '../domain/subscriptions/message.js'
+import type { Message, NotificationInput, NotificationOptions } from '../domain/subscriptions/message.js'
 import { emptyMessage, messageOf } from '../domain/subscriptions/notification.js'
-import type { NotificationInput, NotificationOptions } from '../domain/subscriptions/notification-input.js'
 import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { Deliverer, DeliveryOutcome, Logger, PendingNotification, SendWatch } from '../ports.js'
 import { Fifo } from './fifo.js'

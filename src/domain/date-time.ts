@@ -1,11 +1,9 @@
-// Instants: the texts in which clients write them and the one text in which they are rendered.
+// Instants: the texts that clients write and the one text that is rendered.
 //
-// Inside, an instant is a whole number of milliseconds since 1970-01-01T00:00Z, negative before. Every instant that is
-// accepted lies in the years 0000 to 9999 UTC, so it renders with four digits and its rendering is accepted again.
+// An instant is a whole number of milliseconds since 1970-01-01T00:00Z, in the years 0000 to 9999 UTC: its rendering
+// has four digits of year and is accepted again.
 //
-// [hot] One call per DateTime value of a request: a scan by character codes, one pass, nothing allocated.
-//
-// Not here: which attributes are dates, and what null means for them.
+// [hot] One call per DateTime value of a request: one pass over character codes, nothing allocated.
 
 /** Characters of a date-time text (entities.md §4.4). */
 const textLengthMax = 29
@@ -23,7 +21,7 @@ const colon = 0x3a
 const letterT = 0x54
 const letterZ = 0x5a
 
-/** The instant a text denotes, in milliseconds since 1970, or undefined when it is no valid date-time (entities.md §4.4). */
+/** The instant of a text; undefined when it is no valid date-time (entities.md §4.4). */
 export function parseDateTime(text: string): number | undefined {
   if (text.length > textLengthMax) return undefined
   const year = digits(text, 0, 4)

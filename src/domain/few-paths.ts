@@ -1,7 +1,7 @@
-// The service paths of a tenant as long as they are few: what spares a read by id without a path from asking everybody.
+// The service paths of each tenant that has few. With them a read by id without a path need not ask every owner.
 //
-// Tenants are as many as clients make up, and most have one path. So one path is kept as it is, several in a set, and of many, or of long ones,
-// no more is known than that.
+// Clients make up tenants, and most tenants have one path. So one path is a text and several are a set. Of many, or of
+// long ones, only that is known.
 
 import { fewPathsLengthMax, fewPathsMax } from './limits.js'
 import { ownText } from './recent.js'

@@ -1,9 +1,8 @@
-// xxHash64 of an ASCII string, seed 0: the frozen hash that decides where an entity lives.
+// xxHash64 of an ASCII string, seed 0: the hash that decides where an entity lives. It must never change: every data
+// directory and every cluster depends on it (test vectors: test/domain/hash.test.ts).
 //
-// It must never change: the result is built into every data directory and every cluster. Test vectors stand in
-// test/domain/hash.test.ts. JavaScript has no 64-bit integers that are cheap, so every number is a pair of 32-bit halves; BigInt
-// took ten times as long. Strings are read as bytes: identifiers, tenants and paths are ASCII by the rules of the interface, and
-// for any other text the low byte of each code unit is taken, which is just as frozen.
+// Every number is a pair of 32-bit halves; BigInt took ten times as long. Identifiers, tenants and paths are ASCII. Of
+// any other text the low byte of each code unit counts.
 
 /** The low and the high 32 bits of a hash, both unsigned. */
 export interface Hash64 {

@@ -1,7 +1,7 @@
-// Long work in steps, so that the event loop has its turn between them. What is long by nature (a list over many entities, a type with very many
-// attributes) asks a `Pace` now and then whether its step is over.
+// Long work in steps, so that the event loop has its turn between them. A list over many entities, or a type with very
+// many attributes, asks a `Pace` now and then whether its step is over.
 //
-// A step is measured in time, not in pieces of work: how long a piece takes differs by a factor of a thousand from one entity to another.
+// A step is measured in time: how long a piece of work takes differs by a factor of a thousand between entities.
 
 /** What tells the time, and gives the event loop its turn: part of `Clock` (ports.ts). */
 export interface Ticks {

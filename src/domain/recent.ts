@@ -1,21 +1,19 @@
-// The latest of many texts, with what is known of each: a cache whose memory is bounded whatever texts come.
+// The latest of many texts, with what is known of each: a cache with bounded memory.
 //
-// Two generations: what is looked up or put is in the younger one; when that is full it becomes the older one, and what was in the older one is
-// forgotten. So what is in use stays, a look costs one or two looks into a map, and no order of use has to be kept.
+// There are two generations. A text that is looked up or set is in the younger one. When that is full it becomes the
+// older one, and the texts of the older one are forgotten. So texts in use stay, and no order of use has to be kept.
 //
-// Names come from clients. A text that was cut out of a longer one holds on to all of that: a key here should be a text of its own.
+// Names come from clients. A text that was cut out of a longer one keeps all of that in memory: use `ownText` for keys.
 
 export class Recent<T> {
-  private readonly generationMax: number
-  private readonly onForgotten: ((key: string) => void) | undefined
   private younger = new Map<string, T>()
   private older = new Map<string, T>()
 
   /** Keeps the latest `generationMax` at least, and twice as many at most. `onForgotten`: told of each that had to give way. */
-  constructor(generationMax: number, onForgotten?: (key: string) => void) {
-    this.generationMax = generationMax
-    this.onForgotten = onForgotten
-  }
+  constructor(
+    private readonly generationMax: number,
+    private readonly onForgotten?: (key: string) => void,
+  ) {}
 
   get size(): number {
     return this.younger.size + this.older.size
@@ -59,7 +57,7 @@ export class Recent<T> {
   }
 }
 
-/** A copy of a text that holds on to nothing else: one that was cut out of a longer one keeps all of that in memory. */
+/** A copy of a text. One that was cut out of a longer text keeps all of that in memory. */
 export const ownText = (text: string): string => (text.length < cutMin ? text : `${text} `.slice(0, -1))
 
 /** Shorter ones are copied when they are cut. */

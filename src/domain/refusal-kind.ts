@@ -1,11 +1,8 @@
-// The kinds of refusals, and the rule of one code: its kind, the names of its facts, and the text that they make.
-//
-// Not here: the rules (refusal-rules.ts, subscriptions/document-rules.ts), refusals themselves (refusal.ts).
+// The kinds of refusals, and the form of the rule of one code: its kind, the names of its facts, its text.
 
 /**
  * The error names of the interface (base.md "Errors"). Three are ours: `Unavailable`, no shard could answer in time
- * (503), `InsufficientStorage`, the disk has no room for it (507), and `Forbidden`, the tenant has used up what it may
- * cost (403).
+ * (503), `InsufficientStorage`, the disk is full (507), and `Forbidden`, the tenant has used up its share (403).
  */
 export const refusalKinds = [
   'ParseError',
@@ -52,7 +49,7 @@ export interface Rule<Names extends readonly string[] = readonly string[], Facts
 /** One fact for each name. */
 type FactsFor<Names extends readonly string[]> = readonly Fact[] & { readonly length: Names['length'] }
 
-/** A refusal without facts, or one with facts that are listed by their names. */
+/** A rule whose text is made by a function of its facts, or one without facts. */
 export function rule(kind: RefusalKind, text: string): Rule<readonly [], []>
 export function rule<const Names extends readonly string[], Facts extends FactsFor<Names>>(
   kind: RefusalKind,
@@ -63,18 +60,45 @@ export function rule(kind: RefusalKind, names: string | readonly string[], text 
   return { kind, names: typeof names === 'string' ? [] : names, text }
 }
 
-/** A refusal whose first fact is its kind. */
+/** The same of a refusal whose first fact is its kind. */
 export const ruleOfKinds = <const Names extends readonly ['kind', ...string[]], Facts extends FactsFor<Names>>(
   names: Names,
   text: (...facts: Facts) => string,
 ): Rule<Names, Facts> => ({ kind: undefined, names, text })
 
-/** Most rules: a refusal of kind BadRequest. */
-export function bad(text: string): Rule<readonly [], []>
-export function bad<const Names extends readonly string[], Facts extends FactsFor<Names>>(
-  names: Names,
-  text: (...facts: Facts) => string,
-): Rule<Names, Facts>
-export function bad(names: string | readonly string[], text?: () => string): Rule {
-  return typeof names === 'string' ? rule('BadRequest', names) : rule('BadRequest', names, text as () => string)
+/** A place in a text where a fact stands: the fact's name, and how it is written there. */
+interface Slot<Name extends string = string, T extends Fact = never> {
+  readonly name: Name
+  readonly write: (fact: T) => string
 }
+
+/** Slots for facts of a type other than text. */
+export const slot =
+  <T extends Fact>(write: (fact: T) => string = String) =>
+  <const Name extends string>(name: Name): Slot<Name, T> => ({ name, write })
+
+export const num = slot<number>()
+
+/** A name alone is a slot for a text. */
+type Slots = readonly (string | Slot)[]
+
+type NamesOf<S extends Slots> = { readonly [At in keyof S]: S[At] extends Slot<infer Name> ? Name : S[At] & string }
+type FactsOf<S extends Slots> = { -readonly [At in keyof S]: S[At] extends Slot<string, infer T> ? T : string }
+
+/** Makes rules of one kind, of a text with or without slots. */
+export function rulesOf(kind: RefusalKind) {
+  function make(text: string): Rule<readonly [], []>
+  function make<const S extends Slots>(texts: TemplateStringsArray, ...slots: S): Rule<NamesOf<S>, FactsOf<S>>
+  function make(texts: string | TemplateStringsArray, ...slots: Slots): Rule {
+    if (typeof texts === 'string') return rule(kind, texts)
+    const [first = '', ...others] = texts
+    const written = slots.map(one => (typeof one === 'string' ? { name: one, write: String } : one))
+    const text = (...facts: never[]): string =>
+      first + others.map((behind, at) => written[at]!.write(facts[at]!) + behind).join('')
+    return { kind, names: written.map(({ name }) => name), text }
+  }
+  return make
+}
+
+/** Most rules are of this kind. */
+export const bad = rulesOf('BadRequest')

@@ -2,11 +2,21 @@
 //
 // Texts are those of entities.md §1-§20 and subscriptions.md §3; where base.md names the error, its spelling wins
 // (MethodNotAlowed, 21.1). A code is a promise to other builds: its meaning and its facts never change. A refusal that
-// needs other facts gets a new code (wire/refusal.ts).
+// needs other facts gets a new code (refusal.ts).
 //
-// Not here: what a refusal is and how one is made (refusal.ts), rules about documents (subscriptions/document-rules.ts).
+// Not here: what a refusal is (refusal.ts), rules about documents (subscriptions/document-rules.ts).
 
-import { type AnyRefusal, bad, type RefusalKind, type Rule, rule, ruleOfKinds } from './refusal-kind.js'
+import {
+  type AnyRefusal,
+  bad,
+  num,
+  type RefusalKind,
+  type Rule,
+  rule,
+  ruleOfKinds,
+  rulesOf,
+  slot,
+} from './refusal-kind.js'
 import { documentRules } from './subscriptions/document-rules.js'
 
 /** The places an identifier can stand, as the error texts name them (entities.md §3.1). */
@@ -69,19 +79,21 @@ const namesMax = 10
 const listed = (names: readonly string[]): string =>
   names.slice(0, namesMax).join(', ') + (names.length > namesMax ? ` and ${names.length - namesMax} more` : '')
 
-const unreachableText = (reason: string): string =>
-  `a part of the broker cannot be reached, nothing was done, try again later: ${reason}`
+const geo = slot((source: GeoQuerySource) =>
+  source === 'url' ? 'Invalid query: ' : 'error parsing geo-query fields: ',
+)('source')
+const location = slot((prefix: LocationPrefix) => `error parsing location attribute${prefix}: `)('prefix')
+const place = slot<IdentifierPlace>()('place')
+const language = slot<'q' | 'mq'>()('language')
+const megabytes = slot((bytes: number) => `${Math.max(0, Math.floor(bytes / 1_048_576))} MB`)
 
-const megabytes = (bytes: number): number => Math.max(0, Math.floor(bytes / 1_048_576))
-
-const geoQueryPrefix = { url: 'Invalid query: ', payload: 'error parsing geo-query fields: ' } as const
-
-const geoQuery = (text: string) => bad(['source'], (source: GeoQuerySource) => geoQueryPrefix[source] + text)
-
-const locationText = (prefix: LocationPrefix, text: string): string =>
-  `error parsing location attribute${prefix}: ${text}`
-
-const location = (text: string) => bad(['prefix'], (prefix: LocationPrefix) => locationText(prefix, text))
+const parseError = rulesOf('ParseError')
+const unprocessable = rulesOf('Unprocessable')
+const forbidden = rulesOf('Forbidden')
+const noStorage = rulesOf('InsufficientStorage')
+const tooLarge = rulesOf('RequestEntityTooLarge')
+const internal = rulesOf('InternalServerError')
+const unavailable = rulesOf('Unavailable')
 
 export const refusalRules = {
   // entities.md §1.3: Content-Type
@@ -89,7 +101,7 @@ export const refusalRules = {
     'UnsupportedMediaType',
     'Content-Type header not used, default application/octet-stream is not supported',
   ),
-  contentType: rule('UnsupportedMediaType', ['type'], (type: string) => `not supported content type: ${type}`),
+  contentType: rulesOf('UnsupportedMediaType')`not supported content type: ${'type'}`,
   contentTypeWithoutBody: bad(
     'Orion accepts no payload for GET/DELETE requests. HTTP header Content-Type is thus forbidden',
   ),
@@ -104,19 +116,11 @@ export const refusalRules = {
   acceptQNotNumber: bad('qvalue in accept header is not a number'),
 
   // §1.5: body
-  payloadTooLarge: rule(
-    'RequestEntityTooLarge',
-    ['bytes', 'bytesMax'],
-    (bytes: number, bytesMax: number) => `payload size: ${bytes}, max size supported: ${bytesMax}`,
-  ),
+  payloadTooLarge: tooLarge`payload size: ${num('bytes')}, max size supported: ${num('bytesMax')}`,
   lengthRequired: rule('ContentLengthRequired', 'Zero/No Content-Length in PUT/POST/PATCH request'),
   emptyPayload: bad('empty payload'),
-  notJson: rule('ParseError', 'Errors found in incoming JSON buffer'),
-  nestedTooDeep: rule(
-    'ParseError',
-    ['depthMax'],
-    (depthMax: number) => `attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`,
-  ),
+  notJson: parseError('Errors found in incoming JSON buffer'),
+  nestedTooDeep: parseError`attribute or metadata value has overpassed maximum nesting limit: ${num('depthMax')}`,
 
   // §1.6, §1.7: path and method
   unknownPath: bad('Service not found. Check your URL as probably it is wrong.'),
@@ -124,59 +128,34 @@ export const refusalRules = {
   method: rule('MethodNotAlowed', 'method not allowed'),
 
   // §1.8: URL parameters
-  parameterEmpty: bad(['name'], (name: string) => `Empty right-hand-side for URI param /${name}/`),
+  parameterEmpty: bad`Empty right-hand-side for URI param /${'name'}/`,
   charactersInParameter: bad('invalid character in URI parameter'),
-  limitNotNumber: bad(
-    ['text'],
-    (text: string) => `Bad pagination limit: /${text}/ [must be a positive integer number]`,
-  ),
-  limitTooHigh: bad(
-    ['text', 'limitMax'],
-    (text: string, limitMax: number) => `Bad pagination limit: /${text}/ [max: ${limitMax}]`,
-  ),
-  offsetNotNumber: bad(['text'], (text: string) => `Bad pagination offset: /${text}/ [must be a decimal number]`),
+  limitNotNumber: bad`Bad pagination limit: /${'text'}/ [must be a positive integer number]`,
+  limitTooHigh: bad`Bad pagination limit: /${'text'}/ [max: ${num('limitMax')}]`,
+  offsetNotNumber: bad`Bad pagination offset: /${'text'}/ [must be a decimal number]`,
   options: bad('Invalid value for URI param /options/'),
-  orderKeysTooMany: bad(
-    ['count', 'countMax'],
-    (count: number, countMax: number) => `number of keys in orderBy: ${count}, max supported: ${countMax}`,
-  ),
+  orderKeysTooMany: bad`number of keys in orderBy: ${num('count')}, max supported: ${num('countMax')}`,
   idAndIdPattern: bad('Incompatible parameters: id, IdPattern'),
   typeAndTypePattern: bad('Incompatible parameters: type, typePattern'),
   idPattern: bad('Invalid regex for entity idPattern'),
   typePattern: bad('Invalid regex for entity typePattern'),
-  selectionPatternsTooMany: bad(
-    ['countMax'],
-    (countMax: number) => `number of regular expressions for ids and types: max supported: ${countMax}`,
-  ),
-  selectionPatternsTooLarge: bad(
-    ['stepsMax'],
-    (stepsMax: number) => `steps of all regular expressions for ids and types: max supported: ${stepsMax}`,
-  ),
+  selectionPatternsTooMany: bad`number of regular expressions for ids and types: max supported: ${num('countMax')}`,
+  selectionPatternsTooLarge: bad`steps of all regular expressions for ids and types: max supported: ${num('stepsMax')}`,
 
   // §3.1, §3.2: identifiers and values
-  identifierCharacters: bad(['place'], (place: IdentifierPlace) => `Invalid characters in ${place}`),
-  identifierTooShort: bad(['place'], (place: IdentifierPlace) => `${place} length: 0, min length supported: 1`),
-  identifierTooLong: bad(
-    ['place', 'length', 'lengthMax'],
-    (place: IdentifierPlace, length: number, lengthMax: number) =>
-      `${place} length: ${length}, max length supported: ${lengthMax}`,
-  ),
+  identifierCharacters: bad`Invalid characters in ${place}`,
+  identifierTooShort: bad`${place} length: 0, min length supported: 1`,
+  identifierTooLong: bad`${place} length: ${num('length')}, max length supported: ${num('lengthMax')}`,
   /** `what`: of which there are more than the limit (limits.ts). */
-  tooMany: bad(
-    ['what', 'count', 'countMax'],
-    (what: CountedThing, count: number, countMax: number) => `too many ${what}: ${count}, at most ${countMax}`,
-  ),
+  tooMany: bad`too many ${slot<CountedThing>()('what')}: ${num('count')}, at most ${num('countMax')}`,
   charactersInValue: bad('Invalid characters in attribute value'),
   charactersInMetadataValue: bad('Invalid characters in metadata value'),
 
   // §3.3: tenant
-  vendorHeaderTwice: bad(['header'], (header: string) => `header ${header} is given more than once`),
-  vendorHeadersDiffer: bad(['name'], (name: string) => `headers Ctx-${name} and Fiware-${name} differ`),
+  vendorHeaderTwice: bad`header ${'header'} is given more than once`,
+  vendorHeadersDiffer: rule('BadRequest', ['name'], (name: string) => `headers Ctx-${name} and Fiware-${name} differ`),
   tenantCharacters: bad('bad character in tenant name - only underscore and alphanumeric characters are allowed'),
-  tenantTooLong: bad(
-    ['lengthMax'],
-    (lengthMax: number) => `bad length - a tenant name can be max ${lengthMax} characters long`,
-  ),
+  tenantTooLong: bad`bad length - a tenant name can be max ${num('lengthMax')} characters long`,
 
   // §3.4: service path
   pathNotAbsolute: bad('Only /absolute/ Service Paths allowed [a service path must begin with /]'),
@@ -205,8 +184,8 @@ export const refusalRules = {
   metadataElementNotObject: bad('metadata must be a JSON object'),
   metadataUnknownKey: bad('invalid JSON field for attribute metadata'),
   metadataTypeNotString: bad('invalid JSON type for attribute metadata type'),
-  attributeTwice: bad(['name'], (name: string) => `duplicated attribute /${name}/`),
-  keyTwice: bad(['key', 'path'], (key: string, path: string) => `duplicated tag-name: /${key}/ in path: ${path}`),
+  attributeTwice: bad`duplicated attribute /${'name'}/`,
+  keyTwice: bad`duplicated tag-name: /${'key'}/ in path: ${'path'}`,
 
   // §7.5: q and mq
   queryEmpty: bad('empty q'),
@@ -214,18 +193,11 @@ export const refusalRules = {
   statementBlank: bad('empty q-item (only whitespace)'),
   statementWithoutLeft: bad('empty left-hand-side in q-item'),
   statementWithoutRight: bad('empty right-hand-side in q-item'),
-  charactersInQueryPath: bad(
-    ['language'],
-    (language: 'q' | 'mq') => `invalid character found in URI param /${language}/`,
-  ),
+  charactersInQueryPath: bad`invalid character found in URI param /${language}/`,
   charactersInFilter: bad('forbidden characters in String Filter'),
   forcedStringUnclosed: bad('non-terminated forced string'),
   forcedStringQuote: bad('quote in forced string'),
-  valueKind: bad(
-    ['type', 'operator'],
-    (type: QueryValueKind, operator: QueryOperator) =>
-      `values of type /${type}/ not supported for operator /${operator}/`,
-  ),
+  valueKind: bad`values of type /${slot<QueryValueKind>()('type')}/ not supported for operator /${slot<QueryOperator>()('operator')}/`,
   rangeOperator: bad('ranges only valid for equal and not equal ops'),
   rangeEmptyEnd: bad('empty item in range'),
   rangeMixed: bad('invalid range: types mixed'),
@@ -234,32 +206,16 @@ export const refusalRules = {
   listOperator: bad('lists only valid for equal and not equal ops'),
   listEmptyItem: bad('empty item in list'),
   listItemKind: bad('invalid JSON value type in list'),
-  filterPattern: bad(['pattern'], (pattern: string) => `error compiling filter regex: '${pattern}'`),
+  filterPattern: bad`error compiling filter regex: '${'pattern'}'`,
   metadataFilterUnary: bad('no metadata in right-hand-side of q-item'),
   metadataFilterWithoutMetadata: bad('no metadata name - not valid for metadata filters'),
   metadataFilterWithoutAttribute: bad('no attribute name - not valid for metadata filters'),
   // Ours: what the table leaves open.
   queryPathEmptyName: bad('empty name in path of q-item'),
-  queryTooLong: bad(
-    ['language', 'length', 'lengthMax'],
-    (language: 'q' | 'mq', length: number, lengthMax: number) =>
-      `${language} length: ${length}, max length supported: ${lengthMax}`,
-  ),
-  statementsTooMany: bad(
-    ['language', 'count', 'countMax'],
-    (language: 'q' | 'mq', count: number, countMax: number) =>
-      `number of statements in ${language}: ${count}, max supported: ${countMax}`,
-  ),
-  queryPatternsTooMany: bad(
-    ['language', 'countMax'],
-    (language: 'q' | 'mq', countMax: number) =>
-      `number of regular expressions in ${language}: max supported: ${countMax}`,
-  ),
-  queryPatternsTooLarge: bad(
-    ['language', 'stepsMax'],
-    (language: 'q' | 'mq', stepsMax: number) =>
-      `steps of all regular expressions in ${language}: max supported: ${stepsMax}`,
-  ),
+  queryTooLong: bad`${language} length: ${num('length')}, max length supported: ${num('lengthMax')}`,
+  statementsTooMany: bad`number of statements in ${language}: ${num('count')}, max supported: ${num('countMax')}`,
+  queryPatternsTooMany: bad`number of regular expressions in ${language}: max supported: ${num('countMax')}`,
+  queryPatternsTooLarge: bad`steps of all regular expressions in ${language}: max supported: ${num('stepsMax')}`,
 
   // §8.1-§8.3: locations
   locationSecond: rule(
@@ -269,76 +225,46 @@ export const refusalRules = {
   ),
   geoJsonKind: bad('geo:json needs an object or null as value'),
   geoJson: bad('Wrong GeoJson'),
-  featuresMissing: location('features field not found in FeatureCollection'),
-  featuresNotArray: location('features in FeatureCollection is not an array'),
-  featuresEmpty: location('features in FeatureCollection has 0 items'),
-  featuresTooMany: location('features in FeatureCollection has more than 1 item'),
-  featureWithoutGeometry: location('geometry in Feature not found'),
-  featureGeometryKind: location('geometry in Feature is not an object'),
-  legacyLocationNotArray: location('geo:line, geo:box and geo:polygon needs array of strings as value'),
-  legacyLocationElementKind: location(
-    'geo:line, geo:box and geo:polygon needs array of strings but some element is not a string',
-  ),
-  legacyCoordinates: bad(['prefix', 'given'], (prefix: LocationPrefix, given: string) =>
-    locationText(prefix, `geo coordinates format error [see Orion user manual]: ${given}`),
-  ),
-  legacyLineCount: location('geo:line uses at least 2 coordinates'),
-  legacyBoxCount: location('geo:box uses exactly 2 coordinates'),
-  legacyBoxFlat: location('geo:box coordinates are not defining an actual box'),
-  legacyPolygonCount: location('geo:polygon uses at least 4 coordinates'),
-  legacyPolygonOpen: location('geo:polygon first and last coordinates must match'),
+  featuresMissing: bad`${location}features field not found in FeatureCollection`,
+  featuresNotArray: bad`${location}features in FeatureCollection is not an array`,
+  featuresEmpty: bad`${location}features in FeatureCollection has 0 items`,
+  featuresTooMany: bad`${location}features in FeatureCollection has more than 1 item`,
+  featureWithoutGeometry: bad`${location}geometry in Feature not found`,
+  featureGeometryKind: bad`${location}geometry in Feature is not an object`,
+  legacyLocationNotArray: bad`${location}geo:line, geo:box and geo:polygon needs array of strings as value`,
+  legacyLocationElementKind: bad`${location}geo:line, geo:box and geo:polygon needs array of strings but some element is not a string`,
+  legacyCoordinates: bad`${location}geo coordinates format error [see Orion user manual]: ${'given'}`,
+  legacyLineCount: bad`${location}geo:line uses at least 2 coordinates`,
+  legacyBoxCount: bad`${location}geo:box uses exactly 2 coordinates`,
+  legacyBoxFlat: bad`${location}geo:box coordinates are not defining an actual box`,
+  legacyPolygonCount: bad`${location}geo:polygon uses at least 4 coordinates`,
+  legacyPolygonOpen: bad`${location}geo:polygon first and last coordinates must match`,
 
   // §8.5, §8.6: geographical queries
   coordsWithoutGeometry: bad('Invalid query: URI param /coords/ used without /geometry/'),
   geometryWithoutCoords: bad('Invalid query: URI param /geometry/ used without /coords/'),
   georelWithoutGeometry: bad('Invalid query: URI param /georel/ used without /geometry/'),
   geoPartial: bad('partial geo expression: geometry, georel and coords have to be provided together'),
-  geometryWord: geoQuery('error parsing geometry: Invalid selector in geometry specification'),
-  geometryTwice: geoQuery('error parsing geometry: geometry-type present more than once'),
-  georelWord: geoQuery('Invalid modifier in georel parameter'),
-  georelTwice: geoQuery('georel type present more than once'),
-  distanceTwice: bad(
-    ['source', 'modifier'],
-    (source: GeoQuerySource, modifier: string) => `${geoQueryPrefix[source]}${modifier} present more than once`,
-  ),
-  distanceNumber: bad(
-    ['source', 'modifier'],
-    (source: GeoQuerySource, modifier: string) => `${geoQueryPrefix[source]}invalid number for ${modifier}`,
-  ),
-  distanceWithoutNear: bad(
-    ['source', 'modifier', 'georel'],
-    (source: GeoQuerySource, modifier: string, georel: string) =>
-      `${geoQueryPrefix[source]}${modifier} erroneously used with georel /${georel}/`,
-  ),
-  nearWithoutDistance: geoQuery('georel /near/ without either minDistance nor maxDistance'),
-  nearWithoutPoint: geoQuery('georel /near/ used with geometry different than point'),
-  geometryOfCoveredBy: bad(
-    ['source', 'geometry'],
-    (source: GeoQuerySource, geometry: string) =>
-      `${geoQueryPrefix[source]}${geometry} geometry cannot be used with coveredBy georel`,
-  ),
-  coordsPair: geoQuery('invalid point in URI param /coords/'),
-  coordsRange: geoQuery('invalid coordinates'),
-  coordsCount: bad(
-    ['source', 'geometry'],
-    (source: GeoQuerySource, geometry: string) =>
-      `${geoQueryPrefix[source]}invalid number of coordinates for /${geometry}/`,
-  ),
-  polygonCount: geoQuery('Too few coordinates for polygon'),
-  polygonOpen: geoQuery('First and last point in polygon not the same'),
-  boxFlat: geoQuery('box coordinates are not defining an actual box'),
+  geometryWord: bad`${geo}error parsing geometry: Invalid selector in geometry specification`,
+  geometryTwice: bad`${geo}error parsing geometry: geometry-type present more than once`,
+  georelWord: bad`${geo}Invalid modifier in georel parameter`,
+  georelTwice: bad`${geo}georel type present more than once`,
+  distanceTwice: bad`${geo}${'modifier'} present more than once`,
+  distanceNumber: bad`${geo}invalid number for ${'modifier'}`,
+  distanceWithoutNear: bad`${geo}${'modifier'} erroneously used with georel /${'georel'}/`,
+  nearWithoutDistance: bad`${geo}georel /near/ without either minDistance nor maxDistance`,
+  nearWithoutPoint: bad`${geo}georel /near/ used with geometry different than point`,
+  geometryOfCoveredBy: bad`${geo}${'geometry'} geometry cannot be used with coveredBy georel`,
+  coordsPair: bad`${geo}invalid point in URI param /coords/`,
+  coordsRange: bad`${geo}invalid coordinates`,
+  coordsCount: bad`${geo}invalid number of coordinates for /${'geometry'}/`,
+  polygonCount: bad`${geo}Too few coordinates for polygon`,
+  polygonOpen: bad`${geo}First and last point in polygon not the same`,
+  boxFlat: bad`${geo}box coordinates are not defining an actual box`,
   // Ours: the reference leaves these to its data store.
-  polygonCrossed: geoQuery('polygon crosses or touches itself'),
-  coordsTooLong: bad(
-    ['source', 'length', 'lengthMax'],
-    (source: GeoQuerySource, length: number, lengthMax: number) =>
-      `${geoQueryPrefix[source]}coords length: ${length}, max length supported: ${lengthMax}`,
-  ),
-  positionsTooMany: bad(
-    ['source', 'count', 'countMax'],
-    (source: GeoQuerySource, count: number, countMax: number) =>
-      `${geoQueryPrefix[source]}coordinates in coords: ${count}, max number supported: ${countMax}`,
-  ),
+  polygonCrossed: bad`${geo}polygon crosses or touches itself`,
+  coordsTooLong: bad`${geo}coords length: ${num('length')}, max length supported: ${num('lengthMax')}`,
+  positionsTooMany: bad`${geo}coordinates in coords: ${num('count')}, max number supported: ${num('countMax')}`,
 
   // §10.2, §11, §12: entities and attributes
   entityIdKind: bad('Invalid JSON type for entity id'),
@@ -347,7 +273,7 @@ export const refusalRules = {
   entityTypeInPayload: bad('entity type specified in payload'),
   entityNotFound: rule('NotFound', 'The requested entity has not been found. Check type and id'),
   entityAmbiguous: rule('TooManyResults', 'More than one matching entity. Please refine your query'),
-  entityExists: rule('Unprocessable', 'Already Exists'),
+  entityExists: unprocessable('Already Exists'),
   attributeNotFound: rule('NotFound', 'The entity does not have such an attribute'),
   attributesExist: ruleOfKinds(
     ['kind', 'entity', 'existing'],
@@ -365,45 +291,21 @@ export const refusalRules = {
   textUnknown: bad('attribute value type not recognized'),
 
   // §15.4: an operator that does not fit the stored value. The status is fixed, the text is ours.
-  operatorStored: rule(
-    'InternalServerError',
-    ['operator', 'needed'],
-    (operator: string, needed: string) => `Database Error (${operator} needs ${needed} as stored value)`,
-  ),
-  operatorArgument: rule(
-    'InternalServerError',
-    ['operator', 'needed'],
-    (operator: string, needed: string) => `Database Error (${operator} needs ${needed} as argument)`,
-  ),
-  operatorRange: rule(
-    'InternalServerError',
-    ['operator'],
-    (operator: string) => `Database Error (${operator} yields a number out of range)`,
-  ),
-  operatorEach: rule(
-    'InternalServerError',
-    ['operator'],
-    (operator: string) => `Database Error (${operator} takes nothing but $each)`,
-  ),
-  operatorEachKind: rule(
-    'InternalServerError',
-    ['operator'],
-    (operator: string) => `Database Error (${operator} needs an array as argument of $each)`,
-  ),
-  operatorSetKind: rule('InternalServerError', 'Database Error ($set needs an object as argument when $unset has one)'),
-  operatorKeyTwice: rule(
-    'InternalServerError',
-    ['key'],
-    (key: string) => `Database Error ($set and $unset both name ${key})`,
-  ),
+  operatorStored: internal`Database Error (${'operator'} needs ${'needed'} as stored value)`,
+  operatorArgument: internal`Database Error (${'operator'} needs ${'needed'} as argument)`,
+  operatorRange: internal`Database Error (${'operator'} yields a number out of range)`,
+  operatorEach: internal`Database Error (${'operator'} takes nothing but $each)`,
+  operatorEachKind: internal`Database Error (${'operator'} needs an array as argument of $each)`,
+  operatorSetKind: internal('Database Error ($set needs an object as argument when $unset has one)'),
+  operatorKeyTwice: internal`Database Error ($set and $unset both name ${'key'})`,
 
   // §18: types
   typeNotFound: rule('NotFound', 'Entity type not found'),
 
   // §17: batches
   payloadNothingRelevant: bad('Invalid JSON payload, no relevant fields found'),
-  payloadField: bad(['name'], (name: string) => `Unrecognized field in JSON payload: /${name}/`),
-  payloadFieldMissing: bad(['name'], (name: string) => `Invalid JSON payload, mandatory field /${name}/ not found`),
+  payloadField: bad`Unrecognized field in JSON payload: /${'name'}/`,
+  payloadFieldMissing: bad`Invalid JSON payload, mandatory field /${'name'}/ not found`,
   entitiesNotArray: bad('not a JSON array'),
   entitiesEmpty: bad('empty entities vector'),
   entityNotObject: bad('entity is not a JSON object'),
@@ -411,9 +313,9 @@ export const refusalRules = {
   typeAndTypePatternInPayload: bad('both /type/ and /typePattern/ present'),
   noId: bad('nor /id/ nor /idPattern/ present'),
   attributesInSelector: bad('no attributes allowed in Entity in this payload'),
-  selectorKind: bad(['name'], (name: string) => `Invalid JSON type for entity ${name}`),
-  listNotArray: bad(['name'], (name: string) => `the field /${name}/ must be a JSON array`),
-  listNotStrings: bad(['name'], (name: string) => `only JSON Strings allowed in ${name} list`),
+  selectorKind: bad`Invalid JSON type for entity ${'name'}`,
+  listNotArray: bad`the field /${'name'}/ must be a JSON array`,
+  listNotStrings: bad`only JSON Strings allowed in ${'name'} list`,
   batchAction: bad('invalid update action type: right ones are: append, appendStric, delete, replace, update'),
   batchIdPattern: rule('NotImplemented', 'NotImplemented'),
   batch: ruleOfKinds(
@@ -425,23 +327,20 @@ export const refusalRules = {
   subscriptionIdKind: bad('/subscriptionId/ must be a JSON string'),
   notifiedDataNotArray: bad('notification field /data/ must be a JSON array'),
   notifiedItemNotObject: bad('notification data vector item must be a JSON object'),
-  notifiedFormatUnsupported: bad(
-    ['format'],
-    (format: string) => `attribute render format /${format}/ not supported for notifications`,
-  ),
+  notifiedFormatUnsupported: bad`attribute render format /${'format'}/ not supported for notifications`,
   notifiedFormat: bad('invalid render format for notifications'),
   notifiedAlteration: bad(
     'invalid alteration type for notifications, accepted values: entityCreate, entityChange, entityUpdate, entityDelete',
   ),
 
   // §17.1 and subscriptions.md §3: fields of payloads, called as each text calls them
-  fieldMissing: bad(['name'], (name: string) => `${name} is missing`),
-  fieldEmpty: bad(['name'], (name: string) => `${name} is empty`),
-  fieldNotObject: bad(['name'], (name: string) => `${name} is not an object`),
-  fieldNotString: bad(['name'], (name: string) => `${name} is not a string`),
-  fieldNotInteger: bad(['name'], (name: string) => `${name} is not an int`),
-  fieldNotBoolean: bad(['name'], (name: string) => `${name} is not a bool`),
-  charactersIn: bad(['place'], (place: string) => `forbidden characters in ${place}`),
+  fieldMissing: bad`${'name'} is missing`,
+  fieldEmpty: bad`${'name'} is empty`,
+  fieldNotObject: bad`${'name'} is not an object`,
+  fieldNotString: bad`${'name'} is not a string`,
+  fieldNotInteger: bad`${'name'} is not an int`,
+  fieldNotBoolean: bad`${'name'} is not a bool`,
+  charactersIn: bad`forbidden characters in ${'place'}`,
 
   // subscriptions.md §2, §3, §12, §13
   ...documentRules,
@@ -449,77 +348,36 @@ export const refusalRules = {
   // operations.md §5.1, §5.2, §7.1: administration
   logConfigMissing: bad('log config missing'),
   logLevel: bad('invalid log level'),
-  logSize: bad(['name'], (name: string) => `invalid ${name}, ${name} should be an integer number > 0`),
+  logSize: rule('BadRequest', ['name'], (name: string) => `invalid ${name}, ${name} should be an integer number > 0`),
   traceLevels: bad('poorly formatted trace level string'),
   metricsOff: bad('metrics desactivated'),
 
   // Ours: limits that the interface does not name.
-  subscriptionsTooMany: rule(
-    'Unprocessable',
-    ['max'],
-    (max: number) => `there are ${max} subscriptions, and no room for more: delete some`,
-  ),
-  patternsTooCostly: rule(
-    'Forbidden',
-    ['steps', 'stepsMax'],
-    (steps: number, stepsMax: number) =>
-      `too many costly patterns: with this subscription one event may take ${steps} steps in the patterns of the tenant, max ${stepsMax}`,
-  ),
-  subscriptionTooLarge: rule(
-    'RequestEntityTooLarge',
-    ['bytes', 'bytesMax'],
-    (bytes: number, bytesMax: number) => `subscription size: ${bytes}, max size supported: ${bytesMax}`,
-  ),
-  registrationsTooMany: rule(
-    'Unprocessable',
-    ['max'],
-    (max: number) => `there are ${max} registrations, and no room for more: delete some`,
-  ),
-  registrationTooLarge: rule(
-    'RequestEntityTooLarge',
-    ['bytes', 'bytesMax'],
-    (bytes: number, bytesMax: number) => `registration size: ${bytes}, max size supported: ${bytesMax}`,
-  ),
-  entityTooLarge: rule(
-    'RequestEntityTooLarge',
-    ['bytes', 'bytesMax'],
-    (bytes: number, bytesMax: number) => `entity size: ${bytes}, max size supported: ${bytesMax}`,
-  ),
-  scanTooLarge: bad(
-    ['rows', 'max'],
-    (rows: number, max: number) =>
-      `the query has to look into ${rows} entities, more than ${max}: narrow it by id, type or service path`,
-  ),
-  scanTooLong: rule(
-    'Unavailable',
-    ['ms'],
-    (ms: number) => `the query has taken longer than ${ms} ms: narrow it by id, type or service path`,
-  ),
+  subscriptionsTooMany: unprocessable`there are ${num('max')} subscriptions, and no room for more: delete some`,
+  patternsTooCostly: forbidden`too many costly patterns: with this subscription one event may take ${num('steps')} steps in the patterns of the tenant, max ${num('stepsMax')}`,
+  subscriptionTooLarge: tooLarge`subscription size: ${num('bytes')}, max size supported: ${num('bytesMax')}`,
+  registrationsTooMany: unprocessable`there are ${num('max')} registrations, and no room for more: delete some`,
+  registrationTooLarge: tooLarge`registration size: ${num('bytes')}, max size supported: ${num('bytesMax')}`,
+  entityTooLarge: tooLarge`entity size: ${num('bytes')}, max size supported: ${num('bytesMax')}`,
+  scanTooLarge: bad`the query has to look into ${num('rows')} entities, more than ${num('max')}: narrow it by id, type or service path`,
+  scanTooLong: unavailable`the query has taken longer than ${num('ms')} ms: narrow it by id, type or service path`,
   pageTooDeep: bad('the page begins too deep in the list: narrow the query by id, type or service path'),
   /** Nobody knows how large it would have been: reading ends when it is too much. */
-  answerTooLarge: bad(
+  answerTooLarge: rule(
+    'BadRequest',
     ['bytesMax'],
     (bytesMax: number) =>
       `answer size: more than ${bytesMax} bytes, max size supported: ${bytesMax}, ask for fewer entities at a time with limit`,
   ),
-  answersTooMany: rule(
-    'Unavailable',
-    'the answers under way take all the memory that answers may have, try again later',
+  answersTooMany: unavailable('the answers under way take all the memory that answers may have, try again later'),
+  requestsTooMany: unavailable('too many requests are waiting, try again later'),
+  /** The owner that was asked does not own the shard, or not any more. Nothing has happened: ask again. */
+  ownerChanging: unavailable(
+    'a part of the broker cannot be reached, nothing was done, try again later: its owner is changing',
   ),
-  requestsTooMany: rule('Unavailable', 'too many requests are waiting, try again later'),
-  /** What was asked of an owner is not its own, or not any more: it is worth asking again, for nothing has happened. */
-  ownerChanging: rule('Unavailable', unreachableText('its owner is changing')),
-  unreachable: rule('Unavailable', ['reason'], unreachableText),
-  unanswered: rule(
-    'Unavailable',
-    ['reason'],
-    (reason: string) => `a part of the broker does not answer, try again later: ${reason}`,
-  ),
-  outcomeUnknown: rule(
-    'Unavailable',
-    ['reason'],
-    (reason: string) => `a part of the broker does not answer, whether the change was made is unknown: ${reason}`,
-  ),
+  unreachable: unavailable`a part of the broker cannot be reached, nothing was done, try again later: ${'reason'}`,
+  unanswered: unavailable`a part of the broker does not answer, try again later: ${'reason'}`,
+  outcomeUnknown: unavailable`a part of the broker does not answer, whether the change was made is unknown: ${'reason'}`,
   /** `unknown`: labels of entities, of `count` in all. `others`: what became of these, if there are any. */
   batchUnknown: ruleOfKinds(
     ['kind', 'unknown', 'count', 'reasons', 'others'],
@@ -534,23 +392,18 @@ export const refusalRules = {
       othersText(others),
   ),
   /** `freeBytes`: above the reserve. */
-  noRoom: rule(
-    'InsufficientStorage',
-    ['freeBytes', 'reservedBytes'],
-    (freeBytes: number, reservedBytes: number) =>
-      `no room on the disk of this node: ${megabytes(freeBytes)} MB free, ${megabytes(reservedBytes)} MB reserved`,
-  ),
-  stopping: rule('Unavailable', 'the node is stopping or its store has failed'),
-  copiesWait: rule('Unavailable', 'the disk of this node is full: its copies wait for room'),
+  noRoom: noStorage`no room on the disk of this node: ${megabytes('freeBytes')} free, ${megabytes('reservedBytes')} reserved`,
+  stopping: unavailable('the node is stopping or its store has failed'),
+  copiesWait: unavailable('the disk of this node is full: its copies wait for room'),
   /** `reason`: what the log engine has lost of what this node knows. */
-  notReady: rule('Unavailable', ['reason'], (reason: string) => reason),
-  handingOver: rule('Unavailable', 'not all shards have found another owner yet'),
-  failure: rule('InternalServerError', ['reason'], (reason: string) => reason),
+  notReady: unavailable`${'reason'}`,
+  handingOver: unavailable('not all shards have found another owner yet'),
+  failure: internal`${'reason'}`,
 
   // Ours: lines of an export (docs/operations).
-  badLine: bad(['problem'], (problem: string) => problem),
+  badLine: bad`${'problem'}`,
 
-  /** A refusal of another build, of a code that this one does not know: its kind, code and text (wire/refusal.ts). */
+  /** A refusal of another build, of a code that this one does not know: its kind, code and text. */
   unknownCode: ruleOfKinds(['kind', 'name', 'text'], (_: RefusalKind, _name: string, text: string) => text),
 } as const satisfies Record<string, Rule>
 

@@ -1,12 +1,16 @@
 // A refusal is a reasoned no: a normal answer, returned as a value, never thrown.
 //
-// It has a code, a kind, and its facts as members. Decisions look at these and at nothing else. `refusalText` makes the
-// text at the edge: for an HTTP answer, a line of the log, the output of a command. A parser or a turn makes a refusal;
-// it crosses nodes inside the reply (wire/refusal.ts), and becomes an HTTP status in http/reply.ts only.
+// It has a code, a kind, and its facts as members; decisions look at nothing else. `refusalText` makes the text at the
+// edge: for an HTTP answer, a line of the log, the output of a command. A refusal crosses nodes inside the reply as
+// JSON, and becomes an HTTP status in http/reply.ts only.
+//
+// Another build may know other codes, kinds and facts. A reader that knows the code and finds all its facts makes its
+// own refusal, and ignores other members. Otherwise the refusal becomes an `unknownCode` with the kind and the text of
+// the sender. A kind that the reader does not know becomes InternalServerError.
 //
 // Not here: which codes there are, with their facts and texts (refusal-rules.ts).
 
-import type { RefusalKind, Rule } from './refusal-kind.js'
+import { type RefusalKind, type Rule, refusalKinds } from './refusal-kind.js'
 import { type RefusalCode, type RefusalRules, refusalRules, refusalText } from './refusal-rules.js'
 
 export type { RefusalKind } from './refusal-kind.js'
@@ -40,6 +44,17 @@ export const accepted = <T>(value: T): Result<T> => ({ ok: true, value })
 
 export const refused = (refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } => ({ ok: false, refusal })
 
+/** What several parsers give, which run in their order. The first refusal ends it. */
+export function allOf<T extends object>(parsers: { readonly [Name in keyof T]: () => Result<T[Name]> }): Result<T> {
+  const values: Partial<T> = {}
+  for (const name in parsers) {
+    const result = parsers[name]()
+    if (!result.ok) return result
+    values[name] = result.value
+  }
+  return accepted(values as T)
+}
+
 /** A code without facts has one refusal. Any other code has a function that makes one of its facts, in their order. */
 type Maker<Code extends RefusalCode> =
   RefusalRules[Code] extends Rule<infer _, infer Facts>
@@ -61,8 +76,28 @@ export const refusals = Object.fromEntries(
   ]),
 ) as { readonly [Code in RefusalCode]: Maker<Code> }
 
+interface WireRefusal {
+  readonly kind?: unknown
+  readonly code?: unknown
+  /** The text. No fact is called so. */
+  readonly description?: unknown
+}
+
+/** What of a refusal is sent. */
+export const refusalToWire = (refusal: Refusal): WireRefusal => ({ ...refusal, description: refusalText(refusal) })
+
+/** The refusal of what another process sent, whatever its build. */
+export function refusalFromWire(wire: WireRefusal): Refusal {
+  const kind = (refusalKinds as readonly unknown[]).includes(wire.kind)
+    ? (wire.kind as RefusalKind)
+    : 'InternalServerError'
+  return knownRefusal({ ...wire, kind }) ?? refusals.unknownCode(kind, textOf(wire.code), textOf(wire.description))
+}
+
+const textOf = (json: unknown): string => (typeof json === 'string' ? json : '')
+
 /** The refusal with these members; undefined if this build does not know the code, or cannot make a text of the facts. */
-export function knownRefusal(members: { readonly [name: string]: unknown }): Refusal | undefined {
+function knownRefusal(members: { readonly [name: string]: unknown }): Refusal | undefined {
   const { code } = members
   if (typeof code !== 'string' || !Object.hasOwn(refusalRules, code)) return undefined
   const rule: Rule = refusalRules[code as RefusalCode]

@@ -1,9 +1,9 @@
-// Stamps: hybrid time in one number. A stamp is the milliseconds since 1970 times 2048, plus a count: as a number it
-// orders what happened, and it still tells when. A clock that tells fractions of milliseconds fills the count, so that what happens in
-// several processes of one machine has its order.
+// Stamps, and the ids made of them. A stamp is hybrid time in one number, the milliseconds since 1970 times 2048 plus a
+// count: it orders what happened, and it still tells when. A clock that tells fractions of milliseconds fills the
+// count, which orders the events of several processes on one machine.
 //
 // Stamps are safe integers until the year 2109. A count that overflows carries into the milliseconds, which then run a
-// little ahead of the wall clock: order is the promise, time is close to it.
+// little ahead of the wall clock.
 //
 // Not here: where stamps come from and what keeps them growing (HybridClock in clock.ts).
 
@@ -18,3 +18,22 @@ export const stampOf = (wallMs: number): number => Math.floor(wallMs * stampsPer
 
 /** The stamp after `last` at a time by the wall clock, which may stand still or go back. */
 export const stampAfter = (last: number, wallMs: number): number => Math.max(last + 1, stampOf(wallMs))
+
+/** Characters of the id of a subscription or registration: hexadecimal digits, in the order of creation. */
+export const documentIdLength = 24
+
+const secondMs = 1000
+const secondDigits = 8
+/** Room for every stamp within a second. */
+const momentDigits = 6
+const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
+
+/**
+ * The id of a document that is made at a stamp: its second, its place within that, and the first ten digits of
+ * `random`, which tell apart the ids of several processes. Grows with the stamp (subscriptions.md §2.5).
+ */
+export function documentIdOf(stamp: number, random: string): string {
+  const second = Math.floor(stampMs(stamp) / secondMs)
+  const moment = stamp - second * secondMs * stampsPerMs
+  return `${hex(second, secondDigits)}${hex(moment, momentDigits)}${random.slice(0, documentIdLength - secondDigits - momentDigits)}`
+}

@@ -1,7 +1,7 @@
 // Bytes of another process, of another build or of a damaged file, that cannot be read.
 //
-// The code tells it from a failure of our own: the reader refuses the bytes, applies nothing of them, and goes on. A stored row that has to be
-// understood ends the start, with this message.
+// The reader refuses the bytes, applies nothing of them, and goes on. A stored row that has to be understood ends the
+// start.
 
 export class Unreadable extends Error {
   override readonly name = 'Unreadable'

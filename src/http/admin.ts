@@ -7,15 +7,16 @@
 
 import type { AdminOperations } from '../broker/admin.js'
 import { refusals } from '../domain/refusal.js'
-import type { LogLevel, LogSettings } from '../messages/log-settings.js'
-import type { AdminTold, LogChange } from '../messages/messages.js'
 import {
+  type LogLevel,
+  type LogSettings,
   noTraces,
   parseTraceLevels,
   renderTraceLevels,
   type TraceLevels,
   withoutTraceLevels,
-} from '../messages/trace-levels.js'
+} from '../messages/admin.js'
+import type { AdminTold, LogChange } from '../messages/messages.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 

@@ -3,10 +3,16 @@
 // A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text better.
 
 import type { Entities } from '../broker/entities.js'
-import { type Attribute, isDateType, parseSingleAttribute, parseValue } from '../domain/entities/entity.js'
+import {
+  type Attribute,
+  checkIdentifier,
+  hasIdentifierCharacters,
+  isDateType,
+  parseSingleAttribute,
+  parseTextValue,
+  parseValue,
+} from '../domain/entities/entity.js'
 import { renderAttribute, renderedValue } from '../domain/entities/representation.js'
-import { parseTextValue } from '../domain/entities/text-value.js'
-import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
 import { type Json, renderJson } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import type { Accept } from './accept.js'

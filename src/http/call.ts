@@ -6,7 +6,7 @@
 // Not here: what is made of it (observe/traffic-watcher.ts).
 
 import type { Refusal } from '../domain/refusal.js'
-import type { DeprecatedFeature } from '../messages/statistics.js'
+import type { DeprecatedFeature } from '../messages/admin.js'
 import type { AnsweredRequest, Clock, RequestWatch } from '../ports.js'
 import { lengthOf } from './body-pieces.js'
 import type { AnswerBody, Exchange } from './front.js'

@@ -4,9 +4,8 @@
 // of entities.md §1.1: path identifiers, payload, tenant and scope, operation.
 
 import type { Entities } from '../broker/entities.js'
-import { parseAttributes, parseEntity } from '../domain/entities/entity.js'
+import { checkIdentifier, hasIdentifierCharacters, parseAttributes, parseEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
-import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
 import { parseOrder } from '../domain/queries/order.js'
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'

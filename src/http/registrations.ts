@@ -5,7 +5,7 @@
 import type { RegistrationOperations } from '../broker/documents.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
-import { renderRegistration } from '../domain/providers/registration-json.js'
+import { renderRegistration } from '../domain/providers/registration.js'
 import {
   checkRegistrationPatch,
   parseRegistration,

@@ -7,7 +7,7 @@
 import type { Elsewhere } from '../broker/forwarded-reads.js'
 import type { Outward } from '../broker/forwarding.js'
 import type { Payload } from '../domain/entities/entity.js'
-import { isLooped } from '../domain/providers/forwarding.js'
+import { isLooped } from '../domain/providers/registration.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages/messages.js'

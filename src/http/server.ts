@@ -2,7 +2,7 @@
 //
 // [hot] What those who count are told of each request costs 0.2 to 0.3 us of it (bench/watch.ts).
 
-import { isLooped } from '../domain/providers/forwarding.js'
+import { isLooped } from '../domain/providers/registration.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
 import { parseJsonInTurns } from './body.js'

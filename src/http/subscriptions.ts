@@ -5,8 +5,7 @@
 
 import type { SubscriptionOperations } from '../broker/documents.js'
 import type { Entities } from '../broker/entities.js'
-import type { Payload } from '../domain/entities/entity.js'
-import { checkIdentifier } from '../domain/identifier.js'
+import { checkIdentifier, type Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
 import { explain } from '../domain/subscriptions/explanation.js'

@@ -1,7 +1,7 @@
 // Handlers of /v2/types and /v2/types/{type} (entities.md §18). A type may have more attributes than can be rendered in one turn of the event loop.
 
 import type { TypeOperations } from '../broker/entities.js'
-import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
+import { checkIdentifier, hasIdentifierCharacters } from '../domain/entities/entity.js'
 import { Pace, sorted, type Ticks } from '../domain/pace.js'
 import { refusals } from '../domain/refusal.js'
 import type { TypeSummary } from '../messages/messages.js'

@@ -1,7 +1,9 @@
-// What operators ask of a whole process, and what it tells (operations.md §4, §5, §7).
-
-import type { LogSettings } from './log-settings.js'
-import type { CacheStatistics, Statistics } from './statistics.js'
+// What operators ask of a whole process and what it tells, and how it logs (operations.md §4, §5, §7).
+//
+// Trace levels are sets of numbers from 0 to 255: which of the lines at DEBUG are written (operations.md §5.2; what is traced at which
+// level: README, "Logs").
+//
+// Not here: the code that counts (observe/statistics-book.ts), the JSON of statistics (observe/statistics.ts).
 
 /** Something about a whole process, asked of any shard of its owner: what it has counted, how it logs (operations.md §4, §5, §7). */
 export interface AdminRequest {
@@ -60,4 +62,137 @@ export interface ServiceTally {
   outgoingTransactionErrors: number
   outgoingTransactionRequestSize: number
   outgoingTransactionResponseSize: number
+}
+
+// The statistics of a process, as it answers them to `GET /statistics` and `GET /cache/statistics` (operations.md §4).
+// Times are seconds. `mongo...` are the names of the reference: they mean the store, whatever it is.
+
+/** Counts by route and verb. */
+export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>
+
+export interface StatisticsCounters {
+  readonly jsonRequests: number
+  readonly textRequests: number
+  readonly noPayloadRequests: number
+  readonly requests: RequestCounts
+  readonly missedVerb: number
+  readonly invalidRequests: number
+  readonly notificationsSent: number
+  readonly deprecatedFeatures: Readonly<Record<DeprecatedFeature, number>>
+}
+
+export type DeprecatedFeature = 'ngsiv1Requests' | 'ngsiv1Forwarding' | 'ngsiv1NotifFormat' | 'geoFormat'
+
+export interface Timing {
+  readonly jsonV2Parse: number
+  readonly mongoWriteWait: number
+  readonly total: number
+}
+
+export interface QueueStatistics {
+  readonly in: number
+  readonly out: number
+  readonly reject: number
+  readonly sentOk: number
+  readonly sentError: number
+  readonly timeInQueue: number
+  readonly size: number
+}
+
+/** What one process tells; a block that was not asked for at start is undefined. */
+export interface Statistics {
+  readonly uptimeS: number
+  /** Since the start or the last reset. */
+  readonly intervalS: number
+  readonly counters?: StatisticsCounters | undefined
+  readonly hasSemWait: boolean
+  readonly timing?: { readonly accumulated: Timing; readonly last: Timing } | undefined
+  readonly notifQueue?: QueueStatistics | undefined
+  readonly simulatedNotifications: number
+}
+
+export interface CacheStatistics {
+  /** Of subscriptions, joined; or the words that there are too many. */
+  readonly ids: string
+  readonly refresh: number
+  readonly inserts: number
+  readonly removes: number
+  readonly updates: number
+  readonly items: number
+}
+
+export type LogLevel = 'NONE' | 'FATAL' | 'ERROR' | 'WARN' | 'INFO' | 'DEBUG'
+
+/** How the process logs, as operators may change it while it runs (operations.md §5). */
+export interface LogSettings {
+  level: LogLevel
+  /** Bytes of a payload that a line at INFO shows. */
+  infoPayloadBytesMax: number
+  /** Longer lines are replaced by a short text. */
+  lineBytesMax: number
+  /** Whether deprecated usages are told of. */
+  deprecate: boolean
+  /** Which of the lines at DEBUG are written that have a number. */
+  traces: TraceLevels
+}
+
+export type TraceLevels = ReadonlySet<number>
+
+export const noTraces: TraceLevels = new Set()
+
+export const traceLevelMax = 255
+
+/** The levels of a text such as `60,80-90`; undefined when it is no such list. */
+export function parseTraceLevels(text: string): TraceLevels | undefined {
+  const levels = new Set<number>()
+  for (const range of text.split(',')) {
+    const ends = /^(\d{1,3})(?:-(\d{1,3}))?$/.exec(range)
+    const [from, to] = [Number(ends?.[1]), Number(ends?.[2] ?? ends?.[1])]
+    if (!ends || from > to || to > traceLevelMax) return undefined
+    for (let level = from; level <= to; level++) levels.add(level)
+  }
+  return levels
+}
+
+/** The levels as a text: `19, 21-25`; '' for none. */
+export function renderTraceLevels(levels: TraceLevels): string {
+  const ranges: string[] = []
+  for (let level = 0; level <= traceLevelMax; level++) {
+    if (!levels.has(level)) continue
+    const from = level
+    while (levels.has(level + 1)) level++
+    ranges.push(from === level ? `${from}` : `${from}-${level}`)
+  }
+  return ranges.join(', ')
+}
+
+/** The levels without some of them. */
+export const withoutTraceLevels = (levels: TraceLevels, gone: TraceLevels): TraceLevels =>
+  new Set([...levels].filter(level => !gone.has(level)))
+
+/**
+ * How many observed values were at most so much, and their sum. Bounds ascend; a value goes to the first bound that is not below it, or behind
+ * all of them. Counts are not cumulative.
+ */
+export interface Histogram {
+  readonly bounds: readonly number[]
+  /** One more than there are bounds. */
+  readonly counts: number[]
+  sum: number
+}
+
+/** Nothing observed yet. */
+export const emptyHistogram = (bounds: readonly number[]): Histogram => ({
+  bounds,
+  counts: new Array<number>(bounds.length + 1).fill(0),
+  sum: 0,
+})
+
+// [hot] Once per request: small values are frequent, and found first.
+export function observe(histogram: Histogram, value: number): void {
+  const { bounds, counts } = histogram
+  let at = 0
+  while (at < bounds.length && value > bounds[at]!) at++
+  counts[at]!++
+  histogram.sum += value
 }

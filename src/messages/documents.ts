@@ -1,7 +1,7 @@
-// What is asked about subscriptions and registrations, and what owners tell each other of them.
+// What is asked about subscriptions, their notifications, and registrations, and what owners tell each other of them.
 //
-// Those of all tenants are decided about in one place, the home: the owner of the register (`ShardMap.register`). All other owners keep copies,
-// and a change is done when all of them have it.
+// One place decides about those of all tenants, the home: the owner of the register (`ShardMap.register`). All other
+// owners keep copies, and a change is done when all of them have it.
 
 import type { Payload } from '../domain/entities/entity.js'
 import type { Registration } from '../domain/providers/registration.js'
@@ -10,45 +10,96 @@ import type { Subscription, SubscriptionProgress } from '../domain/subscriptions
 /** What is kept by all owners alike. */
 export type DocumentKind = 'subscription' | 'registration'
 
-/** Asked of the home. The subscription has its id. */
-export interface CreateSubscriptionRequest {
+/** One document, by its id. */
+interface OfDocument<Kind extends string> {
+  readonly kind: Kind
+  readonly tenant: string
+  readonly id: string
+}
+
+/** A page of a tenant's documents in the order of their ids. */
+interface DocumentPage<Kind extends string> {
+  readonly kind: Kind
+  readonly tenant: string
+  /** Only those with exactly this; undefined: all. */
+  readonly servicePath: string | undefined
+  readonly offset: number
+  readonly limit: number
+}
+
+// Asked of the home
+
+/** The subscription has its id. */
+interface CreateSubscriptionRequest {
   readonly kind: 'createSubscription'
   readonly subscription: Subscription
 }
 
-/** A PATCH, asked of the home. The payload has passed `checkPatch`. */
-export interface ChangeSubscriptionRequest {
-  readonly kind: 'changeSubscription'
-  readonly tenant: string
-  readonly id: string
+/** A PATCH. The payload has passed `checkPatch`. */
+export interface ChangeSubscriptionRequest extends OfDocument<'changeSubscription'> {
   /** What it watches from now on. */
   readonly servicePath: string
   readonly payload: Payload
 }
 
-/** Asked of the home. */
-export interface RemoveSubscriptionRequest {
-  readonly kind: 'removeSubscription'
-  readonly tenant: string
-  readonly id: string
+/** The registration has its id. */
+interface CreateRegistrationRequest {
+  readonly kind: 'createRegistration'
+  readonly registration: Registration
 }
 
-/** One subscription or none, asked of the home. */
-export interface FindSubscriptionRequest {
-  readonly kind: 'findSubscription'
-  readonly tenant: string
-  readonly id: string
+/** A PATCH. The payload has passed `checkRegistrationPatch`. */
+export interface ChangeRegistrationRequest extends OfDocument<'changeRegistration'> {
+  readonly payload: Payload
 }
 
-/** A page of a tenant's subscriptions in the order of their ids, asked of the home. */
-export interface ListSubscriptionsRequest {
-  readonly kind: 'listSubscriptions'
-  readonly tenant: string
-  /** Only those that watch exactly this; undefined: all. */
-  readonly servicePath: string | undefined
-  readonly offset: number
-  readonly limit: number
+export type ListSubscriptionsRequest = DocumentPage<'listSubscriptions'>
+export type ListRegistrationsRequest = DocumentPage<'listRegistrations'>
+
+/**
+ * May this notification be sent? Asked if the home decides about the subscription (`isGuarded`). It may be asked again:
+ * the same notification gets the same answer.
+ */
+export interface ClaimRequest extends OfDocument<'claim'> {
+  readonly notification: string
 }
+
+/** What became of a notification of such a subscription. */
+export interface NewsRequest extends OfDocument<'news'> {
+  readonly news: ProgressNews
+}
+
+/** An answer of a receiver, or that there was none. */
+export type ProgressNews =
+  | { readonly kind: 'success'; readonly code?: number | undefined }
+  | { readonly kind: 'failure'; readonly reason: string }
+
+/**
+ * What an owner knows has become of notifications. The home of their subscriptions keeps it from then on, so that
+ * nothing is lost when owners come and go.
+ */
+export interface HandInRequest {
+  readonly kind: 'handIn'
+  readonly parts: readonly HandedPart[]
+  /** Absent if the owner is of a build that repeats no request. */
+  readonly mark?: HandInMark | undefined
+}
+
+/** Tells a request that hands in from all others, so that the home counts it once however often it arrives. */
+export interface HandInMark {
+  /** The process that hands in. */
+  readonly source: string
+  /** Grows with each request of that process; a repeated one has the same. */
+  readonly number: number
+}
+
+export interface HandedPart {
+  readonly tenant: string
+  readonly id: string
+  readonly progress: SubscriptionProgress
+}
+
+// Asked of any owner
 
 /** What the owner of the asked shard knows of these subscriptions' notifications. */
 export interface ProgressRequest {
@@ -80,104 +131,62 @@ export interface FollowRequest {
   readonly next?: Buffer | undefined
 }
 
-/** Asked of the home. The registration has its id. */
-export interface CreateRegistrationRequest {
-  readonly kind: 'createRegistration'
-  readonly registration: Registration
-}
-
-/** A PATCH, asked of the home. The payload has passed `checkRegistrationPatch`. */
-export interface ChangeRegistrationRequest {
-  readonly kind: 'changeRegistration'
-  readonly tenant: string
-  readonly id: string
-  readonly payload: Payload
-}
-
-/** Asked of the home. */
-export interface RemoveRegistrationRequest {
-  readonly kind: 'removeRegistration'
-  readonly tenant: string
-  readonly id: string
-}
-
-/** One registration or none, asked of the home. */
-export interface FindRegistrationRequest {
-  readonly kind: 'findRegistration'
-  readonly tenant: string
-  readonly id: string
-}
-
-/** A page of a tenant's registrations in the order of their ids, asked of the home. */
-export interface ListRegistrationsRequest {
-  readonly kind: 'listRegistrations'
-  readonly tenant: string
-  /** Only those with exactly this; undefined: all. */
-  readonly servicePath: string | undefined
-  readonly offset: number
-  readonly limit: number
-}
-
-/**
- * May this notification be sent? Asked of the home about a subscription that is decided about there (`isGuarded`). To be asked again when no
- * reply came: the same notification gets the same answer.
- */
-export interface ClaimRequest {
-  readonly kind: 'claim'
-  readonly tenant: string
-  readonly id: string
-  readonly notification: string
-}
-
-/** What became of a notification of such a subscription, told to its home. */
-export interface NewsRequest {
-  readonly kind: 'news'
-  readonly tenant: string
-  readonly id: string
-  readonly news: ProgressNews
-}
-
-/**
- * What an owner knows has become of notifications, told to the home of their subscriptions, which has it as its own from then on. Where owners
- * come and go, so nothing goes with them.
- */
-export interface HandInRequest {
-  readonly kind: 'handIn'
-  readonly parts: readonly HandedPart[]
-  /** Absent if the owner is of a build that repeats no request. */
-  readonly mark?: HandInMark | undefined
-}
-
-/** Tells a request that hands in from all others, so that the home counts it once however often it arrives. */
-export interface HandInMark {
-  /** The process that hands in. */
-  readonly source: string
-  /** Grows with each request of that process; a repeated one has the same. */
-  readonly number: number
-}
-
-export interface HandedPart {
-  readonly tenant: string
-  readonly id: string
-  readonly progress: SubscriptionProgress
-}
-
-/** An answer of a receiver, or that there was none. */
-export type ProgressNews =
-  | { readonly kind: 'success'; readonly code?: number | undefined }
-  | { readonly kind: 'failure'; readonly reason: string }
-
-export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | RemoveSubscriptionRequest
-export type SubscriptionRead = FindSubscriptionRequest | ListSubscriptionsRequest
+export type SubscriptionWrite = CreateSubscriptionRequest | ChangeSubscriptionRequest | OfDocument<'removeSubscription'>
+export type SubscriptionRead = OfDocument<'findSubscription'> | ListSubscriptionsRequest
 /** What other owners tell and ask the home of subscriptions while they notify. */
 export type HomeNews = ClaimRequest | NewsRequest | HandInRequest
 export type SubscriptionRequest = SubscriptionWrite | SubscriptionRead | ProgressRequest | HomeNews
-export type RegistrationWrite = CreateRegistrationRequest | ChangeRegistrationRequest | RemoveRegistrationRequest
-export type RegistrationRead = FindRegistrationRequest | ListRegistrationsRequest
+export type RegistrationWrite = CreateRegistrationRequest | ChangeRegistrationRequest | OfDocument<'removeRegistration'>
+export type RegistrationRead = OfDocument<'findRegistration'> | ListRegistrationsRequest
 export type RegistrationRequest = RegistrationWrite | RegistrationRead
 
 /** A subscription, and what became of its notifications as far as it is known. */
 export interface KnownSubscription {
   readonly subscription: Subscription
   readonly progress: SubscriptionProgress
+}
+
+// Notifications that have been sent, or given up (README, "Why did it not fire?")
+
+/** What became of a subscription's notifications of late, as far as the owner of the asked shard has sent them. */
+export interface DeliveriesRequest extends OfDocument<'deliveries'> {
+  /** Of each of the two lists. */
+  readonly limit: number
+}
+
+/** To send again what the owner of the asked shard has given up for a subscription. */
+export type RetryDeliveriesRequest = OfDocument<'retryDeliveries'>
+
+export type DeliveryRequest = DeliveriesRequest | RetryDeliveriesRequest
+
+/** How one try to deliver a notification ended. */
+export interface DeliveryRecord {
+  /** When, milliseconds since 1970. */
+  readonly atMs: number
+  /** The entity that it was about. */
+  readonly id: string
+  readonly type: string
+  readonly path: string
+  /** By which the receiver knows a notification that comes again. */
+  readonly notificationId: string
+  /** Which try it was, from 1. */
+  readonly attempt: number
+  /**
+   * `failed`: another try follows. `dead`: none does, and a dead letter is kept. `dropped`: it could not be sent, or there was no room.
+   * `simulated`: nothing was sent, on purpose.
+   */
+  readonly outcome: 'delivered' | 'failed' | 'dead' | 'dropped' | 'simulated'
+  /** The status of the HTTP answer; undefined: there was none, or it was no HTTP. */
+  readonly code?: number | undefined
+  /** Why it was not delivered; '' when it was. */
+  readonly reason: string
+}
+
+/** What became of a subscription's notifications. Both lists begin with the latest. */
+export interface DeliveryReport {
+  readonly deliveries: readonly DeliveryRecord[]
+  /** The last try of each notification that was given up. */
+  readonly deadLetters: readonly DeliveryRecord[]
+  /** How many were given up and are kept, listed or not. */
+  readonly deadCount: number
 }

@@ -1,7 +1,8 @@
-// What may be asked of a shard and what it may answer: closed unions.
+// What may be asked of a shard and what it may answer: closed unions. Here are those about entities, and the unions of
+// all.
 //
-// Who asks has parsed and validated; who answers trusts and decides. Whoever asks cannot tell whether the shard is in this process, in a
-// sibling or on another machine. Their bytes: wire.ts. Here are those about entities, and the unions of all; the others stand in messages/.
+// The asker has parsed and validated; the shard trusts and decides. The asker cannot tell whether the shard is in this
+// process, in a sibling or on another machine. Their bytes: wire/wire.ts.
 
 import type { WantedAttribute, WantedEntity } from '../domain/entities/entity.js'
 import type { UpdateOptions } from '../domain/entities/update.js'
@@ -12,8 +13,9 @@ import type { Selection } from '../domain/queries/selection.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import type { AdminOrder, AdminRequest, AdminTold } from './admin.js'
-import type { DeliveryReport, DeliveryRequest } from './deliveries.js'
 import type {
+  DeliveryReport,
+  DeliveryRequest,
   FollowRequest,
   KnownSubscription,
   ProgressRequest,
@@ -23,7 +25,7 @@ import type {
 } from './documents.js'
 
 export type * from './admin.js'
-export type * from './deliveries.js'
+export type * from './documents.js'
 export type * from './documents.js'
 
 /** The entity that a request means. Without a type, the only one of that id. */
@@ -202,8 +204,8 @@ export interface AnnounceRequest {
 }
 
 /**
- * Which of these tenants have nothing in the asked owner's shards. When it replies, what it was doing about them has ended, and it announces a path
- * of theirs before it creates an entity there.
+ * Which of these tenants have nothing in the asked owner's shards. When it replies, its work on them has ended, and it
+ * announces a path of theirs before it creates an entity there.
  */
 export interface UnusedRequest {
   readonly kind: 'unused'

@@ -9,7 +9,7 @@
 
 import { isDateType } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
-import { renderRegistration } from '../domain/providers/registration-json.js'
+import { renderRegistration } from '../domain/providers/registration.js'
 import { storedStatus } from '../domain/subscriptions/subscription-status.js'
 import { parseJson } from '../http/body.js'
 import { type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'

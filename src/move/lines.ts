@@ -14,7 +14,7 @@
 // again. A document is read as the body of a POST would be, with its id.
 
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
-import { renderRegistration } from '../domain/providers/registration-json.js'
+import { renderRegistration } from '../domain/providers/registration.js'
 import { parseRegistration } from '../domain/providers/registration-parser.js'
 import { accepted, type Result, refused } from '../domain/refusal.js'
 import {

@@ -2,7 +2,7 @@
 //
 // Not here: the counts (statistics.ts), our own routes (http/routes.ts).
 
-import type { RequestCounts } from '../messages/statistics.js'
+import type { RequestCounts } from '../messages/admin.js'
 
 /**
  * Routes and verbs that `options=fullCounters` shows whether or not they were used, as the reference names them (§4.3); tools look for them. Two of

@@ -5,8 +5,7 @@
 // Not here: how the metrics of several processes become one text (exposition.ts).
 
 import { readdirSync } from 'node:fs'
-import type { Histogram } from '../domain/histogram.js'
-import type { MetricFamily, MetricLabels } from '../messages/admin.js'
+import type { Histogram, MetricFamily, MetricLabels } from '../messages/admin.js'
 import type { ClusterNumbers } from '../messages/cluster-status.js'
 import type { DiskRoom } from '../ports.js'
 import { clusterFamilies } from './cluster-families.js'

@@ -5,7 +5,7 @@
 //
 // Not here: which lines are written, and where (logger.ts).
 
-import type { LogLevel } from '../messages/log-settings.js'
+import type { LogLevel } from '../messages/admin.js'
 import type { LogContext } from '../ports.js'
 
 export type LogFormat = 'pipe' | 'json' | 'short'

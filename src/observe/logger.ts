@@ -6,7 +6,7 @@
 //
 // Not here: what to log when (the callers), and alarms (alarms.ts).
 
-import type { LogLevel, LogSettings } from '../messages/log-settings.js'
+import type { LogLevel, LogSettings } from '../messages/admin.js'
 import type { LogContext, Logger } from '../ports.js'
 import { field, type LogEvent, type LogFormat, renderLine } from './log-line.js'
 import { type LogOutput, openLogOutput } from './log-output.js'

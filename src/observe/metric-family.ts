@@ -2,8 +2,7 @@
 //
 // Not here: which metrics there are (families.ts), their text (exposition.ts).
 
-import type { Histogram } from '../domain/histogram.js'
-import type { MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
+import type { Histogram, MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
 
 type PlainType = Exclude<MetricFamily['type'], 'histogram'>
 

@@ -1,6 +1,6 @@
 // The log of a process as its configuration wants it: standard output, and the file of `-logDir`.
 
-import type { LogSettings } from '../messages/log-settings.js'
+import type { LogSettings } from '../messages/admin.js'
 import { openLogFile } from './log-file.js'
 import { type AreaLogger, openLogger } from './logger.js'
 

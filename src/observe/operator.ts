@@ -2,9 +2,8 @@
 //
 // Not here: how the parts of several processes become one answer (reports.ts).
 
-import type { LogSettings } from '../messages/log-settings.js'
+import type { CacheStatistics, LogSettings } from '../messages/admin.js'
 import type { AdminOrder, AdminTold } from '../messages/messages.js'
-import type { CacheStatistics } from '../messages/statistics.js'
 import { familiesOf, type Sources } from './families.js'
 import type { ServiceTallies } from './service-tallies.js'
 import type { StatisticsBook } from './statistics-book.js'

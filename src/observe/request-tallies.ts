@@ -3,8 +3,7 @@
 // Routes are ours and few. A method or a path that nobody has made up but the client is counted as `other`, so that the number of series
 // does not depend on clients.
 
-import { emptyHistogram, type Histogram, observe } from '../domain/histogram.js'
-import type { MetricFamily } from '../messages/admin.js'
+import { emptyHistogram, type Histogram, type MetricFamily, observe } from '../messages/admin.js'
 import type { AnsweredRequest } from '../ports.js'
 import { family, histograms } from './metric-family.js'
 

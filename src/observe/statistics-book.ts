@@ -5,13 +5,7 @@
 //
 // Not here: the JSON, and other processes (statistics.ts).
 
-import type {
-  DeprecatedFeature,
-  QueueStatistics,
-  Statistics,
-  StatisticsCounters,
-  Timing,
-} from '../messages/statistics.js'
+import type { DeprecatedFeature, QueueStatistics, Statistics, StatisticsCounters, Timing } from '../messages/admin.js'
 import type { AnsweredRequest, Clock } from '../ports.js'
 
 /** Blocks that were asked for (`-statCounters` and so on). */

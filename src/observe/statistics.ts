@@ -3,9 +3,9 @@
 // `mongo...` are the names of the reference, which dashboards know: they mean the store, whatever it is.
 // Requests never wait for a lock here, so all times of `semWait` are 0.
 //
-// Not here: the statistics of a process (messages/statistics.ts), and the code that counts (statistics-book.ts).
+// Not here: the statistics of a process (messages/admin.ts), and the code that counts (statistics-book.ts).
 
-import type { QueueStatistics, RequestCounts, Statistics, StatisticsCounters } from '../messages/statistics.js'
+import type { QueueStatistics, RequestCounts, Statistics, StatisticsCounters } from '../messages/admin.js'
 import { countedAs, shownLegacyRoutes, shownRoutes } from './counted-routes.js'
 
 /** What several processes tell, as if it were one: the first one's last times, and the sums of what is counted. */

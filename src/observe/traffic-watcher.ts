@@ -7,8 +7,7 @@
 
 import { type RefusalKind, refusalText } from '../domain/refusal.js'
 import { hasHiddenName, withoutSecretMembers } from '../domain/subscriptions/secrets.js'
-import type { LogSettings } from '../messages/log-settings.js'
-import type { DeprecatedFeature } from '../messages/statistics.js'
+import type { DeprecatedFeature, LogSettings } from '../messages/admin.js'
 import type { AnsweredRequest, EndedTry, LogContext, Logger, RequestWatch, SendWatch } from '../ports.js'
 import type { AlarmKind, Alarms } from './alarms.js'
 import type { RequestTallies } from './request-tallies.js'

@@ -8,7 +8,7 @@
 import { systemChance, systemClock } from '../clock.js'
 import { type Config, readConfig, version } from '../config/config.js'
 import { placementDefault } from '../domain/scope.js'
-import type { LogSettings } from '../messages/log-settings.js'
+import type { LogSettings } from '../messages/admin.js'
 import { openLog } from '../observe/open-log.js'
 import { writePidFile } from '../observe/pid-file.js'
 import { openProgress } from '../observe/progress.js'

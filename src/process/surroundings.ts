@@ -5,8 +5,8 @@
 
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterDesk } from '../http/cluster-desk.js'
+import type { LogSettings } from '../messages/admin.js'
 import type { HealthProblem, ShardLoss } from '../messages/cluster-status.js'
-import type { LogSettings } from '../messages/log-settings.js'
 import type { Shards } from '../messages/messages.js'
 import type { Chance, Clock, Logger } from '../ports.js'
 import type { WorkerPart } from '../shard/open-shards.js'

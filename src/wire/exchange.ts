@@ -1,13 +1,21 @@
-// Requests and replies as bytes on their way between processes, where nothing that comes may throw: each reader here gives an answer for any bytes.
+// Requests and replies as bytes on their way between processes. Each reader here gives an answer for any bytes, and
+// never throws.
 //
-// A request that cannot be read is answered so, and nothing has happened. A reply that cannot be read, or that does not fit what was asked, is lost:
-// the owner may have done what it was asked for. Either is reported, so that it is counted and told.
+// A request that cannot be read gets that answer, and nothing has happened. A reply that cannot be read, or does not
+// fit the request, is lost: the owner may have done what it was asked for. Either is reported, counted and logged.
 //
 // Not here: the bytes (wire.ts).
 
 import type { ShardReply, ShardRequest } from '../messages/messages.js'
-import type { AskOutcome } from './ask-outcome.js'
 import { decodeReply, decodeRequest, encodeNotUnderstood, encodeReply } from './wire.js'
+
+/** How a request to another node or worker has ended, before its bytes are read. */
+export type AskOutcome =
+  | { readonly kind: 'reply'; readonly reply: Buffer }
+  /** Certain: nothing has happened and nothing will. */
+  | { readonly kind: 'unavailable'; readonly reason: string }
+  /** It was asked, and no answer came in time. */
+  | { readonly kind: 'unknown'; readonly reason: string }
 
 /** Told what could not be read of what a process has sent. */
 type OnUnreadable = (what: string) => void

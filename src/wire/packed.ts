@@ -1,21 +1,56 @@
-// Requests and replies that come with every other request of a client, as bytes that take no parser: [hot] between workers what is asked most is a
-// read by id, a change of attributes, and their replies, and as JSON their bytes cost more than their way (bench `workers`).
+// Requests and replies that come with every other request of a client, as bytes that take no parser. [hot] Owners ask
+// each other mostly for reads by id, changes of attributes and lists. As JSON their bytes cost more than their way
+// (bench `workers`).
 //
-// The form is the version (forms.ts). Bytes that are not whole, or say what this release does not know, fail with `Unreadable`.
-//
-//   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined | the texts as one, UTF-8
-//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image | paths | images
+//   request   u8 form | u8 flags | u16 count of texts | f64 numbers | u32 length of each text, 0xffffffff: undefined
+//             | the texts as one, UTF-8
+//   found     u8 form | u32 bytes of all before the images | u32 count | per entity u32 length of its path, u32 of its image
+//             | paths | images
 //   done      u8 form
+//   part      u8 form | u8 images: 0 none, 1 of all, 2 of the first | u32 count | f64 total | u32 bytes of the JSON
+//             | u32 number of images, if 2 | columns: of each entity f64 created, u32 range, u16 shard
+//             | ends: of each image u32, counted from the first | JSON: ranges and values (ListKeys) | images
 //
-// Lengths of texts are in characters: all texts are written, and read, at once.
+// Numbers are little endian. Lengths of texts are in characters: all texts are written, and read, at once. Images of a
+// part stay where they are until one is wanted: each owner sends as many as the page has, and few of them are shown.
 //
-// Not here: the part of a list (part.ts), which begins with another form; everything else that is asked and answered, which is JSON (wire.ts).
+// Bytes that are not whole, or say what this release does not know, fail with `Unreadable`. All else is JSON (wire.ts).
 
 import type { Json } from '../domain/json.js'
 import { Unreadable } from '../domain/unreadable.js'
 import { isImage } from '../image.js'
-import type { Attributes, AttributesRequest, FindRequest, Found, Numbering, ShardReply } from '../messages/messages.js'
-import { forms } from './forms.js'
+import type {
+  Attributes,
+  AttributesRequest,
+  FindRequest,
+  Found,
+  Images,
+  ListKeys,
+  Numbering,
+  ShardReply,
+} from '../messages/messages.js'
+import { isPartJson } from './shapes.js'
+
+/**
+ * The first byte of every request and reply: what stands behind it, and in which layout.
+ *
+ * A number stands for one layout for good: it is the version of the form. A release with another layout gives it
+ * another number, and uses that only for nodes that know it. A member that an older release may ignore needs no new
+ * number.
+ *
+ * Bytes that are not understood are answered with `notUnderstood` and the reason. That form stays in every release, so
+ * that the asker knows that nothing has happened.
+ */
+export const forms = {
+  find: 0x80,
+  write: 0x81,
+  found: 0x82,
+  done: 0x83,
+  part: 0x84,
+  request: 0x85,
+  reply: 0x86,
+  notUnderstood: 0xff,
+} as const
 
 type Text = string | undefined
 
@@ -217,3 +252,122 @@ export function unpackFound(bytes: Buffer): ShardReply {
   if (from !== paths.length || imageAt !== bytes.length) throw new Unreadable('it is not as long as it says')
   return { kind: 'found', entities }
 }
+
+// The part of a list: what one of several owners answers. A list of a client brings one such reply from each other owner.
+
+type Part = Extract<ShardReply, { kind: 'part' }>
+
+const countAt = 2
+const totalAt = 6
+const jsonBytesAt = 14
+const partHeadBytes = 18
+/** Behind the head, where not every entity has its image. */
+const imageCountBytes = 4
+const noImages = 0
+const allImages = 1
+const firstImages = 2
+const keyBytes = 14
+const endBytes = 4
+
+/** The bytes of the part of a list. */
+export function packPart({ keys, images, total }: Part): Buffer {
+  const { created, shards, rangeOf, ranges, values } = keys
+  const count = created.length
+  const json = JSON.stringify([ranges, values])
+  const jsonBytes = Buffer.byteLength(json)
+  const imageCount = images?.length ?? 0
+  const have = !images ? noImages : imageCount === count ? allImages : firstImages
+  const keysAt = partHeadBytes + (have === firstImages ? imageCountBytes : 0)
+  const endsAt = keysAt + count * keyBytes
+  const jsonAt = endsAt + imageCount * endBytes
+  const imagesAt = jsonAt + jsonBytes
+  let imageBytes = 0
+  if (images) for (let at = 0; at < imageCount; at++) imageBytes += images.at(at)!.length
+
+  const bytes = Buffer.allocUnsafe(imagesAt + imageBytes)
+  const view = viewOf(bytes)
+  bytes[0] = forms.part
+  bytes[1] = have
+  view.setUint32(countAt, count, true)
+  view.setFloat64(totalAt, total, true)
+  view.setUint32(jsonBytesAt, jsonBytes, true)
+  if (have === firstImages) view.setUint32(partHeadBytes, imageCount, true)
+  for (let at = 0, keyAt = keysAt; at < count; at++, keyAt += keyBytes) {
+    view.setFloat64(keyAt, created[at]!, true)
+    view.setUint32(keyAt + 8, rangeOf[at]!, true)
+    view.setUint16(keyAt + 12, shards[at]!, true)
+  }
+  bytes.write(json, jsonAt)
+  if (!images) return bytes
+  let end = 0
+  for (let at = 0; at < imageCount; at++) {
+    const image = images.at(at)!
+    bytes.set(image, imagesAt + end)
+    end += image.length
+    view.setUint32(endsAt + at * endBytes, end, true)
+  }
+  return bytes
+}
+
+/** The part of a list of the bytes that `packPart` wrote. Its images share their memory. */
+export function unpackPart(bytes: Buffer): Part {
+  const view = viewOf(bytes)
+  const count = view.getUint32(countAt, true)
+  const have = bytes[1]!
+  const imageCount = have === firstImages ? view.getUint32(partHeadBytes, true) : have === allImages ? count : 0
+  const keysAt = partHeadBytes + (have === firstImages ? imageCountBytes : 0)
+  const endsAt = keysAt + count * keyBytes
+  const jsonAt = endsAt + imageCount * endBytes
+  const imagesAt = jsonAt + view.getUint32(jsonBytesAt, true)
+  const total = view.getFloat64(totalAt, true)
+  const isWhole = have <= firstImages && imageCount <= count && imagesAt <= bytes.length
+  if (!isWhole || !Number.isSafeInteger(total) || total < 0) throw new Unreadable('a part of a list is not whole')
+  const [ranges, values] = partJson(bytes.toString('utf8', jsonAt, imagesAt))
+  if (values.length !== 0 && values.length !== count) throw new Unreadable('a part of a list lacks values')
+  const created = new Float64Array(count)
+  const shards = new Uint16Array(count)
+  const rangeOf = new Uint32Array(count)
+  for (let at = 0, keyAt = keysAt; at < count; at++, keyAt += keyBytes) {
+    created[at] = view.getFloat64(keyAt, true)
+    const range = view.getUint32(keyAt + 8, true)
+    if (range >= ranges.length) throw new Unreadable('a part of a list lacks a range')
+    rangeOf[at] = range
+    shards[at] = view.getUint16(keyAt + 12, true)
+  }
+  const images = have === noImages ? undefined : new PackedImages(bytes, imageCount, endsAt, imagesAt)
+  return {
+    kind: 'part',
+    keys: { created, shards, rangeOf, ranges, values },
+    images,
+    total,
+  }
+}
+
+function partJson(text: string): [ListKeys['ranges'], ListKeys['values']] {
+  const found: unknown = JSON.parse(text)
+  if (!isPartJson(found)) throw new Unreadable('a part of a list has other JSON than is known')
+  return found as [ListKeys['ranges'], ListKeys['values']]
+}
+
+/** One that is of another version, or damaged, counts as not sent: whoever wants it fetches it. */
+class PackedImages implements Images {
+  constructor(
+    private readonly bytes: Buffer,
+    readonly length: number,
+    private readonly endsAt: number,
+    private readonly imagesAt: number,
+  ) {}
+
+  at(index: number): Buffer | undefined {
+    if (index < 0 || index >= this.length) return undefined
+    const begin = index === 0 ? 0 : this.endOf(index - 1)
+    const image = this.bytes.subarray(this.imagesAt + begin, this.imagesAt + this.endOf(index))
+    return isImage(image) ? image : undefined
+  }
+
+  private endOf(index: number): number {
+    return this.bytes.readUInt32LE(this.endsAt + index * endBytes)
+  }
+}
+
+const viewOf = ({ buffer, byteOffset, length }: Buffer): DataView => new DataView(buffer, byteOffset, length)

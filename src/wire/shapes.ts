@@ -1,10 +1,15 @@
-// Whether JSON of another process is what its kind says: a request or a reply whose members are not what they should be is refused as a whole, and
-// reaches neither a shard nor a client.
+// Whether JSON of another process is what its kind says. A request or reply with a wrong member is refused as a whole,
+// and reaches neither a shard nor a client. The same holds for the texts of subscriptions and registrations.
 //
 // Members that are not known are ignored: a later release may send some.
 //
-// Not here: bytes that are packed, which can only hold what they say (packed.ts, part.ts).
+// Not here: bytes that are packed, which can only hold what they say (packed.ts).
 
+import { decodeRegistration, type Registration } from '../domain/providers/registration.js'
+import { compilePattern } from '../domain/queries/pattern.js'
+import type { SubjectEntity, Subscription } from '../domain/subscriptions/subscription.js'
+import { decodeSubscription } from '../domain/subscriptions/subscription-json.js'
+import { Unreadable } from '../domain/unreadable.js'
 import type { ShardReply, ShardRequest } from '../messages/messages.js'
 
 type Check = (value: unknown) => boolean
@@ -267,7 +272,7 @@ export const isPartJson: Check = tuple(list(tuple(text, text)), list(list(json))
 const named = list(tuple(text, text))
 
 /** Whether what was decoded of a subscription's text is one. */
-export const isSubscription: Check = members({
+const isSubscription: Check = members({
   id: text,
   tenant: text,
   servicePath: text,
@@ -298,7 +303,7 @@ export const isSubscription: Check = members({
 })
 
 /** The same of a registration. */
-export const isRegistration: Check = members({
+const isRegistration: Check = members({
   id: text,
   tenant: text,
   servicePath: text,
@@ -315,3 +320,27 @@ export const isRegistration: Check = members({
   }),
   status: word('active', 'inactive'),
 })
+
+/** The subscription of a text. Fails if the version is another one, or an expression is not valid. */
+export function readSubscription(text: string): Subscription {
+  const subscription = decodeSubscription(text)
+  if (!isSubscription(subscription) || !subscription.entities.every(isSubject))
+    throw new Unreadable('a stored subscription is damaged')
+  // It would be compiled when it is first needed, in the midst of a change.
+  void subscription.condition.expression.q
+  return subscription
+}
+
+/** Exactly one of `id` and `idPattern` is there, and one of `type` and `typePattern` at most; patterns can be compiled. */
+function isSubject({ id, idPattern, type, typePattern }: SubjectEntity): boolean {
+  if ((id === undefined) === (idPattern === undefined) || (type !== undefined && typePattern !== undefined))
+    return false
+  return [idPattern, typePattern].every(pattern => pattern === undefined || compilePattern(pattern) !== undefined)
+}
+
+/** The registration of a text. Fails where it is none of this release's version. */
+export function readRegistration(text: string): Registration {
+  const registration = decodeRegistration(text)
+  if (!isRegistration(registration)) throw new Unreadable('a stored registration is damaged')
+  return registration
+}

@@ -1,18 +1,17 @@
 // The bytes of what is asked of a shard and what it answers (messages.ts).
 //
-// Both unions go through bytes and back unchanged: the loopback test runs the whole program that way. Inside one process nothing is encoded.
-// What comes most often is packed (wire/packed.ts, wire/part.ts), all else is JSON: behind the form the JSON of a request, or the length of that of
-// a reply, the JSON, and images. Bytes of another form, of an unknown kind, or with members that are not what they should be, fail with `Unreadable`.
+// Both unions go through bytes and back unchanged; inside one process nothing is encoded. What comes most often is
+// packed (packed.ts). All else is JSON: a request is its form and JSON, a reply its form, the length of the JSON, the
+// JSON, and images. Other bytes fail with `Unreadable`.
 //
 // Not here: what becomes of bytes that cannot be read (exchange.ts).
 
-import type { WantedAttribute } from '../domain/entities/entity.js'
-import { isDateType, type Metadata } from '../domain/entities/entity.js'
+import { isDateType, type Metadata, type WantedAttribute } from '../domain/entities/entity.js'
 import { operatorOf } from '../domain/entities/operators.js'
 import type { Json } from '../domain/json.js'
-import { encodeRegistration } from '../domain/providers/registration-json.js'
+import { encodeRegistration } from '../domain/providers/registration.js'
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
-import { refusalText } from '../domain/refusal.js'
+import { refusalFromWire, refusalText, refusalToWire } from '../domain/refusal.js'
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import { encodeSubscription } from '../domain/subscriptions/subscription-json.js'
 import { Unreadable } from '../domain/unreadable.js'
@@ -26,12 +25,19 @@ import type {
   WriteReply,
   WriteRequest,
 } from '../messages/messages.js'
-import { readRegistration, readSubscription } from './documents.js'
-import { forms } from './forms.js'
-import { packDone, packFind, packFound, packWrite, unpackFind, unpackFound, unpackWrite } from './packed.js'
-import { packPart, unpackPart } from './part.js'
-import { refusalFromWire, refusalToWire } from './refusal.js'
-import { areAttributes, isReply, isRequest } from './shapes.js'
+import {
+  forms,
+  packDone,
+  packFind,
+  packFound,
+  packPart,
+  packWrite,
+  unpackFind,
+  unpackFound,
+  unpackPart,
+  unpackWrite,
+} from './packed.js'
+import { areAttributes, isReply, isRequest, readRegistration, readSubscription } from './shapes.js'
 
 type WireMetadata = readonly (readonly [string, string, Json])[]
 type WireAttribute = readonly [type: string, value: Json, metadata: WireMetadata | null]
@@ -275,7 +281,7 @@ export const encodeNotUnderstood = (reason: string): Buffer =>
 const reasonLengthMax = 500
 
 /**
- * The reply of bytes that `encodeReply` wrote, perhaps in another process, whose images share their memory. Fails with `Unreadable` where they are
+ * The reply of bytes that `encodeReply` wrote; its images share their memory. Fails with `Unreadable` where they are
  * none. A node that has not understood the request has done nothing, and counts as one that was not asked.
  */
 export const decodeReply = (bytes: Buffer): ShardReply => readable('a reply', () => replyOf(bytes))

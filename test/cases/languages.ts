@@ -1,7 +1,7 @@
 // The languages in which clients speak to the broker, as test/support/mutator.ts mutilates them: texts from the other tables, and the
 // words of which they are made. Words stand in one string, with blanks between them.
 
-import type { QueryLanguage } from '../../src/domain/queries/query.js'
+import type { QueryLanguage } from '../../src/domain/queries/query-parser.js'
 import type { Language } from '../support/mutator.js'
 import { refusedAttributeLists, refusedAttributes, refusedEntities } from './entity-payloads.js'
 import * as geo from './geo.js'

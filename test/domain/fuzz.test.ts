@@ -13,10 +13,10 @@ import {
   type Payload,
   parseAttributes,
   parseEntity,
+  parseTextValue,
   parseValue,
 } from '../../src/domain/entities/entity.js'
 import { type Mode, renderEntity } from '../../src/domain/entities/representation.js'
-import { parseTextValue } from '../../src/domain/entities/text-value.js'
 import {
   appendAttributes,
   createEntity,
@@ -36,7 +36,8 @@ import { distanceTo, locationOf, matchesGeo } from '../../src/domain/places/geo.
 import { boundsOf, parseGeoQuery } from '../../src/domain/places/geo-query.js'
 import { compareSortValues, parseOrder, sortValues } from '../../src/domain/queries/order.js'
 import { charactersMax, compilePattern, literalPrefix } from '../../src/domain/queries/pattern.js'
-import { matchesQuery, parseQuery, type Query, type QueryLanguage } from '../../src/domain/queries/query.js'
+import { matchesQuery } from '../../src/domain/queries/query.js'
+import { parseQuery, type Query, type QueryLanguage } from '../../src/domain/queries/query-parser.js'
 import {
   compileSelection,
   mayMeanType,

@@ -3,7 +3,7 @@
 
 import t, { type Test } from 'tap'
 import type { Config } from '../../src/config/config.js'
-import type { LogSettings } from '../../src/messages/log-settings.js'
+import type { LogSettings } from '../../src/messages/admin.js'
 import { httpServers, type LocalNode, logForTests, startLocalNode } from '../support/local-node.js'
 import { startLocalWorkers } from '../support/local-workers.js'
 

@@ -2,7 +2,7 @@
 // (operations.md §6).
 
 import t, { type Test } from 'tap'
-import type { LogLevel, LogSettings } from '../../src/messages/log-settings.js'
+import type { LogLevel, LogSettings } from '../../src/messages/admin.js'
 import { openLogger } from '../../src/observe/logger.js'
 import { httpReceiver } from '../deliver/receivers.js'
 import {

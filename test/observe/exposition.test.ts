@@ -2,8 +2,7 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { emptyHistogram, observe } from '../../src/domain/histogram.js'
-import type { MetricFamily } from '../../src/messages/admin.js'
+import { emptyHistogram, type MetricFamily, observe } from '../../src/messages/admin.js'
 import { renderMetrics } from '../../src/observe/exposition.js'
 import { histograms, single } from '../../src/observe/metric-family.js'
 import { type Exposition, parseExposition } from '../support/exposition-parser.js'

@@ -2,8 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import t from 'tap'
-import type { LogLevel, LogSettings } from '../../src/messages/log-settings.js'
-import { noTraces } from '../../src/messages/trace-levels.js'
+import { type LogLevel, type LogSettings, noTraces } from '../../src/messages/admin.js'
 import { type AreaLogger, openLogger } from '../../src/observe/logger.js'
 
 const wallMs = () => Date.UTC(2026, 1, 3, 10, 15, 30, 123)

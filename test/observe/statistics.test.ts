@@ -1,7 +1,7 @@
 // Statistics: what is left out, what is shown in full, and several processes as one (operations.md §4).
 
 import t from 'tap'
-import type { Statistics } from '../../src/messages/statistics.js'
+import type { Statistics } from '../../src/messages/admin.js'
 import { joinStatistics, listedIds, renderStatistics } from '../../src/observe/statistics.js'
 
 const none: Statistics = { uptimeS: 5, intervalS: 3, hasSemWait: false, simulatedNotifications: 0 }

@@ -7,7 +7,7 @@
 
 import { systemChance, systemClock } from '../../src/clock.js'
 import type { Config } from '../../src/config/config.js'
-import { noTraces } from '../../src/messages/trace-levels.js'
+import { noTraces } from '../../src/messages/admin.js'
 import type { Logger } from '../../src/ports.js'
 import { startNode } from '../../src/process/node.js'
 import type { RunningNode, Surroundings } from '../../src/process/surroundings.js'

@@ -8,14 +8,15 @@ import { createEntity } from '../../src/domain/entities/update.js'
 import type { Json, JsonObject } from '../../src/domain/json.js'
 import { refusalText } from '../../src/domain/refusal.js'
 import { stampOf } from '../../src/domain/stamp.js'
-import type { HttpMessage, MqttMessage } from '../../src/domain/subscriptions/message.js'
-import { messageOf } from '../../src/domain/subscriptions/notification.js'
 import type {
+  HttpMessage,
+  MqttMessage,
   NamedAttribute,
   NotificationInput,
   NotificationOptions,
   NotSent,
-} from '../../src/domain/subscriptions/notification-input.js'
+} from '../../src/domain/subscriptions/message.js'
+import { messageOf } from '../../src/domain/subscriptions/notification.js'
 import type { Subscription } from '../../src/domain/subscriptions/subscription.js'
 import { parseSubscription } from '../../src/domain/subscriptions/subscription-parser.js'
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import type { Attribute } from '../../src/domain/entities/entity.js'
 import type { Json } from '../../src/domain/json.js'
-import { parseQuery, type Statement } from '../../src/domain/queries/query.js'
+import { parseQuery, type Statement } from '../../src/domain/queries/query-parser.js'
 import { attribute } from './entities.js'
 
 const day = 86_400

@@ -3,7 +3,7 @@
 import t from 'tap'
 import { type Refusal, refusals, refusalText } from '../../src/domain/refusal.js'
 import type { ShardReply } from '../../src/messages/messages.js'
-import { forms } from '../../src/wire/forms.js'
+import { forms } from '../../src/wire/packed.js'
 import { decodeReply, encodeReply } from '../../src/wire/wire.js'
 import { allRefusals } from '../support/refusals.js'
 

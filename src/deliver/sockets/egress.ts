@@ -8,7 +8,7 @@
 
 import { BlockList, isIP, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { type EgressPattern, parseEgressPattern } from '../../domain/subscriptions/egress-pattern.js'
+import { type EgressPattern, parseEgressPattern } from '../../domain/subscriptions/receiver-url.js'
 
 export interface EgressOptions {
   /** Patterns; none: everything but link-local addresses. */

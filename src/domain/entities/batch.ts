@@ -1,15 +1,20 @@
 // The payloads of the batch operations: op/update, op/query and op/notify (entities.md §17), read and refused.
 //
-// What a batch does to each entity is what the single operations do (update.ts); how the outcomes of many become one answer stands
-// in `batchOutcome`.
+// What a batch does to each entity is what the single operations do (update.ts).
 
-import { checkIdentifier } from '../identifier.js'
 import { isArray, isObject, type Json, type JsonObject } from '../json.js'
 import { attributesMax, listLengthMax } from '../limits.js'
 import type { SelectionSource, SelectorSource } from '../queries/selection.js'
 import { accepted, type BatchPart, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { isAlterationType } from '../subscriptions/subscription.js'
-import { defaultEntityType, type Payload, parseEach, refuseDuplicates, type WantedAttribute } from './entity.js'
+import {
+  checkIdentifier,
+  defaultEntityType,
+  type Payload,
+  parseEach,
+  refuseDuplicates,
+  type WantedAttribute,
+} from './entity.js'
 import { entityLabel } from './update.js'
 
 export type BatchAction = 'append' | 'appendStrict' | 'update' | 'delete' | 'replace'
@@ -62,9 +67,9 @@ export function parseBatchUpdate(payload: Payload, keyValues: boolean): Result<B
 }
 
 /**
- * The payload of `POST /v2/op/notify`: entities to be appended, of type Thing when they name none (entities.md §17.4); or to be deleted, when
- * `alteration` says so (ours, `notification.propagateDeletes`). Of what is to be deleted only the identity counts. `format` and
- * `alteration` are headers, '' when absent.
+ * The payload of `POST /v2/op/notify`: entities to be appended, of type Thing when they name none (entities.md §17.4).
+ * They are deleted when `alteration` says so (ours, `notification.propagateDeletes`); then only identities count.
+ * `format` and `alteration` are headers, '' when absent.
  */
 export function parseNotification(payload: Payload, format: string, alteration = ''): Result<Batch> {
   if (format !== '' && format !== 'normalized') return refused(refuseFormat(format))
@@ -102,7 +107,7 @@ export interface QueryPayload {
 
 const queryFields = ['entities', 'attrs', 'attributes', 'metadata', 'expression']
 
-/** The payload of `POST /v2/op/query`. What is inside `q`, `mq`, geography and patterns is looked at by `compileSelection`. */
+/** The payload of `POST /v2/op/query`. `compileSelection` looks at `q`, `mq`, geography and patterns. */
 export function parseQueryPayload(payload: Payload): Result<QueryPayload> {
   const json = topLevel(payload, queryFields)
   if (!json.ok) return json
@@ -259,7 +264,7 @@ function parseExpression(json: Json | undefined): Result<Expression> {
 }
 
 /**
- * The refusal for a batch, from the refusal of each item in order (undefined: it succeeded); undefined when all did
+ * The refusal for a batch, from that of each item in order (undefined: it succeeded); undefined when all did
  * (entities.md §17.3). A refusal of another kind than missing or existing names decides alone, the last of them.
  */
 export function batchOutcome(

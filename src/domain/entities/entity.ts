@@ -1,16 +1,15 @@
-// Entities, attributes and metadata: what they are, and how they are read from the JSON of a request.
+// Entities, attributes and metadata: what they are, and how they are read from the body of a request.
 //
-// Reading refuses everything that depends on the request alone (entities.md §3-§5, §10.2, §11, §16); what also depends on the stored
-// entity (existence, operators, locations, a value without a type) is decided in update.ts. Dates come out of here in the one
-// form in which they are stored and rendered.
+// Reading refuses everything that depends on the request alone (entities.md §3-§5, §10.2, §11, §12.5, §16). update.ts
+// decides what also depends on the stored entity. Dates get the form here in which they are stored and rendered.
 //
-// Not here: bytes to JSON (http/body), what an update does (update), JSON of an answer (representation).
+// Not here: bytes to JSON (http/body.ts), what an update does (update.ts), JSON of an answer (representation.ts).
 
 import { parseDateTime, renderDateTime } from '../date-time.js'
-import { checkIdentifier } from '../identifier.js'
 import { isArray, isObject, type Json, type JsonObject, valueHasForbiddenCharacters } from '../json.js'
-import { attributesMax, metadataMax, valueDepthMax } from '../limits.js'
-import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import { attributesMax, identifierLengthMax, metadataMax, valueDepthMax } from '../limits.js'
+import { ownText } from '../recent.js'
+import { accepted, type IdentifierPlace, type Refusal, type Result, refusals, refused } from '../refusal.js'
 import { type Operator, operatorOf } from './operators.js'
 
 export interface Metadata {
@@ -30,8 +29,8 @@ export interface Attribute {
   readonly createdMs: number
   readonly modifiedMs: number
   /**
-   * Of a `dateExpires` with a date type: it came from where that name meant nothing, and is an attribute like any other until it is updated
-   * (base.md "Builtin attributes"). No request makes one.
+   * Of a `dateExpires` with a date type: the name meant nothing where it came from, and it is an attribute like any
+   * other until it is updated (base.md "Builtin attributes"). No request makes one.
    */
   readonly isPlain?: true | undefined
 }
@@ -99,7 +98,7 @@ export function defaultType(value: Json): string {
 /** Whether values of the type are dates (entities.md §4.3). */
 export const isDateType = (type: string): boolean => type === 'DateTime' || type === 'ISO8601'
 
-/** A value as it is stored under a date type: null, or the date in its rendered form; undefined when it is no date. */
+/** A value as a date type stores it: null, or the rendered date; undefined when it is no date. */
 export function asStoredDate(value: Json): string | null | undefined {
   if (value === null) return null
   if (typeof value !== 'string') return undefined
@@ -107,7 +106,7 @@ export function asStoredDate(value: Json): string | null | undefined {
   return ms === undefined ? undefined : renderDateTime(ms)
 }
 
-/** Whether the attribute carries the metadata that keeps it from being the entity's location (entities.md §8.1). */
+/** Whether the metadata keeps an attribute from being the entity's location (entities.md §8.1). */
 export const ignoresType = (metadata: MetadataMap | undefined): boolean => metadata?.get('ignoreType')?.value === true
 
 /** The entity of a `POST /v2/entities` (entities.md §10.2). */
@@ -149,13 +148,43 @@ export function parseSingleAttribute(name: string, payload: Payload): Result<Wan
   return parseAttribute(name, json, payload.deep)
 }
 
-/** The JSON value of a `PUT .../value` (entities.md §12.5). Its type is the stored one, so update.ts checks the rest. */
+/** The JSON value of a `PUT .../value` (entities.md §12.5). update.ts checks it against the stored type. */
 export function parseValue(payload: Payload): Result<Json> {
   const duplicate = refuseDuplicates(payload, 'value', false)
   if (duplicate) return refused(duplicate)
   if (payload.deep && isTooDeep(payload.value)) return refused(refusals.nestedTooDeep(valueDepthMax))
   return accepted(payload.value)
 }
+
+/**
+ * The value of a text (entities.md §12.5). Text without quotes is refused. Blanks and line breaks are not cut off.
+ * There are no escapes: what is between the outer quotes is the string.
+ */
+export function parseTextValue(text: string): Result<Json> {
+  if (text.startsWith('"')) {
+    if (text.length < 2 || !text.endsWith('"')) return refused(refusals.textUnclosed)
+    return accepted(text.slice(1, -1))
+  }
+  const word = words.get(text)
+  if (word !== undefined) return accepted(word)
+  if (!jsonNumber.test(text)) return refused(refusals.textUnknown)
+  const n = Number(text)
+  return Number.isFinite(n) ? accepted(n) : refused(refusals.textUnknown)
+}
+
+const words: ReadonlyMap<string, Json> = new Map<string, Json>([
+  ['true', true],
+  ['True', true],
+  ['TRUE', true],
+  ['false', false],
+  ['False', false],
+  ['FALSE', false],
+  ['null', null],
+  ['Null', null],
+  ['NULL', null],
+])
+
+const jsonNumber = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 
 /** The attributes of an entity in a payload, `id` and `type` left out (entities.md §5). */
 export function parseEach(
@@ -285,8 +314,9 @@ export function isTooDeep(value: Json, levels = 0): boolean {
 }
 
 /**
- * The refusal for the first key that stands twice where it may not (entities.md §5.2). What the root of the document is
- * decides what a path into it means; `id`, `type` of an entity and `type` of an attribute may stand twice, the last one wins.
+ * The refusal for the first key that stands twice where it may not (entities.md §5.2). `root`: what the document is,
+ * which decides what a path means. `id`, `type` of an entity and `type` of an attribute may stand twice, the last one
+ * wins.
  */
 export function refuseDuplicates(
   payload: Pick<Payload, 'duplicates'>,
@@ -317,3 +347,36 @@ export function refuseDuplicates(
   }
   return undefined
 }
+
+// Identifiers: entity ids, entity types, and names and types of attributes and metadata (entities.md §3.1)
+
+/**
+ * Printable ASCII without white space, & ? / # and the eight forbidden characters. A backslash is legal, so identifiers
+ * need escaping inside JSON.
+ */
+const identifierSyntax = /^[!$%*+,\-.0-9:@A-Z[\\\]^_`a-z{|}~]*$/
+
+/** Why the text cannot be an identifier; undefined when it can. */
+export function checkIdentifier(place: IdentifierPlace, text: string): Refusal | undefined {
+  // [hot] Some ten times per entity. Names and types are few, and this look takes a quarter of the time of the checks.
+  if (legal.has(text)) return undefined
+  if (text.length === 0) return refusals.identifierTooShort(place)
+  if (!identifierSyntax.test(text)) return refusals.identifierCharacters(place)
+  if (text.length > identifierLengthMax) return refusals.identifierTooLong(place, text.length, identifierLengthMax)
+  if (place !== 'entity id') remember(text)
+  return undefined
+}
+
+/** Names and types that were legal. */
+const legal = new Set<string>()
+/** Texts remembered; all are forgotten at once when there are more. */
+const legalMax = 2000
+
+function remember(text: string): void {
+  if (legal.size >= legalMax) legal.clear()
+  // It may be cut out of a list, and hold on to that.
+  legal.add(ownText(text))
+}
+
+/** Whether all characters are legal in an identifier, whatever the length. */
+export const hasIdentifierCharacters = (text: string): boolean => identifierSyntax.test(text)

@@ -1,12 +1,11 @@
 // Update operators: a value like `{"$inc": 1}` tells what to do with the stored value instead of replacing it.
 //
-// A value is an operator by its first key alone; keys behind it are ignored, except that `$set` and `$unset` go together.
-// "First" is in the order of the parsed object, where keys that look like array indexes precede all others.
+// The first key alone makes a value an operator; keys behind it are ignored, except that `$set` and `$unset` go
+// together. "First" is in the order of the parsed object, where keys that look like array indexes come first.
 //
-// Operators are functions from values to values: they never change what they are given, and results may share parts with
-// it. Every number they yield is finite. An operator that does not fit is refused with the catalogue's `operator`.
+// Operators never change what they are given; results may share parts with it. Every number they yield is finite.
 //
-// Not here: types and metadata of the attribute, and what counts as a change (update).
+// Not here: types and metadata of the attribute, and what counts as a change (update.ts).
 import { canonical, compare, equal, isArray, isObject, type Json, type JsonObject } from '../json.js'
 import { accepted, type Result, refusals, refused } from '../refusal.js'
 
@@ -48,8 +47,8 @@ export function applyOperator(operator: Operator, stored: Json): Result<Json> {
 }
 
 /**
- * The value of an attribute that does not exist yet, or undefined when it is not to be created (entities.md §15.3).
- * `creation` means an entity that is created or replaced, `append` a new attribute of an existing entity.
+ * The value of an attribute that does not exist yet; undefined when it is not to be created (entities.md §15.3).
+ * `creation`: the entity is created or replaced. `append`: a new attribute of an existing entity.
  */
 export function startOperator(operator: Operator, on: 'creation' | 'append'): Result<Json | undefined> {
   switch (operator.name) {

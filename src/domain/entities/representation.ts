@@ -1,12 +1,10 @@
 // Entities as JSON text: the modes, the `attrs` and `metadata` filters, the builtins (entities.md §2, §6).
 //
-// Text is put together piece by piece instead of through objects, so that attributes keep their order and any name is an
-// ordinary name. `writeStoredIdentity` and `writeStoredMember` write what is kept on disk. When the writer says `asIs`, that text is also the
-// normalized answer, and nothing has to be rendered again.
+// Text is put together piece by piece, so that attributes keep their order and any name is an ordinary name.
+// `writeStored...` write what is kept on disk. When the writer says `asIs`, that text is also the normalized answer.
 
 import { renderDateTime } from '../date-time.js'
-import { type Json, renderJson } from '../json.js'
-import type { JsonWriter } from '../json-writer.js'
+import { type Json, type JsonWriter, renderJson } from '../json.js'
 import { renderedLocation } from '../places/location.js'
 import { stampMs } from '../stamp.js'
 import { type Attribute, type Entity, expiryAttribute, ignoresType, isDateType, noMetadata } from './entity.js'
@@ -84,7 +82,7 @@ export function renderAttributes(entity: Entity, path: string, view: View): stri
   return renderSelected(entity, path, view, '')
 }
 
-/** The text of `renderEntity` in pieces, one for each attribute, some of them empty: a large entity is rendered in steps. */
+/** The text of `renderEntity` in pieces, one for each attribute, perhaps empty: a large entity is rendered in steps. */
 export function entityPieces(entity: Entity, path: string, view: View): IterableIterator<string> {
   return selectedPieces(entity, path, view, `"id":${quoted(entity.id)},"type":${quoted(entity.type)}`)
 }
@@ -160,7 +158,7 @@ type Named = readonly [name: string, attribute: Attribute]
 function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: View): Named[] {
   if (names === undefined) {
     const all = [...entity.attributes].filter(([name, attribute]) => !isHidden(name, attribute))
-    // Bare values have no names to tell them apart: the reference gives them by name, and base.md leaves the order open.
+    // Bare values have no names: the reference gives them by name, and base.md leaves the order open.
     return mode === 'values' || mode === 'unique' ? all.sort(([a], [b]) => (a < b ? -1 : 1)) : all
   }
   if (!isNamed(names, '*')) {
@@ -180,7 +178,7 @@ function selectAttributes(entity: Entity, path: string, { attrs: names, mode }: 
   return all
 }
 
-/** The builtin attribute of that name; undefined: there is none that every entity has (base.md "Builtin attributes"). */
+/** The builtin attribute of that name; undefined: not every entity has one (base.md "Builtin attributes"). */
 export function builtinAttribute(name: string, entity: Entity, path: string): Attribute | undefined {
   // Of an entity that only providers have, its times are unknown.
   if (Number.isNaN(entity.created) && name !== 'servicePath') return undefined
@@ -210,7 +208,7 @@ export const builtin = (type: string, value: Json): Attribute => ({
 
 /** Of so few names each is looked for, instead of remembering where it stands. */
 const fewNamesMax = 16
-/** Where each name of a long list first stands: a list is asked about for each attribute of each entity of an answer. */
+/** Where each name of a long list first stands: each attribute of each entity of an answer asks for it. */
 const positionsOfNames = new WeakMap<readonly string[], ReadonlyMap<string, number>>()
 
 function positionsOf(names: readonly string[]): ReadonlyMap<string, number> {
@@ -245,8 +243,8 @@ export type NamedMetadata = readonly [name: string, element: { readonly type: st
 const builtinMetadata = ['dateCreated', 'dateModified'] as const
 
 /**
- * The metadata that the names mean, in the order in which they are shown (entities.md §13.2). Notifications know more builtin ones
- * than queries: `builtins` names them in the order in which they follow `*`, `builtinOf` gives them.
+ * The metadata that the names mean, in the order in which they are shown (entities.md §13.2). `builtins`: the builtin
+ * names in the order in which they follow `*`, of which notifications know more than queries.
  */
 export function selectMetadata(
   attribute: Attribute,

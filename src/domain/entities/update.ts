@@ -1,10 +1,10 @@
 // What a command does to one entity: entity before + command -> entity after, or a refusal, or (PartialUpdate) both.
 //
-// Everything that depends on the stored state is decided here: existence (entities.md §11, §12), which attributes change and when
-// (§14), metadata (§13), operators (§15), the one location of an entity (§8.1), values without a type (§12.5). Nothing here
-// knows a clock: the moment of the update comes in.
+// Everything that depends on the stored state is decided here: existence (entities.md §11, §12), which attributes
+// change (§14), metadata (§13), operators (§15), the one location (§8.1), values without a type (§12.5). The moment of
+// the update is an argument.
 //
-// Not here: reading requests (entity), who may be meant by an id without a type (shard), bytes.
+// Not here: reading requests (entity.ts), which entity an id without a type means (shard), bytes.
 
 import { equal, type Json, valueHasForbiddenCharacters } from '../json.js'
 import { attributesMax, metadataMax } from '../limits.js'
@@ -33,25 +33,27 @@ export interface UpdateOptions {
   readonly forcedUpdate: boolean
 }
 
-/** What happened to an attribute. A request may name one and leave it as it is: then neither value nor metadata changed. */
+/** What happened to an attribute. A request may name one and leave it as it is. */
 export interface Alteration {
   readonly name: string
   readonly action: 'append' | 'update' | 'delete'
-  /** Whether the request names it. A replacement deletes what it does not name, and who deletes an entity names no attribute. */
+  /**
+   * Whether the request names it. A replacement deletes what it does not name; the deletion of an entity names nothing.
+   */
   readonly named: boolean
   /** Whether value or type count as changed (entities.md §14); what is appended, replaced or deleted counts in both respects. */
   readonly valueChanged: boolean
   readonly metadataChanged: boolean
 }
 
-/** What a command did. `after` is undefined when the entity was deleted, and `before` itself when nothing changed. */
+/** What a command did. `after`: undefined when the entity was deleted, `before` when nothing changed. */
 export interface Change {
   readonly before: Entity | undefined
   readonly after: Entity | undefined
   readonly alterations: readonly Alteration[]
 }
 
-/** A command's end: a change to store, a refusal to tell, or both when only part could be done (entities.md §11.1, §11.2). */
+/** The end of a command: a change, a refusal, or both when only part could be done (entities.md §11.1, §11.2). */
 export interface Outcome {
   readonly change?: Change
   readonly refusal?: Refusal
@@ -72,7 +74,9 @@ export function createEntity(wanted: WantedEntity, stamp: number): Outcome {
   return draft.finish({ id: wanted.id, type: wanted.type, created: stamp })
 }
 
-/** `POST .../attrs` without `append`, and upsert: existing attributes are updated, missing ones appended (entities.md §11). */
+/**
+ * `POST .../attrs` without `append`, and upsert: updates existing attributes, appends missing ones (entities.md §11).
+ */
 export function appendAttributes(
   before: Entity,
   wanted: ReadonlyMap<string, WantedAttribute>,
@@ -165,7 +169,7 @@ export function updateAttribute(
   return refusal ? refuse(refusal) : draft.finish(before)
 }
 
-/** `PUT .../attrs/{name}/value`: the stored type and metadata stay, and the type says what a value may be (entities.md §12.5). */
+/** `PUT .../attrs/{name}/value`: the stored type and metadata stay (entities.md §12.5). */
 export function updateValue(
   before: Entity,
   name: string,
@@ -258,7 +262,9 @@ class Draft {
     return this.attributes.has(name)
   }
 
-  /** Adds an attribute that is not there (entities.md §15.3), or not any more: then it is an update to whoever looks on. */
+  /**
+   * Adds an attribute that is not there (entities.md §15.3). `action`: `update` if it was there before a replacement.
+   */
   start(
     name: string,
     wanted: WantedAttribute,
@@ -328,7 +334,7 @@ class Draft {
     this.alterations.push(lost(name, true))
   }
 
-  /** The outcome: `identity` gives id, type and creation; `before` what is replaced, if it is not what the draft began with. */
+  /** The outcome. `identity`: id, type and creation. `before`: what is replaced, if the draft did not begin with it. */
   finish(identity: Pick<Entity, 'id' | 'type' | 'created'>, before = this.before): Outcome {
     if (this.added && this.attributes.size > attributesMax && this.attributes.size > (before?.attributes.size ?? 0))
       return refuse(refusals.tooMany('attributes', this.attributes.size, attributesMax))
@@ -345,7 +351,7 @@ class Draft {
     return wanted.operator ? applyOperator(wanted.operator, stored.value) : accepted(wanted.value)
   }
 
-  /** Checks a value that may be the entity's location (entities.md §8); `finish` refuses, since a second location weighs more. */
+  /** Checks a possible location (entities.md §8). `finish` refuses it, since a second location weighs more. */
   private locate(type: string, value: Json, metadata: MetadataMap, prefix: LocationPrefix): void {
     if (!isLocationType(type)) return
     this.locationTouched = true
@@ -376,8 +382,8 @@ function copyOf<T>(map: ReadonlyMap<string, T>): Map<string, T> {
 const indexName = /^(?:0|[1-9][0-9]{0,9})$/
 
 /**
- * Attributes or metadata in the order that survives being stored as a JSON object: a name that is an array index (`0`, `17`) comes first, since
- * JSON.parse puts it there. All others keep the order in which they were added.
+ * Attributes or metadata in the order that survives being stored as a JSON object: JSON.parse puts names that are array
+ * indexes (`0`, `17`) first. All others keep the order in which they were added.
  */
 function inStoredOrder<T>(named: Map<string, T>): Map<string, T> {
   let indexed = false

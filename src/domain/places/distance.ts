@@ -1,16 +1,18 @@
 // Distances on the globe: great circles on a sphere of the mean radius (entities.md §8.4).
 //
-// An edge is the straight line in longitude and latitude, as in plane.ts, so that what is near a shape and what is inside it
-// speak of the same shape. Along such a line the distance from a place has no closed minimum, yet a simple nature:
+// An edge is the straight line in longitude and latitude, as in plane.ts. Along it the distance from a place has no
+// closed minimum, but
 //
 //   f = 1 - cos(distance) = 2 sin²(Δφ/2) + 2 cos φp cos φ sin²(Δλ/2)
 //
-// is a sum of three sinusoids in the position s along the edge, so |f''| and |f'''| have small bounds M and M3. That tells, from
-// one point of an edge, that all of the rest is farther than what is known, or that f only falls or only rises; most edges need
-// no more than their ends. Where f is convex Newton's steps find the minimum, and elsewhere the edge is halved.
+// is a sum of three sinusoids in the position s along the edge, so |f''| and |f'''| have small bounds M and M3. These
+// tell, from one point of an edge, that all of the rest is farther than what is known, or that f only falls or only
+// rises; most edges need no more than their ends. Where f is convex, Newton's steps find the minimum. Elsewhere the
+// edge is halved.
 //
-// @turf/point-to-line-distance does not do: it takes the nearest point of a rhumb or projected line, and is wrong by kilometres
-// for long edges and beyond the antimeridian. A difference of 360 degrees is none here, the poles are places like others.
+// @turf/point-to-line-distance takes the nearest point of a rhumb or projected line, and is wrong by kilometres for
+// long edges and beyond the antimeridian. Here a difference of 360 degrees is none, and the poles are places like
+// others.
 import type { Position } from './ring.js'
 
 export const earthRadiusMetres = 6_371_000
@@ -139,10 +141,10 @@ const slopeOf = (edge: Edge, at: Sample): number => edge.east * at.east + edge.n
 const bendOf = ({ east, north }: Edge, at: Sample): number =>
   north * north * (at.sines + at.cosines) + east * east * at.cosines - 2 * east * north * at.mixed
 
-/** So little may f still fall that it does not matter: a tenth of a millimetre next to the place, less far away. */
+/** How little f may still fall to be ignored: a tenth of a millimetre next to the place, less far away. */
 const negligible = (f: number): number => 1e-22 + f * 1e-13
 
-/** The lowest f on the part of the edge from `from` to `to`, whose ends are known already, or `low` when that is lower. */
+/** The lowest f on the part of the edge from `from` to `to`, whose ends are known, or `low` when that is lower. */
 function search(place: Place, edge: Edge, from: number, to: number, low: number): number {
   const half = (to - from) / 2
   const middle = from + half

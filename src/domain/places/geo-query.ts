@@ -2,25 +2,22 @@
 //
 //   georel=near;maxDistance:1000   geometry=point   coords=41.4,2.2        latitude first, unlike GeoJSON
 //
-// Parsing refuses everything of entities.md §8.4-§8.6, in the order given there, and prepares what every test needs: the shape's
-// line as a chain, and the boxes outside of which nothing matches. The value is plain data: it may be cloned to another thread.
+// Parsing refuses everything of entities.md §8.4-§8.6, in that order, and prepares what every test needs: the shape's
+// line as a chain, and the boxes outside of which nothing matches. The value may be cloned to another thread.
 //
-// Shapes are taken in a plane of longitude and latitude. One that shall lie across the antimeridian has to be asked for as two;
-// a polygon with corners at 170 and -170 is the one that spans the rest of the world. `near` knows no seam and no poles.
-//
-// Not here: what matches (geo).
+// Shapes are taken in a plane of longitude and latitude. A shape across the antimeridian has to be asked for as two: a
+// polygon with corners at 170 and -170 spans the rest of the world. `near` knows no seam and no poles.
 
 import { coordsLengthMax, shapePositionsMax } from '../limits.js'
 import { accepted, type GeoQuerySource, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { type Bounds, hull } from './bounds.js'
 import { earthRadiusMetres } from './distance.js'
-import type { Geometry } from './location.js'
-import { type Chain, chainOf, isSame, ringChainOf } from './plane.js'
-import { isSimpleRing, type Position } from './ring.js'
+import { boxRing, type Geometry, parseCoordinates } from './location.js'
+import { type Bounds, type Chain, chainOf, hull, ringChainOf } from './plane.js'
+import { isSame, isSimpleRing, type Position } from './ring.js'
 
 export type Relation = 'near' | 'coveredBy' | 'intersects' | 'equals' | 'disjoint'
 
-/** The geometry of a query as GeoJSON. A polygon has one ring, as it was given; a box begins in the southwest and turns left. */
+/** The geometry as GeoJSON. A polygon has one ring, as given; a box begins in the southwest and turns left. */
 export type Shape = Extract<Geometry, { type: 'Point' | 'LineString' | 'Polygon' }>
 
 export interface GeoQuery {
@@ -31,7 +28,7 @@ export interface GeoQuery {
   /** Of `near`; 0 and Infinity when not given. */
   readonly distanceMetresMin: number
   readonly distanceMetresMax: number
-  /** Whatever matches shares a point with one of these; undefined: anything may match. Two where `near` meets the antimeridian. */
+  /** Whatever matches shares a point with one of these; undefined: anything may match. Two at the antimeridian. */
   readonly boxes: readonly Bounds[] | undefined
 }
 
@@ -42,8 +39,8 @@ export interface GivenGeoQuery {
 }
 
 /**
- * The query, or undefined when there is none: nothing is given, or a URL has `geometry` and `coords`, which are valid, without
- * `georel` (entities.md §8.5). Empty texts count as given; requests refuse them before (§1.8, §17.1).
+ * The query; undefined when nothing is given, or a URL has valid `geometry` and `coords` without `georel` (entities.md
+ * §8.5). Empty texts count as given; requests refuse them before (§1.8, §17.1).
  */
 export function parseGeoQuery(given: GivenGeoQuery, source: GeoQuerySource): Result<GeoQuery | undefined> {
   const { georel, geometry, coords } = given
@@ -149,13 +146,9 @@ function parseShape(geometry: GeometryWord, coords: string, source: GeoQuerySour
 }
 
 function parsePair(text: string, source: GeoQuerySource): Result<Position> {
-  const parts = text.split(',')
-  if (parts.length !== 2) return refused(refusals.coordsPair(source))
-  const latitude = parseNumber(parts[0]!)
-  const longitude = parseNumber(parts[1]!)
-  if (latitude === undefined || longitude === undefined) return refused(refusals.coordsRange(source))
-  if (Math.abs(latitude) > 90 || Math.abs(longitude) > 180) return refused(refusals.coordsRange(source))
-  return accepted([longitude, latitude])
+  if (text.split(',').length !== 2) return refused(refusals.coordsPair(source))
+  const position = parseCoordinates(text)
+  return position ? accepted(position) : refused(refusals.coordsRange(source))
 }
 
 const polygonPositionsMin = 4
@@ -178,14 +171,8 @@ const shapes = {
   },
   box: (positions, source) => {
     if (positions.length !== 2) return refused(refusals.coordsCount(source, 'box'))
-    const [[lon1, lat1], [lon2, lat2]] = positions as [Position, Position]
-    if (lon1 === lon2 || lat1 === lat2) return refused(refusals.boxFlat(source))
-    const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
-    const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
-    const southwest: Position = [west, south]
-    // The order matters to `equals` (§8.4).
-    const ring = [southwest, [east, south], [east, north], [west, north], southwest] as const
-    return accepted({ type: 'Polygon', coordinates: [ring] })
+    const ring = boxRing(positions[0]!, positions[1]!)
+    return ring ? accepted({ type: 'Polygon', coordinates: [ring] }) : refused(refusals.boxFlat(source))
   },
 } as const satisfies Record<GeometryWord, (positions: readonly Position[], source: GeoQuerySource) => Result<Shape>>
 
@@ -195,7 +182,7 @@ function positionsOf(shape: Exclude<Shape, { type: 'Polygon' }>): readonly Posit
 
 // Boxes
 
-/** A box that holds every possible match; undefined when anything may match. At the antimeridian it goes all around. */
+/** A box that holds every possible match; undefined: anything may match. At the antimeridian it goes all around. */
 export function boundsOf(query: GeoQuery): Bounds | undefined {
   return query.boxes && hull(query.boxes)
 }

@@ -1,14 +1,14 @@
 // The location of an entity: which values are one, and the geometry they stand for.
 //
-// Clients write locations as GeoJSON (`geo:json`) or in one of the legacy forms (`geo:point`, `geo:line`, `geo:box`,
-// `geo:polygon`: strings, latitude first). Here both become one Geometry, `[longitude, latitude]`, that is known to be
-// valid: whatever indexes or compares it need not check again. What is stored and rendered stays as it was given.
+// Clients write locations as GeoJSON (`geo:json`) or in a legacy form (`geo:point`, `geo:line`, `geo:box`,
+// `geo:polygon`: strings, latitude first). Both become a valid Geometry, `[longitude, latitude]`. What is stored and
+// rendered stays as given.
 //
-// Not here: which attribute of an entity is its location, `ignoreType` (update), and geographical queries (geo).
+// Not here: which attribute of an entity is its location, `ignoreType` (update.ts), geographical queries (geo.ts).
 import { isArray, isObject, type Json, type JsonObject, renderJson } from '../json.js'
 import { positionsMax } from '../limits.js'
 import { accepted, type LocationPrefix, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { isSimpleRing, type Position } from './ring.js'
+import { isSame, isSimpleRing, type Position } from './ring.js'
 
 export type { Position } from './ring.js'
 
@@ -29,15 +29,15 @@ export function isLocationType(type: string): type is LocationType {
 }
 
 /**
- * The geometry of a location attribute without `ignoreType`, or undefined when it has none because its value is null or
- * its type is no location type (entities.md §8.1-§8.3).
+ * The geometry of a location attribute without `ignoreType`; undefined: its value is null or its type is no location
+ * type (entities.md §8.1-§8.3).
  */
 export function checkLocation(type: string, value: Json, prefix: LocationPrefix): Result<Geometry | undefined> {
   if (value === null || !isLocationType(type)) return accepted(undefined)
   return parsers[type](value, prefix)
 }
 
-/** The refusal of a location with too many positions, before any is looked at. One that was stored without this limit stays a location. */
+/** The refusal of a location with too many positions. One that was stored before there was a limit stays a location. */
 export function checkPositions(type: string, value: Json): Refusal | undefined {
   const count = type === 'geo:json' ? countPositions(coordinatesOf(value)) : isArray(value) ? value.length : 1
   return count > positionsMax ? refusals.tooMany('positions', count, positionsMax) : undefined
@@ -168,11 +168,7 @@ function isListOf<T extends Json>(
 
 const ringPositionsMin = 4
 
-function isClosed(ring: readonly Position[]): boolean {
-  const first = ring[0]!
-  const last = ring[ring.length - 1]!
-  return first[0] === last[0] && first[1] === last[1]
-}
+const isClosed = (ring: readonly Position[]): boolean => isSame(ring[0]!, ring.at(-1)!)
 
 function inRange(longitude: number, latitude: number): boolean {
   return longitude >= -180 && longitude <= 180 && latitude >= -90 && latitude <= 90
@@ -183,19 +179,18 @@ function inRange(longitude: number, latitude: number): boolean {
 function parseBox(value: Json, prefix: LocationPrefix): Result<Geometry> {
   const corners = parseCoordinatesList(value, prefix, count => count === 2, refusals.legacyBoxCount)
   if (!corners.ok) return corners
-  const [[lon1, lat1], [lon2, lat2]] = corners.value as [Position, Position]
-  if (lon1 === lon2 || lat1 === lat2) return refused(refusals.legacyBoxFlat(prefix))
+  const ring = boxRing(corners.value[0]!, corners.value[1]!)
+  return ring ? accepted({ type: 'Polygon', coordinates: [ring] }) : refused(refusals.legacyBoxFlat(prefix))
+}
+
+/** The ring of the box between two corners, from the southwest, turning left; undefined: the box is flat. */
+export function boxRing([lon1, lat1]: Position, [lon2, lat2]: Position): readonly Position[] | undefined {
+  if (lon1 === lon2 || lat1 === lat2) return undefined
   const [west, east] = [Math.min(lon1, lon2), Math.max(lon1, lon2)]
   const [south, north] = [Math.min(lat1, lat2), Math.max(lat1, lat2)]
+  const southwest: Position = [west, south]
   // The order matters to `georel=equals` (§8.4).
-  const ring: Position[] = [
-    [west, south],
-    [east, south],
-    [east, north],
-    [west, north],
-    [west, south],
-  ]
-  return accepted({ type: 'Polygon', coordinates: [ring] })
+  return [southwest, [east, south], [east, north], [west, north], southwest]
 }
 
 function parsePolygon(value: Json, prefix: LocationPrefix): Result<Geometry> {
@@ -228,7 +223,7 @@ function parseCoordinatesList(
 const shown = (value: Json): string => (typeof value === 'string' ? value : renderJson(value))
 
 /** `latitude, longitude`, with blanks around each (§8.3). */
-function parseCoordinates(value: Json): Position | undefined {
+export function parseCoordinates(value: Json): Position | undefined {
   if (typeof value !== 'string') return undefined
   const parts = legacyCoordinates.exec(value)
   if (!parts) return undefined

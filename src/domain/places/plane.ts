@@ -1,17 +1,88 @@
-// Points, segments and rings in a plane: who touches, crosses or holds whom.
+// Points, segments, rings and boxes in a plane: who touches, crosses or holds whom.
 //
-// Longitude and latitude are taken as a plane, and an edge as the straight line between its ends (RFC 7946, 3.1.1). Every
-// question comes down to the side of a line on which a point lies, and robust-predicates answers that exactly for the doubles
-// given, so a border is a border, and what touches neither misses nor crosses. (Products below 1e-308 vanish: figures smaller
-// than some 1e-150 degrees may count as collinear.)
+// Longitude and latitude are taken as a plane, and an edge as the straight line between its ends (RFC 7946, 3.1.1).
+// Every question comes down to the side of a line on which a point lies. robust-predicates answers that exactly for the
+// doubles given. (Products below 1e-308 vanish: figures smaller than some 1e-150 degrees may count as collinear.)
 //
-// The rest is our own. @turf/boolean-* computes crossings in rounded doubles and loses touching corners, has boolean-within
-// where the interface says coveredBy, lacks several pairs of geometries, and builds arrays of features at every step.
+// @turf/boolean-* computes crossings in rounded doubles and loses touching corners, has boolean-within where the
+// interface says coveredBy, lacks several pairs of geometries, and builds arrays of features at every step.
 //
-// Not here: which geometry has which rings (geo), whether a ring is simple (ring), anything round (distance).
+// A box contains its border. West is never greater than east: across the antimeridian there are two boxes
+// (geo-query.ts). Longitude 180 and -180 are the same meridian, yet a box holds only the one that it names.
+//
+// Not here: which geometry has which rings (geo.ts), whether a ring is simple (ring.ts), anything round (distance.ts).
+
 import { orient2d } from 'robust-predicates'
-import { type Bounds, boundsOfPositions } from './bounds.js'
-import type { Position } from './ring.js'
+import type { Geometry } from './location.js'
+import { isSame, type Position } from './ring.js'
+
+export interface Bounds {
+  readonly west: number
+  readonly south: number
+  readonly east: number
+  readonly north: number
+}
+
+/** The smallest box around a geometry. */
+export function boundsOfGeometry(geometry: Geometry): Bounds {
+  switch (geometry.type) {
+    case 'Point':
+      return boundsOfPositions([geometry.coordinates])
+    case 'MultiPoint':
+    case 'LineString':
+      return boundsOfPositions(geometry.coordinates)
+    case 'MultiLineString':
+    case 'Polygon':
+      return hull(geometry.coordinates.map(line => boundsOfPositions(line)))
+    case 'MultiPolygon':
+      return hull(geometry.coordinates.flatMap(rings => rings.map(ring => boundsOfPositions(ring))))
+  }
+}
+
+/** The smallest box around `positions[from]` to `positions[to - 1]`, of which there is at least one. */
+export function boundsOfPositions(positions: readonly Position[], from = 0, to = positions.length): Bounds {
+  let [west, south] = positions[from]!
+  let [east, north] = [west, south]
+  for (let at = from + 1; at < to; at++) {
+    const position = positions[at]!
+    const longitude = position[0]
+    const latitude = position[1]
+    if (longitude < west) west = longitude
+    else if (longitude > east) east = longitude
+    if (latitude < south) south = latitude
+    else if (latitude > north) north = latitude
+  }
+  return { west, south, east, north }
+}
+
+/** The smallest box around all of at least one box. */
+export function hull(boxes: readonly Bounds[]): Bounds {
+  let { west, south, east, north } = boxes[0]!
+  for (const box of boxes) {
+    west = Math.min(west, box.west)
+    south = Math.min(south, box.south)
+    east = Math.max(east, box.east)
+    north = Math.max(north, box.north)
+  }
+  return { west, south, east, north }
+}
+
+/** Whether two boxes share a point. */
+export function overlap(a: Bounds, b: Bounds): boolean {
+  return a.west <= b.east && b.west <= a.east && a.south <= b.north && b.south <= a.north
+}
+
+/** Whether the box holds all of the other one. */
+export function holds(box: Bounds, other: Bounds): boolean {
+  return box.west <= other.west && other.east <= box.east && box.south <= other.south && other.north <= box.north
+}
+
+/** Whether the position lies in the box. */
+export function isWithin(box: Bounds, position: Position): boolean {
+  const longitude = position[0]
+  const latitude = position[1]
+  return box.west <= longitude && longitude <= box.east && box.south <= latitude && latitude <= box.north
+}
 
 /**
  * A line that is tested often, with a box around every sixteen edges: long shapes cost a sixteenth.
@@ -53,10 +124,6 @@ function isCounterClockwise(ring: readonly Position[]): boolean {
   return side(ring[(corner + size - 1) % size]!, ring[corner]!, ring[corner + 1]!) > 0
 }
 
-export function isSame(a: Position, b: Position): boolean {
-  return a[0] === b[0] && a[1] === b[1]
-}
-
 /** Positive when `c` is to the left of the way from `a` to `b`, negative to the right, 0 on its line. Exact. */
 function side(a: Position, b: Position, c: Position): number {
   // The library's latitude grows downwards.
@@ -64,7 +131,7 @@ function side(a: Position, b: Position, c: Position): number {
 }
 
 /** Whether two segments share a point. Either may have length 0. */
-export function segmentsMeet(a: Position, b: Position, c: Position, d: Position): boolean {
+function segmentsMeet(a: Position, b: Position, c: Position, d: Position): boolean {
   if (!boxesMeet(a, b, c, d)) return false
   const [sideC, sideD] = [side(a, b, c), side(a, b, d)]
   if ((sideC > 0 && sideD > 0) || (sideC < 0 && sideD < 0)) return false
@@ -145,7 +212,7 @@ function crossings(line: readonly Position[], from: number, to: number, x: numbe
       if ((ax <= x && x <= bx) || (bx <= x && x <= ax)) return -1
       continue
     }
-    // A corner at this latitude belongs to the edge below it, so that a way through it counts once or twice, as it should.
+    // A corner at this latitude belongs to the edge below it, so that a way through it counts once or twice.
     const crosses = ay > y !== by > y
     if (ax > x && bx > x) {
       if (crosses) count++
@@ -161,8 +228,8 @@ function crossings(line: readonly Position[], from: number, to: number, x: numbe
 /**
  * Whether a segment that begins in the ring (inside or on it) stays there. The ring comes from `ringChainOf`.
  *
- * A segment leaves a ring either across an edge, or where it begins on the ring or comes to a corner of it. Whether it does
- * there depends on its direction alone. So no crossing is ever computed, and the answer is exact.
+ * A segment leaves a ring across an edge, or where it begins on the ring or comes to a corner of it. There its
+ * direction alone decides. So no crossing is ever computed, and the answer is exact.
  */
 export function coversSegment(ring: Chain, a: Position, b: Position): boolean {
   if (isSame(a, b)) return true
@@ -175,7 +242,7 @@ export function coversSegment(ring: Chain, a: Position, b: Position): boolean {
   return true
 }
 
-/** Whether the segment leaves the ring across the edge at `at`, from within that edge, or at the corner where it begins. */
+/** Whether the segment leaves the ring across the edge at `at`, from within it, or at the corner where it begins. */
 function leavesAt(ring: readonly Position[], at: number, a: Position, b: Position): boolean {
   const c = ring[at]!
   const d = ring[at + 1]!

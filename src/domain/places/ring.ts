@@ -1,13 +1,14 @@
 // One ring of a polygon: does it cross or touch itself?
 //
-// A sweep after Shamos and Hoey. Vertices are visited from left to right (from bottom to top where they share a longitude),
-// and the edges over the current vertex are kept in their order from bottom to top. Two edges that meet somewhere are
-// neighbours in that order before they do, so only neighbours are compared. That takes n log n steps for every ring,
-// whereas comparing all edges whose longitudes overlap takes n * n for a comb of slanting teeth.
+// A sweep after Shamos and Hoey visits vertices from left to right (from bottom to top at one longitude), and keeps the
+// edges over the current vertex in their order from bottom to top. Edges that meet are neighbours in that order before
+// they do, so only neighbours are compared: n log n steps, where comparing all would take n * n for a comb of slanting
+// teeth.
 //
 //   status, bottom to top:   [ edge 4, edge 1, edge 7 ]        an edge i runs from vertex i to vertex i + 1
 //
-// Longitude and latitude are taken as a plane. On which side of an edge a vertex lies is exact for the doubles that were given.
+// Longitude and latitude are taken as a plane. The side of an edge on which a vertex lies is exact for the doubles
+// given.
 
 import { orient2d } from 'robust-predicates'
 import { partitionPoint } from '../search.js'
@@ -15,9 +16,12 @@ import { partitionPoint } from '../search.js'
 /** Longitude, latitude, and what else was given (an altitude), which no rule looks at. */
 export type Position = readonly [longitude: number, latitude: number, ...rest: number[]]
 
+/** Whether two positions are one; an altitude does not count. */
+export const isSame = (a: Position, b: Position): boolean => a[0] === b[0] && a[1] === b[1]
+
 /**
- * Whether a closed ring neither crosses nor touches itself (entities.md §8.2). The last position repeats the first;
- * positions repeated in a row count once; at least three must remain, and an edge may not run back over the one before.
+ * Whether a closed ring neither crosses nor touches itself (entities.md §8.2). The last position repeats the first.
+ * Positions repeated in a row count once; at least three must remain, and no edge may run back over the one before.
  */
 export function isSimpleRing(positions: readonly Position[]): boolean {
   const ring = new Ring(positions)
@@ -108,8 +112,8 @@ class Ring {
   }
 
   /**
-   * Positive when edge `a` is above edge `b` at the sweep. The edge that began later is judged by the other's line; on it, as when one
-   * edge goes straight on from another, it is taken to be above.
+   * Positive when edge `a` is above edge `b` at the sweep. The edge that began later is judged by the other's line; on
+   * that line, as when one edge goes straight on from another, it counts as above.
    */
   private compare(a: number, b: number): number {
     if (this.rank[this.left(a)]! < this.rank[this.left(b)]!) return -this.compare(b, a)

@@ -1,20 +1,29 @@
-// A query that is forwarded: which requests it becomes, and how their answers and what is stored here are one page (subscriptions.md §13.3).
+// A query that is forwarded: its requests, and how their answers and what is stored here are one page (subscriptions.md
+// §13.3).
 //
-// What is local, and what an earlier provider has told, wins. Requests go out one after the other, so each is made when its turn has come:
-// what is known of a named entity by then is not asked for again.
+// What is local, and what an earlier provider has told, wins. Requests go out one after the other, and each is made
+// when its turn has come: what is known of a named entity by then is not asked for again.
 //
 //   page            local entities first, then those of the providers, in the order in which they are asked
-//   limit, offset   what is left of the page, and of what is to be skipped; for an entity that is on the page already, whatever it takes
+//   limit, offset   what is left of the page and to be skipped; for an entity that is on the page already, whatever it takes
 //   total           local, and what each provider has said
 //
-// Not here: sending (broker/forwarding.ts), answers from bytes (provided-entities.ts).
+// Not here: sending, bytes to JSON (broker/forwarding.ts).
 
-import type { Attribute, Entity } from '../entities/entity.js'
+import {
+  type Attribute,
+  defaultType,
+  type Entity,
+  hasIdentifierCharacters,
+  isTooDeep,
+  type Metadata,
+} from '../entities/entity.js'
+import { isArray, isObject, type Json } from '../json.js'
+import { identifierLengthMax } from '../limits.js'
 import { meansIdentity, type Selection } from '../queries/selection.js'
 import { anyCoversPath } from '../scope.js'
-import { isOpenTo } from './forwarding.js'
 import type { Provided, ProviderIndex } from './provider-index.js'
-import type { Registration } from './registration.js'
+import { isOpenTo, type Registration } from './registration.js'
 
 /** What a query is about, as far as providers are told. */
 export interface Sought {
@@ -62,8 +71,6 @@ interface Planned {
 }
 
 export class ForwardedQuery {
-  private readonly sought: Sought
-  private readonly path: string
   private readonly limit: number
   private offset: number
   private readonly plan: Planned[]
@@ -73,20 +80,18 @@ export class ForwardedQuery {
   private sum: number
 
   /**
-   * `local`: what of the page is local, and how many there are in all. `path`: where entities of providers are said to be. `requestsMax`:
-   * requests that are made at most.
+   * `local`: the local part of the page, and how many there are in all. `path`: where entities of providers are said to
+   * be.
    */
   constructor(
     index: ProviderIndex,
-    sought: Sought,
+    private readonly sought: Sought,
     { limit, offset }: PageWindow,
     local: { readonly entities: readonly Placed[]; readonly total: number },
-    path: string,
+    private readonly path: string,
     nowMs: number,
     requestsMax: number,
   ) {
-    this.sought = sought
-    this.path = path
     this.limit = limit
     this.offset = Math.max(0, offset - local.total)
     this.sum = local.total
@@ -124,7 +129,7 @@ export class ForwardedQuery {
     }
   }
 
-  /** Takes what was answered; `total`: how many the provider says there are, undefined: as many as it has sent. */
+  /** Takes an answer. `total`: how many the provider says there are; by default as many as it has sent. */
   take(entities: readonly Entity[], total = entities.length): void {
     this.sum += total
     this.offset = Math.max(0, this.offset - total)
@@ -186,9 +191,9 @@ function knownEntity(page: Pick<ForwardedQuery, 'known'>, { id, type }: AskedEnt
 type Page = Pick<ForwardedQuery, 'known' | 'hasRoom' | 'local'>
 
 /**
- * Requests in the order in which they are made: those of attributes before those of whole entities, each by registration. Providers that could
- * only add entities are not asked when the local ones have taken the page. Of a hundred thousand registrations all are looked at, some
- * 20 ms, when a query names neither id nor type and few of them are meant.
+ * Requests in their order: those of attributes before those of whole entities, each by registration. Providers that
+ * could only add entities are not asked when the local ones fill the page. A query that names neither id nor type looks
+ * at all registrations: 20 ms for a hundred thousand.
  */
 function planOf(index: ProviderIndex, sought: Sought, page: Page, nowMs: number, requestsMax: number): Planned[] {
   const plan = new Map<string, Planned>()
@@ -210,7 +215,7 @@ function planOf(index: ProviderIndex, sought: Sought, page: Page, nowMs: number,
 const compareIds = ({ registration: a }: Planned, { registration: b }: Planned): number =>
   a.id < b.id ? -1 : a.id > b.id ? 1 : 0
 
-/** What of the attributes that a query names and a registration provides is not there; undefined: all, whatever they are called. */
+/** Attributes that a query names, a registration provides, and nobody has told; undefined: all. */
 function wantedAttributes(
   named: readonly string[],
   provided: ReadonlySet<string>,
@@ -276,4 +281,63 @@ function* hitsOf(
       yield { registration, attrs, entity: { ...asked, type } }
   } else if (types) for (const one of types) yield { registration, attrs, entity: { ...asked, type: one } }
   else yield { registration, attrs, entity: { ...asked, type: knownEntity(page, asked)?.type } }
+}
+
+// Entities as providers answer them. What could not be an entity here, or could not be rendered, is left out, and the
+// rest counts. Their times are not known, so they have no builtin attributes and metadata.
+
+/** The entities of an answer to a forwarded query; undefined: it is none. `type`: of entities that name none. */
+export function readProvidedEntities(json: Json, type: string): readonly Entity[] | undefined {
+  if (!isArray(json)) return undefined
+  return json.flatMap(item => {
+    const entity = readEntity(item, type)
+    return entity ? [entity] : []
+  })
+}
+
+const unknown = Number.NaN
+
+function readEntity(json: Json, defaultEntityType: string): Entity | undefined {
+  if (!isObject(json)) return undefined
+  const { id, type = defaultEntityType } = json
+  if (!isName(id) || !isName(type)) return undefined
+  const attributes = new Map<string, Attribute>()
+  for (const name of Object.keys(json)) {
+    if (name === 'id' || name === 'type' || !isName(name)) continue
+    const attribute = readAttribute(json[name]!)
+    if (attribute) attributes.set(name, attribute)
+  }
+  return { id, type, attributes, created: unknown, modifiedMs: unknown }
+}
+
+function readAttribute(json: Json): Attribute | undefined {
+  const element = readElement(json)
+  if (!element) return undefined
+  const { metadata: given } = json as { readonly metadata?: Json }
+  const metadata = new Map<string, Metadata>()
+  if (isObject(given))
+    for (const name of Object.keys(given)) {
+      const one = isName(name) ? readElement(given[name]!) : undefined
+      if (one) metadata.set(name, one)
+    }
+  return { ...element, metadata, createdMs: unknown, modifiedMs: unknown }
+}
+
+/** Type and value, of an attribute or of its metadata. */
+function readElement(json: Json): Metadata | undefined {
+  if (!isObject(json) || !Object.hasOwn(json, 'value')) return undefined
+  const { value = null, type = defaultType(value) } = json
+  return isName(type) && !isTooDeep(value) && hasNumbersOnly(value) ? { type, value } : undefined
+}
+
+/** Whether it can be the name or type of anything here (base.md "Identifier syntax rules"). */
+const isName = (json: Json | undefined): json is string =>
+  typeof json === 'string' && json !== '' && json.length <= identifierLengthMax && hasIdentifierCharacters(json)
+
+/** Whether all numbers of a value are finite: JSON has texts for others (`1e999`), but no way back. */
+function hasNumbersOnly(value: Json): boolean {
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || value === null) return true
+  for (const item of isArray(value) ? value : Object.values(value)) if (!hasNumbersOnly(item)) return false
+  return true
 }

@@ -1,20 +1,21 @@
-// An update that is forwarded: what of it goes to which provider, and what becomes of it in all (subscriptions.md §13.4).
+// An update that is forwarded: what of it goes to which provider, and what becomes of it in all (subscriptions.md
+// §13.4).
 //
-// Only what could not be done here is forwarded: an attribute that is stored here is never changed elsewhere. Each attribute goes to one
-// provider, that of the first registration that names it, else that of the first one for whole entities; each provider is asked once.
+// Only what could not be done here is forwarded: an attribute that is stored here is never changed elsewhere. Each
+// attribute goes to one provider, that of the first registration that names it, else the first one for whole entities;
+// each provider is asked once.
 //
 // Not here: the local part (update.ts), sending (broker/forwarding.ts).
 
 import type { WantedAttribute } from '../entities/entity.js'
 import { type Refusal, refusals } from '../refusal.js'
-import { isOpenTo } from './forwarding.js'
 import type { ProviderIndex } from './provider-index.js'
-import type { Registration } from './registration.js'
+import { isOpenTo, type Registration } from './registration.js'
 
 /** What could not be done here for one entity. */
 export interface Undone {
   readonly id: string
-  /** That of the request, or of the entity that is stored; undefined: none is known, and only registrations without a type fit (§16, 15). */
+  /** Of the request, or of the stored entity; undefined: only registrations without a type fit (§16, 15). */
   readonly type: string | undefined
   readonly attributes: ReadonlyMap<string, WantedAttribute>
 }
@@ -25,7 +26,9 @@ export interface UpdateRequest {
   readonly parts: ReadonlyMap<number, readonly string[]>
 }
 
-/** The requests that it takes, by the first registration of each; `path` is that of the update. Attributes that nobody provides are in none. */
+/**
+ * The requests, by the first registration of each. `path`: of the update. Attributes without a provider are in none.
+ */
 export function updateRequests(
   index: ProviderIndex,
   path: string,
@@ -64,7 +67,7 @@ function providersOf(index: ProviderIndex, path: string, undone: Undone, nowMs: 
   return found
 }
 
-/** What a provider has made of its part, by the status of its answer (§13.4): only 204 says that it was done. */
+/** What a provider has made of its part, by the status of its answer (§13.4): only 204 means done. */
 export type UpdateAnswer = 'updated' | 'refused' | 'failed'
 
 export const updateAnswerOf = (status: number): UpdateAnswer =>

@@ -1,10 +1,10 @@
-// The registrations of one tenant, to be found by what a request is about.
+// The registrations of one tenant, found by what a request is about.
 //
-// A request names ids or it does not. Agents register a device each, so there may be a hundred thousand of them: one that names an id must
-// look at those of the id alone, and at those of every id of its type. Whoever names none looks at those of a type, or at all. Each is told in
-// the order of registration, which is that of ids.
+// Agents register a device each, so there may be a hundred thousand of them. A request that names an id looks at those
+// of the id, and at those of every id of its type. Any other looks at those of a type, or at all. All come in the order
+// of registration, which is that of ids.
 //
-// Not here: whether a registration is meant at all (forwarding.ts).
+// Not here: whether a registration is open to a request (registration.ts).
 
 import { partitionPoint } from '../search.js'
 import type { ProvidedEntity, Registration } from './registration.js'

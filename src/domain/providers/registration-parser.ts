@@ -1,18 +1,24 @@
 // The bodies of POST and PATCH on registrations, read and refused (subscriptions.md §12).
 //
-// Both are read by one function: what a POST needs and a PATCH replaces is a member of the top level, as a whole. The first mistake is told, in
-// the order of §12.3. Unknown fields are passed over; `id`, `forwardingInformation` and `expression` are unknown fields here.
+// One function reads both: what a POST needs and a PATCH replaces is a member of the top level. The first mistake is
+// told, in the order of §12.3. Unknown fields are passed over, `id`, `forwardingInformation` and `expression` among
+// them.
 //
-// Not here: unparsable bodies (http/body.ts), checks of headers, the JSON of an answer (registration-json.ts).
+// Not here: unparsable bodies (http/body.ts), checks of headers, the JSON of an answer (registration.ts).
 
-import { parseDateTime } from '../date-time.js'
 import type { Payload } from '../entities/entity.js'
 import { hasForbiddenCharacters, isObject, type Json } from '../json.js'
-import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { checkDescription, parseNames, refuseDuplicateKeys } from '../subscriptions/payload-fields.js'
+import { accepted, allOf, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import {
+  type Expiry,
+  optional,
+  parseDescription,
+  parseExpiry,
+  parseNames,
+  parseSubjectEntities,
+  topLevel,
+} from '../subscriptions/payload-fields.js'
 import { parseReceiverUrl } from '../subscriptions/receiver-url.js'
-import { parseSubjectEntities } from '../subscriptions/subject-entities.js'
-import type { SubjectEntity } from '../subscriptions/subscription.js'
 import type {
   DataProvided,
   ForwardingMode,
@@ -35,13 +41,13 @@ export function parseRegistration(payload: Payload, head: RegistrationHead): Res
   return accepted({ ...head, description, expiresMs: expiry?.ms, dataProvided, provider, status })
 }
 
-/** The first thing that is wrong with the body of a PATCH, whatever registration it is for; undefined: nothing. */
+/** The first mistake in the body of a PATCH, whatever registration it is for; undefined: there is none. */
 export function checkRegistrationPatch(payload: Payload): Refusal | undefined {
   const members = parseMembers(payload, false)
   return members.ok ? undefined : members.refusal
 }
 
-/** The registration after a PATCH: members that are given are replaced as a whole (subscriptions.md §12.2). Its path stays. */
+/** The registration after a PATCH: given members are replaced as a whole (subscriptions.md §12.2). Its path stays. */
 export function patchRegistration(existing: Registration, payload: Payload): Result<Registration> {
   const members = parseMembers(payload, false)
   if (!members.ok) return members
@@ -61,69 +67,48 @@ interface Members {
   readonly description: string | undefined
   readonly dataProvided: DataProvided | undefined
   readonly provider: Provider | undefined
-  readonly expiry: { readonly ms: number | undefined } | undefined
+  readonly expiry: Expiry | undefined
   readonly status: RegistrationStatus | undefined
 }
 
 function parseMembers(payload: Payload, isComplete: boolean): Result<Members> {
-  const json = payload.value
-  if (!isObject(json)) return refused(refusals.payloadNotObject)
-  const duplicate = refuseDuplicateKeys(payload)
-  if (duplicate) return refused(duplicate)
-  if (Object.keys(json).length === 0) return refused(refusals.emptyPayload)
-  const description = parseDescription(json.description)
-  if (!description.ok) return description
-  if (isComplete && json.dataProvided === undefined) return refused(refusals.fieldMissingInPayload('dataProvided'))
-  const dataProvided = parseDataProvided(json.dataProvided)
-  if (!dataProvided.ok) return dataProvided
-  if (isComplete && json.provider === undefined) return refused(refusals.fieldMissingInPayload('provider'))
-  const provider = parseProvider(json.provider)
-  if (!provider.ok) return provider
-  const expiry = parseExpiry(json.expires)
-  if (!expiry.ok) return expiry
-  const status = parseStatus(json.status)
-  if (!status.ok) return status
-  return accepted({
-    description: description.value,
-    dataProvided: dataProvided.value,
-    provider: provider.value,
-    expiry: expiry.value,
-    status: status.value,
+  const top = topLevel(payload, refusals.payloadNotObject)
+  if (!top.ok) return top
+  const json = top.value
+  const needed = <T>(name: string, parse: (json: Json) => Result<T>): Result<T | undefined> =>
+    isComplete && json[name] === undefined ? refused(refusals.fieldMissingInPayload(name)) : optional(json[name], parse)
+  return allOf<Members>({
+    description: () => optional(json.description, text => parseDescription(text, refusals.descriptionKind)),
+    dataProvided: () => needed('dataProvided', parseDataProvided),
+    provider: () => needed('provider', parseProvider),
+    expiry: () => optional(json.expires, text => parseExpiry(text, refusals.registrationExpires)),
+    status: () => optional(json.status, parseStatus),
   })
 }
 
-// Each is undefined when it is not there.
-
-function parseDescription(json: Json | undefined): Result<string | undefined> {
-  if (json === undefined) return accepted(undefined)
-  if (typeof json !== 'string') return refused(refusals.descriptionKind)
-  const refusal = checkDescription(json)
-  return refusal ? refused(refusal) : accepted(json)
-}
-
-function parseDataProvided(json: Json | undefined): Result<DataProvided | undefined> {
-  if (json === undefined) return accepted(undefined)
+function parseDataProvided(json: Json): Result<DataProvided> {
   if (!isObject(json)) return refused(refusals.fieldNotJsonObject('dataProvided'))
   if (Object.keys(json).length === 0) return refused(refusals.dataProvidedEmpty)
-  const subjects = json.entities === undefined ? accepted([]) : parseSubjectEntities(json.entities)
-  if (!subjects.ok) return subjects
-  const entities = parseProvided(subjects.value)
-  if (!entities.ok) return entities
-  const attrs = parseNames(json, 'attrs')
-  return attrs.ok ? accepted({ entities: entities.value, attrs: attrs.value }) : attrs
+  const { entities } = json
+  return allOf<DataProvided>({
+    entities: () => (entities === undefined ? accepted([]) : parseProvided(entities)),
+    attrs: () => parseNames(json, 'attrs'),
+  })
 }
 
 const anyId = '.*'
 
-function parseProvided(subjects: readonly SubjectEntity[]): Result<readonly ProvidedEntity[]> {
+function parseProvided(json: Json): Result<readonly ProvidedEntity[]> {
+  const parsed = parseSubjectEntities(json)
+  if (!parsed.ok) return parsed
+  const subjects = parsed.value
   if (subjects.some(({ idPattern = anyId }) => idPattern !== anyId)) return refused(refusals.providedIdPattern)
   if (subjects.some(({ typePattern }) => typePattern !== undefined)) return refused(refusals.providedTypePattern)
   // The only pattern that is left is that of every id.
   return accepted(subjects as readonly ProvidedEntity[])
 }
 
-function parseProvider(json: Json | undefined): Result<Provider | undefined> {
-  if (json === undefined) return accepted(undefined)
+function parseProvider(json: Json): Result<Provider> {
   if (!isObject(json)) return refused(refusals.fieldNotJsonObject('provider'))
   if (Object.keys(json).length === 0) return refused(refusals.providerEmpty)
   const { http, supportedForwardingMode = 'all', legacyForwarding = false } = json
@@ -149,16 +134,7 @@ const modes = { all: true, none: true, query: true, update: true } as const sati
 
 const isForwardingMode = (text: string): text is ForwardingMode => Object.hasOwn(modes, text)
 
-function parseExpiry(json: Json | undefined): Result<Members['expiry']> {
-  if (json === undefined) return accepted(undefined)
-  if (typeof json !== 'string') return refused(refusals.fieldNotString('expires'))
-  if (json === '') return accepted({ ms: undefined })
-  const ms = parseDateTime(json)
-  return ms === undefined ? refused(refusals.registrationExpires) : accepted({ ms })
-}
-
-function parseStatus(json: Json | undefined): Result<RegistrationStatus | undefined> {
-  if (json === undefined) return accepted(undefined)
+function parseStatus(json: Json): Result<RegistrationStatus> {
   if (typeof json !== 'string') return refused(refusals.registrationStatusKind)
   return json === 'active' || json === 'inactive' ? accepted(json) : refused(refusals.registrationStatus)
 }

@@ -1,9 +1,16 @@
-// Registrations: who provides what, when everything in them has been read (subscriptions.md §12).
+// Registrations: who provides what (subscriptions.md §12), as they are shown and stored, and which requests they are
+// open to (§13.1).
 //
-// Plain data, immutable; it changes by POST, PATCH and DELETE only. An expired one is kept and shown.
+// Plain data, immutable; it changes by POST, PATCH and DELETE only. An expired one is kept and shown, but not asked,
+// and so is one whose provider speaks the first version of the interface. What `status` says has no effect.
 //
-// Not here: JSON of clients to a registration (registration-parser.ts), the way back and the stored form (registration-json.ts), which
-// request concerns which registration (provider-index.ts, forwarding.ts).
+// A decoder trusts its text: `encodeRegistration` wrote it, perhaps in an older release, which the version tells.
+//
+// Not here: JSON of clients (registration-parser.ts), which request concerns which registration (provider-index.ts),
+// how a query or an update is split and put together again (forwarded-query.ts, forwarded-update.ts).
+
+import { renderDateTime } from '../date-time.js'
+import { assertVersion } from '../unreadable.js'
 
 /** A registration as it is stored. */
 export interface Registration {
@@ -51,3 +58,74 @@ export interface Provider {
 export type ForwardingMode = 'all' | 'none' | 'query' | 'update'
 
 export type RegistrationStatus = 'active' | 'inactive'
+
+/** A registration as `GET` shows it (subscriptions.md §12.4). */
+export function renderRegistration(registration: Registration): string {
+  const { id, description, expiresMs, dataProvided, provider, status } = registration
+  const { url, supportedForwardingMode, legacyForwarding } = provider
+  return JSON.stringify({
+    id,
+    description: description === '' ? undefined : description,
+    expires: expiresMs === undefined ? undefined : renderDateTime(expiresMs),
+    dataProvided: {
+      entities: dataProvided.entities.map(({ id, idPattern, type }) => ({ id, idPattern, type })),
+      attrs: dataProvided.attrs,
+    },
+    provider: { http: { url }, supportedForwardingMode, legacyForwarding },
+    status,
+  })
+}
+
+/** Of the stored form; a new one is needed when an older text would be misread. */
+const version = 1
+
+/** The text under which a registration is stored, and sent to other processes. */
+export const encodeRegistration = (registration: Registration): string => JSON.stringify({ version, ...registration })
+
+// [hot] For each registration at start. Field by field: spreading what was parsed takes as long as parsing it.
+/** The registration of a text that `encodeRegistration` wrote. */
+export function decodeRegistration(stored: string): Registration {
+  const found = JSON.parse(stored) as Registration & { readonly version: number }
+  assertVersion('a stored registration', found.version, version)
+  const { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status } = found
+  return { id, tenant, servicePath, description, expiresMs, dataProvided, provider, status }
+}
+
+/** The two kinds of requests that are forwarded. */
+export type Forwarded = 'query' | 'update'
+
+/** Whether a registration takes requests of a kind now. Its path, entities and attributes are looked at besides. */
+export function isOpenTo({ provider, expiresMs }: Registration, kind: Forwarded, nowMs: number): boolean {
+  const { supportedForwardingMode: mode, legacyForwarding } = provider
+  return (mode === 'all' || mode === kind) && !legacyForwarding && (expiresMs === undefined || expiresMs > nowMs)
+}
+
+/** What stands between a URL without a path and the operation (`-fwdPathless`). */
+export type Pathless = 'plain' | 'slash' | 'v2'
+
+const pathlessPrefix = { plain: '', slash: '/', v2: '/v2' } as const satisfies Record<Pathless, string>
+
+const withoutPath = /^(https?:\/\/[^/]+)\/?$/
+
+/** Where a provider is asked: its URL, and the operation behind it. */
+export function operationUrl(providerUrl: string, kind: Forwarded, pathless: Pathless): string {
+  const origin = withoutPath.exec(providerUrl)?.[1]
+  const base = origin === undefined ? providerUrl.replace(/\/$/, '') : origin + pathlessPrefix[pathless]
+  return `${base}/op/${kind}`
+}
+
+/** Suffixes that a correlator gets on its way, one for each hop (operations.md §8.5). */
+const suffix = /;\s*(?:cbfwd|cbnotif)=/g
+
+/**
+ * With so many suffixes a request goes in a circle: it is neither forwarded nor notified of (subscriptions.md §13.5).
+ */
+const hopsMax = 10
+
+/** A correlator with fewer characters has not made so many hops. */
+const loopedLengthMin = hopsMax * ';cbfwd=1'.length
+
+// [hot] Once per request: nearly all correlators are too short.
+/** Whether a correlator tells that its request goes in a circle (subscriptions.md §13.5). */
+export const isLooped = (correlator: string): boolean =>
+  correlator.length >= loopedLengthMin && (correlator.match(suffix)?.length ?? 0) >= hopsMax

@@ -1,15 +1,15 @@
-// The regular expressions of many subscriptions: each text once, compiled when it is first needed, and tested on a text once.
+// The regular expressions of many subscriptions: each text is compiled once, when it is needed, and tested on a text
+// once.
 //
-// Compiling costs 33 us and 7 KB, a test 0.2 to 0.8 us where an engine is needed, and the same ids and types come again and again. So what
-// engines said of the last texts is kept: a table with a row for each text and two bits for each pattern. Patterns that need no engine are
-// as quick as a look into the table, and those for which it has no column are tested every time.
+// Compiling costs 33 us and 7 KB, a test by an engine 0.2 to 0.8 us, and the same ids and types come again and again.
+// So a table keeps what engines said of the last texts: a row for each text, two bits for each pattern. Patterns that
+// need no engine are as quick as the table. Those for which it has no column are tested every time.
 //
 // Not here: which patterns need to be tested at all (matcher.ts).
 
 import { identifierLengthMax } from '../limits.js'
 import { ownText } from '../recent.js'
-import { type EventWork, testWork } from './event-work.js'
-import { compilePattern, literalPrefix, type Pattern } from './pattern.js'
+import { compilePattern, type EventWork, literalPrefix, type Pattern, testWork } from './pattern.js'
 import type { Exploration } from './pattern-engine.js'
 
 /** A pattern that one or more subscriptions use. */
@@ -22,7 +22,7 @@ export interface InternedPattern {
   /** Its column in the table; negative: none. */
   column: number
   uses: number
-  /** The last event that it was tested for, by its number, and what came of it: without a column it would be tested again and again. */
+  /** The last event that it was tested for, by its number, and the outcome: it may have no column. */
   testedFor: number
   holds: boolean
 }
@@ -52,12 +52,9 @@ export class InternedPatterns {
   private columnsUsed = 0
   private lastText = ''
   private lastRow = -1
-  private readonly all: TableRows
 
   /** `all`: the tables that this one shares the bound with. */
-  constructor(all = allTables) {
-    this.all = all
-  }
+  constructor(private readonly all = allTables) {}
 
   /** The pattern of the text, which is used once more. */
   intern(source: string): InternedPattern {
@@ -105,7 +102,7 @@ export class InternedPatterns {
     this.lastRow = -1
   }
 
-  /** Compiles a pattern and finds out what it costs, so that no event has to. One that is a comparison may never be asked, and waits. */
+  /** Compiles a pattern and finds out its cost, so that no event has to. A comparison may wait. */
   prepare(interned: InternedPattern, exploration: Exploration): void {
     if (interned.pattern === undefined && (compilePattern(interned.source)?.steps ?? 1) < 1) return
     const pattern = interned.pattern === undefined ? this.compile(interned) : interned.pattern

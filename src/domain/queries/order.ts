@@ -1,6 +1,6 @@
-// The order of a list: `orderBy` with its keys, and how values of different kinds stand to each other (entities.md §9.2).
+// The order of a list: `orderBy` with its keys, and how values of different kinds compare (entities.md §9.2).
 //
-// What is compared is taken out of an entity once (`sortValues`); ties are broken by the caller, by order of creation.
+// `sortValues` takes the values out of an entity once. The caller breaks ties by the order of creation.
 
 import { parseDateTime } from '../date-time.js'
 import { type Entity, isDateType } from '../entities/entity.js'
@@ -81,8 +81,9 @@ function keyValue({ name, descending }: OrderKey, entity: Entity, path: string):
 }
 
 /**
- * Dates stand among the numbers, an array where its smallest (descending: largest) element stands. Objects are all alike, and so are
- * arrays within arrays: the interface gives them no order, and sorting by large ones would compare all of them again and again.
+ * Dates stand among the numbers, an array where its smallest (descending: largest) element stands. Objects are all
+ * alike, and so are arrays within arrays: the interface gives them no order, and large ones would be compared again and
+ * again.
  */
 function attributeValue(entity: Entity, name: string, descending: boolean): Json | undefined {
   const attribute = entity.attributes.get(name)

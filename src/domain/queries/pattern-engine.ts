@@ -1,25 +1,21 @@
 // The engine of one regular expression (re2js), and what a test of it costs.
 //
-// The engine has two ways to test a text. Its automaton looks each character up in a table, and makes the states of the table when a text needs
-// them. A pattern can have more states than memory (`[ab]*a[ab]{30}$` has 2^30): then the engine makes states all the time, at 2 to 10 ms for a
-// text of 256 characters, however few steps the pattern has. Without an automaton a test costs at most its steps times the characters, at 5 to
-// 15 ns for each.
+// Its automaton looks each character up in a table, and makes the states of the table when a text needs them. A pattern
+// can have more states than memory (`[ab]*a[ab]{30}$` has 2^30). Then the engine makes states all the time: 2 to 10 ms
+// for 256 characters. Without an automaton a test costs at most its steps times the characters, at 5 to 15 ns.
 //
-// So an automaton is given up for good when its memory is full. `explore` makes all states in advance, which tells whether they fit: only then
-// a test is certain to cost a look into the table for each character. Subscriptions are charged by that (pattern-account.ts).
+// So an automaton is given up for good when its memory is full. `explore` makes all states in advance, which tells
+// whether they fit. Only then a test is certain to cost one look for each character, and a subscription is charged for
+// that (pattern-account.ts).
 //
 // Not here: what a pattern may be (pattern.ts), patterns that need no engine (plain-pattern.ts).
 
 import { RE2JS, RE2JSException } from 're2js'
 import { automatonBytesMax, explorationMax } from '../limits.js'
 
-/** States of automata that may yet be made. Whoever explores many patterns in one turn lends them one allowance. */
+/** States of automata that may yet be made. Many patterns that are explored in one turn share an allowance. */
 export class Exploration {
-  left: number
-
-  constructor(left: number) {
-    this.left = left
-  }
+  constructor(public left: number) {}
 }
 
 /** A state of the automaton: the places in the program where it may be. */
@@ -27,7 +23,7 @@ interface State {
   readonly nfaStates: { readonly length: number }
 }
 
-/** The part of the inside of re2js that is used here. pattern-engine.test.ts tells when an update renames it. */
+/** The part of the inside of re2js that is used here. pattern-engine.test.ts fails when an update renames it. */
 export interface EngineInside {
   readonly re2Input: {
     /** Not null: the pattern needs no automaton to be tested in one look for each character. */
@@ -65,21 +61,19 @@ export function engineOf(source: string, steps: number): PatternEngine | undefin
 }
 
 export class PatternEngine {
-  private readonly engine: RE2JS
-  private readonly steps: number
   private isBounded = false
   /** Whether every state of its automaton is there; undefined: nobody has tried. */
   private isExplored: boolean | undefined
 
-  constructor(engine: RE2JS, steps: number) {
-    this.engine = engine
-    this.steps = steps
-  }
+  constructor(
+    private readonly engine: RE2JS,
+    private readonly steps: number,
+  ) {}
 
-  /** What a test costs for each character, in steps; of a pattern that nobody has explored, what it usually costs. */
+  /** What a test costs for each character, in steps; before `explore`, what it usually costs. */
   get cost(): number {
-    // A look takes 10 ns, and 40 when there are so many tables that the processor finds none at hand. A pattern may begin with a search for
-    // texts that it must find, whose cost is a little of their length (plain-pattern.ts).
+    // A look takes 10 ns, and 40 when the processor's cache holds none of the tables. A pattern may begin with a search
+    // for a text, whose cost is a little of the length (plain-pattern.ts).
     return this.isExplored === false ? this.steps + 2 : 2 + this.steps / 100
   }
 
@@ -88,7 +82,7 @@ export class PatternEngine {
     return this.engine.test(text)
   }
 
-  /** Makes all states of the automaton, as far as the allowance goes. What does not get far enough goes without an automaton. */
+  /** Makes all states of the automaton. If the allowance is too small, the pattern goes without one. */
   explore(allowance: Exploration): void {
     if (this.isExplored !== undefined) return
     const { onepass } = (this.engine as unknown as EngineInside).re2Input
@@ -103,7 +97,7 @@ export class PatternEngine {
     automaton.clearCache()
   }
 
-  /** Limits the automaton's memory. That takes time to prepare, which a pattern that is never tested does not need. */
+  /** Limits the automaton's memory. A pattern that is never tested does not pay for that. */
   private bound(): Automaton {
     const { dfa } = (this.engine as unknown as EngineInside).re2Input
     if (this.isBounded) return dfa

@@ -1,16 +1,24 @@
 // Regular expressions of clients: `~=` in queries, `idPattern`, `typePattern` (entities.md §7.4).
 //
-// The pattern comes from a client, so it runs on re2js, whose time is linear in the text; the engine of the language needs
-// seconds for `^(a+)+$` and 28 characters. Syntax and meaning are those of POSIX extended expressions as far as RE2 agrees: no
-// look-around, no flags, no `\p`; the dot matches line breaks too. What RE2 has beyond POSIX (`\d`, `\b`, `(?:`) is taken.
+// They run on re2js, whose time is linear in the text; the engine of the language needs seconds for `^(a+)+$` and 28
+// characters. Syntax and meaning are those of POSIX extended expressions as far as RE2 agrees: no look-around, no
+// flags, no `\p`; the dot matches line breaks. What RE2 adds to POSIX (`\d`, `\b`, `(?:`) is accepted.
 //
-// Linear in the text still has a factor, the steps of the pattern. Steps are counted in its text, with repetitions written out, before
-// anything is compiled (`a{0,1000}` a hundred times is 900 characters and half a second), and steps times characters is limited: a text
-// that is too long for its pattern does not match it. Numbers in limits.ts.
+// Linear time still has a factor, the steps of the pattern. They are counted in its text, with repetitions written out,
+// before it is compiled: `a{0,1000}` a hundred times would take half a second. Steps times characters is limited: a
+// text that is too long for its pattern does not match (limits.ts).
 //
-// Not here: patterns that need no engine, which are most (plain-pattern.ts), how the engine tests a text (pattern-engine.ts).
+// Not here: patterns that need no engine, which are most (plain-pattern.ts), how the engine tests a text
+// (pattern-engine.ts).
 
-import { patternDepthMax, patternLengthMax, patternStepsMax, patternsKeptMax, patternWorkMax } from '../limits.js'
+import {
+  eventWorkMax,
+  patternDepthMax,
+  patternLengthMax,
+  patternStepsMax,
+  patternsKeptMax,
+  patternWorkMax,
+} from '../limits.js'
 import { type Exploration, engineOf } from './pattern-engine.js'
 import { literalAt, plainTest } from './plain-pattern.js'
 
@@ -24,8 +32,8 @@ export interface Pattern {
   /** Finds out what the pattern costs, which takes up to a millisecond of the allowance, once. */
   explore(allowance: Exploration): void
   /**
-   * Whether the expression matches some part of the text: not anchored, case sensitive (entities.md §7.4). False for a text with
-   * more characters than `patternWorkMax` admits.
+   * Whether the expression matches some part of the text: not anchored, case sensitive (entities.md §7.4). False for a
+   * text that is too long (`patternWorkMax`).
    */
   test(text: string): boolean
 }
@@ -72,16 +80,14 @@ interface Test {
 }
 
 class LimitedPattern implements Pattern {
-  readonly source: string
-  readonly steps: number
   private readonly lengthMax: number
-  private readonly inner: Test
 
-  constructor(source: string, steps: number, inner: Test) {
-    this.source = source
-    this.steps = steps
+  constructor(
+    readonly source: string,
+    readonly steps: number,
+    private readonly inner: Test,
+  ) {
     this.lengthMax = charactersMax(steps)
-    this.inner = inner
   }
 
   get cost(): number {
@@ -106,8 +112,8 @@ interface Measured {
 }
 
 /**
- * Walks over a pattern without understanding all of it. Its steps are those of the compiled program or more, because a compiler can join
- * what repeats, yet writes nothing twice but repetitions. Undefined when it is too large or uses what no POSIX expression has.
+ * Walks over a pattern without understanding all of it. It counts the steps of the compiled program or more. Undefined
+ * when the pattern is too large or uses what no POSIX expression has.
  */
 function measure(source: string): Measured | undefined {
   let alternates = false
@@ -175,8 +181,8 @@ function measure(source: string): Measured | undefined {
 const classCharactersPerStep = 16
 
 /**
- * Where the item ends that begins at `at`: a class, an escape or one character. Negative for `\Q`, which quotes the rest, and for a class
- * without end, over whose many beginnings the compiler takes its time: `[:[:[:`.
+ * Where the item ends that begins at `at`: a class, an escape or one character. Negative for `\Q`, which quotes the
+ * rest, and for a class without end: the compiler takes long over `[:[:[:`.
  */
 function endOfItem(source: string, at: number, lastName: number): number {
   if (source[at] === '\\') {
@@ -197,4 +203,45 @@ function endOfItem(source: string, at: number, lastName: number): number {
     end++
   }
   return end < source.length ? end : -1
+}
+
+// What patterns may cost for one event: steps times characters, so that it does not depend on the speed of the machine.
+//
+// A tenant's subscriptions are bounded when they are created (pattern-account.ts). Those that were stored before there
+// was a bound may exceed it. Then an event runs patterns until its work is used up; the others do not match.
+
+/** A test costs something, however short the text. */
+export const charactersPerTest = 10
+
+/** The least cost of a character where there may be many texts, in an array: a comparison of each. */
+const comparisonCost = 0.1
+
+/** What it costs to test the pattern once on a text of this length. */
+export const testWork = (pattern: Pattern, length: number): number => pattern.cost * (length + charactersPerTest)
+
+/** The same of a test of attribute values, of which an array has many. */
+export const valueWork = ({ cost }: Pattern, length: number): number =>
+  Math.max(cost, comparisonCost) * (length + charactersPerTest)
+
+/** What an event may still cost. One for all events of a process: no two are on their way together. */
+export class EventWork {
+  private left = eventWorkMax
+  /** Whether a test was left out. */
+  isExceeded = false
+
+  /** Another event begins. */
+  begin(): void {
+    this.left = eventWorkMax
+    this.isExceeded = false
+  }
+
+  /** Whether a test may be made that costs so much. */
+  spend(work: number): boolean {
+    if (work > this.left) {
+      this.isExceeded = true
+      return false
+    }
+    this.left -= work
+    return true
+  }
 }

@@ -1,22 +1,53 @@
-// Values under prefixes, to be found for a text that begins with them: a radix tree.
+// Values under prefixes, found for a text that begins with them: a radix tree.
 //
 //   room, room1, room12, rack          ro|om  (room)
 //                                   r <     `- 1 (room1) - 2 (room12)
 //                                      ack (rack)
 //
-// A node has a value, or branches, or is the root: there are at most twice as many nodes as prefixes, and a look costs no more than the
-// length of the text, however many prefixes there are.
+// A node has a value, or branches, or is the root: at most twice as many nodes as prefixes. A look costs at most the
+// length of the text.
 
-interface Node<T> {
+export interface TreeNode<N> {
   /** The characters between the node above and this one; only the root has none. */
   label: string
-  value: T | undefined
   /** By the first character of their labels; undefined: none. */
-  below: Map<number, Node<T>> | undefined
+  below: Map<number, N> | undefined
+}
+
+/**
+ * The node below on the way to a prefix, of which `at` characters are behind; made if it is not there. `make` gives a node with a label
+ * and nothing below, in the place of `lower`, if that will be below it.
+ */
+export function step<N extends TreeNode<N>>(
+  above: N,
+  prefix: string,
+  at: number,
+  make: (label: string, lower?: N) => N,
+): N {
+  const known = above.below?.get(prefix.charCodeAt(at))
+  if (!known) return attach(above, make(prefix.slice(at)))
+  const { label } = known
+  let common = 1
+  while (common < label.length && label[common] === prefix[at + common]) common++
+  if (common === label.length) return known
+  const upper = make(label.slice(0, common), known)
+  known.label = label.slice(common)
+  attach(upper, known)
+  return attach(above, upper)
+}
+
+function attach<N extends TreeNode<N>>(above: N, node: N): N {
+  above.below ??= new Map()
+  above.below.set(node.label.charCodeAt(0), node)
+  return node
+}
+
+interface Node<T> extends TreeNode<Node<T>> {
+  value: T | undefined
 }
 
 export class PrefixTree<T> {
-  private readonly root: Node<T> = { label: '', value: undefined, below: undefined }
+  private readonly root = emptyNode<T>('')
 
   get(prefix: string): T | undefined {
     let node = this.root
@@ -31,14 +62,7 @@ export class PrefixTree<T> {
   /** Puts a value under a prefix, in place of the one that is there. */
   set(prefix: string, value: T): void {
     let node = this.root
-    let at = 0
-    while (at < prefix.length) {
-      const next = node.below?.get(prefix.charCodeAt(at))
-      if (!next) return attach(node, { label: prefix.slice(at), value, below: undefined })
-      const common = commonLength(next.label, prefix, at)
-      node = common < next.label.length ? split(node, next, common) : next
-      at += common
-    }
+    for (let at = 0; at < prefix.length; at += node.label.length) node = step(node, prefix, at, emptyNode<T>)
     node.value = value
   }
 
@@ -67,26 +91,7 @@ export class PrefixTree<T> {
   }
 }
 
-function attach<T>(above: Node<T>, node: Node<T>): void {
-  above.below ??= new Map()
-  above.below.set(node.label.charCodeAt(0), node)
-}
-
-/** How many characters of the label stand in the text from `at` on; the first one does. */
-function commonLength(label: string, text: string, at: number): number {
-  let length = 1
-  while (length < label.length && label[length] === text[at + length]) length++
-  return length
-}
-
-/** Gives a node, which is below another, a node of its own for the first characters of its label. */
-function split<T>(above: Node<T>, node: Node<T>, length: number): Node<T> {
-  const upper: Node<T> = { label: node.label.slice(0, length), value: undefined, below: undefined }
-  node.label = node.label.slice(length)
-  attach(above, upper)
-  attach(upper, node)
-  return upper
-}
+const emptyNode = <T>(label: string): Node<T> => ({ label, value: undefined, below: undefined })
 
 /** Takes the last node of a way away when nobody needs it: it has no value, and joins nothing. */
 function prune<T>(way: Node<T>[]): void {

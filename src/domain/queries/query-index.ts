@@ -1,27 +1,19 @@
 // Which of many `q` may hold for an entity: `temperature>21`, `temperature>22` ... are not tried one by one.
 //
-// Of each query one necessary condition is taken, its guard: that what a path leads to has one of a few values, else that it lies between
-// bounds, else that the attribute is there at all. What stands in the entity leads to the queries whose guards hold, and only those
-// are worth a trial. A query that has no guard (`!temperature`, `dateModified>...`) is always worth one.
+// The index takes one necessary condition of each query, its guard: a path leads to one of a few values, else to a
+// value between bounds, else the attribute exists. Only the queries whose guards hold are tried. A query without a
+// guard (`!temperature`, `dateModified>...`) is always tried.
 //
-// Where there are many values, in an array, any of them may fulfil an equality; of bounds the least value must not be too high nor the
-// greatest too low, which holds too when different elements meet different statements.
+// In an array any element may fulfil an equality. Of bounds the least value must not be too high nor the greatest too
+// low, which also holds when different elements meet different statements.
 //
 // Not here: whether a query holds (query.ts), that texts of queries are alike (matcher.ts).
 
 import type { Entity } from '../entities/entity.js'
 import { isArray, type Json } from '../json.js'
-import { Intervals } from './intervals.js'
-import {
-  type Bound,
-  conjuncts,
-  type Path,
-  type Query,
-  type Scalar,
-  Several,
-  type Statement,
-  targetOf,
-} from './query.js'
+import { partitionPoint } from '../search.js'
+import { conjuncts, Several, targetOf } from './query.js'
+import type { Bound, Path, Query, Scalar, Statement } from './query-parser.js'
 
 /** A query that can be put into an index. */
 export interface GuardedQuery {
@@ -39,15 +31,16 @@ export type Guard =
 
 interface NumberGuard extends Ends<number> {
   readonly kind: 'number'
+  readonly path: Path
 }
 
 interface TextGuard extends Ends<string> {
   readonly kind: 'text'
+  readonly path: Path
 }
 
+/** Of an interval. Both are included; undefined: there is none. */
 interface Ends<B> {
-  readonly path: Path
-  /** Included; undefined: open. */
   readonly low: B | undefined
   readonly high: B | undefined
 }
@@ -200,15 +193,12 @@ export class QueryIndex<Q extends GuardedQuery> {
 /** Queries whose guards look where one path leads. */
 class PathGuards<Q> {
   size = 0
-  private readonly path: Path
   private readonly present = new Set<Q>()
   private readonly equal = new Map<Scalar, Set<Q>>()
   private readonly numbers = new Intervals<number, Q>()
   private readonly texts = new Intervals<string, Q>()
 
-  constructor(path: Path) {
-    this.path = path
-  }
+  constructor(private readonly path: Path) {}
 
   add(query: Q, guard: Guard): void {
     this.size++
@@ -313,4 +303,117 @@ function visitSpan<B extends Bound, Q>(
     if (most === undefined || element > most) most = element
   }
   if (least !== undefined && most !== undefined) intervals.visit(least, most, show)
+}
+
+// Bounds: intervals that are found by a value in them. Which of many `temperature > 30; temperature < 40` does 35 meet?
+//
+// The intervals are sorted by their lower ends. The middle one is the root of a binary tree, the middles of both halves
+// stand below it, and so on. Each subtree knows its highest upper end. So a look skips what begins too late and what
+// ends too early: it costs the logarithm of their number for each interval that it finds.
+//
+// A new interval waits in a short list until there are enough to sort everything again. A removed one leaves a hole
+// until there are more holes than intervals.
+
+interface Interval<B, T> extends Ends<B> {
+  /** undefined: it has been removed. */
+  item: T | undefined
+}
+
+/** How many may wait. Each costs every look a few nanoseconds; sorting costs 0.1 us for each interval there is. */
+const waitingMax = 64
+
+/** Items by intervals whose ends, and the values that are looked for, are all numbers or all strings. */
+export class Intervals<B extends Bound, T> {
+  private sorted: Interval<B, T>[] = []
+  /** For the subtree with the root at the same place: its highest end. */
+  private highest: (B | undefined)[] = []
+  private waiting: Interval<B, T>[] = []
+  private holes = 0
+
+  get size(): number {
+    return this.sorted.length - this.holes + this.waiting.length
+  }
+
+  add(low: B | undefined, high: B | undefined, item: T): void {
+    this.waiting.push({ low, high, item })
+  }
+
+  remove(low: B | undefined, high: B | undefined, item: T): void {
+    if (this.waiting.length > waitingMax) this.sort()
+    const waiting = this.waiting.findIndex(one => one.item === item)
+    if (waiting >= 0) {
+      this.waiting.splice(waiting, 1)
+      return
+    }
+    const wanted = { low, high }
+    let at = this.firstFrom(wanted)
+    while (at < this.sorted.length && this.sorted[at]!.item !== item) {
+      if (compare(this.sorted[at]!, wanted) > 0) return
+      at++
+    }
+    if (at === this.sorted.length) return
+    this.sorted[at]!.item = undefined
+    this.holes++
+    if (this.holes > this.sorted.length / 2) this.sort()
+  }
+
+  // [hot] Once per event and attribute with bounds.
+  /** Shows the items of all intervals that begin at `most` or lower and end at `least` or higher. */
+  visit(least: B, most: B, show: (item: T) => void): void {
+    if (this.waiting.length > waitingMax) this.sort()
+    for (const { low, high, item } of this.waiting) if (begins(low, most) && reaches(high, least)) show(item as T)
+    this.search(0, this.sorted.length, least, most, show)
+  }
+
+  private search(first: number, end: number, least: B, most: B, show: (item: T) => void): void {
+    let from = first
+    while (from < end) {
+      const middle = (from + end) >>> 1
+      if (!reaches(this.highest[middle], least)) return
+      this.search(from, middle, least, most, show)
+      const { low, high, item } = this.sorted[middle]!
+      if (!begins(low, most)) return
+      if (item !== undefined && reaches(high, least)) show(item)
+      from = middle + 1
+    }
+  }
+
+  private sort(): void {
+    // Two sorted runs: the language's sort joins them without comparing all with all.
+    const waiting = this.waiting.sort(compare)
+    this.sorted = [...this.sorted.filter(({ item }) => item !== undefined), ...waiting].sort(compare)
+    this.waiting = []
+    this.holes = 0
+    this.highest = new Array(this.sorted.length)
+    this.measure(0, this.sorted.length)
+  }
+
+  /** Finds the highest ends of a subtree that is not empty. */
+  private measure(from: number, end: number): B | undefined {
+    const middle = (from + end) >>> 1
+    let highest = this.sorted[middle]!.high
+    if (from < middle) highest = higher(highest, this.measure(from, middle))
+    if (middle + 1 < end) highest = higher(highest, this.measure(middle + 1, end))
+    this.highest[middle] = highest
+    return highest
+  }
+
+  /** The first place whose interval is not before the wanted one. */
+  private firstFrom(wanted: Ends<B>): number {
+    return partitionPoint(at => compare(this.sorted[at]!, wanted) < 0, 0, this.sorted.length)
+  }
+}
+
+const begins = <B extends Bound>(low: B | undefined, most: B): boolean => low === undefined || low <= most
+
+const reaches = <B extends Bound>(high: B | undefined, least: B): boolean => high === undefined || high >= least
+
+const higher = <B extends Bound>(a: B | undefined, b: B | undefined): B | undefined =>
+  a === undefined || b === undefined ? undefined : a > b ? a : b
+
+/** By the lower end, then by the upper one. */
+function compare<B extends Bound>(a: Ends<B>, b: Ends<B>): number {
+  if (a.low !== b.low) return a.low === undefined || (b.low !== undefined && a.low < b.low) ? -1 : 1
+  if (a.high !== b.high) return b.high === undefined || (a.high !== undefined && a.high < b.high) ? -1 : 1
+  return 0
 }

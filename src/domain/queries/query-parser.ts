@@ -1,11 +1,10 @@
 // The Simple Query Language: the text of a `q` or `mq` to statements (entities.md §7.1-§7.3, §7.5).
 //
-// The language has no brackets, so its tree is a list: statements, all of which must hold. Each is read with a few splits and scans,
-// in the order of §7.1: `;` before all else, then the operator, then the path, then the right side. Nothing recurses, and every
+// The language has no brackets: a query is a list of statements, all of which must hold. Each is read with a few splits
+// and scans, in the order of §7.1: `;` first, then the operator, the path, the right side. Nothing recurses, and every
 // scan goes forward only, so time is linear in the text.
 //
-// Everything that can be settled once is settled here: values have their kinds, dates are epoch seconds, lists are sets, patterns are
-// compiled. They must be compiled anyway to refuse bad ones; their automata still grow only with use.
+// Values get their kinds here, dates become epoch seconds, lists become sets, and patterns are compiled.
 //
 // Not here: what statements mean for an entity (query.ts), the check for an empty parameter (§1.8), HTML escapes (§2).
 
@@ -24,7 +23,7 @@ export interface Query {
   readonly statements: readonly Statement[]
 }
 
-/** One statement. A planner may answer any of them by other means: they are ANDed and independent of each other. */
+/** One statement. All must hold, independently of each other, so an index may answer any of them. */
 export type Statement =
   | { readonly operator: 'Exists' | 'NotExists'; readonly path: Path }
   | { readonly operator: 'Equals' | 'Differs'; readonly path: Path; readonly right: Choice }
@@ -35,7 +34,7 @@ export interface PatternStatement {
   readonly operator: 'MatchPattern'
   readonly path: Path
   readonly right: Pattern
-  /** Characters that it looks at in one entity, those of all elements of an array together. The patterns of a query share the work. */
+  /** Characters that it looks at in one entity. The patterns of a query share the work. */
   readonly charactersMax: number
 }
 
@@ -224,7 +223,7 @@ const stepOf = (text: string): Step => ({
 /** Shorter pieces of a text are texts of their own. */
 const pieceLengthMin = 13
 
-/** The text as V8 keeps property names. It searches among them for any other, in every object: 25 us for 8,000 characters. */
+/** The text as V8 keeps property names. It searches among them for any other text: 25 us for 8,000 characters. */
 function asPropertyName(text: string): string {
   const names: Record<string, true> = Object.create(null)
   names[text] = true

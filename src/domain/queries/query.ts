@@ -1,20 +1,19 @@
 // The Simple Query Language: whether an entity matches a `q` or `mq` (entities.md §7.2-§7.4).
 //
-// A statement is answered in two moves: find its target, then ask whether the target, or an element of it when it is an array,
-// fits the right side. Two rules make the rest simple. A date (an attribute or metadata of type DateTime or ISO8601, a builtin date) is
-// the number of its epoch seconds, so nothing below this knows dates. And `!=` is "there is a target, and `==` does not hold".
+// A statement finds its target, then asks whether the target, or an element of it when it is an array, fits the right
+// side. A date (of type DateTime or ISO8601, or builtin) is the number of its epoch seconds. `!=` means "there is a
+// target, and `==` does not hold".
 //
-// A key on an array of objects leads to several targets, one for each element that has it; they count like elements. A key that is
-// a number leads to one element. It never does both, so each part of a value is visited at most once, however it is nested.
+// A key on an array of objects leads to several targets, one for each element that has it; they count like elements. A
+// key that is a number leads to one element. So each part of a value is visited at most once, however it is nested.
 //
-// Not here: syntax and refusals (query-parser.ts), who is visible to whom, which index helps.
+// Not here: syntax and refusals (query-parser.ts), which entities are visible, which index helps.
 
 import { parseDateTime } from '../date-time.js'
 import { type Content, type Entity, isDateType } from '../entities/entity.js'
 import { isArray, isObject, type Json } from '../json.js'
 import { stampMs } from '../stamp.js'
-import { charactersPerTest, type EventWork, valueWork } from './event-work.js'
-import type { Pattern } from './pattern.js'
+import { charactersPerTest, type EventWork, type Pattern, valueWork } from './pattern.js'
 import {
   epochSeconds,
   type Path,
@@ -24,30 +23,14 @@ import {
   type Step,
 } from './query-parser.js'
 
-export {
-  type Bound,
-  type Builtin,
-  type Choice,
-  lookingAt,
-  type OrderOperator,
-  type Path,
-  type PatternStatement,
-  parseQuery,
-  type Query,
-  type QueryLanguage,
-  type Scalar,
-  type Statement,
-  type Step,
-} from './query-parser.js'
-
 // [hot] Once per entity that a list, a count or a change looks at.
-/** Whether the entity, which lives in the service path, fulfils all statements (entities.md §7.4). `work`: of the event that asks. */
+/** Whether the entity, which lives in the service path, fulfils all statements. `work`: of the event that asks. */
 export function matchesQuery(query: Query, entity: Entity, path: string, work?: EventWork): boolean {
   for (const statement of query.statements) if (!matchesStatement(statement, entity, path, work)) return false
   return true
 }
 
-/** What must hold, all of it and in any order: an index that answers some may leave the others to `matchesStatement`. */
+/** What must hold, in any order: an index that answers some may leave the others to `matchesStatement`. */
 export const conjuncts = (query: Query): readonly Statement[] => query.statements
 
 /** Whether one statement holds for the entity (entities.md §7.4). */
@@ -69,11 +52,7 @@ export function holdsFor(statement: Statement, target: Target, work?: EventWork)
 
 /** The targets of a path that runs through arrays of objects; never empty. */
 export class Several {
-  readonly values: readonly Json[]
-
-  constructor(values: readonly Json[]) {
-    this.values = values
-  }
+  constructor(readonly values: readonly Json[]) {}
 }
 
 /** What a path leads to in the entity, which lives in the service path. A date is its epoch seconds. */
@@ -142,7 +121,7 @@ function child(parent: Json, step: Step): Json | undefined {
   return Object.hasOwn(parent, step.key) ? parent[step.key] : undefined
 }
 
-/** Whether the pattern matches one of the texts. A text that is longer than what it may still look at is passed over. */
+/** Whether the pattern matches one of the texts that are not longer than what it may still look at. */
 function matchesPattern(statement: PatternStatement, target: Json | Several, work: EventWork | undefined): boolean {
   const { right, charactersMax } = statement
   if (typeof target === 'string') return lengthOf(right, target) <= charactersMax && test(right, target, work)

@@ -1,8 +1,8 @@
-// Which entities a request is about: by id and type (exact or by pattern), by what their attributes hold. One meaning for
-// `GET /v2/entities` and `POST /v2/op/query` (entities.md §10.1, §17.1).
+// Which entities a request is about: by id and type (exact or by pattern), and by their attributes (entities.md §10.1,
+// §17.1).
 //
-// A selection is compiled once, where the request came in, and refused there. It keeps the texts it was made of: they are what travels to
-// another node, which compiles them again.
+// A selection is compiled, and perhaps refused, where the request came in. It keeps its texts: they travel to another
+// node, which compiles them again.
 
 import type { Entity } from '../entities/entity.js'
 import { explorationTogetherMax, selectionPatternsMax, selectionStepsMax } from '../limits.js'
@@ -11,7 +11,8 @@ import { type GeoQuery, type GivenGeoQuery, parseGeoQuery } from '../places/geo-
 import { accepted, type GeoQuerySource, type Result, refusals, refused } from '../refusal.js'
 import { compilePattern, type Pattern } from './pattern.js'
 import { Exploration } from './pattern-engine.js'
-import { conjuncts, matchesQuery, parseQuery, type Query } from './query.js'
+import { conjuncts, matchesQuery } from './query.js'
+import { parseQuery, type Query } from './query-parser.js'
 
 /** One way to be meant: all of what is given must fit. */
 export interface SelectorSource {
@@ -75,7 +76,7 @@ export function compileSelection(source: SelectionSource): Result<Selection> {
 /** Patterns whose automata are made as they are needed: 4 ms each at worst, once. */
 const unexploredMax = 4
 
-/** So many patterns that their automata could take long are explored now, as far as one allowance goes; the rest does without. */
+/** Explores many patterns now, as far as one allowance goes; the others go without automata. */
 function exploreMany(patterns: readonly Pattern[]): void {
   if (patterns.length <= unexploredMax) return
   const exploration = new Exploration(explorationTogetherMax)

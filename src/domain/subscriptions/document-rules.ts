@@ -1,7 +1,7 @@
 // The rules of refusals of subscriptions and registrations, and of what is forwarded because of them, in the words of
 // subscriptions.md.
 
-import { bad, rule } from '../refusal-kind.js'
+import { bad, num, rule, slot } from '../refusal-kind.js'
 import { withoutUserinfo } from './secrets.js'
 
 /** An entity, by its label, with its attributes that were not updated. */
@@ -13,20 +13,13 @@ export const documentRules = {
   // subscriptions.md §2: operations on subscriptions
   subscriptionPaths: bad('max one service-path allowed for subscriptions'),
   subscriptionNotFound: rule('NotFound', 'The requested subscription has not been found. Check id'),
-  subscriptionIdLength: bad(
-    ['length'],
-    (length: number) => `Invalid subscription ID: bad length - ${length} chars expected`,
-  ),
+  subscriptionIdLength: bad`Invalid subscription ID: bad length - ${num('length')} chars expected`,
   subscriptionIdCharacters: bad('Invalid subscription ID: invalid char in ID string'),
   // Ours.
-  notificationUrlDenied: bad(['url'], (url: string) => `notification url is not allowed here: ${withoutUserinfo(url)}`),
-  providerUrlDenied: bad(['url'], (url: string) => `provider url is not allowed here: ${url}`),
+  notificationUrlDenied: bad`notification url is not allowed here: ${slot(withoutUserinfo)('url')}`,
+  providerUrlDenied: bad`provider url is not allowed here: ${'url'}`,
   /** `field`: where a mask stands. */
-  maskForOtherReceiver: bad(
-    ['field'],
-    (field: string) =>
-      `a masked value is kept for the same scheme, host and port only, give the value itself: ${field}`,
-  ),
+  maskForOtherReceiver: bad`a masked value is kept for the same scheme, host and port only, give the value itself: ${'field'}`,
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
   // subscriptions.md §13.4: updates that are forwarded
@@ -41,18 +34,16 @@ export const documentRules = {
   registrationNotFound: rule('NotFound', 'The requested registration has not been found. Check id'),
   payloadNotObject: bad('not a JSON object'),
   descriptionKind: bad('invalid description'),
-  fieldMissingInPayload: bad(['name'], (name: string) => `the field /${name}/ is missing in payload`),
-  fieldNotFoundIn: bad(
-    ['parent', 'name'],
-    (parent: string, name: string) => `/${parent}/ must contain a field /${name}/`,
-  ),
-  fieldNotJsonObject: bad(['name'], (name: string) => `/${name}/ must be a JSON object`),
+  fieldMissingInPayload: bad`the field /${'name'}/ is missing in payload`,
+  fieldNotFoundIn: bad`/${'parent'}/ must contain a field /${'name'}/`,
+  fieldNotJsonObject: bad`/${'name'}/ must be a JSON object`,
   dataProvidedEmpty: bad('/dataProvided/ is empty'),
   providerEmpty: bad('/provider/ empty'),
   providedIdPattern: rule('NotImplemented', 'Unsupported idPattern'),
   providedTypePattern: rule('NotImplemented', 'typePattern is not supported'),
   /** `problem` ends the sentence. */
-  providerUrl: bad(
+  providerUrl: rule(
+    'BadRequest',
     ['problem'],
     (problem: 'must be a JSON string' | 'cannot be the empty string' | 'is invalid') =>
       `/url/ field of /http/ ${problem}`,
@@ -75,16 +66,17 @@ export const documentRules = {
   subjectEntityWithoutId: bad('/entities/ vector item does not have /id/ nor /idPattern/'),
   subjectEntityBothIds: bad('/entities/ vector item has both /id/ and /idPattern/'),
   subjectEntityBothTypes: bad('/entities/ element has both /type/ and /typePattern/'),
-  subjectEntityTooLong: bad(
+  subjectEntityTooLong: rule(
+    'BadRequest',
     ['field'],
     (field: 'id' | 'type') => `max ${field} length exceeded in /entities/ vector item /${field}/`,
   ),
 
   // subscriptions.md §3.4, §3.5: lists of names, condition
-  nameNotString: bad(['list'], (list: string) => `only JSON Strings allowed in string vector /${list}/`),
-  nameEmpty: bad(['list'], (list: string) => `empty string found in string vector /${list}/`),
-  nameTwice: bad(['name'], (name: string) => `duplicated item /${name}/ in array`),
-  alterationType: bad(['name'], (name: string) => `unknown subscription alterationType: ${name}`),
+  nameNotString: bad`only JSON Strings allowed in string vector /${'list'}/`,
+  nameEmpty: bad`empty string found in string vector /${'list'}/`,
+  nameTwice: bad`duplicated item /${'name'}/ in array`,
+  alterationType: bad`unknown subscription alterationType: ${'name'}`,
 
   // subscriptions.md §3.6: notification
   transportTwice: bad('only one of http, httpCustom, mqtt or mqttCustom is allowed'),
@@ -100,17 +92,14 @@ export const documentRules = {
   httpUrl: bad('Invalid URL parsing notification url'),
   httpCustomUrl: bad('invalid custom /url/'),
   httpUrlIsMqtt: bad('mqtt URL cannot be used in http notifications'),
-  timeoutRange: bad(['max'], (max: number) => `timeout field must be an integer between 0 and ${max}`),
+  timeoutRange: bad`timeout field must be an integer between 0 and ${num('max')}`,
   httpMethod: bad('unknown method httpCustom notification'),
   customBodyTwice: bad(
     'only one of payload, json or ngsi fields accepted at the same time in httpCustom or mqttCustom',
   ),
   customJson: bad('json fields in httpCustom or mqttCustom must be object or array'),
   customMetadata: bad('metadata are not allowed in ngsi field in custom notifications'),
-  customNestedTooDeep: bad(
-    ['depthMax'],
-    (depthMax: number) => `attribute or metadata value has overpassed maximum nesting limit: ${depthMax}`,
-  ),
+  customNestedTooDeep: bad`attribute or metadata value has overpassed maximum nesting limit: ${num('depthMax')}`,
 
   // subscriptions.md §3.9: MQTT transports
   mqttUrl: bad('invalid mqtt /url/'),

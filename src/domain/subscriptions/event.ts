@@ -1,12 +1,11 @@
 // Events: what a change of one entity is to those who watch it (subscriptions.md §6.1 step 1, §6.2, §6.4).
 //
-// An event is of one of four classes, and has three sets of names: attributes that the request named, those whose value or type counts as
-// changed, those whose metadata does. An update that leaves everything as it is makes an event too, though nothing is stored. A change
-// of metadata alone is a change to one subscription and none to another, so the alteration type that a subscriber is told is found
-// by `alterationTypeOf`, not kept here.
+// An event has one of four classes, and three sets of names: attributes that the request named, those whose value or
+// type counts as changed, those whose metadata does. An update that changes nothing makes an event too. A change of
+// metadata alone is a change to one subscription and none to another: `alterationTypeOf` tells.
 //
-// Not here: which entity is watched (triggering.ts), and what makes no event at all: a refused request, the removal of an entity that
-// expired (§6.2), an update that came round in a circle (`isNotificationLoop`). Whoever knows of these asks for none.
+// Not here: which entity is watched (triggering.ts), and what makes no event: a refused request, the removal of an
+// entity that expired (§6.2), an update that came round in a circle (`isNotificationLoop`).
 
 import type { Attribute, Entity } from '../entities/entity.js'
 import type { Alteration, Change } from '../entities/update.js'
@@ -79,9 +78,9 @@ function namesOf(
 
 // [hot] Once per event and subscription that is looked into.
 /**
- * Whether the event is of a kind that the condition asks for, and concerns one of its attributes (subscriptions.md §6.2, §6.4): all that a
- * condition demands of the change itself. Every change passes under `entityUpdate` that passes under `entityChange`; so the deletion
- * of an attribute by a replacement that does not name it does (§16 item 11). `propagatesDeletes`: deletions of entities pass in any case.
+ * Whether the event is of a kind that the condition asks for, and concerns one of its attributes (subscriptions.md
+ * §6.2, §6.4). Every change that passes under `entityChange` passes under `entityUpdate`, also the deletion of an
+ * attribute by a replacement (§16 item 11). `propagatesDeletes`: deletions of entities pass in any case.
  */
 export function concerns(event: Event, condition: Condition, propagatesDeletes = false): boolean {
   const { attrs } = condition

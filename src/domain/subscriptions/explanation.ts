@@ -1,15 +1,16 @@
-// Why a subscription would fire, or would not, if a stored entity were updated now: the answer to a person who waits for notifications.
+// Why a subscription would fire, or would not, if a stored entity were updated now.
 //
-// Every condition of subscriptions.md §6 is listed, in the order of §6.1, with what it finds; those that the subscription does not have are left out.
-// Without a change some cannot be told for sure: then `holds` means that an update could fulfil the condition, and the text says how.
+// Every condition of subscriptions.md §6 that the subscription has is listed, in the order of §6.1, with what it finds.
+// Some depend on the update: then `holds` means that one could fulfil the condition, and the text says how.
 //
-// Not here: whether an event fires a subscription (triggering.ts). Both ask the same functions, and a test holds one to the other.
+// Not here: whether an event fires a subscription (triggering.ts). A test holds one to the other.
 
 import { renderDateTime } from '../date-time.js'
 import type { Entity } from '../entities/entity.js'
 import { isArray, isObject } from '../json.js'
 import { locationOf, matchesGeo } from '../places/geo.js'
-import { matchesStatement, type Query, Several, type Statement, targetOf } from '../queries/query.js'
+import { matchesStatement, Several, targetOf } from '../queries/query.js'
+import type { Query, Statement } from '../queries/query-parser.js'
 import { coversPath } from '../scope.js'
 import {
   type AlterationType,

@@ -6,7 +6,7 @@
 // In plain texts (url, headers, query string, payload, topic) a missing value is empty and a macro without an end spoils the message. In
 // strings of JSON a missing value is null, a macro without an end is text, and a macro that is the whole string keeps its kind.
 //
-// Not here: which names there are (custom-notification.ts).
+// Not here: which names there are (notification.ts).
 
 import { isArray, isObject, type Json, renderJson } from '../json.js'
 

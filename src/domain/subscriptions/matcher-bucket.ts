@@ -5,10 +5,11 @@
 //                            /a  -> bucket          which holds the entries to which the property does not matter
 //                            others -> bucket
 //
-// A bucket within a bucket is divided by the next property when it has too many entries itself: path, type, attributes of the
-// condition, `q`, pattern of the id, pattern of the type. What is alike in all of them cannot be told apart, and matches together or not at all.
+// A bucket with too many entries is divided by the next property: path, type, attributes of the condition, `q`, pattern
+// of the id, pattern of the type. Entries that are alike in all of them match together or not at all.
 //
-// A property only leaves out what cannot match. Whether an entry matches is asked of the `Probe`, which may be shown it more than once.
+// A property only leaves out what cannot match. The `Probe` decides whether an entry matches, and may see it more than
+// once.
 //
 // Not here: ids and their prefixes, which come before all these (matcher.ts).
 
@@ -59,18 +60,16 @@ export interface Probe {
 const undividedMax = 8
 
 export class Bucket {
-  private readonly properties: readonly Property[]
-  private readonly depth: number
   /** How it is divided; undefined: not at all. */
   private division: Division | undefined
   private entries: Entry[] = []
   private count = 0
 
   /** `properties`: by which it is divided, in this order, beginning with number `depth`. */
-  constructor(properties: readonly Property[], depth = 0) {
-    this.properties = properties
-    this.depth = depth
-  }
+  constructor(
+    private readonly properties: readonly Property[],
+    private readonly depth = 0,
+  ) {}
 
   get size(): number {
     return this.count
@@ -145,22 +144,14 @@ interface Watched<K> {
 class Keyed<K> implements Division {
   private readonly buckets = new Map<K, Bucket>()
   private readonly others: Bucket
-  private readonly bucket: () => Bucket
-  private readonly keysOf: (entry: Entry) => readonly K[]
-  private readonly open: (buckets: ReadonlyMap<K, Bucket>, probe: Probe) => void
-  private readonly watched: Watched<K> | undefined
 
   /** `open` visits the buckets that fit. */
   constructor(
-    bucket: () => Bucket,
-    keysOf: (entry: Entry) => readonly K[],
-    open: (buckets: ReadonlyMap<K, Bucket>, probe: Probe) => void,
-    watched?: Watched<K>,
+    private readonly bucket: () => Bucket,
+    private readonly keysOf: (entry: Entry) => readonly K[],
+    private readonly open: (buckets: ReadonlyMap<K, Bucket>, probe: Probe) => void,
+    private readonly watched?: Watched<K>,
   ) {
-    this.bucket = bucket
-    this.keysOf = keysOf
-    this.open = open
-    this.watched = watched
     this.others = bucket()
   }
 

@@ -1,26 +1,27 @@
-// The subscriptions of a tenant, to be found by an event.
+// The subscriptions of a tenant, found by an event.
 //
-// What an event costs grows with the subscriptions that it matches, not with those that exist. An entry stands where its most telling property
-// puts it: under its id; else under what its pattern says every matching id begins with (a tree of prefixes); else among those that watch
-// any id. Within such a place, buckets tell entries apart by path, type, attributes, `q` and patterns (matcher-bucket.ts). Texts of
-// queries and patterns are interned: each is compiled once, when it is needed, and asked once per event.
+// The cost of an event grows with the subscriptions that it matches, not with those that exist. An entry stands under
+// its id; else under the beginning of all ids that its pattern matches (a tree of prefixes); else among those that
+// watch any id. There, buckets tell entries apart by path, type, attributes, `q` and patterns (matcher-bucket.ts).
+// Queries and patterns are interned: each text is compiled once, when it is needed, and asked once per event.
 //
-// Whoever waits for creations only, for updates only, for both or for deletions stands in an index of its own, so that they do not meet.
+// Subscriptions to creations, to updates, to both and to deletions have an index each.
 //
-// Measured on one core of a busy machine, with 100,000 subscriptions that do not match, 40 % by id, 25 % by type with `q`, 25 % by pattern, 10 %
-// by attribute: an event takes 1.3 us, with 10 subscriptions 0.4 us; 1.5 us when the type is the entity's and only the `q` differ; 3 us
-// when there are a hundred patterns among them that need an engine and begin with no text. To add one takes 8 us, and 0.8 KB
-// besides the 1.6 KB of the subscription itself.
+// Measured on one core of a busy machine, with 100,000 subscriptions that do not match (40 % by id, 25 % by type with
+// `q`, 25 % by pattern, 10 % by attribute): an event takes 1.3 us, with 10 subscriptions 0.4 us; 1.5 us when only the
+// `q` differ; 3 us with a hundred patterns that need an engine and begin with no text. To add one takes 8 us, and 0.8
+// KB besides the subscription's 1.6 KB.
 //
-// Not here: whether what was found fires (triggering.ts): throttling, expiry, status after switch-offs, `mq` and geography.
+// Not here: whether a match fires (triggering.ts): throttling, expiry, status after switch-offs, `mq` and geography.
 
 import { explorationTogetherMax } from '../limits.js'
-import { EventWork } from '../queries/event-work.js'
 import { type InternedPattern, InternedPatterns } from '../queries/interned-patterns.js'
+import { EventWork } from '../queries/pattern.js'
 import { Exploration } from '../queries/pattern-engine.js'
 import { PrefixTree } from '../queries/prefix-tree.js'
-import { conjuncts, matchesQuery, type Query } from '../queries/query.js'
+import { conjuncts, matchesQuery } from '../queries/query.js'
 import { guardsOf } from '../queries/query-index.js'
+import type { Query } from '../queries/query-parser.js'
 import { coveringPaths, coversPath } from '../scope.js'
 import { concerns, type Event } from './event.js'
 import {
@@ -100,8 +101,8 @@ export class Matcher {
 
   // [hot] Once per event.
   /**
-   * Appends the subscriptions that the event matches (`matches` in triggering.ts), in ascending order of their ids. The caller may use one array
-   * again and again. `work`: what the event may cost.
+   * Appends the subscriptions that the event matches (`matches` in triggering.ts), by their ids. The caller may reuse
+   * the array. `work`: what the event may cost.
    */
   touched(event: Event, found: Subscription[], work = new EventWork()): void {
     const first = found.length
@@ -218,11 +219,8 @@ const byId = (a: Subscription, b: Subscription): number => (a.id < b.id ? -1 : 1
 class Index {
   private readonly ids = new Map<string, Bucket>()
   private readonly prefixes = new PrefixTree<Bucket>()
-  private readonly properties: ConstructorParameters<typeof Bucket>[0]
 
-  constructor(properties: ConstructorParameters<typeof Bucket>[0]) {
-    this.properties = properties
-  }
+  constructor(private readonly properties: ConstructorParameters<typeof Bucket>[0]) {}
 
   add(entry: Entry): void {
     const { id } = entry

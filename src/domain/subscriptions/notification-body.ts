@@ -1,7 +1,8 @@
-// What a notification says of an entity: which attributes and metadata, in which of the six formats (subscriptions.md §7).
+// What a notification says of an entity: which attributes and metadata, in which of the six formats (subscriptions.md
+// §7).
 //
-// The entity is the one after the change, all of it; then come the lists of the subscription (`attrs`, `exceptAttrs`, `metadata`), then
-// `covered`, then the format. An entity that a template has patched (custom-notification.ts) goes the same way.
+// The entity after the change goes through the lists of the subscription (`attrs`, `exceptAttrs`, `metadata`), then
+// `covered`, then the format. So does an entity that a template has patched (notification.ts).
 //
 // Not here: headers, macros, whether to notify at all.
 
@@ -18,7 +19,7 @@ import {
   selectMetadata,
 } from '../entities/representation.js'
 import { type Json, renderJson } from '../json.js'
-import type { NamedAttribute, NotificationInput } from './notification-input.js'
+import type { NamedAttribute, NotificationInput } from './message.js'
 import type { AttrsFormat, NotificationSettings } from './subscription.js'
 
 // [hot] The plain case, everything and normalized, once per notification.

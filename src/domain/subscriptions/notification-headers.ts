@@ -1,12 +1,12 @@
-// The headers of a notification: those that every one has, and those that its subscription puts in their place (subscriptions.md §8.2, §9.4).
+// The headers of a notification: the standard ones, and those that its subscription puts in their place
+// (subscriptions.md §8.2, §9.4).
 //
-// No header leaves here that would end its line, begin another one, or be cut: a name is a token, a value is free of control characters.
-// What would not be is refused, never repaired, for nobody could say what it was meant to be. `Host` and all that frames a message are
-// the sender's.
+// A name is a token, and a value is free of control characters, so that no header ends its line or begins another one.
+// Anything else is refused, never repaired. `Host` and all that frames a message are the sender's.
 //
 // Not here: macros and percent-decoding, which come before.
 
-import { type NotificationInput, type NotificationOptions, type NotSent, notSent } from './notification-input.js'
+import { type NotificationInput, type NotificationOptions, type NotSent, notSent } from './message.js'
 import type { AttrsFormat, NamedText } from './subscription.js'
 
 export type Header = NamedText
@@ -63,8 +63,8 @@ const isPropagatedDelete = ({ alteration, subscription }: NotificationInput): bo
   alteration === 'entityDelete' && subscription.notification.propagateDeletes === true
 
 /**
- * Standard headers with those of a subscription (§9.4): one of the same name takes its place, or with an empty value removes it; the others
- * follow in the order of their lower-case names. Of two that are the same but for case, the later one counts.
+ * Standard headers with those of a subscription (§9.4). One of the same name takes its place, or with an empty value
+ * removes it. The others follow by their lower-case names. Of two that differ in case only, the later one counts.
  */
 export function withCustomHeaders(
   standard: readonly Header[],

@@ -1,23 +1,60 @@
 // Notifications: the message that one change makes for one subscription.
 //
-// A regular one says what the subscription asks of the entity, in its format; a custom one is built from templates. Either way the
-// message depends on the input and the options alone, so a notification that is rendered again after a crash is the same one.
+// A regular one says what the subscription asks of the entity, in its format. A custom one (subscriptions.md §9, §10)
+// is built from templates: macros come first, then percent-decoding, then the checks, so that what is checked is what
+// is sent.
 //
-// [hot] Once per notification. For an entity of five attributes and 380 bytes: 1.3 us when the text of its image is given, nearly all
-// of it headers; 6 us when it has to be rendered, 12 us with templates. Two cores shared with others, best of seven runs.
+//   url, qs, topic     as they are; blanks in a URL are percent-encoded, since a request line has none
+//   payload, headers   percent-decoded: what may not stand in a subscription can be written so
+//   json, ngsi         JSON; whatever a value holds, the body stays valid
 //
-// Not here: whether to notify, what came of it, bytes and sockets.
+// A text that would break the request (a control character, a bad header name, a bad URL) is refused. The notification
+// is not sent, and the log gives the reason without the text, which may be a secret.
+//
+// The message depends on the input and the options alone: rendered again after a crash, it is the same.
+//
+// [hot] Once per notification. For an entity of five attributes and 380 bytes: 1.3 us when the text of its image is
+// given, nearly all of it headers; 6 us when it has to be rendered, 12 us with templates. Two cores shared with others,
+// best of seven.
+//
+// Not here: whether to notify, what came of it, what a macro is (macros.ts), bytes and sockets.
 
-import { checkTopic, customHttp, customMqtt, malformedUrl, requestUrl } from './custom-notification.js'
-import type { HttpMessage, MqttMessage } from './message.js'
-import { renderBody } from './notification-body.js'
-import { checkValues, jsonType, standardHeaders } from './notification-headers.js'
-import type { NotificationInput, NotificationOptions, NotSent } from './notification-input.js'
+import type { Attribute, Entity } from '../entities/entity.js'
+import { builtin, renderedValue } from '../entities/representation.js'
+import { type Json, renderJson } from '../json.js'
+import { topicLengthMax } from '../limits.js'
+import { MacroFiller } from './macros.js'
+import {
+  type HttpMessage,
+  type MqttMessage,
+  type NotificationInput,
+  type NotificationOptions,
+  type NotSent,
+  notSent,
+} from './message.js'
+import { builtinOf, coveredNames, renderBody, renderBodyOf } from './notification-body.js'
+import {
+  type Content,
+  checkHeaders,
+  checkValues,
+  type Header,
+  isFreeOfControls,
+  jsonType,
+  namesSameScope,
+  standardHeaders,
+  withCustomHeaders,
+} from './notification-headers.js'
+import { parseReceiverUrl } from './receiver-url.js'
+import { withoutUserinfo } from './secrets.js'
 import type {
+  AttrsFormat,
+  CustomBody,
+  EntityPatch,
   HttpCustomTransport,
   HttpTransport,
   MqttCustomTransport,
   MqttTransport,
+  NamedText,
   Transport,
 } from './subscription.js'
 
@@ -64,3 +101,183 @@ export function emptyMessage(to: Transport): HttpMessage | MqttMessage {
   const { topic, qos, retain, login } = to
   return { transport: 'mqtt', url, topic, body: undefined, qos, retain, login }
 }
+
+/** The request of an `httpCustom` subscription (subscriptions.md §9.3). */
+function customHttp(
+  input: NotificationInput,
+  transport: HttpCustomTransport,
+  options: NotificationOptions,
+): HttpMessage | NotSent {
+  const filler = fillerOf(input, options)
+  const url = filler.text(transport.url)
+  const body = customBody(input, transport.body, filler)
+  const qs = fillNamed(transport.qs, filler)
+  const custom = fillNamed(transport.headers, filler)
+  if (url === undefined || !body || !qs || !custom) return macroWithoutEnd
+  if (filler.isExceeded) return tooLong
+  const decoded = custom.map(([name, value]): Header => [name, percentDecoded(value)])
+  const standard = standardHeaders(input, options, body.content)
+  const headers = withCustomHeaders(standard, decoded.filter(isNamed), options)
+  const refusal = checkHeaders(headers)
+  if (refusal) return refusal
+  const address = requestUrl(url, qs)
+  if (address === undefined) return malformedUrl(transport.url)
+  return {
+    transport: 'http',
+    method: transport.method ?? 'POST',
+    url: address,
+    headers,
+    body: body.text,
+    timeoutMs: transport.timeoutMs,
+    ...(namesSameScope(standard, headers) ? {} : { leavesScope: true }),
+  }
+}
+
+/** The message of an `mqttCustom` subscription (subscriptions.md §10). */
+function customMqtt(
+  input: NotificationInput,
+  transport: MqttCustomTransport,
+  options: NotificationOptions,
+): MqttMessage | NotSent {
+  const filler = fillerOf(input, options)
+  const topic = filler.text(transport.topic)
+  const body = customBody(input, transport.body, filler)
+  if (topic === undefined || !body) return macroWithoutEnd
+  if (filler.isExceeded) return tooLong
+  const refusal = checkTopic(topic)
+  if (refusal) return refusal
+  const { url, qos, retain, login } = transport
+  return { transport: 'mqtt', url, topic, body: body.text, qos, retain, login }
+}
+
+/** Why nothing can be published under a topic; undefined: it can. A wildcard would be refused by any MQTT broker (§10.2). */
+function checkTopic(topic: string): NotSent | undefined {
+  if (topic === '' || topic.length > topicLengthMax)
+    return notSent('warn', 'Notification not sent: the MQTT topic is empty or too long')
+  if (/[+#]/.test(topic)) return notSent('warn', 'Notification not sent: + or # in the MQTT topic')
+  return isFreeOfControls(topic)
+    ? undefined
+    : notSent('warn', 'Notification not sent: control characters in the MQTT topic')
+}
+
+const macroWithoutEnd = notSent('warn', 'macro end not found, syntax error, aborting substitution')
+const tooLong: NotSent = {
+  level: 'error',
+  text: 'Runtime Error (HTTP request to send is too large)',
+  failure: 'total outgoing message size is too big',
+}
+
+/** The URL as the subscription has it: what came of its macros may be a secret. */
+const malformedUrl = (url: string): NotSent =>
+  notSent('error', `Runtime Error (not sending notification: malformed URL: '${withoutUserinfo(url)}')`)
+
+// What macros stand for
+
+function fillerOf(input: NotificationInput, { filledLengthMax }: NotificationOptions): MacroFiller {
+  const covered = coveredNames(input.subscription.notification)
+  return new MacroFiller(name => macroValue(input, covered, name), filledLengthMax)
+}
+
+/** What a macro stands for (subscriptions.md §9.1); undefined: nothing. Attributes come before all but id and type. */
+function macroValue(input: NotificationInput, covered: ReadonlySet<string>, name: string): Json | undefined {
+  const { entity, tenant, authToken } = input
+  if (name === 'id') return entity.id
+  if (name === 'type') return entity.type
+  const attribute = entity.attributes.get(name) ?? builtinOf(input, entity, name)
+  if (attribute) return renderedValue(attribute)
+  if (covered.has(name)) return null
+  if (name === 'service') return tenant
+  if (name === 'authToken') return authToken ?? ''
+  return undefined
+}
+
+/** Names and values filled in; undefined: a macro has no end. */
+function fillNamed(named: readonly NamedText[], filler: MacroFiller): NamedText[] | undefined {
+  const filled: NamedText[] = []
+  for (const [name, value] of named) {
+    const [key, text] = [filler.text(name), filler.text(value)]
+    if (key === undefined || text === undefined) return undefined
+    filled.push([key, text])
+  }
+  return filled
+}
+
+const isNamed = ([name]: NamedText): boolean => name !== ''
+
+// The URL
+
+/** The URL with its query string (subscriptions.md §9.3 item 4); undefined: it is malformed, or not of HTTP. */
+function requestUrl(url: string, qs: readonly NamedText[]): string | undefined {
+  const query = qs
+    .filter(([key, value]) => key !== '' && value !== '')
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key}=${value}`)
+    .join('&')
+  const whole = query === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${query}`
+  if (!isFreeOfControls(whole)) return undefined
+  const address = whole.replace(/\s/g, encodeURIComponent)
+  const parts = parseReceiverUrl(address)
+  return parts && parts.scheme !== 'mqtt' ? address : undefined
+}
+
+// The body
+
+interface Body {
+  /** undefined: none at all. */
+  readonly text: string | undefined
+  readonly content: Content
+}
+
+const textType = 'text/plain; charset=utf-8'
+
+/** What is sent in place of the entity (subscriptions.md §9.5); undefined: a macro has no end. */
+function customBody(input: NotificationInput, body: CustomBody | undefined, filler: MacroFiller): Body | undefined {
+  switch (body?.kind) {
+    case undefined:
+      return {
+        text: renderBody(input),
+        content: { type: jsonType, format: input.subscription.notification.attrsFormat },
+      }
+    case 'payload': {
+      if (body.text === null) return { text: undefined, content: { type: undefined, format: 'custom' } }
+      const text = filler.text(body.text)
+      return text === undefined
+        ? undefined
+        : { text: percentDecoded(text), content: { type: textType, format: 'custom' } }
+    }
+    case 'json':
+      return { text: renderJson(filler.json(body.template)), content: { type: jsonType, format: 'custom' } }
+    case 'ngsi': {
+      const format = patchedFormat(input.subscription.notification.attrsFormat)
+      const text = renderBodyOf(input, patched(input.entity, body.patch, filler), format)
+      return { text, content: { type: jsonType, format, isPatched: true } }
+    }
+  }
+}
+
+/** A patched entity is sent in one of three formats (subscriptions.md §9.6, §16 item 14). */
+const patchedFormat = (format: AttrsFormat): AttrsFormat =>
+  format === 'simplifiedNormalized' || format === 'simplifiedKeyValues' ? format : 'normalized'
+
+/** The entity with a template laid over it (subscriptions.md §9.6). */
+function patched(entity: Entity, { id, type, attributes }: EntityPatch, filler: MacroFiller): Entity {
+  const result = new Map<string, Attribute>()
+  for (const [name, attribute] of attributes) result.set(name, builtin(attribute.type, filler.json(attribute.value)))
+  for (const [name, attribute] of entity.attributes) if (!result.has(name)) result.set(name, attribute)
+  return {
+    ...entity,
+    id: (id === undefined ? undefined : filler.identifier(id)) ?? entity.id,
+    type: (type === undefined ? undefined : filler.identifier(type)) ?? entity.type,
+    attributes: result,
+  }
+}
+
+// Percent-decoding
+
+/** Percent-encoded bytes that are one character in UTF-8: of one byte, two, three, four (RFC 3629 §4). */
+const encodedCharacter =
+  /%[0-7][\da-f]|%(?:c[2-9a-f]|d[\da-f])%[89ab][\da-f]|%(?:e0%[ab][\da-f]|e[1-9a-cef]%[89ab][\da-f]|ed%[89][\da-f])%[89ab][\da-f]|%(?:f0%[9ab][\da-f]|f[1-3]%[89ab][\da-f]|f4%8[\da-f])(?:%[89ab][\da-f]){2}/gi
+
+/** A text with its percent-encoded characters as such; what is none stays as it is. */
+const percentDecoded = (text: string): string =>
+  text.includes('%') ? text.replace(encodedCharacter, decodeURIComponent) : text

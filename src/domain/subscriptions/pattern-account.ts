@@ -1,20 +1,21 @@
-// What the patterns of a tenant's subscriptions may cost for one event, whichever comes: kept as subscriptions come and go, so that one that
-// would make an event too expensive is refused when it is created.
+// What the patterns of a tenant's subscriptions may cost for one event at most. A subscription that would make an event
+// too expensive is refused when it is created.
 //
-// An event has one id and one type. It runs patterns of subscriptions that name its type or none, and that name its id, or patterns which begin
-// like it. So works stand in one tree for each type, and one for all who name no type: under the id, or under what every matching id begins
-// with. The most that an event may cost is the heaviest way from the root to a leaf. It is never more than this, and often less: attributes
-// and service paths may leave subscriptions out, too.
+// An event runs patterns of subscriptions that name its type or no type, and that name its id, or patterns which begin
+// like it. So there is a tree of works for each type, and one for subscriptions without a type. Works stand under the
+// id, or under the beginning of all matching ids. An event costs at most the heaviest way from the root to a leaf.
 //
-// Equal texts in one place are run once, and count once. Patterns that are comparisons (plain-pattern.ts) cost nothing for ids and types.
+// Equal texts in one place are run once, and count once. Patterns that are comparisons (plain-pattern.ts) cost nothing
+// for ids and types.
 //
-// Not here: what one test costs (event-work.ts), who asks (shard/documents/pattern-accounts.ts).
+// Not here: what one test costs (pattern.ts), who asks (shard/documents/pattern-accounts.ts).
 
 import { explorationTogetherMax, identifierLengthMax } from '../limits.js'
-import { testWork, valueWork } from '../queries/event-work.js'
-import { compilePattern, literalPrefix, type Pattern } from '../queries/pattern.js'
+import { compilePattern, literalPrefix, type Pattern, testWork, valueWork } from '../queries/pattern.js'
 import { Exploration } from '../queries/pattern-engine.js'
-import { conjuncts, type Query } from '../queries/query.js'
+import { step, type TreeNode } from '../queries/prefix-tree.js'
+import { conjuncts } from '../queries/query.js'
+import type { Query } from '../queries/query-parser.js'
 import type { Subscription } from './subscription.js'
 
 /** What one text costs at one place. */
@@ -147,19 +148,18 @@ function explored(pattern: Pattern, exploration: Exploration): Pattern {
   return pattern
 }
 
-interface Node {
-  /** The characters between the node above and this one. */
-  label: string
+interface Node extends TreeNode<Node> {
   /** What stands here. */
   own: number
   /** The same with the heaviest way below. */
   work: number
-  readonly below: Map<number, Node>
 }
+
+const newNode = (label: string, lower?: Node): Node => ({ label, own: 0, work: lower?.work ?? 0, below: undefined })
 
 /** Works under prefixes: a radix tree whose nodes know the heaviest way down. Works are whole numbers, so that nothing is left of what has gone. */
 class WorkTree {
-  private readonly root: Node = { label: '', own: 0, work: 0, below: new Map() }
+  private readonly root = newNode('')
 
   /** The most that stands on one way from the root. */
   get work(): number {
@@ -169,7 +169,7 @@ class WorkTree {
   add(prefix: string, work: number): void {
     const way = [this.root]
     for (let at = 0; at < prefix.length; ) {
-      const next = step(way.at(-1)!, prefix, at)
+      const next = step(way.at(-1)!, prefix, at, newNode)
       way.push(next)
       at += next.label.length
     }
@@ -177,27 +177,9 @@ class WorkTree {
     for (let depth = way.length - 1; depth >= 0; depth--) {
       const node = way[depth]!
       let heaviest = 0
-      for (const below of node.below.values()) if (below.work > heaviest) heaviest = below.work
+      for (const below of node.below?.values() ?? []) if (below.work > heaviest) heaviest = below.work
       node.work = node.own + heaviest
-      if (node.work === 0 && depth > 0) way[depth - 1]!.below.delete(node.label.charCodeAt(0))
+      if (node.work === 0 && depth > 0) way[depth - 1]!.below!.delete(node.label.charCodeAt(0))
     }
   }
-}
-
-/** The node below on the way to the prefix, of which `at` characters are behind; made if it is not there. */
-function step(above: Node, prefix: string, at: number): Node {
-  const known = above.below.get(prefix.charCodeAt(at))
-  if (!known) {
-    const node: Node = { label: prefix.slice(at), own: 0, work: 0, below: new Map() }
-    above.below.set(prefix.charCodeAt(at), node)
-    return node
-  }
-  let common = 1
-  while (common < known.label.length && known.label[common] === prefix[at + common]) common++
-  if (common === known.label.length) return known
-  const upper: Node = { label: known.label.slice(0, common), own: 0, work: known.work, below: new Map() }
-  known.label = known.label.slice(common)
-  upper.below.set(known.label.charCodeAt(0), known)
-  above.below.set(upper.label.charCodeAt(0), upper)
-  return upper
 }

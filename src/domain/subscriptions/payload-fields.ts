@@ -1,27 +1,61 @@
-// What bodies of subscriptions and registrations have in common, read and refused alike (subscriptions.md §3.2, §3.4, §12.3).
+// What bodies of subscriptions and registrations have in common, read and refused alike: names, descriptions, and the
+// entities that are watched or provided (subscriptions.md §1.3, §3.2-§3.4, §12.3).
 //
-// A key that stands twice is refused wherever it stands: the interface says nothing of it, and one of two contradicting wishes
-// would be lost without a word.
+// A key that stands twice is refused anywhere: the interface says nothing of it, and one of two wishes would be lost
+// silently.
+//
+// Not here: whether the list of entities may be empty, and what of it a registration does not take
+// (registration-parser.ts).
 
-import type { Payload } from '../entities/entity.js'
-import { hasIdentifierCharacters } from '../identifier.js'
-import { hasForbiddenCharacters, isArray, type JsonObject } from '../json.js'
-import { descriptionLengthMax, listLengthMax } from '../limits.js'
-import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import { parseDateTime } from '../date-time.js'
+import { hasIdentifierCharacters, type Payload } from '../entities/entity.js'
+import { hasForbiddenCharacters, isArray, isObject, type Json, type JsonObject } from '../json.js'
+import {
+  descriptionLengthMax,
+  identifierLengthMax,
+  listLengthMax,
+  selectionPatternsMax,
+  selectionStepsMax,
+} from '../limits.js'
+import { compilePattern, type Pattern } from '../queries/pattern.js'
+import { accepted, done, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import type { SubjectEntity } from './subscription.js'
 
-/** The refusal of a body in which a key stands twice; undefined: none does. */
-export function refuseDuplicateKeys({ duplicates }: Payload): Refusal | undefined {
+/** The members of a body. `notObject`: the refusal of anything but an object. */
+export function topLevel({ value: json, duplicates }: Payload, notObject: Refusal): Result<JsonObject> {
+  if (!isObject(json)) return refused(notObject)
   const found = duplicates[0]
-  if (!found) return undefined
-  const above = found.slice(0, -1).map(step => `${step}/`)
-  return refusals.keyTwice(String(found.at(-1)), `/${above.join('')}`)
+  if (found) {
+    const above = found.slice(0, -1).map(step => `${step}/`)
+    return refused(refusals.keyTwice(String(found.at(-1)), `/${above.join('')}`))
+  }
+  return Object.keys(json).length === 0 ? refused(refusals.emptyPayload) : accepted(json)
 }
 
-/** Why a text cannot be a description (subscriptions.md §3.2, §12.3); undefined when it can. */
-export function checkDescription(text: string): Refusal | undefined {
+/** What a parser makes of a member; undefined when it is not there. */
+export const optional = <T>(json: Json | undefined, parse: (json: Json) => Result<T>): Result<T | undefined> =>
+  json === undefined ? accepted(undefined) : parse(json)
+
+/** A description (subscriptions.md §3.2, §12.3). `notText`: the refusal of anything but a text. */
+export function parseDescription(json: Json, notText: Refusal): Result<string> {
+  if (typeof json !== 'string') return refused(notText)
   // A character beyond the basic plane has a length of two.
-  if (text.length > descriptionLengthMax && [...text].length > descriptionLengthMax) return refusals.descriptionTooLong
-  return hasForbiddenCharacters(text) ? refusals.charactersIn('description') : undefined
+  if (json.length > descriptionLengthMax && [...json].length > descriptionLengthMax)
+    return refused(refusals.descriptionTooLong)
+  return hasForbiddenCharacters(json) ? refused(refusals.charactersIn('description')) : accepted(json)
+}
+
+/** When something expires; an empty text: never. */
+export interface Expiry {
+  readonly ms: number | undefined
+}
+
+/** The member `expires`. `notDate`: the refusal of a text that is no date. */
+export function parseExpiry(json: Json, notDate: Refusal): Result<Expiry> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('expires'))
+  if (json === '') return accepted({ ms: undefined })
+  const ms = parseDateTime(json)
+  return ms === undefined ? refused(notDate) : accepted({ ms })
 }
 
 /** A list of names (subscriptions.md §3.4); empty when it is not there. */
@@ -39,4 +73,76 @@ export function parseNames(parent: JsonObject, field: string): Result<readonly s
     names.add(name)
   }
   return accepted([...names])
+}
+
+/** The elements of an array, what is the same once (subscriptions.md §3.3). */
+export function parseSubjectEntities(json: Json): Result<readonly SubjectEntity[]> {
+  if (!isArray(json)) return refused(refusals.subjectEntitiesNotArray)
+  if (json.length > listLengthMax) return refused(refusals.tooMany('entities', json.length, listLengthMax))
+  const patterns = new PatternBudget()
+  const entities = new Map<string, SubjectEntity>()
+  for (const item of json) {
+    const entity = parseEntity(item, patterns)
+    if (!entity.ok) return entity
+    const { id, idPattern, type, typePattern } = entity.value
+    entities.set(JSON.stringify([id, idPattern, type, typePattern]), entity.value)
+  }
+  return accepted([...entities.values()])
+}
+
+/** The regular expressions of a subject, which together are as limited as those of a query: any change may be tried on all of them. */
+class PatternBudget {
+  private count = 0
+  private steps = 0
+
+  spend(pattern: Pattern): Refusal | undefined {
+    if (++this.count > selectionPatternsMax) return refusals.selectionPatternsTooMany(selectionPatternsMax)
+    this.steps += pattern.steps
+    return this.steps > selectionStepsMax ? refusals.selectionPatternsTooLarge(selectionStepsMax) : undefined
+  }
+}
+
+function parseEntity(json: Json, patterns: PatternBudget): Result<SubjectEntity> {
+  if (!isObject(json)) return refused(refusals.fieldNotObject('/entities/ vector item'))
+  const { id, idPattern, type, typePattern } = json
+  if (id === undefined && idPattern === undefined) return refused(refusals.subjectEntityWithoutId)
+  if (id !== undefined && idPattern !== undefined) return refused(refusals.subjectEntityBothIds)
+  if (type !== undefined && typePattern !== undefined) return refused(refusals.subjectEntityBothTypes)
+  const checkedId = id === undefined ? checkPattern('idPattern', idPattern as Json, patterns) : checkId(id)
+  if (!checkedId.ok) return checkedId
+  if (type !== undefined) {
+    const checked = checkType(type)
+    if (!checked.ok) return checked
+  } else if (typePattern !== undefined) {
+    const checked = checkPattern('typePattern', typePattern, patterns)
+    if (!checked.ok) return checked
+  }
+  const given = Object.entries({ id, idPattern, type, typePattern }).filter(([, text]) => text !== undefined)
+  return accepted(Object.fromEntries(given) as SubjectEntity)
+}
+
+function checkId(json: Json): Result<undefined> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('/entities/ vector item /id/'))
+  if (json === '') return refused(refusals.fieldEmpty('/entities/ element id'))
+  return checkIdentifierOf('id', json)
+}
+
+function checkType(json: Json): Result<undefined> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('/entities/ vector item type'))
+  if (json === '') return refused(refusals.identifierTooShort('entity type'))
+  return checkIdentifierOf('type', json)
+}
+
+function checkIdentifierOf(field: 'id' | 'type', text: string): Result<undefined> {
+  if (!hasIdentifierCharacters(text)) return refused(refusals.charactersIn(`/entities/ vector item /${field}/`))
+  return text.length > identifierLengthMax ? refused(refusals.subjectEntityTooLong(field)) : done
+}
+
+function checkPattern(field: 'idPattern' | 'typePattern', json: Json, patterns: PatternBudget): Result<undefined> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString(`/entities/ vector item /${field}/`))
+  if (json === '') return refused(refusals.fieldEmpty(`/entities/ vector item /${field}/`))
+  const pattern = compilePattern(json)
+  if (!pattern) return refused(refusals[field])
+  const refusal = patterns.spend(pattern)
+  return refusal ? refused(refusal) : done
 }

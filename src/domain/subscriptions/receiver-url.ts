@@ -1,11 +1,13 @@
-// URLs of those who receive notifications (subscriptions.md §1.7).
+// URLs of those who receive notifications (subscriptions.md §1.7), and patterns for where messages may go
+// (docs/operations/egress.md#patterns).
 //
 //   http://host:port/path      scheme and host are needed; a host is a DNS name, an IPv4 address or an IPv6 address in brackets
 //
-// Read here and not by a general URL parser, which would take, repair or rewrite what the interface refuses: a user name, a missing
-// host, an empty port. A query stays part of the path.
+// A general URL parser would take, repair or rewrite what the interface refuses: a user name, a missing host, an empty port.
+// A query stays part of the path.
 //
-// Not here: the general forbidden characters, which have a text of their own; macros (whoever fills them in reads the outcome here).
+// Not here: the general forbidden characters, which have a text of their own; macros (the code that fills them in parses the
+// outcome here); whether an address is in a network, and names that are resolved (deliver/sockets/egress.ts).
 
 export interface ReceiverUrl {
   readonly scheme: 'http' | 'https' | 'mqtt'
@@ -44,11 +46,11 @@ function isHost(host: string): boolean {
 
 const endsInNumber = /(^|\.)([0-9]+|0[xX][0-9A-Fa-f]*)\.?$/
 const ipv4 = /^(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!$)|$)){4}$/
-export const isIpv4 = (text: string): boolean => ipv4.test(text)
+const isIpv4 = (text: string): boolean => ipv4.test(text)
 
 const hexGroup = /^[0-9A-Fa-f]{1,4}$/
 
-export function isIpv6(text: string): boolean {
+function isIpv6(text: string): boolean {
   const halves = text.split('::')
   const groups = halves.flatMap(half => (half === '' ? [] : half.split(':')))
   const tail = text.slice(text.lastIndexOf(':') + 1)
@@ -60,4 +62,55 @@ export function isIpv6(text: string): boolean {
   return (
     hex.every(group => hexGroup.test(group)) && (halves.length === 1 ? count === 8 : halves.length === 2 && count < 8)
   )
+}
+
+/**
+ * A pattern for where messages may go.
+ *
+ *   host, host:port        a DNS name; `*` stands for one or more labels, and alone for everything
+ *   address, address:port  IPv4, or IPv6 (in brackets where a port follows)
+ *   address/bits           a network
+ */
+export type EgressPattern =
+  | { readonly kind: 'host'; readonly labels: RegExp; readonly port: number | undefined }
+  | {
+      readonly kind: 'network'
+      readonly family: 'ipv4' | 'ipv6'
+      readonly address: string
+      readonly bits: number
+      readonly port: number | undefined
+    }
+
+const hostForm = /^(?:\*|[A-Za-z0-9_-]+)(?:\.(?:\*|[A-Za-z0-9_-]+))*$/
+
+/** undefined: it is no pattern. */
+export function parseEgressPattern(text: string): EgressPattern | undefined {
+  const slash = text.indexOf('/')
+  if (slash >= 0) return networkOf(text.slice(0, slash), undefined, text.slice(slash + 1))
+  if (isIpv6(text)) return networkOf(text, undefined)
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:]*))(?::([0-9]{1,5}))?$/.exec(text) ?? []
+  const port = digits === undefined ? undefined : Number(digits)
+  if (port !== undefined && (port < 1 || port > portMax)) return undefined
+  if (bracketed !== undefined) return isIpv6(bracketed) ? networkOf(bracketed, port) : undefined
+  if (plain === undefined) return undefined
+  if (isIpv4(plain)) return networkOf(plain, port)
+  // What ends in a number would be an address in some notation; the interface takes none but the usual one.
+  if (!hostForm.test(plain) || /(^|\.)[0-9]+$/.test(plain)) return undefined
+  return { kind: 'host', labels: labelsOf(plain), port }
+}
+
+function labelsOf(host: string): RegExp {
+  if (host === '*') return /^/
+  const labels = host.toLowerCase().split('.')
+  const parts = labels.map(label => (label === '*' ? '[^.]+(?:\\.[^.]+)*' : label))
+  return new RegExp(`^${parts.join('\\.')}$`)
+}
+
+function networkOf(address: string, port: number | undefined, bitsText?: string): EgressPattern | undefined {
+  const family = isIpv4(address) ? 'ipv4' : isIpv6(address) ? 'ipv6' : undefined
+  if (!family) return undefined
+  const bitsMax = family === 'ipv4' ? 32 : 128
+  if (bitsText !== undefined && !/^[0-9]{1,3}$/.test(bitsText)) return undefined
+  const bits = bitsText === undefined ? bitsMax : Number(bitsText)
+  return bits > bitsMax ? undefined : { kind: 'network', family, address, bits, port }
 }

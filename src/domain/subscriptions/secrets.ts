@@ -1,9 +1,10 @@
 // Which texts of a subscription are secrets, and the mask that stands in their place (docs/operations/secrets.md).
 //
-// A value is a secret by its name: that of a custom header, or of an entry of a query string. So is the password of an MQTT broker, and
-// what stands before the @ of a URL. The stored form keeps secrets, since messages need them; answers and log lines show the mask.
+// The name of a custom header, or of an entry of a query string, tells whether its value is a secret. So is the
+// password of an MQTT broker, and what stands before the @ of a URL. The stored form keeps secrets; answers and log
+// lines show the mask.
 //
-// Not here: masks that a client sends back (unmask.ts).
+// Not here: masks that a client sends back (transport-parser.ts).
 
 type NamedText = readonly [name: string, value: string]
 

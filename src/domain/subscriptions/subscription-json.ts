@@ -1,9 +1,9 @@
-// Subscriptions as JSON text: as they are shown (subscriptions.md §4), and as they are stored.
+// Subscriptions as JSON text: as they are shown (subscriptions.md §4), and as they are stored and travel to other
+// processes.
 //
-// What is shown has the key order of §4, is put together piece by piece like entities are (representation.ts), and masks what is a secret (secrets.ts).
-// What is stored holds all of a subscription, its secrets included, with the texts of its expression in place of what was compiled.
-// It is also what travels to other processes. Who decodes trusts: the text was written by `encodeSubscription`, perhaps by an older release, which
-// the version in front tells.
+// What is shown has the key order of §4, and masks secrets (secrets.ts). What is stored holds all of a subscription,
+// its secrets included, with the texts of its expression. A decoder trusts its text: `encodeSubscription` wrote it,
+// perhaps in an older release, which the version tells.
 //
 // Not here: JSON of clients (subscription-parser.ts).
 
@@ -204,8 +204,8 @@ export const isOfThisVersion = (stored: string): boolean => stored.startsWith(`{
 const sharedPartsMax = 10_000
 
 /**
- * Reads many texts that `encodeSubscription` wrote. Conditions and notifications with the same text are one object, which spares most of the
- * time and half of the memory where a hundred thousand devices are watched in the same way.
+ * Reads many texts that `encodeSubscription` wrote. Equal conditions and notifications are one object, which saves most
+ * of the time and half of the memory where a hundred thousand devices are watched alike.
  */
 export class SubscriptionReader {
   private readonly conditions = new Shared((text): Condition => conditionOf(JSON.parse(text)))
@@ -251,11 +251,8 @@ const subscriptionOf = (head: StoredHead, condition: Condition, notification: No
 /** What texts mean, each looked into once as long as there are not too many. */
 class Shared<T> {
   private readonly known = new Map<string, T>()
-  private readonly make: (text: string) => T
 
-  constructor(make: (text: string) => T) {
-    this.make = make
-  }
+  constructor(private readonly make: (text: string) => T) {}
 
   of(text: string): T {
     let found = this.known.get(text)
@@ -289,12 +286,9 @@ type Compiled = Omit<Expression, 'source'>
 
 /** Compiled when it is first asked for: a filter takes as long as all the rest of a subscription, and few of many may ever be tried. */
 class StoredExpression implements Expression {
-  readonly source: ExpressionSource
   private found: Compiled | undefined
 
-  constructor(source: ExpressionSource) {
-    this.source = source
-  }
+  constructor(readonly source: ExpressionSource) {}
 
   get q(): Compiled['q'] {
     return this.compiled.q

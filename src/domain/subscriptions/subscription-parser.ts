@@ -1,20 +1,27 @@
 // The bodies of POST and PATCH on subscriptions, read and refused (subscriptions.md §1-§3).
 //
-// Both bodies are read by one function into blocks: what a POST needs and a PATCH replaces as a whole. The first mistake is told, in the
-// order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown fields are passed over wherever they
-// stand; what is read-only is an unknown field here.
+// One function reads both into blocks: what a POST needs and a PATCH replaces as a whole. The first mistake is told, in
+// the order of §3: the fields of the top level as listed there, each from the outside inwards. Unknown and read-only
+// fields are ignored.
 //
-// Not here: what registrations have, too (payload-fields.ts, subject-entities.ts), transports (transport-parser.ts), checks of headers and ids (subscription.ts), the JSON of an answer (subscription-json.ts).
+// Not here: what registrations have, too (payload-fields.ts), transports (transport-parser.ts), checks of headers and
+// ids (subscription.ts), the JSON of an answer (subscription-json.ts).
 
-import { parseDateTime } from '../date-time.js'
 import type { Payload } from '../entities/entity.js'
 import { isArray, isInteger, isObject, type Json, type JsonObject } from '../json.js'
 import { subscriptionTextLengthMax } from '../limits.js'
 import { parseGeoQuery } from '../places/geo-query.js'
 import { lookingAt, parseQuery, type Query } from '../queries/query-parser.js'
-import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { checkDescription, parseNames, refuseDuplicateKeys } from './payload-fields.js'
-import { parseSubjectEntities } from './subject-entities.js'
+import { accepted, allOf, type Refusal, type Result, refusals, refused } from '../refusal.js'
+import {
+  type Expiry,
+  optional,
+  parseDescription,
+  parseExpiry,
+  parseNames,
+  parseSubjectEntities,
+  topLevel,
+} from './payload-fields.js'
 import {
   type AlterationType,
   type AttrsFormat,
@@ -26,8 +33,7 @@ import {
   type Subscription,
   type SubscriptionStatus,
 } from './subscription.js'
-import { parseTransport } from './transport-parser.js'
-import { unmask } from './unmask.js'
+import { parseTransport, unmask } from './transport-parser.js'
 
 /** What a new subscription has that its body does not tell. */
 export type SubscriptionHead = Pick<Subscription, 'id' | 'tenant' | 'servicePath'>
@@ -108,7 +114,7 @@ interface Blocks {
   readonly description: string | undefined
   readonly subject: SubjectBlock | undefined
   readonly notification: NotificationBlock | undefined
-  readonly expiry: { readonly ms: number | undefined } | undefined
+  readonly expiry: Expiry | undefined
   readonly status: SubscriptionStatus | undefined
   readonly throttlingSeconds: number | undefined
 }
@@ -124,75 +130,43 @@ interface NotificationBlock extends Omit<NotificationSettings, 'onlyChangedAttrs
 }
 
 function parseBlocks(payload: Payload, isComplete: boolean): Result<Blocks> {
-  const json = payload.value
-  if (!isObject(json)) return refused(refusals.notJson)
-  const duplicate = refuseDuplicateKeys(payload)
-  if (duplicate) return refused(duplicate)
-  if (Object.keys(json).length === 0) return refused(refusals.emptyPayload)
-  const description = parseDescription(json.description)
-  if (!description.ok) return description
-  if (isComplete && json.subject === undefined) return refused(refusals.noSubject)
-  const subject = parseSubject(json.subject)
-  if (!subject.ok) return subject
-  if (isComplete && json.notification === undefined) return refused(refusals.noNotification)
-  const notification = parseNotification(json.notification, payload.deep)
-  if (!notification.ok) return notification
-  const expiry = parseExpiry(json.expires)
-  if (!expiry.ok) return expiry
-  const status = parseStatus(json.status)
-  if (!status.ok) return status
-  const throttling = parseThrottling(json.throttling)
-  if (!throttling.ok) return throttling
-  return accepted({
-    description: description.value,
-    subject: subject.value,
-    notification: notification.value,
-    expiry: expiry.value,
-    status: status.value,
-    throttlingSeconds: throttling.value,
+  const top = topLevel(payload, refusals.notJson)
+  if (!top.ok) return top
+  const json = top.value
+  const { subject, notification } = json
+  return allOf<Blocks>({
+    description: () =>
+      optional(json.description, text => parseDescription(text, refusals.fieldNotString('description'))),
+    subject: () =>
+      isComplete && subject === undefined ? refused(refusals.noSubject) : optional(subject, parseSubject),
+    notification: () =>
+      isComplete && notification === undefined
+        ? refused(refusals.noNotification)
+        : optional(notification, one => parseNotification(one, payload.deep)),
+    expiry: () => optional(json.expires, text => parseExpiry(text, refusals.expires)),
+    status: () => optional(json.status, parseStatus),
+    throttlingSeconds: () => optional(json.throttling, parseThrottling),
   })
-}
-
-// Fields of the top level (§3.2). Each is undefined when it is not there.
-
-function parseDescription(json: Json | undefined): Result<string | undefined> {
-  if (json === undefined) return accepted(undefined)
-  if (typeof json !== 'string') return refused(refusals.fieldNotString('description'))
-  const refusal = checkDescription(json)
-  return refusal ? refused(refusal) : accepted(json)
-}
-
-function parseExpiry(json: Json | undefined): Result<Blocks['expiry']> {
-  if (json === undefined) return accepted(undefined)
-  if (typeof json !== 'string') return refused(refusals.fieldNotString('expires'))
-  if (json === '') return accepted({ ms: undefined })
-  const ms = parseDateTime(json)
-  return ms === undefined ? refused(refusals.expires) : accepted({ ms })
 }
 
 const statuses: ReadonlySet<string> = new Set<SubscriptionStatus>(['active', 'inactive', 'oneshot'])
 
-function parseStatus(json: Json | undefined): Result<SubscriptionStatus | undefined> {
-  if (json === undefined) return accepted(undefined)
+function parseStatus(json: Json): Result<SubscriptionStatus> {
   if (typeof json !== 'string') return refused(refusals.fieldNotString('status'))
   return statuses.has(json) ? accepted(json as SubscriptionStatus) : refused(refusals.status)
 }
 
-function parseThrottling(json: Json | undefined): Result<number | undefined> {
-  if (json === undefined) return accepted(undefined)
-  if (!isInteger(json)) return refused(refusals.fieldNotInteger('throttling'))
-  return accepted(Math.max(json, 0))
-}
+const parseThrottling = (json: Json): Result<number> =>
+  isInteger(json) ? accepted(Math.max(json, 0)) : refused(refusals.fieldNotInteger('throttling'))
 
 // Subject (§3.3)
 
-function parseSubject(json: Json | undefined): Result<SubjectBlock | undefined> {
-  if (json === undefined) return accepted(undefined)
+function parseSubject(json: Json): Result<SubjectBlock> {
   if (!isObject(json)) return refused(refusals.fieldNotObject('subject'))
-  const entities = parseEntities(json.entities)
-  if (!entities.ok) return entities
-  const condition = parseCondition(json.condition)
-  return condition.ok ? accepted({ entities: entities.value, condition: condition.value }) : condition
+  return allOf<SubjectBlock>({
+    entities: () => parseEntities(json.entities),
+    condition: () => optional(json.condition, parseCondition),
+  })
 }
 
 function parseEntities(json: Json | undefined): Result<readonly SubjectEntity[]> {
@@ -212,32 +186,28 @@ const noCondition: Condition = {
   notifyOnMetadataChange: true,
 }
 
-function parseCondition(json: Json | undefined): Result<Condition | undefined> {
-  if (json === undefined) return accepted(undefined)
+function parseCondition(json: Json): Result<Condition> {
   if (!isObject(json)) return refused(refusals.fieldNotObject('condition'))
   if (Object.keys(json).length === 0) return refused(refusals.fieldEmpty('condition'))
-  const attrs = parseNames(json, 'attrs')
-  if (!attrs.ok) return attrs
-  const expression = parseExpression(json.expression)
-  if (!expression.ok) return expression
-  const types = parseNames(json, 'alterationTypes')
-  if (!types.ok) return types
-  const unknown = types.value.find(name => !isAlterationType(name))
-  if (unknown !== undefined) return refused(refusals.alterationType(unknown))
-  const flag = parseFlag(json, 'notifyOnMetadataChange')
-  if (!flag.ok) return flag
-  return accepted({
-    attrs: attrs.value,
-    expression: expression.value,
-    alterationTypes: types.value as readonly AlterationType[],
-    notifyOnMetadataChange: flag.value ?? true,
+  const { notifyOnMetadataChange = true } = json
+  return allOf<Condition>({
+    attrs: () => parseNames(json, 'attrs'),
+    expression: () => parseExpression(json.expression),
+    alterationTypes: () => parseAlterationTypes(json),
+    notifyOnMetadataChange: () => parseFlag('notifyOnMetadataChange', notifyOnMetadataChange),
   })
 }
 
-function parseFlag(parent: JsonObject, field: string): Result<boolean | undefined> {
-  const flag = parent[field]
-  return flag === undefined || typeof flag === 'boolean' ? accepted(flag) : refused(refusals.fieldNotBoolean(field))
+function parseAlterationTypes(condition: JsonObject): Result<readonly AlterationType[]> {
+  const types = parseNames(condition, 'alterationTypes')
+  if (!types.ok) return types
+  const unknown = types.value.find(name => !isAlterationType(name))
+  if (unknown !== undefined) return refused(refusals.alterationType(unknown))
+  return accepted(types.value as readonly AlterationType[])
 }
+
+const parseFlag = (field: string, json: Json): Result<boolean> =>
+  typeof json === 'boolean' ? accepted(json) : refused(refusals.fieldNotBoolean(field))
 
 const expressionFields = ['q', 'mq', 'geometry', 'coords', 'georel'] as const
 
@@ -264,8 +234,7 @@ function parseExpression(json: Json | undefined): Result<Expression> {
 
 // Notification (§3.6)
 
-function parseNotification(json: Json | undefined, deep: boolean): Result<NotificationBlock | undefined> {
-  if (json === undefined) return accepted(undefined)
+function parseNotification(json: Json, deep: boolean): Result<NotificationBlock> {
   if (!isObject(json)) return refused(refusals.fieldNotObject('notification'))
   const transport = parseTransport(json, deep)
   if (!transport.ok) return transport
@@ -277,29 +246,25 @@ function parseNotification(json: Json | undefined, deep: boolean): Result<Notifi
   const isListEmpty = attrs.value.length === 0 && exceptAttrs.value.length === 0
   if (json.exceptAttrs !== undefined && isListEmpty)
     return refused(refusals.fieldEmpty('http notification has exceptAttrs'))
-  const onlyChangedAttrs = parseFlag(json, 'onlyChangedAttrs')
-  if (!onlyChangedAttrs.ok) return onlyChangedAttrs
-  const covered = parseFlag(json, 'covered')
-  if (!covered.ok) return covered
-  if (covered.value === true && isListEmpty) return refused(refusals.coveredWithoutList)
-  const metadata = parseNames(json, 'metadata')
-  if (!metadata.ok) return metadata
-  const attrsFormat = parseFormat(json.attrsFormat)
-  if (!attrsFormat.ok) return attrsFormat
-  const maxFailsLimit = parseFailsLimit(json.maxFailsLimit)
-  if (!maxFailsLimit.ok) return maxFailsLimit
-  const propagateDeletes = parseFlag(json, 'propagateDeletes')
-  if (!propagateDeletes.ok) return propagateDeletes
+  const settings = allOf({
+    onlyChangedAttrs: () => optional(json.onlyChangedAttrs, one => parseFlag('onlyChangedAttrs', one)),
+    covered: () =>
+      json.covered === true && isListEmpty
+        ? refused(refusals.coveredWithoutList)
+        : optional(json.covered, one => parseFlag('covered', one)),
+    metadata: () => parseNames(json, 'metadata'),
+    attrsFormat: () => parseFormat(json.attrsFormat),
+    maxFailsLimit: () => optional(json.maxFailsLimit, parseFailsLimit),
+    propagateDeletes: () => optional(json.propagateDeletes, one => parseFlag('propagateDeletes', one)),
+  })
+  if (!settings.ok) return settings
+  const { propagateDeletes, ...others } = settings.value
   return accepted({
     transport: transport.value,
     attrs: attrs.value,
     exceptAttrs: exceptAttrs.value,
-    onlyChangedAttrs: onlyChangedAttrs.value,
-    covered: covered.value,
-    metadata: metadata.value,
-    attrsFormat: attrsFormat.value,
-    maxFailsLimit: maxFailsLimit.value,
-    ...(propagateDeletes.value && { propagateDeletes: true }),
+    ...others,
+    ...(propagateDeletes && { propagateDeletes: true }),
   })
 }
 
@@ -318,8 +283,7 @@ function parseFormat(json: Json | undefined): Result<AttrsFormat> {
   return formats.has(json) ? accepted(json as AttrsFormat) : refused(refusals.attrsFormat)
 }
 
-function parseFailsLimit(json: Json | undefined): Result<number | undefined> {
-  if (json === undefined) return accepted(undefined)
+function parseFailsLimit(json: Json): Result<number> {
   if (!isInteger(json)) return refused(refusals.fieldNotInteger('maxFailsLimit'))
   return json > 0 ? accepted(json) : refused(refusals.maxFailsLimit)
 }

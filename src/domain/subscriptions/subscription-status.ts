@@ -1,13 +1,12 @@
 // The status of a subscription and the counters of its notifications (subscriptions.md §5, §6.6).
 //
-// Every process that notifies for a subscription keeps its own `SubscriptionProgress` and is the only one that changes it; what is shown
-// is all parts put together. So nothing here needs an order among processes: counts are added up, of times the latest one stands.
+// Every process that notifies for a subscription keeps and changes a `SubscriptionProgress` of its own. What is shown
+// is all of them together: counts are added up, of times the latest one counts. So no order among processes is needed.
 //
-// A switch-off (a one-shot that fired, a failure too many) does not overwrite the status of the subscription, which belongs to its owner.
-// It spends the revision in which the status was set: setting it again, which makes a new revision, undoes it everywhere.
+// A switch-off (a one-shot that fired, a failure too many) does not overwrite the status of the subscription. It spends
+// the revision in which the status was set: setting it again makes a new revision, and undoes it everywhere.
 //
-// Not here: what counts as one notification when it is tried several times (the caller records a first failed attempt and any success),
-// the sharing of parts.
+// Not here: what counts as one notification when it is tried several times, the sharing of parts.
 
 import type { Subscription, SubscriptionProgress, SubscriptionStatus } from './subscription.js'
 

@@ -1,17 +1,17 @@
 // Subscriptions: what they are when everything in them has been read (subscriptions.md §1, §5).
 //
-// A `Subscription` is what its owner wrote: it changes by POST and PATCH only, never because a notification was sent. What happens to it
-// while it works is a `SubscriptionProgress`, kept apart, since many processes notify for one subscription and each keeps its own part
-// (subscription-status.ts). Both are immutable and, but for what `Expression` has compiled, plain data.
+// A `Subscription` is what its owner wrote: it changes by POST and PATCH only. What happens to it while it works is a
+// `SubscriptionProgress`, of which each process that notifies keeps its own part (subscription-status.ts). Both are
+// immutable and, but for what `Expression` has compiled, plain data.
 //
-// Not here: JSON of clients to a subscription (subscription-parser.ts), the way back and the stored form (subscription-json.ts), which
+// Not here: JSON of clients (subscription-parser.ts), the way back and the stored form (subscription-json.ts), which
 // change touches which subscription, what a notification says.
 
 import type { Json } from '../json.js'
 import type { GeoQuery, GivenGeoQuery } from '../places/geo-query.js'
 import type { Query } from '../queries/query-parser.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../refusal.js'
-import { documentIdLength } from './document-id.js'
+import { documentIdLength } from '../stamp.js'
 
 /** What can be stored as status (subscriptions.md §5.1); `expired` is only shown. */
 export type SubscriptionStatus = 'active' | 'inactive' | 'oneshot'

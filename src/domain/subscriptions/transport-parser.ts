@@ -1,16 +1,23 @@
-// Where and how a subscription notifies: the members `http`, `httpCustom`, `mqtt` and `mqttCustom` of a payload, read and refused
-// (subscriptions.md §1.5-§1.7, §3.7-§3.9).
+// Where and how a subscription notifies: the members `http`, `httpCustom`, `mqtt` and `mqttCustom` of a payload, read
+// and refused (subscriptions.md §1.5-§1.7, §3.7-§3.9), and the masks in them (docs/operations/secrets.md).
 //
-// The first mistake is told, in the order of the tables: fields of the URL, then those of the transport, what is sent in place of the
-// entity at last. Macros are not looked into: what they make of a text is known only when they are filled in. So a URL that holds
-// one is checked then, and so are names and values of headers.
+// The first mistake is told, in the order of the tables: fields of the URL, those of the transport, what is sent in
+// place of the entity. What macros make of a text is known only when they are filled in: a URL that holds one is
+// checked then, and so are headers.
 
-import { defaultType, isTooDeep, refuseAttributes } from '../entities/entity.js'
-import { checkIdentifier, hasIdentifierCharacters } from '../identifier.js'
+import {
+  checkIdentifier,
+  defaultType,
+  hasIdentifierCharacters,
+  isTooDeep,
+  refuseAttributes,
+} from '../entities/entity.js'
 import { hasForbiddenCharacters, isArray, isInteger, isObject, type Json, type JsonObject } from '../json.js'
 import { identifierLengthMax, listLengthMax, notificationTimeoutMsMax, valueDepthMax } from '../limits.js'
-import { accepted, type Result, refusals, refused } from '../refusal.js'
+import { accepted, allOf, type Result, refusals, refused } from '../refusal.js'
+import { optional } from './payload-fields.js'
 import { parseReceiverUrl } from './receiver-url.js'
+import { isSecretName, mask } from './secrets.js'
 import {
   type CustomBody,
   type HttpCustomTransport,
@@ -61,32 +68,25 @@ function parseHttp(json: JsonObject): Result<HttpTransport> {
 }
 
 function parseHttpCustom(json: JsonObject, deep: boolean): Result<HttpCustomTransport> {
-  const { url, method } = json
+  const { url } = json
   if (url === undefined) return refused(refusals.fieldMissing('url httpCustom notification'))
   if (typeof url !== 'string') return refused(refusals.fieldNotString('url httpCustom notification'))
   if (hasForbiddenCharacters(url)) return refused(refusals.charactersIn('custom /url/'))
   if (!url.includes(macroStart) && !parseReceiverUrl(url)) return refused(refusals.httpCustomUrl)
   if (url.startsWith('mqtt:')) return refused(refusals.httpUrlIsMqtt)
-  const timeoutMs = parseTimeout(json)
-  if (!timeoutMs.ok) return timeoutMs
-  if (method !== undefined && typeof method !== 'string')
-    return refused(refusals.fieldNotString('method httpCustom notification'))
-  if (method !== undefined && !isHttpMethod(method)) return refused(refusals.httpMethod)
-  const qs = parseNamedTexts('qs', json.qs)
-  if (!qs.ok) return qs
-  const headers = parseNamedTexts('headers', json.headers)
-  if (!headers.ok) return headers
-  const body = parseCustomBody(json, deep)
-  if (!body.ok) return body
-  return accepted({
-    kind: 'httpCustom',
-    url,
-    timeoutMs: timeoutMs.value,
-    method,
-    qs: qs.value,
-    headers: headers.value,
-    body: body.value,
+  const fields = allOf<Omit<HttpCustomTransport, 'kind' | 'url'>>({
+    timeoutMs: () => parseTimeout(json),
+    method: () => optional(json.method, parseMethod),
+    qs: () => parseNamedTexts('qs', json.qs),
+    headers: () => parseNamedTexts('headers', json.headers),
+    body: () => parseCustomBody(json, deep),
   })
+  return fields.ok ? accepted({ kind: 'httpCustom', url, ...fields.value }) : fields
+}
+
+function parseMethod(json: Json): Result<HttpMethod> {
+  if (typeof json !== 'string') return refused(refusals.fieldNotString('method httpCustom notification'))
+  return isHttpMethod(json) ? accepted(json) : refused(refusals.httpMethod)
 }
 
 const macroStart = '${'
@@ -133,18 +133,25 @@ function parseMqttCustom(json: JsonObject, deep: boolean): Result<MqttCustomTran
 type MqttFields = Omit<MqttTransport, 'kind'>
 
 function parseMqttFields(json: JsonObject): Result<MqttFields> {
-  const url = parseMqttUrl(json.url)
-  if (!url.ok) return url
-  const login = parseLogin(json)
-  if (!login.ok) return login
-  const { qos = 0, retain = false } = json
-  if (!isInteger(qos)) return refused(refusals.fieldNotInteger('qos'))
-  if (qos !== 0 && qos !== 1 && qos !== 2) return refused(refusals.mqttQos)
-  if (typeof retain !== 'boolean') return refused(refusals.fieldNotBoolean('retain'))
-  const topic = parseTopic(json.topic)
-  if (!topic.ok) return topic
-  return accepted({ url: url.value, topic: topic.value, qos, retain, login: login.value })
+  const fields = allOf<MqttFields>({
+    url: () => parseMqttUrl(json.url),
+    login: () => parseLogin(json),
+    qos: () => parseQos(json),
+    retain: () => parseRetain(json),
+    topic: () => parseTopic(json.topic),
+  })
+  if (!fields.ok) return fields
+  const { url, topic, qos, retain, login } = fields.value
+  return accepted({ url, topic, qos, retain, login })
 }
+
+function parseQos({ qos = 0 }: JsonObject): Result<MqttFields['qos']> {
+  if (!isInteger(qos)) return refused(refusals.fieldNotInteger('qos'))
+  return qos === 0 || qos === 1 || qos === 2 ? accepted(qos) : refused(refusals.mqttQos)
+}
+
+const parseRetain = ({ retain = false }: JsonObject): Result<boolean> =>
+  typeof retain === 'boolean' ? accepted(retain) : refused(refusals.fieldNotBoolean('retain'))
 
 function parseMqttUrl(url: Json | undefined): Result<string> {
   if (url === undefined) return refused(refusals.fieldMissing('url mqtt notification'))
@@ -248,3 +255,47 @@ function parsePatchAttribute(json: Json, deep: boolean): Result<PatchAttribute> 
   if (deep && isTooDeep(value)) return refused(refusals.customNestedTooDeep(valueDepthMax))
   return accepted({ type: type ?? defaultType(value), value })
 }
+
+// Masks. A client that reads a subscription, changes a field and sends it back sends masks. A mask means "the value as
+// it is" while the receiver stays the same. Otherwise anybody could have secrets sent to a receiver of their own.
+
+/** Whether a transport holds a mask where a secret belongs: it was copied from what a broker shows. */
+export function hasMask(transport: Transport): boolean {
+  if ('login' in transport) return transport.login?.passwd === mask
+  return transport.kind === 'httpCustom' && [...transport.headers, ...transport.qs].some(isMasked)
+}
+
+const isMasked = ([name, value]: NamedText): boolean => value === mask && isSecretName(name)
+
+/** The transport of a PATCH with the secrets of the present one in place of masks. Refused when they would go to another receiver. */
+export function unmask(given: Transport, present: Transport): Result<Transport> {
+  if (!hasMask(given)) return accepted(given)
+  if ('login' in given) {
+    const passwd = 'login' in present && given.login?.user === present.login?.user ? present.login?.passwd : undefined
+    if (passwd === undefined) return accepted(given)
+    if (!isSameReceiver(given.url, present.url)) return refused(refusals.maskForOtherReceiver('passwd'))
+    return accepted({ ...given, login: { user: given.login!.user, passwd } })
+  }
+  return given.kind === 'httpCustom' && present.kind === 'httpCustom' ? unmaskNamed(given, present) : accepted(given)
+}
+
+function unmaskNamed(given: HttpCustomTransport, present: HttpCustomTransport): Result<Transport> {
+  const isSame = isSameReceiver(given.url, present.url)
+  const unmasked: Partial<Record<'headers' | 'qs', readonly NamedText[]>> = {}
+  for (const field of ['headers', 'qs'] as const) {
+    const known = new Map(present[field])
+    const kept = given[field].find(text => isMasked(text) && known.has(text[0]))
+    if (kept && !isSame) return refused(refusals.maskForOtherReceiver(`${field} ${kept[0]}`))
+    unmasked[field] = given[field].map(text => [text[0], isMasked(text) ? (known.get(text[0]) ?? mask) : text[1]])
+  }
+  return accepted({ ...given, ...unmasked })
+}
+
+/** Whether two URLs have the same scheme, host and port. With macros they must be equal: what is filled in may be a host. */
+function isSameReceiver(one: string, other: string): boolean {
+  if (one === other) return true
+  const [origin] = originForm.exec(one) ?? []
+  return origin !== undefined && !origin.includes('$') && origin === originForm.exec(other)?.[0]
+}
+
+const originForm = /^[a-z]+:\/\/[^/?#]*/

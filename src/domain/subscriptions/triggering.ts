@@ -1,16 +1,16 @@
 // Whether an event fires a subscription: the rules of subscriptions.md §6, one after the other.
 //
-// `matches` asks what depends on the event and on what the subscription is: the matcher asks the same of many at once, and tests hold it to
-// this. `firing` asks the rest, of one subscription that matched, in the order of §6.1; there alone progress and time count.
+// `matches` asks what depends on the event and the subscription. The matcher asks the same of many at once, and tests
+// hold it to this. `firing` asks the rest of one subscription that matched, in the order of §6.1.
 //
 // Not here: the sets of names (event.ts), the index (matcher.ts), the account of it all for a person (explanation.ts).
 
 import { type Entity, expiryAttribute, type Metadata } from '../entities/entity.js'
 import { locationOf, matchesGeo } from '../places/geo.js'
 import type { Geometry } from '../places/location.js'
-import type { EventWork } from '../queries/event-work.js'
-import { compilePattern } from '../queries/pattern.js'
-import { conjuncts, matchesQuery, matchesStatement, type Query, type Statement } from '../queries/query.js'
+import { compilePattern, type EventWork } from '../queries/pattern.js'
+import { conjuncts, matchesQuery, matchesStatement } from '../queries/query.js'
+import type { Query, Statement } from '../queries/query-parser.js'
 import { coversPath } from '../scope.js'
 import { actionTypeOf, concerns, type Event, previousOf } from './event.js'
 import type { NotificationSettings, SubjectEntity, Subscription, SubscriptionProgress } from './subscription.js'

@@ -1,7 +1,7 @@
 // What watches a node: its log, its alarms and its counters, before there is anything to watch.
 
 import type { Config } from '../../config/config.js'
-import type { LogSettings } from '../../messages/log-settings.js'
+import type { LogSettings } from '../../messages/admin.js'
 import { Alarms } from '../../observe/alarms.js'
 import { ConnectionTallies } from '../../observe/connection-tallies.js'
 import { LogTeller } from '../../observe/log-teller.js'

@@ -1,7 +1,6 @@
 // The kinds of documents: what is stored of each, and what is kept beside it.
 
-import type { Registration } from '../../domain/providers/registration.js'
-import { decodeRegistration, encodeRegistration } from '../../domain/providers/registration-json.js'
+import { decodeRegistration, encodeRegistration, type Registration } from '../../domain/providers/registration.js'
 import { noProgress, type Subscription, type SubscriptionProgress } from '../../domain/subscriptions/subscription.js'
 import {
   decodeSubscription,

@@ -2,7 +2,7 @@
 // the home that decides about the next subscription.
 //
 // What the store has at start counts when it is decoded, bit by bit: to find out what patterns cost takes up to 0.4 ms each. Until then a tenant
-// may get more than its bound; an event stops at the bound whatever there is (event-work.ts).
+// may get more than its bound; an event stops at the bound whatever there is (domain/queries/pattern.ts).
 
 import { eventWorkMax } from '../../domain/limits.js'
 import { type Refusal, refusals } from '../../domain/refusal.js'

@@ -3,8 +3,7 @@
 // Not here: how a change is made (home.ts), who is asked because of them (provider-book.ts, broker/forwarding.ts).
 
 import { registrationBytesMax } from '../../domain/limits.js'
-import type { Registration } from '../../domain/providers/registration.js'
-import { encodeRegistration } from '../../domain/providers/registration-json.js'
+import { encodeRegistration, type Registration } from '../../domain/providers/registration.js'
 import { patchRegistration } from '../../domain/providers/registration-parser.js'
 import { accepted, type Result, refusals, refused } from '../../domain/refusal.js'
 import type { RegistrationRequest, RegistrationWrite } from '../../messages/messages.js'

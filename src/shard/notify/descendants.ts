@@ -1,6 +1,6 @@
 // How many notifications descend from one request: those that it triggers, those that are triggered by whoever they notify, and so on.
 //
-// Depth is bounded by the correlator, which grows with each step (domain/providers/forwarding.ts). Breadth is not: ten subscriptions that notify the
+// Depth is bounded by the correlator, which grows with each step (domain/providers/registration.ts). Breadth is not: ten subscriptions that notify the
 // broker itself make ten thousand notifications in four steps. So they are counted here, by the root of the correlator, which all of them have.
 // What a request triggers itself is never dropped, however much it is: it has the fewest steps behind it of all that come with this root. For
 // a client's own request these are none; what another broker notifies us of has some, and may be as much as that broker has entities.

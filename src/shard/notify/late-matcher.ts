@@ -4,7 +4,7 @@
 // From `begin` on they are taken in bit by bit, so that the event loop is not held up, or all at once by the first event. Then their patterns are
 // compiled bit by bit, or by the first event that needs them. What is added does not wait.
 
-import type { EventWork } from '../../domain/queries/event-work.js'
+import type { EventWork } from '../../domain/queries/pattern.js'
 import type { Event } from '../../domain/subscriptions/event.js'
 import { Matcher } from '../../domain/subscriptions/matcher.js'
 import type { Subscription } from '../../domain/subscriptions/subscription.js'

@@ -6,7 +6,7 @@
 // When its shard gets another owner, that one sends it. Here it has ended: it gives no input, and ignores outcomes.
 
 import type { ShardMap } from '../../domain/scope.js'
-import type { NotificationInput } from '../../domain/subscriptions/notification-input.js'
+import type { NotificationInput } from '../../domain/subscriptions/message.js'
 import type { DeliveryRecord, ProgressNews } from '../../messages/messages.js'
 import type { Clock, DeliveryOutcome, Logger, PendingNotification, Stamps } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'

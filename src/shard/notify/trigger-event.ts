@@ -6,12 +6,11 @@
 //
 // Not here: which subscriptions are triggered (triggers.ts), how long a row stays (outbox.ts).
 
-import type { Attribute, Entity } from '../../domain/entities/entity.js'
-import { ignoresType, noMetadata } from '../../domain/entities/entity.js'
+import { type Attribute, type Entity, ignoresType, noMetadata } from '../../domain/entities/entity.js'
 import { quoted } from '../../domain/entities/representation.js'
 import type { Json } from '../../domain/json.js'
+import type { NamedAttribute, NotificationInput } from '../../domain/subscriptions/message.js'
 import { isOfText } from '../../domain/subscriptions/notification-body.js'
-import type { NamedAttribute, NotificationInput } from '../../domain/subscriptions/notification-input.js'
 import type { AlterationType, Subscription } from '../../domain/subscriptions/subscription.js'
 import { assertVersion, Unreadable } from '../../domain/unreadable.js'
 import { decodeImage, imageJson, isAnswer } from '../../image.js'

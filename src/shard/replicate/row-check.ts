@@ -8,7 +8,7 @@ import { readRow } from '../../rows.js'
 
 import { Unreadable } from '../../domain/unreadable.js'
 import { assertImage } from '../../image.js'
-import { readRegistration, readSubscription } from '../../wire/documents.js'
+import { readRegistration, readSubscription } from '../../wire/shapes.js'
 import { decodeDocumentRow, parseDocumentKey } from '../documents/document-layout.js'
 import { prefix } from '../keys.js'
 import {

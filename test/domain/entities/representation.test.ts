@@ -18,8 +18,7 @@ import {
   writeStoredMember,
 } from '../../../src/domain/entities/representation.js'
 import { appendAttributes, createEntity } from '../../../src/domain/entities/update.js'
-import type { Json } from '../../../src/domain/json.js'
-import { JsonWriter } from '../../../src/domain/json-writer.js'
+import { type Json, JsonWriter } from '../../../src/domain/json.js'
 import { refusalText } from '../../../src/domain/refusal.js'
 import { stampOf } from '../../../src/domain/stamp.js'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { eventWorkMax, explorationMax } from '../../../src/domain/limits.js'
-import { EventWork } from '../../../src/domain/queries/event-work.js'
 import { type InternedPattern, InternedPatterns } from '../../../src/domain/queries/interned-patterns.js'
+import { EventWork } from '../../../src/domain/queries/pattern.js'
 import { Exploration } from '../../../src/domain/queries/pattern-engine.js'
 
 t.test('a text is interned once, however many use it', async t => {

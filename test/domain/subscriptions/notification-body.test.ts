@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Json } from '../../../src/domain/json.js'
-import type { NamedAttribute } from '../../../src/domain/subscriptions/notification-input.js'
+import type { NamedAttribute } from '../../../src/domain/subscriptions/message.js'
 import { encodeImage, imageJson, isAnswer } from '../../../src/image.js'
 import { attributeCases, emptyFormatCases, formatCases, metadataCases } from '../../cases/notification-bodies.js'
 import { bodyOf, room, roomOf, sent, temperatureBefore } from '../../support/notification-inputs.js'

@@ -1,8 +1,21 @@
-// The message around what is said: headers, correlators, regular transports. Headers are read as on the wire.
+// Notifications: the message around what is said (headers are read as on the wire), and custom notifications, as tables, and what must
+// hold whatever the templates and the values.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a macro looks like that
+
+import fc from 'fast-check'
 import t from 'tap'
-import type { NotificationInput, NotificationOptions } from '../../../src/domain/subscriptions/notification-input.js'
-import { asHttp, options, sent, sink } from '../../support/notification-inputs.js'
+import type { Json, JsonObject } from '../../../src/domain/json.js'
+import type { HttpMessage, NotificationInput, NotificationOptions } from '../../../src/domain/subscriptions/message.js'
+import {
+  attributes,
+  httpCases,
+  patchCases,
+  patchSettings,
+  refusalCases,
+  syntaxCases,
+  valueCases,
+} from '../../cases/custom-notifications.js'
+import { asHttp, asMqtt, bodyOf, options, room, roomOf, sent, sink } from '../../support/notification-inputs.js'
 
 const headersOf = (
   facts: Partial<NotificationInput> = {},
@@ -149,4 +162,255 @@ t.test('where custom notifications are disabled, a URL that is only a template i
 
 t.test('where custom notifications are disabled, mqttCustom is mqtt', async t => {
   t.strictSame(sent({ mqttCustom: { ...mqtt, payload: '${id}' } }, {}, disabled), sent({ mqtt }))
+})
+
+const entity = room(attributes)
+const authToken = 'tok'
+const covered = { covered: true, attrs: ['covered', '*'] }
+
+const sentHttp = (httpCustom: JsonObject, notification: JsonObject = {}): ReturnType<typeof sent> =>
+  sent({ ...notification, httpCustom: { url: sink, ...httpCustom } }, { entity, authToken })
+
+for (const [template, text, whole, part] of valueCases) {
+  t.test(`${template} in texts`, async t => {
+    const custom = { payload: `-${template}-`, qs: { q: `-${template}-` }, headers: { x: `-${template}-` } }
+    const message = asHttp(sentHttp(custom, covered))
+    t.equal(message.body, `-${text}-`)
+    t.equal(message.url, `${sink}?q=-${text}-`)
+    t.strictSame(message.headers.at(-1), ['x', `-${text}-`])
+    const mqttCustom = { url: 'mqtt://broker.example', topic: `t${template}`, payload: 'x' }
+    t.equal(asMqtt(sent({ ...covered, mqttCustom }, { entity, authToken })).topic, `t${text}`)
+  })
+
+  t.test(`${template} in JSON`, async t => {
+    t.strictSame(JSON.parse(bodyOf(sentHttp({ json: [template, `-${template}-`] }, covered))), [whole, `-${part}-`])
+    const ngsi = { text: { value: [template, `-${template}-`] } }
+    const body = bodyOf(
+      sentHttp({ ngsi }, { ...covered, attrs: ['text', 'covered'], attrsFormat: 'simplifiedKeyValues' }),
+    )
+    t.strictSame(JSON.parse(body).text, [whole, `-${part}-`])
+  })
+}
+
+for (const [template, text, json] of syntaxCases)
+  t.test(`macros of ${template}`, async t => {
+    const message = sentHttp({ payload: template })
+    t.equal('transport' in message ? bodyOf(message) : undefined, text)
+    t.strictSame(JSON.parse(bodyOf(sentHttp({ json: [template] }))), [json])
+  })
+
+/** What every notification has. */
+const everywhere = new Map([
+  ['User-Agent', 'ctxbroker/1.0'],
+  ['Ctx-Service', 'acme'],
+  ['Ctx-ServicePath', '/b1'],
+  ['X-Auth-Token', 'tok'],
+  ['Accept', 'application/json'],
+  ['Ctx-Correlator', '0f0e; cbnotif=1'],
+  ['Ctx-Notification-Id', 'n-1'],
+])
+
+/** As the table has them. */
+function headerLines({ headers }: HttpMessage): string[] {
+  const names = headers.map(([name]) => name)
+  const missing = [...everywhere.keys()].filter(name => !names.includes(name)).map(name => `- ${name}`)
+  const present = headers.filter(([name, value]) => everywhere.get(name) !== value)
+  return [...present.map(([name, value]) => `${name}: ${value}`), ...missing]
+}
+
+for (const { rule, httpCustom, notification, method, url, body, headers } of httpCases)
+  t.test(rule, async t => {
+    const message = asHttp(sent({ ...notification, httpCustom }, { entity, authToken }))
+    if (method !== undefined) t.equal(message.method, method)
+    if (url !== undefined) t.equal(message.url, url)
+    if (body !== undefined) t.equal(message.body ?? '(none)', body)
+    if (headers !== undefined) t.strictSame(headerLines(message), headers)
+  })
+
+for (const { rule, ngsi, notification = patchSettings, sent: expected, format } of patchCases)
+  t.test(rule, async t => {
+    const message = asHttp(sentHttp({ ngsi }, notification))
+    const isSimplified = String(notification.attrsFormat).startsWith('simplified')
+    const whole = `{"subscriptionId":"65f0c2a1b4d3e2f1a0c9b8d7","data":[${expected}]}`
+    t.equal(message.body, isSimplified ? expected : whole)
+    if (format !== undefined) t.strictSame(message.headers.at(-1), ['Ngsiv2-AttrsFormat', format])
+  })
+
+for (const { rule, notification, values, text, level } of refusalCases)
+  t.test(`not sent: ${rule}`, async t => {
+    const message = sent(notification, { entity: roomOf(values ?? {}) })
+    t.match(message, { level, text, failure: undefined })
+  })
+
+t.test('the log of a malformed URL does not tell what macros gave', async t => {
+  const message = sent({ httpCustom: { url: 'x://h/${authToken}', qs: { t: '${authToken}' } } }, { authToken: 'hush' })
+  t.match(message, {
+    text: "Runtime Error (not sending notification: malformed URL: 'x://h/${authToken}')",
+  })
+})
+
+t.test('texts that macros make too long are a failure', async t => {
+  for (const body of [
+    { payload: '${a}${a}' },
+    { json: ['${a}', '${a}'] },
+    { ngsi: { b: { value: ['${a}', '${a}'] } } },
+  ])
+    for (const notification of [
+      { httpCustom: { url: sink, ...body } },
+      { mqttCustom: { url: 'mqtt://broker.example', topic: 't', ...body } },
+    ]) {
+      const facts = { entity: roomOf({ a: 'x'.repeat(600) }) }
+      t.ok('transport' in sent(notification, facts, { filledLengthMax: 2_000 }))
+      t.match(sent(notification, facts, { filledLengthMax: 1_000 }), {
+        level: 'error',
+        failure: 'total outgoing message size is too big',
+      })
+    }
+})
+
+t.test('the worked example of the specification', async t => {
+  const httpCustom = {
+    url: 'http://sink.example:9000/v1/${type}/${id}',
+    method: 'PUT',
+    qs: { tenant: '${service}', p: '${pressure}' },
+    headers: { 'x-auth-token': '', 'x-zone': '${zone}', 'if-match': '%22*%22' },
+    json: { t: '${temperature}', label: 'T is ${temperature}', pos: '${where}', p: '${pressure}' },
+  }
+  const facts = { entity: roomOf({ temperature: 21.5, where: { floor: 2 }, zone: 'north' }), authToken: 'secret' }
+  t.strictSame(sent({ httpCustom }, facts), {
+    transport: 'http',
+    method: 'PUT',
+    url: 'http://sink.example:9000/v1/Room/R1?tenant=acme',
+    headers: [
+      ['User-Agent', 'ctxbroker/1.0'],
+      ['Ctx-Service', 'acme'],
+      ['Ctx-ServicePath', '/b1'],
+      ['Accept', 'application/json'],
+      ['Content-Type', 'application/json; charset=utf-8'],
+      ['Ctx-Correlator', '0f0e; cbnotif=1'],
+      ['Ctx-Notification-Id', 'n-1'],
+      ['Ngsiv2-AttrsFormat', 'custom'],
+      ['if-match', '"*"'],
+      ['x-zone', 'north'],
+    ],
+    body: '{"t":21.5,"label":"T is 21.5","pos":{"floor":2},"p":null}',
+    timeoutMs: 0,
+  })
+})
+
+t.test('attributes override service, servicePath and authToken, id and type cannot be overridden', async t => {
+  const facts = { entity: roomOf({ service: 'S', servicePath: 'P', authToken: 'A', id: 'I', type: 'T' }) }
+  const json = ['${service}', '${servicePath}', '${authToken}', '${id}', '${type}']
+  t.equal(bodyOf(sent({ httpCustom: { url: sink, json } }, facts)), '["S","P","A","R1","Room"]')
+})
+
+t.test('service of the default tenant and authToken of a request without one are empty', async t => {
+  const json = ['${service}', '${authToken}', '-${service}${authToken}-']
+  t.equal(bodyOf(sent({ httpCustom: { url: sink, json } }, { tenant: '' })), '["","","--"]')
+})
+
+t.test('macros do not depend on the attributes that are listed', async t => {
+  t.equal(bodyOf(sentHttp({ payload: '${text} ${dateCreated}' }, { attrs: ['whole'] })), 'ab 2024-05-01T08:00:00.000Z')
+})
+
+t.test('what a custom MQTT message says is what the same HTTP notification says', async t => {
+  for (const body of [
+    {},
+    { payload: 'n %22${number}%22' },
+    { payload: null },
+    { json: ['${text}'] },
+    { ngsi: { id: 'x' } },
+  ]) {
+    const mqttCustom = {
+      url: 'mqtt://broker.example',
+      topic: 't/${id}',
+      qos: 1,
+      retain: true,
+      user: 'u',
+      passwd: 'p',
+      ...body,
+    }
+    t.strictSame(sent({ mqttCustom }, { entity, authToken }), {
+      transport: 'mqtt',
+      url: 'mqtt://broker.example',
+      topic: 't/R1',
+      body: asHttp(sentHttp(body)).body,
+      qos: 1,
+      retain: true,
+      login: { user: 'u', passwd: 'p' },
+    })
+  }
+})
+
+// Whatever the templates and values
+
+/** Texts that are good at breaking out. */
+const nasty = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom(
+      '\r',
+      '\n',
+      '\0',
+      '\t',
+      '\x7f',
+      '\x85',
+      '"',
+      '\\',
+      '%',
+      '0',
+      'd',
+      'a',
+      '%0d',
+      '%0a',
+      '%0',
+      '${',
+      '}',
+    ),
+    fc.constantFrom('${a}', '${b}', '${c}', '${o}', ':', ' ', '/', '#', '+', 'é', '😀', '\ud800', 'x'),
+  ),
+})
+const value = fc.oneof(nasty, fc.jsonValue() as fc.Arbitrary<Json>)
+const values = fc.record({ a: value, b: value, c: value, o: fc.dictionary(nasty, value) })
+/** Without the characters that a subscription may not hold. */
+const template = nasty.map(text => text.replace(/[<>"'=;()]/g, ''))
+const runs = { numRuns: 2_000 }
+
+t.test('a body of json or ngsi is JSON', async t => {
+  const isJson = fc.property(values, fc.array(template), (values, items) => {
+    const facts = { entity: roomOf(values) }
+    JSON.parse(bodyOf(sent({ httpCustom: { url: sink, json: { items, deep: [{ items }] } } }, facts)))
+    const ngsi = { id: 'x${a}', type: '${b}', t: { value: items } }
+    for (const attrsFormat of ['normalized', 'simplifiedKeyValues', 'simplifiedNormalized'])
+      JSON.parse(bodyOf(sent({ attrsFormat, httpCustom: { url: sink, ngsi } }, facts)))
+  })
+  t.doesNotThrow(() => fc.assert(isJson, runs))
+})
+
+t.test('no control character gets into a header, an address or a topic', async t => {
+  let refusedCount = 0
+  let sentCount = 0
+  const isFree = fc.property(values, template, template, template, (values, first, second, third) => {
+    const facts = { entity: roomOf(values) }
+    const http = {
+      url: `http://h/${first}\${a}`,
+      headers: { [`x${second}`]: third, 'content-type': first },
+      qs: { q: second },
+    }
+    const messages = [
+      sent({ httpCustom: { ...http, payload: 'x' } }, facts),
+      sent({ httpCustom: { url: sink, headers: { x: third }, payload: 'x' } }, facts),
+      sent({ mqttCustom: { url: 'mqtt://h', topic: `t/${first.replace(/[+#]/g, '')}` } }, facts),
+    ]
+    for (const message of messages) {
+      if (!('transport' in message)) {
+        refusedCount++
+        continue
+      }
+      sentCount++
+      const texts = message.transport === 'http' ? [message.url, ...message.headers.flat()] : [message.topic]
+      if (texts.some(text => /\p{Cc}/u.test(text))) throw new Error(JSON.stringify(message))
+    }
+  })
+  t.doesNotThrow(() => fc.assert(isFree, runs))
+  t.ok(refusedCount > 100 && sentCount > 100, `${refusedCount} refused, ${sentCount} sent`)
 })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { eventWorkMax, subscriptionTextLengthMax } from '../../../src/domain/limits.js'
-import { EventWork } from '../../../src/domain/queries/event-work.js'
+import { EventWork } from '../../../src/domain/queries/pattern.js'
 import { Matcher } from '../../../src/domain/subscriptions/matcher.js'
 import { PatternAccount } from '../../../src/domain/subscriptions/pattern-account.js'
 import type { Subscription } from '../../../src/domain/subscriptions/subscription.js'

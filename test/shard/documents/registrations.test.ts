@@ -5,7 +5,7 @@
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
 import { systemClock } from '../../../src/clock.js'
-import { encodeRegistration } from '../../../src/domain/providers/registration-json.js'
+import { encodeRegistration } from '../../../src/domain/providers/registration.js'
 import { ShardMap } from '../../../src/domain/scope.js'
 import type { FollowRequest, RegistrationRequest, ShardReply, ShardRequest } from '../../../src/messages/messages.js'
 import type { Store } from '../../../src/ports.js'

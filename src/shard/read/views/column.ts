@@ -8,7 +8,8 @@
 // several targets only that there is something. Then the entity has to be looked into.
 
 import { xxHash64 } from '../../../domain/hash.js'
-import type { Path, Target } from '../../../domain/queries/query.js'
+import type { Target } from '../../../domain/queries/query.js'
+import type { Path } from '../../../domain/queries/query-parser.js'
 
 export const kinds = {
   absent: 0,

@@ -5,10 +5,10 @@
 // chains; one that covers many walks all rows, at some nanoseconds each. A point is judged here; of the rest, an entity
 // is looked into when its box may match.
 
-import { type Bounds, boundsOfGeometry, overlap } from '../../../domain/places/bounds.js'
 import { matchesGeo } from '../../../domain/places/geo.js'
 import type { GeoQuery } from '../../../domain/places/geo-query.js'
 import type { Geometry } from '../../../domain/places/location.js'
+import { type Bounds, boundsOfGeometry, overlap } from '../../../domain/places/plane.js'
 import { grown } from './column.js'
 import { doubt, look, no, rowOf, type Verdict, yes } from './verdict.js'
 

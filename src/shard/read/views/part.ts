@@ -1,6 +1,7 @@
 // One table of a search: its rows are asked chunk by chunk, and leave as rows that fit or as rows to look into.
 
-import { holdsFor, type Path } from '../../../domain/queries/query.js'
+import { holdsFor } from '../../../domain/queries/query.js'
+import type { Path } from '../../../domain/queries/query-parser.js'
 import { meansAllIds } from '../../../domain/queries/selection.js'
 import type { ListRequest } from '../../../messages/messages.js'
 import type { SortValues } from '../matches.js'

@@ -4,7 +4,8 @@
 // an interval (or a set), and each kept text has been tried. So a row costs a few loads and compares. `holdsFor` gives
 // all meaning; this file knows only that comparisons of numbers are intervals.
 
-import { holdsFor, type Statement, type Target } from '../../../domain/queries/query.js'
+import { holdsFor, type Target } from '../../../domain/queries/query.js'
+import type { Statement } from '../../../domain/queries/query-parser.js'
 import { type Column, hashOfText, kinds, kindsCount } from './column.js'
 
 export const no = 0

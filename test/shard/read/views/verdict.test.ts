@@ -3,7 +3,8 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Attribute } from '../../../../src/domain/entities/entity.js'
-import { holdsFor, type Statement, type Target, targetOf } from '../../../../src/domain/queries/query.js'
+import { holdsFor, type Target, targetOf } from '../../../../src/domain/queries/query.js'
+import type { Statement } from '../../../../src/domain/queries/query-parser.js'
 import { Column, kinds, named } from '../../../../src/shard/read/views/column.js'
 import {
   doubt,

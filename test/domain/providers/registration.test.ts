@@ -1,14 +1,24 @@
-// Which registrations a request is forwarded to, and where that is. What the specification lists stands in test/cases/forwarding.ts.
+// Registrations: which ones a request is forwarded to and where that is, what is shown, and what is stored. What the
+// specification lists stands in test/cases/forwarding.ts.
 
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
 import t from 'tap'
 import { ForwardedQuery, type QueryRequest } from '../../../src/domain/providers/forwarded-query.js'
 import { type Undone, updateRequests } from '../../../src/domain/providers/forwarded-update.js'
-import { isLooped, isOpenTo, operationUrl } from '../../../src/domain/providers/forwarding.js'
 import { ProviderIndex } from '../../../src/domain/providers/provider-index.js'
-import type { Registration } from '../../../src/domain/providers/registration.js'
+import {
+  decodeRegistration,
+  encodeRegistration,
+  isLooped,
+  isOpenTo,
+  operationUrl,
+  type Registration,
+  renderRegistration,
+} from '../../../src/domain/providers/registration.js'
 import type { SelectorSource } from '../../../src/domain/queries/selection.js'
 import * as cases from '../../cases/forwarding.js'
-import { provided } from '../../support/registrations.js'
+import { provided, registration, registrations } from '../../support/registrations.js'
 import { selectionOf } from '../../support/selections.js'
 
 const split = (text: string): string[] => text.split(',').filter(word => word !== '' && word !== '-')
@@ -127,4 +137,44 @@ t.test('a correlator with ten suffixes goes in a circle, one with nine does not'
   }
   t.notOk(isLooped('cbfwd=1'.repeat(100)))
   t.notOk(isLooped('; other=1'.repeat(100)))
+})
+
+t.test('a registration is shown with all that has a default, in the order of the interface', async t => {
+  const plain = registration(
+    '{"provider":{"http":{"url":"http://h"}},"dataProvided":{"entities":[{"type":"T","id":"E"}]}}',
+  )
+  t.equal(
+    renderRegistration(plain),
+    `{"id":"${plain.id}","dataProvided":{"entities":[{"id":"E","type":"T"}],"attrs":[]},` +
+      '"provider":{"http":{"url":"http://h"},"supportedForwardingMode":"all","legacyForwarding":false},"status":"active"}',
+  )
+})
+
+t.test('what was given is shown, and an expired registration is not called so', async t => {
+  const full = registration(
+    '{"status":"inactive","expires":"2001-01-01T00:00:00Z","description":"d","provider":{"legacyForwarding":true,' +
+      '"supportedForwardingMode":"none","http":{"url":"http://h"}},"dataProvided":{"attrs":["b","a"],"entities":[{"type":"T","idPattern":".*"}]}}',
+  )
+  t.equal(
+    renderRegistration(full),
+    `{"id":"${full.id}","description":"d","expires":"2001-01-01T00:00:00.000Z",` +
+      '"dataProvided":{"entities":[{"idPattern":".*","type":"T"}],"attrs":["b","a"]},' +
+      '"provider":{"http":{"url":"http://h"},"supportedForwardingMode":"none","legacyForwarding":true},"status":"inactive"}',
+  )
+})
+
+t.test('a registration comes out of its stored text as it went in', async () => {
+  fc.assert(
+    fc.property(registrations, one => {
+      assert.deepEqual(decodeRegistration(encodeRegistration(one)), one)
+    }),
+  )
+})
+
+t.test('a text of another version is not read', async t => {
+  const text = encodeRegistration(registration('{"provider":{"http":{"url":"http://h"}},"dataProvided":{"attrs":[]}}'))
+  t.throws(
+    () => decodeRegistration(text.replace('"version":1', '"version":2')),
+    /has version 2, and this release reads version 1/,
+  )
 })

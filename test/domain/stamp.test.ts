@@ -1,11 +1,10 @@
-// Ids of documents: when they were made, and their order.
+// The ids of documents that stamps make: when they were made, and their order.
 
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { stampOf } from '../../../src/domain/stamp.js'
-import { documentIdOf } from '../../../src/domain/subscriptions/document-id.js'
-import { checkSubscriptionId } from '../../../src/domain/subscriptions/subscription.js'
+import { documentIdOf, stampOf } from '../../src/domain/stamp.js'
+import { checkSubscriptionId } from '../../src/domain/subscriptions/subscription.js'
 
 const random = 'f00dfacecafe'
 
