@@ -16,10 +16,8 @@ import {
   type StoreKind,
   wordsFor,
 } from './data-directory.js'
-import { isDiskFull } from './disk-full.js'
 import { openLevelStore } from './level-store.js'
-import { rocksMissing } from './rocks-missing.js'
-import { openRocksStore } from './rocks-store.js'
+import { openRocksStore, rocksMissing } from './rocks-store.js'
 import { makeStoreFolder } from './store-folders.js'
 
 /** Another process has the store open, or did a moment ago. */
@@ -134,4 +132,10 @@ function explained(path: string, error: unknown): DataDirectoryError {
       { cause: error },
     )
   return new DataDirectoryError(`data directory ${path} cannot be opened: ${message}`, { cause: error })
+}
+
+/** Whether this error comes of a disk, or a share of it, without room. The stores tell it in words only. */
+export function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return /no space left|quota exceeded|ENOSPC|EDQUOT/i.test(error.message) || isDiskFull(error.cause)
 }

@@ -14,7 +14,7 @@
 import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
 import { syncKey } from './commit-gate.js'
-import { endOfFlushes, type SyncerAnswer, type SyncerInput } from './rocks-protocol.js'
+import { endOfFlushes, type SyncerAnswer, type SyncerInput } from './rocks-store.js'
 
 assert(parentPort, 'runs as a worker thread')
 const port = parentPort
