@@ -1,14 +1,18 @@
-// Standard output for log lines: asynchronous while the process runs, synchronous for its last words.
+// Where log lines go: standard output and the log file, asynchronously while the process runs, synchronously for its last words.
 //
-// Lines of one turn of the event loop are written together, and one write is in flight at a time, so lines keep their
-// order and a slow reader costs memory up to a limit and then lines, never time of a request. pino's destination does the
-// writing. Its own buffer stays empty, because its flush at exit would wait for ever on a full disk. What has not been
-// written when the process exits goes out through a second, synchronous destination, which at worst overtakes the one
-// write in flight.
+// Lines of one turn of the event loop are written together, and one write is in flight at a time. So lines keep their order, and a slow
+// reader costs memory up to a limit and then lines, never time of a request. pino's destination does the writing. Its own buffer stays
+// empty, because its flush at exit would wait for ever on a full disk. What has not been written when the process exits goes out through a
+// second, synchronous destination, which at worst overtakes the one write in flight.
 //
-// pino's destination closes its file when it is given up after a failed write. So each one has a file of its own: a number that is closed soon
-// belongs to another file after that, and lines would be written into it.
+// pino's destination closes its file when it is given up after a failed write. So each one opens the file for itself: a number that is
+// closed soon belongs to another file after that, and lines would be written into it.
+//
+// The log file is `contextBroker.log`, as scripts that look after the reference's expect it (operations.md §1.4, §6.7). It is only ever
+// appended to, so several processes may share it, and tools that rotate it by copying and truncating work.
 
+import { mkdirSync, openSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { destination as open } from 'pino'
 
 /** Characters that wait for a slow reader of the log; further lines are lost, and their number is told later. */
@@ -108,5 +112,28 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
       setImmediate(pass)
     },
     flush,
+  }
+}
+
+/**
+ * Opens the log file in a directory, which is made if need be. `isFirst`: this process keeps the file of an earlier start as `.old`,
+ * unless `append` goes on with it.
+ */
+export function openLogFile(directory: string, { append, isFirst }: { append: boolean; isFirst: boolean }): LogOutput {
+  const path = join(directory, 'contextBroker.log')
+  try {
+    mkdirSync(directory, { recursive: true })
+    if (isFirst && !append) keepOld(path)
+    return openLogOutput(() => openSync(path, 'a', 0o640))
+  } catch (cause) {
+    throw new Error(`cannot write the log file ${path}: ${(cause as Error).message}`, { cause })
+  }
+}
+
+function keepOld(path: string): void {
+  try {
+    renameSync(path, `${path}.old`)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }

@@ -14,7 +14,6 @@ const boundsS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 export class LoopDelay {
   readonly seconds = emptyHistogram(boundsS)
-  private readonly clock: Pick<Clock, 'monoMs' | 'after'>
   private cancel = (): void => {}
   private dueMs = Number.POSITIVE_INFINITY
   /** The longest delays of this stretch of time and of the one before. */
@@ -22,9 +21,7 @@ export class LoopDelay {
   private beforeMs = 0
   private stretchEndMs = 0
 
-  constructor(clock: Pick<Clock, 'monoMs' | 'after'>) {
-    this.clock = clock
-  }
+  constructor(private readonly clock: Pick<Clock, 'monoMs' | 'after'>) {}
 
   start(): void {
     this.dueMs = this.clock.monoMs() + periodMs

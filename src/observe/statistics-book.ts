@@ -49,9 +49,6 @@ const noCounters = {
 }
 
 export class StatisticsBook {
-  readonly blocks: StatisticsBlocks
-  private readonly clock: Pick<Clock, 'monoMs'>
-  private readonly elsewhere: () => CountedElsewhere
   private readonly startedMs: number
   private sinceMs: number
   private atReset: CountedElsewhere = nothingElsewhere
@@ -60,10 +57,11 @@ export class StatisticsBook {
   private parseMs = { accumulated: 0, last: 0 }
   private totalMs = { accumulated: 0, last: 0 }
 
-  constructor(blocks: StatisticsBlocks, clock: Pick<Clock, 'monoMs'>, elsewhere: () => CountedElsewhere) {
-    this.blocks = blocks
-    this.clock = clock
-    this.elsewhere = elsewhere
+  constructor(
+    readonly blocks: StatisticsBlocks,
+    private readonly clock: Pick<Clock, 'monoMs'>,
+    private readonly elsewhere: () => CountedElsewhere,
+  ) {
     this.startedMs = clock.monoMs()
     this.sinceMs = this.startedMs
   }

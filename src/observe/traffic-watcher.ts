@@ -10,11 +10,10 @@ import { hasHiddenName, withoutSecretMembers } from '../domain/subscriptions/sec
 import type { LogSettings } from '../messages/log-settings.js'
 import type { DeprecatedFeature } from '../messages/statistics.js'
 import type { AnsweredRequest, EndedTry, LogContext, Logger, RequestWatch, SendWatch } from '../ports.js'
-import type { AlarmKind, Alarms } from './alarms.js'
+import type { AlarmKind, Alarms, Summary } from './alarms.js'
 import type { RequestTallies } from './request-tallies.js'
-import type { ServiceTallies } from './service-tallies.js'
+import type { ServiceTallies } from './service-metrics.js'
 import type { StatisticsBook } from './statistics-book.js'
-import type { Summary } from './summary.js'
 
 export interface WatcherParts {
   readonly logger: Logger
@@ -28,7 +27,7 @@ export interface WatcherParts {
 }
 
 /** Trace levels of our lines at DEBUG (README, "Logs"). */
-export const traced = { request: 20 } as const
+const traced = { request: 20 } as const
 
 /** Refusals for what the client has sent, before its operation was reached. */
 const badInput: ReadonlySet<RefusalKind> = new Set([
@@ -49,10 +48,8 @@ const alarmOf = {
 
 export class TrafficWatcher implements RequestWatch, SendWatch {
   readonly isTimed: boolean
-  private readonly parts: WatcherParts
 
-  constructor(parts: WatcherParts) {
-    this.parts = parts
+  constructor(private readonly parts: WatcherParts) {
     this.isTimed = parts.statistics.blocks.timing
   }
 

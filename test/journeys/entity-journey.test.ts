@@ -27,7 +27,7 @@ import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
 import { SubscriptionHandlers } from '../../src/http/subscriptions.js'
 import { TypeHandlers } from '../../src/http/types.js'
-import { adminReports } from '../../src/observe/reports.js'
+import { adminReports } from '../../src/observe/operator.js'
 import type { Batch, Cursor, Range, Store } from '../../src/ports.js'
 import { Wire } from '../http/wire.js'
 import {

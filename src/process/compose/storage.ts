@@ -3,7 +3,7 @@
 import { HybridClock } from '../../clock.js'
 import type { Config } from '../../config/config.js'
 import { placementDefault, placementOfCluster, ShardMap, workerOf } from '../../domain/scope.js'
-import { DiskTeller } from '../../observe/disk-teller.js'
+import { DiskTeller } from '../../observe/tellers.js'
 import type { Clock, Stamps, Store } from '../../ports.js'
 import { splitBundles } from '../../shard/notify/bundle.js'
 import { ThreadScanner } from '../../shard/read/scan-thread.js'

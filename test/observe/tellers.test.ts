@@ -1,7 +1,7 @@
 // What operators read about the shards of a cluster.
 
 import t from 'tap'
-import { LogTeller } from '../../src/observe/log-teller.js'
+import { LogTeller } from '../../src/observe/tellers.js'
 
 t.test('a takeover in the midst of a write is a line for each shard, and no alarm', async t => {
   const lines: string[] = []
