@@ -39,9 +39,7 @@ interface Line {
 export type DispatcherPorts = Omit<NotifierPorts, 'onOutcome' | 'onRoom'>
 
 export class Dispatcher implements Deliverer {
-  private readonly ports: DispatcherPorts
   private readonly logger: Logger
-  private readonly options: NotificationOptions
   private readonly notifier: Notifier
   private readonly watch: SendWatch | undefined
   private readonly arrived = new Fifo<PendingNotification>()
@@ -51,10 +49,12 @@ export class Dispatcher implements Deliverer {
   private isScheduled = false
   private isStopped = false
 
-  constructor(ports: DispatcherPorts, options: NotificationOptions, sending: NotifierOptions) {
-    this.ports = ports
+  constructor(
+    private readonly ports: DispatcherPorts,
+    private readonly options: NotificationOptions,
+    sending: NotifierOptions,
+  ) {
     this.logger = ports.logger
-    this.options = options
     this.watch = ports.watch
     this.notifier = new Notifier(
       {

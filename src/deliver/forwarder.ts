@@ -16,9 +16,8 @@ import type { Clock, ProviderAnswer, ProviderRequest, Providers } from '../ports
 import { httpAddress } from './address.js'
 import type { Job } from './lane.js'
 import { Lanes } from './lanes.js'
-import { LazySender } from './lazy-sender.js'
 import { type Limits, limitsByDefault } from './limits.js'
-import type { SendResult } from './sender.js'
+import { LazySender, type SendResult } from './sender.js'
 import { mayProvideItself } from './sockets/egress.js'
 import { type OpenSocket, reasons } from './sockets/sockets.js'
 import { httpHeadBytes } from './transports.js'
@@ -68,17 +67,17 @@ const framingBytes = 64
 const noContext = {}
 
 export class Forwarder implements Providers {
-  private readonly clock: Clock
-  private readonly options: ForwarderOptions
   private readonly lanes: Lanes<Ask>
   private readonly sender: LazySender
   /** Those that have not been answered. */
   private readonly jobs = new Set<Job<Ask>>()
   private isClosed = false
 
-  constructor(clock: Clock, openSocket: OpenSocket, options: ForwarderOptions) {
-    this.clock = clock
-    this.options = options
+  constructor(
+    private readonly clock: Clock,
+    openSocket: OpenSocket,
+    private readonly options: ForwarderOptions,
+  ) {
     const { timeoutMs, isOwn, limits = forwarderLimitsByDefault } = options
     const { answerBytesMax: wholeAnswerBytesMax, sendsMax, timeLeftShareMin } = limits
     this.sender = new LazySender(async () => {

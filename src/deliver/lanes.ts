@@ -15,12 +15,19 @@
 
 import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
-import { onAnswer, onFailure, onProbe, onVoidProbe, passage } from './breaker.js'
 import { Fifo } from './fifo.js'
-import type { Job, Lane, Pool } from './lane.js'
-import { LaneTable } from './lane-table.js'
-import { type Limits, poolsOf } from './limits.js'
-import { asksForRetry, retryDelayMs, triesMax } from './retry.js'
+import {
+  type Job,
+  type Lane,
+  LaneTable,
+  onAnswer,
+  onFailure,
+  onProbe,
+  onVoidProbe,
+  type Pool,
+  passage,
+} from './lane.js'
+import { asksForRetry, type Limits, poolsOf, retryDelayMs, triesMax } from './limits.js'
 import { type Kind, Room } from './room.js'
 import type { SendResult } from './sender.js'
 

@@ -1,4 +1,5 @@
-// What the notifier may hold and do at a time, and how `-notificationMode` changes that (subscriptions.md §11.1).
+// What the notifier may hold and do at a time, how `-notificationMode` changes that (subscriptions.md §11.1), and when a failed delivery is
+// tried again: after 1, 5, 30 and 120 seconds, and then no more.
 //
 // Every mode has a lane per receiver, because a dead receiver must delay nobody; and every mode keeps connections alive, because one
 // for each notification would cost more than the notification and runs out of ports at some 500 a second. What a mode decides is the
@@ -78,3 +79,24 @@ export const retrySendsMax = (sendsMax: number): number => Math.max(1, Math.floo
 
 /** How many of them all the receivers together may hold that do not answer. */
 export const unprovenSendsMax = (sendsMax: number): number => Math.max(1, Math.ceil((sendsMax * 3) / 4))
+
+/** Tries in all, the first included. */
+export const triesMax = 5
+
+/** After the first, second... failed try. */
+const retryDelaysMs = [1_000, 5_000, 30_000, 120_000] as const
+
+/** The delays spread by this much to both sides, so that what failed together does not come back together. */
+const spread = 0.2
+
+/** The time until the next try after so many failed ones; `fraction` is drawn from 0 up to 1. */
+export function retryDelayMs(failedTries: number, fraction: number): number {
+  const delayMs = retryDelaysMs[failedTries - 1]
+  assert(delayMs !== undefined, 'a delivery has five tries')
+  return delayMs * (1 - spread + 2 * spread * fraction)
+}
+
+/** An answer that says: not now. Counted as a success, and tried again all the same (subscriptions.md §8.6). */
+export function asksForRetry(code: number): boolean {
+  return code === 408 || code === 429 || code >= 500
+}

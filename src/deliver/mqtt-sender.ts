@@ -7,7 +7,7 @@
 // with the connection. Whatever fails on a connection ends it, and with it all that was under way there: a connection
 // whose oldest message is not acknowledged in time is of no use to the others.
 //
-// Not here: how many are sent at a time and in which order (lanes), whether they are sent again (retry).
+// Not here: how many are sent at a time, in which order, and whether they are sent again (lanes).
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

@@ -19,9 +19,8 @@ import type { Clock, DeliveryOutcome, LogContext, Logger, PendingNotification, S
 import type { Address } from './address.js'
 import type { Job, Lane } from './lane.js'
 import { Lanes } from './lanes.js'
-import { LazySender } from './lazy-sender.js'
 import { type Limits, limitsByDefault, poolsOf, retrySendsMax } from './limits.js'
-import type { SendResult, TransportEntry, Transports } from './sender.js'
+import { LazySender, type SendResult, type TransportEntry, type Transports } from './sender.js'
 import { reasons } from './sockets/sockets.js'
 
 export interface NotifierOptions {
@@ -74,26 +73,13 @@ export interface NotifierStats {
   readonly dead: number
   /** Lost for want of room (bestEffort), or because they could not be sent at all. */
   readonly dropped: number
-  /** Tries that an open breaker has failed, and times that one has opened. */
+  /** Tries that an open breaker has failed. */
   readonly heldBack: number
-  readonly opened: number
   /** Now: tries under way, failed deliveries that wait in memory, receivers. */
   readonly sending: number
   readonly retrying: number
   readonly lanes: number
-  /** The longest lanes, at most `longestLanesMax`. */
-  readonly longest: readonly LaneStats[]
 }
-
-export interface LaneStats {
-  readonly name: string
-  readonly waiting: number
-  readonly retrying: number
-  readonly breaker: 'closed' | 'open' | 'probing'
-}
-
-/** Lanes that `stats` lists. */
-const longestLanesMax = 20
 
 /** How often a stop looks whether what is under way has ended. */
 const drainStepMs = 10
@@ -351,12 +337,7 @@ export class Notifier {
     }
     const { sentOk, sentError, ...counters } = this.counters
     let retrying = 0
-    const longest: Lane<PendingNotification>[] = []
-    for (const lane of this.lanes.table.all()) {
-      retrying += lane.retrying
-      if (lane.waiting + lane.retrying > 0) longest.push(lane)
-    }
-    longest.sort((a, b) => b.waiting + b.retrying - a.waiting - a.retrying)
+    for (const lane of this.lanes.table.all()) retrying += lane.retrying
     return {
       queue: { ...queue, sentOk, sentError },
       transports: Object.fromEntries(
@@ -367,9 +348,6 @@ export class Notifier {
       sending,
       retrying,
       lanes: this.lanes.table.size,
-      longest: longest
-        .slice(0, longestLanesMax)
-        .map(({ name, waiting, retrying, breaker }) => ({ name, waiting, retrying, breaker: breaker.state })),
     }
   }
 

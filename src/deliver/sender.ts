@@ -79,3 +79,43 @@ export interface TransportEntry<M extends Message = Message> {
 
 /** Transports by name. */
 export type Transports = ReadonlyMap<string, TransportEntry>
+
+/** A sender whose library takes its time to load: it is loaded when a message is sent, or likely, for the first time. */
+export class LazySender<M extends Message = Message> implements Sender<M> {
+  private loading: Promise<Sender<M>> | undefined
+  private loaded: Sender<M> | undefined
+  private isClosed = false
+
+  constructor(private readonly load: () => Promise<Sender<M>>) {}
+
+  // [hot] Once per try.
+  /** Messages that come before it is loaded are sent then, in their order. */
+  send(job: Sendable<M>, onSent: OnSent): void {
+    if (this.loaded) this.loaded.send(job, onSent)
+    else this.whenLoaded(sender => sender.send(job, onSent))
+  }
+
+  prepare(message: M): void {
+    this.whenLoaded(sender => sender.prepare(message))
+  }
+
+  stats(): SenderStats {
+    return this.loaded?.stats() ?? { connections: 0 }
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.loaded?.close()
+  }
+
+  private whenLoaded(run: (sender: Sender<M>) => void): void {
+    this.loading ??= this.load().then(sender => {
+      this.loaded = sender
+      return sender
+    })
+    void this.loading.then(sender => {
+      if (!this.isClosed) run(sender)
+      else sender.close()
+    })
+  }
+}
