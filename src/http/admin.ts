@@ -1,4 +1,5 @@
-// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant (operations.md §3 to §7).
+// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant (operations.md §3 to §7), and a node's place in
+// its cluster.
 //
 // With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and authenticate
 // nobody: expose them to operators only.
@@ -7,6 +8,7 @@
 
 import type { AdminOperations } from '../broker/admin.js'
 import { refusals } from '../domain/refusal.js'
+import type { ClusterNumbers, ClusterStatus } from '../messages/cluster-status.js'
 import type { LogLevel, LogSettings } from '../messages/log-settings.js'
 import type { AdminTold, LogChange } from '../messages/messages.js'
 import {
@@ -192,3 +194,39 @@ export class AdminHandlers {
 }
 
 const tracesText = (key: string, text: string): string => JSON.stringify({ [key]: text })
+
+/** What operators may have a node of a cluster do. */
+export interface ClusterDesk {
+  status(): ClusterStatus
+  numbers(): ClusterNumbers
+  /** Gives all shards away, and takes none; false: some have found nobody in time. */
+  drain(): Promise<boolean>
+  /** Takes shards again. */
+  resume(): void
+}
+
+/** Of a node of a cluster: who is there, who owns what, and giving shards away. A process without a cluster has none. */
+export class ClusterHandlers {
+  private readonly desk: ClusterDesk
+
+  constructor(desk: ClusterDesk) {
+    this.desk = desk
+  }
+
+  status(reply: Reply): void {
+    reply.json(JSON.stringify(this.desk.status()))
+  }
+
+  /** Answers when all shards are with others. */
+  drain(reply: Reply): void {
+    this.desk.drain().then(isDone => {
+      if (isDone) reply.done()
+      else reply.refuse(refusals.handingOver)
+    })
+  }
+
+  resume(reply: Reply): void {
+    this.desk.resume()
+    reply.done()
+  }
+}

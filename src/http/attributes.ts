@@ -10,12 +10,20 @@ import { parseTextValue } from '../domain/entities/text-value.js'
 import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'
 import { type Json, renderJson } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
-import type { Accept } from './accept.js'
-import { noteOldLocations } from './deprecations.js'
+import { noteOldLocations } from './call.js'
 import { pathId, updateOptions, writeTarget } from './entities.js'
+import { entityOf } from './list-body.js'
 import type { Reply } from './reply.js'
-import { entityOf } from './representation.js'
-import { elsewhereOf, jsonPayload, originOf, outwardOf, parsedJson, type Request, readScope } from './request.js'
+import {
+  type Accept,
+  elsewhereOf,
+  jsonPayload,
+  originOf,
+  outwardOf,
+  parsedJson,
+  type Request,
+  readScope,
+} from './request.js'
 import { listParameter } from './url.js'
 
 export class AttributeHandlers {

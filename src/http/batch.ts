@@ -6,11 +6,10 @@ import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domai
 import { parseOrder } from '../domain/queries/order.js'
 import { compileSelection } from '../domain/queries/selection.js'
 import type { Result } from '../domain/refusal.js'
-import { noteOldLocations } from './deprecations.js'
+import { noteOldLocations } from './call.js'
 import { updateOptions } from './entities.js'
-import { replyWithList } from './list-body.js'
+import { entityItems, replyWithList, viewOf } from './list-body.js'
 import type { Reply } from './reply.js'
-import { entityItems, viewOf } from './representation.js'
 import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 
 export class BatchHandlers {

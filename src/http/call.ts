@@ -1,15 +1,17 @@
-// One request under way, for those who count and log: what is noted on its way is told when it is answered.
+// One request under way, for the code that counts and logs: its correlator, and what is noted on its way and reported with the answer.
 //
-// The head of a request is gone when `onRequest` returns. What has to be read from it for a line in the log or an alarm is read then only
-// where somebody may want it: two looks at headers cost as much as all the rest of this.
+// The head of a request is gone when `onRequest` returns. What a line in the log or an alarm needs of it is read before that, and only where
+// somebody may want it: two looks at headers cost as much as all the rest of this.
 //
 // Not here: what is made of it (observe/traffic-watcher.ts).
 
+import type { WantedAttribute } from '../domain/entities/entity.js'
+import type { Registration } from '../domain/providers/registration.js'
 import type { Refusal } from '../domain/refusal.js'
+import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { DeprecatedFeature } from '../messages/statistics.js'
-import type { AnsweredRequest, Clock, RequestWatch } from '../ports.js'
-import { lengthOf } from './body-pieces.js'
-import type { AnswerBody, Exchange } from './front.js'
+import type { AnsweredRequest, Chance, Clock, RequestWatch } from '../ports.js'
+import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 
 /** Who is told, and by which clock. */
 export interface Watching {
@@ -115,4 +117,79 @@ export class Call implements AnsweredRequest {
     this.durationMs = this.watching.clock.monoMs() - this.startedMs
     this.watching.watch.onAnswered(this)
   }
+}
+
+const countMax = 2 ** 48
+
+// [hot] Writing all twelve digits anew for every request was 1 % of a create.
+const lastDigits = Array.from({ length: 4096 }, (_, n) => n.toString(16).padStart(3, '0'))
+
+/**
+ * Correlators for requests that bring none: UUIDs (operations.md §8.5). A correlator has to be unique, not secret. So chance is asked once, and
+ * the last twelve digits count from there: a fresh random UUID for every request was 5 % of all garbage of a write.
+ */
+export class Correlators {
+  private readonly start: string
+  private count: number
+  /** The UUID without its last three digits, for this count without them. */
+  private head = ''
+  private headOf = -1
+
+  constructor(chance: Pick<Chance, 'uuid'>) {
+    const uuid = chance.uuid()
+    this.start = uuid.slice(0, -12)
+    this.count = Number.parseInt(uuid.slice(-12), 16)
+  }
+
+  /** A UUID that no other process and no earlier request has. */
+  next(): string {
+    this.count = (this.count + 1) % countMax
+    const last = this.count % lastDigits.length
+    const others = (this.count - last) / lastDigits.length
+    if (others !== this.headOf) {
+      this.headOf = others
+      this.head = this.start + others.toString(16).padStart(9, '0')
+    }
+    return this.head + lastDigits[last]
+  }
+}
+
+const letterG = 0x67
+const oldLocation = /^geo:(point|line|box|polygon)$/
+
+// [hot] Looks at one character of each attribute's type.
+/** Notes locations in the forms before GeoJSON, which are deprecated (operations.md §6.6). */
+export function noteOldLocations(
+  attributes: Iterable<readonly [name: string, attribute: WantedAttribute]>,
+  call: Call | undefined,
+): void {
+  if (!call) return
+  for (const [name, { type }] of attributes)
+    if (type.charCodeAt(0) === letterG && oldLocation.test(type))
+      call.deprecated(
+        'geoFormat',
+        `${type} detected in attribute ${name} at entity update, please use geo:json instead`,
+      )
+}
+
+/** Notes a subscription whose notifications are in the form of the interface's first version; `when` says what is done with it. */
+export function noteLegacyFormat(
+  { notification }: Pick<Subscription, 'notification'>,
+  when: 'creation' | 'retrieval',
+  id: string,
+  call: Call | undefined,
+): void {
+  if (notification.attrsFormat === 'legacy')
+    call?.deprecated('ngsiv1NotifFormat', `notification legacy format at subscription ${when} (subId: ${id})`)
+}
+
+/** Notes a registration whose provider speaks the interface's first version; `when` says what is done with it. */
+export function noteLegacyForwarding(
+  { provider }: Pick<Registration, 'provider'>,
+  when: 'creation' | 'retrieval',
+  id: string,
+  call: Call | undefined,
+): void {
+  if (provider.legacyForwarding)
+    call?.deprecated('ngsiv1Forwarding', `NGSIv1 forwarding at registration ${when} (regId: ${id})`)
 }

@@ -1,4 +1,5 @@
-// How many connections an HTTP front has, and how fast their requests must come (docs/operations/connections.md).
+// How many connections an HTTP front has, how fast their requests must come, and how fast their answers must be taken
+// (docs/operations/connections.md).
 //
 // A connection waits while it may send: before a request, and until the rest of one has come. At the limit the one that has waited longest
 // is closed, so that clients that send slowly or not at all cannot lock others out. A connection that waits for its answer keeps its place.
@@ -148,4 +149,85 @@ export class BodyPace {
       }
     }
   }
+}
+
+/** An answer that the system has not taken to its end. */
+export interface SlowAnswer {
+  /** Bytes that the system has taken; NaN: it is not its turn yet. */
+  taken(): number
+  /** Tries to go on. */
+  retry(): void
+  /** Closes the connection. */
+  giveUp(): void
+}
+
+/** A client that takes no byte for so long is closed. */
+export const answerStallMsDefault = 30_000
+
+/** Looks per stall, so that it is noticed not much later, and the pause between them at most. */
+const looksPerStall = 8
+const lookMsMax = 1_000
+
+interface Watched {
+  taken: number
+  sinceMs: number
+}
+
+/**
+ * Looks at the answers that are being sent, and gives up a client that takes no byte of its answer for a while: otherwise one that asks for
+ * much and reads nothing would hold its memory for ever. Nothing runs while no answer waits.
+ */
+export class StallWatch {
+  private readonly stallMs: number
+  private readonly onStall: () => void
+  private readonly watched = new Map<SlowAnswer, Watched>()
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(stallMs: number, onStall: () => void) {
+    this.stallMs = stallMs
+    this.onStall = onStall
+  }
+
+  add(answer: SlowAnswer): void {
+    this.watched.set(answer, { taken: answer.taken(), sinceMs: performance.now() })
+    this.timer ??= setInterval(() => this.look(), Math.min(lookMsMax, this.stallMs / looksPerStall)).unref()
+  }
+
+  /** It has been sent, or its client has gone. */
+  remove(answer: SlowAnswer): void {
+    this.watched.delete(answer)
+    if (this.watched.size > 0 || !this.timer) return
+    clearInterval(this.timer)
+    this.timer = undefined
+  }
+
+  private look(): void {
+    const nowMs = performance.now()
+    for (const [answer, watched] of [...this.watched]) {
+      const taken = answer.taken()
+      if (!(taken <= watched.taken)) {
+        watched.taken = taken
+        watched.sinceMs = nowMs
+      }
+      if (nowMs - watched.sinceMs < this.stallMs) answer.retry()
+      else {
+        this.remove(answer)
+        this.onStall()
+        answer.giveUp()
+      }
+    }
+  }
+}
+
+/** Whether 4 or 16 bytes, as uWebSockets.js gives addresses, are an IPv4 address, perhaps in the clothes of IPv6. */
+export function isIPv4(address: Uint8Array): boolean {
+  return address.length === 4 || address.every((byte, i) => i >= 12 || byte === (i < 10 ? 0 : 255))
+}
+
+/** The address as text, an IPv4 one always in dotted form. */
+export function addressText(address: Uint8Array): string {
+  if (isIPv4(address)) return address.subarray(-4).join('.')
+  const groups: string[] = []
+  for (let i = 0; i < address.length; i += 2) groups.push(((address[i]! << 8) | address[i + 1]!).toString(16))
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
 }

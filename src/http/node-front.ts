@@ -12,24 +12,44 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:net'
+import type { AddressInfo, ListenOptions, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { ownText } from '../domain/recent.js'
-import { BodyPieces, lengthOf, pieceBytesMax } from './body-pieces.js'
-import { Admission, type ArrivingBody, BodyPace, headMsMax, type Waiting } from './connections.js'
-import { ambiguousBody, isAmbiguous } from './framing.js'
-import type { AnswerBody, BodyHandler, Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from './front.js'
-import { headBytesMax } from './head-limit.js'
-import { answerStallMsDefault, type SlowAnswer, StallWatch } from './stall-watch.js'
+import {
+  Admission,
+  type ArrivingBody,
+  answerStallMsDefault,
+  BodyPace,
+  headMsMax,
+  type SlowAnswer,
+  StallWatch,
+  type Waiting,
+} from './connections.js'
+import {
+  type AnswerBody,
+  ambiguousBody,
+  type BodyHandler,
+  BodyPieces,
+  type Exchange,
+  type Front,
+  type FrontHandler,
+  type FrontOptions,
+  headBytesMax,
+  headerText,
+  isAmbiguous,
+  lengthOf,
+  listenFailure,
+  pieceBytesMax,
+  type TlsFiles,
+  unwantedBytesMax,
+} from './front.js'
 import { cutFromMax } from './url.js'
 
 /** Headers a request may have. */
 const headersMax = 100
 /** How often node looks for heads that have not come in time. */
 const headCheckMs = 1000
-/** Of a body that nobody wants this much is read away, so that the client finishes sending and sees the answer. */
-export const unwantedBytesMax = 16 * 1024 * 1024
 const unwantedTimeoutMs = 10_000
 
 /** A front over node:http. Fails when the TLS files cannot be used. */
@@ -467,19 +487,4 @@ export function readTls(tls: TlsFiles): SecureContextOptions {
       cause,
     })
   }
-}
-
-/** What no header may hold becomes `?`: a line end would let the client write headers of its own. */
-export function headerText(value: string): string {
-  return value.replace(/[^\t -~\x80-\xff]/g, '?')
-}
-
-/** The reason why an address cannot be listened on, in the words both fronts use. */
-export function listenFailure(cause: NodeJS.ErrnoException | undefined, options: FrontOptions): Error {
-  const host = options.host ?? (options.family === 'ipv4' ? '0.0.0.0' : '::')
-  const address = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`
-  if (cause === undefined) return new Error(`cannot listen: ${address}`)
-  if (cause.code === 'EADDRINUSE') return new Error(`address already in use: ${address}`, { cause })
-  if (cause.code === 'EACCES') return new Error(`not permitted to listen: ${address}`, { cause })
-  return new Error(`cannot listen: ${address} (${cause.message})`, { cause })
 }

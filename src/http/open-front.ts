@@ -1,14 +1,13 @@
-// Which HTTP front serves: the one that was asked for, or the best this platform has.
+// Which HTTP front serves: the one that was asked for, or the best this platform has. And node:http besides, at `-http1Port`.
 //
-// uWebSockets.js is several times faster and comes as a binary for common platforms only. Where nobody has chosen, its
-// absence costs a warning; where somebody has, it is an error: he would find out under load.
+// uWebSockets.js is several times faster and comes as a binary for common platforms only. Where nobody has chosen, its absence costs a
+// warning; where an operator has, it is an error: otherwise he would find out under load.
 //
 // Not here: how they serve (uws-front, node-front).
 
 import type { Logger } from '../ports.js'
 import type { Front, FrontHandler, FrontOptions } from './front.js'
 import { openNodeFront } from './node-front.js'
-import { TwoFronts } from './two-fronts.js'
 import { loadedUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
 
@@ -44,5 +43,40 @@ async function openMain(
     if (kind === 'uws' || !(error instanceof UwsMissing)) throw error
     logger.warn(`${error.message}: serving with node:http, which is slower`)
     return openNodeFront(options, handler)
+  }
+}
+
+/**
+ * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10). Both ask one handler, and each has the limits of
+ * its own options: `-maxConnections` counts for each listener. They start and stop together.
+ */
+class TwoFronts implements Front {
+  http1Port: number | undefined
+  private readonly front: Front
+  private readonly other: Front
+
+  constructor(front: Front, other: Front) {
+    this.front = front
+    this.other = other
+  }
+
+  async listen(): Promise<number> {
+    const port = await this.front.listen()
+    try {
+      this.http1Port = await this.other.listen()
+    } catch (error) {
+      await this.front.close(0)
+      throw error
+    }
+    return port
+  }
+
+  dismiss(): void {
+    this.front.dismiss()
+    this.other.dismiss()
+  }
+
+  async close(drainMs: number): Promise<void> {
+    await Promise.all([this.front.close(drainMs), this.other.close(drainMs)])
   }
 }

@@ -12,7 +12,7 @@ import {
   type RegistrationHead,
 } from '../domain/providers/registration-parser.js'
 import { refusals } from '../domain/refusal.js'
-import { noteLegacyForwarding } from './deprecations.js'
+import { noteLegacyForwarding } from './call.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, tenantOf, writeScope } from './request.js'

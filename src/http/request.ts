@@ -11,16 +11,12 @@ import { isLooped } from '../domain/providers/forwarding.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages/messages.js'
-import { type Accept, acceptAll, parseAccept } from './accept.js'
 import type { AnswersInFlight } from './answers-in-flight.js'
 import { parsedInTurnsFrom, parseJson } from './body.js'
-import { Call, type Watching } from './call.js'
-import type { Correlators } from './correlators.js'
-import { asksForFiware, type CorsSettings, corsHeaders } from './cors.js'
+import { Call, type Correlators, type Watching } from './call.js'
 import type { Exchange } from './front.js'
-import { Reply } from './reply.js'
+import { asksForFiware, type CorsSettings, corsHeaders, Reply, type Vocabulary } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
-import type { Vocabulary } from './vocabulary.js'
 
 /** What the HTTP layer needs to know of the configuration. */
 export interface HttpSettings {
@@ -334,4 +330,66 @@ export function elsewhereOf(
   if (attrs.length === 0 && named && named.length > 0 && !named.includes('*')) return undefined
   const outward = outwardOf(request, reply)
   return outward && { attrs, outward }
+}
+
+/**
+ * Which of the two forms, JSON or plain text, a client takes, and which it likes better (entities.md §1.4). Ranges nobody here knows are skipped,
+ * and so are parameters behind `q`. A first parameter that is not `q` is an error of the reference that no client depends on; it is tolerated
+ * unless the parameter is written as a broken `q`.
+ */
+export interface Accept {
+  readonly json: boolean
+  readonly text: boolean
+  /** For a value that has both forms: the highest q, at a tie what came first, `*` meaning JSON. */
+  readonly prefersText: boolean
+}
+
+/** What a request without the header accepts. */
+export const acceptAll: Accept = { json: true, text: true, prefersText: false }
+
+const acceptJson: Accept = { json: true, text: false, prefersText: false }
+
+const ranges: Readonly<Record<string, Accept>> = {
+  '*/*': acceptAll,
+  'application/*': acceptJson,
+  'application/json': acceptJson,
+  'text/*': { json: false, text: true, prefersText: true },
+  'text/plain': { json: false, text: true, prefersText: true },
+}
+
+/** Reads the header's value. */
+export function parseAccept(header: string): Result<Accept> {
+  if (header === '*/*') return accepted(acceptAll)
+  if (header === 'application/json') return accepted(acceptJson)
+  if (header.trim() === '') return refused(refusals.acceptEmpty)
+  let known = false
+  let json = false
+  let text = false
+  let best = -1
+  let prefersText = false
+  for (const item of header.split(',')) {
+    const [name = '', ...parameters] = item.split(';').map(part => part.trim())
+    const quality = parseQuality(parameters[0])
+    if (!quality.ok) return quality
+    const range = Object.hasOwn(ranges, name) ? ranges[name] : undefined
+    if (!range) continue
+    known = true
+    json ||= range.json
+    text ||= range.text
+    if (quality.value > best) {
+      best = quality.value
+      prefersText = range.prefersText
+    }
+  }
+  return known ? accepted({ json, text, prefersText }) : refused(refusals.acceptNothingKnown)
+}
+
+function parseQuality(parameter: string | undefined): Result<number> {
+  if (parameter === undefined) return accepted(1)
+  const [name, ...values] = parameter.split('=')
+  if (name?.trim() !== 'q') return accepted(1)
+  if (values.length === 0) return refused(refusals.acceptQWithoutEqual)
+  const value = values.join('=').trim()
+  if (value === '') return refused(refusals.acceptQWithoutValue)
+  return /^\d+(\.\d*)?$/.test(value) ? accepted(Number(value)) : refused(refusals.acceptQNotNumber)
 }

@@ -1,10 +1,9 @@
 // The table of contents: every path and method that is served, and who serves it. The order of methods is that of the `Allow` header
 // (entities.md §1.7).
 
-import type { AdminHandlers } from './admin.js'
+import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
 import type { BatchHandlers } from './batch.js'
-import type { ClusterHandlers } from './cluster.js'
 import type { EntityHandlers } from './entities.js'
 import type { RegistrationHandlers } from './registrations.js'
 import type { Reply } from './reply.js'

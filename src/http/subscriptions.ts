@@ -5,6 +5,7 @@
 
 import type { Entities } from '../broker/entities.js'
 import type { SubscriptionOperations } from '../broker/subscriptions.js'
+import { renderDateTime } from '../domain/date-time.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { checkIdentifier } from '../domain/identifier.js'
 import { isObject } from '../domain/json.js'
@@ -14,10 +15,9 @@ import { checkSubscriptionId, watchedPath } from '../domain/subscriptions/subscr
 import { renderSubscription } from '../domain/subscriptions/subscription-json.js'
 import { checkPatch, parseSubscription, type SubscriptionHead } from '../domain/subscriptions/subscription-parser.js'
 import { decodeImage } from '../image.js'
-import type { Found, KnownSubscription } from '../messages/messages.js'
+import type { DeliveryRecord, DeliveryReport, Found, KnownSubscription } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
-import { renderDeliveries } from './deliveries.js'
-import { noteLegacyFormat } from './deprecations.js'
+import { noteLegacyFormat } from './call.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
@@ -197,3 +197,21 @@ function patchedUrl({ value }: Payload): string | undefined {
   }
   return undefined
 }
+
+/** A report on a subscription's notifications as JSON. Both lists begin with the latest; `code` and `reason` are left out where there are none. */
+const renderDeliveries = ({ deliveries, deadLetters, deadCount }: DeliveryReport): string =>
+  JSON.stringify({
+    deliveries: deliveries.map(shown),
+    deadLetters: deadLetters.map(shown),
+    deadLettersCount: deadCount,
+  })
+
+const shown = ({ atMs, id, type, path, notificationId, attempt, outcome, code, reason }: DeliveryRecord) => ({
+  time: renderDateTime(atMs),
+  entity: { id, type, servicePath: path },
+  notificationId,
+  attempt,
+  outcome,
+  code,
+  reason: reason === '' ? undefined : reason,
+})

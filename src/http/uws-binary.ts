@@ -4,7 +4,7 @@
 
 import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { readFileSync } from 'node:fs'
-import { setHeadLimit } from './head-limit.js'
+import { setHeadLimit } from './front.js'
 
 /** The binary is not there, or not for this platform. */
 export class UwsMissing extends Error {}
