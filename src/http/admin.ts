@@ -71,13 +71,10 @@ const levels: Readonly<Record<string, LogLevel>> = {
 }
 
 export class AdminHandlers {
-  private readonly operations: AdminOperations
-  private readonly settings: AdminSettings
-
-  constructor(operations: AdminOperations, settings: AdminSettings) {
-    this.operations = operations
-    this.settings = settings
-  }
+  constructor(
+    private readonly operations: AdminOperations,
+    private readonly settings: AdminSettings,
+  ) {}
 
   statistics({ parameters: { options } }: Request, reply: Reply): void {
     this.operations.all({ what: 'statistics', isReset: false }, parts => {
@@ -207,11 +204,7 @@ export interface ClusterDesk {
 
 /** Of a node of a cluster: who is there, who owns what, and giving shards away. A process without a cluster has none. */
 export class ClusterHandlers {
-  private readonly desk: ClusterDesk
-
-  constructor(desk: ClusterDesk) {
-    this.desk = desk
-  }
+  constructor(private readonly desk: ClusterDesk) {}
 
   status(reply: Reply): void {
     reply.json(JSON.stringify(this.desk.status()))

@@ -56,13 +56,10 @@ export const unlimitedAnswers = new AnswersInFlight({
 })
 
 class Hold implements AnswerHold {
-  private readonly all: AnswersInFlight
   private bytes = 0
   private counted = 0
 
-  constructor(all: AnswersInFlight) {
-    this.all = all
-  }
+  constructor(private readonly all: AnswersInFlight) {}
 
   // [hot] Several times for each list.
   take(bytes: number): boolean {

@@ -27,13 +27,10 @@ import {
 import { listParameter } from './url.js'
 
 export class AttributeHandlers {
-  private readonly entities: Entities
-  private readonly attributes: AttributeOperations
-
-  constructor(entities: Entities, attributes: AttributeOperations) {
-    this.entities = entities
-    this.attributes = attributes
-  }
+  constructor(
+    private readonly entities: Entities,
+    private readonly attributes: AttributeOperations,
+  ) {}
 
   retrieve(request: Request, reply: Reply): void {
     this.read(request, reply, (attribute, name) => {
@@ -62,7 +59,7 @@ export class AttributeHandlers {
     const options = updateOptions(request)
     noteOldLocations([[name, attribute.value]], reply.call)
     const origin = originOf(request, reply)
-    const onResult = told(reply)
+    const onResult = (result: Result<undefined>): void => reply.conclude(result)
     this.attributes.update(target.value, name, attribute.value, options, origin, onResult, outwardOf(request, reply))
   }
 
@@ -76,7 +73,7 @@ export class AttributeHandlers {
     if (!target.ok) return reply.refuse(target.refusal)
     const forced = request.parameters.options.has('forcedUpdate')
     const origin = originOf(request, reply)
-    const onResult = told(reply)
+    const onResult = (result: Result<undefined>): void => reply.conclude(result)
     this.attributes.updateValue(target.value, name, value.value, forced, origin, onResult, outwardOf(request, reply))
   }
 
@@ -86,10 +83,7 @@ export class AttributeHandlers {
     const { id, name } = place.value
     const target = writeTarget(request, id)
     if (!target.ok) return reply.refuse(target.refusal)
-    this.attributes.remove(target.value, name, originOf(request, reply), result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.attributes.remove(target.value, name, originOf(request, reply), result => reply.conclude(result))
   }
 
   /** The one attribute that the path names, wherever it may lie. */
@@ -108,14 +102,6 @@ export class AttributeHandlers {
     })
   }
 }
-
-/** What tells the client what became of its update. */
-const told =
-  (reply: Reply) =>
-  (result: Result<undefined>): void => {
-    if (result.ok) reply.done()
-    else reply.refuse(result.refusal)
-  }
 
 /** The id and attribute name of the path (entities.md §1.6). */
 function pathPlace(request: Request): Result<{ readonly id: string; readonly name: string }> {

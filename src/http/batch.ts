@@ -13,13 +13,10 @@ import type { Reply } from './reply.js'
 import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 
 export class BatchHandlers {
-  private readonly entities: Entities
-  private readonly batch: BatchOperations
-
-  constructor(entities: Entities, batch: BatchOperations) {
-    this.entities = entities
-    this.batch = batch
-  }
+  constructor(
+    private readonly entities: Entities,
+    private readonly batch: BatchOperations,
+  ) {}
 
   query(request: Request, reply: Reply, body: Uint8Array): void {
     const payload = jsonPayload(request, body)
@@ -51,10 +48,7 @@ export class BatchHandlers {
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     for (const { attributes } of batch.value.items) noteOldLocations(attributes, reply.call)
-    const onResult = (result: Result<undefined>): void => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    }
+    const onResult = (result: Result<undefined>): void => reply.conclude(result)
     const origin = originOf(request, reply)
     this.batch.update(scope.value, batch.value, updateOptions(request), origin, onResult, outwardOf(request, reply))
   }

@@ -294,14 +294,15 @@ export const sharedFrom = 8 * 1024
  * and lies outside of the collector's heap.
  */
 export class BodyTurns {
-  private readonly clock: Pick<Clock, 'monoMs'>
   private readonly endOfTick: (run: () => void) => void
   private waiting: { readonly body: Uint8Array; readonly handle: Handle }[] = []
   /** When the slice of this tick ends; undefined: no body has begun one. */
   private endMs: number | undefined
 
-  constructor(clock: Pick<Clock, 'monoMs'>, endOfTick: (run: () => void) => void = setImmediate) {
-    this.clock = clock
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs'>,
+    endOfTick: (run: () => void) => void = setImmediate,
+  ) {
     this.endOfTick = endOfTick
   }
 

@@ -30,23 +30,19 @@ export class Call implements AnsweredRequest {
   responseBytes = 0
   durationMs = 0
   payload: Buffer | undefined
-  readonly correlator: string
-  readonly tenant: string
-  readonly paths: string
-  private readonly exchange: Exchange
-  private readonly watching: Watching
   private readonly startedMs: number
   /** What a proxy says of the client; undefined: not read yet. */
   private forwarded: string | undefined
   private hasHead = true
   private isEnded = false
 
-  constructor(exchange: Exchange, correlator: string, tenant: string, paths: string, watching: Watching) {
-    this.exchange = exchange
-    this.correlator = correlator
-    this.tenant = tenant
-    this.paths = paths
-    this.watching = watching
+  constructor(
+    private readonly exchange: Exchange,
+    readonly correlator: string,
+    readonly tenant: string,
+    readonly paths: string,
+    private readonly watching: Watching,
+  ) {
     this.startedMs = watching.clock.monoMs()
   }
 

@@ -35,11 +35,9 @@ export class Admission {
   /** In the order in which they began to wait. */
   private readonly waiting = new Set<Waiting>()
   private readonly byAddress = new Map<string, number>()
-  private readonly limits: ConnectionLimits
   readonly dropped: OnDropped
 
-  constructor(limits: ConnectionLimits) {
-    this.limits = limits
+  constructor(private readonly limits: ConnectionLimits) {
     this.dropped = limits.onDropped ?? (() => {})
   }
 
@@ -106,13 +104,10 @@ interface Window {
 /** Watches that bodies make progress. */
 export class BodyPace {
   private readonly windows = new Map<ArrivingBody, Window>()
-  private readonly dropped: OnDropped
   private timer: NodeJS.Timeout | undefined
   private checkedMs = 0
 
-  constructor(dropped: OnDropped) {
-    this.dropped = dropped
-  }
+  constructor(private readonly dropped: OnDropped) {}
 
   add(body: ArrivingBody): void {
     if (this.windows.has(body)) return
@@ -178,15 +173,13 @@ interface Watched {
  * much and reads nothing would hold its memory for ever. Nothing runs while no answer waits.
  */
 export class StallWatch {
-  private readonly stallMs: number
-  private readonly onStall: () => void
   private readonly watched = new Map<SlowAnswer, Watched>()
   private timer: NodeJS.Timeout | undefined
 
-  constructor(stallMs: number, onStall: () => void) {
-    this.stallMs = stallMs
-    this.onStall = onStall
-  }
+  constructor(
+    private readonly stallMs: number,
+    private readonly onStall: () => void,
+  ) {}
 
   add(answer: SlowAnswer): void {
     this.watched.set(answer, { taken: answer.taken(), sinceMs: performance.now() })

@@ -41,11 +41,7 @@ export function writeTarget(request: Request, id: string): Result<Target> {
 }
 
 export class EntityHandlers {
-  private readonly entities: Entities
-
-  constructor(entities: Entities) {
-    this.entities = entities
-  }
+  constructor(private readonly entities: Entities) {}
 
   create(request: Request, reply: Reply, body: Uint8Array): void {
     const { options } = request.parameters
@@ -135,10 +131,7 @@ export class EntityHandlers {
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
     noteOldLocations(attributes.value, reply.call)
-    const onResult = (result: Result<undefined>): void => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    }
+    const onResult = (result: Result<undefined>): void => reply.conclude(result)
     const outward = outwardOf(request, reply)
     const origin = originOf(request, reply)
     this.entities.changeAttributes(kind, target.value, attributes.value, options, origin, onResult, outward)
@@ -149,10 +142,7 @@ export class EntityHandlers {
     if (!id.ok) return reply.refuse(id.refusal)
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
-    this.entities.remove(target.value, originOf(request, reply), result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.entities.remove(target.value, originOf(request, reply), result => reply.conclude(result))
   }
 }
 

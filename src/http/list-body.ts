@@ -65,8 +65,6 @@ const alone: Brackets = { opening: Buffer.alloc(0), closing: Buffer.alloc(0) }
 const comma = Buffer.from(',')
 
 class ListBody {
-  private readonly reply: Reply
-  private readonly items: ListItems
   private readonly total: number | undefined
   private readonly parts: Uint8Array[] = []
   /** What becomes the next part. */
@@ -79,9 +77,12 @@ class ListBody {
   private readonly closing: Uint8Array
   private readonly hold
 
-  constructor(reply: Reply, items: ListItems, { opening, closing }: Brackets, total?: number) {
-    this.reply = reply
-    this.items = items
+  constructor(
+    private readonly reply: Reply,
+    private readonly items: ListItems,
+    { opening, closing }: Brackets,
+    total?: number,
+  ) {
     this.total = total
     this.hold = reply.answers.open()
     this.small = [opening]

@@ -52,13 +52,11 @@ async function openMain(
  */
 class TwoFronts implements Front {
   http1Port: number | undefined
-  private readonly front: Front
-  private readonly other: Front
 
-  constructor(front: Front, other: Front) {
-    this.front = front
-    this.other = other
-  }
+  constructor(
+    private readonly front: Front,
+    private readonly other: Front,
+  ) {}
 
   async listen(): Promise<number> {
     const port = await this.front.listen()

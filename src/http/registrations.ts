@@ -22,13 +22,10 @@ import type { MayReach } from './subscriptions.js'
 const noHead: RegistrationHead = { id: '', tenant: '', servicePath: '' }
 
 export class RegistrationHandlers {
-  private readonly registrations: RegistrationOperations
-  private readonly mayAsk: MayReach
-
-  constructor(registrations: RegistrationOperations, mayAsk: MayReach) {
-    this.mayAsk = mayAsk
-    this.registrations = registrations
-  }
+  constructor(
+    private readonly registrations: RegistrationOperations,
+    private readonly mayAsk: MayReach,
+  ) {}
 
   create(request: Request, reply: Reply, body: Uint8Array): void {
     const payload = jsonPayload(request, body)
@@ -82,19 +79,13 @@ export class RegistrationHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const id = request.components[2] as string
-    this.registrations.change({ tenant: tenant.value, id, payload: payload.value }, result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.registrations.change({ tenant: tenant.value, id, payload: payload.value }, result => reply.conclude(result))
   }
 
   remove(request: Request, reply: Reply): void {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
-    this.registrations.remove(tenant.value, request.components[2] as string, result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.registrations.remove(tenant.value, request.components[2] as string, result => reply.conclude(result))
   }
 }
 

@@ -6,7 +6,7 @@
 // Cross-origin headers are off unless an origin is configured. A request whose `Origin` is another one gets its answer all the same, but
 // without these headers; who may do what is not decided here. Credentials are never allowed.
 
-import { type Refusal, type RefusalKind, refusals, refusalText } from '../domain/refusal.js'
+import { type Refusal, type RefusalKind, type Result, refusals, refusalText } from '../domain/refusal.js'
 import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
 import type { Call } from './call.js'
 import { type AnswerBody, type Exchange, lengthOf } from './front.js'
@@ -66,28 +66,22 @@ const mayBeCounted = (body: AnswerBody): boolean =>
 
 /** Answers one request. Every answer carries the correlator. */
 export class Reply {
-  private readonly exchange: Exchange
-  private readonly vocabulary: Vocabulary
   /** Of every answer but a 405; undefined: there are none. */
   private readonly cors: readonly string[] | undefined
-  readonly correlator: string
   /** undefined: nobody counts. */
   readonly call: Call | undefined
   /** How much may be answered. */
   readonly answers: AnswersInFlight
 
   constructor(
-    exchange: Exchange,
-    vocabulary: Vocabulary,
-    correlator: string,
+    private readonly exchange: Exchange,
+    private readonly vocabulary: Vocabulary,
+    readonly correlator: string,
     call?: Call,
     cors?: readonly string[] | undefined,
     answers = unlimitedAnswers,
   ) {
     this.answers = answers
-    this.exchange = exchange
-    this.vocabulary = vocabulary
-    this.correlator = correlator
     this.call = call
     this.cors = cors
   }
@@ -122,6 +116,12 @@ export class Reply {
   /** 204: done, nothing to say. */
   done(): void {
     this.send(204, this.headers())
+  }
+
+  /** 204, or what the refusal says. */
+  conclude(result: Result<unknown>): void {
+    if (result.ok) this.done()
+    else this.refuse(result.refusal)
   }
 
   /** The status of the refusal, and what it says. */

@@ -16,19 +16,19 @@ import { parsePath } from './url.js'
 const noBytes = new Uint8Array()
 
 export class Server implements FrontHandler {
-  private readonly route: Router
-  private readonly settings: HttpSettings
   private readonly correlators: Correlators
-  private readonly logger: Logger
   private readonly watching: Watching | undefined
   private readonly turns: BodyTurns
 
   /** `watching`: who is told of each request; undefined: nobody. */
-  constructor(route: Router, settings: HttpSettings, chance: Chance, logger: Logger, watching?: Watching) {
-    this.route = route
-    this.settings = settings
+  constructor(
+    private readonly route: Router,
+    private readonly settings: HttpSettings,
+    chance: Chance,
+    private readonly logger: Logger,
+    watching?: Watching,
+  ) {
     this.correlators = new Correlators(chance)
-    this.logger = logger
     this.watching = watching
     this.turns = new BodyTurns(watching?.clock ?? { monoMs: () => performance.now() })
   }

@@ -45,25 +45,19 @@ export interface DiskStanding {
 }
 
 export class ServiceHandlers {
-  private readonly facts: ProductFacts
-  private readonly clock: Clock
   private readonly startedMs: number
-  private readonly isReady: () => boolean
   private readonly disk: DiskStanding | undefined
   private readonly unready: () => string | undefined
 
   /** `unready`: why some shards of the cluster cannot answer, in words (docs/operations/cluster-health.md). */
   constructor(
-    facts: ProductFacts,
-    clock: Clock,
-    isReady: () => boolean,
+    private readonly facts: ProductFacts,
+    private readonly clock: Clock,
+    private readonly isReady: () => boolean,
     disk?: DiskStanding,
     unready: () => string | undefined = () => undefined,
   ) {
-    this.facts = facts
-    this.clock = clock
     this.startedMs = clock.monoMs()
-    this.isReady = isReady
     this.disk = disk
     this.unready = unready
   }

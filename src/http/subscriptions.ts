@@ -29,23 +29,13 @@ export type MayReach = (url: string) => boolean
 const noHead: SubscriptionHead = { id: '', tenant: '', servicePath: '' }
 
 export class SubscriptionHandlers {
-  private readonly subscriptions: SubscriptionOperations
-  private readonly entities: Entities
-  private readonly clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>
-  private readonly mayNotify: MayReach
-
   /** `entities`: where one is found that an explanation is about. */
   constructor(
-    subscriptions: SubscriptionOperations,
-    entities: Entities,
-    clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>,
-    mayNotify: MayReach,
-  ) {
-    this.mayNotify = mayNotify
-    this.subscriptions = subscriptions
-    this.entities = entities
-    this.clock = clock
-  }
+    private readonly subscriptions: SubscriptionOperations,
+    private readonly entities: Entities,
+    private readonly clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>,
+    private readonly mayNotify: MayReach,
+  ) {}
 
   create(request: Request, reply: Reply, body: Uint8Array): void {
     const payload = jsonPayload(request, body)
@@ -151,19 +141,13 @@ export class SubscriptionHandlers {
     if (!path.ok) return reply.refuse(path.refusal)
     const id = request.components[2] as string
     const change = { tenant: tenant.value, id, servicePath: path.value, payload: payload.value }
-    this.subscriptions.change(change, result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.subscriptions.change(change, result => reply.conclude(result))
   }
 
   remove(request: Request, reply: Reply): void {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
-    this.subscriptions.remove(tenant.value, request.components[2] as string, result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.subscriptions.remove(tenant.value, request.components[2] as string, result => reply.conclude(result))
   }
 }
 

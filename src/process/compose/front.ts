@@ -78,14 +78,14 @@ function routesFor(
     const target = parseReceiverUrl(url)
     return !target || egress.mayName(target.host, target.port)
   }
-  return routesOf(
-    new EntityHandlers(entities),
-    new AttributeHandlers(entities, new AttributeOperations(client, updates)),
-    new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
-    new TypeHandlers(new TypeOperations(client), clock),
-    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
-    new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
-    new ServiceHandlers(
+  return routesOf({
+    entities: new EntityHandlers(entities),
+    attributes: new AttributeHandlers(entities, new AttributeOperations(client, updates)),
+    batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
+    types: new TypeHandlers(new TypeOperations(client), clock),
+    subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
+    registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
+    service: new ServiceHandlers(
       factsOf(store.name),
       clock,
       () => !isEnding() && !hasFailed() && (joined?.isWhole() ?? true) && (local.copy?.isFed ?? true),
@@ -93,13 +93,13 @@ function routesFor(
       () => joined?.unready?.(),
     ),
     // Each node of a cluster is looked at for itself.
-    new AdminHandlers(new AdminOperations(cluster ? own : shards), {
+    admin: new AdminHandlers(new AdminOperations(cluster ? own : shards), {
       log: observation.log,
       hasServiceMetrics: config.statistics.byService,
       reports: adminReports,
     }),
-    joined?.desk && new ClusterHandlers(joined.desk),
-  )
+    cluster: joined?.desk && new ClusterHandlers(joined.desk),
+  })
 }
 
 function factsOf(store: string) {
