@@ -21,10 +21,7 @@ const urlForm = /^([a-z][a-z0-9+.-]*:)\/\/(\[[0-9a-f:.]+\]|[^/:?#@[\]\s]+)(?::(\
 
 const salt = randomBytes(32)
 
-/**
- * The address of a URL with one of these schemes, each with the port that it stands for; undefined: it is malformed, or
- * has another one.
- */
+/** The address of a URL; undefined: it is no such URL. `ports`: the schemes that are taken, each with its default port. */
 export function addressOf(url: string, ports: Readonly<Record<string, number>>): Address | undefined {
   const found = urlForm.exec(url)
   if (!found) return undefined

@@ -185,10 +185,7 @@ export class Dispatcher implements Deliverer {
     }
   }
 
-  /**
-   * Offers what waits for room in a lane, in order, until there is none any more; gives how many more may be offered in
-   * this turn.
-   */
+  /** Offers what waits for room in a lane, in order, while there is room. Returns how many more this turn may offer. */
   private refill(lane: string, fifo: Fifo<PendingNotification>, most: number): number {
     let left = most
     for (; left > 0 && fifo.first && !this.isStopped; left--) {

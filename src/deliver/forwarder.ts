@@ -23,10 +23,7 @@ import { type OpenSocket, reasons } from './sockets/sockets.js'
 import { httpHeadBytes } from './transports.js'
 
 export interface ForwarderLimits extends Limits {
-  /**
-   * Share of its time that a request must have left to be begun: where many wait in vain, each would cost a connection
-   * for a moment.
-   */
+  /** Share of its time that a request must have left to be begun: less would cost a connection for nothing. */
   readonly timeLeftShareMin: number
   /** Bytes of an answer's body. Reading as much JSON takes some 60 ms, in which nothing else happens. */
   readonly answerBytesMax: number

@@ -3,8 +3,8 @@
 // A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all
 // receivers, the longest idle one gives way to a new one, and it is known whether a connection has served before. If it
 // has, and is lost before a byte of an answer, the message goes out once more on a fresh one, for the receiver has most
-// likely closed an idle connection at that moment. Connecting, TLS, deadlines and the `Host` header
-// are ours, so that nothing is lost in undici's view of a URL.
+// likely closed an idle connection at that moment. Connecting, TLS, deadlines and the `Host` header are ours, so that
+// nothing is lost in undici's view of a URL.
 //
 // Of a notification the status is the answer, whatever happens to the rest (subscriptions.md §8.6). The body is read
 // and thrown away, so that the connection can be used again, up to a bound. Redirects are followed with the same verb
@@ -30,16 +30,8 @@ import type { Clock } from '../ports.js'
 import { type Address, httpAddress } from './address.js'
 import type { OnSent, Sendable, Sender, SenderStats, SendResult } from './sender.js'
 import { mayNotifyItself, OwnListenerDenied } from './sockets/egress.js'
-import {
-  connectedEvent,
-  connectorTo,
-  type Endpoint,
-  isDenied,
-  isLost,
-  type OpenSocket,
-  reasonOf,
-  reasons,
-} from './sockets/sockets.js'
+import type { Endpoint, OpenSocket } from './sockets/sockets.js'
+import { connectedEvent, connectorTo, isDenied, isLost, reasonOf, reasons } from './sockets/sockets.js'
 
 /** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
 const answerBytesMax = 1024 * 1024
@@ -50,7 +42,7 @@ const redirectsMax = 10
 /** A connection that has rested longer than this may be closed by the receiver any moment. */
 const restMsMax = 1_000
 
-/** An idle connection is closed after this time, or when the other end has said that it will close it, up to the second one. */
+/** Idle connections close after `idleMs`, or at the time that the other end announces, `idleMsMax` at most. */
 const idleMs = 4_000
 const idleMsMax = 60_000
 

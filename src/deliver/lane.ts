@@ -1,15 +1,19 @@
-// One receiver: what waits for it, in which order, what is being sent to it, and its circuit breaker. And the table of all lanes.
+// One receiver: what waits for it, in which order, what is being sent to it, and its circuit breaker. And the table of
+// all lanes.
 //
 //   offer -> waiting -> (its entity is free) ------------------> send -> ended
 //                  \--> parked, while an earlier one of the same subscription and entity is being sent --> ready --/
 //   ended, failed -> retries[number of failed tries] -> (due) -> send
 //
-// The order of a subscription and an entity is kept on first tries, and there only: what is tried again is overtaken. A job may have no order.
-// Each queue of retries is in the order of failing. Its first job may be due a little later than the next, by the spread of the delays.
+// The order of a subscription and an entity is kept on first tries, and there only: what is tried again is overtaken. A
+// job may have no order. Each queue of retries is in the order of failing. Its first job may be due a little later than
+// the next, by the spread of the delays.
 //
-// A job with a deadline of its own is skipped when too little of its time is left. It counts as waiting until it is withdrawn.
+// A job with a deadline of its own is skipped when too little of its time is left. It counts as waiting until it is
+// withdrawn.
 //
-// A receiver has one lane, or one for each pool whose tenants it serves: what one tenant's pool cannot take must not stop the others.
+// A receiver has one lane, or one for each pool whose tenants it serves: what one tenant's pool cannot take must not
+// stop the others.
 //
 // Not here: whether something may be sent (lanes), sockets (the senders).
 
@@ -28,7 +32,7 @@ export interface Job<T> extends Sendable {
   /** In memory and on the wire, nearly; those of the body alone. */
   readonly bytes: number
   readonly bodyBytes: number
-  /** Of those that have it in common the next first try begins when the one before has ended; undefined: it waits for none. */
+  /** Jobs that have it in common are first tried one after the other; undefined: it waits for none. */
   readonly order: string | undefined
   /** Of the request that caused it. */
   readonly context: LogContext
@@ -255,7 +259,7 @@ function fifoOf<T>(job: Job<T>): Fifo<Job<T>> {
 /** Lanes looked at, the ones looked at longest ago first, to find an idle one. */
 const idleTriesMax = 64
 
-/** All lanes by name, and the pools they belong to. A new lane may take the place of one in which nothing waits or is sent. */
+/** All lanes by name, and their pools. A new lane may take the place of one in which nothing waits or is sent. */
 export class LaneTable<T> {
   readonly pools: readonly Pool<T>[]
   private readonly shared: Pool<T>
@@ -329,8 +333,8 @@ const openMsMax = 30_000
  *                                       ^                            |
  *                                       +---------- failure ---------+   open for twice as long, 30 s at most
  *
- * Any answer closes it, also that of something sent earlier, and any status is an answer: a receiver that says 503 is alive.
- * Failures of what was sent before it opened say nothing new and change nothing.
+ * Any answer closes it, also that of something sent earlier, and any status is an answer: a receiver that says 503 is
+ * alive. Failures of what was sent before it opened say nothing new and change nothing.
  */
 export interface Breaker {
   state: 'closed' | 'open' | 'probing'

@@ -1,7 +1,8 @@
 // Which message is sent when: lanes, pools, retries and breakers, as one state machine without I/O.
 //
-// What happens comes in as calls (offered, ended, woken, later) and goes out as effects. `send` is the only effect of `offer`: outcomes
-// come from the other calls, so that who offers is never called back before `offer` returns. The rules:
+// What happens comes in as calls (offered, ended, woken, later) and goes out as effects. `send` is the only effect of
+// `offer`: outcomes come from the other calls, so that who offers is never called back before `offer` returns. The
+// rules:
 //
 // - A receiver's lane sends up to its width, and at most four at a time while it has not answered the last time. Receivers like that
 //   hold three quarters of a pool's width at most: those that answer always find room.
@@ -16,17 +17,8 @@
 import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
 import { Fifo } from './fifo.js'
-import {
-  type Job,
-  type Lane,
-  LaneTable,
-  onAnswer,
-  onFailure,
-  onProbe,
-  onVoidProbe,
-  type Pool,
-  passage,
-} from './lane.js'
+import type { Job, Lane, Pool } from './lane.js'
+import { LaneTable, onAnswer, onFailure, onProbe, onVoidProbe, passage } from './lane.js'
 import { asksForRetry, type Limits, poolsOf, retryDelayMs, triesMax } from './limits.js'
 import { type Kind, Room } from './room.js'
 import type { SendResult } from './sender.js'
@@ -91,7 +83,7 @@ export class Lanes<T> {
     return undefined
   }
 
-  /** Takes a job over, or refuses it because there is no room. `dueMs`: wall clock before which a further try is not made. */
+  /** Takes a job, or refuses it because there is no room. `dueMs`: wall clock before which no further try is made. */
   offer(job: Job<T>, dueMs: number | undefined): 'taken' | 'full' {
     const nowMs = job.sinceMs
     if (job.tries === 0 ? !this.takeFirst(job) : !this.takeRetry(job, dueMs, nowMs)) return 'full'

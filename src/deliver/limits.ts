@@ -1,9 +1,9 @@
-// What the notifier may hold and do at a time, how `-notificationMode` changes that (subscriptions.md §11.1), and when a failed delivery is
-// tried again: after 1, 5, 30 and 120 seconds, and then no more.
+// What the notifier may hold and do at a time, how `-notificationMode` changes that (subscriptions.md §11.1), and when
+// a failed delivery is tried again: after 1, 5, 30 and 120 seconds, and then no more.
 //
-// Every mode has a lane per receiver, because a dead receiver must delay nobody; and every mode keeps connections alive, because one
-// for each notification would cost more than the notification and runs out of ports at some 500 a second. What a mode decides is the
-// width: how many notifications are sent at a time, and how many wait.
+// Every mode has a lane per receiver, because a dead receiver must delay nobody; and every mode keeps connections
+// alive, because one for each notification would cost more than the notification and runs out of ports at some 500 a
+// second. What a mode decides is the width: how many notifications are sent at a time, and how many wait.
 //
 //   transient             up to 32 at a time to a receiver, 512 in all
 //   persistent            one at a time to a receiver, 512 in all
@@ -19,9 +19,9 @@ export interface Limits {
   readonly laneQueueMax: number
   /** Bytes of messages that wait for one receiver. */
   readonly laneBytesMax: number
-  /** Failed deliveries of one receiver that are kept in memory until their next try; the rest goes back to its owner. */
+  /** Failed deliveries of one receiver that stay in memory until their next try; the rest goes back to its owner. */
   readonly laneRetriesMax: number
-  /** Bytes of first tries, waiting or under way, over all receivers; second and later tries have half as much of their own. */
+  /** Bytes of first tries, waiting or under way, over all receivers; further tries have half as much of their own. */
   readonly bytesMax: number
   /** Receivers known at a time. Each costs 2 KB; the longest idle ones are forgotten. */
   readonly lanesMax: number

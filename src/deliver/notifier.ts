@@ -136,9 +136,9 @@ export class Notifier {
 
   // [hot] Once per notification. The job is the only object that it makes besides the address.
   /**
-   * Takes the message of a pending notification, or reports why not. `full`: its owner keeps it and hears of `onRoom`; only in atLeastOnce, and
-   * always while stopping. `dropped`: it is lost, counted and logged; only in bestEffort. `order`: messages of one order are first tried
-   * one after the other.
+   * Takes the message of a pending notification, or reports why not. `full`: its owner keeps it and hears of `onRoom`;
+   * only in atLeastOnce, and always while stopping. `dropped`: it is lost, counted and logged; only in bestEffort.
+   * `order`: messages of one order are first tried one after the other.
    */
   offer(
     pending: PendingNotification,
@@ -224,10 +224,7 @@ export class Notifier {
     this.ports.onOutcome(job, outcome)
   }
 
-  /**
-   * The name that `onRoom` gives when a message of that tenant to that receiver finds room again; undefined: it cannot
-   * be sent.
-   */
+  /** The name that `onRoom` gives when there is room for a message of that tenant; undefined: it cannot be sent. */
   laneOf(tenant: string, message: Message): string | undefined {
     const address = this.outletOf(message).entry.addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)
@@ -352,8 +349,9 @@ export class Notifier {
   }
 
   /**
-   * Takes nothing more, lets what is being sent end, for `drainMs` at most, and closes everything. What waits is forgotten without an
-   * outcome, because its row is in the outbox; in bestEffort there is none, so what waits is sent, too, as far as the time allows.
+   * Takes nothing more, lets what is being sent end, for `drainMs` at most, and closes everything. What waits is
+   * forgotten without an outcome, because its row is in the outbox; in bestEffort there is none, so what waits is sent,
+   * too, as far as the time allows.
    */
   async stop(drainMs: number): Promise<void> {
     const { clock } = this.ports

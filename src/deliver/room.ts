@@ -1,7 +1,7 @@
 // How much the lanes may hold, who was refused because of that, and when they are told that there is room again.
 //
-// First tries and further tries have bounds of their own: the failed deliveries of a dead receiver take no room from new ones.
-// Room is told of when half of what was full is free, so that who comes back can bring more than one.
+// First tries and further tries have bounds of their own: the failed deliveries of a dead receiver take no room from
+// new ones. Room is told of when half of what was full is free, so that who comes back can bring more than one.
 //
 // Not here: what is held and why it leaves (lanes).
 

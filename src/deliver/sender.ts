@@ -18,19 +18,13 @@ import type { Address } from './address.js'
 export interface Sendable<M extends Message = Message> {
   readonly message: M
   readonly address: Address
-  /**
-   * When it fails at the latest, by the monotonic clock; Infinity: a try has the time that the message or the options
-   * give it.
-   */
+  /** When it fails at the latest, monotonic; Infinity: the message or the options give the time of a try. */
   readonly endByMs: number
 }
 
 /** How one try ended. */
 export type SendResult =
-  /**
-   * The receiver has the message; `code` is that of the HTTP answer, which may be any, and `bytes` those of its body as
-   * it announces them.
-   */
+  /** The receiver has it. `code` is the status of the HTTP answer, `bytes` the announced length of its body. */
   | { readonly kind: 'answered'; readonly code: number | undefined; readonly bytes?: number; readonly answer?: Answer }
   | { readonly kind: 'failed'; readonly reason: string }
   /** Every further try would fail as well: the fault is in the message. */
@@ -80,7 +74,7 @@ export interface TransportEntry<M extends Message = Message> {
 /** Transports by name. */
 export type Transports = ReadonlyMap<string, TransportEntry>
 
-/** A sender whose library takes its time to load: it is loaded when a message is sent, or likely, for the first time. */
+/** A sender whose library is slow to load: it is loaded when a message is sent, or likely, for the first time. */
 export class LazySender<M extends Message = Message> implements Sender<M> {
   private loading: Promise<Sender<M>> | undefined
   private loaded: Sender<M> | undefined

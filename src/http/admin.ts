@@ -1,8 +1,8 @@
-// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant (operations.md §3 to §7), and a node's place in
-// its cluster.
+// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant (operations.md §3 to
+// §7), and a node's place in its cluster.
 //
-// With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and authenticate
-// nobody: expose them to operators only.
+// With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and
+// authenticate nobody: expose them to operators only.
 //
 // Not here: the code that counts, and that makes one text of what several workers have counted (observe).
 
@@ -11,13 +11,8 @@ import { refusals } from '../domain/refusal.js'
 import type { ClusterNumbers, ClusterStatus } from '../messages/cluster-status.js'
 import type { LogLevel, LogSettings } from '../messages/log-settings.js'
 import type { AdminTold, LogChange } from '../messages/messages.js'
-import {
-  noTraces,
-  parseTraceLevels,
-  renderTraceLevels,
-  type TraceLevels,
-  withoutTraceLevels,
-} from '../messages/trace-levels.js'
+import type { TraceLevels } from '../messages/trace-levels.js'
+import { noTraces, parseTraceLevels, renderTraceLevels, withoutTraceLevels } from '../messages/trace-levels.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 
@@ -39,7 +34,7 @@ export interface Reports {
 /** The text format of Prometheus. */
 const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** The names of `GET /admin/sem` (base.md, Administration interface). Nobody waits for any of them: there are no locks. */
+/** The names of `GET /admin/sem` (base.md, Administration interface). There are no locks, so all are free. */
 const semaphores = [
   'dbConnectionPool',
   'dbConnection',
@@ -202,7 +197,7 @@ export interface ClusterDesk {
   resume(): void
 }
 
-/** Of a node of a cluster: who is there, who owns what, and giving shards away. A process without a cluster has none. */
+/** Of a node of a cluster: members, owners, and giving shards away. A process without a cluster has none. */
 export class ClusterHandlers {
   constructor(private readonly desk: ClusterDesk) {}
 

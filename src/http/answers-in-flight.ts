@@ -1,8 +1,10 @@
-// Memory for answers under way: what is read, gathered, rendered and sent for clients is counted, and there is not any amount of it.
+// Memory for answers under way: what is read, gathered, rendered and sent for clients is counted, and there is not any
+// amount of it.
 //
-// Whoever holds an answer counts it, and gives it back in the same turn in which the next one takes it: the lists of a shard while they read, the
-// gathering of several owners' parts, the handler while it renders, the front until the system has taken the last byte.
-// What is small is not counted, so small answers go out however many large ones are under way.
+// Whoever holds an answer counts it, and gives it back in the same turn in which the next one takes it: the lists of a
+// shard while they read, the gathering of several owners' parts, the handler while it renders, the front until the
+// system has taken the last byte. What is small is not counted, so small answers go out however many large ones are
+// under way.
 //
 // Not here: how an answer is sent (uws-front, node-front), the numbers' place among metrics (observe/families).
 

@@ -1,6 +1,7 @@
 // Handlers of /v2/entities/{id}/attrs/{name} and its /value (entities.md §12).
 //
-// A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text better.
+// A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text
+// better.
 
 import type { AttributeOperations } from '../broker/attributes.js'
 import type { Entities } from '../broker/entities.js'
@@ -14,16 +15,8 @@ import { noteOldLocations } from './call.js'
 import { pathId, updateOptions, writeTarget } from './entities.js'
 import { entityOf } from './list-body.js'
 import type { Reply } from './reply.js'
-import {
-  type Accept,
-  elsewhereOf,
-  jsonPayload,
-  originOf,
-  outwardOf,
-  parsedJson,
-  type Request,
-  readScope,
-} from './request.js'
+import type { Accept, Request } from './request.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, parsedJson, readScope } from './request.js'
 import { listParameter } from './url.js'
 
 export class AttributeHandlers {

@@ -1,9 +1,11 @@
-// The bytes of a body as JSON, refusing what JSON.parse would let pass: keys that stand twice, nesting without end, numbers beyond
-// a double, lone surrogates, bytes that are not UTF-8 (entities.md §1.5, §5.2). And the turns in which bodies that take long are handled.
+// The bytes of a body as JSON, refusing what JSON.parse would let pass: keys that stand twice, nesting without end,
+// numbers beyond a double, lone surrogates, bytes that are not UTF-8 (entities.md §1.5, §5.2). And the turns in which
+// bodies that take long are handled.
 //
-// One pass over the bytes, or the text if they are plain, counts structural colons and depth; one walk over the parsed value counts its keys.
-// Only when the two counts differ has a key been swallowed, and only then a slow parser looks for it. Nothing here recurses deeper than
-// `documentDepthMax`, because deeper documents are refused before they are parsed.
+// One pass over the bytes, or the text if they are plain, counts structural colons and depth; one walk over the parsed
+// value counts its keys. Only when the two counts differ has a key been swallowed, and only then a slow parser looks
+// for it. Nothing here recurses deeper than `documentDepthMax`, because deeper documents are refused before they are
+// parsed.
 
 import { isAscii, isUtf8 } from 'node:buffer'
 import type { Payload } from '../domain/entities/entity.js'
@@ -60,7 +62,8 @@ function scan(bytes: Uint8Array): Scan {
   return { colons, depth: deepest, escapes }
 }
 
-// [hot] Most bodies are ASCII without a backslash: the runtime finds the ends of their strings in two thirds of the time.
+// [hot] Most bodies are ASCII without a backslash: the runtime finds the ends of their strings in two thirds of the
+// time.
 /** As `scan`, for the text of such a body. */
 function scanPlain(text: string): Scan {
   let colons = 0
@@ -95,7 +98,7 @@ function countValues(bytes: Uint8Array): number {
   return values
 }
 
-/** The JSON of a body. `bytesMax`: how many bytes a body may have, which limits how many values there may be in it (`valuesMax`). */
+/** The JSON of a body. `bytesMax`: what a body may have, which limits how many values it may hold (`valuesMax`). */
 export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload> {
   const text = readText(bytes, bytesMax)
   if (!text.ok) return text
@@ -107,8 +110,9 @@ export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload>
 export const parsedInTurnsFrom = 256 * 1024
 
 /**
- * As `parseJson`, for a large body: its bytes are looked at in one turn of the event loop, its values made in the next and looked at in a third. At the
- * limit each takes up to 40 ms. The bytes may be used for something else when this returns.
+ * As `parseJson`, for a large body: its bytes are looked at in one turn of the event loop, its values made in the next
+ * and looked at in a third. At the limit each takes up to 40 ms. The bytes may be used for something else when this
+ * returns.
  */
 export function parseJsonInTurns(
   bytes: Uint8Array,
@@ -281,17 +285,17 @@ const endsScalar = (code: number): boolean => code === 0x2c || code === 0x5d || 
 
 type Handle = (body: Uint8Array) => void
 
-/** How long such bodies may hold the event loop in one tick: as long as the batches of a shard (shard/turn/batches.ts). */
+/** How long such bodies may hold the event loop in one tick: as long as the batches of a shard (turn/batches.ts). */
 const sliceMs = 10
 
 /** Bodies of this size take part: they cost some 0.2 ms. Smaller ones are handled when they arrive. */
 export const sharedFrom = 8 * 1024
 
 /**
- * Bodies that take long share one slice of time in each tick of the event loop; the rest of them wait as bytes. If all batches that arrive in
- * one tick were parsed at once, their entities would wait in memory for the slice of the shards (shard/turn/batches.ts), and the garbage
- * collector would copy them again and again: with 64 clients a batch cost 4 % more processor time. A body that waits as bytes costs one copy,
- * and lies outside of the collector's heap.
+ * Bodies that take long share one slice of time in each tick of the event loop; the rest of them wait as bytes. If all
+ * batches that arrive in one tick were parsed at once, their entities would wait in memory for the slice of the shards
+ * (shard/turn/batches.ts), and the garbage collector would copy them again and again: with 64 clients a batch cost 4 %
+ * more processor time. A body that waits as bytes costs one copy, and lies outside of the collector's heap.
  */
 export class BodyTurns {
   private readonly endOfTick: (run: () => void) => void
@@ -306,7 +310,7 @@ export class BodyTurns {
     this.endOfTick = endOfTick
   }
 
-  /** Calls `handle`, at once or in a later tick. `body` may be used for something else when this returns. `handle` does not throw. */
+  /** Calls `handle`, which does not throw, now or in a later tick. The caller may reuse `body` when this returns. */
   take(body: Uint8Array, handle: Handle): void {
     if (this.waiting.length > 0 || this.clock.monoMs() >= this.slice())
       this.waiting.push({ body: Buffer.from(body), handle })

@@ -1,7 +1,8 @@
-// One request under way, for the code that counts and logs: its correlator, and what is noted on its way and reported with the answer.
+// One request under way, for the code that counts and logs: its correlator, and what is noted on its way and reported
+// with the answer.
 //
-// The head of a request is gone when `onRequest` returns. What a line in the log or an alarm needs of it is read before that, and only where
-// somebody may want it: two looks at headers cost as much as all the rest of this.
+// The head of a request is gone when `onRequest` returns. What a line in the log or an alarm needs of it is read before
+// that, and only where somebody may want it: two looks at headers cost as much as all the rest of this.
 //
 // Not here: what is made of it (observe/traffic-watcher.ts).
 
@@ -121,8 +122,9 @@ const countMax = 2 ** 48
 const lastDigits = Array.from({ length: 4096 }, (_, n) => n.toString(16).padStart(3, '0'))
 
 /**
- * Correlators for requests that bring none: UUIDs (operations.md §8.5). A correlator has to be unique, not secret. So chance is asked once, and
- * the last twelve digits count from there: a fresh random UUID for every request was 5 % of all garbage of a write.
+ * Correlators for requests that bring none: UUIDs (operations.md §8.5). A correlator has to be unique, not secret. So
+ * chance is asked once, and the last twelve digits count from there: a fresh random UUID for every request was 5 % of
+ * all garbage of a write.
  */
 export class Correlators {
   private readonly start: string
@@ -168,7 +170,7 @@ export function noteOldLocations(
       )
 }
 
-/** Notes a subscription whose notifications are in the form of the interface's first version; `when` says what is done with it. */
+/** Notes a subscription whose notifications have the form of the first version of the interface. */
 export function noteLegacyFormat(
   { notification }: Pick<Subscription, 'notification'>,
   when: 'creation' | 'retrieval',

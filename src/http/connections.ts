@@ -1,8 +1,9 @@
 // How many connections an HTTP front has, how fast their requests must come, and how fast their answers must be taken
 // (docs/operations/connections.md).
 //
-// A connection waits while it may send: before a request, and until the rest of one has come. At the limit the one that has waited longest
-// is closed, so that clients that send slowly or not at all cannot lock others out. A connection that waits for its answer keeps its place.
+// A connection waits while it may send: before a request, and until the rest of one has come. At the limit the one that
+// has waited longest is closed, so that clients that send slowly or not at all cannot lock others out. A connection
+// that waits for its answer keeps its place.
 //
 // Not here: how each front learns what a connection does (uws-front, node-front).
 
@@ -10,7 +11,7 @@ import type { DropReason } from '../ports.js'
 
 /** Line and headers of a request must have come within this time. */
 export const headMsMax = 10_000
-/** A body must bring `bodyBytesPerS` in each window of this length, or end. It is the time that a stalled network has to recover. */
+/** A body must bring `bodyBytesPerS` in each window of this length, or end: a stalled network may recover in it. */
 export const bodyWindowMs = 10_000
 export const bodyBytesPerS = 1024
 
@@ -45,7 +46,7 @@ export class Admission {
     return this.limits.connectionsPerAddressMax > 0
   }
 
-  /** Whether one more may come to `others`; the one that has waited longest is closed when it must. A `true` is to be followed by `enter`. */
+  /** Whether one more may come to `others`; may close the one that has waited longest. After `true` call `enter`. */
   admits(others: number, address: string): boolean {
     const { connectionsMax, connectionsPerAddressMax } = this.limits
     if (this.countsAddresses && (this.byAddress.get(address) ?? 0) >= connectionsPerAddressMax) {
@@ -125,7 +126,8 @@ export class BodyPace {
 
   private check(): void {
     const nowMs = performance.now()
-    // When this process itself was late, bytes may have come that nobody has read yet: no client is blamed for that time.
+    // When this process itself was late, bytes may have come that nobody has read yet: no client is blamed for that
+    // time.
     const lateMs = Math.max(0, nowMs - this.checkedMs - 2 * checkIntervalMs)
     this.checkedMs = nowMs
     for (const [body, window] of this.windows) {
@@ -169,8 +171,9 @@ interface Watched {
 }
 
 /**
- * Looks at the answers that are being sent, and gives up a client that takes no byte of its answer for a while: otherwise one that asks for
- * much and reads nothing would hold its memory for ever. Nothing runs while no answer waits.
+ * Looks at the answers that are being sent, and gives up a client that takes no byte of its answer for a while:
+ * otherwise one that asks for much and reads nothing would hold its memory for ever. Nothing runs while no answer
+ * waits.
  */
 export class StallWatch {
   private readonly watched = new Map<SlowAnswer, Watched>()

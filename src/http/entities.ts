@@ -1,7 +1,7 @@
 // Handlers of /v2/entities, /v2/entities/{id} and /v2/entities/{id}/attrs (entities.md §10, §11).
 //
-// A handler reads what is special to its operation, asks the broker, and hands the result to the reply. The order inside each is that
-// of entities.md §1.1: path identifiers, payload, tenant and scope, operation.
+// A handler reads what is special to its operation, asks the broker, and hands the result to the reply. The order
+// inside each is that of entities.md §1.1: path identifiers, payload, tenant and scope, operation.
 
 import type { Entities } from '../broker/entities.js'
 import { parseAttributes, parseEntity } from '../domain/entities/entity.js'

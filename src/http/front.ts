@@ -1,6 +1,6 @@
-// The HTTP port: what a server must offer to the broker, and what both servers do alike: where a head ends, how long it may be, and the
-// body of an answer in pieces. uws-front.ts and node-front.ts implement it, and one suite of tests runs both; where they cannot agree, the
-// README's table says so.
+// The HTTP port: what a server must offer to the broker, and what both servers do alike: where a head ends, how long it
+// may be, and the body of an answer in pieces. uws-front.ts and node-front.ts implement it, and one suite of tests runs
+// both; where they cannot agree, the README's table says so.
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
@@ -26,8 +26,9 @@ export interface Exchange {
   clientAddress(): string
   /**
    * Answers, once; a second call and a call after the client has gone are ignored. Later than `onRequest` is fine.
-   * `headers` is name, value, name, value, ... Content-Length is written by the front; a 204 has no body. What is large is sent in pieces, as fast as
-   * the client takes it. `onSent` is called once: when the system has taken all of it, or the client has gone.
+   * `headers` is name, value, name, value, ... Content-Length is written by the front; a 204 has no body. What is large
+   * is sent in pieces, as fast as the client takes it. `onSent` is called once: when the system has taken all of it, or
+   * the client has gone.
    */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void
   /** As `reply`, and then closes the connection: for a request whose body nobody wants to read. */
@@ -39,7 +40,7 @@ export type BodyHandler = (body: Uint8Array) => void
 
 /** What the broker does with a request. */
 export interface FrontHandler {
-  /** The head of a request has arrived. Returns what takes its body, or nothing when it will be answered without one. */
+  /** The head of a request has arrived. Returns what takes its body; undefined: it is answered without one. */
   onRequest(exchange: Exchange): BodyHandler | undefined
 }
 
@@ -84,8 +85,8 @@ export interface Front {
   /** Starts to listen; gives the port. Fails when the address is in use or may not be used. */
   listen(): Promise<number>
   /**
-   * From now on each answer ends its connection, and new ones are taken: so clients are gone, each to where its balancer sends it, before `close` ends
-   * what is left.
+   * From now on each answer ends its connection, and new ones are taken: so clients are gone, each to where its
+   * balancer sends it, before `close` ends what is left.
    */
   dismiss(): void
   /** Stops accepting, lets what is in flight be answered for `drainMs` at most, closes all connections. */
@@ -96,17 +97,18 @@ export interface Front {
 export const headBytesMax = 16 * 1024
 
 /**
- * uWebSockets.js reads its limit, 4 KB by default, from the environment of the process when it loads. A thread has a copy of that environment,
- * so the main thread calls this before it starts one.
+ * uWebSockets.js reads its limit, 4 KB by default, from the environment of the process when it loads. A thread has a
+ * copy of that environment, so the main thread calls this before it starts one.
  */
 export function setHeadLimit(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(headBytesMax)
 }
 
 /**
- * Whether the headers, names (in any case) and values in turn, leave it open where the body ends or which host is meant. A proxy that finds
- * another end than this server takes a part of one client's body for the next client's request. So such a request is refused, and its
- * connection is closed before another byte of it is read (docs/operations/http-servers.md#framing).
+ * Whether the headers, names (in any case) and values in turn, leave it open where the body ends or which host is
+ * meant. A proxy that finds another end than this server takes a part of one client's body for the next client's
+ * request. So such a request is refused, and its connection is closed before another byte of it is read
+ * (docs/operations/http-servers.md#framing).
  */
 export function isAmbiguous(headers: readonly string[]): boolean {
   let hosts = 0
@@ -133,12 +135,12 @@ export const ambiguousBody = '{"error":"BadRequest","description":"ambiguous len
 /** Of a body that nobody wants this much is read away, so that the client finishes sending and sees the answer. */
 export const unwantedBytesMax = 16 * 1024 * 1024
 
-/** Bytes of a piece. A TLS connection encrypts one at a time, and tells only of whole ones that they have been taken. */
+/** Bytes of a piece. A TLS connection encrypts one piece at a time, and reports only whole ones as taken. */
 export const pieceBytesMax = 64 * 1024
 
 /**
- * The body of an answer in pieces, each sent as soon as the system has taken the one before. Its parts are never put together: what has been
- * sent is let go part by part.
+ * The body of an answer in pieces, each sent as soon as the system has taken the one before. Its parts are never put
+ * together: what has been sent is let go part by part.
  */
 export class BodyPieces {
   readonly length: number

@@ -1,8 +1,10 @@
-// What of an entity a request wants to see (entities.md §6), and entities as the body of an answer: a list, or one item that may be large.
-// Items are rendered one after the other, some in each turn of the event loop, and counted as they come.
+// What of an entity a request wants to see (entities.md §6), and entities as the body of an answer: a list, or one item
+// that may be large. Items are rendered one after the other, some in each turn of the event loop, and counted as they
+// come.
 //
-// [hot] The usual answer, an entity as it is stored, is sent without being parsed or rendered. Nearly every list is rendered in one turn, into
-// one buffer. A large one becomes parts, which are sent as they are: an item that is large already is a part of its own and not copied.
+// [hot] The usual answer, an entity as it is stored, is sent without being parsed or rendered. Nearly every list is
+// rendered in one turn, into one buffer. A large one becomes parts, which are sent as they are: an item that is large
+// already is a part of its own and not copied.
 //
 // Not here: how many bytes an answer may have (reply).
 

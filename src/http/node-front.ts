@@ -1,8 +1,9 @@
 // The HTTP front over node:http and node:https: for platforms without the uWebSockets.js binary, and for HTTP/1.0.
 //
-// It behaves as uws-front.ts does and gives way where node cannot: methods that its parser does not know are answered 400
-// without asking anybody. Where node would do more than the other front it is held back: of a header sent twice the first
-// one counts, too many headers are a 431 (node would drop the rest in silence, perhaps the one that names the tenant).
+// It behaves as uws-front.ts does and gives way where node cannot: methods that its parser does not know are answered
+// 400 without asking anybody. Where node would do more than the other front it is held back: of a header sent twice the
+// first one counts, too many headers are a 431 (node would drop the rest in silence, perhaps the one that names the
+// tenant).
 //
 // The count of exchanges in flight decides when closing is done, not the count of connections: an idle client must not
 // hold the program back.
@@ -16,16 +17,8 @@ import type { AddressInfo, ListenOptions, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { ownText } from '../domain/recent.js'
-import {
-  Admission,
-  type ArrivingBody,
-  answerStallMsDefault,
-  BodyPace,
-  headMsMax,
-  type SlowAnswer,
-  StallWatch,
-  type Waiting,
-} from './connections.js'
+import type { ArrivingBody, SlowAnswer, Waiting } from './connections.js'
+import { Admission, answerStallMsDefault, BodyPace, headMsMax, StallWatch } from './connections.js'
 import {
   type AnswerBody,
   ambiguousBody,
@@ -164,7 +157,7 @@ class NodeFront implements Front {
     this.#admission.waits(connection)
   }
 
-  /** Which of the accepted sockets a TLS socket is over, node does not say: no two of them have one client's address and port. */
+  /** Node does not say which accepted socket a TLS socket is over: the client's address and port tell. */
   #knowTlsSockets(): void {
     const accepted = new Map<string, NodeConnection>()
     const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
@@ -183,7 +176,7 @@ class NodeFront implements Front {
     })
   }
 
-  /** Follows a request: its connection waits for the rest of the body, then not, and after the answer for the next request. */
+  /** Follows a request: its connection waits for the rest of the body, and after the answer for the next request. */
   #follow(request: IncomingMessage, response: ServerResponse): void {
     const connection = this.#bySocket.get(request.socket)
     if (!connection) return
@@ -320,7 +313,7 @@ class NodeExchange implements Exchange, SlowAnswer {
     this.#reply(status, headers, body, true)
   }
 
-  /** Gives the whole body to `onBody`, which is not called at all when the client goes away before or sends too much. */
+  /** Gives the whole body to `onBody`; never calls it when the client goes away before, or sends too much. */
   collect(onBody: BodyHandler, bytesMax: number): void {
     this.#onBody = onBody
     const chunks: Buffer[] = []
@@ -460,7 +453,7 @@ function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }
 
-/** Suites with forward secrecy and authenticated encryption, the only ones that are offered. Those of TLS 1.3 have both by definition. */
+/** The only suites that are offered: with forward secrecy and authenticated encryption, as all of TLS 1.3. */
 const suites13 = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256']
 export const suites12 = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',

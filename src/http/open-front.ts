@@ -1,7 +1,8 @@
-// Which HTTP front serves: the one that was asked for, or the best this platform has. And node:http besides, at `-http1Port`.
+// Which HTTP front serves: the one that was asked for, or the best this platform has. And node:http besides, at
+// `-http1Port`.
 //
-// uWebSockets.js is several times faster and comes as a binary for common platforms only. Where nobody has chosen, its absence costs a
-// warning; where an operator has, it is an error: otherwise he would find out under load.
+// uWebSockets.js is several times faster and comes as a binary for common platforms only. Where nobody has chosen, its
+// absence costs a warning; where an operator has, it is an error: otherwise he would find out under load.
 //
 // Not here: how they serve (uws-front, node-front).
 
@@ -11,7 +12,7 @@ import { openNodeFront } from './node-front.js'
 import { loadedUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
 
-/** Opens the front named by `kind`; undefined: uws where its binary loads, else node and one line of warning. With `http1Port` two of them. */
+/** Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. */
 export async function openFront(
   kind: 'uws' | 'node' | undefined,
   options: FrontOptions,
@@ -47,8 +48,8 @@ async function openMain(
 }
 
 /**
- * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10). Both ask one handler, and each has the limits of
- * its own options: `-maxConnections` counts for each listener. They start and stop together.
+ * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10). Both ask one handler,
+ * and each has the limits of its own options: `-maxConnections` counts for each listener. They start and stop together.
  */
 class TwoFronts implements Front {
   http1Port: number | undefined

@@ -1,16 +1,14 @@
 // Handlers of /v2/registrations and /v2/registrations/{id} (subscriptions.md §12.2).
 //
-// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one that is not found.
+// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one
+// that is not found.
 
 import type { RegistrationOperations } from '../broker/registrations.js'
 import type { Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
 import { renderRegistration } from '../domain/providers/registration-json.js'
-import {
-  checkRegistrationPatch,
-  parseRegistration,
-  type RegistrationHead,
-} from '../domain/providers/registration-parser.js'
+import type { RegistrationHead } from '../domain/providers/registration-parser.js'
+import { checkRegistrationPatch, parseRegistration } from '../domain/providers/registration-parser.js'
 import { refusals } from '../domain/refusal.js'
 import { noteLegacyForwarding } from './call.js'
 import { replyWithList } from './list-body.js'

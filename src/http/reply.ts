@@ -1,17 +1,17 @@
-// Results as HTTP answers: the only place that knows status codes, the shape of an error body (entities.md §1.2, §2, §20) and the headers
-// that let a browser show an answer to a page from elsewhere (operations.md §8.6).
+// Results as HTTP answers: the only place that knows status codes, the shape of an error body (entities.md §1.2, §2,
+// §20) and the headers that let a browser show an answer to a page from elsewhere (operations.md §8.6).
 //
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 //
-// Cross-origin headers are off unless an origin is configured. A request whose `Origin` is another one gets its answer all the same, but
-// without these headers; who may do what is not decided here. Credentials are never allowed.
+// Cross-origin headers are off unless an origin is configured. A request whose `Origin` is another one gets its answer
+// all the same, but without these headers; who may do what is not decided here. Credentials are never allowed.
 
 import { type Refusal, type RefusalKind, type Result, refusals, refusalText } from '../domain/refusal.js'
 import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
 import type { Call } from './call.js'
 import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 
-/** The names of the vendor headers: ours, or those of clients that come from elsewhere. Both are understood in every request. */
+/** The prefix of the vendor headers: ours, or that of clients from elsewhere. Every request may use both. */
 export type Vocabulary = 'Ctx' | 'Fiware'
 
 export interface CorsSettings {
@@ -138,10 +138,7 @@ export class Reply {
     } else this.send(status, headers, body, refusal)
   }
 
-  /**
-   * As `refuse`, in the form of /admin/log: the text is the error (operations.md §5.1). A text that echoes nothing of the
-   * client may go verbatim.
-   */
+  /** As `refuse`, in the form of /admin/log (operations.md §5.1). A text without the client's words may go verbatim. */
   refuseInShort(refusal: Refusal, as: 'escaped' | 'verbatim' = 'escaped'): void {
     const text = refusalText(refusal)
     const body = JSON.stringify({ error: as === 'escaped' ? escaped(text) : text })

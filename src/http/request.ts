@@ -1,8 +1,9 @@
-// The head of a request: everything before its body, checked in the order of entities.md §1.1, and the payload after it.
+// The head of a request: everything before its body, checked in the order of entities.md §1.1, and the payload after
+// it.
 //
-// Headers of both vocabularies are read, and the answer speaks the one the client spoke. A vendor header that is there twice, or in both with
-// different values, is refused: a proxy that checks rights may have looked at the other one. With `-compat fiware` only `Fiware-*` is heard
-// (docs/operations/trust.md#vendor-headers).
+// Headers of both vocabularies are read, and the answer speaks the one the client spoke. A vendor header that is there
+// twice, or in both with different values, is refused: a proxy that checks rights may have looked at the other one.
+// With `-compat fiware` only `Fiware-*` is heard (docs/operations/trust.md#vendor-headers).
 
 import type { Elsewhere } from '../broker/forwarded-reads.js'
 import type { Outward } from '../broker/forwarding.js'
@@ -23,7 +24,7 @@ export interface HttpSettings {
   readonly bodyBytesMax: number
   /** Whether the tenant header selects data (`-multiservice`); its syntax is checked either way. */
   readonly tenants: boolean
-  /** Whether anything may be forwarded now; undefined: never. Asked once per request: who has no providers pays nothing for them. */
+  /** Whether anything may be forwarded now; undefined: never. Without providers a request pays this question only. */
   readonly forwards?: (() => boolean) | undefined
   /** undefined: cross-origin requests are not spoken of. */
   readonly cors?: CorsSettings | undefined
@@ -49,7 +50,7 @@ const vendorNames = ['Service', 'ServicePath', 'Correlator'] as const
 
 const absent = { correlator: '', tenant: '', paths: '' } as const
 
-/** Reads the vendor headers in both vocabularies. The answer speaks the one of the request. `watching`: undefined, nobody is told of it. */
+/** Reads the vendor headers in both vocabularies. The answer uses the request's. `watching`: undefined, no watch. */
 export function readVendor(
   exchange: Exchange,
   correlators: Correlators,
@@ -126,7 +127,7 @@ export interface Request {
   readonly tenantHeader: string
   /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
   readonly notificationFormat: string
-  /** Whether it says that it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`, ours). */
+  /** Whether it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`). */
   readonly isPatchedNotification: boolean
   /** Of a notification: what has happened to its entities (`Ctx-Alteration`, ours); '' when it does not say. */
   readonly notifiedAlteration: string
@@ -189,7 +190,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   })
 }
 
-/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path; so do orders about the log (operations.md §5) and to a node of a cluster. */
+/** A retry of deliveries says all in its path; so do orders about the log (operations.md §5) and to a node. */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components
   if (first === 'log' || first === 'cluster' || (first === 'admin' && second === 'log')) return true
@@ -333,9 +334,9 @@ export function elsewhereOf(
 }
 
 /**
- * Which of the two forms, JSON or plain text, a client takes, and which it likes better (entities.md §1.4). Ranges nobody here knows are skipped,
- * and so are parameters behind `q`. A first parameter that is not `q` is an error of the reference that no client depends on; it is tolerated
- * unless the parameter is written as a broken `q`.
+ * Which of the two forms, JSON or plain text, a client takes, and which it likes better (entities.md §1.4). Ranges
+ * nobody here knows are skipped, and so are parameters behind `q`. A first parameter that is not `q` is an error of the
+ * reference that no client depends on; it is tolerated unless the parameter is written as a broken `q`.
  */
 export interface Accept {
   readonly json: boolean

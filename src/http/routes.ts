@@ -1,5 +1,5 @@
-// The table of contents: every path and method that is served, and who serves it. The order of methods is that of the `Allow` header
-// (entities.md §1.7).
+// The table of contents: every path and method that is served, and who serves it. The order of methods is that of the
+// `Allow` header (entities.md §1.7).
 
 import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
@@ -21,8 +21,8 @@ export interface Route {
   readonly template: string
   readonly allow: string
   /**
-   * The form of refusals that its operations do not decide: some administration paths have forms of their own (operations.md §3, §5.1), or answer a
-   * wrong verb with headers alone.
+   * The form of refusals that its operations do not decide: some administration paths have forms of their own
+   * (operations.md §3, §5.1), or answer a wrong verb with headers alone.
    */
   readonly refusals: 'usual' | 'short' | 'silent405'
   readonly read: ReadonlyMap<string, Plain>

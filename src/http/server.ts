@@ -1,4 +1,5 @@
-// From an exchange of the front to a handler: head, route, body (entities.md §1.1). Failures end here, are logged once, and become a 500.
+// From an exchange of the front to a handler: head, route, body (entities.md §1.1). Failures end here, are logged once,
+// and become a 500.
 //
 // [hot] What those who count are told of each request costs 0.2 to 0.3 us of it (bench/watch.ts).
 

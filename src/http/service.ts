@@ -91,7 +91,7 @@ export class ServiceHandlers {
     reply.json('{"status":"live"}')
   }
 
-  /** The node takes requests: its store works and it is not stopping. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
+  /** The node takes requests. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
   ready(_request: Request, reply: Reply): void {
     const reason = this.unready()
     if (reason !== undefined) reply.refuse(refusals.notReady(reason))

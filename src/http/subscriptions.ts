@@ -1,7 +1,9 @@
-// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (subscriptions.md §2) and what is ours below it: /deliveries and /deliveries/retry.
+// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (subscriptions.md §2) and what is ours below it: /deliveries
+// and /deliveries/retry.
 //
-// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. So whether there is such a subscription is asked last,
-// and only a retrieval tells an id that none can have from one that none has (§2.3, §2.4, §2.6), and so does what is ours.
+// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. So whether there is such a
+// subscription is asked last, and only a retrieval tells an id that none can have from one that none has (§2.3, §2.4,
+// §2.6), and so does what is ours.
 
 import type { Entities } from '../broker/entities.js'
 import type { SubscriptionOperations } from '../broker/subscriptions.js'
@@ -182,7 +184,7 @@ function patchedUrl({ value }: Payload): string | undefined {
   return undefined
 }
 
-/** A report on a subscription's notifications as JSON. Both lists begin with the latest; `code` and `reason` are left out where there are none. */
+/** A report on a subscription's notifications as JSON. Both lists begin with the latest. */
 const renderDeliveries = ({ deliveries, deadLetters, deadCount }: DeliveryReport): string =>
   JSON.stringify({
     deliveries: deliveries.map(shown),

@@ -1,4 +1,5 @@
-// Handlers of /v2/types and /v2/types/{type} (entities.md §18). A type may have more attributes than can be rendered in one turn of the event loop.
+// Handlers of /v2/types and /v2/types/{type} (entities.md §18). A type may have more attributes than can be rendered in
+// one turn of the event loop.
 
 import type { TypeOperations } from '../broker/types.js'
 import { checkIdentifier, hasIdentifierCharacters } from '../domain/identifier.js'

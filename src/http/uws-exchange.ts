@@ -10,27 +10,10 @@
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { STATUS_CODES } from 'node:http'
-import {
-  type Admission,
-  type ArrivingBody,
-  addressText,
-  type BodyPace,
-  type SlowAnswer,
-  type StallWatch,
-  type Waiting,
-} from './connections.js'
-import {
-  type AnswerBody,
-  ambiguousBody,
-  type BodyHandler,
-  BodyPieces,
-  type Exchange,
-  type FrontHandler,
-  headerText,
-  isAmbiguous,
-  lengthOf,
-  unwantedBytesMax,
-} from './front.js'
+import type { Admission, ArrivingBody, BodyPace, SlowAnswer, StallWatch, Waiting } from './connections.js'
+import { addressText } from './connections.js'
+import type { AnswerBody, BodyHandler, Exchange, FrontHandler } from './front.js'
+import { ambiguousBody, BodyPieces, headerText, isAmbiguous, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
 
 /** What an exchange needs of its front. */

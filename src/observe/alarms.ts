@@ -1,8 +1,10 @@
-// Alarms: conditions that operators are told of when they begin and when they end (operations.md §6.4), and the summary of them (§6.5).
+// Alarms: conditions that operators are told of when they begin and when they end (operations.md §6.4), and the summary
+// of them (§6.5).
 //
-// A condition has a key: a client, a receiver. While it lasts, repetitions are silent unless they are asked for. Keys never expire by time,
-// so each kind keeps `keysMax` of them at most and drops the oldest without a line. Clients and subscribers choose most keys. So each kind
-// writes `linesPerMinuteMax` lines a minute at most, and then how many it has left out.
+// A condition has a key: a client, a receiver. While it lasts, repetitions are silent unless they are asked for. Keys
+// never expire by time, so each kind keeps `keysMax` of them at most and drops the oldest without a line. Clients and
+// subscribers choose most keys. So each kind writes `linesPerMinuteMax` lines a minute at most, and then how many it
+// has left out.
 //
 // Not here: what is found about the disk and the cluster, in words (tellers.ts).
 
@@ -131,8 +133,8 @@ const names = {
 } as const satisfies Record<Exclude<AlarmKind, 'DatabaseError'>, string>
 
 /**
- * The summary of `-logSummary`: six lines every so often, whatever the level; "new" is since the one before. A node of a cluster adds a
- * seventh once the log of the cluster has failed.
+ * The summary of `-logSummary`: six lines every so often, whatever the level; "new" is since the one before. A node of
+ * a cluster adds a seventh once the log of the cluster has failed.
  */
 export class Summary {
   /** Requests, notifications and forwards since the start. */

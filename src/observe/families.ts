@@ -192,7 +192,7 @@ function openFiles(): number | undefined {
   }
 }
 
-/** Metrics of this node's place in its cluster: whom it sees, what it has of shards, and what the log of the cluster costs it. */
+/** Metrics of this node's place in its cluster: whom it sees, what it has of shards, what the log costs it. */
 export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbers): readonly MetricFamily[] {
   const { members, shards } = status
   const now = (name: string, help: string, value: number): MetricFamily => gauge(`orrery_cluster_${name}`, help, value)

@@ -1,8 +1,10 @@
-// The log: which lines are written, how they look, and where they go. Standard output always, and the file of `-logDir` if there is one.
+// The log: which lines are written, how they look, and where they go. Standard output always, and the file of `-logDir`
+// if there is one.
 //
-// A line is made once for each form that is wanted: fields separated by ` | ` as operators of the reference know them, JSON, or short and
-// for human eyes (operations.md §6.1). No client can break a line or forge a field: control characters are escaped everywhere, and so is
-// the bar between fields. A line that is too long becomes a short one that says so.
+// A line is made once for each form that is wanted: fields separated by ` | ` as operators of the reference know them,
+// JSON, or short and for human eyes (operations.md §6.1). No client can break a line or forge a field: control
+// characters are escaped everywhere, and so is the bar between fields. A line that is too long becomes a short one that
+// says so.
 //
 // A transaction gets its number with the first line that it writes.
 //
@@ -57,8 +59,8 @@ export interface LogDestination {
 }
 
 /**
- * Opens the log. `isFirst`: no other process or thread of this program has, so what an earlier start wrote is put away. Fails with a sentence
- * for the operator when the file cannot be had.
+ * Opens the log. `isFirst`: no other process or thread of this program has, so what an earlier start wrote is put away.
+ * Fails with a sentence for the operator when the file cannot be had.
  */
 export function openLog(
   { file, format, forHumans }: LogDestination,

@@ -1,6 +1,7 @@
 // How late the event loop is: a timer that ought to ring every 50 ms, and by how much it rings later.
 //
-// A histogram that only grows, and not percentiles since the last look: several may look, and those of several processes can be added.
+// A histogram that only grows, and not percentiles since the last look: several may look, and those of several
+// processes can be added.
 
 import { emptyHistogram, observe } from '../domain/histogram.js'
 import type { Clock } from '../ports.js'

@@ -1,5 +1,5 @@
-// Carries out what operators ask of a process: to report what it has counted, and to log otherwise (operations.md §4, §5, §7). And makes
-// one text of the reports of several processes.
+// Carries out what operators ask of a process: to report what it has counted, and to log otherwise (operations.md §4,
+// §5, §7). And makes one text of the reports of several processes.
 
 import type { LogSettings } from '../messages/log-settings.js'
 import type { AdminOrder, AdminTold } from '../messages/messages.js'

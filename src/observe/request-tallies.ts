@@ -1,9 +1,11 @@
-// Counts for `GET /metrics`: requests by method, route, status and time, and connections that the server has closed, by reason.
+// Counts for `GET /metrics`: requests by method, route, status and time, and connections that the server has closed, by
+// reason.
 //
-// Routes are ours and few. A method or a path that only a client has made up is counted as `other`, so that the number of series
-// does not depend on clients.
+// Routes are ours and few. A method or a path that only a client has made up is counted as `other`, so that the number
+// of series does not depend on clients.
 //
-// Not here: when a connection is closed (http/connections.ts). uWebSockets.js does not report what it closes by its own timers.
+// Not here: when a connection is closed (http/connections.ts). uWebSockets.js does not report what it closes by its own
+// timers.
 
 import { emptyHistogram, type Histogram, observe } from '../domain/histogram.js'
 import type { MetricFamily } from '../messages/admin.js'

@@ -1,8 +1,10 @@
-// Metrics by tenant and service path, for `GET /admin/metrics`: the code that counts, and the tree that is answered (operations.md §7).
+// Metrics by tenant and service path, for `GET /admin/metrics`: the code that counts, and the tree that is answered
+// (operations.md §7).
 //
-// A request is counted under what its headers say, whether or not tenants are in use. One whose headers are no tenant or no path is not
-// counted at all. Anybody may send such headers: past `talliesMax` names the rest is counted together. What headers mean is found once and
-// remembered by their text. The tree leaves out zeros, and a mean is made only when it is rendered, so that parts can be added.
+// A request is counted under what its headers say, whether or not tenants are in use. One whose headers are no tenant
+// or no path is not counted at all. Anybody may send such headers: past `talliesMax` names the rest is counted
+// together. What headers mean is found once and remembered by their text. The tree leaves out zeros, and a mean is made
+// only when it is rendered, so that parts can be added.
 //
 // Not here: resets (operator.ts).
 
@@ -30,7 +32,7 @@ const numberNames = Object.keys(noNumbers) as (keyof Numbers)[]
 /** Nothing counted yet. */
 export const emptyTally = (service: string, path: string): ServiceTally => ({ service, path, ...noNumbers })
 
-/** Under which names a request is counted (§7.2); undefined: not at all. Both are headers as they were sent, '' when absent. */
+/** The names under which a request is counted (§7.2), of headers as they were sent, '' when absent; undefined: none. */
 export function serviceNames(
   tenantHeader: string,
   pathHeader: string,
@@ -88,7 +90,10 @@ const sorted = <T>(map: ReadonlyMap<string, T>): [string, T][] => [...map].sort(
 /** Pairs of tenant and path that are told apart until the next reset: 500 bytes each. */
 export const talliesMax = 10_000
 
-/** Pairs of headers whose meaning is remembered, all forgotten at once when there are more, and how long a list of paths may be for that. */
+/**
+ * Pairs of headers whose meaning is remembered, all forgotten at once when there are more, and how long a list of paths
+ * may be for that.
+ */
 const knownMax = 2_000
 const knownLengthMax = 200
 
@@ -102,7 +107,7 @@ export class ServiceTallies {
   /** By tenant and path as the headers have them. */
   private readonly known = new Map<string, Map<string, ServiceTally>>()
   private knownCount = 0
-  /** What was counted last: most requests are like the one before, and to compare two texts is cheaper than to look them up. */
+  /** What was counted last: most requests are like the one before, and comparing is cheaper than looking up. */
   private last: { readonly tenant: string; readonly paths: string; readonly tally: ServiceTally | undefined } = nobody
 
   // [hot] Once per request: 0.1 us (bench/watch.ts).

@@ -1,7 +1,7 @@
 // Counts what `GET /statistics` tells of this process (operations.md §4.2 to §4.4).
 //
-// A block that was not asked for at start is not counted. What others count for themselves (notifications, commits) is read from them,
-// and what it was at the last reset is taken off.
+// A block that was not asked for at start is not counted. What others count for themselves (notifications, commits) is
+// read from them, and what it was at the last reset is taken off.
 //
 // Not here: the JSON, and other processes (statistics.ts).
 

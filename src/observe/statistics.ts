@@ -1,7 +1,7 @@
 // The JSON of `GET /statistics`, made of the statistics of one or several processes (operations.md §4).
 //
-// `mongo...` are the names of the reference, which dashboards know: they mean the store, whatever it is.
-// Requests never wait for a lock here, so all times of `semWait` are 0.
+// `mongo...` are the names of the reference, which dashboards know: they mean the store, whatever it is. Requests never
+// wait for a lock here, so all times of `semWait` are 0.
 //
 // Not here: the statistics of a process (messages/statistics.ts), and the code that counts (statistics-book.ts).
 
@@ -107,8 +107,9 @@ export function listedIds(ids: Iterable<string>): string {
 }
 
 /**
- * Routes and verbs that `options=fullCounters` shows whether or not they were used, as the reference names them (§4.3); tools look for them. Two of
- * our routes may share a name. `/exit` and `/leak` are there in the reference's debug builds only, and never here.
+ * Routes and verbs that `options=fullCounters` shows whether or not they were used, as the reference names them (§4.3);
+ * tools look for them. Two of our routes may share a name. `/exit` and `/leak` are there in the reference's debug
+ * builds only, and never here.
  */
 const shownRoutes: RequestCounts = zeros({
   '/v2': ['GET', 'OPTIONS'],

@@ -1,11 +1,11 @@
 // What operators are told of a cluster's shards and of the disk, in words: lines, and alarms that begin and end.
 //
-// Of the cluster: that shards cannot answer, why, and that they can again (docs/operations/cluster-health.md), and which shards other nodes
-// have taken over in the midst of a write. A problem of the log engine is the alarm `ClusterLogError`. A problem of nodes is only a line,
-// because another node raises the alarm, if there is one.
+// Of the cluster: that shards cannot answer, why, and that they can again (docs/operations/cluster-health.md), and
+// which shards other nodes have taken over in the midst of a write. A problem of the log engine is the alarm
+// `ClusterLogError`. A problem of nodes is only a line, because another node raises the alarm, if there is one.
 //
-// Of the disk: one line for each other state, and an alarm while writes are refused (docs/operations/full-disk.md). States have hysteresis,
-// so there cannot be many lines.
+// Of the disk: one line for each other state, and an alarm while writes are refused (docs/operations/full-disk.md).
+// States have hysteresis, so there cannot be many lines.
 
 import type { HealthProblem, LogLoss, ShardLoss } from '../messages/cluster-status.js'
 import type { DiskRoom, Logger } from '../ports.js'

@@ -1,7 +1,7 @@
 // Who is told of every request and of all that is sent, and passes it on: to counters, to alarms, and to the log.
 //
-// [hot] Once per request and once per try: nothing is made here that is not wanted. A line of a request shows the beginning of its body,
-// but never what is a secret by its name.
+// [hot] Once per request and once per try: nothing is made here that is not wanted. A line of a request shows the
+// beginning of its body, but never what is a secret by its name.
 //
 // Not here: the lines of notifications, which the notifier writes.
 

@@ -1,19 +1,20 @@
-// The room on the disk of a data directory: looks at it from time to time, keeps the reserve, and reports the state (docs/operations/full-disk.md).
+// The room on the disk of a data directory: looks at it from time to time, keeps the reserve, and reports the state
+// (docs/operations/full-disk.md).
 //
 //   room = what is free + what the reserve file holds - the reserve
 //
-// So the number does not change when the reserve is given up or made anew, and the state cannot flap because of it. All bounds are parts
-// of the reserve R:
+// So the number does not change when the reserve is given up or made anew, and the state cannot flap because of it. All
+// bounds are parts of the reserve R:
 //
 //   state       begins when     ends when       what it means
 //   short       room < R        room > 2 R      what needs room is refused
 //   scarce      room < R/4      room >= R/2     the reserve is given up, copies of other nodes' shards wait
 //   exhausted   free < R/16     free >= R/8     deletions are refused as well, commits wait
 //
-// The reserve file is there exactly while the room is not scarce. A store without a byte cannot even open, so a start whose room is short
-// gives the file up as well. Between two looks somebody may take all the room there is: then a commit fails, the process ends, and the
-// next start finds the reserve. Of several processes on one directory each looks for itself, and any gives the reserve up; the one that is
-// `keeper` makes it.
+// The reserve file is there exactly while the room is not scarce. A store without a byte cannot even open, so a start
+// whose room is short gives the file up as well. Between two looks somebody may take all the room there is: then a
+// commit fails, the process ends, and the next start finds the reserve. Of several processes on one directory each
+// looks for itself, and any gives the reserve up; the one that is `keeper` makes it.
 //
 // Not here: what is refused (shard/turn/room.ts).
 
@@ -62,7 +63,7 @@ export function reserveStep(state: RoomState, sight: DiskSight, reserveBytes: nu
 /** A disk is looked at so often at most, and at least. */
 export const lookMsMin = 50
 export const lookMsMax = 1_000
-/** How fast somebody may fill the disk without this process being late: 1 GB/s, as fast as the disks that servers have. */
+/** How fast others may fill the disk without this process being late: 1 GB/s, as fast as disks of servers. */
 const fillBytesPerMsMax = 1_048_576
 
 /** When to look again: before the room can have become short. */
@@ -114,8 +115,8 @@ export class DiskWatch implements DiskRoom {
   }
 
   /**
-   * The first look, before the store is opened: where room is short the reserve is given up, because opening a store takes room. So is one
-   * that is too large, as after a start with another option.
+   * The first look, before the store is opened: where room is short the reserve is given up, because opening a store
+   * takes room. So is one that is too large, as after a start with another option.
    */
   begin(): void {
     const { disk, reserveBytes } = this.parts
@@ -202,8 +203,9 @@ const fileName = 'reserve'
 const chunkBytes = 1_048_576
 
 /**
- * A file that takes up room. It is written byte by byte, because a file that is only declared long takes no room, and its bytes are random, so that
- * no file system can compress them. It is not flushed: the file system sets the room aside at the write.
+ * A file that takes up room. It is written byte by byte, because a file that is only declared long takes no room, and
+ * its bytes are random, so that no file system can compress them. It is not flushed: the file system sets the room
+ * aside at the write.
  */
 export class ReserveFile {
   private readonly path: string

@@ -2,20 +2,14 @@
 //
 // RocksDB where its package loads, LevelDB elsewhere with a warning: it is slower and keeps the same promises. Their
 // files are not interchangeable, so a directory stays with the store that made it. That choice is recorded before the
-// store writes its first file: whatever a crash leaves there has a known maker. Of several workers each opens its own store;
-// the choice is then made before they start (`settleStore`).
+// store writes its first file: whatever a crash leaves there has a known maker. Of several workers each opens its own
+// store; the choice is then made before they start (`settleStore`).
 //
 // Not here: the directory's own file (data-directory), where the stores lie (store-folders), the stores.
 
 import type { Durability, Logger, Store } from '../ports.js'
-import {
-  assertUnchanged,
-  type DataDirectory,
-  DataDirectoryError,
-  recordStore,
-  type StoreKind,
-  wordsFor,
-} from './data-directory.js'
+import type { DataDirectory, StoreKind } from './data-directory.js'
+import { assertUnchanged, DataDirectoryError, recordStore, wordsFor } from './data-directory.js'
 import { openLevelStore } from './level-store.js'
 import { openRocksStore, rocksMissing } from './rocks-store.js'
 import { makeStoreFolder } from './store-folders.js'
@@ -77,7 +71,7 @@ export async function openStore(directory: DataDirectory, options: OpenStoreOpti
   return store
 }
 
-/** Opens a worker's store where it lies at a number of workers, whatever the directory's file says of it: for re-partitioning. */
+/** Opens a worker's store where it lies at a number of workers, whatever the directory's file says of it. */
 export async function openPart(
   path: string,
   kind: StoreKind,

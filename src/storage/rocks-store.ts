@@ -1,12 +1,13 @@
 // The store over RocksDB: reads and writes on the calling thread, flushes on a thread of their own (rocks-syncer).
 //
 // `commit` writes the batch to the log without a flush, which survives the death of the process. With durability `sync`
-// it then asks the syncer thread for a flush, and `onDone` follows that. Without it the thread starts with the first flush
-// that somebody asks for. Nothing writes to the database while the syncer is at work: such a write would block the event
-// loop for as long as the disk takes.
+// it then asks the syncer thread for a flush, and `onDone` follows that. Without it the thread starts with the first
+// flush that somebody asks for. Nothing writes to the database while the syncer is at work: such a write would block
+// the event loop for as long as the disk takes.
 //
-// The binding crashes the process when a closed database is touched or when a database is closed under a running thread.
-// So every call is guarded, and `close` goes: commit in flight, cursors, last flush, syncer thread, batches, database.
+// The binding crashes the process when a closed database is touched or when a database is closed under a running
+// thread. So every call is guarded, and `close` goes: commit in flight, cursors, last flush, syncer thread, batches,
+// database.
 //
 // Not here: grouping of changes into commits (the shards), which store to open (open-store), the types (rocksdb.d.ts).
 
@@ -21,7 +22,8 @@ export interface RocksOptions {
   readonly durability: Durability
   /**
    * Memory for the database: half for what is not yet in tables, half for the cache of blocks. While tables are being
-   * written it may take a quarter more. The log kept for a restart follows it: about a third, replayed at 100 MB/s or so.
+   * written it may take a quarter more. The log kept for a restart follows it: about a third, replayed at 100 MB/s or
+   * so.
    */
   readonly memoryBytes?: number
 }
@@ -31,7 +33,7 @@ const memoryBytesDefault = 128 * 1024 * 1024
 // One object for all calls: the binding looks up its options on every call and an empty object is the cheapest.
 const none = Object.freeze({})
 
-/** Up to here a cursor reads on the calling thread: 128 rows of 300 bytes take about 0.5 ms, a trip to the pool 0.1 ms. */
+/** A cursor reads so many on the calling thread: 128 rows of 300 bytes take about 0.5 ms, a trip to the pool 0.1 ms. */
 const rowsSyncMax = 128
 
 /** An answer ends with the row that reaches this, however many rows were asked for. */
@@ -63,7 +65,7 @@ export async function rocksMissing(): Promise<string | undefined> {
   }
 }
 
-/** Opens the database in `directory`, which is created if need be. Rejects if the package is not there or the files are in use. */
+/** Opens the database in `directory`, or creates it. Rejects if the package is not there or the files are in use. */
 export async function openRocksStore(directory: string, options: RocksOptions): Promise<Store> {
   const { RocksLevel } = (await import('@nxtedition/rocksdb')).default
   const memoryBytes = options.memoryBytes ?? memoryBytesDefault
@@ -82,7 +84,7 @@ export async function openRocksStore(directory: string, options: RocksOptions): 
   return new RocksStore(db, directory, options.durability === 'sync' ? new Syncer(db.handle) : undefined)
 }
 
-/** The syncer thread, seen from the event loop. It begins by itself; a flush that is asked for before it runs is its first. */
+/** The syncer thread, seen from the event loop. A flush that is asked for before the thread runs is its first. */
 class Syncer {
   readonly worker: Worker
   readonly #wanted = new Int32Array(new SharedArrayBuffer(4))
@@ -143,7 +145,8 @@ class RocksStore implements Store {
     return { kind: 'rocksdb', handle: this.#db.handle }
   }
 
-  // [hot] Runs once per entity that is not in memory: 3 us for a key that is not there, 7 for a cached one of 400 bytes.
+  // [hot] Runs once per entity that is not in memory: 3 us for a key that is not there, 7 for a cached one of 400
+  // bytes.
   get(key: Uint8Array): Buffer | undefined {
     this.#gate.assertOpen()
     this.#one[0] = key
@@ -299,7 +302,8 @@ class RocksCursor implements Cursor {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    // Closing the iterator under the thread that reads it would crash; whether that read fails is its caller's business.
+    // Closing the iterator under the thread that reads it would crash; whether that read fails is its caller's
+    // business.
     await this.#reading?.catch(() => undefined)
     await this.#iterator.close()
     this.#onClosed()

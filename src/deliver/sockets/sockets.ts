@@ -1,12 +1,14 @@
-// Opens the sockets to receivers of notifications and to context providers, plain or TLS, and says in plain words why one could not be opened or broke.
+// Opens the sockets to receivers of notifications and to context providers, plain or TLS, and says in plain words why
+// one could not be opened or broke.
 //
-// TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files, and those of
-// the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a quiet core,
-// unless Node knows them all. The host of the URL is what the certificate must name, whatever a `Host` header says.
+// TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files,
+// and those of the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a
+// quiet core, unless Node knows them all. The host of the URL is what the certificate must name, whatever a `Host`
+// header says.
 //
-// The system's resolver runs on the threads of the process that the store also uses, four by default, and a name whose server does not answer
-// keeps one of them for ten seconds and more. So two names are looked up at a time, each once. The resolver of Node that needs no threads
-// does not know the names of the machine (/etc/hosts), so it is not used.
+// The system's resolver runs on the threads of the process that the store also uses, four by default, and a name whose
+// server does not answer keeps one of them for ten seconds and more. So two names are looked up at a time, each once.
+// The resolver of Node that needs no threads does not know the names of the machine (/etc/hosts), so it is not used.
 //
 // Not here: deadlines and numbers (notifier, forwarder).
 
@@ -52,7 +54,7 @@ const systemFiles = [
 /** Time without traffic before the system asks whether the other side is still there. */
 const tcpKeepAliveMs = 60_000
 
-/** What opens sockets; an operator's file that cannot be read is a failure now. `egress`: undefined, they may go anywhere. */
+/** Reads the operator's file now, and fails if it cannot. `egress`: undefined, sockets may go anywhere. */
 export function openSockets({ insecure, caFile }: TlsOptions, egress?: Egress): OpenSocket {
   const given = caFile === undefined ? '' : readFileSync(caFile, 'utf8')
   const lookupAny = sharedLookup()
@@ -133,7 +135,7 @@ export function sharedLookup(lookup: SystemLookup = bySystem): LookupFunction {
   }
 }
 
-/** As `lookup`, without the addresses that are denied: the socket connects to one of those that are left, and to no other. */
+/** As `lookup`, without the addresses that are denied: the socket connects only to one of those that are left. */
 function lookupAllowed(lookup: LookupFunction, egress: Egress, port: number): LookupFunction {
   return (name, options, found) =>
     lookup(name, { ...options, all: true }, (error, addresses) => {
