@@ -14,7 +14,7 @@ import { noTraces } from '../src/messages/trace-levels.js'
 import { Alarms, Summary } from '../src/observe/alarms.js'
 import { RequestTallies } from '../src/observe/request-tallies.js'
 import { ServiceTallies } from '../src/observe/service-metrics.js'
-import { StatisticsBook } from '../src/observe/statistics-book.js'
+import { StatisticsBook } from '../src/observe/statistics.js'
 import { TrafficWatcher } from '../src/observe/traffic-watcher.js'
 import type { Logger } from '../src/ports.js'
 

@@ -51,7 +51,6 @@ export interface ForwarderOptions {
   readonly isOwn?: ((socket: Socket) => boolean) | undefined
 }
 
-/** What a job of the forwarder is for. */
 interface Ask {
   readonly onAnswer: (answer: ProviderAnswer) => void
   readonly cancelDeadline: () => void
@@ -134,7 +133,6 @@ export class Forwarder implements Providers {
     if (this.lanes.offer(job, undefined) === 'full') queueMicrotask(() => this.finish(job, failed(noRoom)))
   }
 
-  /** Ends everything; what is under way fails. */
   close(): void {
     this.isClosed = true
     this.lanes.clear()

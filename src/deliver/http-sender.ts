@@ -36,7 +36,6 @@ import { connectedEvent, connectorTo, isDenied, isLost, reasonOf, reasons } from
 /** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
 const answerBytesMax = 1024 * 1024
 
-/** Redirects followed for one message. */
 const redirectsMax = 10
 
 /** A connection that has rested longer than this may be closed by the receiver any moment. */
@@ -59,7 +58,6 @@ export interface HttpSenderOptions {
   readonly wholeAnswerBytesMax?: number
 }
 
-/** A message under way. */
 interface Sending {
   readonly address: Address
   readonly message: HttpMessage
@@ -247,7 +245,6 @@ class Connection implements Dispatcher.DispatchHandler {
   isStarting = false
   /** Of the answer, once it is known. */
   code: number | undefined
-  /** Where a redirect points. */
   location: string | undefined
   /** What the answer says that its body has, if that is anything. */
   bytes: number | undefined
@@ -341,7 +338,6 @@ class Connection implements Dispatcher.DispatchHandler {
     aside(() => this.owner.onLost(this, sending, error))
   }
 
-  /** It ended, and the connection can be used again. */
   end(result: SendResult): void {
     const { sending } = this
     if (!sending) return
@@ -365,7 +361,6 @@ class Connection implements Dispatcher.DispatchHandler {
     aside(() => sending.onSent(result))
   }
 
-  /** The status is known, and nothing more is wanted. */
   private get isStatusEnough(): boolean {
     return this.code !== undefined && this.wholeAnswerBytesMax === undefined
   }

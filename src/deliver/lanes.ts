@@ -16,14 +16,22 @@
 
 import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
-import { Fifo } from './fifo.js'
-import type { Job, Lane, Pool } from './lane.js'
-import { LaneTable, onAnswer, onFailure, onProbe, onVoidProbe, passage } from './lane.js'
+import {
+  Fifo,
+  type Job,
+  type Lane,
+  LaneTable,
+  onAnswer,
+  onFailure,
+  onProbe,
+  onVoidProbe,
+  type Pool,
+  passage,
+} from './lane.js'
 import { asksForRetry, type Limits, poolsOf, retryDelayMs, triesMax } from './limits.js'
 import { type Kind, Room } from './room.js'
 import type { SendResult } from './sender.js'
 
-/** What the outside does for the lanes. */
 export interface Effects<T> {
   /** Sends it and tells `onEnd`, later. */
   send(job: Job<T>): void
@@ -45,7 +53,6 @@ export interface LanesOptions {
   /** Time that a job with a deadline must have left to be begun; undefined: any. */
   readonly timeLeftMsMin?: number
   readonly limits: Limits
-  /** A number from 0 up to but without 1. */
   readonly fraction: () => number
 }
 
@@ -131,7 +138,6 @@ export class Lanes<T> {
     job.lane.pushRetry(job)
   }
 
-  /** Something was sent, and this became of it. */
   onEnd(job: Job<T>, result: SendResult): void {
     const { lane } = job
     const nowMs = this.clock.monoMs()
@@ -220,7 +226,6 @@ export class Lanes<T> {
     this.effects.settled(job, { kind: 'dead', reason, code, sent, attempts: job.tries + 1 })
   }
 
-  /** Sends what may be sent now. */
   private pump(lane: Lane<T>, nowMs: number): void {
     switch (passage(lane.breaker, nowMs)) {
       case 'free':
@@ -375,7 +380,6 @@ export class Lanes<T> {
     if (this.room.tell(lane => this.effects.room(lane.name))) this.askLater()
   }
 
-  /** Forgets all that is not being sent. */
   clear(): void {
     for (const lane of this.table.all()) {
       const { first, retry } = lane.clear()

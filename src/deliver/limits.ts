@@ -17,7 +17,6 @@ import assert from 'node:assert/strict'
 export interface Limits {
   /** First tries that wait for one receiver. Each costs its message and 200 bytes; beyond, rows stay in the outbox. */
   readonly laneQueueMax: number
-  /** Bytes of messages that wait for one receiver. */
   readonly laneBytesMax: number
   /** Failed deliveries of one receiver that stay in memory until their next try; the rest goes back to its owner. */
   readonly laneRetriesMax: number
@@ -29,7 +28,6 @@ export interface Limits {
   readonly laneSendsMax: number
   /** The same to a receiver that has not answered yet, or not the last time: what its timeouts may hold. */
   readonly laneUnprovenSendsMax: number
-  /** Further tries at a time to one receiver. */
   readonly laneRetrySendsMax: number
   /** First tries at a time over all receivers of a pool: the bound on sockets. */
   readonly sendsMax: number
@@ -80,10 +78,8 @@ export const retrySendsMax = (sendsMax: number): number => Math.max(1, Math.floo
 /** How many of them all the receivers together may hold that do not answer. */
 export const unprovenSendsMax = (sendsMax: number): number => Math.max(1, Math.ceil((sendsMax * 3) / 4))
 
-/** Tries in all, the first included. */
 export const triesMax = 5
 
-/** After the first, second... failed try. */
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000] as const
 
 /** The delays spread by this much to both sides, so that what failed together does not come back together. */

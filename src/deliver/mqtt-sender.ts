@@ -178,7 +178,6 @@ class Connection {
     for (const { onSent } of failed) onSent({ kind: isFinal ? 'unsendable' : 'failed', reason })
   }
 
-  /** Closes the connection; what is under way is not told of. */
   close(): void {
     this.sending.clear()
     this.cancelTimer?.()

@@ -51,40 +51,11 @@ export interface NotifierPorts {
   readonly onRoom: (lane: string | undefined) => void
 }
 
-/** The numbers of /statistics (`queue` is its `notifQueue`, operations.md §4.4) and /metrics. */
-export interface NotifierStats {
-  readonly queue: {
-    readonly in: number
-    readonly out: number
-    readonly reject: number
-    /** HTTP answers of any status, and tries without one. */
-    readonly sentOk: number
-    readonly sentError: number
-    readonly timeInQueueMs: number
-    readonly size: number
-  }
-  /** Of each transport by its name: messages that went out, further tries included, and open connections. */
-  readonly transports: Readonly<Record<string, { readonly sent: number; readonly connections: number }>>
-  readonly simulated: number
-  /** Deliveries that ended well; tries that failed and have another one; further tries sent; ended for good. */
-  readonly delivered: number
-  readonly failed: number
-  readonly retried: number
-  readonly dead: number
-  /** Lost for want of room (bestEffort), or because they could not be sent at all. */
-  readonly dropped: number
-  /** Tries that an open breaker has failed. */
-  readonly heldBack: number
-  /** Now: tries under way, failed deliveries that wait in memory, receivers. */
-  readonly sending: number
-  readonly retrying: number
-  readonly lanes: number
-}
+/** The numbers of /statistics (`queue` is `notifQueue`, operations.md §4.4) and /metrics (observe/families.ts). */
+export type NotifierStats = ReturnType<Notifier['stats']>
 
-/** How often a stop looks whether what is under way has ended. */
 const drainStepMs = 10
 
-/** A transport with its sender. */
 interface Outlet {
   readonly entry: TransportEntry
   readonly sender: LazySender
@@ -321,7 +292,7 @@ export class Notifier {
   }
 
   /** What happened since the start, and what is now. Walks over the lanes: not for every request. */
-  stats(): NotifierStats {
+  stats() {
     const queue = { in: 0, out: 0, reject: 0, timeInQueueMs: 0, size: 0 }
     let sending = 0
     for (const { counters, waiting, sending: first, resending } of this.lanes.table.pools) {

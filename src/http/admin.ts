@@ -24,14 +24,12 @@ export interface AdminSettings {
   readonly reports: Reports
 }
 
-/** Makes one text of what several workers have counted. */
 export interface Reports {
   metrics(parts: readonly AdminTold['metrics'][]): Promise<string>
   statistics(parts: readonly AdminTold['statistics'][], isFull: boolean): string
   services(parts: readonly AdminTold['services'][]): string
 }
 
-/** The text format of Prometheus. */
 const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
 /** The names of `GET /admin/sem` (base.md, Administration interface). There are no locks, so all are free. */
@@ -187,13 +185,11 @@ export class AdminHandlers {
 
 const tracesText = (key: string, text: string): string => JSON.stringify({ [key]: text })
 
-/** What operators may have a node of a cluster do. */
 export interface ClusterDesk {
   status(): ClusterStatus
   numbers(): ClusterNumbers
   /** Gives all shards away, and takes none; false: some have found nobody in time. */
   drain(): Promise<boolean>
-  /** Takes shards again. */
   resume(): void
 }
 
@@ -205,7 +201,6 @@ export class ClusterHandlers {
     reply.json(JSON.stringify(this.desk.status()))
   }
 
-  /** Answers when all shards are with others. */
   drain(reply: Reply): void {
     this.desk.drain().then(isDone => {
       if (isDone) reply.done()

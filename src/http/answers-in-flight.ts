@@ -25,11 +25,9 @@ const uncountedBytes = 64 * 1024
 export type AnswerFailure = 'too_large' | 'no_room' | 'stalled'
 
 export class AnswersInFlight implements AnswerRoom {
-  /** Of one answer, and of all. */
   readonly answerBytesMax: number
   readonly bytesMax: number
   readonly tooLarge: Refusal
-  /** Now. */
   bytes = 0
   readonly failures: Record<AnswerFailure, number> = { too_large: 0, no_room: 0, stalled: 0 }
 
@@ -51,7 +49,6 @@ export class AnswersInFlight implements AnswerRoom {
   }
 }
 
-/** For whoever does not care. */
 export const unlimitedAnswers = new AnswersInFlight({
   answerBytesMax: Number.MAX_SAFE_INTEGER,
   answersInFlightMax: Number.MAX_SAFE_INTEGER,

@@ -26,7 +26,6 @@ const braceEnd = 0x7d
 const bracket = 0x5b
 const bracketEnd = 0x5d
 
-/** What a pass over a body tells. */
 interface Scan {
   readonly colons: number
   readonly depth: number
@@ -132,7 +131,6 @@ export function parseJsonInTurns(
   })
 }
 
-/** The text of a body, and what a pass over it has told. */
 interface Text {
   readonly text: string
   readonly scan: Scan
@@ -161,7 +159,6 @@ function makeValue({ text }: Text): Result<Json> {
   }
 }
 
-/** What a pass over a value tells. */
 interface Count {
   /** At all depths; negative when there is a number beyond a double or a lone surrogate. */
   readonly keys: number
@@ -192,7 +189,6 @@ function count(value: Json, checkStrings: boolean): Count {
   return { keys, digits: largeDigits }
 }
 
-/** `keys` of a `Count`. */
 function countKeys(value: Json, checkStrings: boolean): number {
   if (typeof value === 'number') {
     if (value >= largeFrom || value <= -largeFrom) largeDigits += Math.log10(Math.abs(value))

@@ -14,7 +14,6 @@ import type { DeprecatedFeature } from '../messages/statistics.js'
 import type { AnsweredRequest, Chance, Clock, RequestWatch } from '../ports.js'
 import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 
-/** Who is told, and by which clock. */
 export interface Watching {
   readonly watch: RequestWatch
   readonly clock: Pick<Clock, 'monoMs'>
@@ -68,7 +67,6 @@ export class Call implements AnsweredRequest {
     this.forwarded = told.slice(0, fromLengthMax)
   }
 
-  /** A route has been found. */
   routed(route: string, contentType: string, hasBody: boolean): void {
     const { watch } = this.watching
     this.route = route
@@ -76,19 +74,16 @@ export class Call implements AnsweredRequest {
     if (hasBody || watch.wantsOrigin) this.noteOrigin()
   }
 
-  /** The head will not be there any more. */
   leaveHead(): void {
     this.hasHead = false
   }
 
-  /** The body has come. */
   onBody(body: Uint8Array): void {
     this.requestBytes = body.length
     const { payloadBytes } = this.watching.watch
     if (payloadBytes > 0) this.payload = Buffer.from(body.subarray(0, payloadBytes))
   }
 
-  /** It uses what is deprecated. */
   deprecated(feature: DeprecatedFeature, usage: string): void {
     const { correlator, tenant, paths } = this
     this.watching.watch.onDeprecated(feature, usage, { correlator, tenant, path: paths, from: this.from() })
@@ -104,7 +99,6 @@ export class Call implements AnsweredRequest {
     return parsed
   }
 
-  /** It is being answered. */
   end(status: number, body: AnswerBody | undefined, refusal: Refusal | undefined): void {
     if (this.isEnded) return
     this.isEnded = true
@@ -170,7 +164,6 @@ export function noteOldLocations(
       )
 }
 
-/** Notes a subscription whose notifications have the form of the first version of the interface. */
 export function noteLegacyFormat(
   { notification }: Pick<Subscription, 'notification'>,
   when: 'creation' | 'retrieval',

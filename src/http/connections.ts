@@ -26,12 +26,10 @@ export interface ConnectionLimits {
   readonly onDropped?: OnDropped | undefined
 }
 
-/** A connection that can be closed while it waits. */
 export interface Waiting {
   close(): void
 }
 
-/** Decides which connections may stay. */
 export class Admission {
   /** In the order in which they began to wait. */
   private readonly waiting = new Set<Waiting>()
@@ -76,7 +74,6 @@ export class Admission {
     else this.byAddress.delete(address)
   }
 
-  /** From now on it waits. */
   waits(connection: Waiting): void {
     this.waiting.delete(connection)
     this.waiting.add(connection)
@@ -87,13 +84,11 @@ export class Admission {
   }
 }
 
-/** A body that has come in part. */
 export interface ArrivingBody {
   /** How much has come; may count more than the body, as long as it grows with it. */
   bytesCome(): number
   /** It is fast enough so far: called each second. */
   goesOn(): void
-  /** It is too slow. */
   close(): void
 }
 
@@ -102,7 +97,6 @@ interface Window {
   bytesBefore: number
 }
 
-/** Watches that bodies make progress. */
 export class BodyPace {
   private readonly windows = new Map<ArrivingBody, Window>()
   private timer: NodeJS.Timeout | undefined
@@ -152,13 +146,10 @@ export class BodyPace {
 export interface SlowAnswer {
   /** Bytes that the system has taken; NaN: it is not its turn yet. */
   taken(): number
-  /** Tries to go on. */
   retry(): void
-  /** Closes the connection. */
   giveUp(): void
 }
 
-/** A client that takes no byte for so long is closed. */
 export const answerStallMsDefault = 30_000
 
 /** Looks per stall, so that it is noticed not much later, and the pause between them at most. */

@@ -7,7 +7,6 @@
 import { isIPv6 } from 'node:net'
 import type { OnDropped } from './connections.js'
 
-/** The body of an answer: a text, bytes, or parts that follow each other. */
 export type AnswerBody = string | Uint8Array | readonly Uint8Array[]
 
 /** One request and its answer. Its address must be asked for before `onRequest` returns. */
@@ -22,7 +21,6 @@ export interface Exchange {
   header(name: string): string
   /** How often a header is there, also with an empty value; 0: it is absent. */
   headerTimes(name: string): number
-  /** The client's address as text. */
   clientAddress(): string
   /**
    * Answers, once; a second call and a call after the client has gone are ignored. Later than `onRequest` is fine.
@@ -38,7 +36,6 @@ export interface Exchange {
 /** Takes the whole body of a request. The bytes are valid during the call only. */
 export type BodyHandler = (body: Uint8Array) => void
 
-/** What the broker does with a request. */
 export interface FrontHandler {
   /** The head of a request has arrived. Returns what takes its body; undefined: it is answered without one. */
   onRequest(exchange: Exchange): BodyHandler | undefined
@@ -75,7 +72,6 @@ export interface FrontOptions {
   readonly bodyBytesMax: number
   /** A client that takes no byte of its answer for so long is closed; undefined: 30 s. */
   readonly answerStallMs?: number | undefined
-  /** Told of each such client. */
   readonly onStall?: (() => void) | undefined
 }
 

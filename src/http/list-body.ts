@@ -51,7 +51,6 @@ export function replyWithList(reply: Reply, items: ListItems, total?: number): v
   new ListBody(reply, items, list, total).goOn()
 }
 
-/** Answers 200 with one item. */
 export function replyWithItem(reply: Reply, item: Item): void {
   if (typeof item === 'string' || item instanceof Uint8Array) reply.json(item)
   else new ListBody(reply, { length: 1, render: () => item }, alone).goOn()
@@ -69,7 +68,6 @@ const comma = Buffer.from(',')
 class ListBody {
   private readonly total: number | undefined
   private readonly parts: Uint8Array[] = []
-  /** What becomes the next part. */
   private small: Uint8Array[]
   private smallBytes: number
   private bytes: number
@@ -176,7 +174,6 @@ export function viewOf(
 
 const modes: readonly Mode[] = ['keyValues', 'values', 'unique']
 
-/** The view that URL parameters ask for. */
 export const viewOfParameters = (parameters: Parameters): View =>
   viewOf(parameters.options, listParameter(parameters, 'attrs'), listParameter(parameters, 'metadata'))
 
@@ -189,7 +186,6 @@ function withBuiltins(
   return builtins.length === 0 ? named : [...(named ?? ['*']), ...builtins]
 }
 
-/** The entity that is shown. */
 export const entityOf = (shown: Shown): Entity => ('image' in shown ? decodeImage(shown.image) : shown.entity)
 
 /** Entities with more bytes are rendered in steps: those of 16 MB take 70 ms. */
@@ -197,7 +193,6 @@ const largeBytes = 1024 * 1024
 
 const isLarge = (shown: Shown): boolean => 'image' in shown && shown.image.length > largeBytes
 
-/** One entity as JSON. */
 export function entityItem(shown: Shown, view: View): Item {
   if ('image' in shown && isFullView(view) && isAnswer(shown.image)) return imageJson(shown.image)
   const render = isLarge(shown) ? entityPieces : renderEntity

@@ -39,7 +39,6 @@ import {
 } from './front.js'
 import { cutFromMax } from './url.js'
 
-/** Headers a request may have. */
 const headersMax = 100
 /** How often node looks for heads that have not come in time. */
 const headCheckMs = 1000
@@ -227,7 +226,6 @@ class NodeFront implements Front {
 
 class NodeConnection implements Waiting, ArrivingBody {
   isOpen = true
-  /** Requests that have not been answered. */
   requests = 0
   readonly #socket: Socket
   readonly #onEnd: () => void
@@ -265,7 +263,6 @@ class NodeExchange implements Exchange, SlowAnswer {
   readonly #response: ServerResponse
   #answered = false
   #onBody: BodyHandler | undefined
-  /** What is being sent, and how far. */
   #pieces: BodyPieces | undefined
   #offset = 0
 

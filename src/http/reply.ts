@@ -42,7 +42,6 @@ const statusOf = {
   Forbidden: 403,
 } as const satisfies Record<RefusalKind, number>
 
-/** The error's name where it is not that of the kind. */
 const nameOf = (kind: RefusalKind): string => (kind === 'PartlyForwarded' ? 'PartialUpdate' : kind)
 
 const entityOf: Readonly<Record<string, string>> = {
@@ -70,7 +69,6 @@ export class Reply {
   private readonly cors: readonly string[] | undefined
   /** undefined: nobody counts. */
   readonly call: Call | undefined
-  /** How much may be answered. */
   readonly answers: AnswersInFlight
 
   constructor(
@@ -113,7 +111,6 @@ export class Reply {
     this.send(200, this.headers(...(this.cors ? preflightHeaders(allow, this.vocabulary, settings) : [])))
   }
 
-  /** 204: done, nothing to say. */
   done(): void {
     this.send(204, this.headers())
   }

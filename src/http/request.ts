@@ -19,7 +19,6 @@ import type { Exchange } from './front.js'
 import { asksForFiware, type CorsSettings, corsHeaders, Reply, type Vocabulary } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
 
-/** What the HTTP layer needs to know of the configuration. */
 export interface HttpSettings {
   readonly bodyBytesMax: number
   /** Whether the tenant header selects data (`-multiservice`); its syntax is checked either way. */
@@ -28,7 +27,6 @@ export interface HttpSettings {
   readonly forwards?: (() => boolean) | undefined
   /** undefined: cross-origin requests are not spoken of. */
   readonly cors?: CorsSettings | undefined
-  /** How much may be answered; undefined: there is no limit. */
   readonly answers?: AnswersInFlight | undefined
   /** How our headers are called in every answer; undefined: as the request calls them. */
   readonly vocabulary?: Vocabulary | undefined
@@ -140,7 +138,6 @@ export interface Request {
   /** Of a large body: what `parseJsonInTurns` has made of it. */
   parsed?: Result<Payload>
   readonly mayForward: boolean
-  /** undefined: nobody counts. */
   readonly call: Call | undefined
 }
 
@@ -240,7 +237,6 @@ function readAccept(exchange: Exchange, mayBeText: boolean): Result<Accept> {
   return json || mayBeText ? accept : refused(refusals.acceptJson)
 }
 
-/** The tenant whose data the request is about. */
 export function tenantOf(request: Request): Result<string> {
   const tenant = parseTenant(request.tenantHeader)
   if (!tenant.ok) return tenant
@@ -271,7 +267,6 @@ export function jsonPayload(request: Request, body: Uint8Array): Result<Payload>
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const control = /[\x00-\x1f\x7f-\x9f]/g
 
-/** The JSON of a body that is JSON. */
 export function parsedJson(request: Request, body: Uint8Array): Result<Payload> {
   const { call, parsed, bodyBytesMax } = request
   if (parsed) return parsed
@@ -345,7 +340,6 @@ export interface Accept {
   readonly prefersText: boolean
 }
 
-/** What a request without the header accepts. */
 export const acceptAll: Accept = { json: true, text: true, prefersText: false }
 
 const acceptJson: Accept = { json: true, text: false, prefersText: false }
@@ -358,7 +352,6 @@ const ranges: Readonly<Record<string, Accept>> = {
   'text/plain': { json: false, text: true, prefersText: true },
 }
 
-/** Reads the header's value. */
 export function parseAccept(header: string): Result<Accept> {
   if (header === '*/*') return accepted(acceptAll)
   if (header === 'application/json') return accepted(acceptJson)

@@ -5,7 +5,6 @@ import type { Clock } from '../ports.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 
-/** What is told by `GET /version`. */
 export interface ProductFacts {
   readonly version: string
   /** Names and versions of what the program stands on, by the role that the answer's fixed keys name. */
@@ -36,7 +35,6 @@ const libraryRoles = {
   bson: 'none',
 } as const
 
-/** What the disk of the store has to do with readiness. */
 export interface DiskStanding {
   /** Writes are refused for want of room. */
   isShort(): boolean
@@ -86,7 +84,6 @@ export class ServiceHandlers {
     reply.json(JSON.stringify(options.has('libVersions') ? { orion, orrery } : { orion }))
   }
 
-  /** The process answers. */
   live(_request: Request, reply: Reply): void {
     reply.json('{"status":"live"}')
   }

@@ -63,7 +63,6 @@ const optionWords = new Set([
 
 const noOptions: ReadonlySet<string> = new Set()
 
-/** URL parameters, checked. */
 export interface Parameters {
   /** By name; of a name that stands twice the last one. */
   readonly values: ReadonlyMap<string, string>

@@ -2,7 +2,7 @@
 //
 // Times are seconds. `mongo...` are the names of the reference: they mean the store, whatever it is.
 //
-// Not here: the code that counts (observe/statistics-book.ts), the JSON (observe/statistics.ts).
+// Not here: the code that counts, and the JSON (observe/statistics.ts).
 
 /** Counts by route and verb. */
 export type RequestCounts = Readonly<Record<string, Readonly<Record<string, number>>>>

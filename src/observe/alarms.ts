@@ -85,7 +85,6 @@ export class Alarms {
     this.tell(kind, `Raising alarm ${named(kind, key)}: ${detail}`, context)
   }
 
-  /** The condition is not there. */
   release(kind: AlarmKind, key: string, context?: LogContext): void {
     const alarm = this.alarms[kind]
     if (!alarm.keys.delete(key)) return

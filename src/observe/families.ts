@@ -13,7 +13,6 @@ import type { LoopDelay } from './loop-delay.js'
 import { byLabel, counter, family, gauge, histograms } from './metric-family.js'
 import type { ConnectionTallies, RequestTallies } from './request-tallies.js'
 
-/** What the notifier tells. */
 export interface NotifierNumbers {
   readonly queue: { readonly size: number }
   readonly transports: Readonly<Record<string, { readonly sent: number; readonly connections: number }>>
@@ -29,7 +28,6 @@ export interface NotifierNumbers {
   readonly lanes: number
 }
 
-/** What the shards tell. */
 export interface ShardNumbers {
   /** That this process owns. */
   readonly shards: number
@@ -46,7 +44,6 @@ export interface ShardNumbers {
   readonly commits: { readonly write: Histogram; readonly sync: Histogram }
 }
 
-/** What is told of answers that are not small. */
 export interface AnswerNumbers {
   readonly bytes: number
   readonly bytesMax: number
@@ -64,13 +61,10 @@ export interface Sources {
   readonly version: string
   /** The label of what is about this process alone; undefined: there is no other worker. */
   readonly worker: number | undefined
-  /** undefined: nobody looks at it. */
   readonly disk?: (() => DiskRoom) | undefined
-  /** undefined: there is no cluster. */
   readonly cluster?: (() => ClusterNumbers) | undefined
 }
 
-/** All metrics of this process. */
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
   const { requests, connections, loop, version, worker, disk, cluster } = sources
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }

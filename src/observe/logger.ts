@@ -19,7 +19,6 @@ type LogFormat = 'pipe' | 'json' | 'short'
 interface LogEvent {
   readonly ms: number
   readonly level: LogLevel | 'SUMMARY'
-  /** The part of the program. */
   readonly op: string
   readonly message: string
   /** undefined: it belongs to no transaction. */
@@ -39,7 +38,6 @@ export interface LoggerOptions {
   readonly file?: LogOutput | undefined
   /** Takes lines, without their newline; by default they go to standard output. */
   readonly write?: (line: string) => void
-  /** Milliseconds since 1970. */
   readonly wallMs?: () => number
 }
 
@@ -87,7 +85,6 @@ interface Sink {
   readonly format: LogFormat
 }
 
-/** What the loggers of all areas have in common. */
 interface Shared {
   readonly settings: LogSettings
   readonly sinks: readonly Sink[]

@@ -8,7 +8,6 @@ import type { Clock } from '../ports.js'
 
 const periodMs = 50
 
-/** How long a delay is remembered, at least. */
 const rememberedMs = 30_000
 
 const boundsS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]

@@ -21,7 +21,6 @@ export const family = (
   aggregator: MetricFamily['aggregator'] = 'sum',
 ): MetricFamily => ({ name, type, help, aggregator, values })
 
-/** A gauge with one sample. */
 export const gauge = (
   name: string,
   help: string,
@@ -30,11 +29,9 @@ export const gauge = (
   labels: MetricLabels = {},
 ): MetricFamily => family(name, 'gauge', help, [{ labels, value }], aggregator)
 
-/** A counter with one sample. */
 export const counter = (name: string, help: string, value: number, labels: MetricLabels = {}): MetricFamily =>
   family(name, 'counter', help, [{ labels, value }])
 
-/** A metric with a sample for each value of one label. */
 export const byLabel = (
   name: string,
   type: PlainType,
@@ -49,7 +46,6 @@ export const byLabel = (
     Object.entries(values).map(([of, value]) => ({ labels: { [label]: of }, value })),
   )
 
-/** A metric with some histograms, which have the same bounds. */
 export const histograms = (
   name: string,
   help: string,

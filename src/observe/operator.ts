@@ -7,8 +7,7 @@ import type { CacheStatistics } from '../messages/statistics.js'
 import { familiesOf, type Sources } from './families.js'
 import { renderMetrics } from './metric-family.js'
 import { renderServiceMetrics, type ServiceTallies } from './service-metrics.js'
-import { joinStatistics, renderStatistics } from './statistics.js'
-import type { StatisticsBook } from './statistics-book.js'
+import { joinStatistics, renderStatistics, type StatisticsBook } from './statistics.js'
 
 export interface OperatorParts {
   readonly log: LogSettings

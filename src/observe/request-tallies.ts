@@ -16,13 +16,11 @@ const boundsS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 
 const methods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])
 
-/** Above all statuses that are answered. */
 const statusesMax = 600
 
 interface Tally {
   readonly route: string
   readonly method: string
-  /** How many, by status. */
   readonly statuses: Float64Array
   readonly seconds: Histogram
 }

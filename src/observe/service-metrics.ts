@@ -29,7 +29,6 @@ const noNumbers: Numbers = {
 
 const numberNames = Object.keys(noNumbers) as (keyof Numbers)[]
 
-/** Nothing counted yet. */
 export const emptyTally = (service: string, path: string): ServiceTally => ({ service, path, ...noNumbers })
 
 /** The names under which a request is counted (§7.2), of headers as they were sent, '' when absent; undefined: none. */
@@ -132,7 +131,6 @@ export class ServiceTallies {
     tally.outgoingTransactionResponseSize += responseBytes
   }
 
-  /** What was counted since the last reset. */
   read(isReset: boolean): readonly ServiceTally[] {
     const all = [...this.tallies.values()].map(tally => ({ ...tally }))
     if (isReset) this.forget()

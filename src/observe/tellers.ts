@@ -45,7 +45,6 @@ const listed = (shards: readonly number[]): string =>
     ? `shard ${shards[0]}`
     : `${shards.length} shards (${shards.slice(0, namedMax).join(', ')}${shards.length > namedMax ? ', …' : ''})`
 
-/** What an operator ought to read. */
 const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
   lost: '. Requests are refused with 503 until the log is back; nothing is deleted here (docs/operations/log-lost.md)',
   full: '. Writes are refused with 503 (docs/operations/cluster-health.md)',

@@ -13,7 +13,7 @@ import type { AnsweredRequest, EndedTry, LogContext, Logger, RequestWatch, SendW
 import type { AlarmKind, Alarms, Summary } from './alarms.js'
 import type { RequestTallies } from './request-tallies.js'
 import type { ServiceTallies } from './service-metrics.js'
-import type { StatisticsBook } from './statistics-book.js'
+import type { StatisticsBook } from './statistics.js'
 
 export interface WatcherParts {
   readonly logger: Logger

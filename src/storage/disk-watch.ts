@@ -28,7 +28,6 @@ import type { Clock, DiskRoom } from '../ports.js'
 export const roomStates = ['ample', 'short', 'scarce', 'exhausted'] as const
 export type RoomState = (typeof roomStates)[number]
 
-/** What was seen of a disk. */
 export interface DiskSight {
   /** Free for this process. */
   readonly freeBytes: number
@@ -40,7 +39,6 @@ export interface DiskSight {
 export const roomOf = ({ freeBytes, heldBytes }: DiskSight, reserveBytes: number): number =>
   freeBytes + heldBytes - reserveBytes
 
-/** The state after a look at the disk. */
 export function nextState(before: RoomState, sight: DiskSight, reserveBytes: number): RoomState {
   const room = roomOf(sight, reserveBytes)
   const was = roomStates.indexOf(before)
@@ -74,7 +72,6 @@ export function lookAfterMs(sight: DiskSight, reserveBytes: number): number {
 
 export interface DiskWatchParts {
   readonly disk: Pick<ReserveFile, 'look' | 'lookNow' | 'giveUp' | 'giveUpNow' | 'hold'>
-  /** Above 0. */
   readonly reserveBytes: number
   readonly keeper: boolean
   readonly clock: Pick<Clock, 'after'>
@@ -101,17 +98,8 @@ export class DiskWatch implements DiskRoom {
     this.reserveBytes = parts.reserveBytes
   }
 
-  get state(): RoomState {
-    return this.is
-  }
-
   get freeBytes(): number {
     return this.seen ? roomOf(this.seen, this.reserveBytes) : Number.POSITIVE_INFINITY
-  }
-
-  /** What was last seen; undefined: nothing yet. */
-  get sight(): DiskSight | undefined {
-    return this.seen
   }
 
   /**
@@ -131,7 +119,6 @@ export class DiskWatch implements DiskRoom {
     }
   }
 
-  /** Looks from now on. */
   start(): void {
     this.looking = this.look().then(() => this.startLater())
   }

@@ -50,7 +50,6 @@ class LevelStore implements Store {
   /** What a flush that was asked for is in the gate. */
   readonly #flushing: Enterable = { inFlight: false }
   readonly #cursors = new Set<LevelCursor>()
-  /** The state before the commit in flight. */
   #before: SharedSnapshot | undefined
   #closing: Promise<void> | undefined
 

@@ -39,7 +39,6 @@ export interface OpenStoreOptions extends StoreChoice {
   readonly part?: StorePart | undefined
 }
 
-/** The part of one that is all. */
 const all: StorePart = { worker: 0, workers: 1 }
 
 /** Chooses the store of a directory that has none yet, and records it. */

@@ -48,7 +48,6 @@ export interface SyncerInput {
 /** What the syncer thread answers to each flush: null, or why it failed. */
 export type SyncerAnswer = null | Error
 
-/** The value of the counter that ends the thread. */
 export const endOfFlushes = -1
 
 /** Where the counter of flushes begins again, well before it would turn negative. */
@@ -102,7 +101,6 @@ class Syncer {
     Atomics.notify(this.#wanted, 0)
   }
 
-  /** Ends the thread and waits until it is gone. */
   async end(): Promise<void> {
     this.worker.removeAllListeners()
     const exited = once(this.worker, 'exit')

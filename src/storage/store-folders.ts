@@ -17,7 +17,6 @@ const discardedPrefix = 'discarded-'
 /** What we make in the folder of many; anything else there is not ours to touch. */
 const ours = /^(discarded-)?([1-9][0-9]*|store)$/
 
-/** The folder with everything of one number of workers. */
 const folderFor = (path: string, workers: number): string =>
   workers === 1 ? join(path, folderOfOne) : join(path, folderOfMany, String(workers))
 
