@@ -44,7 +44,7 @@ export class Dispatcher implements Deliverer {
   private readonly watch: SendWatch | undefined
   private readonly arrived = new Fifo<PendingNotification>()
   private readonly lines = new Map<string, Line>()
-  /** Lanes that may have room for those who stand in line. */
+  /** Lanes that may have room for notifications in their lines. */
   private readonly hopeful = new Set<string>()
   private isScheduled = false
   private isStopped = false
@@ -205,7 +205,7 @@ export class Dispatcher implements Deliverer {
   private onOutcome(pending: PendingNotification, message: Message, outcome: DeliveryOutcome): void {
     pending.onOutcome(outcome)
     if (outcome.kind !== 'failed' || outcome.held) return
-    // It was not offered, so its lane has nobody to tell of room yet.
+    // It was not offered, so its lane would not report room.
     this.onRoom(this.await(pending, message))
   }
 

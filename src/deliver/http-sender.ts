@@ -100,7 +100,7 @@ export class HttpSender implements Sender<HttpMessage> {
     const idle = this.idleOne(sending)
     if (idle?.isOwn && !this.mayReachItself(sending)) {
       this.rest(idle)
-      // Nobody is called back before `send` returns.
+      // No callback before `send` returns.
       this.clock.after(0, () => sending.onSent({ kind: 'unsendable', reason: reasons.own }))
       return
     }
@@ -218,7 +218,7 @@ export class HttpSender implements Sender<HttpMessage> {
     for (const connection of late) connection.giveUp(reasons.timeout)
   }
 
-  /** Closes all connections; what is under way is not told of. */
+  /** Closes all connections; messages under way get no result. */
   close(): void {
     this.cancelTimer()
     for (const connection of this.connections) {
@@ -328,7 +328,7 @@ class Connection implements Dispatcher.DispatchHandler {
     const { sending } = this
     if (!sending) return
     if (this.isStarting) {
-      // Refused before anything was sent. Nobody is called back before `send` returns.
+      // Refused before anything was sent. No callback before `send` returns.
       const reason = `Not a message: ${error.message}`
       this.clock.after(0, () => this.end({ kind: 'unsendable', reason }))
       return

@@ -25,7 +25,7 @@ import type { Sendable } from './sender.js'
 
 /** A message on its way through a lane. One object, from when it is offered until it ends. */
 export interface Job<T> extends Sendable {
-  /** What it is sent for, and who is told how it ends. */
+  /** What it is sent for, and what gets its outcome. */
   readonly subject: T
   readonly lane: Lane<T>
   /** In memory and on the wire, nearly; those of the body alone. */
@@ -43,7 +43,7 @@ export interface Job<T> extends Sendable {
   isProbe: boolean
 }
 
-/** Some tenants, what they share, and who wants some of it. */
+/** The widths that some tenants share, and the lanes that wait for them. */
 export class Pool<T = unknown> {
   readonly retrySendsMax: number
   readonly unprovenSendsMax: number
@@ -104,10 +104,10 @@ export class Lane<T = unknown> {
   fateMs = Number.NEGATIVE_INFINITY
   /** It stands in a queue of its pool, or of those whose deliveries are held back. */
   readonly queued = { sends: false, retries: false, held: false }
-  /** Somebody was told that there is no room; it is to be told that there is some again (room). */
+  /** A caller was refused for want of room, and is told when there is room again (room.ts). */
   readonly refused = { first: false, retry: false }
   readonly hopeful = { first: false, retry: false }
-  /** For who keeps the time. */
+  /** When the timer of the notifier wakes it. */
   wakeAtMs = Number.POSITIVE_INFINITY
   cancelWake: (() => void) | undefined
 
@@ -330,7 +330,7 @@ const openMsMax = 30_000
  * Any answer closes it, also that of something sent earlier, and any status is an answer: a receiver that says 503 is
  * alive. Failures of what was sent before it opened say nothing new and change nothing.
  */
-export interface Breaker {
+interface Breaker {
   state: 'closed' | 'open' | 'probing'
   failures: number
   /** Times it has opened since it was closed. */

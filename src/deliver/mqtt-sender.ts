@@ -93,7 +93,7 @@ export class MqttSender implements Sender<MqttMessage> {
     })
   }
 
-  /** Closes all connections; what is under way is not told of. */
+  /** Closes all connections; messages under way get no result. */
   close(): void {
     this.cancelSweep()
     for (const connection of [...this.connections.values()]) connection.close()

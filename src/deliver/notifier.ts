@@ -10,7 +10,7 @@
 // second: 35 us of this process each, of which 4 us are spent in this folder and 6 us in undici; the kernel has most of
 // the rest.
 //
-// Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
+// Not here: outbox, counters of subscriptions, last deliveries, alarms (the receiver of the outcomes).
 
 import assert from 'node:assert/strict'
 import type { Message } from '../domain/subscriptions/message.js'

@@ -31,7 +31,7 @@ export type SendResult =
   | { readonly kind: 'unsendable'; readonly reason: string }
 
 /** An answer as a whole, for senders whose caller wants it. */
-export interface Answer {
+interface Answer {
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
@@ -57,7 +57,7 @@ export interface SenderStats {
 
 /** A transport whose sender may not be loaded yet. */
 export interface TransportEntry<M extends Message = Message> {
-  /** What its tries are for those who count them. */
+  /** What its tries are counted as. */
   readonly what: EndedTry['what']
   /** Whether its tries count in `sentOk` and `sentError` of the queue's statistics (subscriptions.md §11.4). */
   readonly isInQueueStatistics: boolean

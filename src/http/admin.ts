@@ -188,7 +188,7 @@ const tracesText = (key: string, text: string): string => JSON.stringify({ [key]
 export interface ClusterDesk {
   status(): ClusterStatus
   numbers(): ClusterNumbers
-  /** Gives all shards away, and takes none; false: some have found nobody in time. */
+  /** Gives all shards away, and takes none; false: some found no new owner in time. */
   drain(): Promise<boolean>
   resume(): void
 }

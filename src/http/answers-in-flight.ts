@@ -22,7 +22,7 @@ export interface AnswerLimits {
 const uncountedBytes = 64 * 1024
 
 /** Why an answer was not sent, or not to its end. */
-export type AnswerFailure = 'too_large' | 'no_room' | 'stalled'
+type AnswerFailure = 'too_large' | 'no_room' | 'stalled'
 
 export class AnswersInFlight implements AnswerRoom {
   readonly answerBytesMax: number

@@ -212,7 +212,7 @@ function countKeys(value: Json, checkStrings: boolean): number {
 
 type Path = readonly (string | number)[]
 
-/** Where keys stand twice in a text that is valid JSON; a key that stands more often is told once. */
+/** Where keys stand twice in a text that is valid JSON; a key that stands more often is reported once. */
 function findDuplicates(text: string): Path[] {
   const duplicates: Path[] = []
   /** The keys and positions from the root to where we are. */

@@ -60,7 +60,7 @@ export class Call implements AnsweredRequest {
     return this.forwarded || this.exchange.clientAddress()
   }
 
-  /** Reads who the client is, as a proxy tells it: later it cannot be read. */
+  /** Reads the client as a proxy names it: later the head is gone. */
   noteOrigin(): void {
     if (this.forwarded !== undefined || !this.hasHead) return
     const told = this.exchange.header('x-real-ip') || this.exchange.header('x-forwarded-for')
@@ -89,7 +89,7 @@ export class Call implements AnsweredRequest {
     this.watching.watch.onDeprecated(feature, usage, { correlator, tenant, path: paths, from: this.from() })
   }
 
-  /** Runs what parses the body, and says how long that took to those who want to know. */
+  /** Runs `parse`, and reports how long it took if that is wanted. */
   timed<T>(parse: () => T): T {
     const { watch, clock } = this.watching
     if (!watch.isTimed) return parse()

@@ -29,7 +29,7 @@ export interface Exchange {
    * the client has gone.
    */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void
-  /** As `reply`, and then closes the connection: for a request whose body nobody wants to read. */
+  /** As `reply`, and then closes the connection: for a request whose body is not wanted. */
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void
 }
 
@@ -128,7 +128,7 @@ export function isAmbiguous(headers: readonly string[]): boolean {
 /** What such a request is answered with. */
 export const ambiguousBody = '{"error":"BadRequest","description":"ambiguous length, transfer encoding or host"}'
 
-/** Of a body that nobody wants this much is read away, so that the client finishes sending and sees the answer. */
+/** So much of an unwanted body is read away, so that the client finishes sending and sees the answer. */
 export const unwantedBytesMax = 16 * 1024 * 1024
 
 /** Bytes of a piece. A TLS connection encrypts one piece at a time, and reports only whole ones as taken. */

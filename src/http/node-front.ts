@@ -271,7 +271,7 @@ class NodeExchange implements Exchange, SlowAnswer {
     this.#request = request
     this.#response = response
     this.method = request.method ?? ''
-    request.on('error', () => {}) // The client went away: 'close' of the response has told.
+    request.on('error', () => {}) // The client went away: 'close' of the response reports it.
     response.on('error', () => {})
     const target = originForm(request.url ?? '')
     const mark = target.indexOf('?')
@@ -381,7 +381,7 @@ class NodeExchange implements Exchange, SlowAnswer {
     }
   }
 
-  /** While an earlier answer of the connection is being sent, nobody can say. */
+  /** Not known while an earlier answer of the connection is being sent. */
   taken(): number {
     return this.#response.socket ? this.#offset : Number.NaN
   }

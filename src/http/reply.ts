@@ -4,7 +4,7 @@
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 //
 // Cross-origin headers are off unless an origin is configured. A request whose `Origin` is another one gets its answer
-// all the same, but without these headers; who may do what is not decided here. Credentials are never allowed.
+// all the same, but without these headers; rights are not decided here. Credentials are never allowed.
 
 import { type Refusal, type RefusalKind, type Result, refusals, refusalText } from '../domain/refusal.js'
 import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
@@ -17,7 +17,7 @@ export type Vocabulary = 'Ctx' | 'Fiware'
 export interface CorsSettings {
   /** The one origin that matches, as text; `__ALL`: any. */
   readonly origin: string
-  /** How long a browser may keep what a preflight has told. */
+  /** How long a browser may keep the answer to a preflight. */
   readonly maxAgeS: number
 }
 
@@ -67,7 +67,7 @@ const mayBeCounted = (body: AnswerBody): boolean =>
 export class Reply {
   /** Of every answer but a 405; undefined: there are none. */
   private readonly cors: readonly string[] | undefined
-  /** undefined: nobody counts. */
+  /** undefined: no watch. */
   readonly call: Call | undefined
   readonly answers: AnswersInFlight
 
@@ -106,7 +106,7 @@ export class Reply {
     this.send(200, this.headers())
   }
 
-  /** 200 to a preflight; one that does not match is told nothing. */
+  /** 200 to a preflight, with headers only if it matches. */
   preflight(allow: string, settings: CorsSettings): void {
     this.send(200, this.headers(...(this.cors ? preflightHeaders(allow, this.vocabulary, settings) : [])))
   }
@@ -201,7 +201,7 @@ export function corsHeaders(
   ]
 }
 
-/** What a preflight is told besides; `allow` are the methods of the route, in the order of its `Allow` header. */
+/** The further headers of a preflight; `allow` are the methods of the route, in the order of its `Allow` header. */
 function preflightHeaders(allow: string, vocabulary: Vocabulary, { maxAgeS }: CorsSettings): readonly string[] {
   const methods = allow.split(', ').filter(method => method !== 'GET')
   const own = `${vocabulary}-Service, ${vocabulary}-Servicepath, Ngsiv2-AttrsFormat, ${vocabulary}-Correlator`

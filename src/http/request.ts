@@ -277,10 +277,10 @@ export function parsedJson(request: Request, body: Uint8Array): Result<Payload> 
 export const isLargeJson = ({ contentType }: Request, body: Uint8Array): boolean =>
   body.length >= parsedInTurnsFrom && contentType === 'application/json'
 
-/** A header's value as it can be sent along: a tab may stand in a request, and nobody wants one in a notification. */
+/** A header's value as it can be sent along: without the tabs that a request may have. */
 const sendable = (value: string): string => (value.search(control) < 0 ? value : value.replace(control, ' '))
 
-/** What the owner of a shard is told of where a write comes from. */
+/** Where a write comes from, for the owner of the shard. */
 export function originOf(request: Request, reply: Reply): Origin {
   const correlator = sendable(reply.correlator)
   const semicolon = correlator.indexOf(';')
@@ -296,7 +296,7 @@ export function originOf(request: Request, reply: Reply): Origin {
   }
 }
 
-/** What providers are told of a request; undefined: it is not forwarded (subscriptions.md §13.3, §13.5). */
+/** What providers get of a request; undefined: it is not forwarded (subscriptions.md §13.3, §13.5). */
 export function outwardOf(request: Request, reply: Reply): (() => Outward) | undefined {
   if (!request.mayForward || isLooped(reply.correlator)) return undefined
   return () => {
@@ -314,7 +314,7 @@ export function outwardOf(request: Request, reply: Reply): (() => Outward) | und
 
 const builtins: ReadonlySet<string> = new Set(['dateCreated', 'dateModified', 'dateExpires', 'servicePath'])
 
-/** What of a read providers are told, given the attributes that it names; undefined: it is not forwarded. */
+/** What providers get of a read that names these attributes; undefined: it is not forwarded. */
 export function elsewhereOf(
   request: Request,
   reply: Reply,
@@ -322,7 +322,7 @@ export function elsewhereOf(
 ): Elsewhere | undefined {
   if (!request.mayForward || request.parameters.options.has('skipForwarding')) return undefined
   const attrs = named === undefined || named.includes('*') ? [] : named.filter(name => !builtins.has(name))
-  // Builtin attributes alone are nobody's to provide.
+  // No provider has builtin attributes.
   if (attrs.length === 0 && named && named.length > 0 && !named.includes('*')) return undefined
   const outward = outwardOf(request, reply)
   return outward && { attrs, outward }

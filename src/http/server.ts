@@ -1,7 +1,7 @@
 // From an exchange of the front to a handler: head, route, body (entities.md §1.1). Failures end here, are logged once,
 // and become a 500.
 //
-// [hot] What those who count are told of each request costs 0.2 to 0.3 us of it (bench/watch.ts).
+// [hot] What is reported of each request to the counters costs 0.2 to 0.3 us of it (bench/watch.ts).
 
 import { isLooped } from '../domain/providers/forwarding.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
@@ -21,7 +21,7 @@ export class Server implements FrontHandler {
   private readonly watching: Watching | undefined
   private readonly turns: BodyTurns
 
-  /** `watching`: who is told of each request; undefined: nobody. */
+  /** `watching`: what gets a report of each request; undefined: nothing. */
   constructor(
     private readonly route: Router,
     private readonly settings: HttpSettings,

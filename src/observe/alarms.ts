@@ -19,7 +19,7 @@ export const linesPerMinuteMax = 100
 
 const minuteMs = 60_000
 
-export const alarmKinds = [
+const alarmKinds = [
   'DatabaseError',
   'NotificationError',
   'ForwardingError',
@@ -29,7 +29,7 @@ export const alarmKinds = [
 ] as const
 export type AlarmKind = (typeof alarmKinds)[number]
 
-export interface AlarmNumbers {
+interface AlarmNumbers {
   readonly active: number
   /** Since the start. */
   readonly raised: number
@@ -49,7 +49,7 @@ interface Alarm {
 export class Alarms {
   private readonly alarms: Readonly<Record<AlarmKind, Alarm>>
 
-  /** `isRepeated`: repetitions are told (`-relogAlarms`). */
+  /** `isRepeated`: repetitions are logged (`-relogAlarms`). */
   constructor(
     private readonly logger: Logger,
     private readonly isRepeated: boolean,

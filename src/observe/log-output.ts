@@ -18,7 +18,7 @@ import { mkdirSync, openSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { destination as open } from 'pino'
 
-/** Characters that wait for a slow reader of the log; further lines are lost, and their number is told later. */
+/** Characters that wait for a slow reader of the log; further lines are lost, and their number is logged later. */
 const waitingLengthMax = 16 * 1024 * 1024
 
 /** How long last words are offered to a reader that does not take them. */
@@ -52,7 +52,7 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
     // A log that cannot be written must not end the broker. The lines in flight are lost, the next ones get a fresh
     // start.
     fresh.on('error', error => {
-      // pino tells of one failure twice.
+      // pino reports a failure twice.
       if (destination !== fresh) return
       inFlight = false
       if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
@@ -66,7 +66,7 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
     return fresh
   }
 
-  /** Who cannot open the file again either, tries with the next line. */
+  /** If the file cannot be opened again, the next line tries once more. */
   function reopen(): void {
     try {
       fd = openFile()

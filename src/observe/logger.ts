@@ -28,7 +28,7 @@ interface LogEvent {
 }
 
 export interface LoggerOptions {
-  /** Looked at for each line: whoever changes them changes the log. */
+  /** Read for each line, so a change has effect at once. */
   readonly settings: LogSettings
   /** `pipe` by default. */
   readonly format?: 'pipe' | 'json' | undefined

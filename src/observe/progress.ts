@@ -1,4 +1,4 @@
-// How far long work has come, for whoever waits for it: a bar at a terminal, else a line of the log now and then.
+// The progress of long work: a bar at a terminal, else a line of the log now and then.
 //
 // The bar is one line that is drawn over itself; it goes to standard error, as what a program prints may be read by
 // another one.
@@ -28,7 +28,7 @@ export interface ProgressOptions {
 }
 
 export interface Progress {
-  /** `total`: undefined when nobody knows. */
+  /** `total`: undefined when it is not known. */
   show(done: number, total: number | undefined): void
   /** Leaves the last state standing. */
   end(): void

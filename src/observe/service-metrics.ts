@@ -86,7 +86,7 @@ function sum(one: Numbers | undefined, other: Numbers): Numbers {
 
 const sorted = <T>(map: ReadonlyMap<string, T>): [string, T][] => [...map].sort(([a], [b]) => (a < b ? -1 : 1))
 
-/** Pairs of tenant and path that are told apart until the next reset: 500 bytes each. */
+/** Pairs of tenant and path that are counted for themselves until the next reset: 500 bytes each. */
 export const talliesMax = 10_000
 
 /**
@@ -96,7 +96,7 @@ export const talliesMax = 10_000
 const knownMax = 2_000
 const knownLengthMax = 200
 
-/** Names of what is not told apart; no tenant and no path can be called so. */
+/** The name under which the rest is counted; no tenant and no path can have it. */
 const others = 'other-services'
 
 const nobody = { tenant: '', paths: '', tally: undefined }

@@ -165,7 +165,7 @@ function note(times: { accumulated: number; last: number }, ms: number): void {
 
 const wholeSeconds = (ms: number): number => Math.floor(ms / 1000)
 
-/** What several processes tell, as if it were one: the first one's last times, and the sums of what is counted. */
+/** The statistics of several processes as one: the first one's last times, and the sums of what is counted. */
 export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
   parts.reduce((one, other) => ({
     uptimeS: Math.max(one.uptimeS, other.uptimeS),

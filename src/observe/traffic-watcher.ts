@@ -1,4 +1,4 @@
-// Who is told of every request and of all that is sent, and passes it on: to counters, to alarms, and to the log.
+// Gets a report of every request and of each try to send, and passes it on to counters, alarms and the log.
 //
 // [hot] Once per request and once per try: nothing is made here that is not wanted. A line of a request shows the
 // beginning of its body, but never what is a secret by its name.
@@ -20,7 +20,7 @@ export interface WatcherParts {
   readonly log: Readonly<LogSettings>
   readonly requests: RequestTallies
   readonly statistics: StatisticsBook
-  /** undefined: nobody counts by tenant (`-disableMetrics`). */
+  /** undefined: nothing is counted by tenant (`-disableMetrics`). */
   readonly services: ServiceTallies | undefined
   readonly alarms: Alarms
   readonly summary: Summary
@@ -58,7 +58,7 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
   }
 
   get payloadBytes(): number {
-    // One more than is shown tells that there is more.
+    // One more than is shown, to know that there is more.
     return this.isTold ? this.parts.log.infoPayloadBytesMax + 1 : 0
   }
 

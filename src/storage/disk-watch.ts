@@ -36,7 +36,7 @@ export interface DiskSight {
 }
 
 /** What is free above the reserve; negative when part of the reserve is in use. */
-export const roomOf = ({ freeBytes, heldBytes }: DiskSight, reserveBytes: number): number =>
+const roomOf = ({ freeBytes, heldBytes }: DiskSight, reserveBytes: number): number =>
   freeBytes + heldBytes - reserveBytes
 
 export function nextState(before: RoomState, sight: DiskSight, reserveBytes: number): RoomState {

@@ -131,7 +131,7 @@ class LevelStore implements Store {
   }
 }
 
-/** Closed by the last who uses it: to close it under a cursor would close the cursor. */
+/** Closed with its last user: to close it under a cursor would close the cursor. */
 class SharedSnapshot {
   readonly options: { readonly snapshot: Snapshot }
   #users = 1

@@ -127,7 +127,7 @@ function explained(path: string, error: unknown): DataDirectoryError {
   return new DataDirectoryError(`data directory ${path} cannot be opened: ${message}`, { cause: error })
 }
 
-/** Whether this error comes of a disk, or a share of it, without room. The stores tell it in words only. */
+/** Whether this error comes of a full disk, or a full share of it. The stores say so in words only. */
 export function isDiskFull(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return /no space left|quota exceeded|ENOSPC|EDQUOT/i.test(error.message) || isDiskFull(error.cause)

@@ -94,7 +94,7 @@ class Syncer {
     this.worker = new Worker(new URL('./rocks-syncer.js', import.meta.url), { workerData, execArgv: [] })
   }
 
-  /** Asks for a flush of all that has been written; one at a time, a message tells its end. */
+  /** Asks for a flush of all that has been written, one at a time; a message reports its end. */
   flush(): void {
     const wanted = Atomics.load(this.#wanted, 0)
     Atomics.store(this.#wanted, 0, wanted === flushesMax ? 1 : wanted + 1)
@@ -218,7 +218,7 @@ class RocksStore implements Store {
     } catch (error) {
       failure ??= error
     }
-    // After a failed commit nothing is promised any more and its error has been told: then closing cannot fail.
+    // A failed commit has been reported, and ends all promises: after it, closing cannot fail.
     if (failure !== undefined && !this.#gate.failure) throw failure
   }
 

@@ -17,7 +17,7 @@ export interface EgressOptions {
   /** Patterns; none: everything but link-local addresses. */
   readonly allow: readonly string[]
   readonly deny: readonly string[]
-  /** `host:port` of what nobody may reach. */
+  /** `host:port` that no message may reach. */
   readonly reserved: readonly string[]
   /** Where this broker listens for clients; more of them may come with `listensAt`. */
   readonly ownPorts?: readonly number[]

@@ -35,7 +35,7 @@ export interface Endpoint {
 }
 
 /** Whether a protocol is spoken over TLS: `https:`, `mqtts:` and others of that form. */
-export const isTls = ({ protocol }: Pick<Endpoint, 'protocol'>): boolean => protocol.endsWith('s:')
+const isTls = ({ protocol }: Pick<Endpoint, 'protocol'>): boolean => protocol.endsWith('s:')
 
 /** The event of a socket that says that it can be used. */
 export const connectedEvent = (endpoint: Endpoint): string => (isTls(endpoint) ? 'secureConnect' : 'connect')
@@ -83,7 +83,7 @@ export const connectorTo =
     const onError = (cause: Error): void => callback(new Error('not connected', { cause }), null)
     socket.once('error', onError)
     socket.once(connectedEvent(endpoint), () => {
-      // Whoever was given the socket has given it up, and says why in its error.
+      // The owner of the socket has given it up, and its error says why.
       if (socket.destroyed) return
       socket.off('error', onError)
       callback(null, socket)
@@ -98,7 +98,7 @@ type SystemLookup = (name: string, found: Found) => void
 
 const bySystem: SystemLookup = (name, found) => systemLookup(name, { all: true, order: 'verbatim' }, found)
 
-/** A `lookup` for sockets. Who asks for a name that is being looked up shares the answer. */
+/** A `lookup` for sockets. Callers that ask for one name at a time share the answer. */
 export function sharedLookup(lookup: SystemLookup = bySystem): LookupFunction {
   const asking = new Map<string, Found[]>()
   const waiting: string[] = []
