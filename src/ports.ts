@@ -1,5 +1,5 @@
 // The outside world as several rooms of the broker need it. A port that one room calls is declared there: broker/clustered-shards.ts,
-// http/cluster-desk.ts, shard/replicate/replication.ts. Here are those that two rooms share which may not import each other.
+// http/admin.ts, shard/replicate/replication.ts. Here are those that two rooms share which may not import each other.
 //
 // The code that implements a port lives at the edge (storage, observe, clock, deliver). The code that uses it receives it as
 // an argument. Nothing here knows a product.

@@ -16,14 +16,13 @@ export interface Address extends Endpoint {
   readonly path: string
 }
 
-// subscriptions.md §1.7; what stands behind a # is for the one who reads the answer, and is not sent.
+// subscriptions.md §1.7; what follows a # is not sent.
 const urlForm = /^([a-z][a-z0-9+.-]*:)\/\/(\[[0-9a-f:.]+\]|[^/:?#@[\]\s]+)(?::(\d{1,5}))?([/?][^#]*)?(?:#.*)?$/is
 
 const salt = randomBytes(32)
 
 /**
- * The address of a URL with one of these schemes, each with the port that it stands for; undefined: it is malformed, or
- * has another one.
+ * The address of a URL; undefined: it is no such URL. `ports`: the schemes that are taken, each with its default port.
  */
 export function addressOf(url: string, ports: Readonly<Record<string, number>>): Address | undefined {
   const found = urlForm.exec(url)

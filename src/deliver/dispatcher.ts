@@ -18,7 +18,7 @@ import type { Message, NotificationInput, NotificationOptions } from '../domain/
 import { emptyMessage, messageOf } from '../domain/subscriptions/notification.js'
 import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { Deliverer, DeliveryOutcome, Logger, PendingNotification, SendWatch } from '../ports.js'
-import { Fifo } from './fifo.js'
+import { Fifo } from './lane.js'
 import { Notifier, type NotifierOptions, type NotifierPorts, type NotifierStats } from './notifier.js'
 
 /** Messages rendered in one turn of the event loop: some 2 ms. */
@@ -38,22 +38,22 @@ interface Line {
 export type DispatcherPorts = Omit<NotifierPorts, 'onOutcome' | 'onRoom'>
 
 export class Dispatcher implements Deliverer {
-  private readonly ports: DispatcherPorts
   private readonly logger: Logger
-  private readonly options: NotificationOptions
   private readonly notifier: Notifier
   private readonly watch: SendWatch | undefined
   private readonly arrived = new Fifo<PendingNotification>()
   private readonly lines = new Map<string, Line>()
-  /** Lanes that may have room for those who stand in line. */
+  /** Lanes that may have room for notifications in their lines. */
   private readonly hopeful = new Set<string>()
   private isScheduled = false
   private isStopped = false
 
-  constructor(ports: DispatcherPorts, options: NotificationOptions, sending: NotifierOptions) {
-    this.ports = ports
+  constructor(
+    private readonly ports: DispatcherPorts,
+    private readonly options: NotificationOptions,
+    sending: NotifierOptions,
+  ) {
     this.logger = ports.logger
-    this.options = options
     this.watch = ports.watch
     this.notifier = new Notifier(
       {
@@ -184,10 +184,7 @@ export class Dispatcher implements Deliverer {
     }
   }
 
-  /**
-   * Offers what waits for room in a lane, in order, until there is none any more; gives how many more may be offered in
-   * this turn.
-   */
+  /** Offers what waits for room in a lane, in order, while there is room. Returns how many more this turn may offer. */
   private refill(lane: string, fifo: Fifo<PendingNotification>, most: number): number {
     let left = most
     for (; left > 0 && fifo.first && !this.isStopped; left--) {
@@ -207,7 +204,7 @@ export class Dispatcher implements Deliverer {
   private onOutcome(pending: PendingNotification, message: Message, outcome: DeliveryOutcome): void {
     pending.onOutcome(outcome)
     if (outcome.kind !== 'failed' || outcome.held) return
-    // It was not offered, so its lane has nobody to tell of room yet.
+    // It was not offered, so its lane would not report room.
     this.onRoom(this.await(pending, message))
   }
 

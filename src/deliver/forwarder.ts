@@ -16,18 +16,14 @@ import type { Clock, ProviderAnswer, ProviderRequest, Providers } from '../ports
 import { httpAddress } from './address.js'
 import type { Job } from './lane.js'
 import { Lanes } from './lanes.js'
-import { LazySender } from './lazy-sender.js'
 import { type Limits, limitsByDefault } from './limits.js'
-import type { SendResult } from './sender.js'
+import { LazySender, type SendResult } from './sender.js'
 import { mayProvideItself } from './sockets/egress.js'
 import { type OpenSocket, reasons } from './sockets/sockets.js'
 import { httpHeadBytes } from './transports.js'
 
 export interface ForwarderLimits extends Limits {
-  /**
-   * Share of its time that a request must have left to be begun: where many wait in vain, each would cost a connection
-   * for a moment.
-   */
+  /** Share of its time that a request must have left to be begun: less would cost a connection for nothing. */
   readonly timeLeftShareMin: number
   /** Bytes of an answer's body. Reading as much JSON takes some 60 ms, in which nothing else happens. */
   readonly answerBytesMax: number
@@ -55,7 +51,6 @@ export interface ForwarderOptions {
   readonly isOwn?: ((socket: Socket) => boolean) | undefined
 }
 
-/** What a job of the forwarder is for. */
 interface Ask {
   readonly onAnswer: (answer: ProviderAnswer) => void
   readonly cancelDeadline: () => void
@@ -68,17 +63,17 @@ const framingBytes = 64
 const noContext = {}
 
 export class Forwarder implements Providers {
-  private readonly clock: Clock
-  private readonly options: ForwarderOptions
   private readonly lanes: Lanes<Ask>
   private readonly sender: LazySender
   /** Those that have not been answered. */
   private readonly jobs = new Set<Job<Ask>>()
   private isClosed = false
 
-  constructor(clock: Clock, openSocket: OpenSocket, options: ForwarderOptions) {
-    this.clock = clock
-    this.options = options
+  constructor(
+    private readonly clock: Clock,
+    openSocket: OpenSocket,
+    private readonly options: ForwarderOptions,
+  ) {
     const { timeoutMs, isOwn, limits = forwarderLimitsByDefault } = options
     const { answerBytesMax: wholeAnswerBytesMax, sendsMax, timeLeftShareMin } = limits
     this.sender = new LazySender(async () => {
@@ -138,7 +133,6 @@ export class Forwarder implements Providers {
     if (this.lanes.offer(job, undefined) === 'full') queueMicrotask(() => this.finish(job, failed(noRoom)))
   }
 
-  /** Ends everything; what is under way fails. */
   close(): void {
     this.isClosed = true
     this.lanes.clear()

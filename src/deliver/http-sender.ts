@@ -3,8 +3,8 @@
 // A connection is an undici `Client` of its own instead of a place in a `Pool`: so the bound on sockets holds over all
 // receivers, the longest idle one gives way to a new one, and it is known whether a connection has served before. If it
 // has, and is lost before a byte of an answer, the message goes out once more on a fresh one, for the receiver has most
-// likely closed an idle connection at that moment. Connecting, TLS and the `Host` header are ours
-// (deliver/sockets/client.ts), so that nothing is lost in undici's view of a URL.
+// likely closed an idle connection at that moment. Connecting, TLS, deadlines and the `Host` header are ours, so that
+// nothing is lost in undici's view of a URL.
 //
 // Of a notification the status is the answer, whatever happens to the rest (subscriptions.md §8.6). The body is read
 // and thrown away, so that the connection can be used again, up to a bound. Redirects are followed with the same verb
@@ -15,30 +15,35 @@
 // others. A request that may not reach it twice is sent on a fresh connection or one that has rested for a moment only,
 // and never again.
 //
-// Not here: how many are sent at a time (lanes), whether it is tried again (retry).
+// Importing this file loads undici, which takes 0.1 s.
+//
+// Not here: how many are sent at a time, and whether it is tried again (lanes).
 
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Client, Dispatcher } from 'undici'
+import { Client, type Dispatcher } from 'undici'
 import type { HttpMessage } from '../domain/subscriptions/message.js'
 import type { NamedText } from '../domain/subscriptions/subscription.js'
 import type { Clock } from '../ports.js'
 import { type Address, httpAddress } from './address.js'
 import type { OnSent, Sendable, Sender, SenderStats, SendResult } from './sender.js'
-import { openClient } from './sockets/client.js'
 import { mayNotifyItself, OwnListenerDenied } from './sockets/egress.js'
-import { connectedEvent, isDenied, isLost, type OpenSocket, reasonOf, reasons } from './sockets/sockets.js'
+import type { Endpoint, OpenSocket } from './sockets/sockets.js'
+import { connectedEvent, connectorTo, isDenied, isLost, reasonOf, reasons } from './sockets/sockets.js'
 
 /** Bytes of an answer's body that are read for the sake of the connection; beyond, it is closed. */
 const answerBytesMax = 1024 * 1024
 
-/** Redirects followed for one message. */
 const redirectsMax = 10
 
 /** A connection that has rested longer than this may be closed by the receiver any moment. */
 const restMsMax = 1_000
+
+/** Idle connections close after `idleMs`, or at the time that the other end announces, `idleMsMax` at most. */
+const idleMs = 4_000
+const idleMsMax = 60_000
 
 export interface HttpSenderOptions {
   /** Time of one try when the message says nothing (`-httpTimeout`). */
@@ -53,7 +58,6 @@ export interface HttpSenderOptions {
   readonly wholeAnswerBytesMax?: number
 }
 
-/** A message under way. */
 interface Sending {
   readonly address: Address
   readonly message: HttpMessage
@@ -96,7 +100,7 @@ export class HttpSender implements Sender<HttpMessage> {
     const idle = this.idleOne(sending)
     if (idle?.isOwn && !this.mayReachItself(sending)) {
       this.rest(idle)
-      // Nobody is called back before `send` returns.
+      // No callback before `send` returns.
       this.clock.after(0, () => sending.onSent({ kind: 'unsendable', reason: reasons.own }))
       return
     }
@@ -214,7 +218,7 @@ export class HttpSender implements Sender<HttpMessage> {
     for (const connection of late) connection.giveUp(reasons.timeout)
   }
 
-  /** Closes all connections; what is under way is not told of. */
+  /** Closes all connections; messages under way get no result. */
   close(): void {
     this.cancelTimer()
     for (const connection of this.connections) {
@@ -224,6 +228,16 @@ export class HttpSender implements Sender<HttpMessage> {
   }
 }
 
+/** A client for one connection at a time; `onSocket` is given each socket while it is still connecting. */
+const openClient = (endpoint: Endpoint, openSocket: OpenSocket, onSocket: (socket: Socket) => void): Client =>
+  new Client('http://peer', {
+    connect: connectorTo(endpoint, openSocket, onSocket),
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    keepAliveTimeout: idleMs,
+    keepAliveMaxTimeout: idleMsMax,
+  })
+
 /** A connection, and the handler of what it sends. */
 class Connection implements Dispatcher.DispatchHandler {
   readonly client: Client
@@ -231,7 +245,6 @@ class Connection implements Dispatcher.DispatchHandler {
   isStarting = false
   /** Of the answer, once it is known. */
   code: number | undefined
-  /** Where a redirect points. */
   location: string | undefined
   /** What the answer says that its body has, if that is anything. */
   bytes: number | undefined
@@ -315,7 +328,7 @@ class Connection implements Dispatcher.DispatchHandler {
     const { sending } = this
     if (!sending) return
     if (this.isStarting) {
-      // Refused before anything was sent. Nobody is called back before `send` returns.
+      // Refused before anything was sent. No callback before `send` returns.
       const reason = `Not a message: ${error.message}`
       this.clock.after(0, () => this.end({ kind: 'unsendable', reason }))
       return
@@ -325,7 +338,6 @@ class Connection implements Dispatcher.DispatchHandler {
     aside(() => this.owner.onLost(this, sending, error))
   }
 
-  /** It ended, and the connection can be used again. */
   end(result: SendResult): void {
     const { sending } = this
     if (!sending) return
@@ -349,7 +361,6 @@ class Connection implements Dispatcher.DispatchHandler {
     aside(() => sending.onSent(result))
   }
 
-  /** The status is known, and nothing more is wanted. */
   private get isStatusEnough(): boolean {
     return this.code !== undefined && this.wholeAnswerBytesMax === undefined
   }

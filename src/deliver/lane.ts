@@ -1,34 +1,37 @@
-// One receiver: what waits for it, in which order, and what is being sent to it.
+// One receiver: what waits for it, in which order, what is being sent to it, and its circuit breaker. And the table of
+// all lanes.
 //
 //   offer -> waiting -> (its entity is free) ------------------> send -> ended
 //                  \--> parked, while an earlier one of the same subscription and entity is being sent --> ready --/
 //   ended, failed -> retries[number of failed tries] -> (due) -> send
 //
-// The order of a subscription and an entity is kept on first tries, and there only: what is tried again is overtaken. A job may have no order.
-// Each queue of retries is in the order of failing. Who stands in front may be due a little later, by the spread of the delays.
+// The order of a subscription and an entity is kept on first tries, and there only: what is tried again is overtaken. A
+// job may have no order. Each queue of retries is in the order of failing. Its first job may be due a little later than
+// the next, by the spread of the delays.
 //
-// A job with a deadline of its own is skipped when too little of its time is left. It counts as waiting until it is withdrawn.
+// A job with a deadline of its own is skipped when too little of its time is left. It counts as waiting until it is
+// withdrawn.
+//
+// A receiver has one lane, or one for each pool whose tenants it serves: what one tenant's pool cannot take must not
+// stop the others.
 //
 // Not here: whether something may be sent (lanes), sockets (the senders).
 
 import assert from 'node:assert/strict'
 import type { LogContext } from '../ports.js'
 import type { Address } from './address.js'
-import { type Breaker, closedBreaker } from './breaker.js'
-import { Fifo } from './fifo.js'
-import { type PoolLimits, retrySendsMax, unprovenSendsMax } from './limits.js'
-import { triesMax } from './retry.js'
+import { type PoolLimits, retrySendsMax, triesMax, unprovenSendsMax } from './limits.js'
 import type { Sendable } from './sender.js'
 
 /** A message on its way through a lane. One object, from when it is offered until it ends. */
 export interface Job<T> extends Sendable {
-  /** What it is sent for, and who is told how it ends. */
+  /** What it is sent for, and what gets its outcome. */
   readonly subject: T
   readonly lane: Lane<T>
   /** In memory and on the wire, nearly; those of the body alone. */
   readonly bytes: number
   readonly bodyBytes: number
-  /** Of those that have it in common the next first try begins when the one before has ended; undefined: it waits for none. */
+  /** Jobs that have it in common are first tried one after the other; undefined: it waits for none. */
   readonly order: string | undefined
   /** Of the request that caused it. */
   readonly context: LogContext
@@ -40,7 +43,7 @@ export interface Job<T> extends Sendable {
   isProbe: boolean
 }
 
-/** Some tenants, what they share, and who wants some of it. */
+/** The widths that some tenants share, and the lanes that wait for them. */
 export class Pool<T = unknown> {
   readonly retrySendsMax: number
   readonly unprovenSendsMax: number
@@ -88,7 +91,6 @@ export class Pool<T = unknown> {
 
 export class Lane<T = unknown> {
   readonly breaker: Breaker = closedBreaker()
-  /** It has answered the last time. */
   proven = false
   /** The last failure, for what is held back because of it. */
   reason = ''
@@ -102,10 +104,10 @@ export class Lane<T = unknown> {
   fateMs = Number.NEGATIVE_INFINITY
   /** It stands in a queue of its pool, or of those whose deliveries are held back. */
   readonly queued = { sends: false, retries: false, held: false }
-  /** Somebody was told that there is no room; it is to be told that there is some again (room). */
+  /** A caller was refused for want of room, and is told when there is room again (room.ts). */
   readonly refused = { first: false, retry: false }
   readonly hopeful = { first: false, retry: false }
-  /** For who keeps the time. */
+  /** When the timer of the notifier wakes it. */
   wakeAtMs = Number.POSITIVE_INFINITY
   cancelWake: (() => void) | undefined
 
@@ -124,14 +126,12 @@ export class Lane<T = unknown> {
     private readonly timeLeftMsMin: number,
   ) {}
 
-  /** Waits for its turn to send a first try. */
   queue(): void {
     if (this.queued.sends) return
     this.queued.sends = true
     this.pool.turns[this.proven ? 'proven' : 'unproven'].push(this)
   }
 
-  /** Waits for its turn to send a further try. */
   queueRetries(): void {
     if (this.queued.retries) return
     this.queued.retries = true
@@ -208,7 +208,6 @@ export class Lane<T = unknown> {
     this.retrying++
   }
 
-  /** Takes a further try that is due. */
   takeRetry(nowMs: number): Job<T> | undefined {
     const queue = this.earliest()
     if (!queue || queue.first!.dueMs > nowMs) return undefined
@@ -216,7 +215,6 @@ export class Lane<T = unknown> {
     return queue.shift()
   }
 
-  /** When the next further try is due. */
   get retryDueMs(): number {
     return this.retrying === 0 ? Number.POSITIVE_INFINITY : this.earliest()!.first!.dueMs
   }
@@ -250,4 +248,176 @@ function fifoOf<T>(job: Job<T>): Fifo<Job<T>> {
   const fifo = new Fifo<Job<T>>()
   fifo.push(job)
   return fifo
+}
+
+/** Lanes looked at, the ones looked at longest ago first, to find an idle one. */
+const idleTriesMax = 64
+
+/** All lanes by name, and their pools. A new lane may take the place of one in which nothing waits or is sent. */
+export class LaneTable<T> {
+  readonly pools: readonly Pool<T>[]
+  private readonly shared: Pool<T>
+  private readonly own = new Map<string, Pool<T>>()
+  private readonly lanes = new Map<string, Lane<T>>()
+
+  /** The first of `pools` is the shared one. */
+  constructor(
+    pools: readonly PoolLimits[],
+    private readonly lanesMax: number,
+    private readonly timeLeftMsMin: number,
+  ) {
+    this.pools = pools.map(limits => new Pool<T>(limits))
+    this.shared = this.pools[0]!
+    for (const pool of this.pools) if (pool.limits.tenant !== undefined) this.own.set(pool.limits.tenant, pool)
+  }
+
+  get size(): number {
+    return this.lanes.size
+  }
+
+  all(): Iterable<Lane<T>> {
+    return this.lanes.values()
+  }
+
+  poolOf(tenant: string): Pool<T> {
+    return this.own.get(tenant) ?? this.shared
+  }
+
+  nameOf(tenant: string, { receiver }: Address): string {
+    return this.own.has(tenant) ? `${tenant} ${receiver}` : receiver
+  }
+
+  /** The lane, made when there is none yet; undefined: too many are in use. */
+  laneOf(tenant: string, address: Address): Lane<T> | undefined {
+    const name = this.nameOf(tenant, address)
+    const known = this.lanes.get(name)
+    if (known || !this.makeRoom()) return known
+    const lane = new Lane<T>(name, address, this.poolOf(tenant), this.timeLeftMsMin)
+    this.lanes.set(name, lane)
+    return lane
+  }
+
+  /** True when there is room for one more lane, if need be in the place of an idle one. */
+  makeRoom(): boolean {
+    if (this.lanes.size < this.lanesMax) return true
+    let tries = 0
+    for (const [name, lane] of this.lanes) {
+      this.lanes.delete(name)
+      if (lane.isIdle) {
+        lane.cancelWake?.()
+        return true
+      }
+      this.lanes.set(name, lane)
+      if (++tries === idleTriesMax) return false
+    }
+    return false
+  }
+}
+
+/** Failures in a row that open the breaker: no more of a dead receiver's timeouts than these and what is under way. */
+export const failuresToOpen = 5
+
+const openMsMin = 1_000
+const openMsMax = 30_000
+
+/**
+ * The circuit breaker of one receiver: closed, open for a while, and then one probe that decides.
+ *
+ *   closed --five failures in a row--> open --its time is over--> probing --answer--> closed
+ *                                       ^                            |
+ *                                       +---------- failure ---------+   open for twice as long, 30 s at most
+ *
+ * Any answer closes it, also that of something sent earlier, and any status is an answer: a receiver that says 503 is
+ * alive. Failures of what was sent before it opened say nothing new and change nothing.
+ */
+interface Breaker {
+  state: 'closed' | 'open' | 'probing'
+  failures: number
+  /** Times it has opened since it was closed. */
+  openings: number
+  /** Monotonic. */
+  openUntilMs: number
+}
+
+const closedBreaker = (): Breaker => ({ state: 'closed', failures: 0, openings: 0, openUntilMs: 0 })
+
+/** What may be sent now: anything, one probe, nothing. */
+export function passage({ state, openUntilMs }: Breaker, nowMs: number): 'free' | 'probe' | 'held' {
+  if (state === 'closed') return 'free'
+  return state === 'open' && nowMs >= openUntilMs ? 'probe' : 'held'
+}
+
+/** Something is sent to find out. */
+export function onProbe(breaker: Breaker): void {
+  breaker.state = 'probing'
+}
+
+/** The probe ended without telling anything: the next one may go at once. */
+export function onVoidProbe(breaker: Breaker): void {
+  if (breaker.state === 'probing') breaker.state = 'open'
+}
+
+/** True when this closes it. */
+export function onAnswer(breaker: Breaker): boolean {
+  const closes = breaker.state !== 'closed'
+  breaker.state = 'closed'
+  breaker.failures = 0
+  breaker.openings = 0
+  return closes
+}
+
+/** True when this opens it, for the first time or again. `fraction` draws from 0 up to 1. */
+export function onFailure(breaker: Breaker, wasProbe: boolean, nowMs: number, fraction: () => number): boolean {
+  if (breaker.state === 'closed') {
+    breaker.failures++
+    if (breaker.failures < failuresToOpen) return false
+  } else if (breaker.state === 'open' || !wasProbe) return false
+  const openMs = Math.min(openMsMin * 2 ** breaker.openings, openMsMax)
+  breaker.state = 'open'
+  breaker.openings++
+  breaker.openUntilMs = nowMs + openMs * (0.8 + 0.4 * fraction())
+  return true
+}
+
+/** Places that have been left before they are given back. */
+const leftPlacesMax = 1024
+
+// [hot] Twice per notification. An array's own `shift` moves all that is behind, 2 us at 10,000 items.
+/** A queue whose ends cost the same however long it is. */
+export class Fifo<T> {
+  private items: (T | undefined)[] = []
+  private head = 0
+
+  get size(): number {
+    return this.items.length - this.head
+  }
+
+  get first(): T | undefined {
+    return this.items[this.head]
+  }
+
+  push(item: T): void {
+    this.items.push(item)
+  }
+
+  shift(): T | undefined {
+    const { items, head } = this
+    if (head === items.length) return undefined
+    const item = items[head]
+    items[head] = undefined
+    this.head++
+    if (this.head === items.length) {
+      items.length = 0
+      this.head = 0
+    } else if (this.head > leftPlacesMax && this.head * 2 > items.length) {
+      this.items = items.slice(this.head)
+      this.head = 0
+    }
+    return item
+  }
+
+  clear(): void {
+    this.items = []
+    this.head = 0
+  }
 }

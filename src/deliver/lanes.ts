@@ -1,32 +1,29 @@
 // Which message is sent when: lanes, pools, retries and breakers, as one state machine without I/O.
 //
-// What happens comes in as calls (offered, ended, woken, later) and goes out as effects. `send` is the only effect of `offer`: outcomes
-// come from the other calls, so that who offers is never called back before `offer` returns. The rules:
+// What happens comes in as calls (offered, ended, woken, later) and goes out as effects. `send` is the only effect of
+// `offer`: outcomes come from the other calls, so that no caller is called back before `offer` returns. The rules:
 //
-// - A receiver's lane sends up to its width, and at most four at a time while it has not answered the last time. Receivers like that
-//   hold three quarters of a pool's width at most: those that answer always find room.
+// - A receiver's lane sends up to its width, and at most four at a time while it has not answered the last time.
+//   Receivers like that hold three quarters of a pool's width at most: those that answer always find room.
 // - Lanes that could send but for the pool's width take turns, one delivery each.
 // - Further tries have a width of their own. They never wait for first ones, nor these for them.
-// - An open breaker fails first tries at once, and further tries wait for its probe and share what becomes of it. So the five tries of
-//   a delivery are evidence that the receiver was dead each time. Without further tries (bestEffort) nothing is held back.
-// - Who was told 'full' is told when there is room again: when half of what was full is free.
+// - An open breaker fails first tries at once, and further tries wait for its probe and share what becomes of it. So the
+//   five tries of a delivery are evidence that the receiver was dead each time. Without further tries (bestEffort)
+//   nothing is held back.
+// - A caller that got 'full' is told when there is room again: when half of what was full is free.
 //
 // [hot] `offer` and `onEnd`, once each per notification: some 2 us together (see notifier.ts).
 
 import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
-import { onAnswer, onFailure, onProbe, onVoidProbe, passage } from './breaker.js'
-import { Fifo } from './fifo.js'
 import type { Job, Lane, Pool } from './lane.js'
-import { LaneTable } from './lane-table.js'
-import { type Limits, poolsOf } from './limits.js'
-import { asksForRetry, retryDelayMs, triesMax } from './retry.js'
+import { Fifo, LaneTable, onAnswer, onFailure, onProbe, onVoidProbe, passage } from './lane.js'
+import { asksForRetry, type Limits, poolsOf, retryDelayMs, triesMax } from './limits.js'
 import { type Kind, Room } from './room.js'
 import type { SendResult } from './sender.js'
 
-/** What the outside does for the lanes. */
 export interface Effects<T> {
-  /** Sends it and tells `onEnd`, later. */
+  /** Sends it, and calls `onEnd` later. */
   send(job: Job<T>): void
   settled(job: Job<T>, outcome: DeliveryOutcome): void
   /** There is room again in the lane of this name, or, without one, for receivers that had no lane. */
@@ -46,7 +43,6 @@ export interface LanesOptions {
   /** Time that a job with a deadline must have left to be begun; undefined: any. */
   readonly timeLeftMsMin?: number
   readonly limits: Limits
-  /** A number from 0 up to but without 1. */
   readonly fraction: () => number
 }
 
@@ -84,7 +80,7 @@ export class Lanes<T> {
     return undefined
   }
 
-  /** Takes a job over, or refuses it because there is no room. `dueMs`: wall clock before which a further try is not made. */
+  /** Takes a job, or refuses it because there is no room. `dueMs`: wall clock before which no further try is made. */
   offer(job: Job<T>, dueMs: number | undefined): 'taken' | 'full' {
     const nowMs = job.sinceMs
     if (job.tries === 0 ? !this.takeFirst(job) : !this.takeRetry(job, dueMs, nowMs)) return 'full'
@@ -132,7 +128,6 @@ export class Lanes<T> {
     job.lane.pushRetry(job)
   }
 
-  /** Something was sent, and this became of it. */
   onEnd(job: Job<T>, result: SendResult): void {
     const { lane } = job
     const nowMs = this.clock.monoMs()
@@ -221,7 +216,6 @@ export class Lanes<T> {
     this.effects.settled(job, { kind: 'dead', reason, code, sent, attempts: job.tries + 1 })
   }
 
-  /** Sends what may be sent now. */
   private pump(lane: Lane<T>, nowMs: number): void {
     switch (passage(lane.breaker, nowMs)) {
       case 'free':
@@ -303,7 +297,7 @@ export class Lanes<T> {
     if (lane.hasReady) this.holdBackLater(lane)
   }
 
-  /** Widths of the pool have become free: whoever waits for one takes turns. */
+  /** Widths of the pool have become free: the lanes that wait for one take turns. */
   private giveTurns(pool: Pool<T>, nowMs: number): void {
     for (let lane = pool.takeTurn(); lane; lane = pool.takeTurn())
       if (passage(lane.breaker, nowMs) === 'free') this.sendFirsts(lane, nowMs, 1)
@@ -376,7 +370,6 @@ export class Lanes<T> {
     if (this.room.tell(lane => this.effects.room(lane.name))) this.askLater()
   }
 
-  /** Forgets all that is not being sent. */
   clear(): void {
     for (const lane of this.table.all()) {
       const { first, retry } = lane.clear()

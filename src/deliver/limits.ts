@@ -1,8 +1,9 @@
-// What the notifier may hold and do at a time, and how `-notificationMode` changes that (subscriptions.md §11.1).
+// What the notifier may hold and do at a time, how `-notificationMode` changes that (subscriptions.md §11.1), and when
+// a failed delivery is tried again: after 1, 5, 30 and 120 seconds, and then no more.
 //
-// Every mode has a lane per receiver, because a dead receiver must delay nobody; and every mode keeps connections alive, because one
-// for each notification would cost more than the notification and runs out of ports at some 500 a second. What a mode decides is the
-// width: how many notifications are sent at a time, and how many wait.
+// Every mode has a lane per receiver, because a dead receiver must delay nobody; and every mode keeps connections
+// alive, because one for each notification would cost more than the notification and runs out of ports at some 500 a
+// second. What a mode decides is the width: how many notifications are sent at a time, and how many wait.
 //
 //   transient             up to 32 at a time to a receiver, 512 in all
 //   persistent            one at a time to a receiver, 512 in all
@@ -16,11 +17,10 @@ import assert from 'node:assert/strict'
 export interface Limits {
   /** First tries that wait for one receiver. Each costs its message and 200 bytes; beyond, rows stay in the outbox. */
   readonly laneQueueMax: number
-  /** Bytes of messages that wait for one receiver. */
   readonly laneBytesMax: number
-  /** Failed deliveries of one receiver that are kept in memory until their next try; the rest goes back to its owner. */
+  /** Failed deliveries of one receiver that stay in memory until their next try; the rest goes back to its owner. */
   readonly laneRetriesMax: number
-  /** Bytes of first tries, waiting or under way, over all receivers; second and later tries have half as much of their own. */
+  /** Bytes of first tries, waiting or under way, over all receivers; further tries have half as much of their own. */
   readonly bytesMax: number
   /** Receivers known at a time. Each costs 2 KB; the longest idle ones are forgotten. */
   readonly lanesMax: number
@@ -28,7 +28,6 @@ export interface Limits {
   readonly laneSendsMax: number
   /** The same to a receiver that has not answered yet, or not the last time: what its timeouts may hold. */
   readonly laneUnprovenSendsMax: number
-  /** Further tries at a time to one receiver. */
   readonly laneRetrySendsMax: number
   /** First tries at a time over all receivers of a pool: the bound on sockets. */
   readonly sendsMax: number
@@ -78,3 +77,22 @@ export const retrySendsMax = (sendsMax: number): number => Math.max(1, Math.floo
 
 /** How many of them all the receivers together may hold that do not answer. */
 export const unprovenSendsMax = (sendsMax: number): number => Math.max(1, Math.ceil((sendsMax * 3) / 4))
+
+export const triesMax = 5
+
+const retryDelaysMs = [1_000, 5_000, 30_000, 120_000] as const
+
+/** The delays spread by this much to both sides, so that what failed together does not come back together. */
+const spread = 0.2
+
+/** The time until the next try after so many failed ones; `fraction` is drawn from 0 up to 1. */
+export function retryDelayMs(failedTries: number, fraction: number): number {
+  const delayMs = retryDelaysMs[failedTries - 1]
+  assert(delayMs !== undefined, 'a delivery has five tries')
+  return delayMs * (1 - spread + 2 * spread * fraction)
+}
+
+/** An answer that says: not now. Counted as a success, and tried again all the same (subscriptions.md §8.6). */
+export function asksForRetry(code: number): boolean {
+  return code === 408 || code === 429 || code >= 500
+}

@@ -7,7 +7,7 @@
 // with the connection. Whatever fails on a connection ends it, and with it all that was under way there: a connection
 // whose oldest message is not acknowledged in time is of no use to the others.
 //
-// Not here: how many are sent at a time and in which order (lanes), whether they are sent again (retry).
+// Not here: how many are sent at a time, in which order, and whether they are sent again (lanes).
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -93,7 +93,7 @@ export class MqttSender implements Sender<MqttMessage> {
     })
   }
 
-  /** Closes all connections; what is under way is not told of. */
+  /** Closes all connections; messages under way get no result. */
   close(): void {
     this.cancelSweep()
     for (const connection of [...this.connections.values()]) connection.close()
@@ -178,7 +178,6 @@ class Connection {
     for (const { onSent } of failed) onSent({ kind: isFinal ? 'unsendable' : 'failed', reason })
   }
 
-  /** Closes the connection; what is under way is not told of. */
   close(): void {
     this.sending.clear()
     this.cancelTimer?.()

@@ -10,7 +10,7 @@
 // second: 35 us of this process each, of which 4 us are spent in this folder and 6 us in undici; the kernel has most of
 // the rest.
 //
-// Not here: outbox, counters of subscriptions, last deliveries, alarms (whoever gets the outcomes).
+// Not here: outbox, counters of subscriptions, last deliveries, alarms (the receiver of the outcomes).
 
 import assert from 'node:assert/strict'
 import type { Message } from '../domain/subscriptions/message.js'
@@ -19,9 +19,8 @@ import type { Clock, DeliveryOutcome, LogContext, Logger, PendingNotification, S
 import type { Address } from './address.js'
 import type { Job, Lane } from './lane.js'
 import { Lanes } from './lanes.js'
-import { LazySender } from './lazy-sender.js'
 import { type Limits, limitsByDefault, poolsOf, retrySendsMax } from './limits.js'
-import type { SendResult, TransportEntry, Transports } from './sender.js'
+import { LazySender, type SendResult, type TransportEntry, type Transports } from './sender.js'
 import { reasons } from './sockets/sockets.js'
 
 export interface NotifierOptions {
@@ -52,53 +51,11 @@ export interface NotifierPorts {
   readonly onRoom: (lane: string | undefined) => void
 }
 
-/** The numbers of /statistics (`queue` is its `notifQueue`, operations.md §4.4) and /metrics. */
-export interface NotifierStats {
-  readonly queue: {
-    readonly in: number
-    readonly out: number
-    readonly reject: number
-    /** HTTP answers of any status, and tries without one. */
-    readonly sentOk: number
-    readonly sentError: number
-    readonly timeInQueueMs: number
-    readonly size: number
-  }
-  /** Of each transport by its name: messages that went out, further tries included, and open connections. */
-  readonly transports: Readonly<Record<string, { readonly sent: number; readonly connections: number }>>
-  readonly simulated: number
-  /** Deliveries that ended well; tries that failed and have another one; further tries sent; ended for good. */
-  readonly delivered: number
-  readonly failed: number
-  readonly retried: number
-  readonly dead: number
-  /** Lost for want of room (bestEffort), or because they could not be sent at all. */
-  readonly dropped: number
-  /** Tries that an open breaker has failed, and times that one has opened. */
-  readonly heldBack: number
-  readonly opened: number
-  /** Now: tries under way, failed deliveries that wait in memory, receivers. */
-  readonly sending: number
-  readonly retrying: number
-  readonly lanes: number
-  /** The longest lanes, at most `longestLanesMax`. */
-  readonly longest: readonly LaneStats[]
-}
+/** The numbers of /statistics (`queue` is `notifQueue`, operations.md §4.4) and /metrics (observe/families.ts). */
+export type NotifierStats = ReturnType<Notifier['stats']>
 
-export interface LaneStats {
-  readonly name: string
-  readonly waiting: number
-  readonly retrying: number
-  readonly breaker: 'closed' | 'open' | 'probing'
-}
-
-/** Lanes that `stats` lists. */
-const longestLanesMax = 20
-
-/** How often a stop looks whether what is under way has ended. */
 const drainStepMs = 10
 
-/** A transport with its sender. */
 interface Outlet {
   readonly entry: TransportEntry
   readonly sender: LazySender
@@ -150,9 +107,9 @@ export class Notifier {
 
   // [hot] Once per notification. The job is the only object that it makes besides the address.
   /**
-   * Takes the message of a pending notification, or reports why not. `full`: its owner keeps it and hears of `onRoom`; only in atLeastOnce, and
-   * always while stopping. `dropped`: it is lost, counted and logged; only in bestEffort. `order`: messages of one order are first tried
-   * one after the other.
+   * Takes the message of a pending notification, or reports why not. `full`: its owner keeps it and hears of `onRoom`;
+   * only in atLeastOnce, and always while stopping. `dropped`: it is lost, counted and logged; only in bestEffort.
+   * `order`: messages of one order are first tried one after the other.
    */
   offer(
     pending: PendingNotification,
@@ -238,10 +195,7 @@ export class Notifier {
     this.ports.onOutcome(job, outcome)
   }
 
-  /**
-   * The name that `onRoom` gives when a message of that tenant to that receiver finds room again; undefined: it cannot
-   * be sent.
-   */
+  /** The name that `onRoom` gives when there is room for a message of that tenant; undefined: it cannot be sent. */
   laneOf(tenant: string, message: Message): string | undefined {
     const address = this.outletOf(message).entry.addressOf(message)
     return address && this.lanes.table.nameOf(tenant, address)
@@ -338,7 +292,7 @@ export class Notifier {
   }
 
   /** What happened since the start, and what is now. Walks over the lanes: not for every request. */
-  stats(): NotifierStats {
+  stats() {
     const queue = { in: 0, out: 0, reject: 0, timeInQueueMs: 0, size: 0 }
     let sending = 0
     for (const { counters, waiting, sending: first, resending } of this.lanes.table.pools) {
@@ -351,12 +305,7 @@ export class Notifier {
     }
     const { sentOk, sentError, ...counters } = this.counters
     let retrying = 0
-    const longest: Lane<PendingNotification>[] = []
-    for (const lane of this.lanes.table.all()) {
-      retrying += lane.retrying
-      if (lane.waiting + lane.retrying > 0) longest.push(lane)
-    }
-    longest.sort((a, b) => b.waiting + b.retrying - a.waiting - a.retrying)
+    for (const lane of this.lanes.table.all()) retrying += lane.retrying
     return {
       queue: { ...queue, sentOk, sentError },
       transports: Object.fromEntries(
@@ -367,15 +316,13 @@ export class Notifier {
       sending,
       retrying,
       lanes: this.lanes.table.size,
-      longest: longest
-        .slice(0, longestLanesMax)
-        .map(({ name, waiting, retrying, breaker }) => ({ name, waiting, retrying, breaker: breaker.state })),
     }
   }
 
   /**
-   * Takes nothing more, lets what is being sent end, for `drainMs` at most, and closes everything. What waits is forgotten without an
-   * outcome, because its row is in the outbox; in bestEffort there is none, so what waits is sent, too, as far as the time allows.
+   * Takes nothing more, lets what is being sent end, for `drainMs` at most, and closes everything. What waits is
+   * forgotten without an outcome, because its row is in the outbox; in bestEffort there is none, so what waits is sent,
+   * too, as far as the time allows.
    */
   async stop(drainMs: number): Promise<void> {
     const { clock } = this.ports

@@ -1,22 +1,22 @@
-// How much the lanes may hold, who was refused because of that, and when they are told that there is room again.
+// How much the lanes may hold, which callers were refused because of that, and when there is room for them again.
 //
-// First tries and further tries have bounds of their own: the failed deliveries of a dead receiver take no room from new ones.
-// Room is told of when half of what was full is free, so that who comes back can bring more than one.
+// First tries and further tries have bounds of their own: the failed deliveries of a dead receiver take no room from
+// new ones. Room is reported when half of what was full is free, so that a caller that comes back can bring more than
+// one.
 //
 // Not here: what is held and why it leaves (lanes).
 
-import { Fifo } from './fifo.js'
-import type { Job, Lane, Pool } from './lane.js'
+import { Fifo, type Job, type Lane, type Pool } from './lane.js'
 import type { Limits } from './limits.js'
 
 export type Kind = 'first' | 'retry'
 
-/** Lanes told of room in one turn. */
+/** Lanes whose room is reported in one turn. */
 const toldPerTurn = 64
 
 export class Room<T> {
   readonly bytes = { first: 0, retry: 0 }
-  /** Lanes that have room again and could not be told yet, for want of room in all. */
+  /** Lanes that have room again, while there is none in all. */
   private hopes = 0
   private readonly hopeful = new Map<Pool<T>, Record<Kind, Fifo<Lane<T>>>>()
 
@@ -43,13 +43,12 @@ export class Room<T> {
     return lane.retrying < this.limits.laneRetriesMax && this.bytes.retry + bytes <= this.limits.bytesMax / 2
   }
 
-  /** Somebody was told that there is no room. */
   refuse(lane: Lane<T>, kind: Kind): void {
     lane.refused[kind] = true
     this.onLeft(lane)
   }
 
-  /** Something has left the lane; true when `tell` may have something to tell. */
+  /** Something has left the lane; true when `tell` may have something to report. */
   onLeft(lane: Lane<T>): boolean {
     if (lane.refused.first) this.hope(lane, 'first')
     if (lane.refused.retry) this.hope(lane, 'retry')
@@ -74,7 +73,7 @@ export class Room<T> {
     return Math.min(this.limits.laneQueueMax, proven || !this.leavesHalf ? queueMax : Math.ceil(queueMax / 2))
   }
 
-  /** Tells of some lanes that have room again; true when there are more. `told` may fill them at once. */
+  /** Reports some lanes that have room again; true when there are more. `told` may fill them at once. */
   tell(told: (lane: Lane<T>) => void): boolean {
     let left = toldPerTurn
     for (const [pool, hopeful] of this.hopeful)

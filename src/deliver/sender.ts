@@ -18,26 +18,20 @@ import type { Address } from './address.js'
 export interface Sendable<M extends Message = Message> {
   readonly message: M
   readonly address: Address
-  /**
-   * When it fails at the latest, by the monotonic clock; Infinity: a try has the time that the message or the options
-   * give it.
-   */
+  /** When it fails at the latest, monotonic; Infinity: the message or the options give the time of a try. */
   readonly endByMs: number
 }
 
 /** How one try ended. */
 export type SendResult =
-  /**
-   * The receiver has the message; `code` is that of the HTTP answer, which may be any, and `bytes` those of its body as
-   * it announces them.
-   */
+  /** The receiver has it. `code` is the status of the HTTP answer, `bytes` the announced length of its body. */
   | { readonly kind: 'answered'; readonly code: number | undefined; readonly bytes?: number; readonly answer?: Answer }
   | { readonly kind: 'failed'; readonly reason: string }
   /** Every further try would fail as well: the fault is in the message. */
   | { readonly kind: 'unsendable'; readonly reason: string }
 
 /** An answer as a whole, for senders whose caller wants it. */
-export interface Answer {
+interface Answer {
   /** By lower-case name. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: Buffer
@@ -63,7 +57,7 @@ export interface SenderStats {
 
 /** A transport whose sender may not be loaded yet. */
 export interface TransportEntry<M extends Message = Message> {
-  /** What its tries are for those who count them. */
+  /** What its tries are counted as. */
   readonly what: EndedTry['what']
   /** Whether its tries count in `sentOk` and `sentError` of the queue's statistics (subscriptions.md §11.4). */
   readonly isInQueueStatistics: boolean
@@ -79,3 +73,43 @@ export interface TransportEntry<M extends Message = Message> {
 
 /** Transports by name. */
 export type Transports = ReadonlyMap<string, TransportEntry>
+
+/** A sender whose library is slow to load: it is loaded when a message is sent, or likely, for the first time. */
+export class LazySender<M extends Message = Message> implements Sender<M> {
+  private loading: Promise<Sender<M>> | undefined
+  private loaded: Sender<M> | undefined
+  private isClosed = false
+
+  constructor(private readonly load: () => Promise<Sender<M>>) {}
+
+  // [hot] Once per try.
+  /** Messages that come before it is loaded are sent then, in their order. */
+  send(job: Sendable<M>, onSent: OnSent): void {
+    if (this.loaded) this.loaded.send(job, onSent)
+    else this.whenLoaded(sender => sender.send(job, onSent))
+  }
+
+  prepare(message: M): void {
+    this.whenLoaded(sender => sender.prepare(message))
+  }
+
+  stats(): SenderStats {
+    return this.loaded?.stats() ?? { connections: 0 }
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.loaded?.close()
+  }
+
+  private whenLoaded(run: (sender: Sender<M>) => void): void {
+    this.loading ??= this.load().then(sender => {
+      this.loaded = sender
+      return sender
+    })
+    void this.loading.then(sender => {
+      if (!this.isClosed) run(sender)
+      else sender.close()
+    })
+  }
+}

@@ -20,7 +20,7 @@ export interface TransportOptions {
   readonly tls: TlsOptions
 }
 
-/** `egress`: where messages may go; undefined: anywhere. `openSocket`: opens sockets that go there, for all that send. */
+/** `egress`: where messages may go; undefined: anywhere. `openSocket`: opens all sockets that go there. */
 export function transportsOf(
   options: TransportOptions,
   egress?: Egress,

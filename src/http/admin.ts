@@ -1,7 +1,8 @@
-// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant (operations.md §3 to §7).
+// Handlers of the administration paths: statistics, log, traces, semaphores, metrics by tenant (operations.md §3 to
+// §7), and a node's place in its cluster.
 //
-// With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and authenticate
-// nobody: expose them to operators only.
+// With several workers an answer is about all of them, and an order is given to all. They are not scoped by tenant, and
+// authenticate nobody: expose them to operators only.
 //
 // Not here: the code that counts, and that makes one text of what several workers have counted (observe).
 
@@ -16,6 +17,7 @@ import {
   type TraceLevels,
   withoutTraceLevels,
 } from '../messages/admin.js'
+import type { ClusterNumbers, ClusterStatus } from '../messages/cluster-status.js'
 import type { AdminTold, LogChange } from '../messages/messages.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
@@ -28,17 +30,15 @@ export interface AdminSettings {
   readonly reports: Reports
 }
 
-/** Makes one text of what several workers have counted. */
 export interface Reports {
   metrics(parts: readonly AdminTold['metrics'][]): Promise<string>
   statistics(parts: readonly AdminTold['statistics'][], isFull: boolean): string
   services(parts: readonly AdminTold['services'][]): string
 }
 
-/** The text format of Prometheus. */
 const expositionType = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** The names of `GET /admin/sem` (base.md, Administration interface). Nobody waits for any of them: there are no locks. */
+/** The names of `GET /admin/sem` (base.md, Administration interface). There are no locks, so all are free. */
 const semaphores = [
   'dbConnectionPool',
   'dbConnection',
@@ -70,13 +70,10 @@ const levels: Readonly<Record<string, LogLevel>> = {
 }
 
 export class AdminHandlers {
-  private readonly operations: AdminOperations
-  private readonly settings: AdminSettings
-
-  constructor(operations: AdminOperations, settings: AdminSettings) {
-    this.operations = operations
-    this.settings = settings
-  }
+  constructor(
+    private readonly operations: AdminOperations,
+    private readonly settings: AdminSettings,
+  ) {}
 
   statistics({ parameters: { options } }: Request, reply: Reply): void {
     this.operations.all({ what: 'statistics', isReset: false }, parts => {
@@ -193,3 +190,32 @@ export class AdminHandlers {
 }
 
 const tracesText = (key: string, text: string): string => JSON.stringify({ [key]: text })
+
+export interface ClusterDesk {
+  status(): ClusterStatus
+  numbers(): ClusterNumbers
+  /** Gives all shards away, and takes none; false: some found no new owner in time. */
+  drain(): Promise<boolean>
+  resume(): void
+}
+
+/** Of a node of a cluster: members, owners, and giving shards away. A process without a cluster has none. */
+export class ClusterHandlers {
+  constructor(private readonly desk: ClusterDesk) {}
+
+  status(reply: Reply): void {
+    reply.json(JSON.stringify(this.desk.status()))
+  }
+
+  drain(reply: Reply): void {
+    this.desk.drain().then(isDone => {
+      if (isDone) reply.done()
+      else reply.refuse(refusals.handingOver)
+    })
+  }
+
+  resume(reply: Reply): void {
+    this.desk.resume()
+    reply.done()
+  }
+}

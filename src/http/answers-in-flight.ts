@@ -1,8 +1,10 @@
-// Memory for answers under way: what is read, gathered, rendered and sent for clients is counted, and there is not any amount of it.
+// Memory for answers under way: what is read, gathered, rendered and sent for clients is counted, and there is not any
+// amount of it.
 //
-// Whoever holds an answer counts it, and gives it back in the same turn in which the next one takes it: the lists of a shard while they read, the
-// gathering of several owners' parts, the handler while it renders, the front until the system has taken the last byte.
-// What is small is not counted, so small answers go out however many large ones are under way.
+// Whoever holds an answer counts it, and gives it back in the same turn in which the next one takes it: the lists of a
+// shard while they read, the gathering of several owners' parts, the handler while it renders, the front until the
+// system has taken the last byte. What is small is not counted, so small answers go out however many large ones are
+// under way.
 //
 // Not here: how an answer is sent (uws-front, node-front), the numbers' place among metrics (observe/families).
 
@@ -20,14 +22,12 @@ export interface AnswerLimits {
 const uncountedBytes = 64 * 1024
 
 /** Why an answer was not sent, or not to its end. */
-export type AnswerFailure = 'too_large' | 'no_room' | 'stalled'
+type AnswerFailure = 'too_large' | 'no_room' | 'stalled'
 
 export class AnswersInFlight implements AnswerRoom {
-  /** Of one answer, and of all. */
   readonly answerBytesMax: number
   readonly bytesMax: number
   readonly tooLarge: Refusal
-  /** Now. */
   bytes = 0
   readonly failures: Record<AnswerFailure, number> = { too_large: 0, no_room: 0, stalled: 0 }
 
@@ -49,20 +49,16 @@ export class AnswersInFlight implements AnswerRoom {
   }
 }
 
-/** For whoever does not care. */
 export const unlimitedAnswers = new AnswersInFlight({
   answerBytesMax: Number.MAX_SAFE_INTEGER,
   answersInFlightMax: Number.MAX_SAFE_INTEGER,
 })
 
 class Hold implements AnswerHold {
-  private readonly all: AnswersInFlight
   private bytes = 0
   private counted = 0
 
-  constructor(all: AnswersInFlight) {
-    this.all = all
-  }
+  constructor(private readonly all: AnswersInFlight) {}
 
   // [hot] Several times for each list.
   take(bytes: number): boolean {

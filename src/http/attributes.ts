@@ -1,6 +1,7 @@
 // Handlers of /v2/entities/{id}/attrs/{name} and its /value (entities.md §12).
 //
-// A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text better.
+// A value travels as JSON or as plain text: scalars are text, objects and arrays are JSON unless the client likes text
+// better.
 
 import type { Entities } from '../broker/entities.js'
 import {
@@ -15,20 +16,16 @@ import {
 import { renderAttribute, renderedValue } from '../domain/entities/representation.js'
 import { type Json, renderJson } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
-import type { Accept } from './accept.js'
-import { noteOldLocations } from './deprecations.js'
+import { noteOldLocations } from './call.js'
 import { pathId, updateOptions, writeTarget } from './entities.js'
+import { entityOf } from './list-body.js'
 import type { Reply } from './reply.js'
-import { entityOf } from './representation.js'
-import { elsewhereOf, jsonPayload, originOf, outwardOf, parsedJson, type Request, readScope } from './request.js'
+import type { Accept, Request } from './request.js'
+import { elsewhereOf, jsonPayload, originOf, outwardOf, parsedJson, readScope } from './request.js'
 import { listParameter } from './url.js'
 
 export class AttributeHandlers {
-  private readonly entities: Entities
-
-  constructor(entities: Entities) {
-    this.entities = entities
-  }
+  constructor(private readonly entities: Entities) {}
 
   retrieve(request: Request, reply: Reply): void {
     this.read(request, reply, (attribute, name) => {
@@ -57,7 +54,7 @@ export class AttributeHandlers {
     const options = updateOptions(request)
     noteOldLocations([[name, attribute.value]], reply.call)
     const origin = originOf(request, reply)
-    const onResult = told(reply)
+    const onResult = (result: Result<undefined>): void => reply.conclude(result)
     this.entities.updateAttribute(
       target.value,
       name,
@@ -79,7 +76,7 @@ export class AttributeHandlers {
     if (!target.ok) return reply.refuse(target.refusal)
     const forced = request.parameters.options.has('forcedUpdate')
     const origin = originOf(request, reply)
-    const onResult = told(reply)
+    const onResult = (result: Result<undefined>): void => reply.conclude(result)
     this.entities.updateValue(target.value, name, value.value, forced, origin, onResult, outwardOf(request, reply))
   }
 
@@ -89,10 +86,7 @@ export class AttributeHandlers {
     const { id, name } = place.value
     const target = writeTarget(request, id)
     if (!target.ok) return reply.refuse(target.refusal)
-    this.entities.removeAttribute(target.value, name, originOf(request, reply), result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.entities.removeAttribute(target.value, name, originOf(request, reply), result => reply.conclude(result))
   }
 
   /** The one attribute that the path names, wherever it may lie. */
@@ -111,14 +105,6 @@ export class AttributeHandlers {
     })
   }
 }
-
-/** What tells the client what became of its update. */
-const told =
-  (reply: Reply) =>
-  (result: Result<undefined>): void => {
-    if (result.ok) reply.done()
-    else reply.refuse(result.refusal)
-  }
 
 /** The id and attribute name of the path (entities.md §1.6). */
 function pathPlace(request: Request): Result<{ readonly id: string; readonly name: string }> {

@@ -6,21 +6,17 @@ import { parseBatchUpdate, parseNotification, parseQueryPayload } from '../domai
 import { parseOrder } from '../domain/queries/order.js'
 import { compileSelection } from '../domain/queries/selection.js'
 import type { Result } from '../domain/refusal.js'
-import { noteOldLocations } from './deprecations.js'
+import { noteOldLocations } from './call.js'
 import { updateOptions } from './entities.js'
-import { replyWithList } from './list-body.js'
+import { entityItems, replyWithList, viewOf } from './list-body.js'
 import type { Reply } from './reply.js'
-import { entityItems, viewOf } from './representation.js'
 import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 
 export class BatchHandlers {
-  private readonly entities: Entities
-  private readonly batch: BatchOperations
-
-  constructor(entities: Entities, batch: BatchOperations) {
-    this.entities = entities
-    this.batch = batch
-  }
+  constructor(
+    private readonly entities: Entities,
+    private readonly batch: BatchOperations,
+  ) {}
 
   query(request: Request, reply: Reply, body: Uint8Array): void {
     const payload = jsonPayload(request, body)
@@ -52,10 +48,7 @@ export class BatchHandlers {
     const scope = writeScope(request)
     if (!scope.ok) return reply.refuse(scope.refusal)
     for (const { attributes } of batch.value.items) noteOldLocations(attributes, reply.call)
-    const onResult = (result: Result<undefined>): void => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    }
+    const onResult = (result: Result<undefined>): void => reply.conclude(result)
     const origin = originOf(request, reply)
     this.batch.update(scope.value, batch.value, updateOptions(request), origin, onResult, outwardOf(request, reply))
   }

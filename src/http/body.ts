@@ -1,15 +1,18 @@
-// The bytes of a body as JSON, refusing what JSON.parse would let pass: keys that stand twice, nesting without end, numbers beyond
-// a double, lone surrogates, bytes that are not UTF-8 (entities.md §1.5, §5.2).
+// The bytes of a body as JSON, refusing what JSON.parse would let pass: keys that stand twice, nesting without end,
+// numbers beyond a double, lone surrogates, bytes that are not UTF-8 (entities.md §1.5, §5.2). And the turns in which
+// bodies that take long are handled.
 //
-// One pass over the bytes, or the text if they are plain, counts structural colons and depth; one walk over the parsed value counts its keys. Only when the two
-// counts differ has a key been swallowed, and only then a slow parser looks for it. Nothing here recurses deeper than
-// `documentDepthMax`, because deeper documents are refused before they are parsed.
+// One pass over the bytes, or the text if they are plain, counts structural colons and depth; one walk over the parsed
+// value counts its keys. Only when the two counts differ has a key been swallowed, and only then a slow parser looks
+// for it. Nothing here recurses deeper than `documentDepthMax`, because deeper documents are refused before they are
+// parsed.
 
 import { isAscii, isUtf8 } from 'node:buffer'
 import type { Payload } from '../domain/entities/entity.js'
 import type { Json } from '../domain/json.js'
 import { valueDepthMax, valuesMax } from '../domain/limits.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
+import type { Clock } from '../ports.js'
 
 /** A value may nest 50 levels; around it stand an entity, an attribute, its metadata, and a batch. */
 const documentDepthMax = valueDepthMax + 10
@@ -23,7 +26,6 @@ const braceEnd = 0x7d
 const bracket = 0x5b
 const bracketEnd = 0x5d
 
-/** What a pass over a body tells. */
 interface Scan {
   readonly colons: number
   readonly depth: number
@@ -59,7 +61,8 @@ function scan(bytes: Uint8Array): Scan {
   return { colons, depth: deepest, escapes }
 }
 
-// [hot] Most bodies are ASCII without a backslash: the runtime finds the ends of their strings in two thirds of the time.
+// [hot] Most bodies are ASCII without a backslash: the runtime finds the ends of their strings in two thirds of the
+// time.
 /** As `scan`, for the text of such a body. */
 function scanPlain(text: string): Scan {
   let colons = 0
@@ -94,7 +97,7 @@ function countValues(bytes: Uint8Array): number {
   return values
 }
 
-/** The JSON of a body. `bytesMax`: how many bytes a body may have, which limits how many values there may be in it (`valuesMax`). */
+/** The JSON of a body. `bytesMax`: what a body may have, which limits how many values it may hold (`valuesMax`). */
 export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload> {
   const text = readText(bytes, bytesMax)
   if (!text.ok) return text
@@ -106,8 +109,9 @@ export function parseJson(bytes: Uint8Array, bytesMax?: number): Result<Payload>
 export const parsedInTurnsFrom = 256 * 1024
 
 /**
- * As `parseJson`, for a large body: its bytes are looked at in one turn of the event loop, its values made in the next and looked at in a third. At the
- * limit each takes up to 40 ms. The bytes may be used for something else when this returns.
+ * As `parseJson`, for a large body: its bytes are looked at in one turn of the event loop, its values made in the next
+ * and looked at in a third. At the limit each takes up to 40 ms. The bytes may be used for something else when this
+ * returns.
  */
 export function parseJsonInTurns(
   bytes: Uint8Array,
@@ -127,7 +131,6 @@ export function parseJsonInTurns(
   })
 }
 
-/** The text of a body, and what a pass over it has told. */
 interface Text {
   readonly text: string
   readonly scan: Scan
@@ -156,7 +159,6 @@ function makeValue({ text }: Text): Result<Json> {
   }
 }
 
-/** What a pass over a value tells. */
 interface Count {
   /** At all depths; negative when there is a number beyond a double or a lone surrogate. */
   readonly keys: number
@@ -187,7 +189,6 @@ function count(value: Json, checkStrings: boolean): Count {
   return { keys, digits: largeDigits }
 }
 
-/** `keys` of a `Count`. */
 function countKeys(value: Json, checkStrings: boolean): number {
   if (typeof value === 'number') {
     if (value >= largeFrom || value <= -largeFrom) largeDigits += Math.log10(Math.abs(value))
@@ -211,7 +212,7 @@ function countKeys(value: Json, checkStrings: boolean): number {
 
 type Path = readonly (string | number)[]
 
-/** Where keys stand twice in a text that is valid JSON; a key that stands more often is told once. */
+/** Where keys stand twice in a text that is valid JSON; a key that stands more often is reported once. */
 function findDuplicates(text: string): Path[] {
   const duplicates: Path[] = []
   /** The keys and positions from the root to where we are. */
@@ -277,3 +278,58 @@ function findDuplicates(text: string): Path[] {
 
 /** A comma, a closing bracket or brace, a blank. */
 const endsScalar = (code: number): boolean => code === 0x2c || code === 0x5d || code === 0x7d || code <= 0x20
+
+type Handle = (body: Uint8Array) => void
+
+/** How long such bodies may hold the event loop in one tick: as long as the batches of a shard (turn/batches.ts). */
+const sliceMs = 10
+
+/** Bodies of this size take part: they cost some 0.2 ms. Smaller ones are handled when they arrive. */
+export const sharedFrom = 8 * 1024
+
+/**
+ * Bodies that take long share one slice of time in each tick of the event loop; the rest of them wait as bytes. If all
+ * batches that arrive in one tick were parsed at once, their entities would wait in memory for the slice of the shards
+ * (shard/turn/batches.ts), and the garbage collector would copy them again and again: with 64 clients a batch cost 4 %
+ * more processor time. A body that waits as bytes costs one copy, and lies outside of the collector's heap.
+ */
+export class BodyTurns {
+  private readonly endOfTick: (run: () => void) => void
+  private waiting: { readonly body: Uint8Array; readonly handle: Handle }[] = []
+  /** When the slice of this tick ends; undefined: no body has begun one. */
+  private endMs: number | undefined
+
+  constructor(
+    private readonly clock: Pick<Clock, 'monoMs'>,
+    endOfTick: (run: () => void) => void = setImmediate,
+  ) {
+    this.endOfTick = endOfTick
+  }
+
+  /** Calls `handle`, which does not throw, now or in a later tick. The caller may reuse `body` when this returns. */
+  take(body: Uint8Array, handle: Handle): void {
+    if (this.waiting.length > 0 || this.clock.monoMs() >= this.slice())
+      this.waiting.push({ body: Buffer.from(body), handle })
+    else handle(body)
+  }
+
+  private slice(): number {
+    if (this.endMs !== undefined) return this.endMs
+    const endMs = this.clock.monoMs() + sliceMs
+    this.endMs = endMs
+    this.endOfTick(() => this.goOn())
+    return endMs
+  }
+
+  private goOn(): void {
+    this.endMs = undefined
+    if (this.waiting.length === 0) return
+    const endMs = this.slice()
+    let taken = 0
+    while (taken < this.waiting.length && (taken === 0 || this.clock.monoMs() < endMs)) {
+      const { body, handle } = this.waiting[taken++]!
+      handle(body)
+    }
+    this.waiting = this.waiting.slice(taken)
+  }
+}

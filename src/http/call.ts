@@ -1,17 +1,19 @@
-// One request under way, for those who count and log: what is noted on its way is told when it is answered.
+// One request under way, for the code that counts and logs: its correlator, and what is noted on its way and reported
+// with the answer.
 //
-// The head of a request is gone when `onRequest` returns. What has to be read from it for a line in the log or an alarm is read then only
-// where somebody may want it: two looks at headers cost as much as all the rest of this.
+// The head of a request is gone when `onRequest` returns. What a line in the log or an alarm needs of it is read before
+// that, and only where somebody may want it: two looks at headers cost as much as all the rest of this.
 //
 // Not here: what is made of it (observe/traffic-watcher.ts).
 
+import type { WantedAttribute } from '../domain/entities/entity.js'
+import type { Registration } from '../domain/providers/registration.js'
 import type { Refusal } from '../domain/refusal.js'
+import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { DeprecatedFeature } from '../messages/admin.js'
-import type { AnsweredRequest, Clock, RequestWatch } from '../ports.js'
-import { lengthOf } from './body-pieces.js'
-import type { AnswerBody, Exchange } from './front.js'
+import type { AnsweredRequest, Chance, Clock, RequestWatch } from '../ports.js'
+import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 
-/** Who is told, and by which clock. */
 export interface Watching {
   readonly watch: RequestWatch
   readonly clock: Pick<Clock, 'monoMs'>
@@ -28,23 +30,19 @@ export class Call implements AnsweredRequest {
   responseBytes = 0
   durationMs = 0
   payload: Buffer | undefined
-  readonly correlator: string
-  readonly tenant: string
-  readonly paths: string
-  private readonly exchange: Exchange
-  private readonly watching: Watching
   private readonly startedMs: number
   /** What a proxy says of the client; undefined: not read yet. */
   private forwarded: string | undefined
   private hasHead = true
   private isEnded = false
 
-  constructor(exchange: Exchange, correlator: string, tenant: string, paths: string, watching: Watching) {
-    this.exchange = exchange
-    this.correlator = correlator
-    this.tenant = tenant
-    this.paths = paths
-    this.watching = watching
+  constructor(
+    private readonly exchange: Exchange,
+    readonly correlator: string,
+    readonly tenant: string,
+    readonly paths: string,
+    private readonly watching: Watching,
+  ) {
     this.startedMs = watching.clock.monoMs()
   }
 
@@ -62,14 +60,13 @@ export class Call implements AnsweredRequest {
     return this.forwarded || this.exchange.clientAddress()
   }
 
-  /** Reads who the client is, as a proxy tells it: later it cannot be read. */
+  /** Reads the client as a proxy names it: later the head is gone. */
   noteOrigin(): void {
     if (this.forwarded !== undefined || !this.hasHead) return
     const told = this.exchange.header('x-real-ip') || this.exchange.header('x-forwarded-for')
     this.forwarded = told.slice(0, fromLengthMax)
   }
 
-  /** A route has been found. */
   routed(route: string, contentType: string, hasBody: boolean): void {
     const { watch } = this.watching
     this.route = route
@@ -77,25 +74,22 @@ export class Call implements AnsweredRequest {
     if (hasBody || watch.wantsOrigin) this.noteOrigin()
   }
 
-  /** The head will not be there any more. */
   leaveHead(): void {
     this.hasHead = false
   }
 
-  /** The body has come. */
   onBody(body: Uint8Array): void {
     this.requestBytes = body.length
     const { payloadBytes } = this.watching.watch
     if (payloadBytes > 0) this.payload = Buffer.from(body.subarray(0, payloadBytes))
   }
 
-  /** It uses what is deprecated. */
   deprecated(feature: DeprecatedFeature, usage: string): void {
     const { correlator, tenant, paths } = this
     this.watching.watch.onDeprecated(feature, usage, { correlator, tenant, path: paths, from: this.from() })
   }
 
-  /** Runs what parses the body, and says how long that took to those who want to know. */
+  /** Runs `parse`, and reports how long it took if that is wanted. */
   timed<T>(parse: () => T): T {
     const { watch, clock } = this.watching
     if (!watch.isTimed) return parse()
@@ -105,7 +99,6 @@ export class Call implements AnsweredRequest {
     return parsed
   }
 
-  /** It is being answered. */
   end(status: number, body: AnswerBody | undefined, refusal: Refusal | undefined): void {
     if (this.isEnded) return
     this.isEnded = true
@@ -115,4 +108,79 @@ export class Call implements AnsweredRequest {
     this.durationMs = this.watching.clock.monoMs() - this.startedMs
     this.watching.watch.onAnswered(this)
   }
+}
+
+const countMax = 2 ** 48
+
+// [hot] Writing all twelve digits anew for every request was 1 % of a create.
+const lastDigits = Array.from({ length: 4096 }, (_, n) => n.toString(16).padStart(3, '0'))
+
+/**
+ * Correlators for requests that bring none: UUIDs (operations.md §8.5). A correlator has to be unique, not secret. So
+ * chance is asked once, and the last twelve digits count from there: a fresh random UUID for every request was 5 % of
+ * all garbage of a write.
+ */
+export class Correlators {
+  private readonly start: string
+  private count: number
+  /** The UUID without its last three digits, for this count without them. */
+  private head = ''
+  private headOf = -1
+
+  constructor(chance: Pick<Chance, 'uuid'>) {
+    const uuid = chance.uuid()
+    this.start = uuid.slice(0, -12)
+    this.count = Number.parseInt(uuid.slice(-12), 16)
+  }
+
+  /** A UUID that no other process and no earlier request has. */
+  next(): string {
+    this.count = (this.count + 1) % countMax
+    const last = this.count % lastDigits.length
+    const others = (this.count - last) / lastDigits.length
+    if (others !== this.headOf) {
+      this.headOf = others
+      this.head = this.start + others.toString(16).padStart(9, '0')
+    }
+    return this.head + lastDigits[last]
+  }
+}
+
+const letterG = 0x67
+const oldLocation = /^geo:(point|line|box|polygon)$/
+
+// [hot] Looks at one character of each attribute's type.
+/** Notes locations in the forms before GeoJSON, which are deprecated (operations.md §6.6). */
+export function noteOldLocations(
+  attributes: Iterable<readonly [name: string, attribute: WantedAttribute]>,
+  call: Call | undefined,
+): void {
+  if (!call) return
+  for (const [name, { type }] of attributes)
+    if (type.charCodeAt(0) === letterG && oldLocation.test(type))
+      call.deprecated(
+        'geoFormat',
+        `${type} detected in attribute ${name} at entity update, please use geo:json instead`,
+      )
+}
+
+export function noteLegacyFormat(
+  { notification }: Pick<Subscription, 'notification'>,
+  when: 'creation' | 'retrieval',
+  id: string,
+  call: Call | undefined,
+): void {
+  if (notification.attrsFormat === 'legacy')
+    call?.deprecated('ngsiv1NotifFormat', `notification legacy format at subscription ${when} (subId: ${id})`)
+}
+
+/** Notes a registration whose provider speaks the interface's first version; `when` says what is done with it. */
+export function noteLegacyForwarding(
+  { provider }: Pick<Registration, 'provider'>,
+  when: 'creation' | 'retrieval',
+  id: string,
+  call: Call | undefined,
+): void {
+  if (provider.legacyForwarding)
+    call?.deprecated('ngsiv1Forwarding', `NGSIv1 forwarding at registration ${when} (regId: ${id})`)
 }

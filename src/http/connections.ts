@@ -1,7 +1,9 @@
-// How many connections an HTTP front has, and how fast their requests must come (docs/operations/connections.md).
+// How many connections an HTTP front has, how fast their requests must come, and how fast their answers must be taken
+// (docs/operations/connections.md).
 //
-// A connection waits while it may send: before a request, and until the rest of one has come. At the limit the one that has waited longest
-// is closed, so that clients that send slowly or not at all cannot lock others out. A connection that waits for its answer keeps its place.
+// A connection waits while it may send: before a request, and until the rest of one has come. At the limit the one that
+// has waited longest is closed, so that clients that send slowly or not at all cannot lock others out. A connection
+// that waits for its answer keeps its place.
 //
 // Not here: how each front learns what a connection does (uws-front, node-front).
 
@@ -9,7 +11,7 @@ import type { DropReason } from '../ports.js'
 
 /** Line and headers of a request must have come within this time. */
 export const headMsMax = 10_000
-/** A body must bring `bodyBytesPerS` in each window of this length, or end. It is the time that a stalled network has to recover. */
+/** A body must bring `bodyBytesPerS` in each window of this length, or end: a stalled network may recover in it. */
 export const bodyWindowMs = 10_000
 export const bodyBytesPerS = 1024
 
@@ -24,21 +26,17 @@ export interface ConnectionLimits {
   readonly onDropped?: OnDropped | undefined
 }
 
-/** A connection that can be closed while it waits. */
 export interface Waiting {
   close(): void
 }
 
-/** Decides which connections may stay. */
 export class Admission {
   /** In the order in which they began to wait. */
   private readonly waiting = new Set<Waiting>()
   private readonly byAddress = new Map<string, number>()
-  private readonly limits: ConnectionLimits
   readonly dropped: OnDropped
 
-  constructor(limits: ConnectionLimits) {
-    this.limits = limits
+  constructor(private readonly limits: ConnectionLimits) {
     this.dropped = limits.onDropped ?? (() => {})
   }
 
@@ -46,7 +44,7 @@ export class Admission {
     return this.limits.connectionsPerAddressMax > 0
   }
 
-  /** Whether one more may come to `others`; the one that has waited longest is closed when it must. A `true` is to be followed by `enter`. */
+  /** Whether one more may come to `others`; may close the one that has waited longest. After `true` call `enter`. */
   admits(others: number, address: string): boolean {
     const { connectionsMax, connectionsPerAddressMax } = this.limits
     if (this.countsAddresses && (this.byAddress.get(address) ?? 0) >= connectionsPerAddressMax) {
@@ -76,7 +74,6 @@ export class Admission {
     else this.byAddress.delete(address)
   }
 
-  /** From now on it waits. */
   waits(connection: Waiting): void {
     this.waiting.delete(connection)
     this.waiting.add(connection)
@@ -87,13 +84,11 @@ export class Admission {
   }
 }
 
-/** A body that has come in part. */
 export interface ArrivingBody {
   /** How much has come; may count more than the body, as long as it grows with it. */
   bytesCome(): number
   /** It is fast enough so far: called each second. */
   goesOn(): void
-  /** It is too slow. */
   close(): void
 }
 
@@ -102,16 +97,12 @@ interface Window {
   bytesBefore: number
 }
 
-/** Watches that bodies make progress. */
 export class BodyPace {
   private readonly windows = new Map<ArrivingBody, Window>()
-  private readonly dropped: OnDropped
   private timer: NodeJS.Timeout | undefined
   private checkedMs = 0
 
-  constructor(dropped: OnDropped) {
-    this.dropped = dropped
-  }
+  constructor(private readonly dropped: OnDropped) {}
 
   add(body: ArrivingBody): void {
     if (this.windows.has(body)) return
@@ -129,7 +120,8 @@ export class BodyPace {
 
   private check(): void {
     const nowMs = performance.now()
-    // When this process itself was late, bytes may have come that nobody has read yet: no client is blamed for that time.
+    // When this process itself was late, bytes may have come that nobody has read yet: no client is blamed for that
+    // time.
     const lateMs = Math.max(0, nowMs - this.checkedMs - 2 * checkIntervalMs)
     this.checkedMs = nowMs
     for (const [body, window] of this.windows) {
@@ -148,4 +140,81 @@ export class BodyPace {
       }
     }
   }
+}
+
+/** An answer that the system has not taken to its end. */
+export interface SlowAnswer {
+  /** Bytes that the system has taken; NaN: it is not its turn yet. */
+  taken(): number
+  retry(): void
+  giveUp(): void
+}
+
+export const answerStallMsDefault = 30_000
+
+/** Looks per stall, so that it is noticed not much later, and the pause between them at most. */
+const looksPerStall = 8
+const lookMsMax = 1_000
+
+interface Watched {
+  taken: number
+  sinceMs: number
+}
+
+/**
+ * Looks at the answers that are being sent, and gives up a client that takes no byte of its answer for a while:
+ * otherwise one that asks for much and reads nothing would hold its memory for ever. Nothing runs while no answer
+ * waits.
+ */
+export class StallWatch {
+  private readonly watched = new Map<SlowAnswer, Watched>()
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(
+    private readonly stallMs: number,
+    private readonly onStall: () => void,
+  ) {}
+
+  add(answer: SlowAnswer): void {
+    this.watched.set(answer, { taken: answer.taken(), sinceMs: performance.now() })
+    this.timer ??= setInterval(() => this.look(), Math.min(lookMsMax, this.stallMs / looksPerStall)).unref()
+  }
+
+  /** It has been sent, or its client has gone. */
+  remove(answer: SlowAnswer): void {
+    this.watched.delete(answer)
+    if (this.watched.size > 0 || !this.timer) return
+    clearInterval(this.timer)
+    this.timer = undefined
+  }
+
+  private look(): void {
+    const nowMs = performance.now()
+    for (const [answer, watched] of [...this.watched]) {
+      const taken = answer.taken()
+      if (!(taken <= watched.taken)) {
+        watched.taken = taken
+        watched.sinceMs = nowMs
+      }
+      if (nowMs - watched.sinceMs < this.stallMs) answer.retry()
+      else {
+        this.remove(answer)
+        this.onStall()
+        answer.giveUp()
+      }
+    }
+  }
+}
+
+/** Whether 4 or 16 bytes, as uWebSockets.js gives addresses, are an IPv4 address, perhaps in the clothes of IPv6. */
+export function isIPv4(address: Uint8Array): boolean {
+  return address.length === 4 || address.every((byte, i) => i >= 12 || byte === (i < 10 ? 0 : 255))
+}
+
+/** The address as text, an IPv4 one always in dotted form. */
+export function addressText(address: Uint8Array): string {
+  if (isIPv4(address)) return address.subarray(-4).join('.')
+  const groups: string[] = []
+  for (let i = 0; i < address.length; i += 2) groups.push(((address[i]! << 8) | address[i + 1]!).toString(16))
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1)
 }

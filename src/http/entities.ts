@@ -1,7 +1,7 @@
 // Handlers of /v2/entities, /v2/entities/{id} and /v2/entities/{id}/attrs (entities.md §10, §11).
 //
-// A handler reads what is special to its operation, asks the broker, and hands the result to the reply. The order inside each is that
-// of entities.md §1.1: path identifiers, payload, tenant and scope, operation.
+// A handler reads what is special to its operation, asks the broker, and hands the result to the reply. The order
+// inside each is that of entities.md §1.1: path identifiers, payload, tenant and scope, operation.
 
 import type { Entities } from '../broker/entities.js'
 import { checkIdentifier, hasIdentifierCharacters, parseAttributes, parseEntity } from '../domain/entities/entity.js'
@@ -10,10 +10,9 @@ import { parseOrder } from '../domain/queries/order.js'
 import { compileSelection, type SelectionSource } from '../domain/queries/selection.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import type { AttributesRequest, Target } from '../messages/messages.js'
-import { noteOldLocations } from './deprecations.js'
-import { replyWithItem, replyWithList } from './list-body.js'
+import { noteOldLocations } from './call.js'
+import { attributesItem, entityItem, entityItems, replyWithItem, replyWithList, viewOfParameters } from './list-body.js'
 import type { Reply } from './reply.js'
-import { attributesItem, entityItem, entityItems, viewOfParameters } from './representation.js'
 import { elsewhereOf, jsonPayload, originOf, outwardOf, type Request, readScope, writeScope } from './request.js'
 import { listParameter, type Parameters } from './url.js'
 
@@ -41,11 +40,7 @@ export function writeTarget(request: Request, id: string): Result<Target> {
 }
 
 export class EntityHandlers {
-  private readonly entities: Entities
-
-  constructor(entities: Entities) {
-    this.entities = entities
-  }
+  constructor(private readonly entities: Entities) {}
 
   create(request: Request, reply: Reply, body: Uint8Array): void {
     const { options } = request.parameters
@@ -135,10 +130,7 @@ export class EntityHandlers {
     if (!target.ok) return reply.refuse(target.refusal)
     const options = updateOptions(request)
     noteOldLocations(attributes.value, reply.call)
-    const onResult = (result: Result<undefined>): void => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    }
+    const onResult = (result: Result<undefined>): void => reply.conclude(result)
     const outward = outwardOf(request, reply)
     const origin = originOf(request, reply)
     this.entities.changeAttributes(kind, target.value, attributes.value, options, origin, onResult, outward)
@@ -149,10 +141,7 @@ export class EntityHandlers {
     if (!id.ok) return reply.refuse(id.refusal)
     const target = writeTarget(request, id.value)
     if (!target.ok) return reply.refuse(target.refusal)
-    this.entities.remove(target.value, originOf(request, reply), result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.entities.remove(target.value, originOf(request, reply), result => reply.conclude(result))
   }
 }
 

@@ -1,13 +1,29 @@
-// A list as the body of an answer, or one item that may be large: items are rendered one after the other, some in each turn of the event loop, and
-// counted as they come.
+// What of an entity a request wants to see (entities.md §6), and entities as the body of an answer: a list, or one item
+// that may be large. Items are rendered one after the other, some in each turn of the event loop, and counted as they
+// come.
 //
-// [hot] Nearly every list is rendered in one turn, into one buffer. A large one becomes parts, which are sent as they are: an item that is large
+// [hot] The usual answer, an entity as it is stored, is sent without being parsed or rendered. Nearly every list is
+// rendered in one turn, into one buffer. A large one becomes parts, which are sent as they are: an item that is large
 // already is a part of its own and not copied.
 //
 // Not here: how many bytes an answer may have (reply).
 
+import type { Shown } from '../broker/replies.js'
+import type { Entity } from '../domain/entities/entity.js'
+import {
+  attributesPieces,
+  entityPieces,
+  fullView,
+  isFullView,
+  type Mode,
+  renderAttributes,
+  renderEntity,
+  type View,
+} from '../domain/entities/representation.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
+import { decodeImage, imageJson, isAnswer } from '../image.js'
 import type { Reply } from './reply.js'
+import { listParameter, type Parameters } from './url.js'
 
 /** The JSON of an item. A large one may come in pieces, which are rendered when they are taken. */
 export type Item = Uint8Array | string | Iterator<string>
@@ -35,7 +51,6 @@ export function replyWithList(reply: Reply, items: ListItems, total?: number): v
   new ListBody(reply, items, list, total).goOn()
 }
 
-/** Answers 200 with one item. */
 export function replyWithItem(reply: Reply, item: Item): void {
   if (typeof item === 'string' || item instanceof Uint8Array) reply.json(item)
   else new ListBody(reply, { length: 1, render: () => item }, alone).goOn()
@@ -51,11 +66,8 @@ const alone: Brackets = { opening: Buffer.alloc(0), closing: Buffer.alloc(0) }
 const comma = Buffer.from(',')
 
 class ListBody {
-  private readonly reply: Reply
-  private readonly items: ListItems
   private readonly total: number | undefined
   private readonly parts: Uint8Array[] = []
-  /** What becomes the next part. */
   private small: Uint8Array[]
   private smallBytes: number
   private bytes: number
@@ -65,9 +77,12 @@ class ListBody {
   private readonly closing: Uint8Array
   private readonly hold
 
-  constructor(reply: Reply, items: ListItems, { opening, closing }: Brackets, total?: number) {
-    this.reply = reply
-    this.items = items
+  constructor(
+    private readonly reply: Reply,
+    private readonly items: ListItems,
+    { opening, closing }: Brackets,
+    total?: number,
+  ) {
     this.total = total
     this.hold = reply.answers.open()
     this.small = [opening]
@@ -144,4 +159,59 @@ class ListBody {
     this.hold.release()
     this.reply.refuse(refusal)
   }
+}
+
+/** The view of a request: its mode, and the names of its `attrs` and `metadata`. */
+export function viewOf(
+  options: ReadonlySet<string>,
+  attrs: readonly string[] | undefined,
+  metadata: readonly string[] | undefined,
+): View {
+  if (options.size === 0 && !attrs && !metadata) return fullView
+  const mode = modes.find(word => options.has(word)) ?? 'normalized'
+  return { mode, attrs: withBuiltins(options, attrs), metadata }
+}
+
+const modes: readonly Mode[] = ['keyValues', 'values', 'unique']
+
+export const viewOfParameters = (parameters: Parameters): View =>
+  viewOf(parameters.options, listParameter(parameters, 'attrs'), listParameter(parameters, 'metadata'))
+
+/** The deprecated options name a builtin that `attrs` may name as well (entities.md §6.5). */
+function withBuiltins(
+  options: ReadonlySet<string>,
+  named: readonly string[] | undefined,
+): readonly string[] | undefined {
+  const builtins = ['dateCreated', 'dateModified'].filter(name => options.has(name))
+  return builtins.length === 0 ? named : [...(named ?? ['*']), ...builtins]
+}
+
+export const entityOf = (shown: Shown): Entity => ('image' in shown ? decodeImage(shown.image) : shown.entity)
+
+/** Entities with more bytes are rendered in steps: those of 16 MB take 70 ms. */
+const largeBytes = 1024 * 1024
+
+const isLarge = (shown: Shown): boolean => 'image' in shown && shown.image.length > largeBytes
+
+export function entityItem(shown: Shown, view: View): Item {
+  if ('image' in shown && isFullView(view) && isAnswer(shown.image)) return imageJson(shown.image)
+  const render = isLarge(shown) ? entityPieces : renderEntity
+  return render(entityOf(shown), shown.path, view)
+}
+
+/** The attributes of one entity as JSON, as `GET .../attrs` shows them. */
+export function attributesItem(shown: Shown, view: View): Item {
+  const render = isLarge(shown) ? attributesPieces : renderAttributes
+  return render(entityOf(shown), shown.path, view)
+}
+
+/** A list of entities as JSON. What was stored is held until all of them are rendered. */
+export function entityItems(entities: readonly Shown[], view: View): ListItems {
+  const cost = (index: number): number => {
+    const shown = entities[index]!
+    return 'image' in shown ? shown.image.length : 0
+  }
+  let heldBytes = 0
+  for (let index = 0; index < entities.length; index++) heldBytes += cost(index)
+  return { length: entities.length, render: index => entityItem(entities[index]!, view), cost, heldBytes }
 }

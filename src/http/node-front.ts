@@ -1,8 +1,9 @@
 // The HTTP front over node:http and node:https: for platforms without the uWebSockets.js binary, and for HTTP/1.0.
 //
-// It behaves as uws-front.ts does and gives way where node cannot: methods that its parser does not know are answered 400
-// without asking anybody. Where node would do more than the other front it is held back: of a header sent twice the first
-// one counts, too many headers are a 431 (node would drop the rest in silence, perhaps the one that names the tenant).
+// It behaves as uws-front.ts does and gives way where node cannot: methods that its parser does not know are answered
+// 400 without asking anybody. Where node would do more than the other front it is held back: of a header sent twice the
+// first one counts, too many headers are a 431 (node would drop the rest in silence, perhaps the one that names the
+// tenant).
 //
 // The count of exchanges in flight decides when closing is done, not the count of connections: an idle client must not
 // hold the program back.
@@ -12,24 +13,35 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, isIPv6, type ListenOptions, type Socket } from 'node:net'
+import type { AddressInfo, ListenOptions, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { ownText } from '../domain/recent.js'
-import { BodyPieces, lengthOf, pieceBytesMax } from './body-pieces.js'
-import { Admission, type ArrivingBody, BodyPace, headMsMax, type Waiting } from './connections.js'
-import { ambiguousBody, isAmbiguous } from './framing.js'
-import type { AnswerBody, BodyHandler, Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from './front.js'
-import { headBytesMax } from './head-limit.js'
-import { answerStallMsDefault, type SlowAnswer, StallWatch } from './stall-watch.js'
+import type { ArrivingBody, SlowAnswer, Waiting } from './connections.js'
+import { Admission, answerStallMsDefault, BodyPace, headMsMax, StallWatch } from './connections.js'
+import {
+  type AnswerBody,
+  ambiguousBody,
+  type BodyHandler,
+  BodyPieces,
+  type Exchange,
+  type Front,
+  type FrontHandler,
+  type FrontOptions,
+  headBytesMax,
+  headerText,
+  isAmbiguous,
+  lengthOf,
+  listenFailure,
+  pieceBytesMax,
+  type TlsFiles,
+  unwantedBytesMax,
+} from './front.js'
 import { cutFromMax } from './url.js'
 
-/** Headers a request may have. */
 const headersMax = 100
 /** How often node looks for heads that have not come in time. */
 const headCheckMs = 1000
-/** Of a body that nobody wants this much is read away, so that the client finishes sending and sees the answer. */
-export const unwantedBytesMax = 16 * 1024 * 1024
 const unwantedTimeoutMs = 10_000
 
 /** A front over node:http. Fails when the TLS files cannot be used. */
@@ -144,7 +156,7 @@ class NodeFront implements Front {
     this.#admission.waits(connection)
   }
 
-  /** Which of the accepted sockets a TLS socket is over, node does not say: no two of them have one client's address and port. */
+  /** Node does not say which accepted socket a TLS socket is over: the client's address and port tell. */
   #knowTlsSockets(): void {
     const accepted = new Map<string, NodeConnection>()
     const nameOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
@@ -163,7 +175,7 @@ class NodeFront implements Front {
     })
   }
 
-  /** Follows a request: its connection waits for the rest of the body, then not, and after the answer for the next request. */
+  /** Follows a request: its connection waits for the rest of the body, and after the answer for the next request. */
   #follow(request: IncomingMessage, response: ServerResponse): void {
     const connection = this.#bySocket.get(request.socket)
     if (!connection) return
@@ -214,7 +226,6 @@ class NodeFront implements Front {
 
 class NodeConnection implements Waiting, ArrivingBody {
   isOpen = true
-  /** Requests that have not been answered. */
   requests = 0
   readonly #socket: Socket
   readonly #onEnd: () => void
@@ -252,7 +263,6 @@ class NodeExchange implements Exchange, SlowAnswer {
   readonly #response: ServerResponse
   #answered = false
   #onBody: BodyHandler | undefined
-  /** What is being sent, and how far. */
   #pieces: BodyPieces | undefined
   #offset = 0
 
@@ -261,7 +271,7 @@ class NodeExchange implements Exchange, SlowAnswer {
     this.#request = request
     this.#response = response
     this.method = request.method ?? ''
-    request.on('error', () => {}) // The client went away: 'close' of the response has told.
+    request.on('error', () => {}) // The client went away: 'close' of the response reports it.
     response.on('error', () => {})
     const target = originForm(request.url ?? '')
     const mark = target.indexOf('?')
@@ -300,7 +310,7 @@ class NodeExchange implements Exchange, SlowAnswer {
     this.#reply(status, headers, body, true)
   }
 
-  /** Gives the whole body to `onBody`, which is not called at all when the client goes away before or sends too much. */
+  /** Gives the whole body to `onBody`; never calls it when the client goes away before, or sends too much. */
   collect(onBody: BodyHandler, bytesMax: number): void {
     this.#onBody = onBody
     const chunks: Buffer[] = []
@@ -371,7 +381,7 @@ class NodeExchange implements Exchange, SlowAnswer {
     }
   }
 
-  /** While an earlier answer of the connection is being sent, nobody can say. */
+  /** Not known while an earlier answer of the connection is being sent. */
   taken(): number {
     return this.#response.socket ? this.#offset : Number.NaN
   }
@@ -440,7 +450,7 @@ function plainAddress(address: string): string {
   return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }
 
-/** Suites with forward secrecy and authenticated encryption, the only ones that are offered. Those of TLS 1.3 have both by definition. */
+/** The only suites that are offered: with forward secrecy and authenticated encryption, as all of TLS 1.3. */
 const suites13 = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256']
 export const suites12 = [
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -467,19 +477,4 @@ export function readTls(tls: TlsFiles): SecureContextOptions {
       cause,
     })
   }
-}
-
-/** What no header may hold becomes `?`: a line end would let the client write headers of its own. */
-export function headerText(value: string): string {
-  return value.replace(/[^\t -~\x80-\xff]/g, '?')
-}
-
-/** The reason why an address cannot be listened on, in the words both fronts use. */
-export function listenFailure(cause: NodeJS.ErrnoException | undefined, options: FrontOptions): Error {
-  const host = options.host ?? (options.family === 'ipv4' ? '0.0.0.0' : '::')
-  const address = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`
-  if (cause === undefined) return new Error(`cannot listen: ${address}`)
-  if (cause.code === 'EADDRINUSE') return new Error(`address already in use: ${address}`, { cause })
-  if (cause.code === 'EACCES') return new Error(`not permitted to listen: ${address}`, { cause })
-  return new Error(`cannot listen: ${address} (${cause.message})`, { cause })
 }

@@ -8,11 +8,13 @@
 import type { Logger } from '../ports.js'
 import type { Front, FrontHandler, FrontOptions } from './front.js'
 import { openNodeFront } from './node-front.js'
-import { TwoFronts } from './two-fronts.js'
 import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
 
-/** Opens the front named by `kind`; undefined: uws where its binary loads, else node and one line of warning. With `http1Port` two of them. */
+/**
+ * Opens the front named by `kind`; undefined: uws where its binary loads, else node with a warning. With `http1Port` two
+ * of them.
+ */
 export async function openFront(
   kind: 'uws' | 'node' | undefined,
   options: FrontOptions,
@@ -53,3 +55,36 @@ async function openMain(
 const bytesAreCut =
   'uWebSockets.js cuts bytes outside ASCII off both ends of header values, so a request may select another tenant than it names' +
   ' (use -httpServer node, or a proxy that refuses such bytes)'
+
+/**
+ * The front at `-port`, and node:http at `-http1Port` (docs/operations/http-servers.md#http10). Both ask one handler,
+ * and each has the limits of its own options: `-maxConnections` counts for each listener. They start and stop together.
+ */
+class TwoFronts implements Front {
+  http1Port: number | undefined
+
+  constructor(
+    private readonly front: Front,
+    private readonly other: Front,
+  ) {}
+
+  async listen(): Promise<number> {
+    const port = await this.front.listen()
+    try {
+      this.http1Port = await this.other.listen()
+    } catch (error) {
+      await this.front.close(0)
+      throw error
+    }
+    return port
+  }
+
+  dismiss(): void {
+    this.front.dismiss()
+    this.other.dismiss()
+  }
+
+  async close(drainMs: number): Promise<void> {
+    await Promise.all([this.front.close(drainMs), this.other.close(drainMs)])
+  }
+}

@@ -1,6 +1,7 @@
 // Handlers of /v2/registrations and /v2/registrations/{id} (subscriptions.md §12.2).
 //
-// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one that is not found.
+// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. An id that none can have is one
+// that is not found.
 
 import type { RegistrationOperations } from '../broker/documents.js'
 import type { Payload } from '../domain/entities/entity.js'
@@ -12,7 +13,7 @@ import {
   type RegistrationHead,
 } from '../domain/providers/registration-parser.js'
 import { refusals } from '../domain/refusal.js'
-import { noteLegacyForwarding } from './deprecations.js'
+import { noteLegacyForwarding } from './call.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, tenantOf, writeScope } from './request.js'
@@ -22,13 +23,10 @@ import type { MayReach } from './subscriptions.js'
 const noHead: RegistrationHead = { id: '', tenant: '', servicePath: '' }
 
 export class RegistrationHandlers {
-  private readonly registrations: RegistrationOperations
-  private readonly mayAsk: MayReach
-
-  constructor(registrations: RegistrationOperations, mayAsk: MayReach) {
-    this.mayAsk = mayAsk
-    this.registrations = registrations
-  }
+  constructor(
+    private readonly registrations: RegistrationOperations,
+    private readonly mayAsk: MayReach,
+  ) {}
 
   create(request: Request, reply: Reply, body: Uint8Array): void {
     const payload = jsonPayload(request, body)
@@ -82,19 +80,13 @@ export class RegistrationHandlers {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
     const id = request.components[2] as string
-    this.registrations.change({ tenant: tenant.value, id, payload: payload.value }, result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.registrations.change({ tenant: tenant.value, id, payload: payload.value }, result => reply.conclude(result))
   }
 
   remove(request: Request, reply: Reply): void {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
-    this.registrations.remove(tenant.value, request.components[2] as string, result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.registrations.remove(tenant.value, request.components[2] as string, result => reply.conclude(result))
   }
 }
 

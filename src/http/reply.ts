@@ -1,14 +1,25 @@
-// Results as HTTP answers: the only place that knows status codes and the shape of an error body (entities.md §1.2, §2, §20).
+// Results as HTTP answers: the only place that knows status codes, the shape of an error body (entities.md §1.2, §2,
+// §20) and the headers that let a browser show an answer to a page from elsewhere (operations.md §8.6).
 //
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
+//
+// Cross-origin headers are off unless an origin is configured. A request whose `Origin` is another one gets its answer
+// all the same, but without these headers; rights are not decided here. Credentials are never allowed.
 
-import { type Refusal, type RefusalKind, refusals, refusalText } from '../domain/refusal.js'
+import { type Refusal, type RefusalKind, type Result, refusals, refusalText } from '../domain/refusal.js'
 import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
-import { lengthOf } from './body-pieces.js'
 import type { Call } from './call.js'
-import { type CorsSettings, preflightHeaders } from './cors.js'
-import type { AnswerBody, Exchange } from './front.js'
-import type { Vocabulary } from './vocabulary.js'
+import { type AnswerBody, type Exchange, lengthOf } from './front.js'
+
+/** The prefix of the vendor headers: ours, or that of clients from elsewhere. Every request may use both. */
+export type Vocabulary = 'Ctx' | 'Fiware'
+
+export interface CorsSettings {
+  /** The one origin that matches, as text; `__ALL`: any. */
+  readonly origin: string
+  /** How long a browser may keep the answer to a preflight. */
+  readonly maxAgeS: number
+}
 
 const statusOf = {
   ParseError: 400,
@@ -31,7 +42,6 @@ const statusOf = {
   Forbidden: 403,
 } as const satisfies Record<RefusalKind, number>
 
-/** The error's name where it is not that of the kind. */
 const nameOf = (kind: RefusalKind): string => (kind === 'PartlyForwarded' ? 'PartialUpdate' : kind)
 
 const entityOf: Readonly<Record<string, string>> = {
@@ -55,28 +65,21 @@ const mayBeCounted = (body: AnswerBody): boolean =>
 
 /** Answers one request. Every answer carries the correlator. */
 export class Reply {
-  private readonly exchange: Exchange
-  private readonly vocabulary: Vocabulary
   /** Of every answer but a 405; undefined: there are none. */
   private readonly cors: readonly string[] | undefined
-  readonly correlator: string
-  /** undefined: nobody counts. */
+  /** undefined: no watch. */
   readonly call: Call | undefined
-  /** How much may be answered. */
   readonly answers: AnswersInFlight
 
   constructor(
-    exchange: Exchange,
-    vocabulary: Vocabulary,
-    correlator: string,
+    private readonly exchange: Exchange,
+    private readonly vocabulary: Vocabulary,
+    readonly correlator: string,
     call?: Call,
     cors?: readonly string[] | undefined,
     answers = unlimitedAnswers,
   ) {
     this.answers = answers
-    this.exchange = exchange
-    this.vocabulary = vocabulary
-    this.correlator = correlator
     this.call = call
     this.cors = cors
   }
@@ -103,14 +106,19 @@ export class Reply {
     this.send(200, this.headers())
   }
 
-  /** 200 to a preflight; one that does not match is told nothing. */
+  /** 200 to a preflight, with headers only if it matches. */
   preflight(allow: string, settings: CorsSettings): void {
     this.send(200, this.headers(...(this.cors ? preflightHeaders(allow, this.vocabulary, settings) : [])))
   }
 
-  /** 204: done, nothing to say. */
   done(): void {
     this.send(204, this.headers())
+  }
+
+  /** 204, or what the refusal says. */
+  conclude(result: Result<unknown>): void {
+    if (result.ok) this.done()
+    else this.refuse(result.refusal)
   }
 
   /** The status of the refusal, and what it says. */
@@ -127,10 +135,7 @@ export class Reply {
     } else this.send(status, headers, body, refusal)
   }
 
-  /**
-   * As `refuse`, in the form of /admin/log: the text is the error (operations.md §5.1). A text that echoes nothing of the
-   * client may go verbatim.
-   */
+  /** As `refuse`, in the form of /admin/log (operations.md §5.1). A text without the client's words may go verbatim. */
   refuseInShort(refusal: Refusal, as: 'escaped' | 'verbatim' = 'escaped'): void {
     const text = refusalText(refusal)
     const body = JSON.stringify({ error: as === 'escaped' ? escaped(text) : text })
@@ -175,3 +180,41 @@ export class Reply {
     return headers
   }
 }
+
+/** Whether a path takes part. */
+export const hasCors = (path: string): boolean => /^\/(v2(\/|$)|version\/?$)/.test(path)
+
+/** The headers of every answer to a request that matches; undefined: it does not. */
+export function corsHeaders(
+  exchange: Exchange,
+  vocabulary: Vocabulary,
+  { origin }: CorsSettings,
+): readonly string[] | undefined {
+  if (!hasCors(exchange.path)) return undefined
+  const asked = exchange.header('origin')
+  if (asked === '' || (origin !== '__ALL' && origin !== asked)) return undefined
+  return [
+    'Access-Control-Allow-Origin',
+    origin === '__ALL' ? '*' : origin,
+    'Access-Control-Expose-Headers',
+    `${vocabulary}-Correlator, ${vocabulary}-Total-Count, Location`,
+  ]
+}
+
+/** The further headers of a preflight; `allow` are the methods of the route, in the order of its `Allow` header. */
+function preflightHeaders(allow: string, vocabulary: Vocabulary, { maxAgeS }: CorsSettings): readonly string[] {
+  const methods = allow.split(', ').filter(method => method !== 'GET')
+  const own = `${vocabulary}-Service, ${vocabulary}-Servicepath, Ngsiv2-AttrsFormat, ${vocabulary}-Correlator`
+  return [
+    'Access-Control-Allow-Methods',
+    [...(allow.includes('GET') ? ['GET'] : []), ...methods, 'OPTIONS'].join(', '),
+    'Access-Control-Allow-Headers',
+    `Content-Type, ${own}, X-Forwarded-For, X-Real-IP, X-Auth-Token, Authorization`,
+    'Access-Control-Max-Age',
+    String(maxAgeS),
+  ]
+}
+
+/** A preflight has no vendor headers yet: it names those that will come. */
+export const asksForFiware = (exchange: Exchange): boolean =>
+  /(^|[\s,])fiware-/i.test(exchange.header('access-control-request-headers'))

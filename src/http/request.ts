@@ -1,8 +1,9 @@
-// The head of a request: everything before its body, checked in the order of entities.md §1.1, and the payload after it.
+// The head of a request: everything before its body, checked in the order of entities.md §1.1, and the payload after
+// it.
 //
-// Headers of both vocabularies are read, and the answer speaks the one the client spoke. A vendor header that is there twice, or in both with
-// different values, is refused: a proxy that checks rights may have looked at the other one. With `-compat fiware` only `Fiware-*` is heard
-// (docs/operations/trust.md#vendor-headers).
+// Headers of both vocabularies are read, and the answer speaks the one the client spoke. A vendor header that is there
+// twice, or in both with different values, is refused: a proxy that checks rights may have looked at the other one.
+// With `-compat fiware` only `Fiware-*` is heard (docs/operations/trust.md#vendor-headers).
 
 import type { Elsewhere } from '../broker/forwarded-reads.js'
 import type { Outward } from '../broker/forwarding.js'
@@ -11,27 +12,21 @@ import { isLooped } from '../domain/providers/registration.js'
 import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
 import { allPaths, parseServicePaths, parseTenant, type Scope, updatePath } from '../domain/scope.js'
 import type { Origin } from '../messages/messages.js'
-import { type Accept, acceptAll, parseAccept } from './accept.js'
 import type { AnswersInFlight } from './answers-in-flight.js'
 import { parsedInTurnsFrom, parseJson } from './body.js'
-import { Call, type Watching } from './call.js'
-import type { Correlators } from './correlators.js'
-import { asksForFiware, type CorsSettings, corsHeaders } from './cors.js'
+import { Call, type Correlators, type Watching } from './call.js'
 import type { Exchange } from './front.js'
-import { Reply } from './reply.js'
+import { asksForFiware, type CorsSettings, corsHeaders, Reply, type Vocabulary } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
-import type { Vocabulary } from './vocabulary.js'
 
-/** What the HTTP layer needs to know of the configuration. */
 export interface HttpSettings {
   readonly bodyBytesMax: number
   /** Whether the tenant header selects data (`-multiservice`); its syntax is checked either way. */
   readonly tenants: boolean
-  /** Whether anything may be forwarded now; undefined: never. Asked once per request: who has no providers pays nothing for them. */
+  /** Whether anything may be forwarded now; undefined: never. Without providers a request pays this question only. */
   readonly forwards?: (() => boolean) | undefined
   /** undefined: cross-origin requests are not spoken of. */
   readonly cors?: CorsSettings | undefined
-  /** How much may be answered; undefined: there is no limit. */
   readonly answers?: AnswersInFlight | undefined
   /** How our headers are called in every answer; undefined: as the request calls them. */
   readonly vocabulary?: Vocabulary | undefined
@@ -53,7 +48,7 @@ const vendorNames = ['Service', 'ServicePath', 'Correlator'] as const
 
 const absent = { correlator: '', tenant: '', paths: '' } as const
 
-/** Reads the vendor headers in both vocabularies. The answer speaks the one of the request. `watching`: undefined, nobody is told of it. */
+/** Reads the vendor headers in both vocabularies. The answer uses the request's. `watching`: undefined, no watch. */
 export function readVendor(
   exchange: Exchange,
   correlators: Correlators,
@@ -130,7 +125,7 @@ export interface Request {
   readonly tenantHeader: string
   /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
   readonly notificationFormat: string
-  /** Whether it says that it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`, ours). */
+  /** Whether it is a custom notification of an entity that its subscription has patched (`Ctx-Notification-Kind`). */
   readonly isPatchedNotification: boolean
   /** Of a notification: what has happened to its entities (`Ctx-Alteration`, ours); '' when it does not say. */
   readonly notifiedAlteration: string
@@ -143,7 +138,6 @@ export interface Request {
   /** Of a large body: what `parseJsonInTurns` has made of it. */
   parsed?: Result<Payload>
   readonly mayForward: boolean
-  /** undefined: nobody counts. */
   readonly call: Call | undefined
 }
 
@@ -193,7 +187,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   })
 }
 
-/** `POST /v2/subscriptions/{id}/deliveries/retry` says all in its path; so do orders about the log (operations.md §5) and to a node of a cluster. */
+/** A retry of deliveries says all in its path; so do orders about the log (operations.md §5) and to a node. */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components
   if (first === 'log' || first === 'cluster' || (first === 'admin' && second === 'log')) return true
@@ -243,7 +237,6 @@ function readAccept(exchange: Exchange, mayBeText: boolean): Result<Accept> {
   return json || mayBeText ? accept : refused(refusals.acceptJson)
 }
 
-/** The tenant whose data the request is about. */
 export function tenantOf(request: Request): Result<string> {
   const tenant = parseTenant(request.tenantHeader)
   if (!tenant.ok) return tenant
@@ -274,7 +267,6 @@ export function jsonPayload(request: Request, body: Uint8Array): Result<Payload>
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const control = /[\x00-\x1f\x7f-\x9f]/g
 
-/** The JSON of a body that is JSON. */
 export function parsedJson(request: Request, body: Uint8Array): Result<Payload> {
   const { call, parsed, bodyBytesMax } = request
   if (parsed) return parsed
@@ -285,10 +277,10 @@ export function parsedJson(request: Request, body: Uint8Array): Result<Payload> 
 export const isLargeJson = ({ contentType }: Request, body: Uint8Array): boolean =>
   body.length >= parsedInTurnsFrom && contentType === 'application/json'
 
-/** A header's value as it can be sent along: a tab may stand in a request, and nobody wants one in a notification. */
+/** A header's value as it can be sent along: without the tabs that a request may have. */
 const sendable = (value: string): string => (value.search(control) < 0 ? value : value.replace(control, ' '))
 
-/** What the owner of a shard is told of where a write comes from. */
+/** Where a write comes from, for the owner of the shard. */
 export function originOf(request: Request, reply: Reply): Origin {
   const correlator = sendable(reply.correlator)
   const semicolon = correlator.indexOf(';')
@@ -304,7 +296,7 @@ export function originOf(request: Request, reply: Reply): Origin {
   }
 }
 
-/** What providers are told of a request; undefined: it is not forwarded (subscriptions.md §13.3, §13.5). */
+/** What providers get of a request; undefined: it is not forwarded (subscriptions.md §13.3, §13.5). */
 export function outwardOf(request: Request, reply: Reply): (() => Outward) | undefined {
   if (!request.mayForward || isLooped(reply.correlator)) return undefined
   return () => {
@@ -322,7 +314,7 @@ export function outwardOf(request: Request, reply: Reply): (() => Outward) | und
 
 const builtins: ReadonlySet<string> = new Set(['dateCreated', 'dateModified', 'dateExpires', 'servicePath'])
 
-/** What of a read providers are told, given the attributes that it names; undefined: it is not forwarded. */
+/** What providers get of a read that names these attributes; undefined: it is not forwarded. */
 export function elsewhereOf(
   request: Request,
   reply: Reply,
@@ -330,8 +322,68 @@ export function elsewhereOf(
 ): Elsewhere | undefined {
   if (!request.mayForward || request.parameters.options.has('skipForwarding')) return undefined
   const attrs = named === undefined || named.includes('*') ? [] : named.filter(name => !builtins.has(name))
-  // Builtin attributes alone are nobody's to provide.
+  // No provider has builtin attributes.
   if (attrs.length === 0 && named && named.length > 0 && !named.includes('*')) return undefined
   const outward = outwardOf(request, reply)
   return outward && { attrs, outward }
+}
+
+/**
+ * Which of the two forms, JSON or plain text, a client takes, and which it likes better (entities.md §1.4). Ranges
+ * nobody here knows are skipped, and so are parameters behind `q`. A first parameter that is not `q` is an error of the
+ * reference that no client depends on; it is tolerated unless the parameter is written as a broken `q`.
+ */
+export interface Accept {
+  readonly json: boolean
+  readonly text: boolean
+  /** For a value that has both forms: the highest q, at a tie what came first, `*` meaning JSON. */
+  readonly prefersText: boolean
+}
+
+export const acceptAll: Accept = { json: true, text: true, prefersText: false }
+
+const acceptJson: Accept = { json: true, text: false, prefersText: false }
+
+const ranges: Readonly<Record<string, Accept>> = {
+  '*/*': acceptAll,
+  'application/*': acceptJson,
+  'application/json': acceptJson,
+  'text/*': { json: false, text: true, prefersText: true },
+  'text/plain': { json: false, text: true, prefersText: true },
+}
+
+export function parseAccept(header: string): Result<Accept> {
+  if (header === '*/*') return accepted(acceptAll)
+  if (header === 'application/json') return accepted(acceptJson)
+  if (header.trim() === '') return refused(refusals.acceptEmpty)
+  let known = false
+  let json = false
+  let text = false
+  let best = -1
+  let prefersText = false
+  for (const item of header.split(',')) {
+    const [name = '', ...parameters] = item.split(';').map(part => part.trim())
+    const quality = parseQuality(parameters[0])
+    if (!quality.ok) return quality
+    const range = Object.hasOwn(ranges, name) ? ranges[name] : undefined
+    if (!range) continue
+    known = true
+    json ||= range.json
+    text ||= range.text
+    if (quality.value > best) {
+      best = quality.value
+      prefersText = range.prefersText
+    }
+  }
+  return known ? accepted({ json, text, prefersText }) : refused(refusals.acceptNothingKnown)
+}
+
+function parseQuality(parameter: string | undefined): Result<number> {
+  if (parameter === undefined) return accepted(1)
+  const [name, ...values] = parameter.split('=')
+  if (name?.trim() !== 'q') return accepted(1)
+  if (values.length === 0) return refused(refusals.acceptQWithoutEqual)
+  const value = values.join('=').trim()
+  if (value === '') return refused(refusals.acceptQWithoutValue)
+  return /^\d+(\.\d*)?$/.test(value) ? accepted(Number(value)) : refused(refusals.acceptQNotNumber)
 }

@@ -1,17 +1,15 @@
-// From an exchange of the front to a handler: head, route, body (entities.md §1.1). Failures end here, are logged once, and become a 500.
+// From an exchange of the front to a handler: head, route, body (entities.md §1.1). Failures end here, are logged once,
+// and become a 500.
 //
-// [hot] What those who count are told of each request costs 0.2 to 0.3 us of it (bench/watch.ts).
+// [hot] What is reported of each request to the counters costs 0.2 to 0.3 us of it (bench/watch.ts).
 
 import { isLooped } from '../domain/providers/registration.js'
 import { type Refusal, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
-import { parseJsonInTurns } from './body.js'
-import { BodyTurns, sharedFrom } from './body-turns.js'
-import type { Watching } from './call.js'
-import { Correlators } from './correlators.js'
-import { hasCors } from './cors.js'
+import { BodyTurns, parseJsonInTurns, sharedFrom } from './body.js'
+import { Correlators, type Watching } from './call.js'
 import type { BodyHandler, Exchange, FrontHandler } from './front.js'
-import type { Reply } from './reply.js'
+import { hasCors, type Reply } from './reply.js'
 import { type HttpSettings, isLargeJson, type Request, readHead, readVendor, type Vendor } from './request.js'
 import type { Route, Router, WithBody } from './routes.js'
 import { parsePath } from './url.js'
@@ -19,19 +17,19 @@ import { parsePath } from './url.js'
 const noBytes = new Uint8Array()
 
 export class Server implements FrontHandler {
-  private readonly route: Router
-  private readonly settings: HttpSettings
   private readonly correlators: Correlators
-  private readonly logger: Logger
   private readonly watching: Watching | undefined
   private readonly turns: BodyTurns
 
-  /** `watching`: who is told of each request; undefined: nobody. */
-  constructor(route: Router, settings: HttpSettings, chance: Chance, logger: Logger, watching?: Watching) {
-    this.route = route
-    this.settings = settings
+  /** `watching`: what gets a report of each request; undefined: nothing. */
+  constructor(
+    private readonly route: Router,
+    private readonly settings: HttpSettings,
+    chance: Chance,
+    private readonly logger: Logger,
+    watching?: Watching,
+  ) {
     this.correlators = new Correlators(chance)
-    this.logger = logger
     this.watching = watching
     this.turns = new BodyTurns(watching?.clock ?? { monoMs: () => performance.now() })
   }

@@ -5,7 +5,6 @@ import type { Clock } from '../ports.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 
-/** What is told by `GET /version`. */
 export interface ProductFacts {
   readonly version: string
   /** Names and versions of what the program stands on, by the role that the answer's fixed keys name. */
@@ -36,7 +35,6 @@ const libraryRoles = {
   bson: 'none',
 } as const
 
-/** What the disk of the store has to do with readiness. */
 export interface DiskStanding {
   /** Writes are refused for want of room. */
   isShort(): boolean
@@ -45,25 +43,19 @@ export interface DiskStanding {
 }
 
 export class ServiceHandlers {
-  private readonly facts: ProductFacts
-  private readonly clock: Clock
   private readonly startedMs: number
-  private readonly isReady: () => boolean
   private readonly disk: DiskStanding | undefined
   private readonly unready: () => string | undefined
 
   /** `unready`: why some shards of the cluster cannot answer, in words (docs/operations/cluster-health.md). */
   constructor(
-    facts: ProductFacts,
-    clock: Clock,
-    isReady: () => boolean,
+    private readonly facts: ProductFacts,
+    private readonly clock: Clock,
+    private readonly isReady: () => boolean,
     disk?: DiskStanding,
     unready: () => string | undefined = () => undefined,
   ) {
-    this.facts = facts
-    this.clock = clock
     this.startedMs = clock.monoMs()
-    this.isReady = isReady
     this.disk = disk
     this.unready = unready
   }
@@ -92,12 +84,11 @@ export class ServiceHandlers {
     reply.json(JSON.stringify(options.has('libVersions') ? { orion, orrery } : { orion }))
   }
 
-  /** The process answers. */
   live(_request: Request, reply: Reply): void {
     reply.json('{"status":"live"}')
   }
 
-  /** The node takes requests: its store works and it is not stopping. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
+  /** The node takes requests. One on a full disk still reads and deletes (docs/operations/full-disk.md). */
   ready(_request: Request, reply: Reply): void {
     const reason = this.unready()
     if (reason !== undefined) reply.refuse(refusals.notReady(reason))

@@ -1,10 +1,13 @@
-// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (subscriptions.md §2) and what is ours below it: /deliveries and /deliveries/retry.
+// Handlers of /v2/subscriptions, /v2/subscriptions/{id} (subscriptions.md §2) and what is ours below it: /deliveries
+// and /deliveries/retry.
 //
-// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. So whether there is such a subscription is asked last,
-// and only a retrieval tells an id that none can have from one that none has (§2.3, §2.4, §2.6), and so does what is ours.
+// The order inside each is that of entities.md §1.1: payload, tenant, path, operation. So whether there is such a
+// subscription is asked last, and only a retrieval tells an id that none can have from one that none has (§2.3, §2.4,
+// §2.6), and so does what is ours.
 
 import type { SubscriptionOperations } from '../broker/documents.js'
 import type { Entities } from '../broker/entities.js'
+import { renderDateTime } from '../domain/date-time.js'
 import { checkIdentifier, type Payload } from '../domain/entities/entity.js'
 import { isObject } from '../domain/json.js'
 import { accepted, type Result, refusals, refused } from '../domain/refusal.js'
@@ -13,10 +16,9 @@ import { checkSubscriptionId, watchedPath } from '../domain/subscriptions/subscr
 import { renderSubscription } from '../domain/subscriptions/subscription-json.js'
 import { checkPatch, parseSubscription, type SubscriptionHead } from '../domain/subscriptions/subscription-parser.js'
 import { decodeImage } from '../image.js'
-import type { Found, KnownSubscription } from '../messages/messages.js'
+import type { DeliveryRecord, DeliveryReport, Found, KnownSubscription } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
-import { renderDeliveries } from './deliveries.js'
-import { noteLegacyFormat } from './deprecations.js'
+import { noteLegacyFormat } from './call.js'
 import { replyWithList } from './list-body.js'
 import type { Reply } from './reply.js'
 import { jsonPayload, type Request, readScope, tenantOf } from './request.js'
@@ -28,23 +30,13 @@ export type MayReach = (url: string) => boolean
 const noHead: SubscriptionHead = { id: '', tenant: '', servicePath: '' }
 
 export class SubscriptionHandlers {
-  private readonly subscriptions: SubscriptionOperations
-  private readonly entities: Entities
-  private readonly clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>
-  private readonly mayNotify: MayReach
-
   /** `entities`: where one is found that an explanation is about. */
   constructor(
-    subscriptions: SubscriptionOperations,
-    entities: Entities,
-    clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>,
-    mayNotify: MayReach,
-  ) {
-    this.mayNotify = mayNotify
-    this.subscriptions = subscriptions
-    this.entities = entities
-    this.clock = clock
-  }
+    private readonly subscriptions: SubscriptionOperations,
+    private readonly entities: Entities,
+    private readonly clock: Pick<Clock, 'wallMs' | 'monoMs' | 'endOfTick'>,
+    private readonly mayNotify: MayReach,
+  ) {}
 
   create(request: Request, reply: Reply, body: Uint8Array): void {
     const payload = jsonPayload(request, body)
@@ -150,19 +142,13 @@ export class SubscriptionHandlers {
     if (!path.ok) return reply.refuse(path.refusal)
     const id = request.components[2] as string
     const change = { tenant: tenant.value, id, servicePath: path.value, payload: payload.value }
-    this.subscriptions.change(change, result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.subscriptions.change(change, result => reply.conclude(result))
   }
 
   remove(request: Request, reply: Reply): void {
     const tenant = tenantOf(request)
     if (!tenant.ok) return reply.refuse(tenant.refusal)
-    this.subscriptions.remove(tenant.value, request.components[2] as string, result => {
-      if (result.ok) reply.done()
-      else reply.refuse(result.refusal)
-    })
+    this.subscriptions.remove(tenant.value, request.components[2] as string, result => reply.conclude(result))
   }
 }
 
@@ -196,3 +182,21 @@ function patchedUrl({ value }: Payload): string | undefined {
   }
   return undefined
 }
+
+/** A report on a subscription's notifications as JSON. Both lists begin with the latest. */
+const renderDeliveries = ({ deliveries, deadLetters, deadCount }: DeliveryReport): string =>
+  JSON.stringify({
+    deliveries: deliveries.map(shown),
+    deadLetters: deadLetters.map(shown),
+    deadLettersCount: deadCount,
+  })
+
+const shown = ({ atMs, id, type, path, notificationId, attempt, outcome, code, reason }: DeliveryRecord) => ({
+  time: renderDateTime(atMs),
+  entity: { id, type, servicePath: path },
+  notificationId,
+  attempt,
+  outcome,
+  code,
+  reason: reason === '' ? undefined : reason,
+})

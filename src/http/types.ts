@@ -1,4 +1,5 @@
-// Handlers of /v2/types and /v2/types/{type} (entities.md §18). A type may have more attributes than can be rendered in one turn of the event loop.
+// Handlers of /v2/types and /v2/types/{type} (entities.md §18). A type may have more attributes than can be rendered in
+// one turn of the event loop.
 
 import type { TypeOperations } from '../broker/entities.js'
 import { checkIdentifier, hasIdentifierCharacters } from '../domain/entities/entity.js'
@@ -10,13 +11,10 @@ import type { Reply } from './reply.js'
 import { type Request, readScope } from './request.js'
 
 export class TypeHandlers {
-  private readonly types: TypeOperations
-  private readonly ticks: Ticks
-
-  constructor(types: TypeOperations, ticks: Ticks) {
-    this.types = types
-    this.ticks = ticks
-  }
+  constructor(
+    private readonly types: TypeOperations,
+    private readonly ticks: Ticks,
+  ) {}
 
   list(request: Request, reply: Reply): void {
     const scope = readScope(request)
@@ -46,16 +44,11 @@ export class TypeHandlers {
     const detail = !request.parameters.options.has('noAttrDetail')
     this.types.retrieve(scope.value, type, result => {
       if (!result.ok) return reply.refuse(result.refusal)
-      const summary = result.value
-      this.answer(reply, async pace => `{${await membersOf(summary, detail, pace)}}`)
+      membersOf(result.value, detail, new Pace(this.ticks)).then(
+        members => reply.json(`{${members}}`),
+        (error: Error) => reply.refuse(refusals.failure(error.message)),
+      )
     })
-  }
-
-  private answer(reply: Reply, render: (pace: Pace) => Promise<string>, total?: number): void {
-    render(new Pace(this.ticks)).then(
-      body => reply.json(body, total),
-      (error: Error) => reply.refuse(refusals.failure(error.message)),
-    )
   }
 }
 

@@ -1,7 +1,9 @@
-// The request line taken apart: path components and URL parameters, with the checks that need nothing else (entities.md §1.6, §1.8).
+// The request line taken apart: path components and URL parameters, with the checks that need nothing else (entities.md
+// §1.6, §1.8).
 //
-// A path is percent-decoded once, before it is split, so an encoded slash is a slash. In a query string `+` means a blank. Both
-// may hold any character but the eight forbidden ones; the parameters of the query languages have exceptions of their own.
+// A path is percent-decoded once, before it is split, so an encoded slash is a slash. In a query string `+` means a
+// blank. Both may hold any character but the eight forbidden ones; the parameters of the query languages have
+// exceptions of their own.
 
 import { pageLimitDefault, pageLimitMax } from '../domain/limits.js'
 import { ownText } from '../domain/recent.js'
@@ -31,8 +33,8 @@ export function parsePath(path: string): Result<readonly string[]> {
 }
 
 /**
- * Names that are cut out of a longer text are copied: some are kept for long (an id with its entity, a name in a cache), and a request line has
- * up to 16 KB. Shorter ones cost less than the copy.
+ * Names that are cut out of a longer text are copied: some are kept for long (an id with its entity, a name in a
+ * cache), and a request line has up to 16 KB. Shorter ones cost less than the copy.
  */
 export const cutFromMax = 512
 
@@ -61,7 +63,6 @@ const optionWords = new Set([
 
 const noOptions: ReadonlySet<string> = new Set()
 
-/** URL parameters, checked. */
 export interface Parameters {
   /** By name; of a name that stands twice the last one. */
   readonly values: ReadonlyMap<string, string>

@@ -8,7 +8,7 @@
 import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js'
 import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { setHeadLimit } from './head-limit.js'
+import { setHeadLimit } from './front.js'
 import { correct, loadBytes } from './uws-addon.js'
 
 /** The binary is not there, or not for this platform. */

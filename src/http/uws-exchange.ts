@@ -10,13 +10,10 @@
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { STATUS_CODES } from 'node:http'
-import { BodyPieces, lengthOf } from './body-pieces.js'
-import { addressText } from './client-address.js'
-import type { Admission, ArrivingBody, BodyPace, Waiting } from './connections.js'
-import { ambiguousBody, isAmbiguous } from './framing.js'
+import type { Admission, ArrivingBody, BodyPace, SlowAnswer, StallWatch, Waiting } from './connections.js'
+import { addressText } from './connections.js'
 import type { AnswerBody, BodyHandler, Exchange, FrontHandler } from './front.js'
-import { headerText, unwantedBytesMax } from './node-front.js'
-import type { SlowAnswer, StallWatch } from './stall-watch.js'
+import { ambiguousBody, BodyPieces, headerText, isAmbiguous, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
 
 /** What an exchange needs of its front. */

@@ -6,8 +6,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Client as UndiciClient } from 'undici'
-import { connectorTo } from '../deliver/sockets/connector.js'
-import { type Endpoint, type OpenSocket, reasonOf } from '../deliver/sockets/sockets.js'
+import { connectorTo, type Endpoint, type OpenSocket, reasonOf } from '../deliver/sockets/sockets.js'
 import { isObject } from '../domain/json.js'
 import { parseJson } from '../http/body.js'
 import { MoveError } from './moved.js'

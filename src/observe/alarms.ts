@@ -1,10 +1,12 @@
-// Alarms: conditions that operators are told of when they begin and when they end (operations.md §6.4), and the numbers of the summary.
+// Alarms: conditions that operators are told of when they begin and when they end (operations.md §6.4), and the summary
+// of them (§6.5).
 //
-// A condition has a key: a client, a receiver. While it lasts, repetitions are silent unless they are asked for. Keys never expire by time,
-// so each kind keeps `keysMax` of them at most; the oldest goes unsaid. Keys of `BadInput` are what clients say of themselves, those of receivers
-// what subscribers say: so each kind writes `linesPerMinuteMax` lines a minute at most, and then how many it has left out.
+// A condition has a key: a client, a receiver. While it lasts, repetitions are silent unless they are asked for. Keys
+// never expire by time, so each kind keeps `keysMax` of them at most and drops the oldest without a line. Clients and
+// subscribers choose most keys. So each kind writes `linesPerMinuteMax` lines a minute at most, and then how many it
+// has left out.
 //
-// Not here: when the summary is written (summary.ts).
+// Not here: what is found about the disk and the cluster, in words (tellers.ts).
 
 import { ownText } from '../domain/recent.js'
 import type { Clock, LogContext, Logger } from '../ports.js'
@@ -17,7 +19,7 @@ export const linesPerMinuteMax = 100
 
 const minuteMs = 60_000
 
-export const alarmKinds = [
+const alarmKinds = [
   'DatabaseError',
   'NotificationError',
   'ForwardingError',
@@ -27,7 +29,7 @@ export const alarmKinds = [
 ] as const
 export type AlarmKind = (typeof alarmKinds)[number]
 
-export interface AlarmNumbers {
+interface AlarmNumbers {
   readonly active: number
   /** Since the start. */
   readonly raised: number
@@ -45,16 +47,14 @@ interface Alarm {
 }
 
 export class Alarms {
-  private readonly logger: Logger
-  private readonly isRepeated: boolean
-  private readonly clock: Pick<Clock, 'monoMs'>
   private readonly alarms: Readonly<Record<AlarmKind, Alarm>>
 
-  /** `isRepeated`: repetitions are told (`-relogAlarms`). */
-  constructor(logger: Logger, isRepeated: boolean, clock: Pick<Clock, 'monoMs'>) {
-    this.logger = logger
-    this.clock = clock
-    this.isRepeated = isRepeated
+  /** `isRepeated`: repetitions are logged (`-relogAlarms`). */
+  constructor(
+    private readonly logger: Logger,
+    private readonly isRepeated: boolean,
+    private readonly clock: Pick<Clock, 'monoMs'>,
+  ) {
     this.alarms = Object.fromEntries(
       alarmKinds.map(kind => [
         kind,
@@ -85,7 +85,6 @@ export class Alarms {
     this.tell(kind, `Raising alarm ${named(kind, key)}: ${detail}`, context)
   }
 
-  /** The condition is not there. */
   release(kind: AlarmKind, key: string, context?: LogContext): void {
     const alarm = this.alarms[kind]
     if (!alarm.keys.delete(key)) return
@@ -122,3 +121,55 @@ export class Alarms {
 }
 
 const named = (kind: AlarmKind, key: string): string => (key === '' ? kind : `${kind} ${key}`)
+
+/** How each kind is called in the summary; the store's line has a form of its own. */
+const names = {
+  ClusterLogError: 'Cluster log failure active alarms',
+  NotificationError: 'Notification failure active alarms',
+  ForwardingError: 'Forwarding failure active alarms',
+  MqttConnectionError: 'MQTT connection failure active alarms',
+  BadInput: 'Bad input active alarms',
+} as const satisfies Record<Exclude<AlarmKind, 'DatabaseError'>, string>
+
+/**
+ * The summary of `-logSummary`: six lines every so often, whatever the level; "new" is since the one before. A node of
+ * a cluster adds a seventh once the log of the cluster has failed.
+ */
+export class Summary {
+  /** Requests, notifications and forwards since the start. */
+  transactions = 0
+  private readonly before = new Map<AlarmKind, AlarmNumbers>()
+  private transactionsBefore = 0
+  private cancel = (): void => {}
+
+  constructor(private readonly alarms: Alarms) {}
+
+  /** Writes one every `periodS` from now on. */
+  start(periodS: number, clock: Pick<Clock, 'after'>, logger: Pick<Logger, 'summary'>): void {
+    this.cancel = clock.after(periodS * 1000, () => {
+      for (const line of this.lines()) logger.summary(line)
+      this.start(periodS, clock, logger)
+    })
+  }
+
+  stop(): void {
+    this.cancel()
+  }
+
+  private lines(): readonly string[] {
+    const fresh = this.transactions - this.transactionsBefore
+    this.transactionsBefore = this.transactions
+    const kinds = alarmKinds.filter(kind => kind !== 'ClusterLogError' || this.alarms.numbers(kind).raised > 0)
+    return [`Transactions: ${this.transactions} (new: ${fresh})`, ...kinds.map(kind => this.line(kind))]
+  }
+
+  private line(kind: AlarmKind): string {
+    const { active, raised, released } = this.alarms.numbers(kind)
+    const { raised: raisedBefore = 0, released: releasedBefore = 0 } = this.before.get(kind) ?? {}
+    this.before.set(kind, { active, raised, released })
+    const head =
+      kind === 'DatabaseError' ? `DB status: ${active > 0 ? 'erroneous' : 'ok'}` : `${names[kind]}: ${active}`
+    const total = (all: number, before: number): string => `(total: ${all}, new: ${all - before})`
+    return `${head}, raised: ${total(raised, raisedBefore)}, released: ${total(released, releasedBefore)}`
+  }
+}

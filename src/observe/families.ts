@@ -2,19 +2,16 @@
 //
 // A scrape reads the values from the objects that keep them anyway. Nothing here grows.
 //
-// Not here: how the metrics of several processes become one text (exposition.ts).
+// Not here: how the metrics of several processes become one text (metric-family.ts).
 
 import { readdirSync } from 'node:fs'
-import type { Histogram, MetricFamily, MetricLabels } from '../messages/admin.js'
+import type { Histogram, MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
 import type { ClusterNumbers } from '../messages/cluster-status.js'
 import type { DiskRoom } from '../ports.js'
-import { clusterFamilies } from './cluster-families.js'
-import type { ConnectionTallies } from './connection-tallies.js'
 import type { LoopDelay } from './loop-delay.js'
-import { byLabel, family, histograms, single } from './metric-family.js'
-import type { RequestTallies } from './request-tallies.js'
+import { byLabel, counter, family, gauge, histograms } from './metric-family.js'
+import type { ConnectionTallies, RequestTallies } from './request-tallies.js'
 
-/** What the notifier tells. */
 export interface NotifierNumbers {
   readonly queue: { readonly size: number }
   readonly transports: Readonly<Record<string, { readonly sent: number; readonly connections: number }>>
@@ -30,7 +27,6 @@ export interface NotifierNumbers {
   readonly lanes: number
 }
 
-/** What the shards tell. */
 export interface ShardNumbers {
   /** That this process owns. */
   readonly shards: number
@@ -47,7 +43,6 @@ export interface ShardNumbers {
   readonly commits: { readonly write: Histogram; readonly sync: Histogram }
 }
 
-/** What is told of answers that are not small. */
 export interface AnswerNumbers {
   readonly bytes: number
   readonly bytesMax: number
@@ -65,18 +60,15 @@ export interface Sources {
   readonly version: string
   /** The label of what is about this process alone; undefined: there is no other worker. */
   readonly worker: number | undefined
-  /** undefined: nobody looks at it. */
   readonly disk?: (() => DiskRoom) | undefined
-  /** undefined: there is no cluster. */
   readonly cluster?: (() => ClusterNumbers) | undefined
 }
 
-/** All metrics of this process. */
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
   const { requests, connections, loop, version, worker, disk, cluster } = sources
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
-    single('orrery_info', 'gauge', 'The version that runs.', 1, 'max', { version }),
+    gauge('orrery_info', 'The version that runs.', 1, 'max', { version }),
     ...requests.families(),
     ...connections.families(),
     ...ofAnswers(sources.answers()),
@@ -94,18 +86,19 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
 function ofAnswers({ bytes, bytesMax, failures }: AnswerNumbers): readonly MetricFamily[] {
   const help = 'Answers not sent, or not to their end, by cause.'
   return [
-    single('orrery_http_answers_in_flight_bytes', 'gauge', 'Bytes of large answers under way.', bytes),
-    single('orrery_http_answers_in_flight_bytes_max', 'gauge', 'Bytes that all of them may have.', bytesMax),
+    gauge('orrery_http_answers_in_flight_bytes', 'Bytes of large answers under way.', bytes),
+    gauge('orrery_http_answers_in_flight_bytes_max', 'Bytes that all of them may have.', bytesMax),
     byLabel('orrery_http_answer_failures_total', 'counter', help, 'cause', failures),
   ]
 }
 
 function ofNotifier(numbers: NotifierNumbers): readonly MetricFamily[] {
   const sent = 'Messages that went out, further tries included.'
+  const open = 'Connections to receivers.'
   const count = (name: string, help: string, value: number): MetricFamily =>
-    single(`orrery_notifications_${name}_total`, 'counter', help, value)
+    counter(`orrery_notifications_${name}_total`, help, value)
   const now = (name: string, help: string, value: number): MetricFamily =>
-    single(`orrery_notification_${name}`, 'gauge', help, value)
+    gauge(`orrery_notification_${name}`, help, value)
   const byTransport = (what: 'sent' | 'connections'): Readonly<Record<string, number>> =>
     Object.fromEntries(Object.entries(numbers.transports).map(([transport, counts]) => [transport, counts[what]]))
   return [
@@ -121,13 +114,7 @@ function ofNotifier(numbers: NotifierNumbers): readonly MetricFamily[] {
     now('retry_queue_length', 'Failed notifications that wait in memory for another try.', numbers.retrying),
     now('sending', 'Tries under way.', numbers.sending),
     now('lanes', 'Receivers known.', numbers.lanes),
-    byLabel(
-      'orrery_notification_connections',
-      'gauge',
-      'Connections to receivers.',
-      'transport',
-      byTransport('connections'),
-    ),
+    byLabel('orrery_notification_connections', 'gauge', open, 'transport', byTransport('connections')),
   ]
 }
 
@@ -135,24 +122,18 @@ function ofShards(numbers: ShardNumbers): readonly MetricFamily[] {
   const { entities, commits } = numbers
   const counted = entities === undefined ? [] : [{ labels: {}, value: entities }]
   return [
-    single('orrery_shards', 'gauge', 'Shards that are served.', numbers.shards),
+    gauge('orrery_shards', 'Shards that are served.', numbers.shards),
     family('orrery_entities', 'gauge', 'Entities stored.', counted),
-    single('orrery_subscriptions', 'gauge', 'Subscriptions, of all tenants.', numbers.subscriptions, 'max'),
-    single('orrery_outbox_rows', 'gauge', 'Changes that owe notifications, in the store.', numbers.outboxRows),
-    single('orrery_outbox_bytes', 'gauge', 'Bytes of these.', numbers.outboxBytes),
-    single(
-      'orrery_outbox_dropped_total',
-      'counter',
-      'Notifications the outbox had no room for.',
-      numbers.outboxDropped,
-    ),
-    single(
+    gauge('orrery_subscriptions', 'Subscriptions, of all tenants.', numbers.subscriptions, 'max'),
+    gauge('orrery_outbox_rows', 'Changes that owe notifications, in the store.', numbers.outboxRows),
+    gauge('orrery_outbox_bytes', 'Bytes of these.', numbers.outboxBytes),
+    counter('orrery_outbox_dropped_total', 'Notifications the outbox had no room for.', numbers.outboxDropped),
+    counter(
       'orrery_notification_descendants_dropped_total',
-      'counter',
       'Notifications not made because too many descend from their request.',
       numbers.descendantsDropped,
     ),
-    single('orrery_dead_letters', 'gauge', 'Notifications given up and kept.', numbers.deadLetters),
+    gauge('orrery_dead_letters', 'Notifications given up and kept.', numbers.deadLetters),
     histograms('orrery_commit_write_seconds', 'Time of the write of a commit, on the main thread.', [
       { labels: {}, histogram: commits.write },
     ]),
@@ -170,8 +151,8 @@ function ofDisk(room: DiskRoom): readonly MetricFamily[] {
   const states = '0: room, 1: writes are refused, 2: the reserve is given up, 3: full.'
   return [
     family('orrery_disk_free_bytes', 'gauge', 'Free on the disk of the store, besides the reserve.', looked, 'max'),
-    single('orrery_disk_reserve_bytes', 'gauge', 'Room that is kept for hard times.', reserveBytes, 'max'),
-    single('orrery_disk_state', 'gauge', states, state, 'max'),
+    gauge('orrery_disk_reserve_bytes', 'Room that is kept for hard times.', reserveBytes, 'max'),
+    gauge('orrery_disk_state', states, state, 'max'),
   ]
 }
 
@@ -179,10 +160,8 @@ function ofProcess(own: MetricLabels): readonly MetricFamily[] {
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed, heapTotal, external } = process.memoryUsage()
   const startedS = performance.timeOrigin / 1000
-  const count = (name: string, help: string, value: number): MetricFamily =>
-    single(name, 'counter', help, value, 'sum', own)
-  const now = (name: string, help: string, value: number): MetricFamily =>
-    single(name, 'gauge', help, value, 'sum', own)
+  const count = (name: string, help: string, value: number): MetricFamily => counter(name, help, value, own)
+  const now = (name: string, help: string, value: number): MetricFamily => gauge(name, help, value, 'sum', own)
   const files = openFiles()
   return [
     count('process_cpu_seconds_total', 'Processor time.', (user + system) / 1e6),
@@ -204,4 +183,52 @@ function openFiles(): number | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Metrics of this node's place in its cluster: whom it sees, what it has of shards, what the log costs it. */
+export function clusterFamilies({ status, log, stalledMs, gossip }: ClusterNumbers): readonly MetricFamily[] {
+  const { members, shards } = status
+  const now = (name: string, help: string, value: number): MetricFamily => gauge(`orrery_cluster_${name}`, help, value)
+  const logCounts = (name: string, help: string, of: (numbers: LogNumbers) => number): MetricFamily => {
+    const values = log.map(numbers => ({ labels: { kind: numbers.kind }, value: of(numbers) }))
+    return family(`orrery_cluster_log_${name}_total`, 'counter', help, values)
+  }
+  const undecodable = members.filter(({ name }) => name !== status.node).map(one => [one.name, one.undecodable])
+  const ofNode = 'Messages that could not be read, by the node that sent them.'
+  const unreadable = 'Messages of gossip that were ignored: no message, or of another version.'
+  const copies = 'Shards, the register among them, by what this node has.'
+  const lag = Math.max(0, ...shards.map(shard => shard.lag))
+  return [
+    family('orrery_cluster_members', 'gauge', 'Nodes that this one knows of.', counted(members, 'status')),
+    family('orrery_cluster_shards', 'gauge', copies, counted(shards, 'copy')),
+    now('unowned_shards', 'Shards that no node owns.', shards.filter(({ owner }) => owner === undefined).length),
+    now('lost_shards', 'Shards of which the log engine has lost what this node knows.', status.log.shards.length),
+    now(
+      'unready_shards',
+      'Shards that could not answer lately, as far as this node knows.',
+      status.health.shards.length,
+    ),
+    now('log_stalled_seconds', 'How long the append under way has waited for the engine.', stalledMs / 1000),
+    now('lag_records', 'Records that are known and not applied here, of the shard that has most.', lag),
+    logCounts('requests', 'Requests to the engine of the log.', ({ requests }) => requests),
+    logCounts('failures', 'Requests to it without an answer.', ({ failures }) => failures),
+    logCounts('records', 'Records in these.', ({ records }) => records),
+    logCounts('bytes', 'Bytes of records in these.', ({ bytes }) => bytes),
+    logCounts('seconds', 'Time of these.', ({ milliseconds }) => milliseconds / 1000),
+    byLabel('orrery_cluster_gossip_bytes_total', 'counter', 'Bytes of gossip.', 'direction', {
+      sent: gossip.bytesSent,
+      received: gossip.bytesReceived,
+    }),
+    counter('orrery_cluster_gossip_unreadable_total', unreadable, gossip.messagesUnreadable),
+    byLabel('orrery_cluster_undecodable_total', 'counter', ofNode, 'node', Object.fromEntries(undecodable)),
+    counter('orrery_cluster_suspicions_total', 'Nodes that did not answer.', gossip.suspicions),
+  ]
+}
+
+type LogNumbers = ClusterNumbers['log'][number]
+
+function counted<K extends string>(all: readonly Readonly<Record<K, string>>[], by: K): readonly MetricSample[] {
+  const counts = new Map<string, number>()
+  for (const one of all) counts.set(one[by], (counts.get(one[by]) ?? 0) + 1)
+  return [...counts].map(([word, value]) => ({ labels: { [by]: word }, value }))
 }

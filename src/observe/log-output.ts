@@ -1,17 +1,24 @@
-// Standard output for log lines: asynchronous while the process runs, synchronous for its last words.
+// Where log lines go: standard output and the log file, asynchronously while the process runs, synchronously for its
+// last words.
 //
-// Lines of one turn of the event loop are written together, and one write is in flight at a time, so lines keep their
-// order and a slow reader costs memory up to a limit and then lines, never time of a request. pino's destination does the
-// writing. Its own buffer stays empty, because its flush at exit would wait for ever on a full disk. What has not been
-// written when the process exits goes out through a second, synchronous destination, which at worst overtakes the one
-// write in flight.
+// Lines of one turn of the event loop are written together, and one write is in flight at a time. So lines keep their
+// order, and a slow reader costs memory up to a limit and then lines, never time of a request. pino's destination does
+// the writing. Its own buffer stays empty, because its flush at exit would wait for ever on a full disk. What has not
+// been written when the process exits goes out through a second, synchronous destination, which at worst overtakes the
+// one write in flight.
 //
-// pino's destination closes its file when it is given up after a failed write. So each one has a file of its own: a number that is closed soon
-// belongs to another file after that, and lines would be written into it.
+// pino's destination closes its file when it is given up after a failed write. So each one opens the file for itself: a
+// number that is closed soon belongs to another file after that, and lines would be written into it.
+//
+// The log file is `contextBroker.log`, as scripts that look after the reference's expect it (operations.md §1.4, §6.7).
+// It is only ever appended to, so several processes may share it, and tools that rotate it by copying and truncating
+// work.
 
+import { mkdirSync, openSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { destination as open } from 'pino'
 
-/** Characters that wait for a slow reader of the log; further lines are lost, and their number is told later. */
+/** Characters that wait for a slow reader of the log; further lines are lost, and their number is logged later. */
 const waitingLengthMax = 16 * 1024 * 1024
 
 /** How long last words are offered to a reader that does not take them. */
@@ -26,7 +33,7 @@ export interface LogOutput {
 
 const standardOutput = 1
 
-/** `open` gives the file descriptor, and a new one for the same file after a failure. There should be one output for a file: two do not keep the order. */
+/** `openFile` gives the file descriptor, and a new one after a failure. Two outputs for one file would mix lines. */
 export function openLogOutput(openFile: () => number = () => standardOutput): LogOutput {
   let fd = openFile()
   let waiting = ''
@@ -42,9 +49,10 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
       inFlight = false
       pass()
     })
-    // A log that cannot be written must not end the broker. The lines in flight are lost, the next ones get a fresh start.
+    // A log that cannot be written must not end the broker. The lines in flight are lost, the next ones get a fresh
+    // start.
     fresh.on('error', error => {
-      // pino tells of one failure twice.
+      // pino reports a failure twice.
       if (destination !== fresh) return
       inFlight = false
       if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
@@ -58,7 +66,7 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
     return fresh
   }
 
-  /** Who cannot open the file again either, tries with the next line. */
+  /** If the file cannot be opened again, the next line tries once more. */
   function reopen(): void {
     try {
       fd = openFile()
@@ -108,5 +116,28 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
       setImmediate(pass)
     },
     flush,
+  }
+}
+
+/**
+ * Opens the log file in a directory, which is made if need be. `isFirst`: this process keeps the file of an earlier
+ * start as `.old`, unless `append` goes on with it.
+ */
+export function openLogFile(directory: string, { append, isFirst }: { append: boolean; isFirst: boolean }): LogOutput {
+  const path = join(directory, 'contextBroker.log')
+  try {
+    mkdirSync(directory, { recursive: true })
+    if (isFirst && !append) keepOld(path)
+    return openLogOutput(() => openSync(path, 'a', 0o640))
+  } catch (cause) {
+    throw new Error(`cannot write the log file ${path}: ${(cause as Error).message}`, { cause })
+  }
+}
+
+function keepOld(path: string): void {
+  try {
+    renameSync(path, `${path}.old`)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }

@@ -1,18 +1,34 @@
-// The log: which lines are written, and where to. Standard output always, and a file if there is one.
+// The log: which lines are written, how they look, and where they go. Standard output always, and the file of `-logDir`
+// if there is one.
 //
-// A line is made once for each form that is wanted (log-line.ts). pino provides the destination (log-output.ts).
+// A line is made once for each form that is wanted: fields separated by ` | ` as operators of the reference know them,
+// JSON, or short and for human eyes (operations.md §6.1). No client can break a line or forge a field: control
+// characters are escaped everywhere, and so is the bar between fields. A line that is too long becomes a short one that
+// says so.
 //
-// A transaction has its number from the first line that it writes: those that write none are not numbered.
+// A transaction gets its number with the first line that it writes.
 //
-// Not here: what to log when (the callers), and alarms (alarms.ts).
+// Not here: what to log when (the callers), how lines are written (log-output.ts), alarms (alarms.ts).
 
 import type { LogLevel, LogSettings } from '../messages/admin.js'
 import type { LogContext, Logger } from '../ports.js'
-import { field, type LogEvent, type LogFormat, renderLine } from './log-line.js'
-import { type LogOutput, openLogOutput } from './log-output.js'
+import { type LogOutput, openLogFile, openLogOutput } from './log-output.js'
+
+type LogFormat = 'pipe' | 'json' | 'short'
+
+interface LogEvent {
+  readonly ms: number
+  readonly level: LogLevel | 'SUMMARY'
+  readonly op: string
+  readonly message: string
+  /** undefined: it belongs to no transaction. */
+  readonly context: LogContext | undefined
+  /** Of the context; '' without one. */
+  readonly transaction: string
+}
 
 export interface LoggerOptions {
-  /** Looked at for each line: whoever changes them changes the log. */
+  /** Read for each line, so a change has effect at once. */
   readonly settings: LogSettings
   /** `pipe` by default. */
   readonly format?: 'pipe' | 'json' | undefined
@@ -22,7 +38,6 @@ export interface LoggerOptions {
   readonly file?: LogOutput | undefined
   /** Takes lines, without their newline; by default they go to standard output. */
   readonly write?: (line: string) => void
-  /** Milliseconds since 1970. */
   readonly wallMs?: () => number
 }
 
@@ -32,7 +47,29 @@ export interface AreaLogger extends Logger {
   area(name: string): AreaLogger
 }
 
-/** Opens the log. Lines are written asynchronously, a fatal one at once. */
+/** Where lines go, and how they look. */
+export interface LogDestination {
+  readonly format: 'pipe' | 'json'
+  /** Standard output gets short lines (`-logForHumans`). */
+  readonly forHumans: boolean
+  /** undefined: standard output alone. */
+  readonly file: { readonly directory: string; readonly append: boolean } | undefined
+}
+
+/**
+ * Opens the log. `isFirst`: no other process or thread of this program has, so what an earlier start wrote is put away.
+ * Fails with a sentence for the operator when the file cannot be had.
+ */
+export function openLog(
+  { file, format, forHumans }: LogDestination,
+  settings: LogSettings,
+  isFirst: boolean,
+): AreaLogger {
+  const opened = file && openLogFile(file.directory, { append: file.append || !isFirst, isFirst })
+  return openLogger({ settings, format, forHumans, file: opened })
+}
+
+/** Opens a log with these outputs. Lines are written asynchronously, a fatal one at once. */
 export function openLogger(options: LoggerOptions): AreaLogger {
   const { settings, format = 'pipe', forHumans = false, file, write, wallMs = Date.now } = options
   const output = write ? { write, flush: () => {} } : openLogOutput()
@@ -48,7 +85,6 @@ interface Sink {
   readonly format: LogFormat
 }
 
-/** What the loggers of all areas have in common. */
 interface Shared {
   readonly settings: LogSettings
   readonly sinks: readonly Sink[]
@@ -132,3 +168,65 @@ class SharedLogger implements AreaLogger {
     for (const { output, format } of sinks) output.write(renderLine(event, format, settings.lineBytesMax))
   }
 }
+
+/** The line, without its newline; `bytesMax` is what it may have. */
+function renderLine(event: LogEvent, format: LogFormat, bytesMax: number): string {
+  const line = forms[format](event)
+  if (!isTooLong(line, bytesMax)) return line
+  return format === 'json' ? forms.json({ ...event, message: tooLong, context: undefined }) : tooLong
+}
+
+const tooLong = 'LINE TOO LONG'
+
+const forms = { pipe, json, short } as const satisfies Record<LogFormat, (event: LogEvent) => string>
+
+function pipe({ ms, level, op, message, context, transaction }: LogEvent): string {
+  const origin = context
+    ? `corr=${field(context.correlator, 'N/A')} | trans=${transaction} | from=${field(context.from, 'N/A')}` +
+      ` | srv=${field(context.tenant, '<none>')} | subsrv=${field(context.path, '<none>')}`
+    : 'corr=N/A | trans=N/A | from=N/A | srv=N/A | subsrv=N/A'
+  const time = new Date(ms).toISOString()
+  return `time=${time} | lvl=${level} | ${origin} | comp=Orrery | op=${op} | msg=${field(message, '')}`
+}
+
+/** The same names; what there is not is left out. */
+function json({ ms, level, op, message, context, transaction }: LogEvent): string {
+  const { correlator, from, tenant, path } = context ?? {}
+  return JSON.stringify({
+    time: new Date(ms).toISOString(),
+    lvl: level,
+    ...(correlator && { corr: correlator }),
+    ...(transaction && { trans: transaction }),
+    ...(from && { from }),
+    ...(tenant && { srv: tenant }),
+    ...(path && { subsrv: path }),
+    comp: 'Orrery',
+    op,
+    msg: message,
+  })
+}
+
+/** `TYPE@DATE  FILE[LINE]: TEXT`, with a part of the program for the file. */
+function short({ ms, level, op, message }: LogEvent): string {
+  return `${level}@${new Date(ms).toISOString()}  ${op}: ${printable(message)}`
+}
+
+const field = (value: string | undefined, otherwise: string): string =>
+  value ? printable(value).replaceAll('|', '\\u007c') : otherwise
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
+
+const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+
+function printable(value: string): string {
+  if (!unprintable.test(value)) return value
+  return value.replace(
+    new RegExp(unprintable, 'g'),
+    found => escapes[found] ?? `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
+/** A character of a string is at most three bytes, so most lines need no count. */
+const isTooLong = (line: string, bytesMax: number): boolean =>
+  line.length * 3 > bytesMax && Buffer.byteLength(line) > bytesMax

@@ -1,20 +1,19 @@
 // How late the event loop is: a timer that ought to ring every 50 ms, and by how much it rings later.
 //
-// A histogram that only grows, and not percentiles since the last look: several may look, and those of several processes can be added.
+// A histogram that only grows, and not percentiles since the last look: several may look, and those of several
+// processes can be added.
 
 import { emptyHistogram, observe } from '../messages/admin.js'
 import type { Clock } from '../ports.js'
 
 const periodMs = 50
 
-/** How long a delay is remembered, at least. */
 const rememberedMs = 30_000
 
 const boundsS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 export class LoopDelay {
   readonly seconds = emptyHistogram(boundsS)
-  private readonly clock: Pick<Clock, 'monoMs' | 'after'>
   private cancel = (): void => {}
   private dueMs = Number.POSITIVE_INFINITY
   /** The longest delays of this stretch of time and of the one before. */
@@ -22,9 +21,7 @@ export class LoopDelay {
   private beforeMs = 0
   private stretchEndMs = 0
 
-  constructor(clock: Pick<Clock, 'monoMs' | 'after'>) {
-    this.clock = clock
-  }
+  constructor(private readonly clock: Pick<Clock, 'monoMs' | 'after'>) {}
 
   start(): void {
     this.dueMs = this.clock.monoMs() + periodMs

@@ -1,12 +1,12 @@
-// Carries out what operators ask of a process: to tell what it has counted, and to log otherwise (operations.md §4, §5, §7).
-//
-// Not here: how the parts of several processes become one answer (reports.ts).
+// Carries out what operators ask of a process: to report what it has counted, and to log otherwise (operations.md §4,
+// §5, §7). And makes one text of the reports of several processes.
 
 import type { CacheStatistics, LogSettings } from '../messages/admin.js'
 import type { AdminOrder, AdminTold } from '../messages/messages.js'
 import { familiesOf, type Sources } from './families.js'
-import type { ServiceTallies } from './service-tallies.js'
-import type { StatisticsBook } from './statistics-book.js'
+import { renderMetrics } from './metric-family.js'
+import { renderServiceMetrics, type ServiceTallies } from './service-metrics.js'
+import { joinStatistics, renderStatistics, type StatisticsBook } from './statistics.js'
 
 export interface OperatorParts {
   readonly log: LogSettings
@@ -18,16 +18,13 @@ export interface OperatorParts {
 }
 
 export class Operator {
-  private readonly parts: OperatorParts
   private cacheAtReset: Pick<CacheStatistics, 'inserts' | 'removes' | 'updates'> = {
     inserts: 0,
     removes: 0,
     updates: 0,
   }
 
-  constructor(parts: OperatorParts) {
-    this.parts = parts
-  }
+  constructor(private readonly parts: OperatorParts) {}
 
   obey(order: AdminOrder): AdminTold[AdminOrder['what']] {
     const { statistics, services, log } = this.parts
@@ -63,4 +60,12 @@ export class Operator {
     if (isReset) this.cacheAtReset = now
     return told
   }
+}
+
+/** What several processes have counted, as one text: `Reports` of http/admin.ts. */
+export const adminReports = {
+  metrics: renderMetrics,
+  statistics: (parts: readonly AdminTold['statistics'][], isFull: boolean): string =>
+    renderStatistics(joinStatistics(parts), isFull),
+  services: (parts: readonly AdminTold['services'][]): string => renderServiceMetrics(parts.flat()),
 }

@@ -1,6 +1,7 @@
-// How far long work has come, for whoever waits for it: a bar at a terminal, else a line of the log now and then.
+// The progress of long work: a bar at a terminal, else a line of the log now and then.
 //
-// The bar is one line that is drawn over itself; it goes to standard error, as what a program prints may be read by another one.
+// The bar is one line that is drawn over itself; it goes to standard error, as what a program prints may be read by
+// another one.
 //
 // Not here: the work. It calls `show` as often as it likes, and `end` however it ends.
 
@@ -27,7 +28,7 @@ export interface ProgressOptions {
 }
 
 export interface Progress {
-  /** `total`: undefined when nobody knows. */
+  /** `total`: undefined when it is not known. */
   show(done: number, total: number | undefined): void
   /** Leaves the last state standing. */
   end(): void
@@ -38,7 +39,7 @@ const logIntervalMsDefault = 5000
 const barLength = 24
 const columnsDefault = 80
 
-/** Shows nothing until the first `show`, from which on the rate is measured: what was done before belongs to earlier work. */
+/** Shows nothing until the first `show`, which also starts the rate: what was done before is earlier work. */
 export function openProgress(options: ProgressOptions): Progress {
   const { title, clock, logger, terminal = process.stderr, logIntervalMs = logIntervalMsDefault } = options
   const isDrawn = terminal.isTTY === true

@@ -1,23 +1,25 @@
-// Counts requests by method, route, status and time, for `GET /metrics`.
+// Counts for `GET /metrics`: requests by method, route, status and time, and connections that the server has closed, by
+// reason.
 //
-// Routes are ours and few. A method or a path that nobody has made up but the client is counted as `other`, so that the number of series
-// does not depend on clients.
+// Routes are ours and few. A method or a path that only a client has made up is counted as `other`, so that the number
+// of series does not depend on clients.
+//
+// Not here: when a connection is closed (http/connections.ts). uWebSockets.js does not report what it closes by its own
+// timers.
 
 import { emptyHistogram, type Histogram, type MetricFamily, observe } from '../messages/admin.js'
-import type { AnsweredRequest } from '../ports.js'
-import { family, histograms } from './metric-family.js'
+import type { AnsweredRequest, DropReason } from '../ports.js'
+import { byLabel, family, histograms } from './metric-family.js'
 
 const boundsS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 const methods = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])
 
-/** Above all statuses that are answered. */
 const statusesMax = 600
 
 interface Tally {
   readonly route: string
   readonly method: string
-  /** How many, by status. */
   readonly statuses: Float64Array
   readonly seconds: Histogram
 }
@@ -71,5 +73,18 @@ export class RequestTallies {
         all.map(tally => ({ labels: labelsOf(tally), histogram: tally.seconds })),
       ),
     ]
+  }
+}
+
+export class ConnectionTallies {
+  private readonly counts: Record<DropReason, number> = { room: 0, full: 0, address: 0, head: 0, body: 0 }
+
+  readonly onDropped = (reason: DropReason): void => {
+    this.counts[reason]++
+  }
+
+  families(): readonly MetricFamily[] {
+    const help = 'Connections of clients that the server has closed, by reason.'
+    return [byLabel('orrery_http_connections_dropped_total', 'counter', help, 'reason', this.counts)]
   }
 }

@@ -1,14 +1,171 @@
-// The JSON of `GET /statistics`, made of the statistics of one or several processes (operations.md §4).
+// `GET /statistics` (operations.md §4): what this process counts, and the JSON of the statistics of one or several
+// processes.
 //
-// `mongo...` are the names of the reference, which dashboards know: they mean the store, whatever it is.
-// Requests never wait for a lock here, so all times of `semWait` are 0.
+// A block that was not asked for at start is not counted. What others count for themselves (notifications, commits) is
+// read from them, and what it was at the last reset is taken off.
 //
-// Not here: the statistics of a process (messages/admin.ts), and the code that counts (statistics-book.ts).
+// `mongo...` are the names of the reference, which dashboards know: they mean the store, whatever it is. Requests never
+// wait for a lock here, so all times of `semWait` are 0.
 
-import type { QueueStatistics, RequestCounts, Statistics, StatisticsCounters } from '../messages/admin.js'
-import { countedAs, shownLegacyRoutes, shownRoutes } from './counted-routes.js'
+import type {
+  DeprecatedFeature,
+  QueueStatistics,
+  RequestCounts,
+  Statistics,
+  StatisticsCounters,
+  Timing,
+} from '../messages/admin.js'
+import type { AnsweredRequest, Clock } from '../ports.js'
 
-/** What several processes tell, as if it were one: the first one's last times, and the sums of what is counted. */
+/** Blocks that were asked for (`-statCounters` and so on). */
+export interface StatisticsBlocks {
+  readonly counters: boolean
+  readonly semWait: boolean
+  readonly timing: boolean
+  /** Only where there are queues (`threadpool`). */
+  readonly notifQueue: boolean
+}
+
+/** What others count, since the start. */
+export interface CountedElsewhere {
+  readonly queue: Omit<QueueStatistics, 'timeInQueue'> & { readonly timeInQueueMs: number }
+  readonly simulated: number
+  /** Time of all commits, and of the last one. */
+  readonly commitMs: number
+  readonly lastCommitMs: number
+}
+
+const nothingElsewhere: CountedElsewhere = {
+  queue: { in: 0, out: 0, reject: 0, sentOk: 0, sentError: 0, timeInQueueMs: 0, size: 0 },
+  simulated: 0,
+  commitMs: 0,
+  lastCommitMs: 0,
+}
+
+const noCounters = {
+  jsonRequests: 0,
+  textRequests: 0,
+  noPayloadRequests: 0,
+  missedVerb: 0,
+  invalidRequests: 0,
+  deprecatedFeatures: { ngsiv1Requests: 0, ngsiv1Forwarding: 0, ngsiv1NotifFormat: 0, geoFormat: 0 },
+}
+
+export class StatisticsBook {
+  private readonly startedMs: number
+  private sinceMs: number
+  private atReset: CountedElsewhere = nothingElsewhere
+  private counters = structuredClone(noCounters)
+  private requests = new Map<string, Map<string, number>>()
+  private parseMs = { accumulated: 0, last: 0 }
+  private totalMs = { accumulated: 0, last: 0 }
+
+  constructor(
+    readonly blocks: StatisticsBlocks,
+    private readonly clock: Pick<Clock, 'monoMs'>,
+    private readonly elsewhere: () => CountedElsewhere,
+  ) {
+    this.startedMs = clock.monoMs()
+    this.sinceMs = this.startedMs
+  }
+
+  onRouted(route: string, method: string, payload: 'json' | 'text' | 'none'): void {
+    if (!this.blocks.counters) return
+    if (payload === 'json') this.counters.jsonRequests++
+    else if (payload === 'text') this.counters.textRequests++
+    else this.counters.noPayloadRequests++
+    let verbs = this.requests.get(route)
+    if (!verbs) {
+      verbs = new Map()
+      this.requests.set(route, verbs)
+    }
+    if (verbs.has(method) || verbs.size < verbsMax) verbs.set(method, (verbs.get(method) ?? 0) + 1)
+  }
+
+  onAnswered({ refusal, route, durationMs }: AnsweredRequest): void {
+    if (this.blocks.timing) note(this.totalMs, durationMs)
+    if (!this.blocks.counters || !refusal) return
+    if (refusal.kind === 'MethodNotAlowed') this.counters.missedVerb++
+    else if (route === '') this.counters.invalidRequests++
+  }
+
+  onParsed(ms: number): void {
+    note(this.parseMs, ms)
+  }
+
+  onDeprecated(feature: DeprecatedFeature): void {
+    this.counters.deprecatedFeatures[feature]++
+  }
+
+  read(): Statistics {
+    const { blocks } = this
+    const nowMs = this.clock.monoMs()
+    const elsewhere = this.elsewhere()
+    return {
+      uptimeS: wholeSeconds(nowMs - this.startedMs),
+      intervalS: wholeSeconds(nowMs - this.sinceMs),
+      counters: blocks.counters ? this.readCounters(elsewhere) : undefined,
+      hasSemWait: blocks.semWait,
+      timing: blocks.timing ? this.readTiming(elsewhere) : undefined,
+      notifQueue: blocks.notifQueue ? this.readQueue(elsewhere) : undefined,
+      simulatedNotifications: elsewhere.simulated - this.atReset.simulated,
+    }
+  }
+
+  reset(): void {
+    this.sinceMs = this.clock.monoMs()
+    this.atReset = this.elsewhere()
+    this.counters = structuredClone(noCounters)
+    this.requests = new Map()
+    this.parseMs = { accumulated: 0, last: 0 }
+    this.totalMs = { accumulated: 0, last: 0 }
+  }
+
+  private readCounters({ queue }: CountedElsewhere): StatisticsCounters {
+    const requests = [...this.requests].map(([route, verbs]) => [route, Object.fromEntries(verbs)] as const)
+    return {
+      ...structuredClone(this.counters),
+      requests: Object.fromEntries(requests),
+      notificationsSent: queue.sentOk - this.atReset.queue.sentOk,
+    }
+  }
+
+  private readTiming({ commitMs, lastCommitMs }: CountedElsewhere): { accumulated: Timing; last: Timing } {
+    const commits = { accumulated: commitMs - this.atReset.commitMs, last: lastCommitMs }
+    const of = (which: 'accumulated' | 'last'): Timing => ({
+      jsonV2Parse: this.parseMs[which] / 1000,
+      mongoWriteWait: commits.accumulated > 0 ? commits[which] / 1000 : 0,
+      total: this.totalMs[which] / 1000,
+    })
+    return { accumulated: of('accumulated'), last: of('last') }
+  }
+
+  /** The size is what waits now: it is not reset (§4.2). */
+  private readQueue({ queue }: CountedElsewhere): QueueStatistics {
+    const before = this.atReset.queue
+    return {
+      in: queue.in - before.in,
+      out: queue.out - before.out,
+      reject: queue.reject - before.reject,
+      sentOk: queue.sentOk - before.sentOk,
+      sentError: queue.sentError - before.sentError,
+      timeInQueue: (queue.timeInQueueMs - before.timeInQueueMs) / 1000,
+      size: queue.size,
+    }
+  }
+}
+
+/** Verbs counted for one route: a client may invent any. */
+const verbsMax = 16
+
+function note(times: { accumulated: number; last: number }, ms: number): void {
+  times.accumulated += ms
+  times.last = ms
+}
+
+const wholeSeconds = (ms: number): number => Math.floor(ms / 1000)
+
+/** The statistics of several processes as one: the first one's last times, and the sums of what is counted. */
 export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
   parts.reduce((one, other) => ({
     uptimeS: Math.max(one.uptimeS, other.uptimeS),
@@ -69,7 +226,6 @@ const allCounters = (counters: StatisticsCounters) => {
   }
 }
 
-/** As they are told. */
 const renamed = (requests: RequestCounts): RequestCounts =>
   Object.entries(requests).reduce<RequestCounts>((sum, [route, verbs]) => added(sum, { [countedAs(route)]: verbs }), {})
 
@@ -106,3 +262,59 @@ export function listedIds(ids: Iterable<string>): string {
   }
   return list
 }
+
+/**
+ * Routes and verbs that `options=fullCounters` shows whether or not they were used, as the reference names them (§4.3);
+ * tools look for them. Two of our routes may share a name. `/exit` and `/leak` are there in the reference's debug
+ * builds only, and never here.
+ */
+const shownRoutes: RequestCounts = zeros({
+  '/v2': ['GET', 'OPTIONS'],
+  '/v2/entities': ['POST', 'GET', 'OPTIONS'],
+  '/v2/entities/{id}[/attrs]': ['GET', 'DELETE', 'POST', 'PUT', 'PATCH', 'OPTIONS'],
+  '/v2/entities/{id}/attrs/{name}': ['GET', 'PUT', 'DELETE', 'OPTIONS'],
+  '/v2/entities/{id}/attrs/{name}/value': ['GET', 'PUT', 'OPTIONS'],
+  '/v2/types': ['GET', 'OPTIONS'],
+  '/v2/types/{type}': ['GET', 'OPTIONS'],
+  '/v2/subscriptions': ['POST', 'GET', 'OPTIONS'],
+  '/v2/subscriptions/{id}': ['GET', 'DELETE', 'PATCH', 'OPTIONS'],
+  '/v2/registrations': ['POST', 'GET', 'OPTIONS'],
+  '/v2/registrations/{id}': ['GET', 'DELETE', 'PATCH', 'OPTIONS'],
+  '/v2/op/query': ['POST', 'OPTIONS'],
+  '/v2/op/update': ['POST', 'OPTIONS'],
+  '/v2/op/notify': ['POST'],
+  '/admin/log': ['GET', 'PUT'],
+  '/admin/metrics': ['GET', 'DELETE'],
+  '/admin/sem': ['GET'],
+  '/cache/statistics': ['GET', 'DELETE'],
+  '/log/trace[/{level}]': ['GET', 'PUT', 'DELETE'],
+  '/statistics': ['GET', 'DELETE'],
+  '/version': ['GET'],
+  '/exit[/*]': ['GET'],
+  '/leak[/*]': ['GET'],
+})
+
+/** The same of the interface's first version, of which there is nothing here. */
+const shownLegacyRoutes: RequestCounts = zeros({
+  '/v1/queryContext': ['POST'],
+  '/v1/updateContext': ['POST'],
+  '/v1/contextEntities/{id}': ['PUT', 'DELETE'],
+  '/v1/contextEntities/{id}/attributes/{name}': ['GET'],
+  '/ngsi10/queryContext': ['POST'],
+  '/ngsi10/updateContext': ['POST'],
+})
+
+function zeros(routes: Readonly<Record<string, readonly string[]>>): RequestCounts {
+  const counts = Object.entries(routes).map(([route, verbs]) => [route, verbs.map(verb => [verb, 0] as const)] as const)
+  return Object.fromEntries(counts.map(([route, verbs]) => [route, Object.fromEntries(verbs)]))
+}
+
+/** Routes of ours that are counted under another name. */
+const namesOfRoutes: Readonly<Record<string, string>> = {
+  '/v2/entities/{id}': '/v2/entities/{id}[/attrs]',
+  '/v2/entities/{id}/attrs': '/v2/entities/{id}[/attrs]',
+  '/log/trace': '/log/trace[/{level}]',
+  '/log/trace/{levels}': '/log/trace[/{level}]',
+}
+
+const countedAs = (route: string): string => namesOfRoutes[route] ?? route

@@ -1,7 +1,7 @@
-// Who is told of every request and of all that is sent, and passes it on: to counters, to alarms, and to the log.
+// Gets a report of every request and of each try to send, and passes it on to counters, alarms and the log.
 //
-// [hot] Once per request and once per try: nothing is made here that is not wanted. A line of a request shows the beginning of its body,
-// but never what is a secret by its name.
+// [hot] Once per request and once per try: nothing is made here that is not wanted. A line of a request shows the
+// beginning of its body, but never what is a secret by its name.
 //
 // Not here: the lines of notifications, which the notifier writes.
 
@@ -9,25 +9,24 @@ import { type RefusalKind, refusalText } from '../domain/refusal.js'
 import { hasHiddenName, withoutSecretMembers } from '../domain/subscriptions/secrets.js'
 import type { DeprecatedFeature, LogSettings } from '../messages/admin.js'
 import type { AnsweredRequest, EndedTry, LogContext, Logger, RequestWatch, SendWatch } from '../ports.js'
-import type { AlarmKind, Alarms } from './alarms.js'
+import type { AlarmKind, Alarms, Summary } from './alarms.js'
 import type { RequestTallies } from './request-tallies.js'
-import type { ServiceTallies } from './service-tallies.js'
-import type { StatisticsBook } from './statistics-book.js'
-import type { Summary } from './summary.js'
+import type { ServiceTallies } from './service-metrics.js'
+import type { StatisticsBook } from './statistics.js'
 
 export interface WatcherParts {
   readonly logger: Logger
   readonly log: Readonly<LogSettings>
   readonly requests: RequestTallies
   readonly statistics: StatisticsBook
-  /** undefined: nobody counts by tenant (`-disableMetrics`). */
+  /** undefined: nothing is counted by tenant (`-disableMetrics`). */
   readonly services: ServiceTallies | undefined
   readonly alarms: Alarms
   readonly summary: Summary
 }
 
 /** Trace levels of our lines at DEBUG (README, "Logs"). */
-export const traced = { request: 20 } as const
+const traced = { request: 20 } as const
 
 /** Refusals for what the client has sent, before its operation was reached. */
 const badInput: ReadonlySet<RefusalKind> = new Set([
@@ -48,10 +47,8 @@ const alarmOf = {
 
 export class TrafficWatcher implements RequestWatch, SendWatch {
   readonly isTimed: boolean
-  private readonly parts: WatcherParts
 
-  constructor(parts: WatcherParts) {
-    this.parts = parts
+  constructor(private readonly parts: WatcherParts) {
     this.isTimed = parts.statistics.blocks.timing
   }
 
@@ -60,7 +57,7 @@ export class TrafficWatcher implements RequestWatch, SendWatch {
   }
 
   get payloadBytes(): number {
-    // One more than is shown tells that there is more.
+    // One more than is shown, to know that there is more.
     return this.isTold ? this.parts.log.infoPayloadBytesMax + 1 : 0
   }
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemChance, systemClock } from '../clock.js'
 import type { Config } from '../config/config.js'
-import { openLog } from '../observe/open-log.js'
+import { openLog } from '../observe/logger.js'
 import { startNode } from './node.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
 

@@ -5,7 +5,7 @@
 
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.js'
-import { setHeadLimit } from '../http/head-limit.js'
+import { setHeadLimit } from '../http/front.js'
 import { enlargeYoung } from './collector.js'
 import type { Pulse, Pulses } from './liveness.js'
 import type { FromThread, ToThread } from './worker-protocol.js'

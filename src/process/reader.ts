@@ -18,7 +18,7 @@ import {
 } from '../shard/read/scan-thread.js'
 import { buildTables, type Ground, scanList } from '../shard/read/scans.js'
 import { readKeys } from '../shard/turn/presence.js'
-import { attachRocksStore } from '../storage/rocks-attached.js'
+import { attachRocksStore } from '../storage/rocks-store.js'
 import { decodeRequest, encodeReply } from '../wire/wire.js'
 
 assert(parentPort, 'runs as a worker thread')

@@ -29,8 +29,7 @@ import {
   type StoreKind,
   wordsFor,
 } from '../storage/data-directory.js'
-import { isDiskFull } from '../storage/disk-full.js'
-import { openPart, type StoreChoice, settleStore } from '../storage/open-store.js'
+import { isDiskFull, openPart, type StoreChoice, settleStore } from '../storage/open-store.js'
 import { discardLeftovers, discardStores, freeBytes, leftovers, storeBytes } from '../storage/store-folders.js'
 import { assertMovable, entitiesIn, roomFactor } from './fill-directory.js'
 

@@ -4,7 +4,7 @@
 // and its shards.
 
 import type { Placement, ShardMap } from '../domain/scope.js'
-import type { ClusterDesk } from '../http/cluster-desk.js'
+import type { ClusterDesk } from '../http/admin.js'
 import type { LogSettings } from '../messages/admin.js'
 import type { HealthProblem, ShardLoss } from '../messages/cluster-status.js'
 import type { Shards } from '../messages/messages.js'

@@ -1,8 +1,8 @@
 // What every store promises about commits, in one place: one in flight, and none after a failure.
 //
 // A store enters the gate with a batch and leaves it when the outcome is known. After the first failure nobody knows
-// what is on disk, so the gate answers every later commit with that same error and the store writes nothing more.
-// An answer never comes before `commit` has returned: the caller may finish its own bookkeeping first.
+// what is on disk, so the gate answers every later commit with that same error and the store writes nothing more. An
+// answer never comes before `commit` has returned: the caller may finish its own bookkeeping first.
 //
 // Not here: how a batch is written (the stores), when to commit (the shards' group commit).
 
@@ -29,7 +29,7 @@ export class CommitGate {
   #drained: Promise<void> | undefined
   #onDrained: (() => void) | undefined
 
-  /** `directory`: where the store's files are. Failures name files without it, since what they say is also answered to clients. */
+  /** `directory`: where the store's files are. Failures name files without it, because clients read them. */
   constructor(directory?: string) {
     this.#directory = directory
   }

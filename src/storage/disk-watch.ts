@@ -1,19 +1,77 @@
-// Watches the room on the disk of a data directory: looks at it from time to time, keeps the reserve, and tells the state.
+// The room on the disk of a data directory: looks at it from time to time, keeps the reserve, and reports the state
+// (docs/operations/full-disk.md).
 //
-// It looks more often the less room there is (room-steps), off the event loop; whoever writes reads one boolean. Between two looks somebody
-// may take all the room there is; then a commit fails, the process ends, and the next start finds the reserve.
+//   room = what is free + what the reserve file holds - the reserve
 //
-// Of several processes on one directory each looks for itself, and any gives the reserve up; the one that is `keeper` makes it.
+// So the number does not change when the reserve is given up or made anew, and the state cannot flap because of it. All
+// bounds are parts of the reserve R:
 //
-// Not here: the bounds (room-steps), what is refused (shard/turn/room.ts).
+//   state       begins when     ends when       what it means
+//   short       room < R        room > 2 R      what needs room is refused
+//   scarce      room < R/4      room >= R/2     the reserve is given up, copies of other nodes' shards wait
+//   exhausted   free < R/16     free >= R/8     deletions are refused as well, commits wait
+//
+// The reserve file is there exactly while the room is not scarce. A store without a byte cannot even open, so a start
+// whose room is short gives the file up as well. Between two looks somebody may take all the room there is: then a
+// commit fails, the process ends, and the next start finds the reserve. Of several processes on one directory each
+// looks for itself, and any gives the reserve up; the one that is `keeper` makes it.
+//
+// Not here: what is refused (shard/turn/room.ts).
 
+import { randomBytes } from 'node:crypto'
+import { rmSync, statfsSync, statSync } from 'node:fs'
+import { open, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Clock, DiskRoom } from '../ports.js'
-import type { ReserveFile } from './reserve-file.js'
-import { type DiskSight, lookAfterMs, lookMsMax, nextState, type RoomState, reserveStep, roomOf } from './room-steps.js'
+
+/** From much room to none; each state includes what those before it mean. */
+export const roomStates = ['ample', 'short', 'scarce', 'exhausted'] as const
+export type RoomState = (typeof roomStates)[number]
+
+export interface DiskSight {
+  /** Free for this process. */
+  readonly freeBytes: number
+  /** What the reserve file holds. */
+  readonly heldBytes: number
+}
+
+/** What is free above the reserve; negative when part of the reserve is in use. */
+const roomOf = ({ freeBytes, heldBytes }: DiskSight, reserveBytes: number): number =>
+  freeBytes + heldBytes - reserveBytes
+
+export function nextState(before: RoomState, sight: DiskSight, reserveBytes: number): RoomState {
+  const room = roomOf(sight, reserveBytes)
+  const was = roomStates.indexOf(before)
+  // A state that lasts ends at its second bound, another one begins at its first.
+  const isLess = (state: RoomState, bytes: number, begins: number, ends: number): boolean =>
+    was >= roomStates.indexOf(state) ? bytes < ends : bytes < begins
+  if (isLess('exhausted', sight.freeBytes, reserveBytes / 16, reserveBytes / 8)) return 'exhausted'
+  if (isLess('scarce', room, reserveBytes / 4, reserveBytes / 2)) return 'scarce'
+  // Twice the reserve does not suffice yet: it has to be more.
+  return isLess('short', room, reserveBytes, reserveBytes * 2 + 1) ? 'short' : 'ample'
+}
+
+/** What is to be done with the reserve file in a state. */
+export function reserveStep(state: RoomState, sight: DiskSight, reserveBytes: number): 'keep' | 'give up' | 'make' {
+  if (state === 'scarce' || state === 'exhausted') return sight.heldBytes > 0 ? 'give up' : 'keep'
+  const hasRoom = roomOf(sight, reserveBytes) >= reserveBytes / 2
+  return sight.heldBytes < reserveBytes && hasRoom ? 'make' : 'keep'
+}
+
+/** A disk is looked at so often at most, and at least. */
+export const lookMsMin = 50
+export const lookMsMax = 1_000
+/** How fast others may fill the disk without this process being late: 1 GB/s, as fast as disks of servers. */
+const fillBytesPerMsMax = 1_048_576
+
+/** When to look again: before the room can have become short. */
+export function lookAfterMs(sight: DiskSight, reserveBytes: number): number {
+  const spareBytes = roomOf(sight, reserveBytes) - reserveBytes
+  return Math.min(lookMsMax, Math.max(lookMsMin, Math.floor(spareBytes / fillBytesPerMsMax)))
+}
 
 export interface DiskWatchParts {
   readonly disk: Pick<ReserveFile, 'look' | 'lookNow' | 'giveUp' | 'giveUpNow' | 'hold'>
-  /** Above 0. */
   readonly reserveBytes: number
   readonly keeper: boolean
   readonly clock: Pick<Clock, 'after'>
@@ -28,7 +86,6 @@ export class DiskWatch implements DiskRoom {
   isScarce = false
   isExhausted = false
   readonly reserveBytes: number
-  private readonly parts: DiskWatchParts
   private is: RoomState = 'ample'
   private seen: DiskSight | undefined
   private waiting: (() => void)[] = []
@@ -37,27 +94,17 @@ export class DiskWatch implements DiskRoom {
   private readonly stopped = new AbortController()
   private hasFailed = false
 
-  constructor(parts: DiskWatchParts) {
-    this.parts = parts
+  constructor(private readonly parts: DiskWatchParts) {
     this.reserveBytes = parts.reserveBytes
-  }
-
-  get state(): RoomState {
-    return this.is
   }
 
   get freeBytes(): number {
     return this.seen ? roomOf(this.seen, this.reserveBytes) : Number.POSITIVE_INFINITY
   }
 
-  /** What was last seen; undefined: nothing yet. */
-  get sight(): DiskSight | undefined {
-    return this.seen
-  }
-
   /**
-   * The first look, before the store is opened: where room is short the reserve is given up, because opening a store takes room. So is one
-   * that is too large, as after a start with another option.
+   * The first look, before the store is opened: where room is short the reserve is given up, because opening a store
+   * takes room. So is one that is too large, as after a start with another option.
    */
   begin(): void {
     const { disk, reserveBytes } = this.parts
@@ -72,7 +119,6 @@ export class DiskWatch implements DiskRoom {
     }
   }
 
-  /** Looks from now on. */
   start(): void {
     this.looking = this.look().then(() => this.startLater())
   }
@@ -138,4 +184,67 @@ export class DiskWatch implements DiskRoom {
     this.enter('ample')
     await this.looking
   }
+}
+
+const fileName = 'reserve'
+const chunkBytes = 1_048_576
+
+/**
+ * A file that takes up room. It is written byte by byte, because a file that is only declared long takes no room, and
+ * its bytes are random, so that no file system can compress them. It is not flushed: the file system sets the room
+ * aside at the write.
+ */
+export class ReserveFile {
+  private readonly path: string
+
+  constructor(private readonly directory: string) {
+    this.path = join(directory, fileName)
+  }
+
+  async look(): Promise<DiskSight> {
+    const [{ bavail, bsize }, file] = await Promise.all([statfs(this.directory), stat(this.path).catch(unlessMissing)])
+    return { freeBytes: bavail * bsize, heldBytes: file?.size ?? 0 }
+  }
+
+  /** As `look`, while the process does nothing else yet. */
+  lookNow(): DiskSight {
+    const { bavail, bsize } = statfsSync(this.directory)
+    return { freeBytes: bavail * bsize, heldBytes: statSync(this.path, { throwIfNoEntry: false })?.size ?? 0 }
+  }
+
+  giveUpNow(): void {
+    rmSync(this.path, { force: true })
+  }
+
+  giveUp(): Promise<void> {
+    return rm(this.path, { force: true })
+  }
+
+  /** Makes it so large. What there is not enough room for is removed again. */
+  async hold(bytes: number, signal: AbortSignal): Promise<void> {
+    try {
+      await this.grow(bytes, signal)
+    } catch (error) {
+      await this.giveUp()
+      throw error
+    }
+  }
+
+  private async grow(bytes: number, signal: AbortSignal): Promise<void> {
+    const file = await open(this.path, 'a', 0o600)
+    try {
+      const chunk = randomBytes(Math.min(chunkBytes, bytes))
+      let { size } = await file.stat()
+      while (size < bytes && !signal.aborted) {
+        const { bytesWritten } = await file.write(chunk, 0, Math.min(chunk.length, bytes - size))
+        size += bytesWritten
+      }
+    } finally {
+      await file.close()
+    }
+  }
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
 }

@@ -1,8 +1,8 @@
 // The store over LevelDB, for platforms without a RocksDB binary.
 //
 // Reads are synchronous. A batch is kept as a list of operations and written on the thread pool, flushed or not as the
-// durability says, so no thread of our own is needed. As it becomes visible at any moment then, even between two gets of
-// one turn, reads made while a commit is in flight go to a snapshot taken before it: they see nothing of it.
+// durability says, so no thread of our own is needed. As it becomes visible at any moment then, even between two gets
+// of one turn, reads made while a commit is in flight go to a snapshot taken before it: they see nothing of it.
 //
 // Not here: which store to open (open-store), what is promised about commits (commit-gate).
 
@@ -13,7 +13,7 @@ import { CommitGate, type Enterable, syncKey } from './commit-gate.js'
 
 export interface LevelOptions {
   readonly durability: Durability
-  /** Memory for the database: a quarter for what is not yet in tables (twice that while they are written), the rest for the cache. */
+  /** Memory for the database: a quarter for what is not yet in tables, twice that at times, the rest for the cache. */
   readonly memoryBytes?: number
 }
 
@@ -50,7 +50,6 @@ class LevelStore implements Store {
   /** What a flush that was asked for is in the gate. */
   readonly #flushing: Enterable = { inFlight: false }
   readonly #cursors = new Set<LevelCursor>()
-  /** The state before the commit in flight. */
   #before: SharedSnapshot | undefined
   #closing: Promise<void> | undefined
 
@@ -132,7 +131,7 @@ class LevelStore implements Store {
   }
 }
 
-/** Closed by the last who uses it: to close it under a cursor would close the cursor. */
+/** Closed with its last user: to close it under a cursor would close the cursor. */
 class SharedSnapshot {
   readonly options: { readonly snapshot: Snapshot }
   #users = 1

@@ -2,24 +2,16 @@
 //
 // RocksDB where its package loads, LevelDB elsewhere with a warning: it is slower and keeps the same promises. Their
 // files are not interchangeable, so a directory stays with the store that made it. That choice is recorded before the
-// store writes its first file: whatever a crash leaves there has a known maker. Of several workers each opens its own store;
-// the choice is then made before they start (`settleStore`).
+// store writes its first file: whatever a crash leaves there has a known maker. Of several workers each opens its own
+// store; the choice is then made before they start (`settleStore`).
 //
 // Not here: the directory's own file (data-directory), where the stores lie (store-folders), the stores.
 
 import type { Durability, Logger, Store } from '../ports.js'
-import {
-  assertUnchanged,
-  type DataDirectory,
-  DataDirectoryError,
-  recordStore,
-  type StoreKind,
-  wordsFor,
-} from './data-directory.js'
-import { isDiskFull } from './disk-full.js'
+import type { DataDirectory, StoreKind } from './data-directory.js'
+import { assertUnchanged, DataDirectoryError, recordStore, wordsFor } from './data-directory.js'
 import { openLevelStore } from './level-store.js'
-import { rocksMissing } from './rocks-missing.js'
-import { openRocksStore } from './rocks-store.js'
+import { openRocksStore, rocksMissing } from './rocks-store.js'
 import { makeStoreFolder } from './store-folders.js'
 
 /** Another process has the store open, or did a moment ago. */
@@ -47,7 +39,6 @@ export interface OpenStoreOptions extends StoreChoice {
   readonly part?: StorePart | undefined
 }
 
-/** The part of one that is all. */
 const all: StorePart = { worker: 0, workers: 1 }
 
 /** Chooses the store of a directory that has none yet, and records it. */
@@ -79,7 +70,7 @@ export async function openStore(directory: DataDirectory, options: OpenStoreOpti
   return store
 }
 
-/** Opens a worker's store where it lies at a number of workers, whatever the directory's file says of it: for re-partitioning. */
+/** Opens a worker's store where it lies at a number of workers, whatever the directory's file says of it. */
 export async function openPart(
   path: string,
   kind: StoreKind,
@@ -134,4 +125,10 @@ function explained(path: string, error: unknown): DataDirectoryError {
       { cause: error },
     )
   return new DataDirectoryError(`data directory ${path} cannot be opened: ${message}`, { cause: error })
+}
+
+/** Whether this error comes of a full disk, or a full share of it. The stores say so in words only. */
+export function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return /no space left|quota exceeded|ENOSPC|EDQUOT/i.test(error.message) || isDiskFull(error.cause)
 }

@@ -1,9 +1,9 @@
 // Where the stores of a data directory lie: `store` for one worker, `stores/3/0` and so on for three.
 //
-// Every number of workers has a folder of its own, so while rows are divided anew the old stores and the new ones lie side by
-// side, and `orrery.json` says which of them count. What it does not name is left over from work that ended, or that was given
-// up, and may be removed by whoever holds the locks of the stores that count. A folder is renamed before its files are deleted:
-// a half-deleted store can never be taken for one that was begun.
+// Every number of workers has a folder of its own, so while rows are divided anew the old stores and the new ones lie
+// side by side, and `orrery.json` says which of them count. What it does not name is left over from work that ended, or
+// that was given up, and may be removed by whoever holds the locks of the stores that count. A folder is renamed before
+// its files are deleted: a half-deleted store can never be taken for one that was begun.
 //
 // Not here: `orrery.json` (data-directory), when what is removed (src/process/repartition.ts).
 
@@ -17,7 +17,6 @@ const discardedPrefix = 'discarded-'
 /** What we make in the folder of many; anything else there is not ours to touch. */
 const ours = /^(discarded-)?([1-9][0-9]*|store)$/
 
-/** The folder with everything of one number of workers. */
 const folderFor = (path: string, workers: number): string =>
   workers === 1 ? join(path, folderOfOne) : join(path, folderOfMany, String(workers))
 
@@ -47,7 +46,7 @@ export function discardLeftovers(directory: DataDirectory): void {
   for (const folder of leftovers(directory)) discard(directory.path, folder)
 }
 
-/** Removes what was written for a number of workers, whatever the file says. Throws a DataDirectoryError when that cannot be done. */
+/** Removes the stores for a number of workers, whatever the file says. Throws a DataDirectoryError if it cannot. */
 export function discardStores(path: string, workers: number): void {
   const folder = folderFor(path, workers)
   try {

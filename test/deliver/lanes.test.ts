@@ -1,7 +1,7 @@
 // Order, widths, retries, breaker and room, with a fake clock and a sender in the test's hand.
 
 import t from 'tap'
-import { failuresToOpen } from '../../src/deliver/breaker.js'
+import { failuresToOpen } from '../../src/deliver/lane.js'
 import { answer, LanesBench, lost, ok } from './lanes-bench.js'
 
 t.test('a delivery is sent at once and ends with its answer', async t => {

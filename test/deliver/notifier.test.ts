@@ -133,7 +133,7 @@ t.test('a dead receiver delays no other one', async t => {
   await until(() => outcomes.length === 20 * 50, 'all to the living')
   t.ok(outcomes.every(({ outcome }) => outcome.kind === 'delivered'))
   t.equal(dead.connections, 4, 'and holds four sockets')
-  t.match(notifier.stats().longest, [{ name: dead.url, waiting: 996 }])
+  t.equal(notifier.stats().queue.size, 996, 'the rest waits for the dead one')
 })
 
 t.test('many dead receivers leave room for those that answer', async t => {
@@ -365,6 +365,5 @@ t.test('the numbers tell what has happened', async t => {
     retrying: 2,
     lanes: 3,
   })
-  t.equal(stats.longest.length, 2)
   t.ok(stats.queue.timeInQueueMs >= 0)
 })

@@ -1,9 +1,10 @@
-// JSON from the bytes of a body: what is taken, what is refused, and keys that stand twice.
+// JSON from the bytes of a body: what is taken, what is refused, and keys that stand twice. And bodies that take long: they share a slice
+// of each tick.
 
 import fc from 'fast-check'
 import t from 'tap'
 import { refusalText } from '../../src/domain/refusal.js'
-import { parseJson } from '../../src/http/body.js'
+import { BodyTurns, parseJson } from '../../src/http/body.js'
 
 const parse = (body: string | Uint8Array) => parseJson(Buffer.from(body))
 
@@ -217,3 +218,68 @@ t.test('a duplicate key injected into any object is found', async () => {
     }),
   )
 })
+
+/** Turns by a clock that stands still until a handler moves it; `tick` ends a tick of the event loop. */
+function turnsOf() {
+  let nowMs = 0
+  let ends: (() => void)[] = []
+  const handled: string[] = []
+  const turns = new BodyTurns({ monoMs: () => nowMs }, run => ends.push(run))
+  return {
+    handled,
+    /** A body that takes so long. */
+    take: (body: Uint8Array, takesMs: number) =>
+      turns.take(body, bytes => {
+        nowMs += takesMs
+        handled.push(Buffer.from(bytes).toString())
+      }),
+    tick: () => {
+      const ended = ends
+      ends = []
+      for (const run of ended) run()
+    },
+    ticksDue: () => ends.length,
+  }
+}
+
+const bytesOf = (text: string): Uint8Array => Buffer.from(text)
+
+t.test('bodies are handled at once until they have taken 10 ms, then in the next tick, in their order', async t => {
+  const { take, tick, handled } = turnsOf()
+  take(bytesOf('a'), 6)
+  take(bytesOf('b'), 6)
+  take(bytesOf('c'), 6)
+  take(bytesOf('d'), 6)
+  t.strictSame(handled, ['a', 'b'])
+  take(bytesOf('e'), 1)
+  tick()
+  t.strictSame(handled, ['a', 'b', 'c', 'd'])
+  tick()
+  t.strictSame(handled, ['a', 'b', 'c', 'd', 'e'])
+})
+
+t.test('a body that waits is a copy: the receive buffer may be used again', async t => {
+  const { take, tick, handled } = turnsOf()
+  take(bytesOf('first'), 10)
+  const buffer = bytesOf('second')
+  take(buffer, 1)
+  buffer.fill(0x78)
+  tick()
+  t.strictSame(handled, ['first', 'second'])
+})
+
+t.test(
+  'a body that takes longer than a slice delays the next one by one tick only, and nothing runs when nothing waits',
+  async t => {
+    const { take, tick, handled, ticksDue } = turnsOf()
+    take(bytesOf('a'), 30)
+    take(bytesOf('b'), 30)
+    take(bytesOf('c'), 30)
+    tick()
+    t.strictSame(handled, ['a', 'b'])
+    tick()
+    t.strictSame(handled, ['a', 'b', 'c'])
+    tick()
+    t.equal(ticksDue(), 0, 'the loop is left alone')
+  },
+)

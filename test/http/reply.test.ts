@@ -3,8 +3,7 @@
 import t from 'tap'
 import { type RefusalKind, refusals } from '../../src/domain/refusal.js'
 import type { Exchange } from '../../src/http/front.js'
-import { Reply } from '../../src/http/reply.js'
-import type { Vocabulary } from '../../src/http/vocabulary.js'
+import { Reply, type Vocabulary } from '../../src/http/reply.js'
 
 interface Written {
   readonly status: number

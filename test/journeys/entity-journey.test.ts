@@ -23,7 +23,7 @@ import { Server } from '../../src/http/server.js'
 import { ServiceHandlers } from '../../src/http/service.js'
 import { SubscriptionHandlers } from '../../src/http/subscriptions.js'
 import { TypeHandlers } from '../../src/http/types.js'
-import { adminReports } from '../../src/observe/reports.js'
+import { adminReports } from '../../src/observe/operator.js'
 import type { Batch, Cursor, Range, Store } from '../../src/ports.js'
 import { Wire } from '../http/wire.js'
 import {
@@ -103,20 +103,20 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
   const entities = new Entities(client)
   const ids = documentIds(new HybridClock(systemClock), systemChance)
   const facts = { version: '0', runtime: '', machine: '', libraries: {} }
-  const routes = routesOf(
-    new EntityHandlers(entities),
-    new AttributeHandlers(entities),
-    new BatchHandlers(entities, new BatchOperations(client, systemClock)),
-    new TypeHandlers(new TypeOperations(client), systemClock),
-    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
-    new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
-    new ServiceHandlers(facts, systemClock, () => true),
-    new AdminHandlers(new AdminOperations(local), {
+  const routes = routesOf({
+    entities: new EntityHandlers(entities),
+    attributes: new AttributeHandlers(entities),
+    batch: new BatchHandlers(entities, new BatchOperations(client, systemClock)),
+    types: new TypeHandlers(new TypeOperations(client), systemClock),
+    subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, systemClock, () => true),
+    registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), () => true),
+    service: new ServiceHandlers(facts, systemClock, () => true),
+    admin: new AdminHandlers(new AdminOperations(local), {
       log: logForTests,
       hasServiceMetrics: false,
       reports: adminReports,
     }),
-  )
+  })
   const bodyBytesMax = 1_048_576
   const handler = new Server(routes, { bodyBytesMax, tenants: true }, systemChance, logger)
   const options = {

@@ -1,8 +1,7 @@
 // Alarms: when they are told, and in which words; and the summary's arithmetic (operations.md §6.4, §6.5).
 
 import t from 'tap'
-import { Alarms, keysMax, linesPerMinuteMax } from '../../src/observe/alarms.js'
-import { Summary } from '../../src/observe/summary.js'
+import { Alarms, keysMax, linesPerMinuteMax, Summary } from '../../src/observe/alarms.js'
 import type { Logger } from '../../src/ports.js'
 import { FakeClock } from '../support/fake-clock.js'
 

@@ -1,7 +1,7 @@
 // Requests by method, route, status and time.
 
 import t from 'tap'
-import { renderMetrics } from '../../src/observe/exposition.js'
+import { renderMetrics } from '../../src/observe/metric-family.js'
 import { RequestTallies } from '../../src/observe/request-tallies.js'
 import type { AnsweredRequest } from '../../src/ports.js'
 import { parseExposition } from '../support/exposition-parser.js'

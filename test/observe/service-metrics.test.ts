@@ -1,8 +1,15 @@
-// Metrics by tenant and path: names, sums and the tree (operations.md §7.2).
+// Metrics by tenant and path: what is counted, that it is bounded, names, sums and the tree (operations.md §7.2).
 
 import t from 'tap'
 import type { ServiceTally } from '../../src/messages/admin.js'
-import { emptyTally, renderServiceMetrics, serviceNames } from '../../src/observe/service-metrics.js'
+import {
+  emptyTally,
+  renderServiceMetrics,
+  ServiceTallies,
+  serviceNames,
+  talliesMax,
+} from '../../src/observe/service-metrics.js'
+import type { AnsweredRequest } from '../../src/ports.js'
 
 const tally = (service: string, path: string, numbers: Partial<ServiceTally>): ServiceTally => ({
   ...emptyTally(service, path),
@@ -67,4 +74,82 @@ t.test('what two processes have counted for one path is one', async t => {
   const one = tally('a', 'x', { incomingTransactions: 1, serviceSeconds: 1 })
   const { services } = JSON.parse(renderServiceMetrics([one, { ...one, serviceSeconds: 3 }]))
   t.same(services.a.subservs.x, { incomingTransactions: 2, serviceTime: 2 })
+})
+
+const answered = (some: Partial<AnsweredRequest>): AnsweredRequest => ({
+  method: 'GET',
+  route: '/v2',
+  url: '/v2',
+  status: 200,
+  refusal: undefined,
+  requestBytes: 10,
+  responseBytes: 20,
+  durationMs: 500,
+  correlator: 'c',
+  tenant: '',
+  paths: '',
+  from: () => '',
+  payload: undefined,
+  ...some,
+})
+
+t.test('a request is counted with its bytes, its time, and whether it failed', async t => {
+  const tallies = new ServiceTallies()
+  tallies.onAnswered(answered({}))
+  tallies.onAnswered(answered({ status: 404 }))
+  t.match(tallies.read(false), [
+    {
+      incomingTransactions: 2,
+      incomingTransactionErrors: 1,
+      incomingTransactionRequestSize: 20,
+      incomingTransactionResponseSize: 40,
+      serviceSeconds: 1,
+    },
+  ])
+})
+
+t.test('what is sent is counted, but over MQTT', async t => {
+  const tallies = new ServiceTallies()
+  const sent = { tenant: 'a', path: '/p', receiver: 'h:1/', requestBytes: 5, responseBytes: 2 }
+  tallies.onEnded({ ...sent, what: 'notification', failure: undefined })
+  tallies.onEnded({ ...sent, what: 'forward', failure: 'no answer' })
+  tallies.onEnded({ ...sent, what: 'mqttNotification', failure: 'no answer' })
+  t.match(tallies.read(false), [
+    {
+      service: 'a',
+      path: 'p',
+      outgoingTransactions: 2,
+      outgoingTransactionErrors: 1,
+      outgoingTransactionRequestSize: 10,
+      outgoingTransactionResponseSize: 4,
+    },
+  ])
+})
+
+t.test('a reset gives what was counted and begins anew', async t => {
+  const tallies = new ServiceTallies()
+  tallies.onAnswered(answered({}))
+  t.equal(tallies.read(true).length, 1)
+  t.same(tallies.read(false), [])
+  tallies.onAnswered(answered({}))
+  t.equal(tallies.read(false)[0]?.incomingTransactions, 1)
+})
+
+t.test('other spellings of one name are one', async t => {
+  const tallies = new ServiceTallies()
+  for (const [tenant, paths] of [
+    ['A', '/x'],
+    ['a', '/x/#'],
+    ['a', '/x,/y'],
+  ] as const)
+    tallies.onAnswered(answered({ tenant, paths }))
+  t.match(tallies.read(false), [{ service: 'a', path: 'x', incomingTransactions: 3 }])
+})
+
+t.test('however many names are made up, no more than so many are told apart', async t => {
+  const tallies = new ServiceTallies()
+  for (let n = 0; n < talliesMax + 100; n++) tallies.onAnswered(answered({ paths: `/p${n}` }))
+  const read = tallies.read(false)
+  t.equal(read.length, talliesMax + 1)
+  t.match(read.at(-1), { service: 'other-services', incomingTransactions: 100 })
 })

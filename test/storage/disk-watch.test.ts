@@ -4,18 +4,18 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
-import { DiskWatch } from '../../src/storage/disk-watch.js'
-import { ReserveFile } from '../../src/storage/reserve-file.js'
 import {
   type DiskSight,
+  DiskWatch,
   lookAfterMs,
   lookMsMax,
   lookMsMin,
   nextState,
+  ReserveFile,
   type RoomState,
   reserveStep,
   roomStates,
-} from '../../src/storage/room-steps.js'
+} from '../../src/storage/disk-watch.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { Random } from '../support/random.js'
 import { temporaryDirectory } from './store-contract.js'

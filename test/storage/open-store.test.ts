@@ -14,7 +14,7 @@ import {
   type StoreKind,
 } from '../../src/storage/data-directory.js'
 import { openStore, type StorePart, settleStore } from '../../src/storage/open-store.js'
-import { rocksMissing } from '../../src/storage/rocks-missing.js'
+import { rocksMissing } from '../../src/storage/rocks-store.js'
 import { plainly } from '../support/broker-process.js'
 
 const opened = (path: string): DataDirectory => openDataDirectory(path, { shards: 4, spread: 2 }, () => 'some-id')

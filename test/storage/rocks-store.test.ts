@@ -1,21 +1,82 @@
-// The store over RocksDB: the contract, and what only it can get wrong.
+// The store over RocksDB: the contract, and what only it can get wrong. And a RocksDB as another thread reads it: the same
+// rows, as they were committed, without a hand on the database itself.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
-import { rocksMissing } from '../../src/storage/rocks-missing.js'
-import { openRocksStore } from '../../src/storage/rocks-store.js'
+import type { Range, Store } from '../../src/ports.js'
+import { openRocksStore, rocksMissing } from '../../src/storage/rocks-store.js'
 import { plainly } from '../support/broker-process.js'
 import { commit, rowsOf, storeContract, temporaryDirectory } from './store-contract.js'
 
 const module = new URL('../../src/storage/rocks-store.js', import.meta.url)
 
+/** What the thread runs: it reads what it is asked for, and gives keys and values as text. */
+const source = `
+  import { parentPort, workerData } from 'node:worker_threads'
+  const { attachRocksStore } = await import(${JSON.stringify(module.href)})
+  const store = await attachRocksStore(workerData)
+  const text = bytes => bytes === undefined ? null : Buffer.from(bytes).toString()
+  let cursor
+  parentPort.on('message', async ({ get, getMany, open, next, parts }) => {
+    if (get) parentPort.postMessage(text(store.get(Buffer.from(get))))
+    else if (getMany) parentPort.postMessage(store.getMany(getMany.map(key => Buffer.from(key))).map(text))
+    else if (open) {
+      await cursor?.close()
+      cursor = store.cursor({ gte: Buffer.from(open[0]), lt: Buffer.from(open[1]) }, parts)
+      parentPort.postMessage('open')
+    }
+    else if (next)
+      parentPort.postMessage((await cursor.next(next)).map(({ key, value }) => text(key) + '=' + text(value)))
+    else {
+      await cursor?.close()
+      parentPort.close()
+    }
+  })
+  parentPort.postMessage('ready')`
+
+/** A thread that has a store attached. */
+class Attached {
+  private readonly worker: Worker
+
+  private constructor(worker: Worker) {
+    this.worker = worker
+  }
+
+  static async to(t: Test, store: Store): Promise<Attached> {
+    const url = new URL(`data:text/javascript,${encodeURIComponent(source)}`)
+    const worker = new Worker(url, { workerData: store.shared, execArgv: [] })
+    await once(worker, 'message')
+    const attached = new Attached(worker)
+    t.teardown(() => attached.leave())
+    return attached
+  }
+
+  async ask(question: object): Promise<unknown> {
+    this.worker.postMessage(question)
+    const [answer] = await once(this.worker, 'message')
+    return answer
+  }
+
+  async leave(): Promise<void> {
+    if (this.worker.threadId < 0) return
+    const left = once(this.worker, 'exit')
+    this.worker.postMessage({})
+    await left
+  }
+}
+
+const row = (key: string, value: string) => (batch: { put(key: Buffer, value: Buffer): void }) =>
+  batch.put(Buffer.from(key), Buffer.from(value))
+
 const missing = await rocksMissing()
 if (missing !== undefined) t.plan(0, missing)
 else {
   t.test('RocksDB', async t => rocksTests(t))
+  t.test('an attached RocksDB', async t => attachedTests(t))
 }
 
 function rocksTests(t: Test): void {
@@ -63,5 +124,46 @@ function rocksTests(t: Test): void {
     process.exit(7)`
     const child = spawn(...plainly([process.execPath, '--input-type=module', '-e', script]), { stdio: 'inherit' })
     t.same(await once(child, 'exit'), [7, null])
+  })
+}
+
+function attachedTests(t: Test): void {
+  const opened = async (t: Test): Promise<Store> => {
+    const store = await openRocksStore(temporaryDirectory(t), { durability: 'os', memoryBytes: 8 * 1024 * 1024 })
+    t.teardown(() => store.close())
+    return store
+  }
+
+  t.test('it reads what is committed, and a cursor what was when it was opened', async t => {
+    const store = await opened(t)
+    for (const key of ['a', 'b', 'c']) await commit(store, row(key, `1${key}`))
+    const attached = await Attached.to(t, store)
+    t.equal(await attached.ask({ get: 'b' }), '1b')
+    t.equal(await attached.ask({ get: 'x' }), null)
+    t.strictSame(await attached.ask({ getMany: ['c', 'x', 'a', 'c'] }), ['1c', null, '1a', '1c'])
+    await attached.ask({ open: ['a', 'd'] })
+    await commit(store, row('b', '2b'))
+    await commit(store, row('bb', '2bb'))
+    t.equal(await attached.ask({ get: 'b' }), '2b')
+    t.strictSame(await attached.ask({ next: 2 }), ['a=1a', 'b=1b'])
+    t.strictSame(await attached.ask({ next: 2 }), ['c=1c'])
+    t.strictSame(await attached.ask({ next: 2 }), [])
+    await attached.ask({ open: ['b', 'c'], parts: 'values' })
+    t.strictSame(await attached.ask({ next: 1000 }), ['=2b', '=2bb'], 'keys are left out')
+  })
+
+  t.test('when it has left, the store goes on and can be closed and opened again', async t => {
+    const directory = temporaryDirectory(t)
+    const store = await openRocksStore(directory, { durability: 'sync' })
+    const attached = await Attached.to(t, store)
+    await commit(store, row('a', '1'))
+    t.equal(await attached.ask({ get: 'a' }), '1')
+    await attached.leave()
+    await commit(store, row('b', '1'))
+    await store.close()
+    const again = await openRocksStore(directory, { durability: 'sync' })
+    t.teardown(() => again.close())
+    const all: Range = { gte: Buffer.from('a'), lt: Buffer.from('z') }
+    t.equal((await rowsOf(again, all)).length, 2)
   })
 }

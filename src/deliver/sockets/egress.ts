@@ -1,10 +1,13 @@
-// Where messages may go: notifications over HTTP and MQTT, their redirects, and requests to context providers (docs/operations/egress.md).
+// Where messages may go: notifications over HTTP and MQTT, their redirects, and requests to context providers
+// (docs/operations/egress.md).
 //
-// The decision is made twice: when a subscription or registration is made, as far as its URL tells, and for each connection, on the very addresses
-// that it may be made to, after the name was resolved. So a name that points elsewhere later changes nothing.
+// The decision is made twice: when a subscription or registration is made, as far as its URL tells, and for each
+// connection, on the very addresses that it may be made to, after the name was resolved. So a name that points
+// elsewhere later changes nothing.
 //
-// Reserved are the engine of the log and the ports of the cluster, those of members that are known by hearsay among them: whoever reaches them can change everything. No option opens them. One that is
-// named by a DNS name reserves its port on every host, since its addresses may change at any time.
+// Reserved are the engine of the log and the ports of the cluster, those of members that are known by hearsay among
+// them: whoever reaches them can change everything. No option opens them. One that is named by a DNS name reserves its
+// port on every host, since its addresses may change at any time.
 
 import { BlockList, isIP, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -14,7 +17,7 @@ export interface EgressOptions {
   /** Patterns; none: everything but link-local addresses. */
   readonly allow: readonly string[]
   readonly deny: readonly string[]
-  /** `host:port` of what nobody may reach. */
+  /** `host:port` that no message may reach. */
   readonly reserved: readonly string[]
   /** Where this broker listens for clients; more of them may come with `listensAt`. */
   readonly ownPorts?: readonly number[]
@@ -95,7 +98,7 @@ export class Egress {
     return isLocal(plainAddress(remoteAddress))
   }
 
-  /** Whether a URL with this host may stand in a subscription; that of a name may still be denied when it is resolved. */
+  /** Whether a URL with this host may stand in a subscription. A name may still be denied when it is resolved. */
   mayName(written: string, port: number): boolean {
     const host = hostOf(written)
     if (isIP(host) !== 0) return this.mayConnect(host, port, host)
@@ -122,7 +125,7 @@ const notifiable = /^\/v2\/(?:entities(?:[/?]|$)|op\/(?:update|notify)(?:\?|$))/
 /** What this broker may be asked as a provider of its own. */
 const providable = /^\/v2\/op\/(?:query|update)$/
 
-/** Whether a notification may come back to this broker: not to what is for operators, and not to another tenant (docs/operations/egress.md). */
+/** Whether a notification may come back to this broker: neither to what is for operators, nor to another tenant. */
 export const mayNotifyItself = (path: string, leavesScope: boolean): boolean => !leavesScope && notifiable.test(path)
 
 /** Whether a request to a provider may come back to this broker. */

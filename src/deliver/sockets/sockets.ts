@@ -1,17 +1,23 @@
-// Opens the sockets to receivers of notifications and to context providers, plain or TLS, and says in plain words why one could not be opened or broke.
+// Opens the sockets to receivers of notifications and to context providers, plain or TLS, and says in plain words why
+// one could not be opened or broke.
 //
-// TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files, and those of
-// the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a quiet core,
-// unless Node knows them all. The host of the URL is what the certificate must name, whatever a `Host` header says.
+// TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files,
+// and those of the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a
+// quiet core, unless Node knows them all. The host of the URL is what the certificate must name, whatever a `Host`
+// header says.
+//
+// The system's resolver runs on the threads of the process that the store also uses, four by default, and a name whose
+// server does not answer keeps one of them for ten seconds and more. So two names are looked up at a time, each once.
+// The resolver of Node that needs no threads does not know the names of the machine (/etc/hosts), so it is not used.
 //
 // Not here: deadlines and numbers (notifier, forwarder).
 
-import type { LookupAddress } from 'node:dns'
+import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { readFileSync } from 'node:fs'
 import { connect as connectPlain, isIP, type LookupFunction, Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
+import type { buildConnector } from 'undici'
 import { type Egress, EgressDenied } from './egress.js'
-import { sharedLookup } from './names.js'
 
 export interface TlsOptions {
   /** Certificates are not verified (`-insecureNotif`). */
@@ -29,7 +35,7 @@ export interface Endpoint {
 }
 
 /** Whether a protocol is spoken over TLS: `https:`, `mqtts:` and others of that form. */
-export const isTls = ({ protocol }: Pick<Endpoint, 'protocol'>): boolean => protocol.endsWith('s:')
+const isTls = ({ protocol }: Pick<Endpoint, 'protocol'>): boolean => protocol.endsWith('s:')
 
 /** The event of a socket that says that it can be used. */
 export const connectedEvent = (endpoint: Endpoint): string => (isTls(endpoint) ? 'secureConnect' : 'connect')
@@ -48,7 +54,7 @@ const systemFiles = [
 /** Time without traffic before the system asks whether the other side is still there. */
 const tcpKeepAliveMs = 60_000
 
-/** What opens sockets; an operator's file that cannot be read is a failure now. `egress`: undefined, they may go anywhere. */
+/** Reads the operator's file now, and fails if it cannot. `egress`: undefined, sockets may go anywhere. */
 export function openSockets({ insecure, caFile }: TlsOptions, egress?: Egress): OpenSocket {
   const given = caFile === undefined ? '' : readFileSync(caFile, 'utf8')
   const lookupAny = sharedLookup()
@@ -67,7 +73,69 @@ export function openSockets({ insecure, caFile }: TlsOptions, egress?: Egress): 
   }
 }
 
-/** As `lookup`, without the addresses that are denied: the socket connects to one of those that are left, and to no other. */
+/** How an undici client gets its sockets; `onSocket` is given each one while it is still connecting. */
+export const connectorTo =
+  (endpoint: Endpoint, openSocket: OpenSocket, onSocket: (socket: Socket) => void): buildConnector.connector =>
+  (_options, callback) => {
+    const socket = openSocket(endpoint)
+    onSocket(socket)
+    // As a cause: undici would try some of them again for ever.
+    const onError = (cause: Error): void => callback(new Error('not connected', { cause }), null)
+    socket.once('error', onError)
+    socket.once(connectedEvent(endpoint), () => {
+      // The owner of the socket has given it up, and its error says why.
+      if (socket.destroyed) return
+      socket.off('error', onError)
+      callback(null, socket)
+    })
+  }
+
+/** Lookups at a time. */
+const lookupsMax = 2
+
+type Found = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
+type SystemLookup = (name: string, found: Found) => void
+
+const bySystem: SystemLookup = (name, found) => systemLookup(name, { all: true, order: 'verbatim' }, found)
+
+/** A `lookup` for sockets. Callers that ask for one name at a time share the answer. */
+export function sharedLookup(lookup: SystemLookup = bySystem): LookupFunction {
+  const asking = new Map<string, Found[]>()
+  const waiting: string[] = []
+  let running = 0
+
+  const run = (): void => {
+    while (running < lookupsMax && waiting.length > 0) {
+      const name = waiting.shift()!
+      running++
+      lookup(name, (error, addresses) => {
+        running--
+        const askers = asking.get(name) ?? []
+        asking.delete(name)
+        for (const found of askers) found(error, addresses)
+        run()
+      })
+    }
+  }
+
+  return (name, { all }, found) => {
+    const answer: Found = (error, addresses) => {
+      const [first] = addresses ?? []
+      if (error || !first) found(error ?? new Error(`no address for ${name}`), '')
+      else if (all) found(null, [...addresses])
+      else found(null, first.address, first.family)
+    }
+    const askers = asking.get(name)
+    if (askers) askers.push(answer)
+    else {
+      asking.set(name, [answer])
+      waiting.push(name)
+      run()
+    }
+  }
+}
+
+/** As `lookup`, without the addresses that are denied: the socket connects only to one of those that are left. */
 function lookupAllowed(lookup: LookupFunction, egress: Egress, port: number): LookupFunction {
   return (name, options, found) =>
     lookup(name, { ...options, all: true }, (error, addresses) => {

@@ -9,10 +9,9 @@ import { ForwardedUpdates } from '../../broker/forwarded-updates.js'
 import { ShardClient } from '../../broker/shard-client.js'
 import { type Config, version } from '../../config/config.js'
 import { parseReceiverUrl } from '../../domain/subscriptions/receiver-url.js'
-import { AdminHandlers } from '../../http/admin.js'
+import { AdminHandlers, ClusterHandlers } from '../../http/admin.js'
 import { AttributeHandlers } from '../../http/attributes.js'
 import { BatchHandlers } from '../../http/batch.js'
-import { ClusterHandlers } from '../../http/cluster.js'
 import { EntityHandlers } from '../../http/entities.js'
 import type { Front } from '../../http/front.js'
 import { openFront } from '../../http/open-front.js'
@@ -22,7 +21,7 @@ import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
 import { TypeHandlers } from '../../http/types.js'
-import { adminReports } from '../../observe/reports.js'
+import { adminReports } from '../../observe/operator.js'
 import type { Surroundings } from '../surroundings.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
@@ -77,14 +76,14 @@ function routesFor(
     const target = parseReceiverUrl(url)
     return !target || egress.mayName(target.host, target.port)
   }
-  return routesOf(
-    new EntityHandlers(entities),
-    new AttributeHandlers(entities),
-    new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
-    new TypeHandlers(new TypeOperations(client), clock),
-    new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
-    new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
-    new ServiceHandlers(
+  return routesOf({
+    entities: new EntityHandlers(entities),
+    attributes: new AttributeHandlers(entities),
+    batch: new BatchHandlers(entities, new BatchOperations(client, clock, updates)),
+    types: new TypeHandlers(new TypeOperations(client), clock),
+    subscriptions: new SubscriptionHandlers(new SubscriptionOperations(client, ids), entities, clock, mayReach),
+    registrations: new RegistrationHandlers(new RegistrationOperations(client, ids), mayReach),
+    service: new ServiceHandlers(
       factsOf(store.name),
       clock,
       () => !isEnding() && !hasFailed() && (joined?.isWhole() ?? true) && (role.kind !== 'copy' || role.copy.isFed),
@@ -92,13 +91,13 @@ function routesFor(
       () => joined?.unready?.(),
     ),
     // Each node of a cluster is looked at for itself.
-    new AdminHandlers(new AdminOperations(place?.kind === 'node' ? own : shards), {
+    admin: new AdminHandlers(new AdminOperations(place?.kind === 'node' ? own : shards), {
       log: observation.log,
       hasServiceMetrics: config.statistics.byService,
       reports: adminReports,
     }),
-    joined?.desk && new ClusterHandlers(joined.desk),
-  )
+    cluster: joined?.desk && new ClusterHandlers(joined.desk),
+  })
 }
 
 function factsOf(store: string) {

@@ -2,13 +2,11 @@
 
 import type { Config } from '../../config/config.js'
 import type { LogSettings } from '../../messages/admin.js'
-import { Alarms } from '../../observe/alarms.js'
-import { ConnectionTallies } from '../../observe/connection-tallies.js'
-import { LogTeller } from '../../observe/log-teller.js'
+import { Alarms, Summary } from '../../observe/alarms.js'
 import { LoopDelay } from '../../observe/loop-delay.js'
-import { RequestTallies } from '../../observe/request-tallies.js'
-import { ServiceTallies } from '../../observe/service-tallies.js'
-import { Summary } from '../../observe/summary.js'
+import { ConnectionTallies, RequestTallies } from '../../observe/request-tallies.js'
+import { ServiceTallies } from '../../observe/service-metrics.js'
+import { LogTeller } from '../../observe/tellers.js'
 import type { Logger } from '../../ports.js'
 import type { Surroundings } from '../surroundings.js'
 

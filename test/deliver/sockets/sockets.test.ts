@@ -2,7 +2,7 @@
 
 import type { LookupAddress } from 'node:dns'
 import t from 'tap'
-import { sharedLookup } from '../../../src/deliver/sockets/names.js'
+import { sharedLookup } from '../../../src/deliver/sockets/sockets.js'
 
 type Answer = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
 

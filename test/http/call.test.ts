@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { systemChance } from '../../src/clock.js'
-import { Correlators } from '../../src/http/correlators.js'
+import { Correlators } from '../../src/http/call.js'
 
 const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const startingAt = (uuid: string) => new Correlators({ uuid: () => uuid })

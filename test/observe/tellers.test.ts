@@ -1,7 +1,7 @@
 // What operators read about the shards of a cluster.
 
 import t from 'tap'
-import { LogTeller } from '../../src/observe/log-teller.js'
+import { LogTeller } from '../../src/observe/tellers.js'
 
 t.test('shards that were taken over at once are a line for each new owner, and no alarm', async t => {
   const lines: string[] = []

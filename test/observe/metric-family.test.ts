@@ -3,8 +3,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { emptyHistogram, type MetricFamily, observe } from '../../src/messages/admin.js'
-import { renderMetrics } from '../../src/observe/exposition.js'
-import { histograms, single } from '../../src/observe/metric-family.js'
+import { gauge as gaugeOf, histograms, renderMetrics } from '../../src/observe/metric-family.js'
 import { type Exposition, parseExposition } from '../support/exposition-parser.js'
 
 const gauge = (
@@ -12,7 +11,7 @@ const gauge = (
   value: number,
   labels = {},
   aggregator: MetricFamily['aggregator'] = 'sum',
-): MetricFamily => single(name, 'gauge', 'Help.', value, aggregator, labels)
+): MetricFamily => gaugeOf(name, 'Help.', value, aggregator, labels)
 
 const seconds = (...values: number[]): MetricFamily => {
   const histogram = emptyHistogram([0.1, 1])

@@ -1,11 +1,14 @@
-// Tells operators when a cluster's shards cannot answer, why, and that they can again
-// (docs/operations/cluster-health.md). And which shards of this node other nodes have taken over without asking it.
+// What operators are told of a cluster's shards and of the disk, in words: lines, and alarms that begin and end.
 //
-// What is wrong with the log engine is an alarm, `ClusterLogError`. What is wrong with nodes is a line: another one of the cluster raises an alarm, or
-// none is there. A node that begins has not seen every shard yet, so of that it tells nothing before it was ready once.
+// Of the cluster: that shards cannot answer, why, and that they can again (docs/operations/cluster-health.md), and
+// which shards other nodes have taken over in the midst of a write. A problem of the log engine is the alarm
+// `ClusterLogError`. A problem of nodes is only a line, because another node raises the alarm, if there is one.
+//
+// Of the disk: one line for each other state, and an alarm while writes are refused (docs/operations/full-disk.md).
+// States have hysteresis, so there cannot be many lines.
 
 import type { HealthProblem, LogLoss, ShardLoss } from '../messages/cluster-status.js'
-import type { Logger } from '../ports.js'
+import type { DiskRoom, Logger } from '../ports.js'
 import type { Alarms } from './alarms.js'
 
 /** What has been found, as a clause. */
@@ -46,7 +49,6 @@ const listed = (shards: readonly number[]): string =>
     ? `shard ${shards[0]}`
     : `${shards.length} shards (${shards.slice(0, namedMax).join(', ')}${shards.length > namedMax ? ', …' : ''})`
 
-/** What an operator ought to read. */
 const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
   lost: '. Requests are refused with 503 until the log is back; nothing is deleted here (docs/operations/log-lost.md)',
   full: '. Writes are refused with 503 (docs/operations/cluster-health.md)',
@@ -54,15 +56,14 @@ const adviceOf: Readonly<Partial<Record<HealthProblem['kind'], string>>> = {
 }
 
 export class LogTeller {
-  private readonly logger: Pick<Logger, 'warn'>
-  private readonly alarms: Pick<Alarms, 'raise' | 'release' | 'isActive'>
+  /** A node that begins has not seen every shard yet, so it reports no problem of nodes before it was ready once. */
   private hasBeenReady = false
   private told: string | undefined
 
-  constructor(logger: Pick<Logger, 'warn'>, alarms: Pick<Alarms, 'raise' | 'release' | 'isActive'>) {
-    this.logger = logger
-    this.alarms = alarms
-  }
+  constructor(
+    private readonly logger: Pick<Logger, 'warn'>,
+    private readonly alarms: Pick<Alarms, 'raise' | 'release' | 'isActive'>,
+  ) {}
 
   /** undefined: every shard can answer. */
   onHealth(problem: HealthProblem | undefined): void {
@@ -101,3 +102,44 @@ export class LogTeller {
     else this.alarms.raise('ClusterLogError', '', words + advice)
   }
 }
+
+/** The key of the alarm, besides that of the store itself. */
+const diskKey = 'disk'
+
+/** From much room to none. */
+type DiskState = 'ample' | 'short' | 'scarce' | 'exhausted'
+
+export class DiskTeller {
+  constructor(
+    private readonly logger: Pick<Logger, 'warn' | 'error'>,
+    private readonly alarms: Pick<Alarms, 'raise' | 'release'>,
+  ) {}
+
+  onState(
+    state: DiskState,
+    before: DiskState,
+    { freeBytes, reserveBytes }: Pick<DiskRoom, 'freeBytes' | 'reserveBytes'>,
+  ): void {
+    const room = `${megabytes(freeBytes)} MB free besides ${megabytes(reserveBytes)} MB reserved`
+    if (before === 'ample')
+      this.alarms.raise(
+        'DatabaseError',
+        diskKey,
+        `the disk of the data directory is nearly full, ${room}: writes are refused with 507 until more than ${megabytes(2 * reserveBytes)} MB are free`,
+      )
+    if (state === 'exhausted')
+      this.logger.error(`the disk of the data directory is full, the reserve is used up: deletions are refused as well`)
+    else if (state === 'scarce' && before !== 'exhausted')
+      this.logger.warn(`the disk of the data directory has ${room}: the reserve is given up, so that deletions go on`)
+    else if (before === 'exhausted') this.logger.warn(`the disk of the data directory has room for deletions again`)
+    if (state !== 'ample') return
+    this.logger.warn(`the disk of the data directory has room again, ${room}: writes are taken`)
+    this.alarms.release('DatabaseError', diskKey)
+  }
+
+  onFailure(what: string, error: Error): void {
+    this.logger.warn(`${what}: ${error.message}`)
+  }
+}
+
+const megabytes = (bytes: number): number => Math.floor(bytes / 1_048_576)

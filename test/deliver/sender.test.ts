@@ -1,8 +1,9 @@
+// A sender that is loaded late.
+
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises'
 import t from 'tap'
 import { httpAddress } from '../../src/deliver/address.js'
-import { LazySender } from '../../src/deliver/lazy-sender.js'
-import type { Sendable } from '../../src/deliver/sender.js'
+import { LazySender, type Sendable } from '../../src/deliver/sender.js'
 import { post } from './messages.js'
 
 /** A sender that is loaded a turn of the event loop later, and what is done to it. */

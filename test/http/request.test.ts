@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { refusalText } from '../../src/domain/refusal.js'
-import { type Accept, acceptAll, parseAccept } from '../../src/http/accept.js'
+import { type Accept, acceptAll, parseAccept } from '../../src/http/request.js'
 
 const json: Accept = { json: true, text: false, prefersText: false }
 const text: Accept = { json: false, text: true, prefersText: true }
