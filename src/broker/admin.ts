@@ -3,7 +3,7 @@
 //
 // A process that cannot be reached is left out: numbers of the others are better than none.
 //
-// Not here: what a process tells (observe/operator.ts), how parts become one (observe/reports.ts), forms
+// Not here: what a process tells (observe/operator.ts), how parts become one (observe/operator.ts), forms
 // (http/admin.ts).
 
 import type { AdminOrder, AdminTold, Shards } from '../messages/messages.js'

@@ -3,7 +3,7 @@
 // Trace levels are sets of numbers from 0 to 255: which of the lines at DEBUG are written (operations.md §5.2; what is traced at which
 // level: README, "Logs").
 //
-// Not here: the code that counts (observe/statistics-book.ts), the JSON of statistics (observe/statistics.ts).
+// Not here: the code that counts (observe/statistics.ts), the JSON of statistics (observe/statistics.ts).
 
 /** Something about a whole process, asked of any shard of its owner: what it has counted, how it logs (operations.md §4, §5, §7). */
 export interface AdminRequest {
