@@ -84,8 +84,8 @@ function decoded<T extends { readonly kind: string }>(given: Buffer, checks: Che
   const end = headBytes + given.readUInt32BE(1)
   if (end > given.length) return undefined
   const fields = fieldsOf(given.toString('utf8', headBytes, end))
-  const check = fields && Object.hasOwn(checks, String(fields.kind)) && checks[fields.kind as T['kind']]
-  return check && check(fields) ? { message: fields as unknown as T, bytes: given.subarray(end) } : undefined
+  if (!fields || !Object.hasOwn(checks, String(fields.kind))) return undefined
+  return checks[fields.kind as T['kind']](fields) ? { message: fields as unknown as T, bytes: given.subarray(end) } : undefined
 }
 
 function fieldsOf(json: string): Fields | undefined {

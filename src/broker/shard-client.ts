@@ -352,7 +352,7 @@ function joinTypes(parts: readonly TypeSummary[]): readonly TypeSummary[] {
   for (const part of parts) {
     const known = joined.get(part.type)
     const { type, count } = part
-    const attributes = known && known.attributes.concat(part.attributes)
+    const attributes = known?.attributes.concat(part.attributes)
     joined.set(type, known && attributes ? { type, count: count + known.count, attributes } : part)
   }
   return [...joined.values()]
