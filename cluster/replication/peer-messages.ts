@@ -85,7 +85,9 @@ function decoded<T extends { readonly kind: string }>(given: Buffer, checks: Che
   if (end > given.length) return undefined
   const fields = fieldsOf(given.toString('utf8', headBytes, end))
   if (!fields || !Object.hasOwn(checks, String(fields.kind))) return undefined
-  return checks[fields.kind as T['kind']](fields) ? { message: fields as unknown as T, bytes: given.subarray(end) } : undefined
+  return checks[fields.kind as T['kind']](fields)
+    ? { message: fields as unknown as T, bytes: given.subarray(end) }
+    : undefined
 }
 
 function fieldsOf(json: string): Fields | undefined {
