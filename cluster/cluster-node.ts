@@ -215,7 +215,7 @@ export class ClusterNode {
     this.asks.noteUndecodable(node, what)
   }
 
-  /** What is known of the conversation with another node; undefined: there is none. */
+  /** Statistics of the link to another node; undefined: there is no link. */
   statsOf(node: string): NodeStats | undefined {
     return this.asks.statsOf(node)
   }

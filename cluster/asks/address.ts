@@ -1,7 +1,7 @@
 // Where processes are found (`unix:/path` or `host:port`, and without gRPC `socket:/path`), and how they listen there.
 //
-// Addresses come from operators and from other nodes, which may say anything. What is no address must not reach a
-// library that would take it for a scheme of its own.
+// Operators and other nodes give addresses, and may give any text. A text that is no address must not reach a library:
+// it could take the text for a scheme of its own.
 //
 // A process that was killed leaves the file of its unix socket behind. It is removed only if nobody answers there. Two
 // processes that start at once on one path could both find nobody: the starter gives each a path of its own.
@@ -85,7 +85,7 @@ export function protectSocket(path: string): void {
   chmodSync(path, 0o600)
 }
 
-/** Whether somebody accepts connections. What is not a plain refusal counts as somebody. */
+/** Whether a process accepts connections there. Any failure but a refused connection counts as a process. */
 function answers(path: string): Promise<boolean> {
   return new Promise(resolve => {
     const socket = connect(path)

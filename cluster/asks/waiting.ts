@@ -1,7 +1,7 @@
 // Asks of one link without an outcome: by number, in the order in which they fall due, and in the order of sending.
 //
 // Callers use a few waiting times, each for a kind of ask. Asks with equal times form one chain, in the order in which
-// they were asked. That is also the order of their deadlines, and the unsent ones are its end:
+// they were asked. Their deadlines have the same order. Asks that were not sent yet are at the end:
 //
 //   first -> ... -> last sent -> unsent -> ... -> last
 //

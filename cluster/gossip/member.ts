@@ -46,7 +46,7 @@ function rank({ life, address, domain, isJoined }: Member): string {
 
 export interface Rumour {
   readonly member: Member
-  /** Who found it out of reach, while it is suspect or after: the more there are, the less it is waited for. */
+  /** The members that could not reach it, while it is suspect or after. With each of them the suspicion ends sooner. */
   readonly suspectedBy: readonly string[]
 }
 

@@ -1,10 +1,11 @@
 // The beginning of logs whose shards have content already: that of a store which is the first copy of all of them.
 //
-// Such a log begins with record 2. Whoever has no copy finds that the log does not reach back to its beginning, and fetches a snapshot; who has
-// the content gets the position behind record 2, as if it had applied a first record with all of it. So the content never goes through the engine.
+// Such a log begins with record 2. A node without a copy finds that the log does not reach back to its beginning, and
+// fetches a snapshot. The node that has the content gets the position behind record 2, as if it had applied a first record
+// with all of it. So the content never goes through the engine.
 //
-// Founding that was interrupted can be resumed: record 2 carries the mark of whoever founds. A shard that had an owner by then, or has any other record,
-// belongs to a cluster that goes on already, and nothing is done about it.
+// An interrupted founding can be resumed: record 2 carries the mark of the command that founds. A shard with an owner, or
+// with any other record, belongs to a cluster that runs already. Then the command ends with a sentence and changes nothing.
 
 import type { AppendOutcome, Reading, RetakeOutcome, ShardLog, TakeoverOutcome, Unknown } from '../logs/shard-log.js'
 import type { ClusterClock } from '../ports.js'

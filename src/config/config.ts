@@ -99,7 +99,7 @@ export interface Config {
   }
   readonly notifications: {
     readonly delivery: 'atLeastOnce' | 'bestEffort'
-    /** Notifications that descend from one request of a client at most; 0: any number (docs/interface/cascades.md). */
+    /** The most notifications that may descend from one request of a client; 0: no limit (docs/interface/cascades.md). */
     readonly descendantsMax: number
     /** As given, and valid; deliver/limits.ts says what it means. */
     readonly mode: string

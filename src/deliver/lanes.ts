@@ -40,7 +40,7 @@ export interface LanesOptions {
   readonly mode: string
   /** Failed deliveries are tried again. */
   readonly retries: boolean
-  /** Time that a job with a deadline must have left to be begun; undefined: any. */
+  /** A job with a deadline begins only if at least this much time is left; undefined: it always begins. */
   readonly timeLeftMsMin?: number
   readonly limits: Limits
   readonly fraction: () => number

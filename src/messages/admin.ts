@@ -169,30 +169,3 @@ export function renderTraceLevels(levels: TraceLevels): string {
 /** The levels without some of them. */
 export const withoutTraceLevels = (levels: TraceLevels, gone: TraceLevels): TraceLevels =>
   new Set([...levels].filter(level => !gone.has(level)))
-
-/**
- * How many observed values were at most so much, and their sum. Bounds ascend; a value goes to the first bound that is not below it, or behind
- * all of them. Counts are not cumulative.
- */
-export interface Histogram {
-  readonly bounds: readonly number[]
-  /** One more than there are bounds. */
-  readonly counts: number[]
-  sum: number
-}
-
-/** Nothing observed yet. */
-export const emptyHistogram = (bounds: readonly number[]): Histogram => ({
-  bounds,
-  counts: new Array<number>(bounds.length + 1).fill(0),
-  sum: 0,
-})
-
-// [hot] Once per request: small values are frequent, and found first.
-export function observe(histogram: Histogram, value: number): void {
-  const { bounds, counts } = histogram
-  let at = 0
-  while (at < bounds.length && value > bounds[at]!) at++
-  counts[at]!++
-  histogram.sum += value
-}

@@ -5,7 +5,8 @@
 // Not here: how the metrics of several processes become one text (metric-family.ts).
 
 import { readdirSync } from 'node:fs'
-import type { Histogram, MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
+import type { Histogram } from '../domain/histogram.js'
+import type { MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
 import type { ClusterNumbers } from '../messages/cluster-status.js'
 import type { DiskRoom } from '../ports.js'
 import type { LoopDelay } from './loop-delay.js'

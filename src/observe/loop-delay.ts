@@ -3,7 +3,7 @@
 // A histogram that only grows, and not percentiles since the last look: several may look, and those of several
 // processes can be added.
 
-import { emptyHistogram, observe } from '../messages/admin.js'
+import { emptyHistogram, observe } from '../domain/histogram.js'
 import type { Clock } from '../ports.js'
 
 const periodMs = 50

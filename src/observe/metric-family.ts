@@ -7,7 +7,8 @@
 //
 // Not here: which metrics there are (families.ts).
 
-import type { Histogram, MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
+import type { Histogram } from '../domain/histogram.js'
+import type { MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
 
 type PlainType = Exclude<MetricFamily['type'], 'histogram'>
 

@@ -7,7 +7,8 @@
 // Not here: when a connection is closed (http/connections.ts). uWebSockets.js does not report what it closes by its own
 // timers.
 
-import { emptyHistogram, type Histogram, type MetricFamily, observe } from '../messages/admin.js'
+import { emptyHistogram, type Histogram, observe } from '../domain/histogram.js'
+import type { MetricFamily } from '../messages/admin.js'
 import type { AnsweredRequest, DropReason } from '../ports.js'
 import { byLabel, family, histograms } from './metric-family.js'
 

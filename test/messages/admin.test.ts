@@ -1,14 +1,7 @@
-// What operators ask: trace levels as texts and sets of numbers, and histograms.
+// Trace levels, as texts and as sets of numbers.
 
 import t from 'tap'
-import {
-  emptyHistogram,
-  noTraces,
-  observe,
-  parseTraceLevels,
-  renderTraceLevels,
-  withoutTraceLevels,
-} from '../../src/messages/admin.js'
+import { noTraces, parseTraceLevels, renderTraceLevels, withoutTraceLevels } from '../../src/messages/admin.js'
 
 const levels = (text: string): ReadonlySet<number> => {
   const parsed = parseTraceLevels(text)
@@ -43,18 +36,4 @@ t.test('a level inside a range is taken out of it', async t => {
 
 t.test('levels that are not there can be taken out', async t => {
   t.equal(renderTraceLevels(withoutTraceLevels(levels('1-3'), levels('3-9'))), '1-2')
-})
-
-const filled = (...values: number[]) => {
-  const histogram = emptyHistogram([1, 2, 5])
-  for (const value of values) observe(histogram, value)
-  return histogram
-}
-
-t.test('a value goes to the first bound that is not below it', async t => {
-  t.same(filled(0, 1, 1.5, 2, 2.1, 5, 5.1, 100).counts, [2, 2, 2, 2])
-})
-
-t.test('the sum is that of all values', async t => {
-  t.equal(filled(0.5, 3, 10).sum, 13.5)
 })

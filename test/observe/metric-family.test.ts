@@ -2,7 +2,8 @@
 
 import fc from 'fast-check'
 import t from 'tap'
-import { emptyHistogram, type MetricFamily, observe } from '../../src/messages/admin.js'
+import { emptyHistogram, observe } from '../../src/domain/histogram.js'
+import type { MetricFamily } from '../../src/messages/admin.js'
 import { gauge as gaugeOf, histograms, renderMetrics } from '../../src/observe/metric-family.js'
 import { type Exposition, parseExposition } from '../support/exposition-parser.js'
 

@@ -45,7 +45,7 @@ export interface Placed {
   readonly path: string
 }
 
-/** What a provider is asked for: an id or a pattern of ids; undefined: any type. */
+/** What a provider is asked for: an id or a pattern of ids, and a type. Without a type, entities of every type are meant. */
 export interface AskedEntity {
   readonly id?: string | undefined
   readonly idPattern?: string | undefined

@@ -42,7 +42,7 @@ export interface ProvidedEntity {
   readonly id?: string | undefined
   /** Every id: the only pattern there is. */
   readonly idPattern?: '.*' | undefined
-  /** undefined: any. */
+  /** undefined: every type. */
   readonly type?: string | undefined
 }
 

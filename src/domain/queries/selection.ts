@@ -47,7 +47,7 @@ export interface Selection {
   readonly named: ReadonlyMap<string, readonly Selector[]>
   /** Selectors that name no id. */
   readonly unnamed: readonly Selector[]
-  /** Types that may be meant, by name or by pattern; undefined: any. */
+  /** The types that match, by name or by pattern; undefined: every type. */
   readonly types: TypeSelector | undefined
   readonly q: Query | undefined
   readonly mq: Query | undefined

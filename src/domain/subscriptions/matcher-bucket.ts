@@ -206,7 +206,7 @@ const byType: Property = bucket =>
     (buckets, probe) => buckets.get(probe.event.entity.type)?.visit(probe),
   )
 
-/** Names of a condition under each of which an entry stands: any of them costs memory. Longer lists are left to `consider`. */
+/** The most attribute names of a condition that get an entry each, which costs memory. `consider` looks at longer lists. */
 const attrsMax = 64
 
 const byAttribute: Property = bucket =>

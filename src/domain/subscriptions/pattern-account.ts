@@ -20,7 +20,7 @@ import type { Subscription } from './subscription.js'
 
 /** What one text costs at one place. */
 interface Charge {
-  /** undefined: any. */
+  /** undefined: every type. */
   readonly type: string | undefined
   /** What ids begin with for which it is run. */
   readonly prefix: string

@@ -90,7 +90,7 @@ export function parseSubjectEntities(json: Json): Result<readonly SubjectEntity[
   return accepted([...entities.values()])
 }
 
-/** The regular expressions of a subject, which together are as limited as those of a query: any change may be tried on all of them. */
+/** Bounds all regular expressions of a subject together, as those of a query are: each change may have to run all of them. */
 class PatternBudget {
   private count = 0
   private steps = 0

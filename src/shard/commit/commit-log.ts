@@ -1,7 +1,7 @@
 // How a batch becomes durable. On one node, and in a worker, the store itself is the log: a record is appended by being part of a batch, and
 // RocksDB's own WAL keeps it. In a node of a cluster the logs of the shards come first (replicate/replicated-log.ts).
 
-import { emptyHistogram, type Histogram, observe } from '../../messages/admin.js'
+import { emptyHistogram, type Histogram, observe } from '../../domain/histogram.js'
 import type { Batch, Clock, RowSink, Store } from '../../ports.js'
 import { decodeNumber, encodeNumber } from '../keys.js'
 import { stampKey } from '../layout.js'

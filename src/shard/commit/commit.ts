@@ -30,8 +30,8 @@ export interface RecordLog {
   append(record: ShardRecord, key: Buffer, row: Buffer | undefined, after: Entity | undefined): number
   /**
    * Calls back when commit number `commit` is durable, with the failure if it is not, or not for all shards
-   * (`hasLost`). To be called in the tick in which something was staged: later it is not known any more which shards an
-   * earlier commit has lost.
+   * (`hasLost`). A caller that has staged something must call in the same tick: the losses of a commit are forgotten
+   * when it has ended.
    */
   afterCommit(commit: number, onDurable: Waiter): void
   /** The number of the last commit that is durable: what belongs to a later one is still staged. */

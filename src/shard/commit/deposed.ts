@@ -1,4 +1,4 @@
-// What a commit means that was not appended as a whole, for those who wait for it and for those who ask later.
+// A commit that was not appended as a whole: what its waiters are told, and the requests that come later.
 //
 // When another node has taken over a shard of this one, the log refuses what was staged of that shard
 // (replicate/replicated-log.ts). The store is well, and so are the other shards: what was staged of them is durable. A
@@ -24,7 +24,7 @@ export const isDeposed = (failure: Error): failure is Deposed => 'code' in failu
 export const hasLost = (failure: Error, shard: number): boolean =>
   !isDeposed(failure) || failure.losses.some(loss => loss.shard === shard)
 
-/** The reply to what has done nothing, and found out nothing certain, since a commit has failed. */
+/** The reply to a request that has changed nothing and read nothing certain, because a commit has failed. */
 export const replyAfterFailure = (
   failure: Error,
 ): { readonly kind: 'moved' } | { readonly kind: 'failed'; readonly reason: string } =>
