@@ -235,6 +235,12 @@ async function assertNothingMissing(
   positions: ReadonlyMap<number, Position>,
   log: EtcdLog,
 ): Promise<void> {
+  // Before the logs are read: a node that ends only afterwards may have appended meanwhile.
+  const living = await findLiving(log, systemClock)
+  if (living.length > 0)
+    throw new Error(
+      `${living.join(', ')} still run${living.length === 1 ? 's' : ''}: stop all nodes of the cluster first`,
+    )
   const behind = await findBehind(positions, log, systemClock).catch((error: Error) => {
     throw new Error(
       `${error.message}. ${withoutLog} goes on without it; changes that are not in ${from} are then missing`,
@@ -245,11 +251,6 @@ async function assertNothingMissing(
     throw new Error(
       `the log has changes of ${shardsInWords(behind)} that are not in ${from}: start the nodes again, wait until "orrery cluster status" shows at this node that every shard has a copy and none is behind, and stop this node last`,
     )
-  const living = await findLiving(log, systemClock)
-  if (living.length === 0) return
-  throw new Error(
-    `${living.join(', ')} still run${living.length === 1 ? 's' : ''}: stop all nodes of the cluster first`,
-  )
 }
 
 /** Shards that a sentence names. */

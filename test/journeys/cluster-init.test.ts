@@ -383,12 +383,10 @@ t.test('one worker, three, two, three nodes, and one again: the same content at 
   const to = tempDir(t)
   const leaving = (n: number, ...more: string[]): string[] => ['leave', '--from', dirs[n]!, '-dataDir', to, ...more]
   t.match(await command(leaving(0, ...wordsOf(0))), { status: 1, err: /is in use by another process/ })
-  t.match(await command(leaving(1, ...wordsOf(1))), { status: 1, err: /the log has changes of shards? .* not in / })
-  t.match(await command(leaving(2, ...wordsOf(2))), {
-    status: 1,
-    err: /n0 still runs: stop all nodes|the log has changes of shard 256 /,
-  })
+  for (const n of [1, 2])
+    t.match(await command(leaving(n, ...wordsOf(n))), { status: 1, err: /n0 still runs: stop all nodes/ })
   await nodes[0]!.kill('SIGTERM')
+  t.match(await command(leaving(1, ...wordsOf(1))), { status: 1, err: /the log has changes of shards? .* not in / })
   t.match(await command(['leave', '--from', path, '-dataDir', to, ...wordsOf(0)]), {
     status: 1,
     err: /is that of a single node already/,
