@@ -10,7 +10,7 @@
 
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -198,13 +198,47 @@ export const listensNobody = (port: number): Promise<boolean> =>
     () => false,
   )
 
-/** A port nobody listens on now; rejects when `wanted` is given and is not one. */
+/** A port nobody listens on now, kept for this process; rejects when `wanted` is given and is not one. */
 export async function freePort(wanted?: number): Promise<number> {
   for (;;) {
     const port = wanted ?? portsFrom + randomInt(portsCount)
+    if (wanted === undefined && !keep(port)) continue
     const error = await listens(port)
     if (!error) return port
     if (wanted !== undefined || error.code !== 'EADDRINUSE') throw error
+  }
+}
+
+/** A file for each port that a test process has chosen, with the id of the process. */
+const keptPorts = join(tmpdir(), 'orrery-test-ports')
+/** Those of this process. */
+const kept = new Set<string>()
+
+/**
+ * Keeps a port until this process ends. Test files run side by side, and a node of a cluster listens seconds after its port was chosen. False: another
+ * process keeps it, or this one does already.
+ */
+function keep(port: number): boolean {
+  const file = join(keptPorts, String(port))
+  mkdirSync(keptPorts, { recursive: true })
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!isLeft(file)) return false
+    writeFileSync(file, String(process.pid))
+  }
+  kept.add(file)
+  return true
+}
+
+/** Whether the process that has made a file has ended without removing it. */
+function isLeft(file: string): boolean {
+  try {
+    process.kill(Number(readFileSync(file, 'utf8')), 0)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
   }
 }
 
@@ -268,6 +302,9 @@ const alive = new Set<BrokerProcess>()
 const killAll = () => {
   for (const broker of alive) broker.signal('SIGKILL')
 }
-process.on('exit', killAll)
+process.on('exit', () => {
+  killAll()
+  for (const file of kept) rmSync(file, { force: true })
+})
 process.prependOnceListener('SIGTERM', killAll)
 process.prependOnceListener('SIGINT', killAll)
