@@ -75,6 +75,7 @@ class FreshRequest implements Exchange {
   }
 
   reply(): void {}
+  stream(): void {}
   replyAndClose(): void {}
 }
 

@@ -74,6 +74,7 @@ export class AskDeadlines implements Shards {
   private deadlineOf(request: ShardRequest): Deadline {
     switch (request.kind) {
       case 'list':
+      case 'backup':
         return this.lists
       case 'find':
       case 'fetch':

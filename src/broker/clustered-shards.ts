@@ -178,13 +178,15 @@ export class ClusteredShards implements Shards {
     if (owner === nodes.self) return this.askOwn(shard, request, view, onReply)
     const onUnreadable = (what: string): void => nodes.noteUndecodable(owner, what)
     const onOutcome = (outcome: AskOutcome): void => onReply(replyFrom(outcome, request, onUnreadable))
-    nodes.ask(owner, shard, encodeRequest(request), onOutcome, request.kind === 'list' ? listWaitMs : undefined, view)
+    const isSlow = request.kind === 'list' || request.kind === 'backup'
+    nodes.ask(owner, shard, encodeRequest(request), onOutcome, isSlow ? listWaitMs : undefined, view)
   }
 
   /** Asks this node's own shards, as long as they are. */
   private askOwn(shard: number, request: ShardRequest, view: number, onReply: OnReply): void {
     const { local, nodes } = this.parts
     if (request.kind === 'admin') return local.ask(shard, request, onReply)
+    if (request.kind === 'backup') return local.ask(shard, request, reply => onReply(this.served(reply)))
     const isOurs = isWide(request) ? (): boolean => view === nodes.ownView : (): boolean => nodes.serves(shard)
     if (!isOurs()) return onReply({ kind: 'moved' })
     const scope = newScope(request)
@@ -194,6 +196,16 @@ export class ClusteredShards implements Shards {
     // A write that is durable was made by the owner; what was read counts only if we still are.
     if (isWrite(request)) return local.ask(shard, request, onReply)
     local.ask(shard, request, reply => onReply(isOurs() ? reply : { kind: 'moved' }))
+  }
+
+  /** Of what a backup begins with, the shards that this node may still answer for: another one may have taken over. */
+  private served(reply: ShardReply): ShardReply {
+    if (reply.kind !== 'backup' || reply.told.what !== 'begun') return reply
+    const { nodes, shardMap } = this.parts
+    const { told } = reply
+    const shards = told.shards.filter(shard => nodes.serves(shard))
+    const isKeeper = told.isKeeper && nodes.serves(shardMap.register)
+    return { kind: 'backup', told: { ...told, shards, isKeeper } }
   }
 
   /** Asks this node's own shards for what may create an entity, once all owners have heard of its path. */
@@ -336,6 +348,7 @@ const isWriteOf: Readonly<Record<ShardRequest['kind'], boolean>> = {
   follow: true,
   deliveries: false,
   admin: false,
+  backup: false,
 }
 
 const isWrite = ({ kind }: ShardRequest): boolean => isWriteOf[kind]

@@ -163,6 +163,8 @@ export function longUsage(): string {
     '       orrery config check [option ...]   what these options come to, without starting',
     '       orrery export [option ...]         writes what a data directory or a running broker has; -help tells more',
     '       orrery import [option ...]         brings that in again, or what a running broker has',
+    '       orrery backup --from URL --to FILE  everything that a running broker has, into a file; -help tells more',
+    '       orrery restore --from FILE -dataDir DIR   makes a data directory of a backup; -help tells more',
     '       orrery cluster status|drain|resume [URL]   asks a node of a cluster; -help tells more',
     '',
     'Write an option as -name value, --name value or --name=value. The command line wins over the environment,',

@@ -87,6 +87,8 @@ export interface Config {
     /** Room kept for hard times on the disk of the directory; 0: nobody looks whether it is full. */
     readonly reserveBytes: number
   }
+  /** `keyFile`: has what clients need to know who want a backup; undefined: there are none. */
+  readonly backup: { readonly keyFile: string | undefined }
   /** How often entities past their time are removed. */
   readonly expiryIntervalMs: number
   readonly queries: {
@@ -343,6 +345,7 @@ function configOf(values: Values): Config {
       durability: durabilityOf(values),
       reserveBytes: values.diskReserve * bytesPerMb,
     },
+    backup: { keyFile: values.backupKeyFile },
     expiryIntervalMs: values.expiryInterval,
     queries: {
       viewBytesMax: values.viewMemory * bytesPerMb,

@@ -172,6 +172,9 @@ const storage = {
   diskReserve: option('DISK_RESERVE', whole(0, 1048576, 'MB'), 64, {
     help: 'Room that is kept in -dataDir for hard times. With less than that free besides, writes are refused with 507 until twice as much is free; 0: off.',
   }),
+  backupKeyFile: option('BACKUP_KEY_FILE', path, undefined, {
+    help: 'File with the key that POST /admin/backup and "orrery backup" need, 16 characters or more; the line break at its end is not part of it. Without it there are no backups over HTTP.',
+  }),
   expiryInterval: option('EXPIRY_INTERVAL', whole(10, 60000, 'ms'), 1000, {
     help: 'How often entities past their dateExpires are removed. Raising it leaves them visible for longer.',
   }),

@@ -400,6 +400,13 @@ export const refusalRules = {
   handingOver: unavailable('not all shards have found another owner yet'),
   failure: internal`${'reason'}`,
 
+  // Ours: backups (docs/operations/backup.md).
+  backupOff: forbidden('backups are off: start with -backupKeyFile'),
+  backupKey: forbidden('the key of -backupKeyFile is missing, or it is another one'),
+  backupUnderWay: rule('Conflict', 'a backup is under way: wait until it has ended'),
+  /** `reason`: which shards cannot be asked. */
+  backupIncomplete: unavailable`the backup would not have all shards: ${'reason'}`,
+
   // Ours: lines of an export (docs/operations).
   badLine: bad`${'problem'}`,
 

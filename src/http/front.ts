@@ -29,6 +29,12 @@ export interface Exchange {
    * the client has gone.
    */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void
+  /**
+   * Answers with a body whose length is not known, as fast as the client takes it: the next part is asked for when the system has taken the one
+   * before. If `parts` fails, the connection is closed, so that the client sees that the body is not whole. `parts` is
+   * returned when the client has gone.
+   */
+  stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void
   /** As `reply`, and then closes the connection: for a request whose body is not wanted. */
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void
 }

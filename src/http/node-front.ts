@@ -306,6 +306,44 @@ class NodeExchange implements Exchange, SlowAnswer {
     this.#reply(status, headers, body, false)
   }
 
+  stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void {
+    const response = this.#response
+    const isOver = this.#answered || response.destroyed || response.closed
+    this.#answered = true
+    if (!isOver) {
+      response.writeHead(
+        status,
+        headers.map((text, i) => (i % 2 === 0 ? text : headerText(text))),
+      )
+      response.flushHeaders()
+    }
+    this.#writeParts(parts).catch(() => response.destroy())
+  }
+
+  async #writeParts(parts: AsyncGenerator<Uint8Array, void, void>): Promise<void> {
+    const response = this.#response
+    const { stalls } = this.#front
+    const isGone = (): boolean => response.destroyed || response.closed
+    if (isGone()) return void (await parts.return())
+    for await (const part of parts) {
+      if (isGone()) return
+      if (!response.write(part)) {
+        stalls.add(this)
+        await new Promise<void>(resolve => {
+          const goOn = (): void => {
+            response.off('drain', goOn).off('close', goOn)
+            resolve()
+          }
+          response.once('drain', goOn).once('close', goOn)
+        })
+        stalls.remove(this)
+      }
+      if (isGone()) return
+      this.#offset += part.length
+    }
+    response.end()
+  }
+
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void {
     this.#reply(status, headers, body, true)
   }

@@ -40,6 +40,7 @@ const statusOf = {
   Unavailable: 503,
   InsufficientStorage: 507,
   Forbidden: 403,
+  Conflict: 409,
 } as const satisfies Record<RefusalKind, number>
 
 const nameOf = (kind: RefusalKind): string => (kind === 'PartlyForwarded' ? 'PartialUpdate' : kind)
@@ -94,6 +95,12 @@ export class Reply {
   /** 200 with plain text, or another kind of text. */
   text(body: string, type = 'text/plain'): void {
     this.send(200, this.headers('Content-Type', type), body)
+  }
+
+  /** 200 with a body that comes in parts, and that nobody else may keep. */
+  stream(parts: AsyncGenerator<Uint8Array, void, void>, type: string): void {
+    this.call?.end(200, undefined, undefined)
+    this.exchange.stream(200, this.headers('Content-Type', type, 'Cache-Control', 'no-store'), parts)
   }
 
   /** 201 for what was created, or 204 for an entity that `POST /v2/entities` may have updated. */

@@ -187,12 +187,14 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   })
 }
 
-/** A retry of deliveries says all in its path; so do orders about the log (operations.md §5) and to a node. */
+/** A retry of deliveries says all in its path; so do orders about the log (operations.md §5), to a node, and for a backup. */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components
-  if (first === 'log' || first === 'cluster' || (first === 'admin' && second === 'log')) return true
+  if (first === 'log' || first === 'cluster' || (first === 'admin' && noBodyOfAdmin.has(second))) return true
   return method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
 }
+
+const noBodyOfAdmin: ReadonlySet<string | undefined> = new Set(['log', 'backup'])
 
 const isNotification = ([, , operation]: readonly string[]): boolean => operation === 'notify'
 

@@ -3,6 +3,7 @@
 
 import type { AdminHandlers, ClusterHandlers } from './admin.js'
 import type { AttributeHandlers } from './attributes.js'
+import type { BackupHandlers } from './backup.js'
 import type { BatchHandlers } from './batch.js'
 import type { EntityHandlers } from './entities.js'
 import type { RegistrationHandlers } from './registrations.js'
@@ -59,13 +60,14 @@ export interface Handlers {
   readonly registrations: RegistrationHandlers
   readonly service: ServiceHandlers
   readonly admin: AdminHandlers
+  readonly backup: BackupHandlers
   /** undefined: there is no cluster. */
   readonly cluster?: ClusterHandlers | undefined
 }
 
 /** The routes of a broker. A component in braces stands for any single component, the empty one included. */
 export function routesOf(handlers: Handlers): Router {
-  const { entities, attributes, batch, types, subscriptions, registrations, service, admin, cluster } = handlers
+  const { entities, attributes, batch, types, subscriptions, registrations, service, admin, backup, cluster } = handlers
   const table: Readonly<Record<string, Entry>> = {
     '/v2': route({ GET: service.entryPoint }),
     '/v2/entities': route({
@@ -146,6 +148,7 @@ export function routesOf(handlers: Handlers): Router {
       PUT: (request, reply) => admin.setTraces(request, reply),
       DELETE: (request, reply) => admin.removeTraces(request, reply),
     }),
+    '/admin/backup': route({ POST: (request, reply) => backup.backUp(request, reply) }),
     '/admin/sem': route({ GET: (_request, reply) => admin.semaphores(reply) }),
     '/admin/metrics': route({
       GET: (request, reply) => admin.serviceMetrics(request, reply),

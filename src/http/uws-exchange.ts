@@ -52,6 +52,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   /** What is being sent. */
   #pieces: BodyPieces | undefined
   #onSent: (() => void) | undefined
+  /** Of a body whose length is not known: what the system has taken, and what waits until it takes more. */
+  #streamed = 0
+  #goOn: (() => void) | undefined
   /** The rest of the body is awaited. */
   #isPaced = false
   /** The handler has been asked, where the connection is known. */
@@ -169,6 +172,49 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     else this.#response.cork(() => this.#write(status, headers, body, this.#front.draining))
   }
 
+  stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void {
+    const isOver = this.#answered || !this.#open
+    this.#answered = true
+    if (!isOver) {
+      const begin = (): void => this.#writeHead(status, headers)
+      if (this.#corked) begin()
+      else this.#response.cork(begin)
+      this.#response.onWritable(() => {
+        this.#goOn?.()
+        return true
+      })
+    }
+    this.#writeParts(parts).catch(() => this.giveUp())
+  }
+
+  async #writeParts(parts: AsyncGenerator<Uint8Array, void, void>): Promise<void> {
+    if (!this.#open) return void (await parts.return())
+    for await (const part of parts) {
+      if (!this.#open) return
+      let isTaken = true
+      this.#response.cork(() => {
+        isTaken = this.#response.write(part)
+      })
+      if (!isTaken) await this.#untilTaken()
+      if (!this.#open) return
+      this.#streamed += part.length
+    }
+    if (!this.#open) return
+    const ends = this.#front.knownEnds
+    this.#response.cork(() => this.#response.end())
+    this.#ended(ends, false)
+  }
+
+  /** Waits until the system has taken what was written, or the client has gone. */
+  async #untilTaken(): Promise<void> {
+    this.#front.stalls.add(this)
+    await new Promise<void>(resolve => {
+      this.#goOn = resolve
+    })
+    this.#goOn = undefined
+    this.#front.stalls.remove(this)
+  }
+
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void {
     if (this.#answered || !this.#open) return
     const arriving = !this.#bodyRead && (this.#bodyArriving || (this.#corked && this.#announcesBody()))
@@ -266,8 +312,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
 
   #write(status: number, headers: readonly string[], body: AnswerBody | undefined, close: boolean): void {
     const response = this.#response
-    response.writeStatus(statusLines[status] ?? statusLine(status))
-    for (let i = 0; i + 1 < headers.length; i += 2) response.writeHeader(headers[i]!, wireValue(headers[i + 1]!))
+    this.#writeHead(status, headers)
     const isHead = this.method === 'HEAD'
     const ends = this.#front.knownEnds
     if (isHead || hasNoLength(status)) {
@@ -290,6 +335,12 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
       response.end(bodyInOne(body), close)
       this.#ended(ends, close)
     }
+  }
+
+  #writeHead(status: number, headers: readonly string[]): void {
+    const response = this.#response
+    response.writeStatus(statusLines[status] ?? statusLine(status))
+    for (let i = 0; i + 1 < headers.length; i += 2) response.writeHeader(headers[i]!, wireValue(headers[i + 1]!))
   }
 
   /** The answer has ended: the native object must not be touched any more. `endsBefore`: ends of known connections before that call. */
@@ -319,6 +370,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     const onSent = this.#onSent
     this.#onSent = undefined
     onSent?.()
+    this.#goOn?.()
   }
 
   /** A large answer counts as in flight until the system has taken all of it: closing must not cut it. */
@@ -351,12 +403,14 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   taken(): number {
+    if (!this.#pieces) return this.#streamed
     return this.#open ? this.#response.getWriteOffset() : 0
   }
 
   /** The binary closes a connection 10 s after a write that failed, and the system tells of room only when a third of its buffer is free. */
   retry(): void {
     if (this.#pieces) this.#response.cork(() => this.#writePieces())
+    else this.goesOn()
   }
 
   giveUp(): void {

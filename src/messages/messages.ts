@@ -13,6 +13,7 @@ import type { Selection } from '../domain/queries/selection.js'
 import type { Refusal } from '../domain/refusal.js'
 import type { SubscriptionProgress } from '../domain/subscriptions/subscription.js'
 import type { AdminOrder, AdminRequest, AdminTold } from './admin.js'
+import type { BackupRequest, BackupTold } from './backup.js'
 import type {
   DeliveryReport,
   DeliveryRequest,
@@ -25,6 +26,7 @@ import type {
 } from './documents.js'
 
 export type * from './admin.js'
+export type * from './backup.js'
 export type * from './documents.js'
 export type * from './documents.js'
 
@@ -224,6 +226,7 @@ export type ShardRequest =
   | FollowRequest
   | DeliveryRequest
   | AdminRequest
+  | BackupRequest
 
 /** Whether a request may create the entity it means. */
 export const mayCreate = (request: WriteRequest): boolean =>
@@ -316,6 +319,7 @@ export type ShardReply =
   | { readonly kind: 'retried'; readonly count: number }
   /** `told` is the part of `AdminTold` that the order was about. */
   | { readonly kind: 'admin'; readonly told: AdminTold[AdminOrder['what']] }
+  | { readonly kind: 'backup'; readonly told: BackupTold }
   /** Where the copy is, durably; undefined: it does not have all rows. */
   | { readonly kind: 'followed'; readonly position: RegisterPosition | undefined }
   /** The owner was not asked: nothing has happened there, and nothing will. */

@@ -144,14 +144,15 @@ function headersOf({ tenant, servicePath, body }: BrokerRequest, token: string |
 const reasonLengthMax = 300
 
 /** What a broker says of a refusal. */
-export function reasonIn({ body }: BrokerAnswer): string {
+export function reasonIn({ body }: Pick<BrokerAnswer, 'body'>): string {
   const payload = parseJson(body)
   const json = payload.ok ? payload.value.value : null
   const said = isObject(json) && typeof json.description === 'string' ? json.description : body.toString()
   return said.slice(0, reasonLengthMax)
 }
 
-function endpointOf({ protocol, hostname, port }: URL): Endpoint {
+/** Where a URL leads. */
+export function endpointOf({ protocol, hostname, port }: URL): Endpoint {
   const isTls = protocol === 'https:'
   return {
     protocol: isTls ? 'https:' : 'http:',

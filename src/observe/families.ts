@@ -7,6 +7,7 @@
 import { readdirSync } from 'node:fs'
 import type { Histogram } from '../domain/histogram.js'
 import type { MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
+import type { BackupNumbers, BackupOutcome } from '../messages/backup.js'
 import type { ClusterNumbers } from '../messages/cluster-status.js'
 import type { DiskRoom } from '../ports.js'
 import type { LoopDelay } from './loop-delay.js'
@@ -63,10 +64,11 @@ export interface Sources {
   readonly worker: number | undefined
   readonly disk?: (() => DiskRoom) | undefined
   readonly cluster?: (() => ClusterNumbers) | undefined
+  readonly backup?: (() => BackupNumbers) | undefined
 }
 
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
-  const { requests, connections, loop, version, worker, disk, cluster } = sources
+  const { requests, connections, loop, version, worker, disk, cluster, backup } = sources
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
     gauge('orrery_info', 'The version that runs.', 1, 'max', { version }),
@@ -77,6 +79,7 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
     ...ofShards(sources.shards()),
     ...(disk ? ofDisk(disk()) : []),
     ...(cluster ? clusterFamilies(cluster()) : []),
+    ...(backup ? ofBackup(backup()) : []),
     histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
       { labels: own, histogram: loop.seconds },
     ]),
@@ -154,6 +157,19 @@ function ofDisk(room: DiskRoom): readonly MetricFamily[] {
     family('orrery_disk_free_bytes', 'gauge', 'Free on the disk of the store, besides the reserve.', looked, 'max'),
     gauge('orrery_disk_reserve_bytes', 'Room that is kept for hard times.', reserveBytes, 'max'),
     gauge('orrery_disk_state', states, state, 'max'),
+  ]
+}
+
+/** Workers all know alike of the last one. */
+function ofBackup({ isRunning, last }: BackupNumbers): readonly MetricFamily[] {
+  const ofLast = (name: string, help: string, of: (outcome: BackupOutcome) => number): MetricFamily =>
+    family(`orrery_backup_last_${name}`, 'gauge', help, last ? [{ labels: {}, value: of(last) }] : [], 'max')
+  return [
+    gauge('orrery_backup_running', '1 while a backup is read.', Number(isRunning), 'max'),
+    ofLast('timestamp_seconds', 'When the last backup ended, since 1970.', ({ endedMs }) => endedMs / 1000),
+    ofLast('duration_seconds', 'What it took.', ({ durationMs }) => durationMs / 1000),
+    ofLast('bytes', 'Bytes of it.', ({ bytes }) => bytes),
+    ofLast('succeeded', '1 if it was sent to its end, else 0.', ({ succeeded }) => Number(succeeded)),
   ]
 }
 

@@ -23,6 +23,7 @@ import {
   flushFolder,
   isDataDirectory,
   openDataDirectory,
+  strangerIn,
   type WantedDirectory,
 } from '../storage/data-directory.js'
 import { openPart } from '../storage/open-store.js'
@@ -87,7 +88,7 @@ export function markNew(to: string, name: string): string {
   const file = join(to, name)
   if (isDataDirectory(to)) throw new DataDirectoryError(`${to} is a data directory already: choose an empty one`)
   if (existsSync(file)) return readFileSync(file, 'utf8')
-  const [stranger] = readdirSync(to)
+  const stranger = strangerIn(readdirSync(to))
   if (stranger !== undefined)
     throw new DataDirectoryError(`${to} holds ${JSON.stringify(stranger)}: choose an empty directory`)
   const mark = systemChance.uuid()

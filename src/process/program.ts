@@ -30,6 +30,16 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
     process.exitCode = await runMove(verb, rest, process.env, divideForMove)
     return
   }
+  if (verb === 'backup') {
+    const { runBackup } = await import('../move/backup-command.js')
+    process.exitCode = await runBackup(rest, process.env)
+    return
+  }
+  if (verb === 'restore') {
+    const { runRestore } = await import('./restore.js')
+    process.exitCode = await runRestore(rest, process.env)
+    return
+  }
   if (verb === 'cluster') {
     const { runCluster } = await import('./cluster-command.js')
     process.exitCode = await runCluster(rest, process.env)

@@ -4,8 +4,9 @@
 // function for each. All else is the same.
 
 import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
-import { keeper, type ShardMap } from '../domain/scope.js'
+import { keeper, type ShardMap, workerOf } from '../domain/scope.js'
 import type { AnswerRoom, Clock, DiskRoom, Logger, Stamps, Store } from '../ports.js'
+import { BackupSource } from './backup-source.js'
 import { GroupCommit } from './commit/commit.js'
 import { type CommitLog, StoreLog } from './commit/commit-log.js'
 import { Counts } from './commit/counts.js'
@@ -151,6 +152,7 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
     const follower = new RegisterFollower(store, { ...documents, paths }, number)
     return role(paths, { ...reading, ...notifying, commit, entityCount, follower })
   }
+  const role: Role = others ? await roleAmong(others) : { kind: 'alone' }
   return new LocalShards({
     ...reading,
     ...documents,
@@ -161,10 +163,27 @@ export async function openLocalShards(parts: ShardParts): Promise<LocalShards> {
     entities,
     attributes,
     entityCount,
-    role: others ? await roleAmong(others) : { kind: 'alone' },
+    role,
     shards: Array.from({ length: shardMap.placement.shards }, (_, index) => new Shard(index, turns)),
     pacer: flowControl && new Pacer(notifications, clock, flowControl),
+    backup: new BackupSource({
+      ...{ store, commit, clock, shards: shardMap.placement.shards, isNode: role.kind === 'node' },
+      lastStamp: () => stamps.last,
+      owns: ownsNow(parts),
+    }),
   })
+}
+
+/** Whether this owner answers for a shard, or for the register, at this moment. */
+function ownsNow({ share, shardMap }: ShardParts): (shard: number) => boolean {
+  switch (share?.kind) {
+    case undefined:
+      return () => true
+    case 'worker':
+      return shard => (shard === shardMap.register ? keeper : workerOf(shard, share.workers)) === share.worker
+    case 'node':
+      return shard => share.ownership.admits(shard)
+  }
 }
 
 async function readDocuments(

@@ -10,6 +10,7 @@
 import type { ShardMap } from '../domain/scope.js'
 import type { FindRequest, ShardReply, ShardRequest, Shards, WriteRequest } from '../messages/messages.js'
 import type { Clock } from '../ports.js'
+import type { BackupSource } from './backup-source.js'
 import type { GroupCommit } from './commit/commit.js'
 import type { Counts } from './commit/counts.js'
 import { replyAfterFailure } from './commit/deposed.js'
@@ -94,6 +95,7 @@ export interface LocalParts extends Reading, KnownDocuments, Notifying {
   readonly entityCount: EntityCount
   /** undefined: no reply waits for notifications. */
   readonly pacer: Pacer | undefined
+  readonly backup: BackupSource
 }
 
 export class LocalShards implements Shards {
@@ -119,6 +121,8 @@ export class LocalShards implements Shards {
     const { role } = parts
     const { failed } = parts.commit
     if (failed) return onReply(replyAfterFailure(failed))
+    // It is about all that this owner has.
+    if (request.kind === 'backup') return parts.backup.onAsk(request, onReply)
     if (ownership && !ownership.admits(shard)) return onReply({ kind: 'moved' })
     switch (request.kind) {
       case 'find':

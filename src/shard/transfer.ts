@@ -97,8 +97,8 @@ function* stretchesToCopy(given: Transfer): Iterable<{ readonly source: Store; r
   for (const kind of kindsThatGo('register')) yield { source: sources[keeper]!, range: stretchOf(kind, shards) }
 }
 
-/** A batch of the target with what goes into it. */
-class Filling {
+/** A batch of the target with what goes into it: rows that go with their shard or the register, and all they call for. */
+export class Filling {
   rows = 0
   bytes = 0
   private entitiesAdded = 0
@@ -150,21 +150,30 @@ async function* pathRows(sources: Iterable<StoreReader>, register: number): Asyn
       }
 }
 
-/** What became of the notifications of subscriptions: the parts of all stores as one. Few bytes for each subscription. */
 async function mergedProgress(sources: Iterable<StoreReader>, home: number): Promise<readonly Row[]> {
-  const parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
+  const parts = new ProgressParts()
   for (const source of sources)
-    for await (const rows of rowsOf(source, progressRange(home)))
-      for (const { key, value } of rows) {
-        const known = parts.get(key.toString('latin1'))
-        if (known) known.values.push(value)
-        else parts.set(key.toString('latin1'), { key, values: [value] })
-      }
-  return [...parts.values()].map(({ key, values }) => {
-    const decoded = values.map(value => readRow(key, () => decodeProgress(value)))
-    const progress = mergeProgress(decoded.map(one => one.progress))
-    return { key, value: encodeProgress(progress, decoded.find(({ grants }) => grants.length > 0)?.grants) }
-  })
+    for await (const rows of rowsOf(source, progressRange(home))) for (const row of rows) parts.add(row)
+  return parts.merged()
+}
+
+/** What became of the notifications of subscriptions: the parts of all owners as one. Few bytes for each subscription. */
+export class ProgressParts {
+  private readonly parts = new Map<string, { readonly key: Buffer; readonly values: Buffer[] }>()
+
+  add({ key, value }: Row): void {
+    const known = this.parts.get(key.toString('latin1'))
+    if (known) known.values.push(value)
+    else this.parts.set(key.toString('latin1'), { key, values: [value] })
+  }
+
+  merged(): readonly Row[] {
+    return [...this.parts.values()].map(({ key, values }) => {
+      const decoded = values.map(value => readRow(key, () => decodeProgress(value)))
+      const progress = mergeProgress(decoded.map(one => one.progress))
+      return { key, value: encodeProgress(progress, decoded.find(({ grants }) => grants.length > 0)?.grants) }
+    })
+  }
 }
 
 /** How many entities a store says it has, from its directory. */

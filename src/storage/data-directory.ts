@@ -47,12 +47,15 @@ export interface DataDirectory {
 }
 
 /** The form of the file, and of all rows of the stores. */
-const formatRead = 4
+export const rowFormat = 4
 const fileName = 'orrery.json'
 const temporaryName = 'orrery.json.new'
 
 /** What may lie in a directory that is still free: our own unfinished file, and what mkfs puts into a fresh volume. */
 const harmless = new Set([temporaryName, 'lost+found'])
+
+/** The first name of what may not lie in a directory that is still free; undefined: there is none. */
+export const strangerIn = (names: readonly string[]): string | undefined => names.find(name => !harmless.has(name))
 
 /** What a new directory is made with; one worker when nothing else is said. */
 export interface WantedDirectory {
@@ -70,7 +73,7 @@ export interface WantedDirectory {
 export function openDataDirectory(path: string, wanted: WantedDirectory, id: () => string): DataDirectory {
   const names = namesIn(path)
   if (names.includes(fileName)) return assertBelongs(read(path), wanted)
-  const stranger = names.find(name => !harmless.has(name))
+  const stranger = strangerIn(names)
   if (stranger !== undefined) {
     throw new DataDirectoryError(
       `data directory ${path} holds "${stranger}" but no ${fileName}: choose an empty directory, or restore the file from a backup`,
@@ -176,14 +179,13 @@ function read(path: string): DataDirectory {
   }
   const found = parse(text)
   const { format, shards, spread, store, id, workers, becoming, cluster } = found ?? {}
-  if (typeof format === 'number' && format !== formatRead) {
-    const way = format < formatRead ? ', whose "orrery export" writes a file for "orrery import"' : ''
+  if (typeof format === 'number' && format !== rowFormat) {
+    const way = format < rowFormat ? ', whose "orrery export" writes a file for "orrery import"' : ''
     throw new DataDirectoryError(
-      `data directory ${path} has format ${format} and this version reads format ${formatRead}: start the version that wrote it${way}`,
+      `data directory ${path} has format ${format} and this version reads format ${rowFormat}: start the version that wrote it${way}`,
     )
   }
-  const whole =
-    format === formatRead && isCount(shards) && isCount(spread) && isCount(workers) && typeof id === 'string'
+  const whole = format === rowFormat && isCount(shards) && isCount(spread) && isCount(workers) && typeof id === 'string'
   if (!whole || !isStoreKind(store) || !(becoming === undefined || isCount(becoming)) || !isCluster(cluster)) {
     throw new DataDirectoryError(`data directory ${path} has a damaged ${fileName}: restore the file from a backup`)
   }
@@ -212,7 +214,7 @@ function isCount(value: unknown): value is number {
 
 function write(directory: DataDirectory): DataDirectory {
   const { path, shards, spread, workers, becoming, cluster, store, id } = directory
-  const said = { format: formatRead, shards, spread, workers, becoming, cluster, store, id }
+  const said = { format: rowFormat, shards, spread, workers, becoming, cluster, store, id }
   const temporary = join(path, temporaryName)
   try {
     const file = openSync(temporary, 'w', 0o600)

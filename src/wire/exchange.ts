@@ -135,4 +135,5 @@ const replyKinds: Readonly<Record<ShardRequest['kind'], ShardReply['kind']>> = {
   deliveries: 'deliveries',
   retryDeliveries: 'retried',
   admin: 'admin',
+  backup: 'backup',
 }

@@ -216,6 +216,16 @@ export const isRequest: Check = either('kind', {
       log: members({ change: members({ traces: optional(list(count)) }) }),
     }),
   }),
+  backup: members({
+    step: either('what', {
+      begin: members({ session: text }),
+      page: members({ session: text }),
+      end: members({
+        session: text,
+        outcome: members({ succeeded: flag, endedMs: number, durationMs: number, bytes: count }),
+      }),
+    }),
+  }),
 } satisfies Readonly<Record<ShardRequest['kind'], Check>>)
 
 // Of replies
@@ -260,6 +270,20 @@ export const isReply: Check = either('kind', {
   deliveries: members({ deliveries: deliveryRecords, deadLetters: deliveryRecords, deadCount: count }),
   retried: members({ count }),
   admin: members({ told: any }),
+  backup: members({
+    told: either('what', {
+      begun: members({
+        shards: list(count),
+        isKeeper: flag,
+        stamp: count,
+        positions: list(members({ shard: count, epoch: count, sequence: count })),
+      }),
+      busy: nothing,
+      page: members({ rows: count, rowBytes: count, isLast: flag }),
+      unknown: nothing,
+      ended: nothing,
+    }),
+  }),
   followed: members({ position: optional(position) }),
   unreachable: reason,
 } satisfies Readonly<Record<Exclude<ShardReply['kind'], 'found' | 'part'>, Check>>)

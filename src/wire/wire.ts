@@ -253,6 +253,12 @@ export function encodeReply(reply: ShardReply): Buffer {
       return frame(refusedToWire(reply), [])
     case 'batch':
       return frame({ ...reply, replies: reply.replies.map(refusedToWire) }, [])
+    case 'backup': {
+      const { told } = reply
+      if (told.what !== 'page') return frame(reply, [])
+      const { bytes, ...head } = told
+      return frame({ kind: reply.kind, told: head }, [bytes])
+    }
     default:
       return frame(reply, [])
   }
@@ -344,6 +350,8 @@ function jsonReply(bytes: Buffer): ShardReply {
       return refusedFromWire(head)
     case 'batch':
       return { ...head, replies: (head.replies as readonly WriteReply[]).map(refusedFromWire) }
+    case 'backup':
+      return head.told.what === 'page' ? { kind: 'backup', told: { ...head.told, bytes: bytes.subarray(at) } } : head
     default:
       return head
   }

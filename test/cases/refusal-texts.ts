@@ -438,6 +438,10 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   notReady: ['Unavailable', 'reason', 'reason'],
   handingOver: ['Unavailable', 'not all shards have found another owner yet'],
   failure: ['InternalServerError', 'reason', 'reason'],
+  backupOff: ['Forbidden', 'backups are off: start with -backupKeyFile'],
+  backupKey: ['Forbidden', 'the key of -backupKeyFile is missing, or it is another one'],
+  backupUnderWay: ['Conflict', 'a backup is under way: wait until it has ended'],
+  backupIncomplete: ['Unavailable', 'the backup would not have all shards: reason', 'reason'],
   badLine: ['BadRequest', 'problem', 'problem'],
   batch: [
     'Unprocessable',

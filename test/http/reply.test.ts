@@ -52,6 +52,7 @@ const statuses: Readonly<Record<RefusalKind, number>> = {
   Unavailable: 503,
   InsufficientStorage: 507,
   Forbidden: 403,
+  Conflict: 409,
 }
 
 t.test('each kind of refusal has its status, its name and the text', async t => {

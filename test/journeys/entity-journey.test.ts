@@ -14,6 +14,7 @@ import { HybridClock, systemChance, systemClock } from '../../src/clock.js'
 import { ShardMap } from '../../src/domain/scope.js'
 import { AdminHandlers } from '../../src/http/admin.js'
 import { AttributeHandlers } from '../../src/http/attributes.js'
+import { BackupHandlers } from '../../src/http/backup.js'
 import { BatchHandlers } from '../../src/http/batch.js'
 import { EntityHandlers } from '../../src/http/entities.js'
 import { openFront } from '../../src/http/open-front.js'
@@ -116,6 +117,7 @@ async function startOver(t: Test, store: Store, server: HttpServer): Promise<Loc
       hasServiceMetrics: false,
       reports: adminReports,
     }),
+    backup: new BackupHandlers({ begin: () => Promise.reject(new Error('there is no backup here')) }, undefined),
   })
   const bodyBytesMax = 1_048_576
   const handler = new Server(routes, { bodyBytesMax, tenants: true }, systemChance, logger)

@@ -20,6 +20,7 @@ export type HttpServer = 'node' | 'uws'
 export const httpServers: readonly HttpServer[] = ['node', 'uws']
 
 export interface LocalNodeOptions {
+  readonly backupKeyFile?: string
   readonly connectionsMax?: number
   readonly server?: HttpServer
   readonly tenants?: boolean
@@ -155,6 +156,7 @@ export async function startLocalNode(
       bodyBytesMax: 1_048_576,
     },
     answers: { answerBytesMax: 64 * 1024 * 1024, answersInFlightMax: 512 * 1024 * 1024, ...options.answers },
+    backup: { keyFile: options.backupKeyFile },
     cors: options.cors,
     egress: { allow: [], deny: [], ...options.egress },
     vocabulary: options.vocabulary,

@@ -30,6 +30,12 @@ const texts = fc.string({ unit: 'binary', maxLength: 12 })
 const names = fc.oneof(texts, fc.constantFrom('__proto__', 'constructor', '0', '17', 'dateExpires'))
 const maybe = <T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(arbitrary, { nil: undefined })
 const bytes = fc.uint8Array({ maxLength: 40 }).map(all => Buffer.from(all))
+const backupOutcomes = fc.record({
+  succeeded: fc.boolean(),
+  endedMs: fc.nat(),
+  durationMs: fc.nat(),
+  bytes: fc.nat(),
+})
 const positions = fc.record({ epoch: fc.maxSafeNat(), sequence: fc.maxSafeNat() })
 
 /** As a parser gives them: no `-0`. Operators are frequent. */
@@ -253,6 +259,14 @@ const requests = {
     part: fc.constantFrom(undefined, 'keys', 'entities'),
     bytesMax: maybe(fc.nat()),
   }),
+  backup: fc.record({
+    kind: kind('backup'),
+    step: fc.oneof(
+      fc.record({ what: kind('begin'), session: texts }),
+      fc.record({ what: kind('page'), session: texts }),
+      fc.record({ what: kind('end'), session: texts, outcome: backupOutcomes }),
+    ),
+  }),
 } satisfies Requests
 
 const image = fc
@@ -352,6 +366,26 @@ const replies = {
   large: fc.record({ kind: kind('large') }),
   retried: fc.record({ kind: kind('retried'), count: fc.nat() }),
   followed: fc.record({ kind: kind('followed'), position: maybe(positions) }),
+  backup: fc.record({
+    kind: kind('backup'),
+    told: fc.oneof(
+      fc.record({
+        what: kind('begun'),
+        shards: fc.array(fc.nat()),
+        isKeeper: fc.boolean(),
+        stamp: fc.maxSafeNat(),
+        positions: fc.array(fc.record({ shard: fc.nat(), epoch: fc.nat(), sequence: fc.nat() })),
+      }),
+      fc.record({
+        what: kind('page'),
+        rows: fc.nat(),
+        rowBytes: fc.nat(),
+        bytes: fc.uint8Array().map(bytes => Buffer.from(bytes)),
+        isLast: fc.boolean(),
+      }),
+      fc.record({ what: fc.constantFrom('busy', 'unknown', 'ended') }),
+    ),
+  }),
   unreachable: fc.record({ kind: kind('unreachable'), reason: texts }),
 } satisfies { readonly [K in ShardReply['kind']]: fc.Arbitrary<ShardReply> }
 

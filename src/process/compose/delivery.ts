@@ -71,6 +71,7 @@ export function openDelivery(
         worker: place?.kind === 'worker' ? place.worker : undefined,
         cluster: desk && (() => desk.numbers()),
         disk: disk && (() => disk),
+        backup: () => local.parts.backup.numbers,
       },
       cache: () => cacheOf(local.parts),
     }),

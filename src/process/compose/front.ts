@@ -1,6 +1,7 @@
 // The HTTP front of a node: one handler for each kind of resource, their routes, and the sockets that listen.
 
 import { AdminOperations } from '../../broker/admin.js'
+import { BackupOperations } from '../../broker/backup.js'
 import { BatchOperations } from '../../broker/batch.js'
 import { documentIds, RegistrationOperations, SubscriptionOperations } from '../../broker/documents.js'
 import { Entities, TypeOperations } from '../../broker/entities.js'
@@ -11,6 +12,7 @@ import { type Config, version } from '../../config/config.js'
 import { parseReceiverUrl } from '../../domain/subscriptions/receiver-url.js'
 import { AdminHandlers, ClusterHandlers } from '../../http/admin.js'
 import { AttributeHandlers } from '../../http/attributes.js'
+import { BackupHandlers } from '../../http/backup.js'
 import { BatchHandlers } from '../../http/batch.js'
 import { EntityHandlers } from '../../http/entities.js'
 import type { Front } from '../../http/front.js'
@@ -21,7 +23,10 @@ import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
 import { TypeHandlers } from '../../http/types.js'
+import { backupKeyIn } from '../../move/backup-key.js'
 import { adminReports } from '../../observe/operator.js'
+import { rowFormat } from '../../storage/data-directory.js'
+
 import type { Surroundings } from '../surroundings.js'
 import type { Delivery } from './delivery.js'
 import type { Observation } from './observation.js'
@@ -60,7 +65,7 @@ export function openNodeFront(config: Config, surroundings: Surroundings, behind
 
 function routesFor(
   config: Config,
-  { clock, chance, place }: Surroundings,
+  { clock, chance, logger, place }: Surroundings,
   { storage, nodeShards, delivery, observation, isEnding }: Behind,
 ): Router {
   const { store, shardMap, share, disk } = storage
@@ -96,6 +101,18 @@ function routesFor(
       hasServiceMetrics: config.statistics.byService,
       reports: adminReports,
     }),
+    backup: new BackupHandlers(
+      new BackupOperations({
+        shards,
+        placement: shardMap.placement,
+        rowFormat,
+        by: `orrery ${version}`,
+        clock,
+        chance,
+        logger,
+      }),
+      config.backup.keyFile === undefined ? undefined : backupKeyIn(config.backup.keyFile),
+    ),
     cluster: joined?.desk && new ClusterHandlers(joined.desk),
   })
 }

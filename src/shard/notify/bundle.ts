@@ -5,7 +5,7 @@
 // Not here: which rows share one, and for how long (bundles.ts).
 
 import { assertVersion } from '../../domain/unreadable.js'
-import type { Store } from '../../ports.js'
+import type { Row, Store } from '../../ports.js'
 import { readRow, rowsOf } from '../../rows.js'
 import { allBundles, bundleKey, type OutboxKey, outboxKey } from './notification-layout.js'
 import { type TriggerEvent, writeRow } from './trigger-event.js'
@@ -85,17 +85,22 @@ export class Bundle {
 export async function splitBundles(store: Store): Promise<void> {
   const batch = store.batch()
   for await (const rows of rowsOf(store, allBundles(), { rowsPerRead: 1 }))
-    for (const { key, value } of rows) {
-      readRow(key, () => assertVersion('a bundle of pending notifications', value[0], version))
-      for (let at = versionBytes; at < value.length; ) {
-        const begin = at + headBytes
-        const end = begin + value.readUInt32BE(at + 10)
-        const row = { shard: value.readUInt16BE(at), stamp: value.readDoubleBE(at + 2) }
-        batch.put(outboxKey(row), value.subarray(begin, end))
-        at = end
-      }
-      batch.del(key)
+    for (const bundle of rows) {
+      for (const { key, value } of rowsOfBundle(bundle)) batch.put(key, value)
+      batch.del(bundle.key)
       await new Promise<void>((resolve, reject) => store.commit(batch, error => (error ? reject(error) : resolve())))
       batch.clear()
     }
+}
+
+/** The rows of the outbox that a bundle holds; their values share its memory. */
+export function* rowsOfBundle({ key, value }: Row): Iterable<Row> {
+  readRow(key, () => assertVersion('a bundle of pending notifications', value[0], version))
+  for (let at = versionBytes; at < value.length; ) {
+    const begin = at + headBytes
+    const end = begin + value.readUInt32BE(at + 10)
+    const row = { shard: value.readUInt16BE(at), stamp: value.readDoubleBE(at + 2) }
+    yield { key: outboxKey(row), value: value.subarray(begin, end) }
+    at = end
+  }
 }

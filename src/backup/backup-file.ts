@@ -1,0 +1,267 @@
+// The file of a backup: a row of blocks, each with a checksum that covers all blocks before it.
+//
+//   "ORRERYBK", then of each block:  u32 length of the body | u8 kind | body | 32 bytes SHA-256 of (the checksum before | the rest of this block)
+//   header    JSON: versions, placement, when it began, and what each owner of shards has put in
+//   rows      u16 owner, then of each row: u16 length | key | u32 length | value
+//   trailer   JSON: how many rows and bytes all blocks have, when it ended. Nothing follows it
+//   failure   JSON: why the backup ended without a trailer
+//
+// So a file that was cut, extended or altered, or whose blocks stand in another order, is refused. The checksums use no key: they find damage, and
+// not an attacker who computes them anew.
+//
+// Not here: which rows there are (shard/backup-source.ts), and what becomes of them (move/restore.ts).
+
+import { createHash } from 'node:crypto'
+import type { Row } from '../ports.js'
+
+/** What is wrong with a backup, or why there is none. The message is a sentence for the operator. */
+export class BackupError extends Error {
+  override readonly name = 'BackupError'
+}
+
+/** How far one shard of a cluster had its log when its rows were read. */
+export interface ShardPosition {
+  readonly shard: number
+  readonly epoch: number
+  readonly sequence: number
+}
+
+/** A process that owned shards, and what its rows are. */
+export interface BackupOwner {
+  readonly shards: readonly number[]
+  /** Whether its subscriptions and registrations count. Exactly one owner has them. */
+  readonly isKeeper: boolean
+  /** No stamp in its rows is above. */
+  readonly stamp: number
+  /** None where the store is the log. */
+  readonly positions: readonly ShardPosition[]
+}
+
+export interface BackupHeader {
+  readonly version: number
+  /** Of the rows, as `orrery.json` names it. */
+  readonly rowFormat: number
+  /** What wrote it. */
+  readonly by: string
+  readonly beganMs: number
+  readonly shards: number
+  readonly spread: number
+  readonly owners: readonly BackupOwner[]
+}
+
+export interface BackupTrailer {
+  readonly rows: number
+  /** Of keys and values. */
+  readonly bytes: number
+  readonly endedMs: number
+}
+
+export type Block =
+  | { readonly kind: 'header'; readonly header: BackupHeader }
+  | { readonly kind: 'rows'; readonly owner: number; readonly rows: readonly Row[] }
+  | { readonly kind: 'trailer'; readonly trailer: BackupTrailer }
+
+/** Of the form of the file. */
+export const backupVersion = 1
+
+const magic = Buffer.from('ORRERYBK')
+const kinds = { header: 1, rows: 2, trailer: 3, failure: 4 } as const
+const headBytes = 5
+const digestBytes = 32
+
+/** Bytes of a body. The largest row of an entity, a header with all positions and a page of rows stay below. */
+export const bodyBytesMax = 64 * 1024 * 1024
+
+const digestOf = (before: Buffer, ...parts: readonly Buffer[]): Buffer => {
+  const hash = createHash('sha256').update(before)
+  for (const part of parts) hash.update(part)
+  return hash.digest()
+}
+
+const firstDigest = digestOf(magic)
+
+/** Writes a backup block by block. */
+export class BackupWriter {
+  private digest = firstDigest
+  private rows = 0
+  private rowBytes = 0
+
+  /** The beginning of the file. */
+  begin(header: Omit<BackupHeader, 'version'>): readonly Buffer[] {
+    const json: BackupHeader = { version: backupVersion, ...header }
+    return [magic, ...this.block(kinds.header, Buffer.from(JSON.stringify(json)))]
+  }
+
+  /** Rows of an owner, as `RowPacker` has put them together. */
+  page(owner: number, { bytes, rows, rowBytes }: PackedRows): readonly Buffer[] {
+    this.rows += rows
+    this.rowBytes += rowBytes
+    const number = Buffer.allocUnsafe(2)
+    number.writeUInt16BE(owner)
+    return this.block(kinds.rows, number, bytes)
+  }
+
+  end(endedMs: number): readonly Buffer[] {
+    const trailer: BackupTrailer = { rows: this.rows, bytes: this.rowBytes, endedMs }
+    return this.block(kinds.trailer, Buffer.from(JSON.stringify(trailer)))
+  }
+
+  /** In the place of everything that would follow. */
+  fail(reason: string): readonly Buffer[] {
+    return this.block(kinds.failure, Buffer.from(JSON.stringify({ reason })))
+  }
+
+  private block(kind: number, ...body: readonly Buffer[]): readonly Buffer[] {
+    const head = Buffer.allocUnsafe(headBytes)
+    head.writeUInt32BE(
+      body.reduce((sum, part) => sum + part.length, 0),
+      0,
+    )
+    head[4] = kind
+    this.digest = digestOf(this.digest, head, ...body)
+    return [head, ...body, this.digest]
+  }
+}
+
+/** Rows one behind the other, as a block has them. */
+export interface PackedRows {
+  readonly bytes: Buffer
+  readonly rows: number
+  /** Of keys and values. */
+  readonly rowBytes: number
+}
+
+const rowHeadBytes = 6
+
+/** Puts rows one behind the other. */
+export class RowPacker {
+  private readonly parts: Buffer[] = []
+  private rows = 0
+  private rowBytes = 0
+
+  /** Bytes of keys and values so far. */
+  get length(): number {
+    return this.rowBytes
+  }
+
+  add({ key, value }: Row): void {
+    const head = Buffer.allocUnsafe(rowHeadBytes + key.length)
+    head.writeUInt16BE(key.length, 0)
+    head.set(key, 2)
+    head.writeUInt32BE(value.length, 2 + key.length)
+    this.parts.push(head, value)
+    this.rows++
+    this.rowBytes += key.length + value.length
+  }
+
+  packed(): PackedRows {
+    const { rows, rowBytes } = this
+    return { bytes: Buffer.concat(this.parts, rows * rowHeadBytes + rowBytes), rows, rowBytes }
+  }
+}
+
+function unpacked(bytes: Buffer): readonly Row[] {
+  const rows: Row[] = []
+  let at = 0
+  const take = (length: number): Buffer => {
+    if (at + length > bytes.length) throw damaged('a row ends too early')
+    at += length
+    return bytes.subarray(at - length, at)
+  }
+  while (at < bytes.length) {
+    const key = take(take(2).readUInt16BE())
+    rows.push({ key, value: take(take(4).readUInt32BE()) })
+  }
+  return rows
+}
+
+const damaged = (why: string): BackupError => new BackupError(`the backup is damaged: ${why}`)
+const cut = (): BackupError => damaged('it ends too early')
+
+/**
+ * The blocks of a file, each once its checksum was found right: first the header, last the trailer. Fails with a `BackupError` where the file is
+ * not whole; blocks that were given until then are right, but others may be missing.
+ */
+export async function* blocksOf(file: AsyncIterable<Buffer>): AsyncGenerator<Block, void, void> {
+  const input = new Input(file)
+  if (!(await input.take(magic.length)).equals(magic)) throw new BackupError('this is no backup of Orrery')
+  let digest = firstDigest
+  let rows = 0
+  let rowBytes = 0
+  for (let number = 0; ; number++) {
+    const head = await input.take(headBytes)
+    const length = head.readUInt32BE(0)
+    if (length > bodyBytesMax) throw damaged('a block is too long')
+    const body = await input.take(length)
+    digest = digestOf(digest, head, body)
+    if (!(await input.take(digestBytes)).equals(digest)) throw damaged(`the checksum of block ${number} is wrong`)
+    const kind = head[4]
+    if (kind === kinds.failure) throw new BackupError(`the backup is not complete: ${reasonIn(body)}`)
+    if ((number === 0) !== (kind === kinds.header)) throw damaged('its header is not its first block')
+    switch (kind) {
+      case kinds.header:
+        yield { kind: 'header', header: headerIn(body) }
+        break
+      case kinds.rows: {
+        if (length < 2) throw damaged('a block has no owner')
+        const found = unpacked(body.subarray(2))
+        rows += found.length
+        for (const { key, value } of found) rowBytes += key.length + value.length
+        yield { kind: 'rows', owner: body.readUInt16BE(0), rows: found }
+        break
+      }
+      case kinds.trailer: {
+        const trailer = JSON.parse(body.toString()) as BackupTrailer
+        if (trailer.rows !== rows || trailer.bytes !== rowBytes) throw damaged('rows are missing')
+        if (!(await input.isAtEnd())) throw damaged('something follows its end')
+        yield { kind: 'trailer', trailer }
+        return
+      }
+      default:
+        throw new BackupError(`the backup has a block of kind ${kind}, which this version does not know`)
+    }
+  }
+}
+
+const reasonIn = (body: Buffer): string => (JSON.parse(body.toString()) as { readonly reason: string }).reason
+
+function headerIn(body: Buffer): BackupHeader {
+  const header = JSON.parse(body.toString()) as BackupHeader
+  if (header.version !== backupVersion)
+    throw new BackupError(
+      `the backup has version ${header.version}, and this version of Orrery reads version ${backupVersion}: use the one that wrote it (${header.by})`,
+    )
+  return header
+}
+
+/** Bytes that come in pieces of any size. */
+class Input {
+  private readonly pieces: AsyncIterator<Buffer>
+  private rest: Buffer[] = []
+  private restBytes = 0
+
+  constructor(file: AsyncIterable<Buffer>) {
+    this.pieces = file[Symbol.asyncIterator]()
+  }
+
+  async take(length: number): Promise<Buffer> {
+    while (this.restBytes < length) if (!(await this.more())) throw cut()
+    const all = this.rest.length === 1 ? this.rest[0]! : Buffer.concat(this.rest)
+    this.rest = [all.subarray(length)]
+    this.restBytes -= length
+    return all.subarray(0, length)
+  }
+
+  async isAtEnd(): Promise<boolean> {
+    while (this.restBytes === 0) if (!(await this.more())) return true
+    return false
+  }
+
+  private async more(): Promise<boolean> {
+    const { done, value } = await this.pieces.next()
+    if (done) return false
+    this.rest.push(value)
+    this.restBytes += value.length
+    return true
+  }
+}

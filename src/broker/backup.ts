@@ -1,0 +1,194 @@
+// A backup of all shards, put together from what their owners give (shard/backup-source.ts): the bytes of a file, as fast as somebody takes them.
+//
+// The owner of the register begins first: it lets one backup in at a time, so of two that begin together one goes on. Then the others begin.
+// Every shard has to be in exactly one part. In a cluster shards may move just then: the backup begins anew, some times. Afterwards they may
+// move as they like, since each owner keeps what it had. But an owner that owns nothing any more cannot be asked: the backup fails.
+//
+// Pages come from all owners in turn, so no owner gives the backup up because others have more rows. It works at most a quarter of the time.
+//
+// Not here: the form of the file (backup/backup-file.ts), who may have it (http/backup.ts).
+
+import { BackupError, type BackupOwner, BackupWriter } from '../backup/backup-file.js'
+import { accepted, type Refusal, type Result, refusals, refused } from '../domain/refusal.js'
+import type { Placement } from '../domain/scope.js'
+import type { BackupOutcome, BackupStep, BackupTold, ShardReply, Shards } from '../messages/messages.js'
+import type { Chance, Clock, Logger } from '../ports.js'
+
+export interface BackupParts {
+  readonly shards: Shards
+  readonly placement: Placement
+  /** Of rows, as the data directory has it. */
+  readonly rowFormat: number
+  /** What runs here: `orrery 1.2.3`. */
+  readonly by: string
+  readonly clock: Pick<Clock, 'monoMs' | 'wallMs' | 'after'>
+  readonly chance: Pick<Chance, 'uuid'>
+  readonly logger: Pick<Logger, 'info' | 'warn'>
+}
+
+/** How long it tries to begin while shards move, and the pause between two tries. */
+const beginMsMax = 10_000
+const beginPauseMs = 300
+/** For each millisecond of work so many of rest: requests under way keep their latency. */
+const restPerWork = 3
+/** Owners that have given all are asked so often, so that they do not give the backup up. */
+const keepAliveMs = 10_000
+
+/** An owner that takes part. */
+interface Part {
+  readonly owner: number
+  readonly begun: Extract<BackupTold, { what: 'begun' }>
+  isLast: boolean
+  askedMs: number
+}
+
+/** Why a backup did not begin: for good, or as long as shards move. */
+type NotBegun = { readonly refusal: Refusal; readonly mayPass: boolean }
+
+export class BackupOperations {
+  constructor(private readonly parts: BackupParts) {}
+
+  /** Begins a backup, and gives the bytes of its file. Who takes them not to the end has to return the generator. */
+  async begin(): Promise<Result<AsyncGenerator<Uint8Array, void, void>>> {
+    const { clock, chance } = this.parts
+    const session = chance.uuid()
+    const beganMs = clock.wallMs()
+    const untilMs = clock.monoMs() + beginMsMax
+    for (;;) {
+      const begun = await this.beginAll(session)
+      if (Array.isArray(begun)) return accepted(this.file(session, beganMs, begun))
+      if (!begun.mayPass || clock.monoMs() >= untilMs) return refused(begun.refusal)
+      await new Promise<void>(resolve => clock.after(beginPauseMs, resolve))
+    }
+  }
+
+  private async beginAll(session: string): Promise<Part[] | NotBegun> {
+    const { placement, clock } = this.parts
+    const owners = this.owners()
+    const [first, ...others] = owners
+    // The answer of one that has begun may have been lost: all are told.
+    const giveUp = async (notBegun: NotBegun): Promise<NotBegun> => {
+      const outcome = { succeeded: false, endedMs: clock.wallMs(), durationMs: 0, bytes: 0 }
+      await this.endAll(session, owners, outcome)
+      return notBegun
+    }
+    const keeper = await this.beginAt(first!, session)
+    if ('refusal' in keeper) return keeper.mayPass ? giveUp(keeper) : keeper
+    const parts = [keeper]
+    for (const one of await Promise.all(others.map(owner => this.beginAt(owner, session)))) {
+      if ('refusal' in one) return giveUp(one)
+      parts.push(one)
+    }
+    const fault = faultIn(parts, placement.shards)
+    return fault === undefined ? parts : giveUp({ refusal: refusals.backupIncomplete(fault), mayPass: true })
+  }
+
+  private async beginAt(owner: number, session: string): Promise<Part | NotBegun> {
+    const reply = await this.ask(owner, { what: 'begin', session })
+    if (reply.kind === 'backup' && reply.told.what === 'begun')
+      return { owner, begun: reply.told, isLast: false, askedMs: this.parts.clock.monoMs() }
+    if (reply.kind === 'backup' && reply.told.what === 'busy')
+      return { refusal: refusals.backupUnderWay, mayPass: false }
+    return { refusal: refusals.backupIncomplete(reasonOf(reply)), mayPass: reply.kind !== 'failed' }
+  }
+
+  /** Each owner once, that of the register first. */
+  private owners(): readonly number[] {
+    const { shards, placement } = this.parts
+    const owners = new Set([shards.ownerOf(placement.shards)])
+    for (let shard = 0; shard < placement.shards; shard++) owners.add(shards.ownerOf(shard))
+    return [...owners]
+  }
+
+  /** Asks an owner by any shard that it owns now. */
+  private ask(owner: number, step: BackupStep): Promise<ShardReply> {
+    const { shards, placement } = this.parts
+    for (let shard = placement.shards; shard >= 0; shard--)
+      if (shards.ownerOf(shard) === owner)
+        return new Promise(resolve => shards.ask(shard, { kind: 'backup', step }, resolve))
+    return Promise.resolve({ kind: 'unreachable', reason: 'a node that took part owns no shard any more' })
+  }
+
+  private async endAll(session: string, owners: readonly number[], outcome: BackupOutcome): Promise<void> {
+    await Promise.all(owners.map(owner => this.ask(owner, { what: 'end', session, outcome })))
+  }
+
+  private async *file(
+    session: string,
+    beganMs: number,
+    parts: readonly Part[],
+  ): AsyncGenerator<Uint8Array, void, void> {
+    const { clock, logger, placement, rowFormat, by } = this.parts
+    const startMs = clock.monoMs()
+    const writer = new BackupWriter()
+    let bytes = 0
+    let succeeded = false
+    const counted = (blocks: readonly Buffer[]): Uint8Array => {
+      const block = Buffer.concat(blocks)
+      bytes += block.length
+      return block
+    }
+    try {
+      const owners: readonly BackupOwner[] = parts.map(({ begun: { what: _, ...owner } }) => owner)
+      yield counted(
+        writer.begin({ rowFormat, by, beganMs, shards: placement.shards, spread: placement.spread, owners }),
+      )
+      while (parts.some(({ isLast }) => !isLast))
+        for (const [number, part] of parts.entries()) {
+          const workedMs = clock.monoMs()
+          if (part.isLast && workedMs - part.askedMs < keepAliveMs) continue
+          part.askedMs = workedMs
+          const page = await this.pageOf(part, session)
+          part.isLast = page.isLast
+          const block = page.rows > 0 ? counted(writer.page(number, page)) : undefined
+          const restMs = restPerWork * (clock.monoMs() - workedMs)
+          if (block) yield block
+          await new Promise<void>(resolve => clock.after(restMs, resolve))
+        }
+      yield counted(writer.end(clock.wallMs()))
+      succeeded = true
+    } catch (error) {
+      const { message } = error as Error
+      logger.warn(`a backup has failed: ${message}`)
+      yield counted(writer.fail(message))
+      throw error
+    } finally {
+      const outcome = { succeeded, endedMs: clock.wallMs(), durationMs: clock.monoMs() - startMs, bytes }
+      if (succeeded) logger.info(`a backup of ${bytes} bytes was read in ${Math.round(outcome.durationMs)} ms`)
+      await this.endAll(
+        session,
+        parts.map(({ owner }) => owner),
+        outcome,
+      )
+    }
+  }
+
+  private async pageOf({ owner }: Part, session: string): Promise<Extract<BackupTold, { what: 'page' }>> {
+    const reply = await this.ask(owner, { what: 'page', session })
+    if (reply.kind === 'backup' && reply.told.what === 'page') return reply.told
+    throw new BackupError(reasonOf(reply))
+  }
+}
+
+/** Why parts are not all that there is, each once; undefined: they are. */
+function faultIn(parts: readonly Part[], shards: number): string | undefined {
+  const times = new Array<number>(shards).fill(0)
+  for (const { begun } of parts) for (const shard of begun.shards) times[shard]!++
+  const wrong = times.findIndex(count => count !== 1)
+  if (wrong >= 0) return times[wrong] === 0 ? `no node answers for shard ${wrong}` : `shard ${wrong} is moving`
+  const keepers = parts.filter(({ begun }) => begun.isKeeper).length
+  return keepers === 1 ? undefined : 'no node answers for the register'
+}
+
+function reasonOf(reply: ShardReply): string {
+  switch (reply.kind) {
+    case 'unreachable':
+    case 'failed':
+    case 'lost':
+      return reply.reason
+    case 'backup':
+      return reply.told.what === 'unknown' ? 'an owner of shards has given the backup up' : 'an answer was unexpected'
+    default:
+      return `an owner of shards answered: ${reply.kind}`
+  }
+}

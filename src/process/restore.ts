@@ -1,0 +1,200 @@
+// `orrery restore`: makes the data directory of a single node from a backup.
+//
+// The file is read twice: first to its end, since nothing is made of a file that is damaged, and then row by row into a new store, as every
+// move does it (shard/transfer.ts). Rows of all owners become one: what became of notifications is put together, and indexes and counts are made from
+// the entities. `orrery.json` comes last, so nothing starts on half of a directory.
+//
+// An interrupted command is given again: it begins anew.
+//
+// Not here: the form of the file (backup/backup-file.ts), another number of workers (repartition.ts), the way into a cluster
+// (cluster-directories.ts).
+
+import { closeSync, createReadStream, existsSync, openSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { BackupError, type BackupHeader, type BackupTrailer, blocksOf } from '../backup/backup-file.js'
+import { systemChance, systemClock } from '../clock.js'
+import { envPrefixes, options } from '../config/options.js'
+import { wholeOf } from '../move/backup-command.js'
+import { openProgress } from '../observe/progress.js'
+import type { Row, Store } from '../ports.js'
+import { encodeNumber, prefix } from '../shard/keys.js'
+import { stampKey } from '../shard/layout.js'
+import { rowsOfBundle } from '../shard/notify/bundle.js'
+import { Filling, ProgressParts, transferLimitsDefault } from '../shard/transfer.js'
+import { createDirectory, DataDirectoryError, rowFormat } from '../storage/data-directory.js'
+import { openPart } from '../storage/open-store.js'
+import { rocksMissing } from '../storage/rocks-store.js'
+import { discardStores, freeBytes } from '../storage/store-folders.js'
+import { type Filled, markNew, roomFactor } from './fill-directory.js'
+
+const usage = [
+  'Usage: orrery restore --from FILE -dataDir DIR',
+  'Makes DIR, which must be empty or missing, the data directory of a single node with everything that the backup FILE has.',
+  'Start it with any number of -workers, or make it the first content of a cluster with "orrery cluster init".',
+].join('\n')
+
+const text = { type: 'string' } as const
+const known = { from: text, dataDir: text, help: { type: 'boolean' } } as const
+
+/** What lies in the directory as long as it is not finished. */
+const mark = 'restore.json'
+
+export async function runRestore(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  const reading = read(argv, env)
+  if (typeof reading === 'string') return say('stderr', `${reading}\n\n${usage}`, 1)
+  if (reading === undefined) return say('stdout', usage, 0)
+  const stop = new AbortController()
+  const onSignal = (): void => stop.abort(new Error('stopped; the same command begins again'))
+  for (const signal of signals) process.once(signal, onSignal)
+  try {
+    return say('stdout', await restore(reading, stop.signal), 0)
+  } catch (error) {
+    return say('stderr', `orrery restore: ${(error as Error).message}`, 1)
+  } finally {
+    for (const signal of signals) process.off(signal, onSignal)
+  }
+}
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+function say(stream: 'stdout' | 'stderr', line: string, status: number): number {
+  process[stream].write(`${line}\n`)
+  return status
+}
+
+interface Order {
+  readonly from: string
+  readonly to: string
+}
+
+/** What is asked for; a text: what is wrong with it; undefined: the usage. */
+function read(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Order | string | undefined {
+  try {
+    const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
+    const { values } = parseArgs({ args, options: known, strict: true, allowPositionals: false })
+    if (values.help) return undefined
+    const { from } = values
+    const to = values.dataDir ?? envPrefixes.map(one => env[one + options.dataDir.env]).find(one => one)
+    return from === undefined || to === undefined ? 'orrery restore: --from and -dataDir are needed' : { from, to }
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+async function restore({ from, to }: Order, signal: AbortSignal): Promise<string> {
+  // One open file for both readings: what is restored is what was checked.
+  const file = openSync(from, 'r')
+  try {
+    const { header, trailer } = await wholeOf(bytesOf(file))
+    assertReadable(header)
+    const isNew = !existsSync(to)
+    markNew(to, mark)
+    try {
+      const filled = await fill(file, to, { header, trailer, signal })
+      rmSync(join(to, mark))
+      const { entities, subscriptions, registrations } = filled
+      return [
+        `${entities} entities, ${subscriptions} subscriptions and ${registrations} registrations of ${new Date(header.beganMs).toISOString()} are in ${to}.`,
+        'Notifications that were owed then are sent again when a broker starts on it.',
+      ].join('\n')
+    } catch (error) {
+      discardStores(to, 1)
+      rmSync(join(to, mark), { force: true })
+      if (isNew && readdirSync(to).length === 0) rmdirSync(to)
+      throw error
+    }
+  } finally {
+    closeSync(file)
+  }
+}
+
+const bytesOf = (file: number): AsyncIterable<Buffer> =>
+  createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: readBytes })
+
+const readBytes = 256 * 1024
+
+/** Refuses rows of another form, and parts that are not all of something. */
+function assertReadable({ rowFormat: format, by, shards, owners }: BackupHeader): void {
+  if (format !== rowFormat)
+    throw new BackupError(
+      `the backup has rows of format ${format} and this version reads format ${rowFormat}: restore it with the version that wrote it (${by})`,
+    )
+  const all = owners.flatMap(owner => owner.shards)
+  const isWhole = all.length === shards && new Set(all).size === shards && all.every(shard => shard < shards)
+  if (!isWhole || owners.filter(({ isKeeper }) => isKeeper).length !== 1)
+    throw new BackupError('the backup does not have each shard once')
+}
+
+interface Given {
+  readonly header: BackupHeader
+  readonly trailer: BackupTrailer
+  readonly signal: AbortSignal
+}
+
+async function fill(file: number, to: string, { header, trailer, signal }: Given): Promise<Filled> {
+  const neededBytes = trailer.bytes * roomFactor
+  if (freeBytes(to) < neededBytes)
+    throw new DataDirectoryError(`${to} has too little room: it takes about ${Math.ceil(neededBytes / 1024 / 1024)} MB`)
+  discardStores(to, 1)
+  const kind = (await rocksMissing()) === undefined ? 'rocksdb' : 'level'
+  const target = await openPart(to, kind, { worker: 0, workers: 1 }, { durability: 'os' })
+  let filled: Filled
+  try {
+    filled = await fillStore(target, file, header, signal)
+  } finally {
+    // Makes durable what counts once the directory has its file.
+    await target.close()
+  }
+  const { shards, spread } = header
+  createDirectory({ path: to, shards, spread, store: kind, id: systemChance.uuid() })
+  return filled
+}
+
+async function fillStore(target: Store, file: number, header: BackupHeader, signal: AbortSignal): Promise<Filled> {
+  const logger = { info: (line: string): void => void process.stderr.write(`${line}\n`) }
+  const progress = openProgress({ title: 'Restoring', unit: 'entities', clock: systemClock, logger })
+  const filling = new Filling(target, undefined)
+  const parts = new ProgressParts()
+  const counts = { entities: 0, subscriptions: 0, registrations: 0 }
+  const add = async (row: Row): Promise<void> => {
+    filling.add(row)
+    if (filling.rows < transferLimitsDefault.batchRowsMax && filling.bytes < transferLimitsDefault.batchBytesMax) return
+    counts.entities += await filling.commit(() => {})
+    progress.show(counts.entities, undefined)
+    signal.throwIfAborted()
+  }
+  try {
+    for await (const block of blocksOf(bytesOf(file))) {
+      if (block.kind !== 'rows') continue
+      for (const row of block.rows)
+        switch (row.key[0]) {
+          case prefix.progress:
+            parts.add(row)
+            break
+          case prefix.bundle:
+            for (const one of rowsOfBundle(row)) await add(one)
+            break
+          case prefix.subscription:
+            counts.subscriptions++
+            await add(row)
+            break
+          case prefix.registration:
+            counts.registrations++
+            await add(row)
+            break
+          default:
+            await add(row)
+        }
+    }
+    for (const row of parts.merged()) await add(row)
+    const stamp = Math.max(...header.owners.map(owner => owner.stamp))
+    counts.entities += await filling.commit(batch => batch.put(stampKey(), encodeNumber(stamp)))
+    return counts
+  } finally {
+    progress.end()
+  }
+}

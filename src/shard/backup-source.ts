@@ -1,0 +1,208 @@
+// What one owner of shards puts into a backup: its rows as they stand when the backup begins, page by page.
+//
+// All cursors are opened in one tick, between two commits, so all rows are of one moment. Every write that was answered before is in. Cursors hold
+// what they read of the store, so one backup at a time is let in, and one that is not asked for pages any more is given up.
+//
+// Which rows go along is told by `destinations` (keys.ts), as for everything else that moves rows. Bundles go as they are: only a store that rests
+// can be split.
+//
+// Not here: what becomes of the rows (move/restore.ts), who asks the owners (broker/backup.ts).
+
+import { RowPacker } from '../backup/backup-file.js'
+import type { BackupNumbers, BackupOutcome, BackupRequest, BackupTold, ShardReply } from '../messages/messages.js'
+import type { Clock, Cursor, Row, Store } from '../ports.js'
+import type { GroupCommit } from './commit/commit.js'
+import { destinations, kindsThatGo, prefix, shardOfKey, under } from './keys.js'
+import { storedPosition } from './replicate/positions.js'
+
+export interface BackupSourceParts {
+  readonly store: Store
+  readonly commit: Pick<GroupCommit, 'afterAll'>
+  readonly clock: Pick<Clock, 'monoMs' | 'after'>
+  /** How many shards hold entities; the register is the one behind them. */
+  readonly shards: number
+  /** The last stamp that was given. */
+  readonly lastStamp: () => number
+  /** Whether this owner answers for a shard, or for the register, at this moment. */
+  readonly owns: (shard: number) => boolean
+  /** Whether it is a node of a cluster: then its store follows the logs of all shards that it has copies of. */
+  readonly isNode: boolean
+}
+
+/** Bytes of a page, but for its last row: what the event loop does at a time, some 0.2 ms. */
+const pageBytesMax = 64 * 1024
+/** Rows read at once, in another thread. */
+const rowsPerRead = 256
+/** A backup that is not asked for anything for so long is given up. Longer than a client may leave its answer alone. */
+const idleMsMax = 60_000
+/** A backup that takes longer is given up: the store keeps all that was deleted or replaced meanwhile. */
+const backupMsMax = 6 * 3_600_000
+/** How long it waits for what is staged; what is durable goes in in any case. */
+const stagedMsMax = 1_000
+
+type OnReply = (reply: ShardReply) => void
+
+/** The kinds of rows that go along. */
+const kinds = kindsThatGo('shard', 'register', 'progress', 'split')
+const destinationOf = new Map(
+  Object.entries(destinations).map(([kind, destination]) => [
+    prefix[kind as keyof typeof prefix] as number,
+    destination,
+  ]),
+)
+
+export class BackupSource {
+  private session: Session | undefined
+  private last: BackupOutcome | undefined
+
+  constructor(private readonly parts: BackupSourceParts) {}
+
+  get numbers(): BackupNumbers {
+    return { isRunning: this.session !== undefined, last: this.last }
+  }
+
+  onAsk({ step }: BackupRequest, onReply: OnReply): void {
+    const tell = (told: BackupTold): void => onReply({ kind: 'backup', told })
+    const { session } = this
+    if (step.what === 'begin') return session ? tell({ what: 'busy' }) : this.begin(step.session, tell)
+    if (session?.name !== step.session) return tell({ what: 'unknown' })
+    session.askedMs = this.parts.clock.monoMs()
+    if (step.what === 'page') {
+      session.page().then(tell, (error: Error) => onReply({ kind: 'failed', reason: error.message }))
+      return
+    }
+    this.last = step.outcome
+    this.drop(session)
+    tell({ what: 'ended' })
+  }
+
+  /** Begins when all that is staged is durable: counters ride along with a commit. */
+  private begin(name: string, tell: (told: BackupTold) => void): void {
+    const { commit, clock } = this.parts
+    const session = new Session(name, clock.monoMs())
+    this.session = session
+    let hasBegun = false
+    const begin = (): void => {
+      if (hasBegun) return
+      hasBegun = true
+      cancel()
+      tell(this.session === session ? this.open(session) : { what: 'unknown' })
+    }
+    const cancel = clock.after(stagedMsMax, begin)
+    commit.afterAll(begin)
+    this.watch(session)
+  }
+
+  private open(session: Session): BackupTold {
+    const { store, lastStamp, shards: count, owns, isNode } = this.parts
+    const owned = new Set(Array.from({ length: count }, (_, shard) => shard).filter(owns))
+    const isKeeper = owns(count)
+    const goes = ({ key }: Row): boolean => {
+      switch (destinationOf.get(key[0] as number)) {
+        case 'shard':
+          return owned.has(shardOfKey(key))
+        case 'register':
+          return isKeeper
+        case 'progress':
+          // Of nodes the keeper has all; workers have parts.
+          return !isNode || isKeeper
+        default:
+          return true
+      }
+    }
+    session.open(
+      kinds.map(kind => store.cursor(under(Buffer.from([kind])))),
+      goes,
+    )
+    const ofLogs = isNode ? [...owned, ...(isKeeper ? [count] : [])] : []
+    const positions = ofLogs.flatMap(shard => {
+      const position = storedPosition(store, shard)
+      return position ? { shard, epoch: position.epoch, sequence: position.sequence } : []
+    })
+    return { what: 'begun', shards: [...owned], isKeeper, stamp: lastStamp(), positions }
+  }
+
+  /** Gives a backup up that nobody asks for any more. */
+  private watch(session: Session): void {
+    const { clock } = this.parts
+    const look = (): void => {
+      if (this.session !== session) return
+      const nowMs = clock.monoMs()
+      if (nowMs - session.askedMs >= idleMsMax || nowMs - session.beganMs >= backupMsMax) this.drop(session)
+      else clock.after(idleMsMax, look)
+    }
+    clock.after(idleMsMax, look)
+  }
+
+  private drop(session: Session): void {
+    this.session = undefined
+    // A cursor that cannot be closed is the store's failure, which it tells itself.
+    session.close().catch(() => {})
+  }
+}
+
+/** A backup under way. */
+class Session {
+  askedMs: number
+  private goes: (row: Row) => boolean = () => false
+  private cursors: Cursor[] = []
+  /** Read, and not given yet. */
+  private rows: Row[] = []
+  private at = 0
+  private reading: Promise<unknown> | undefined
+  private isClosed = false
+
+  constructor(
+    readonly name: string,
+    readonly beganMs: number,
+  ) {
+    this.askedMs = beganMs
+  }
+
+  open(cursors: Cursor[], goes: (row: Row) => boolean): void {
+    this.cursors = cursors
+    this.goes = goes
+  }
+
+  /** The next rows. One call at a time. */
+  async page(): Promise<BackupTold> {
+    if (this.reading) throw new Error('a page is asked for while another one is read')
+    const packer = new RowPacker()
+    while (packer.length < pageBytesMax) {
+      const row = this.rows[this.at++]
+      if (row) {
+        if (this.goes(row)) packer.add(row)
+      } else if (!(await this.read())) break
+    }
+    return { what: 'page', ...packer.packed(), isLast: this.cursors.length === 0 && this.at >= this.rows.length }
+  }
+
+  /** Reads some rows; false: there are none any more. */
+  private async read(): Promise<boolean> {
+    const [cursor] = this.cursors
+    this.at = 0
+    this.rows = []
+    if (!cursor) return false
+    const reading = cursor.next(rowsPerRead)
+    this.reading = reading
+    try {
+      this.rows = await reading
+    } finally {
+      this.reading = undefined
+    }
+    if (this.isClosed) throw new Error('the backup was given up')
+    if (this.rows.length === 0) {
+      this.cursors.shift()
+      await cursor.close()
+    }
+    return true
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true
+    await this.reading?.catch(() => {})
+    const { cursors } = this
+    this.cursors = []
+    for (const cursor of cursors) await cursor.close()
+  }
+}
