@@ -184,6 +184,14 @@ const cut = (): BackupError => damaged('it ends too early')
  */
 export async function* blocksOf(file: AsyncIterable<Buffer>): AsyncGenerator<Block, void, void> {
   const input = new Input(file)
+  try {
+    yield* blocksIn(input)
+  } finally {
+    await input.close()
+  }
+}
+
+async function* blocksIn(input: Input): AsyncGenerator<Block, void, void> {
   if (!(await input.take(magic.length)).equals(magic)) throw new BackupError('this is no backup of Orrery')
   let digest = firstDigest
   let rows = 0
@@ -250,6 +258,11 @@ class Input {
     this.rest = [all.subarray(length)]
     this.restBytes -= length
     return all.subarray(0, length)
+  }
+
+  /** What gives the pieces may let go of what it holds. */
+  async close(): Promise<void> {
+    await this.pieces.return?.()
   }
 
   async isAtEnd(): Promise<boolean> {

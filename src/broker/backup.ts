@@ -4,7 +4,7 @@
 // Every shard has to be in exactly one part. In a cluster shards may move just then: the backup begins anew, some times. Afterwards they may
 // move as they like, since each owner keeps what it had. But an owner that owns nothing any more cannot be asked: the backup fails.
 //
-// Pages come from all owners in turn, so no owner gives the backup up because others have more rows. It works at most a quarter of the time.
+// Pages come from all owners in turn, so no owner gives the backup up because others have more rows. It works a tenth of the time.
 //
 // Not here: the form of the file (backup/backup-file.ts), who may have it (http/backup.ts).
 
@@ -30,7 +30,7 @@ export interface BackupParts {
 const beginMsMax = 10_000
 const beginPauseMs = 300
 /** For each millisecond of work so many of rest: requests under way keep their latency. */
-const restPerWork = 3
+const restPerWork = 9
 /** Owners that have given all are asked so often, so that they do not give the backup up. */
 const keepAliveMs = 10_000
 
