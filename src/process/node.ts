@@ -1,6 +1,7 @@
 // One node, put together from its storage, its shards, what it sends and its front (compose/); and taken apart in the one order that is safe.
 
 import type { Config } from '../config/config.js'
+import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
 import { openDelivery } from './compose/delivery.js'
 import { openNodeFront } from './compose/front.js'
@@ -17,12 +18,14 @@ const writtenMs = 8_000
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
   const { clock, logger } = surroundings
+  const { keyFile } = config.backup
+  const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
   const storage = await openStorage(config, surroundings, observation)
   const nodeShards = await openShards(config, surroundings, storage, observation)
   const delivery = openDelivery(config, surroundings, storage, nodeShards, observation)
   let isEnding = false
-  const behind = { storage, nodeShards, delivery, observation, isEnding: () => isEnding }
+  const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
   const front = await openNodeFront(config, surroundings, behind)
 
   const { store, scanner, disk, share } = storage

@@ -9,7 +9,8 @@
 // Not here: the form of the file (backup/backup-file.ts), another number of workers (repartition.ts), the way into a cluster
 // (cluster-directories.ts).
 
-import { closeSync, createReadStream, existsSync, openSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { BackupError, type BackupHeader, type BackupTrailer, blocksOf } from '../backup/backup-file.js'
@@ -66,13 +67,16 @@ function say(stream: 'stdout' | 'stderr', line: string, status: number): number 
   return status
 }
 
-interface Order {
+export interface RestoreOrder {
   readonly from: string
   readonly to: string
 }
 
 /** What is asked for; a text: what is wrong with it; undefined: the usage. */
-function read(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Order | string | undefined {
+function read(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): RestoreOrder | string | undefined {
   try {
     const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
     const { values } = parseArgs({ args, options: known, strict: true, allowPositionals: false })
@@ -85,11 +89,12 @@ function read(argv: readonly string[], env: Readonly<Record<string, string | und
   }
 }
 
-async function restore({ from, to }: Order, signal: AbortSignal): Promise<string> {
+/** Restores; gives what to say about it. Rejects with a sentence for the operator, and leaves nothing of what it has made. */
+export async function restore({ from, to }: RestoreOrder, signal: AbortSignal): Promise<string> {
   // One open file for both readings: what is restored is what was checked.
-  const file = openSync(from, 'r')
+  const file = await open(from, 'r')
   try {
-    const { header, trailer } = await wholeOf(bytesOf(file))
+    const { header, trailer } = await wholeOf(bytesOf(file, signal))
     assertReadable(header)
     const isNew = !existsSync(to)
     markNew(to, mark)
@@ -108,12 +113,19 @@ async function restore({ from, to }: Order, signal: AbortSignal): Promise<string
       throw error
     }
   } finally {
-    closeSync(file)
+    await file.close()
   }
 }
 
-const bytesOf = (file: number): AsyncIterable<Buffer> =>
-  createReadStream('', { fd: file, start: 0, autoClose: false, highWaterMark: readBytes })
+async function* bytesOf(file: FileHandle, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
+  for (let at = 0; ; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(readBytes), 0, readBytes, at)
+    signal.throwIfAborted()
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
 
 const readBytes = 256 * 1024
 
@@ -135,7 +147,7 @@ interface Given {
   readonly signal: AbortSignal
 }
 
-async function fill(file: number, to: string, { header, trailer, signal }: Given): Promise<Filled> {
+async function fill(file: FileHandle, to: string, { header, trailer, signal }: Given): Promise<Filled> {
   const neededBytes = trailer.bytes * roomFactor
   if (freeBytes(to) < neededBytes)
     throw new DataDirectoryError(`${to} has too little room: it takes about ${Math.ceil(neededBytes / 1024 / 1024)} MB`)
@@ -154,7 +166,7 @@ async function fill(file: number, to: string, { header, trailer, signal }: Given
   return filled
 }
 
-async function fillStore(target: Store, file: number, header: BackupHeader, signal: AbortSignal): Promise<Filled> {
+async function fillStore(target: Store, file: FileHandle, header: BackupHeader, signal: AbortSignal): Promise<Filled> {
   const logger = { info: (line: string): void => void process.stderr.write(`${line}\n`) }
   const progress = openProgress({ title: 'Restoring', unit: 'entities', clock: systemClock, logger })
   const filling = new Filling(target, undefined)
@@ -165,10 +177,9 @@ async function fillStore(target: Store, file: number, header: BackupHeader, sign
     if (filling.rows < transferLimitsDefault.batchRowsMax && filling.bytes < transferLimitsDefault.batchBytesMax) return
     counts.entities += await filling.commit(() => {})
     progress.show(counts.entities, undefined)
-    signal.throwIfAborted()
   }
   try {
-    for await (const block of blocksOf(bytesOf(file))) {
+    for await (const block of blocksOf(bytesOf(file, signal))) {
       if (block.kind !== 'rows') continue
       for (const row of block.rows)
         switch (row.key[0]) {

@@ -103,7 +103,12 @@ t.test('a file with something behind its end is refused', async t => {
 
 t.test('blocks that are missing, that come twice or in another order are found', async t => {
   const [begin, first, second, end] = written() as [Buffer, Buffer, Buffer, Buffer]
-  for (const order of [[begin, second, end], [begin, first, first, second, end], [begin, second, first, end], [begin, end]])
+  for (const order of [
+    [begin, second, end],
+    [begin, first, first, second, end],
+    [begin, second, first, end],
+    [begin, end],
+  ])
     await t.rejects(read(Buffer.concat(order)), { message: /the checksum of block \d is wrong/ })
 })
 

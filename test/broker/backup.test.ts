@@ -64,7 +64,15 @@ class Scene {
     }
     const keep = (line: string): void => void this.lines.push(line)
     const logger = { info: keep, warn: keep }
-    return new BackupOperations({ shards, placement, rowFormat: 4, by: 'o', clock, chance: { uuid: () => 'u' }, logger })
+    return new BackupOperations({
+      shards,
+      placement,
+      rowFormat: 4,
+      by: 'o',
+      clock,
+      chance: { uuid: () => 'u' },
+      logger,
+    })
   }
 
   private told(owner: number, step: BackupStep): BackupTold {

@@ -21,20 +21,20 @@ const outcome = { succeeded: true, endedMs: 3, durationMs: 2, bytes: 1 }
 
 /** A row of every kind, in shards 0 and 1, by name. */
 const rows: Readonly<Record<string, Buffer>> = {
-  'bundle': bundleKey({ shard: 0, stamp: 1 }),
+  bundle: bundleKey({ shard: 0, stamp: 1 }),
   'entity 0': entityKey(0, 't', '/', 'E'),
   'entity 1': entityKey(1, 't', '/', 'F'),
   'letter 0': letterKey({ shard: 0, ...letter }),
   'letter 1': letterKey({ shard: 1, ...letter }),
   'outbox 0': outboxKey({ shard: 0, stamp: 1 }),
   'outbox 1': outboxKey({ shard: 1, stamp: 1 }),
-  'progress': progressKey(document),
-  'registration': documentKey('registration', document),
-  'subscription': documentKey('subscription', document),
-  'path': pathKey(register, 't', '/'),
+  progress: progressKey(document),
+  registration: documentKey('registration', document),
+  subscription: documentKey('subscription', document),
+  path: pathKey(register, 't', '/'),
   'position 1': positionKey(1),
-  'stamp': stampKey(),
-  'type': typeKey('t', '/', 'T', 1, 0),
+  stamp: stampKey(),
+  type: typeKey('t', '/', 'T', 1, 0),
 }
 const names = new Map(Object.entries(rows).map(([name, key]) => [key.toString('hex'), name]))
 
@@ -109,11 +109,14 @@ t.test('an owner that is alone gives every row that is not made from others, and
   t.strictSame(await scene.rows('a'), given(...wanted, 'progress', 'registration', 'subscription'))
 })
 
-t.test('a worker without the register gives the rows of its shards, and its part of what became of notifications', async t => {
-  const scene = new Scene(await storeOf(), { owns: shard => shard === 1 })
-  t.match(await scene.ask({ what: 'begin', session: 'a' }), { shards: [1], isKeeper: false })
-  t.strictSame(await scene.rows('a'), given('bundle', 'entity 1', 'letter 1', 'outbox 1', 'progress'))
-})
+t.test(
+  'a worker without the register gives the rows of its shards, and its part of what became of notifications',
+  async t => {
+    const scene = new Scene(await storeOf(), { owns: shard => shard === 1 })
+    t.match(await scene.ask({ what: 'begin', session: 'a' }), { shards: [1], isKeeper: false })
+    t.strictSame(await scene.rows('a'), given('bundle', 'entity 1', 'letter 1', 'outbox 1', 'progress'))
+  },
+)
 
 t.test('a node gives the rows of shards that are its own, with their positions, and nothing of copies', async t => {
   const scene = new Scene(await storeOf(), { owns: shard => shard === 1, isNode: true })

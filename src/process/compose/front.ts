@@ -23,7 +23,6 @@ import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
 import { TypeHandlers } from '../../http/types.js'
-import { backupKeyIn } from '../../move/backup-key.js'
 import { adminReports } from '../../observe/operator.js'
 import { rowFormat } from '../../storage/data-directory.js'
 
@@ -39,6 +38,8 @@ export interface Behind {
   readonly nodeShards: NodeShards
   readonly delivery: Delivery
   readonly observation: Observation
+  /** What clients have to know who want a backup; undefined: there are none. */
+  readonly backupKey: string | undefined
   /** Whether it is about to end. */
   readonly isEnding: () => boolean
 }
@@ -66,7 +67,7 @@ export function openNodeFront(config: Config, surroundings: Surroundings, behind
 function routesFor(
   config: Config,
   { clock, chance, logger, place }: Surroundings,
-  { storage, nodeShards, delivery, observation, isEnding }: Behind,
+  { storage, nodeShards, delivery, observation, backupKey, isEnding }: Behind,
 ): Router {
   const { store, shardMap, share, disk } = storage
   const { local, own, shards, joined, answers, hasFailed } = nodeShards
@@ -111,7 +112,7 @@ function routesFor(
         chance,
         logger,
       }),
-      config.backup.keyFile === undefined ? undefined : backupKeyIn(config.backup.keyFile),
+      backupKey,
     ),
     cluster: joined?.desk && new ClusterHandlers(joined.desk),
   })
