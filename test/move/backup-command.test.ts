@@ -1,8 +1,8 @@
 // `orrery backup`: a file that is whole and belongs to its user alone, or none.
 
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { BackupWriter } from '../../src/backup/backup-file.js'
