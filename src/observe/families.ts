@@ -79,7 +79,7 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
     ...ofShards(sources.shards()),
     ...(disk ? ofDisk(disk()) : []),
     ...(cluster ? clusterFamilies(cluster()) : []),
-    ...(backup ? ofBackup(backup()) : []),
+    ...(backup ? backupFamilies(backup()) : []),
     histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
       { labels: own, histogram: loop.seconds },
     ]),
@@ -160,8 +160,8 @@ function ofDisk(room: DiskRoom): readonly MetricFamily[] {
   ]
 }
 
-/** Workers all know alike of the last one. */
-function ofBackup({ isRunning, last }: BackupNumbers): readonly MetricFamily[] {
+/** Metrics of the last backup, of which all workers know alike. */
+export function backupFamilies({ isRunning, last }: BackupNumbers): readonly MetricFamily[] {
   const ofLast = (name: string, help: string, of: (outcome: BackupOutcome) => number): MetricFamily =>
     family(`orrery_backup_last_${name}`, 'gauge', help, last ? [{ labels: {}, value: of(last) }] : [], 'max')
   return [

@@ -95,3 +95,16 @@ for (const request of writes)
     t.strictSame(await told(shards, request), done)
     t.strictSame(asked, [`here ${request.kind}`])
   })
+
+t.test('of what a backup begins with, only shards that this node still answers for afterwards count', async t => {
+  const begun: ShardReply = {
+    kind: 'backup',
+    told: { what: 'begun', shards: [0, 1], isKeeper: true, stamp: 1, positions: [] },
+  }
+  const { shards, asked } = losing(begun)
+  const reply = await new Promise<ShardReply>(resolve =>
+    shards.ask(1, { kind: 'backup', step: { what: 'begin', session: 's' } }, resolve),
+  )
+  t.strictSame(reply, { kind: 'backup', told: { ...begun.told, shards: [], isKeeper: false } })
+  t.strictSame(asked, ['here backup'])
+})

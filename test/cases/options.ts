@@ -94,6 +94,7 @@ export const valueCases: readonly OptionCase[] = [
   words('reqMutexPolicy', 'MUTEX_POLICY', 'all', ['none', 'read', 'write'], ['ALL', 'some']),
   path('dataDir', 'DATA_DIR', './data'),
   path('notifCaFile', 'NOTIF_CA_FILE'),
+  path('backupKeyFile', 'BACKUP_KEY_FILE'),
   words('fwdPathless', 'FWD_PATHLESS', undefined, ['plain', 'slash', 'v2'], ['', 'v1', 'PLAIN', '/']),
   words('notifDelivery', 'NOTIF_DELIVERY', 'atLeastOnce', ['bestEffort'], ['exactlyOnce', 'besteffort']),
   words('compat', 'COMPAT', undefined, ['fiware'], ['Fiware', 'orion']),

@@ -84,6 +84,7 @@ t.test('without any option the configuration is the default one', async t => {
     egress: { allow: [], deny: [] },
     tenants: false,
     store: { directory: './data', durability: 'sync', reserveBytes: 67108864 },
+    backup: { keyFile: undefined },
     expiryIntervalMs: 1000,
     queries: { viewBytesMax: 268435456, scanDeadlineMs: 30000, scanRowsMax: 10000000 },
     notifications: {
@@ -116,7 +117,7 @@ t.test('without any option the configuration is the default one', async t => {
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -http1Port 8081 -livePort 8082 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
-    '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -multiservice -dataDir /d -durability os -diskReserve 12 -expiryInterval 50 ' +
+    '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -multiservice -dataDir /d -durability os -diskReserve 12 -backupKeyFile /k -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
     '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
@@ -144,6 +145,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     egress: { allow: ['*.city.example', '10.0.0.0/8'], deny: ['10.0.0.1'] },
     tenants: true,
     store: { directory: '/d', durability: 'os', reserveBytes: 12582912 },
+    backup: { keyFile: '/k' },
     expiryIntervalMs: 50,
     queries: { viewBytesMax: 3145728, scanDeadlineMs: 4, scanRowsMax: 5 },
     notifications: {
