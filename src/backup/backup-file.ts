@@ -87,13 +87,13 @@ export class BackupWriter {
   private rowBytes = 0
 
   /** The beginning of the file. */
-  begin(header: Omit<BackupHeader, 'version'>): readonly Buffer[] {
+  begin(header: Omit<BackupHeader, 'version'>): Buffer {
     const json: BackupHeader = { version: backupVersion, ...header }
-    return [magic, ...this.block(kinds.header, Buffer.from(JSON.stringify(json)))]
+    return Buffer.concat([magic, this.block(kinds.header, Buffer.from(JSON.stringify(json)))])
   }
 
   /** Rows of an owner, as `RowPacker` has put them together. */
-  page(owner: number, { bytes, rows, rowBytes }: PackedRows): readonly Buffer[] {
+  page(owner: number, { bytes, rows, rowBytes }: PackedRows): Buffer {
     this.rows += rows
     this.rowBytes += rowBytes
     const number = Buffer.allocUnsafe(2)
@@ -101,30 +101,36 @@ export class BackupWriter {
     return this.block(kinds.rows, number, bytes)
   }
 
-  end(endedMs: number): readonly Buffer[] {
+  end(endedMs: number): Buffer {
     const trailer: BackupTrailer = { rows: this.rows, bytes: this.rowBytes, endedMs }
     return this.block(kinds.trailer, Buffer.from(JSON.stringify(trailer)))
   }
 
   /** In the place of everything that would follow. */
-  fail(reason: string): readonly Buffer[] {
+  fail(reason: string): Buffer {
     return this.block(kinds.failure, Buffer.from(JSON.stringify({ reason })))
   }
 
-  private block(kind: number, ...body: readonly Buffer[]): readonly Buffer[] {
-    const head = Buffer.allocUnsafe(headBytes)
-    head.writeUInt32BE(
-      body.reduce((sum, part) => sum + part.length, 0),
-      0,
-    )
-    head[4] = kind
-    this.digest = digestOf(this.digest, head, ...body)
-    return [head, ...body, this.digest]
+  /** In one piece: what is allocated for each page is what keeps the collector of garbage busy. */
+  private block(kind: number, ...body: readonly Buffer[]): Buffer {
+    const bodyBytes = body.reduce((sum, part) => sum + part.length, 0)
+    const block = Buffer.allocUnsafe(headBytes + bodyBytes + digestBytes)
+    block.writeUInt32BE(bodyBytes, 0)
+    block[4] = kind
+    let at = headBytes
+    for (const part of body) {
+      block.set(part, at)
+      at += part.length
+    }
+    this.digest = digestOf(this.digest, block.subarray(0, at))
+    block.set(this.digest, at)
+    return block
   }
 }
 
 /** Rows one behind the other, as a block has them. */
 export interface PackedRows {
+  /** Overwritten when the packer begins anew. */
   readonly bytes: Buffer
   readonly rows: number
   /** Of keys and values. */
@@ -132,31 +138,46 @@ export interface PackedRows {
 }
 
 const rowHeadBytes = 6
+const packerBytesFirst = 128 * 1024
 
-/** Puts rows one behind the other. */
+/** Puts rows one behind the other, again and again in the same memory. */
 export class RowPacker {
-  private readonly parts: Buffer[] = []
+  private bytes = Buffer.allocUnsafe(packerBytesFirst)
+  private at = 0
   private rows = 0
-  private rowBytes = 0
 
-  /** Bytes of keys and values so far. */
+  /** Forgets the rows. */
+  begin(): void {
+    this.at = 0
+    this.rows = 0
+  }
+
+  /** Bytes so far. */
   get length(): number {
-    return this.rowBytes
+    return this.at
   }
 
   add({ key, value }: Row): void {
-    const head = Buffer.allocUnsafe(rowHeadBytes + key.length)
-    head.writeUInt16BE(key.length, 0)
-    head.set(key, 2)
-    head.writeUInt32BE(value.length, 2 + key.length)
-    this.parts.push(head, value)
+    const end = this.at + rowHeadBytes + key.length + value.length
+    if (end > this.bytes.length) this.grow(end)
+    const { bytes } = this
+    let at = bytes.writeUInt16BE(key.length, this.at)
+    bytes.set(key, at)
+    at = bytes.writeUInt32BE(value.length, at + key.length)
+    bytes.set(value, at)
+    this.at = end
     this.rows++
-    this.rowBytes += key.length + value.length
+  }
+
+  private grow(needed: number): void {
+    const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.bytes.length))
+    larger.set(this.bytes.subarray(0, this.at))
+    this.bytes = larger
   }
 
   packed(): PackedRows {
-    const { rows, rowBytes } = this
-    return { bytes: Buffer.concat(this.parts, rows * rowHeadBytes + rowBytes), rows, rowBytes }
+    const { at, rows } = this
+    return { bytes: this.bytes.subarray(0, at), rows, rowBytes: at - rows * rowHeadBytes }
   }
 }
 

@@ -123,8 +123,7 @@ export class BackupOperations {
     const writer = new BackupWriter()
     let bytes = 0
     let succeeded = false
-    const counted = (blocks: readonly Buffer[]): Uint8Array => {
-      const block = Buffer.concat(blocks)
+    const counted = (block: Buffer): Buffer => {
       bytes += block.length
       return block
     }

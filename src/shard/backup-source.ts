@@ -146,6 +146,7 @@ class Session {
   askedMs: number
   private goes: (row: Row) => boolean = () => false
   private cursors: Cursor[] = []
+  private readonly packer = new RowPacker()
   /** Read, and not given yet. */
   private rows: Row[] = []
   private at = 0
@@ -164,10 +165,11 @@ class Session {
     this.goes = goes
   }
 
-  /** The next rows. One call at a time. */
+  /** The next rows, whose bytes are overwritten by the next call. One call at a time. */
   async page(): Promise<BackupTold> {
     if (this.reading) throw new Error('a page is asked for while another one is read')
-    const packer = new RowPacker()
+    const { packer } = this
+    packer.begin()
     while (packer.length < pageBytesMax) {
       const row = this.rows[this.at++]
       if (row) {

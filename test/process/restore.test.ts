@@ -213,7 +213,7 @@ t.test('a backup of other rows, or without each shard once, is refused', async t
   const refusalOf = async (header: Partial<BackupHeader>): Promise<string> => {
     const writer = new BackupWriter()
     const file = join(folder, 'file')
-    writeFileSync(file, Buffer.concat([...writer.begin({ ...whole, ...header }), ...writer.end(2)]))
+    writeFileSync(file, Buffer.concat([writer.begin({ ...whole, ...header }), writer.end(2)]))
     return restore({ from: file, to: join(folder, 'new') }, neverStopped).then(
       said => said,
       (error: Error) => error.message,
