@@ -68,6 +68,8 @@ const magic = Buffer.from('ORRERYBK')
 const kinds = { header: 1, rows: 2, trailer: 3, failure: 4 } as const
 const headBytes = 5
 const digestBytes = 32
+/** Memory for blocks and their rows: enough for a page of usual rows. */
+const bytesFirst = 128 * 1024
 
 /** Bytes of a body. The largest row of an entity, a header with all positions and a page of rows stay below. */
 export const bodyBytesMax = 64 * 1024 * 1024
@@ -80,9 +82,10 @@ const digestOf = (before: Buffer, ...parts: readonly Buffer[]): Buffer => {
 
 const firstDigest = digestOf(magic)
 
-/** Writes a backup block by block. */
+/** Writes a backup block by block. The bytes of a block are overwritten by the next one. */
 export class BackupWriter {
   private digest = firstDigest
+  private bytes = Buffer.allocUnsafe(bytesFirst)
   private rows = 0
   private rowBytes = 0
 
@@ -111,10 +114,12 @@ export class BackupWriter {
     return this.block(kinds.failure, Buffer.from(JSON.stringify({ reason })))
   }
 
-  /** In one piece: what is allocated for each page is what keeps the collector of garbage busy. */
+  /** In the same memory again and again: what is allocated for each page keeps the collector of garbage busy. */
   private block(kind: number, ...body: readonly Buffer[]): Buffer {
     const bodyBytes = body.reduce((sum, part) => sum + part.length, 0)
-    const block = Buffer.allocUnsafe(headBytes + bodyBytes + digestBytes)
+    const length = headBytes + bodyBytes + digestBytes
+    if (length > this.bytes.length) this.bytes = Buffer.allocUnsafe(Math.max(length, 2 * this.bytes.length))
+    const block = this.bytes.subarray(0, length)
     block.writeUInt32BE(bodyBytes, 0)
     block[4] = kind
     let at = headBytes
@@ -138,11 +143,10 @@ export interface PackedRows {
 }
 
 const rowHeadBytes = 6
-const packerBytesFirst = 128 * 1024
 
 /** Puts rows one behind the other, again and again in the same memory. */
 export class RowPacker {
-  private bytes = Buffer.allocUnsafe(packerBytesFirst)
+  private bytes = Buffer.allocUnsafe(bytesFirst)
   private at = 0
   private rows = 0
 

@@ -31,7 +31,7 @@ export interface Exchange {
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void
   /**
    * Answers with a body whose length is not known, as fast as the client takes it: the next part is asked for when the system has taken the one
-   * before. If `parts` fails, the connection is closed, so that the client sees that the body is not whole. `parts` is
+   * before, whose memory may then be used again. If `parts` fails, the connection is closed, so that the client sees that the body is not whole. `parts` is
    * returned when the client has gone.
    */
   stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void

@@ -327,17 +327,15 @@ class NodeExchange implements Exchange, SlowAnswer {
     if (isGone()) return void (await parts.return())
     for await (const part of parts) {
       if (isGone()) return
-      if (!response.write(part)) {
-        stalls.add(this)
-        await new Promise<void>(resolve => {
-          const goOn = (): void => {
-            response.off('drain', goOn).off('close', goOn)
-            resolve()
-          }
-          response.once('drain', goOn).once('close', goOn)
+      stalls.add(this)
+      await new Promise<void>(resolve => {
+        response.once('close', resolve)
+        response.write(part, () => {
+          response.off('close', resolve)
+          resolve()
         })
-        stalls.remove(this)
-      }
+      })
+      stalls.remove(this)
       if (isGone()) return
       this.#offset += part.length
     }

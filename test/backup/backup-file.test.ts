@@ -39,7 +39,11 @@ function packed(rows: readonly Row[]) {
 /** The blocks of a whole file. The first begins with the words by which a file is known. */
 function written(): readonly Buffer[] {
   const writer = new BackupWriter()
-  return [writer.begin(header), ...pages.map(([owner, rows]) => writer.page(owner, packed(rows))), writer.end(2_000)]
+  return [
+    Buffer.from(writer.begin(header)),
+    ...pages.map(([owner, rows]) => Buffer.from(writer.page(owner, packed(rows)))),
+    writer.end(2_000),
+  ]
 }
 
 async function* inPieces(file: Buffer, pieceBytes: number): AsyncGenerator<Buffer, void, void> {
@@ -108,9 +112,23 @@ t.test('blocks that are missing, that come twice or in another order are found',
     await t.rejects(read(Buffer.concat(order)), { message: /the checksum of block \d is wrong/ })
 })
 
+t.test('a file whose end counts other rows than there are is refused', async t => {
+  for (const count of ['rows', 'rowBytes'] as const) {
+    const writer = new BackupWriter()
+    const begin = Buffer.from(writer.begin(header))
+    // As a writer with a fault of its own would leave it: its checksums are right.
+    writer[count]++
+    await t.rejects(read(Buffer.concat([begin, writer.end(2_000)])), { message: /rows are missing/ })
+  }
+})
+
 t.test('a backup that failed says why', async t => {
   const writer = new BackupWriter()
-  const file = [writer.begin(header), writer.page(0, packed(pages[0]![1])), writer.fail('worker 1 has gone')]
+  const file = [
+    Buffer.from(writer.begin(header)),
+    Buffer.from(writer.page(0, packed(pages[0]![1]))),
+    writer.fail('worker 1 has gone'),
+  ]
   await t.rejects(read(Buffer.concat(file)), {
     name: 'BackupError',
     message: 'the backup is not complete: worker 1 has gone',

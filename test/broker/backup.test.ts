@@ -102,8 +102,13 @@ async function blocks(scene: Scene): Promise<Block[]> {
   const begun = await scene.operations().begin()
   if (!begun.ok) throw new Error(refusalText(begun.refusal))
   const found: Block[] = []
-  for await (const block of blocksOf(begun.value as AsyncIterable<Buffer>)) found.push(block)
+  for await (const block of blocksOf(copied(begun.value))) found.push(block)
   return found
+}
+
+/** Each part is overwritten by the next one. */
+async function* copied(parts: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, void> {
+  for await (const part of parts) yield Buffer.from(part)
 }
 
 async function refusal(scene: Scene) {

@@ -15,7 +15,7 @@ const header = { rowFormat: 4, by: 'o', beganMs: 1, shards: 1, spread: 1, owners
 /** A backup without rows. */
 function whole(): Buffer {
   const writer = new BackupWriter()
-  return Buffer.concat([writer.begin(header), writer.end(2)])
+  return Buffer.concat([Buffer.from(writer.begin(header)), writer.end(2)])
 }
 
 /** Something that answers like a broker; gives its URL. */
@@ -66,7 +66,7 @@ for (const [what, answer, said] of [
     'failed at the broker',
     (response => {
       const writer = new BackupWriter()
-      response.end(Buffer.concat([writer.begin(header), writer.fail('worker 1 has gone')]))
+      response.end(Buffer.concat([Buffer.from(writer.begin(header)), writer.fail('worker 1 has gone')]))
     }) satisfies Answer,
     /the backup is not complete: worker 1 has gone/,
   ],

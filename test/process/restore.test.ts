@@ -59,7 +59,7 @@ async function backupOf(stores: readonly [Store, Store], stamps: readonly [numbe
   const begun = await new BackupOperations({ shards, placement, rowFormat, by: 'o', clock, chance, logger }).begin()
   if (!begun.ok) throw new Error(begun.refusal.code)
   const parts: Uint8Array[] = []
-  for await (const part of begun.value) parts.push(part)
+  for await (const part of begun.value) parts.push(Buffer.from(part))
   return Buffer.concat(parts)
 }
 
@@ -213,7 +213,7 @@ t.test('a backup of other rows, or without each shard once, is refused', async t
   const refusalOf = async (header: Partial<BackupHeader>): Promise<string> => {
     const writer = new BackupWriter()
     const file = join(folder, 'file')
-    writeFileSync(file, Buffer.concat([writer.begin({ ...whole, ...header }), writer.end(2)]))
+    writeFileSync(file, Buffer.concat([Buffer.from(writer.begin({ ...whole, ...header })), writer.end(2)]))
     return restore({ from: file, to: join(folder, 'new') }, neverStopped).then(
       said => said,
       (error: Error) => error.message,
