@@ -158,6 +158,8 @@ t.test('a backup', async t => {
     ]) {
       await t.rejects(restore({ from: alter(change), to }, neverStopped), { name: 'BackupError' })
       t.notOk(existsSync(to))
+      // It is read to its end before anybody looks where it should go.
+      await t.rejects(restore({ from: alter(change), to: join(folder, 'old') }, neverStopped), { name: 'BackupError' })
     }
   })
 
