@@ -13,13 +13,19 @@ import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { BackupError, type BackupHeader, type BackupTrailer, blocksOf } from '../backup/backup-file.js'
+import {
+  BackupError,
+  type BackupHeader,
+  type BackupOwner,
+  type BackupTrailer,
+  blocksOf,
+} from '../backup/backup-file.js'
 import { systemChance, systemClock } from '../clock.js'
 import { envPrefixes, options } from '../config/options.js'
 import { wholeOf } from '../move/backup-command.js'
 import { openProgress } from '../observe/progress.js'
 import type { Row, Store } from '../ports.js'
-import { encodeNumber, prefix } from '../shard/keys.js'
+import { encodeNumber, kindsThatGo, prefix, shardOfKey } from '../shard/keys.js'
 import { stampKey } from '../shard/layout.js'
 import { rowsOfBundle } from '../shard/notify/bundle.js'
 import { Filling, ProgressParts, transferLimitsDefault } from '../shard/transfer.js'
@@ -168,6 +174,7 @@ async function fill(file: FileHandle, to: string, { header, trailer, signal }: G
 
 async function fillStore(target: Store, file: FileHandle, header: BackupHeader, signal: AbortSignal): Promise<Filled> {
   const logger = { info: (line: string): void => void process.stderr.write(`${line}\n`) }
+  const owners = header.owners.map(({ shards, isKeeper }) => ({ shards: new Set(shards), isKeeper }))
   const progress = openProgress({ title: 'Restoring', unit: 'entities', clock: systemClock, logger })
   const filling = new Filling(target, undefined)
   const parts = new ProgressParts()
@@ -178,34 +185,50 @@ async function fillStore(target: Store, file: FileHandle, header: BackupHeader, 
     counts.entities += await filling.commit(() => {})
     progress.show(counts.entities, undefined)
   }
+  const take = async (row: Row): Promise<void> => {
+    switch (row.key[0]) {
+      case prefix.progress:
+        return parts.add(row)
+      case prefix.bundle:
+        for (const one of rowsOfBundle(row)) await add(one)
+        return
+      case prefix.subscription:
+        counts.subscriptions++
+        break
+      case prefix.registration:
+        counts.registrations++
+    }
+    await add(row)
+  }
   try {
     for await (const block of blocksOf(bytesOf(file, signal))) {
       if (block.kind !== 'rows') continue
-      for (const row of block.rows)
-        switch (row.key[0]) {
-          case prefix.progress:
-            parts.add(row)
-            break
-          case prefix.bundle:
-            for (const one of rowsOfBundle(row)) await add(one)
-            break
-          case prefix.subscription:
-            counts.subscriptions++
-            await add(row)
-            break
-          case prefix.registration:
-            counts.registrations++
-            await add(row)
-            break
-          default:
-            await add(row)
-        }
+      const owner = owners[block.owner]
+      for (const row of block.rows) {
+        if (!owner || !mayHave(owner, row)) throw new BackupError('the backup has rows that this version does not know')
+        await take(row)
+      }
     }
     for (const row of parts.merged()) await add(row)
-    const stamp = Math.max(...header.owners.map(owner => owner.stamp))
+    const stamp = Math.max(...header.owners.map(one => one.stamp))
     counts.entities += await filling.commit(batch => batch.put(stampKey(), encodeNumber(stamp)))
     return counts
   } finally {
     progress.end()
   }
 }
+
+/** Whether a row is of a kind that goes along, and in the hands of this owner. */
+function mayHave(
+  { shards, isKeeper }: { readonly shards: ReadonlySet<number>; readonly isKeeper: boolean },
+  { key }: Row,
+): boolean {
+  const [kind] = key
+  if (kind === undefined) return false
+  if (kindsOfShards.has(kind)) return shards.has(shardOfKey(key))
+  return kindsOfRegister.has(kind) ? isKeeper : kindsOfAll.has(kind)
+}
+
+const kindsOfShards: ReadonlySet<number> = new Set(kindsThatGo('shard'))
+const kindsOfRegister: ReadonlySet<number> = new Set(kindsThatGo('register'))
+const kindsOfAll: ReadonlySet<number> = new Set(kindsThatGo('progress', 'split'))

@@ -34,7 +34,9 @@ const pageBytesMax = 64 * 1024
 /** Rows read at once, in another thread. */
 const rowsPerRead = 256
 /** A backup that is not asked for anything for so long is given up. Longer than a client may leave its answer alone. */
-const idleMsMax = 60_000
+const idleMsMax = 45_000
+/** How often that is looked at. */
+const lookMs = 5_000
 /** A backup that takes longer is given up: the store keeps all that was deleted or replaced meanwhile. */
 const backupMsMax = 6 * 3_600_000
 /** How long it waits for what is staged; what is durable goes in in any case. */
@@ -129,9 +131,9 @@ export class BackupSource {
       if (this.session !== session) return
       const nowMs = clock.monoMs()
       if (nowMs - session.askedMs >= idleMsMax || nowMs - session.beganMs >= backupMsMax) this.drop(session)
-      else clock.after(idleMsMax, look)
+      else clock.after(lookMs, look)
     }
-    clock.after(idleMsMax, look)
+    clock.after(lookMs, look)
   }
 
   private drop(session: Session): void {

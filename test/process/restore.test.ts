@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { type BackupHeader, BackupWriter } from '../../src/backup/backup-file.js'
+import { type BackupHeader, BackupWriter, RowPacker } from '../../src/backup/backup-file.js'
 import { BackupOperations } from '../../src/broker/backup.js'
 import { systemClock } from '../../src/clock.js'
 import { noProgress } from '../../src/domain/subscriptions/subscription.js'
@@ -12,7 +12,7 @@ import type { Row, Store } from '../../src/ports.js'
 import { restore } from '../../src/process/restore.js'
 import { BackupSource } from '../../src/shard/backup-source.js'
 import { allDocuments, allProgress, documentKey, progressKey } from '../../src/shard/documents/document-layout.js'
-import { parseEntityKey } from '../../src/shard/layout.js'
+import { parseEntityKey, stampKey, typeKey } from '../../src/shard/layout.js'
 import { allBundles, allLetters, allOutbox, letterKey, outboxKey } from '../../src/shard/notify/notification-layout.js'
 import { decodeProgress, encodeProgress } from '../../src/shard/notify/progress-book.js'
 import { rowFormat } from '../../src/storage/data-directory.js'
@@ -212,10 +212,14 @@ t.test('a backup of other rows, or without each shard once, is refused', async t
       { shards: Array.from({ length: placement.shards }, (_, n) => n), isKeeper: true, stamp: 0, positions: [] },
     ],
   }
-  const refusalOf = async (header: Partial<BackupHeader>): Promise<string> => {
+  const refusalOf = async (header: Partial<BackupHeader>, ...keys: readonly Buffer[]): Promise<string> => {
     const writer = new BackupWriter()
+    const packer = new RowPacker()
+    for (const key of keys) packer.add({ key, value: Buffer.from('x') })
     const file = join(folder, 'file')
-    writeFileSync(file, Buffer.concat([Buffer.from(writer.begin({ ...whole, ...header })), writer.end(2)]))
+    const begin = Buffer.from(writer.begin({ ...whole, ...header }))
+    const page = Buffer.from(writer.page(0, packer.packed()))
+    writeFileSync(file, Buffer.concat([begin, page, writer.end(2)]))
     return restore({ from: file, to: join(folder, 'new') }, neverStopped).then(
       said => said,
       (error: Error) => error.message,
@@ -230,5 +234,15 @@ t.test('a backup of other rows, or without each shard once, is refused', async t
     [{ ...owner!, isKeeper: false }],
   ])
     t.equal(await refusalOf({ owners }), 'the backup does not have each shard once')
+  const foreign = 'the backup has rows that this version does not know'
+  for (const key of [
+    Buffer.from('zebra'),
+    Buffer.alloc(0),
+    stampKey(),
+    typeKey('t', '/', 'T', 1, 0),
+    outboxKey({ shard: placement.shards, stamp: 1 }),
+  ])
+    t.equal(await refusalOf({}, key), foreign)
+  t.notOk(existsSync(join(folder, 'new')))
   t.match(await refusalOf({}), /^0 entities/)
 })

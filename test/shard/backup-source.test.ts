@@ -192,7 +192,7 @@ t.test('a backup that is not asked for any more is given up, and one that is ask
     scene.clock.advance(40_000)
     t.match(await scene.ask({ what: 'page', session: 'a' }), { what: 'page' })
   }
-  scene.clock.advance(120_000)
+  scene.clock.advance(50_000)
   t.strictSame(await scene.ask({ what: 'page', session: 'a' }), { what: 'unknown' })
   t.match(await scene.ask({ what: 'begin', session: 'b' }), { what: 'begun' })
 })
