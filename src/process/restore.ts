@@ -13,13 +13,7 @@ import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import {
-  BackupError,
-  type BackupHeader,
-  type BackupOwner,
-  type BackupTrailer,
-  blocksOf,
-} from '../backup/backup-file.js'
+import { BackupError, type BackupHeader, type BackupTrailer, blocksOf } from '../backup/backup-file.js'
 import { systemChance, systemClock } from '../clock.js'
 import { envPrefixes, options } from '../config/options.js'
 import { wholeOf } from '../move/backup-command.js'
