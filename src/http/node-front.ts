@@ -324,7 +324,7 @@ class NodeExchange implements Exchange, SlowAnswer {
     const response = this.#response
     const { stalls } = this.#front
     const isGone = (): boolean => response.destroyed || response.closed
-    if (isGone()) return void (await parts.return())
+    // Also for a client that has gone: what has not begun does not learn that it was returned.
     for await (const part of parts) {
       if (isGone()) return
       stalls.add(this)

@@ -188,7 +188,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   async #writeParts(parts: AsyncGenerator<Uint8Array, void, void>): Promise<void> {
-    if (!this.#open) return void (await parts.return())
+    // Also for a client that has gone: what has not begun does not learn that it was returned.
     for await (const part of parts) {
       if (!this.#open) return
       let isTaken = true
