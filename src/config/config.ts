@@ -157,10 +157,12 @@ export type Reading =
       readonly fromEnv: string[]
       /** Every option that has an effect, with its value; to be logged at INFO, too. */
       readonly effective: string
+      /** The same, a line each, with where each value is from. */
+      readonly settings: readonly string[]
     }
   /** Print the text and exit with 0. */
   | { readonly kind: 'print'; readonly text: string }
-  /** Write the lines and the usage, if there is one, to standard error and exit with 1. */
+  /** Write the usage and then the lines to standard error and exit with 1. */
   | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string }
 
 /** The version of the package this file belongs to. */
@@ -168,29 +170,23 @@ export const version: string = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ).version
 
-/**
- * Reads all settings. `argv` begins with the first argument. With `config check` in front of the options, it prints
- * what they come to, and starts nothing.
- */
+/** Reads all settings. `argv` begins with the first argument. */
 export function readConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
-  const isCheck = argv[0] === 'config' && argv[1] === 'check'
-  const { given, print, faults, shownArguments, fromEnv } = parse(isCheck ? argv.slice(2) : argv, env)
+  const { given, print, faults, shownArguments, fromEnv } = parse(argv, env)
   if (print === 'version') return { kind: 'print', text: `orrery ${version}` }
   if (print) return { kind: 'print', text: print === 'u' ? shortUsage() : longUsage() }
 
   const { values, faults: bad } = valuesOf(given)
   const lines = [...faults, ...bad, ...contradictions(values, given)]
-  if (lines.length > 0) return { kind: 'refuse', lines, usage: isCheck ? '' : shortUsage() }
-  const warnings = withoutEffect(values, given)
-  if (isCheck) return { kind: 'print', text: [...warnings, ...settings(values, given, true)].join('\n') }
-
+  if (lines.length > 0) return { kind: 'refuse', lines, usage: shortUsage() }
   return {
     kind: 'run',
     config: configOf(values),
-    warnings,
+    warnings: withoutEffect(values, given),
     commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
     fromEnv: [...fromEnv],
     effective: `configuration: ${settings(values, given, false).join(' ')}`,
+    settings: settings(values, given, true),
   }
 }
 

@@ -3,6 +3,7 @@
 // Names are -name or --name, as those of the start options. Shared names have the same kinds and environment variables.
 
 import { parseArgs } from 'node:util'
+import { usageOf } from '../config/commands.js'
 import { envPrefixes, options } from '../config/options.js'
 import { refusalText } from '../domain/refusal.js'
 import { parseServicePaths, parseTenant } from '../domain/scope.js'
@@ -32,7 +33,6 @@ export type Place =
 
 export type MoveReading =
   | { readonly kind: 'run'; readonly order: MoveOrder }
-  | { readonly kind: 'print'; readonly text: string }
   | { readonly kind: 'refuse'; readonly lines: readonly string[] }
 
 const text = { type: 'string' } as const
@@ -50,22 +50,7 @@ const common = {
   skipBad: flag,
   insecureNotif: flag,
   notifCaFile: text,
-  help: flag,
 } as const
-
-const usage: Readonly<Record<Verb, string>> = {
-  export: [
-    'Usage: orrery export [-dataDir <path> | -from <url>] [-to <file, or - for standard output>]',
-    '                     [-tenant <name>]... [-path <path>]... [-token <token>] [-skipBad] [-state <file>]',
-    'Writes all entities, registrations and subscriptions of a data directory that no broker uses, or of a running broker.',
-  ].join('\n'),
-  import: [
-    'Usage: orrery import [-file <file, or - for standard input> | -from <url>] [-dataDir <path> | -to <url>]',
-    '                     [-tenant <name>]... [-path <path>]... [-token <token>] [-overwrite] [-skipBad]',
-    '                     [-workers <n>] [-state <file>]',
-    'Brings an export, or what a running broker has, into a data directory that no broker uses, or to a running broker.',
-  ].join('\n'),
-}
 
 /** Reads what follows the verb. */
 export function readArguments(
@@ -77,12 +62,11 @@ export function readArguments(
   try {
     values = parse(verb, argv)
   } catch (error) {
-    return { kind: 'refuse', lines: [(error as Error).message, '', usage[verb]] }
+    return { kind: 'refuse', lines: [usageOf(verb), '', (error as Error).message] }
   }
-  if (values.help) return { kind: 'print', text: usage[verb] }
   const faults: string[] = []
   const order = orderOf(verb, values, env, faults)
-  return faults.length > 0 ? { kind: 'refuse', lines: [...faults, '', usage[verb]] } : { kind: 'run', order }
+  return faults.length > 0 ? { kind: 'refuse', lines: [usageOf(verb), '', ...faults] } : { kind: 'run', order }
 }
 
 interface Given {

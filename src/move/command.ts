@@ -34,10 +34,6 @@ export async function runMove(
   divide: Divide,
 ): Promise<number> {
   const reading = readArguments(verb, argv, env)
-  if (reading.kind === 'print') {
-    process.stdout.write(`${reading.text}\n`)
-    return 0
-  }
   if (reading.kind === 'refuse') {
     say(reading.lines.join('\n'))
     return 1

@@ -16,6 +16,7 @@ import type { Logger } from '../ports.js'
 import { openDataDirectory, wordsFor } from '../storage/data-directory.js'
 import { leftovers } from '../storage/store-folders.js'
 import { tuneCollector } from './collector.js'
+import { runCommand } from './commands.js'
 import type { Pulses } from './liveness.js'
 import { startInThread } from './own-thread.js'
 import type { Surroundings } from './surroundings.js'
@@ -24,24 +25,19 @@ import type { Surroundings } from './surroundings.js'
 export type Seams = Pick<Surroundings, 'between'>
 
 export async function runProgram(seams: Seams = {}): Promise<void> {
-  const [verb, ...rest] = process.argv.slice(2)
-  if (verb === 'export' || verb === 'import') {
-    const { runMove } = await import('../move/command.js')
-    process.exitCode = await runMove(verb, rest, process.env, divideForMove)
+  const words = process.argv.slice(2)
+  const status = await runCommand(words, { env: process.env, divide: divideForMove })
+  if (status !== undefined) {
+    process.exitCode = status
     return
   }
-  if (verb === 'cluster') {
-    const { runCluster } = await import('./cluster-command.js')
-    process.exitCode = await runCluster(rest, process.env)
-    return
-  }
-  const reading = readConfig(process.argv.slice(2), process.env)
+  const reading = readConfig(words, process.env)
   switch (reading.kind) {
     case 'print':
       process.stdout.write(`${reading.text}\n`)
       break
     case 'refuse':
-      process.stderr.write(`${[...reading.lines, ...(reading.usage ? ['', reading.usage] : [])].join('\n')}\n`)
+      process.stderr.write(`${[reading.usage, '', ...reading.lines].join('\n')}\n`)
       process.exitCode = 1
       break
     case 'run':

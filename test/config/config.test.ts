@@ -1,6 +1,7 @@
 // Options and environment: what is taken, what is refused, who wins. The options themselves are in cases/options.ts.
 
 import t from 'tap'
+import { commandNames } from '../../src/config/commands.js'
 import { type Config, type Reading, readConfig, version } from '../../src/config/config.js'
 import { optionNames, options } from '../../src/config/options.js'
 import { conditionalCases, flagCases, ignoredNames, valueCases } from '../cases/options.js'
@@ -187,35 +188,25 @@ t.test('-writeConcern 0 is taken as -durability os, unless a durability is named
   t.same(run(['-writeConcern', '0']).warnings, [])
 })
 
-t.test('config check prints what has an effect, with its source, and warns', async t => {
-  const argv = ['config', 'check', '-port', '80', '-dbpwd', 'hunter2', '-connectionMemory', '5']
-  const reading = readConfig(argv, { CTX_WORKERS: '2' })
-  t.equal(reading.kind, 'print')
-  const lines = (reading as { text: string }).text.split('\n')
-  t.same(
-    lines.filter(line => /ignored|port |workers|logDir|dbpwd \S+ /.test(line)),
-    [
-      '-connectionMemory is ignored: buffers grow and shrink as needed',
-      '-dbpwd is ignored: the store is embedded, see -dataDir',
-      '-port 80   (-port)',
-      '-workers 2   (CTX_WORKERS (-workers))',
-    ].sort((a, b) => lines.indexOf(a) - lines.indexOf(b)),
-  )
-  t.notMatch(lines.join(), 'hunter2')
-})
-
-t.test('config check prints values that follow from other options', async t => {
-  const reading = readConfig(['config', 'check', '-compat', 'fiware', '-writeConcern', '0'], {})
-  t.match(reading, { kind: 'print', text: /^-durability os {3}\(follows from others\)$/m })
-  t.match(reading, { text: /^-fwdPathless slash {3}\(follows from others\)$/m })
-})
-
-t.test('config check tells what is wrong, without the usage', async t => {
-  t.same(readConfig(['config', 'check', '-port', '0'], {}), {
-    kind: 'refuse',
-    lines: ['-port: "0" is not a whole number from 1 to 65535'],
-    usage: '',
+t.test('the settings are what has an effect, each with its source', async t => {
+  const { settings, warnings } = run(['-port', '80', '-dbpwd', 'hunter2', '-connectionMemory', '5'], {
+    CTX_WORKERS: '2',
   })
+  t.same(
+    settings.filter(line => /port |workers|logDir|dbpwd/.test(line)),
+    ['-port 80   (-port)', '-workers 2   (CTX_WORKERS (-workers))'],
+  )
+  t.same(warnings.toSorted(), [
+    '-connectionMemory is ignored: buffers grow and shrink as needed',
+    '-dbpwd is ignored: the store is embedded, see -dataDir',
+  ])
+  t.notMatch(settings.join(), 'hunter2')
+})
+
+t.test('the settings tell values that follow from other options', async t => {
+  const { settings } = run(['-compat', 'fiware', '-writeConcern', '0'])
+  t.ok(settings.includes('-durability os   (follows from others)'))
+  t.ok(settings.includes('-fwdPathless slash   (follows from others)'))
 })
 
 t.test('the effective configuration is one line, without secrets', async t => {
@@ -270,12 +261,39 @@ t.test('all that is wrong is reported at once, a line each', async t => {
   ])
 })
 
-for (const name of ['noswap', 'expiration', 'harakiri', 'Port', 'PORT', 'p', 'toString', '__proto__', 'no-fg']) {
+for (const name of ['noswap', 'expiration', 'harakiri', 'p', 'toString', '__proto__', 'no-fg']) {
   t.test(`-${name} is an unknown option, one line with its value`, async t => {
     t.same(faults([`-${name}`, '60']), [`-${name}: unknown option`])
     t.same(faults([`--${name}=60`]), [`-${name}: unknown option`])
   })
 }
+
+const slips: readonly (readonly [given: string, meant: string])[] = [
+  ['-prot', '-port'],
+  ['-Port', '-port'],
+  ['--PORT', '-port'],
+  ['-por', '-port'],
+  ['-portt', '-port'],
+  ['-multiService', '-multiservice'],
+  ['-maxConnection', '-maxConnections'],
+  ['-notificationmod', '-notificationMode'],
+  ['-hlep', '-help'],
+]
+for (const [given, meant] of slips)
+  t.test(`${given} is told to be near ${meant}`, async t => {
+    t.same(faults([given, '7']), [`${given.replace(/^--/, '-')}: unknown option; did you mean ${meant}?`])
+  })
+
+const strays: readonly (readonly [argv: readonly string[], line: string])[] = [
+  [['exprot'], '"exprot": neither a command nor an option; did you mean export?'],
+  [['port', '7'], '"port": neither a command nor an option; did you mean -port?'],
+  [['-fg', 'port'], '"port": not an option; did you mean -port?'],
+  [['nothing'], '"nothing": neither a command nor an option'],
+]
+for (const [argv, line] of strays)
+  t.test(`${argv.join(' ')} is neither a command nor an option`, async t => {
+    t.equal(faults(argv)[0], line)
+  })
 
 t.test('settings that contradict each other are refused', async t => {
   t.same(faults(['-ipv4', '-ipv6']), ['-ipv4: excludes -ipv6; without both, both families are served'])
@@ -364,9 +382,11 @@ t.test('help and version are printed whatever else is given', async t => {
     return reading.kind === 'print' ? reading.text : ''
   }
   t.match(print('--version'), /^orrery \d+\.\d+\.\d+$/)
+  t.equal(print('version'), print('--version'))
   t.equal(print('-port', 'x', '--version'), `orrery ${version}`)
   t.match(print('-u'), /^Usage: orrery \[-port <1\.\.65535>\]/)
-  t.equal(print('--help'), print('-U'))
+  for (const help of ['--help', '-help', '-h', '--h', 'help']) t.equal(print(help), print('-U'), help)
+  for (const name of commandNames) t.match(print('-U'), `  ${name} `)
   for (const name of optionNames) t.match(print('-U'), `  -${name}`)
   t.match(print('-U'), 'CTX_EXPIRY_INTERVAL, default 1000 ms')
 })
