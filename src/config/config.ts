@@ -11,6 +11,7 @@ import { type LogSettings, noTraces, parseTraceLevels, type TraceLevels } from '
 import type { Durability } from '../ports.js'
 import { type Given, longUsage, mask, parse, shortUsage } from './command-line.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
+import { unknownVariables } from './variables.js'
 
 /** Files for TLS to the engine of the log: its authority, and what this node shows, both or none. */
 export interface LogTls {
@@ -150,7 +151,7 @@ export type Reading =
   | {
       readonly kind: 'run'
       readonly config: Config
-      /** To be logged at WARN: options given that have no effect. */
+      /** To be logged at WARN: options given that have no effect, and variables that name none. */
       readonly warnings: string[]
       /** To be logged at INFO, as are the lines of `fromEnv`; passwords are masked. */
       readonly commandLine: string
@@ -182,7 +183,7 @@ export function readConfig(argv: readonly string[], env: Readonly<Record<string,
   return {
     kind: 'run',
     config: configOf(values),
-    warnings: withoutEffect(values, given),
+    warnings: [...withoutEffect(values, given), ...unknownVariables(env)],
     commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
     fromEnv: [...fromEnv],
     effective: `configuration: ${settings(values, given, false).join(' ')}`,

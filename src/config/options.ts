@@ -284,6 +284,14 @@ const legacy = {
     standing: 'ignored',
   }),
   strictNgsiv1Ids: option('CHECK_ID_V1', flag, false, { help: 'there is no NGSIv1 here', standing: 'ignored' }),
+  kafkaTimeout: option('KAFKA_TIMEOUT', whole(-1, 1800000, 'ms'), -1, {
+    help: 'there is no Kafka here',
+    standing: 'ignored',
+  }),
+  kafkaMaxAge: option('KAFKA_MAX_AGE', whole(0, undefined, 'minutes'), 60, {
+    help: 'there is no Kafka here',
+    standing: 'ignored',
+  }),
   ngsiv1Autocast: option('NGSIV1_AUTOCAST', flag, false, { help: 'there is no NGSIv1 here', standing: 'ignored' }),
 }
 

@@ -65,6 +65,8 @@ export const valueCases: readonly OptionCase[] = [
   number('httpTimeout', 'HTTP_TIMEOUT', -1, -1, 1800000),
   number('mqttTimeout', 'MQTT_TIMEOUT', -1, -1, 1800000),
   number('mqttMaxAge', 'MQTT_MAX_AGE', 60, 0),
+  number('kafkaTimeout', 'KAFKA_TIMEOUT', -1, -1, 1800000),
+  number('kafkaMaxAge', 'KAFKA_MAX_AGE', 60, 0),
   number('cprForwardLimit', 'CPR_FORWARD_LIMIT', 1000, 0),
   number('subCacheIval', 'SUBCACHE_IVAL', 60, 0, 3600),
   words(
@@ -251,5 +253,5 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
 export const ignoredNames: readonly string[] = [
   ...['connectionMemory', 'reqPoolSize', 'db', 'dbURI', 'dbpwd', 'dbPoolSize', 'dbhost', 'rplSet'],
   ...['dbTimeout', 'dbuser', 'dbAuthMech', 'dbAuthDb', 'dbSSL', 'dbDisableRetryWrites', 'reqMutexPolicy'],
-  ...['strictNgsiv1Ids', 'ngsiv1Autocast'],
+  ...['strictNgsiv1Ids', 'ngsiv1Autocast', 'kafkaTimeout', 'kafkaMaxAge'],
 ]

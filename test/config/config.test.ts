@@ -4,6 +4,7 @@ import t from 'tap'
 import { commandNames } from '../../src/config/commands.js'
 import { type Config, type Reading, readConfig, version } from '../../src/config/config.js'
 import { optionNames, options } from '../../src/config/options.js'
+import { unknownVariablesMax } from '../../src/config/variables.js'
 import { conditionalCases, flagCases, ignoredNames, valueCases } from '../cases/options.js'
 
 type Run = Extract<Reading, { kind: 'run' }>
@@ -329,6 +330,37 @@ t.test('each ignored option yields one warning, and no other option does', async
     const variable = run([], { [`ORION_${env}`]: value || 'TRUE' })
     t.match(variable.warnings, warned ? [`ORION_${env} (-${name}) is ignored: `] : [])
   }
+})
+
+t.test('a variable that is no option is warned of once, without its value', async t => {
+  const env = {
+    CTX_PROT: 'hunter2',
+    ORION_MONGO_HOSTS: 'hunter2',
+    CTX_MULTISERVICE: 'TRUE',
+    CTX_NOTHING_LIKE_IT: '1',
+    CTX_LOG_LEVEL: 'INFO',
+    OTHER_PORT: '1',
+  }
+  const { warnings } = run([], env)
+  t.same(warnings, [
+    'environment variable CTX_MULTISERVICE is unknown; did you mean CTX_MULTI_SERVICE?',
+    'environment variable CTX_NOTHING_LIKE_IT is unknown',
+    'environment variable CTX_PROT is unknown; did you mean CTX_PORT?',
+    'environment variable ORION_MONGO_HOSTS is unknown; did you mean ORION_MONGO_HOST?',
+  ])
+})
+
+t.test('what Docker, Kubernetes and the image of Orion set is not warned of', async t => {
+  const names = ['ORION_SERVICE_HOST', 'ORION_SERVICE_PORT', 'ORION_SERVICE_PORT_HTTP', 'ORION_PORT_1026_TCP']
+  const more = ['ORION_PORT_1026_TCP_ADDR', 'CTX_PORT_1026_UDP_PROTO', 'ORION_USER', 'ORION_USER_UID']
+  t.same(run([], Object.fromEntries([...names, ...more].map(name => [name, 'x']))).warnings, [])
+})
+
+t.test('very many unknown variables are counted', async t => {
+  const env = Object.fromEntries(Array.from({ length: 25 }, (_, n) => [`CTX_X_${String(n).padStart(2, '0')}_Y`, '1']))
+  const { warnings } = run([], env)
+  t.equal(warnings.length, unknownVariablesMax + 1)
+  t.equal(warnings.at(-1), '5 more environment variables are unknown')
 })
 
 t.test('an ignored flag that is off yields no warning', async t => {
