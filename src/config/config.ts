@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs'
 import { type LogSettings, noTraces, parseTraceLevels, type TraceLevels } from '../messages/admin.js'
 import type { Durability } from '../ports.js'
 import { type Given, longUsage, mask, parse, shortUsage } from './command-line.js'
+import * as kinds from './kinds.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
 import { unknownVariables } from './variables.js'
 
@@ -71,7 +72,7 @@ export interface Config {
     readonly answersInFlightMax: number
   }
   /** undefined: pages from elsewhere see nothing. */
-  readonly cors: { readonly origin: string; readonly maxAgeS: number } | undefined
+  readonly cors: { readonly origins: readonly string[] | 'all'; readonly maxAgeS: number } | undefined
   /** How our headers are called in all that is sent; undefined: `Ctx-*`, and in answers as the request calls them. */
   readonly vocabulary: 'Fiware' | undefined
   /** Processes that share the port. */
@@ -299,6 +300,8 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
     if (standing === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
     if ((name === 'key' || name === 'cert' || name === 'tlsMin') && !values.https)
       lines.push(`${where} is ignored: there is no -https`)
+    if (name === 'corsOrigin' && !kinds.isOriginSetting(values.corsOrigin))
+      lines.push(`${where}: ${JSON.stringify(values.corsOrigin)} is not the origin of a page, as SCHEME://HOST[:PORT]`)
     if (name === 'reqTimeout' && values.reqTimeout > 0 && values.httpServer !== 'node')
       lines.push(
         `${where} has an effect with -httpServer node and on -http1Port: uws closes idle connections after about 10 s`,
@@ -329,7 +332,7 @@ function configOf(values: Values): Config {
       answerBytesMax: values.answerBytesMax * bytesPerMb,
       answersInFlightMax: values.answersInFlightMax * bytesPerMb,
     },
-    cors: values.corsOrigin === '' ? undefined : { origin: values.corsOrigin, maxAgeS: values.corsMaxAge },
+    cors: corsOf(values),
     vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
     workers: values.workers,
     cluster: clusterOf(values),
@@ -428,6 +431,11 @@ const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
 /** Agents that came with Orion answer below `//`, where it asks them. */
 const pathlessOf = ({ fwdPathless, compat }: Values): Config['forwarding']['pathless'] =>
   fwdPathless ?? (compat === 'fiware' ? 'slash' : 'plain')
+
+function corsOf({ corsOrigin, corsMaxAge: maxAgeS }: Values): Config['cors'] {
+  if (corsOrigin === '') return undefined
+  return { origins: corsOrigin === kinds.allOrigins ? 'all' : listOf(corsOrigin), maxAgeS }
+}
 
 const msPerMinute = 60_000
 

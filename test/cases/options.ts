@@ -53,7 +53,21 @@ export const valueCases: readonly OptionCase[] = [
   number('answerBytesMax', 'ANSWER_BYTES_MAX', 64, 1, 1024),
   number('answersInFlightMax', 'ANSWERS_IN_FLIGHT_MAX', 512, 1, 1048576),
   number('outReqMsgMaxSize', 'OUT_REQ_MSG_MAX_SIZE', 8388608, 0),
-  free('corsOrigin', 'CORS_ALLOWED_ORIGIN'),
+  {
+    ...free('corsOrigin', 'CORS_ALLOWED_ORIGIN'),
+    good: ['', '__ALL', 'https://a.example', 'arrakis', 'https://a,http://localhost:8080,app://local,http://[::1]:1'],
+    bad: [
+      'https://a.example,__ALL',
+      'https://a.example,',
+      'https://a.example,https://b.example/',
+      'https://a.example, https://b.example',
+      'https://a.example,b.example',
+      'https://a.example,HTTPS://b.example',
+      'https://a.example,https://b.example:443',
+      'https://a.example,https://u@b.example',
+      Array.from({ length: 101 }, (_, n) => `http://h${n}`).join(),
+    ],
+  },
   number('corsMaxAge', 'CORS_MAX_AGE', 86400, -1, 86400),
   words(
     'notificationMode',

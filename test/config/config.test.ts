@@ -140,7 +140,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       bodyBytesMax: 9,
     },
     answers: { answerBytesMax: 2097152, answersInFlightMax: 3145728 },
-    cors: { origin: 'https://a.example', maxAgeS: -1 },
+    cors: { origins: ['https://a.example'], maxAgeS: -1 },
     vocabulary: 'Fiware',
     workers: 2,
     egress: { allow: ['*.city.example', '10.0.0.0/8'], deny: ['10.0.0.1'] },
@@ -373,6 +373,19 @@ t.test('an idle timeout is warned of where it is not heeded', async t => {
   t.same(run(['-reqTimeout', '3']).warnings, [line])
   t.same(run(['-reqTimeout', '3', '-httpServer', 'node']).warnings, [])
   t.same(run(['-reqTimeout', '0']).warnings, [])
+})
+
+t.test('several origins are a list, and a single one that no browser sends is warned of', async t => {
+  t.same(config(['-corsOrigin', 'https://a.example,http://b:8080']).cors, {
+    origins: ['https://a.example', 'http://b:8080'],
+    maxAgeS: 86400,
+  })
+  t.equal(config(['-corsOrigin', '__ALL']).cors?.origins, 'all')
+  t.same(run(['-corsOrigin', 'https://a.example']).warnings, [])
+  for (const one of ['arrakis', 'https://a.example/', 'https://a.example:443', '*'])
+    t.same(run(['-corsOrigin', one]).warnings, [
+      `-corsOrigin: "${one}" is not the origin of a page, as SCHEME://HOST[:PORT]`,
+    ])
 })
 
 t.test('TLS 1.3 alone is not for uws', async t => {
