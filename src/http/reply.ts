@@ -93,7 +93,12 @@ export class Reply {
 
   /** 200 with plain text, or another kind of text. */
   text(body: string, type = 'text/plain'): void {
-    this.send(200, this.headers('Content-Type', type), body)
+    this.content(body, type, [])
+  }
+
+  /** 200 with what is of a type, and further headers. */
+  content(body: string, type: string, headers: readonly string[]): void {
+    this.send(200, this.headers('Content-Type', type, ...headers), body)
   }
 
   /** 201 for what was created, or 204 for an entity that `POST /v2/entities` may have updated. */
