@@ -164,8 +164,8 @@ export type Reading =
     }
   /** Print the text and exit with 0. */
   | { readonly kind: 'print'; readonly text: string }
-  /** Write the usage and then the lines to standard error and exit with 1. */
-  | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string }
+  /** Write the usage and then the lines to standard error and exit with 1. `format`: of lines, if that could be read. */
+  | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string; readonly format: 'pipe' | 'json' }
 
 /** The version of the package this file belongs to. */
 export const version: string = JSON.parse(
@@ -180,7 +180,7 @@ export function readConfig(argv: readonly string[], env: Readonly<Record<string,
 
   const { values, faults: bad } = valuesOf(given)
   const lines = [...faults, ...bad, ...contradictions(values, given)]
-  if (lines.length > 0) return { kind: 'refuse', lines, usage: shortUsage() }
+  if (lines.length > 0) return { kind: 'refuse', lines, usage: shortUsage(), format: values.logFormat }
   return {
     kind: 'run',
     config: configOf(values),

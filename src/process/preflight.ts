@@ -1,0 +1,178 @@
+// What a start needs of the machine, looked at before anything is made: the files that options name, the ports, and the
+// data directory. `orrery config check` looks at the same, so what it calls good a start accepts; and a start that is refused
+// leaves no new directory behind.
+//
+// Between the look and the use something may change: whoever uses a file or a port then reports it as before.
+//
+// Not here: what single options may be (config/), the log and the pid file, which a start opens before (program.ts).
+
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createServer, type ListenOptions } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createSecureContext } from 'node:tls'
+// Not by the index of the library, which loads gRPC.
+import { hostPort, isLocal } from '../../cluster/asks/address.js'
+import { readCertificates, unprotected } from '../../cluster/asks/grpc-tls.js'
+import type { EtcdTls } from '../../cluster/logs/etcd-options.js'
+import type { ClusterConfig, Config } from '../config/config.js'
+import type { OptionName } from '../config/options.js'
+import { placementDefault } from '../domain/scope.js'
+import { listenFailure } from '../http/front.js'
+import { assertOpenable, clusterOf } from '../storage/data-directory.js'
+import { certificatesOf, logAccessOf } from './cluster-files.js'
+
+export interface Findings {
+  /** Sentences for the operator: why a start is refused. */
+  readonly faults: string[]
+  /** What a start accepts, and somebody should know. */
+  readonly warnings: string[]
+}
+
+/** Looks at all that a start needs; makes nothing. */
+export async function preflight(config: Config): Promise<Findings> {
+  const findings: Findings = { faults: [], warnings: [] }
+  const look = async (at: () => void | Promise<void>): Promise<void> => {
+    try {
+      await at()
+    } catch (error) {
+      findings.faults.push((error as Error).message)
+    }
+  }
+  const { http, notifications, cluster } = config
+  await look(() => lookAtServer(http, findings))
+  const { caFile } = notifications.tls
+  if (caFile !== undefined) await look(() => void certificatesIn('notifCaFile', caFile))
+  if (cluster) await look(() => lookAtCluster(cluster, findings))
+  await look(() => lookAtDirectory(config))
+  for (const listening of listenersOf(config)) await look(() => assertListenable(listening, waitMsOf(config)))
+  return findings
+}
+
+async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findings): Promise<void> {
+  if (tls) {
+    const { readTls } = await import('../http/node-front.js')
+    const { cert } = readTls(tls)
+    warnings.push(...outOfDate('cert', tls.certFile, String(cert)))
+  }
+  if (server === 'uws') await (await import('../http/uws-binary.js')).loadUws()
+}
+
+// Certificates
+
+const pemCertificate = /-----BEGIN (TRUSTED )?CERTIFICATE-----[^-]+-----END (TRUSTED )?CERTIFICATE-----/g
+
+/** Certificates of a file; fails when it has none, or one that cannot be read. */
+function certificatesIn(option: OptionName, file: string): X509Certificate[] {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Error(`-${option}: ${(error as Error).message}`)
+  }
+  const found = text.match(pemCertificate) ?? []
+  if (found.length === 0) throw new Error(`-${option}: ${file} holds no certificate`)
+  try {
+    return found.map(one => new X509Certificate(one.replaceAll('TRUSTED ', '')))
+  } catch (error) {
+    throw new Error(`-${option}: ${file} holds a certificate that cannot be read: ${(error as Error).message}`)
+  }
+}
+
+/** A warning for a certificate that its clients do not accept any more, or not yet. */
+function outOfDate(option: OptionName, file: string, pem: string): string[] {
+  const { validFrom, validTo } = new X509Certificate(pem)
+  const nowMs = Date.now()
+  if (Date.parse(validTo) < nowMs) return [`-${option}: the certificate in ${file} has ended on ${validTo}`]
+  if (Date.parse(validFrom) > nowMs)
+    return [`-${option}: the certificate in ${file} is valid from ${validFrom} on only`]
+  return []
+}
+
+// Cluster
+
+function lookAtCluster(config: ClusterConfig, { warnings }: Findings): void {
+  const tls = config.tls && certificatesOf(config.tls)
+  if (config.tls && tls) {
+    readCertificates(tls)
+    certificatesIn('clusterCa', config.tls.caFile)
+    warnings.push(...outOfDate('clusterCert', config.tls.certFile, tls.cert))
+  } else if (!config.isInsecure && !isLocal(config.listen)) throw new Error(unprotected(config.listen))
+  const { tls: shown } = logAccessOf(config, tls)
+  const { logTls } = config
+  if (!shown || !logTls) return
+  certificatesIn('shardLogCa', logTls.caFile)
+  assertPair(shown)
+  if (logTls.certFile !== undefined) warnings.push(...outOfDate('shardLogCert', logTls.certFile, String(shown.cert)))
+}
+
+function assertPair({ cert, key }: EtcdTls): void {
+  try {
+    if (cert && key) createSecureContext({ cert, key })
+  } catch (error) {
+    throw new Error(`-shardLogCert and -shardLogKey: ${(error as Error).message}`)
+  }
+}
+
+// Data directory
+
+function lookAtDirectory({ store: { directory }, workers, cluster }: Config): void {
+  // Which cluster it has to be of, its log engine knows.
+  const wanted = cluster && (clusterOf(directory) ?? { id: '' })
+  assertOpenable(directory, { ...placementDefault, workers, ...(wanted && { cluster: wanted }) })
+}
+
+// Ports
+
+interface Listening {
+  readonly option: OptionName
+  /** What the failure names. */
+  readonly shown: Pick<Config['http'], 'port' | 'host' | 'family'>
+  readonly options: ListenOptions
+}
+
+function listenersOf({ http, cluster }: Config): Listening[] {
+  const { host, family, port, http1Port, livePort } = http
+  const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
+  const ports = Object.entries({ port, http1Port, livePort }) as [OptionName, number | undefined][]
+  const listeners = ports.flatMap(([option, port]): Listening[] => {
+    if (port === undefined) return []
+    const options = { port, host: address, ipv6Only: family === 'ipv6', exclusive: true }
+    return [{ option, shown: { port, host, family }, options }]
+  })
+  const own = cluster && hostPort(cluster.listen)
+  if (!own) return listeners
+  const ofCluster: Listening = {
+    option: 'clusterListen',
+    shown: { ...own, family: 'both' },
+    options: { ...own, exclusive: true },
+  }
+  return [...listeners, ofCluster]
+}
+
+/** How long workers of a supervisor that was killed may still hold the port, and how often it is tried. */
+const portWaitMs = 2_000
+const portRetryMs = 50
+
+const waitMsOf = ({ workers }: Config): number => (workers > 1 ? portWaitMs : 0)
+
+/** Fails with the sentence of the server when nobody can listen there; waits as long for one that is in use. */
+async function assertListenable({ option, shown, options }: Listening, waitMs: number): Promise<void> {
+  const untilMs = performance.now() + waitMs
+  for (;;) {
+    const failure = await listenFailureOf(options)
+    if (!failure) return
+    if (failure.code !== 'EADDRINUSE' || performance.now() >= untilMs) {
+      const { message } = listenFailure(failure, shown)
+      throw new Error(option === 'port' ? message : `-${option}: ${message}`)
+    }
+    await pause(portRetryMs)
+  }
+}
+
+const listenFailureOf = (options: ListenOptions): Promise<NodeJS.ErrnoException | undefined> =>
+  new Promise(resolve => {
+    const server = createServer()
+    server.once('error', resolve)
+    server.listen(options, () => server.close(() => resolve(undefined)))
+  })
