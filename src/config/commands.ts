@@ -28,6 +28,7 @@ export const commands = {
     about: 'writes what a data directory or a running broker has',
     more: [
       'Writes all entities, registrations and subscriptions of a data directory that no broker uses, or of a running broker.',
+      '-tenant and -path select; without -tenant a directory gives all of them, a broker the default one.',
     ],
   },
   import: {
@@ -39,6 +40,8 @@ export const commands = {
     about: 'brings that in again, or what a running broker has',
     more: [
       'Brings an export, or what a running broker has, into a data directory that no broker uses, or to a running broker.',
+      '-tenant and -path select; without -tenant a file gives all of them, a broker the default one.',
+      'Exit status 0: all that was asked for is there. 1: something failed, differs from what is there, or was not found.',
     ],
   },
   'cluster status': {

@@ -7,6 +7,7 @@ import { usageOf } from '../config/commands.js'
 import { envPrefixes, options } from '../config/options.js'
 import { refusalText } from '../domain/refusal.js'
 import { parseServicePaths, parseTenant } from '../domain/scope.js'
+import type { Selection } from './selection.js'
 
 export type Verb = 'export' | 'import'
 
@@ -14,9 +15,7 @@ export interface MoveOrder {
   readonly verb: Verb
   readonly from: Place
   readonly to: Place
-  readonly tenants: readonly string[]
-  /** undefined: all. */
-  readonly paths: readonly string[] | undefined
+  readonly selection: Selection
   readonly token: string | undefined
   readonly overwrites: boolean
   readonly skipsBad: boolean
@@ -121,8 +120,10 @@ function orderOf(
     verb,
     from: source ?? (isExport ? directory : { kind: 'file', path: textOf('file') ?? '-' }),
     to: isExport ? { kind: 'file', path: textOf('to') ?? '-' } : (target ?? directory),
-    tenants: tenantsOf((given.tenant ?? []) as string[], faults),
-    paths: pathsOf(given.path as string[] | undefined, faults),
+    selection: {
+      tenants: tenantsOf(given.tenant as string[] | undefined, faults),
+      paths: pathsOf(given.path as string[] | undefined, faults),
+    },
     token: textOf('token'),
     overwrites: given.overwrite === true,
     skipsBad: given.skipBad === true,
@@ -138,14 +139,13 @@ function isHttp(text: string): boolean {
   return /^https?:$/.test(protocol) && search === '' && hash === '' && username === ''
 }
 
-/** The default one when none is named. */
-function tenantsOf(names: readonly string[], faults: string[]): string[] {
-  const tenants = names.map(name => {
+function tenantsOf(names: readonly string[] | undefined, faults: string[]): string[] | undefined {
+  const tenants = names?.map(name => {
     const tenant = parseTenant(name)
     if (!tenant.ok) faults.push(`-tenant: ${refusalText(tenant.refusal)}`)
     return tenant.ok ? tenant.value : ''
   })
-  return tenants.length === 0 ? [''] : [...new Set(tenants)]
+  return tenants && [...new Set(tenants)]
 }
 
 function pathsOf(names: readonly string[] | undefined, faults: string[]): string[] | undefined {
