@@ -4,6 +4,7 @@
 
 import { parseArgs } from 'node:util'
 import { usageOf } from '../config/commands.js'
+import { didYouMean } from '../config/nearest.js'
 import { envPrefixes, options } from '../config/options.js'
 import { refusalText } from '../domain/refusal.js'
 import { parseServicePaths, parseTenant } from '../domain/scope.js'
@@ -57,13 +58,14 @@ export function readArguments(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): MoveReading {
+  const faults = unknownIn(verb, argv)
+  if (faults.length > 0) return { kind: 'refuse', lines: [usageOf(verb), '', ...faults] }
   let values: ReturnType<typeof parse>
   try {
     values = parse(verb, argv)
   } catch (error) {
     return { kind: 'refuse', lines: [usageOf(verb), '', (error as Error).message] }
   }
-  const faults: string[] = []
   const order = orderOf(verb, values, env, faults)
   return faults.length > 0 ? { kind: 'refuse', lines: [usageOf(verb), '', ...faults] } : { kind: 'run', order }
 }
@@ -73,10 +75,22 @@ interface Given {
 }
 
 function parse(verb: Verb, argv: readonly string[]): Given {
-  // One dash begins a name here, and `-` alone is a value.
-  const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
-  return parseArgs({ args, options: { ...known[verb], ...common }, strict: true, allowPositionals: false })
+  return parseArgs({ args: argsOf(argv), options: optionsOf(verb), strict: true, allowPositionals: false })
     .values as Given
+}
+
+const optionsOf = (verb: Verb) => ({ ...known[verb], ...common })
+
+/** One dash begins a name here, and `-` alone is a value. */
+const argsOf = (argv: readonly string[]): string[] => argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
+
+/** A line for each option that the command does not know. */
+function unknownIn(verb: Verb, argv: readonly string[]): string[] {
+  const names = Object.keys(optionsOf(verb))
+  const { tokens } = parseArgs({ args: argsOf(argv), options: optionsOf(verb), strict: false, tokens: true })
+  return tokens
+    .flatMap(token => (token.kind === 'option' && !names.includes(token.name) ? [token.name] : []))
+    .map(name => `-${name}: unknown option${didYouMean(name, names, near => `-${near}`)}`)
 }
 
 function orderOf(

@@ -49,7 +49,8 @@ const refused: readonly (readonly [line: string, last: RegExp])[] = [
   ['cluster init -port 80', /^--from is missing$/],
   ['config chekc', /^"chekc": not a command of orrery config; did you mean check\?$/],
   ['help exprot', /^"exprot": not a command; did you mean export\?$/],
-  ['import -fiel a', /-fiel/],
+  ['import -fiel a', /^-fiel: unknown option; did you mean -file\?$/],
+  ['export --Tenant a', /^-Tenant: unknown option; did you mean -tenant\?$/],
 ]
 for (const [line, last] of refused)
   t.test(`orrery ${line} is refused, and why stands last`, async t => {
