@@ -1,21 +1,22 @@
-// The table of commands: what the program does besides serving, each with its usage and one line about it.
+// The table of commands: what the program can do besides serving, each with its usage and a line that describes it.
 //
-// `orrery -U`, `orrery help`, `orrery <command> -h` and the texts behind a refusal are made from it. The name is what stands
-// behind `orrery` on the command line. process/commands.ts has who runs each: the compiler checks that nobody is missing.
+// `orrery -U`, `orrery help`, `orrery <command> -h` and the usage in a refusal are made from it. A name is what
+// follows `orrery` on the command line. process/commands.ts maps each name to its runner, and the compiler checks that
+// none is missing.
 
 export interface CommandUsage {
-  /** What follows the name, an element for each line. */
+  /** What follows the name, one element for each line of the usage. */
   readonly words: readonly string[]
   /** What it does, in one line. */
   readonly about: string
-  /** What else its own usage text tells. */
+  /** Further lines of its usage. */
   readonly more: readonly string[]
 }
 
 export const commands = {
   'config check': {
     words: ['[option ...]'],
-    about: 'tells what these options come to, and whether a start would accept them, without starting',
+    about: 'shows what these options come to, and checks whether a start would accept them',
     more: [
       'It opens the files that the options name and looks at the data directory and the ports. Exit status 0: a start would accept all.',
     ],
@@ -63,7 +64,7 @@ export const commands = {
     about: 'makes the data directory of a node of a cluster that of a single node',
     more: [
       'Copies what a node of a cluster has, whose nodes must all have ended, into the new data directory of a single node.',
-      '-withoutLog: the log engine is gone. Then nobody knows whether other nodes have acknowledged changes that are not there: these are missing.',
+      '-withoutLog: the log engine is gone. Changes that other nodes have acknowledged and that are not in the directory are then missing.',
     ],
   },
 } as const satisfies Readonly<Record<string, CommandUsage>>
@@ -89,7 +90,7 @@ export function usageOfGroup(first: string): string {
 /** All commands, a line each. */
 export const commandLines = (): readonly string[] => linesOf(commandNames)
 
-export const moreHelp = 'orrery <command> -h tells more of a command.'
+export const moreHelp = 'orrery <command> -h explains a command.'
 
 function linesOf(names: readonly CommandName[]): string[] {
   const width = Math.max(...names.map(name => name.length))

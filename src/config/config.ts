@@ -164,7 +164,9 @@ export type Reading =
     }
   /** Print the text and exit with 0. */
   | { readonly kind: 'print'; readonly text: string }
-  /** Write the usage and then the lines to standard error and exit with 1. `format`: of lines, if that could be read. */
+  /**
+   * Write the usage and then the lines to standard error and exit with 1. `format`: of lines, if that could be read.
+   */
   | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string; readonly format: 'pipe' | 'json' }
 
 /** The version of the package this file belongs to. */

@@ -94,8 +94,8 @@ export const allOrigins = '__ALL'
 export const originsMax = 100
 
 /**
- * `-corsOrigin`: several origins, or one text. A single text is compared as it is, as the reference does, whether or not
- * a browser would send it (operations.md §8.6).
+ * `-corsOrigin`: several origins, or one text. A single text is compared as it is, as the reference does, whether or
+ * not a browser would send it (docs/interface/browsers.md).
  */
 export const corsOrigins = shaped(
   given => !given.includes(',') || (given.split(',').every(isOrigin) && given.split(',').length <= originsMax),

@@ -1,22 +1,22 @@
-// Of the words that there are, the one that somebody most likely meant.
+// Finds the known word that an unknown one was most likely meant to be.
 
 /**
- * Slips of the pen in a word of this length that still let it be recognized: one in four characters, at least one, and
- * none in a word so short that it would be near to everything.
+ * Typing errors that a word of this length may have: one in four characters, at least one, and none in a word of one or
+ * two characters, which would be near to everything.
  */
-const slipsMax = (length: number): number => (length < 3 ? 0 : Math.max(1, Math.floor(length / 4)))
+const errorsMax = (length: number): number => (length < 3 ? 0 : Math.max(1, Math.floor(length / 4)))
 
-/** The word with the fewest slips, whatever its case; undefined: none is near. */
+/** The word with the fewest typing errors, whatever its case; undefined: none is near. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
   const meant = word.toLowerCase()
   let best: string | undefined
-  let fewest = slipsMax(meant.length) + 1
+  let fewest = errorsMax(meant.length) + 1
   for (const one of words) {
     if (Math.abs(one.length - meant.length) >= fewest) continue
-    const slips = slipsBetween(meant, one.toLowerCase())
-    if (slips < fewest) {
+    const errors = distanceBetween(meant, one.toLowerCase())
+    if (errors < fewest) {
       best = one
-      fewest = slips
+      fewest = errors
     }
   }
   return best
@@ -32,7 +32,7 @@ export function didYouMean(word: string, words: readonly string[], shown = (near
  * The Damerau-Levenshtein distance with adjacent transpositions: how many characters are missing, too many, wrong, or
  * exchanged with their neighbour.
  */
-function slipsBetween(a: string, b: string): number {
+function distanceBetween(a: string, b: string): number {
   let twoUp: number[] = []
   let up = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let row = 1; row <= a.length; row++) {

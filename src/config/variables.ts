@@ -1,4 +1,4 @@
-// Variables of the environment that look as if they were for us and name no option: most likely misspelt.
+// Finds environment variables that have a prefix of ours and name no option: most likely they are misspelt.
 //
 // Their values are never shown: any of them may be a password.
 
@@ -16,7 +16,7 @@ const ofServices = /^(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|U
 
 const suffixes: readonly string[] = optionNames.map(name => options[name].env)
 
-/** A line for each variable with a prefix of ours that nobody reads. */
+/** A line for each variable with a prefix of ours that names no option. */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
   const unknown = Object.keys(env).filter(isUnknown).sort()
   const lines = unknown.slice(0, unknownVariablesMax).map(lineOf)

@@ -1,7 +1,7 @@
 // `GET /`: what answers here, as JSON for clients and as a small page for browsers (docs/interface/browsers.md).
 //
-// Both are made once, from the version alone: they tell nothing about tenants or data. The page has no script and loads
-// nothing. Its links are relative, so that they also lead somewhere behind a proxy that serves the broker below a path.
+// Both are made once, from the version alone, and contain nothing about tenants or data. The page has no script and
+// loads nothing. Its links are relative, so that they also work behind a proxy that serves the broker below a path.
 //
 // Not here: which of the two a request gets (request.ts), the answer (service.ts).
 
@@ -33,7 +33,7 @@ export interface EntryPage {
   readonly html: string
 }
 
-/** What every browser is told about the page: it may use its own style, and nothing else. */
+/** Headers of the answer: the page may use its own style sheet and nothing else. */
 export const entryPageHeaders: readonly string[] = [
   'Content-Security-Policy',
   `default-src 'none'; style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,

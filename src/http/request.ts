@@ -192,8 +192,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
 }
 
 /**
- * A retry of deliveries says all in its path; so do orders about the log (operations.md §5) and to a node. At / nothing
- * is written: that is told first.
+ * A retry of deliveries says all in its path; so do orders about the log (operations.md §5) and to a node. The path
+ * / takes no write at all, so a missing body is not the first fault.
  */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components

@@ -1,7 +1,8 @@
 // `orrery export` and `orrery import`: from the command line to what is told at the end.
 //
-// Exit status: 0 when all that was asked for is there; 1 when something was refused, failed, differs from what is there, or
-// was not found at all, and when a signal has stopped the work: the same command then goes on. Standard output carries only what is moved there; all else goes to standard error.
+// Exit status: 0 when all that was asked for is there; 1 when something was refused, failed, differs from what is
+// there, or was not found at all, and when a signal has stopped the work: the same command then goes on. Standard
+// output carries only what is moved there; all else goes to standard error.
 //
 // Not here: how a data directory is divided among another number of workers (program.ts hands it in).
 
@@ -114,7 +115,7 @@ const tellMs = 10_000
 const lostOverHttp =
   'times of creation and change, correlators, and the ids and counters of subscriptions and registrations are not carried over HTTP'
 
-/** Nobody can ask a broker which tenants it has. */
+/** The tenants that are read from a broker when none is named: the interface does not list them. */
 const defaultTenant = ['']
 
 async function openSource(order: MoveOrder): Promise<Source> {

@@ -1,8 +1,7 @@
-// Whether an entity that is there already is what an import brings: compared in what the import tells of it, and in nothing
-// else.
+// Compares an entity of the target with the one that an import brings, in what the import holds and in nothing else.
 //
-// A file need not tell when an entity or an attribute was created and changed, nor the correlator of the last change. A
-// broker shows numbers with nine decimals and of a Feature its geometry, and tells nothing of times that it can take.
+// A file may leave out times of creation and change, and the correlator of the last change. A running broker shows
+// numbers with nine decimals and the geometry of a Feature, and takes no times, so only what it shows is compared.
 
 import { type Attribute, type Entity, expiryAttribute, type Metadata } from '../domain/entities/entity.js'
 import { renderedValue } from '../domain/entities/representation.js'
@@ -16,7 +15,7 @@ export interface StoredEntity {
   readonly root: string
 }
 
-/** Whether a stored entity is what an item tells. `created`: the stamp that the item would get. */
+/** Whether a stored entity equals an item in all that the item holds. `created`: the stamp that the item would get. */
 export function isSameEntity(item: MovedEntity, created: number, { entity: there, root }: StoredEntity): boolean {
   const { entity, isStamped, hasCreated, hasModified } = item
   if (item.root !== '' && item.root !== root) return false
@@ -46,7 +45,7 @@ function isSameMetadata(a: ReadonlyMap<string, Metadata>, b: ReadonlyMap<string,
   return true
 }
 
-/** Whether what a broker shows of an entity, normalized and with `dateExpires`, is what an item tells. */
+/** Whether a broker's answer, normalized and with `dateExpires`, shows the entity of an item. */
 export function isShown({ entity }: MovedEntity, shown: JsonObject): boolean {
   const { id: _id, type: _type, ...members } = shown
   const names = Object.keys(members)

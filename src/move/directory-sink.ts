@@ -224,7 +224,7 @@ export class DirectorySink implements Sink {
     const before = actor.variant(type)
     if (before && !this.options.overwrites) {
       if (before.image.equals(image)) return 'same'
-      // What lies ahead has got another time, and nobody knows which.
+      // The time that an earlier import gave it is not known.
       const told = isAhead ? { ...item, isStamped: false, hasCreated: false } : item
       return isSameEntity(told, created, { entity: before.entity, root: imageRoot(before.image) }) ? 'same' : 'kept'
     }

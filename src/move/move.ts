@@ -39,7 +39,10 @@ export interface MoveOptions {
   readonly signal: AbortSignal
 }
 
-/** What became of the items, by kind. `bad`: they could not be read or placed; `unselected`: nobody asked for them. */
+/**
+ * What became of the items, by kind. `bad`: they could not be read or placed; `unselected`: the selection leaves them
+ * out.
+ */
 export type Tally = Record<ItemKind, Record<Outcome | 'bad' | 'unselected', number>>
 
 const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0, unselected: 0 } as const

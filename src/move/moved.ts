@@ -19,7 +19,10 @@ export interface MovedEntity {
   readonly root: string
   /** Whether its stamp is that of its creation; else only the millisecond is known. */
   readonly isStamped: boolean
-  /** Whether the source tells when it was created and last changed, attributes included; else it is made up. */
+  /**
+   * Whether the source holds the times of creation and of the last change, also those of attributes; otherwise they
+   * are made up.
+   */
   readonly hasCreated: boolean
   readonly hasModified: boolean
 }

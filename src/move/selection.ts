@@ -1,7 +1,8 @@
-// Which items of a source are asked for: those of some tenants and service paths.
+// Selects items of a source by tenant and service path.
 //
-// A path means entities and registrations of exactly that path, and subscriptions that watch it: `/a`, `/a/#` and `/#` all watch
-// `/a`. What was named and never found is most likely misspelt, so it is remembered what was.
+// A path selects entities and registrations of exactly that path, and subscriptions that watch it: `/a`, `/a/#` and
+// `/#` all watch `/a`. A name of which nothing is found is most likely misspelt, so the selector remembers those that
+// were found.
 
 import type { Item } from './moved.js'
 

@@ -1,9 +1,8 @@
-// What the program tells beside its log: that it is ready, on standard output, and why it does not start or ends, on
-// standard error. With `-logFormat json` these lines are JSON as those of the log are, so whoever collects both streams
-// parses every line alike.
+// Lines that the program prints beside its log: the ready line on standard output, refusals and last words on standard
+// error. With `-logFormat json` they are JSON like the lines of the log, so that a collector parses both streams alike.
 //
-// `-logForHumans` is about standard output alone, as for the log. What Node itself prints when it is killed from within
-// (out of memory, a crash of native code) stays as it is.
+// `-logForHumans` concerns standard output alone, as for the log. What Node prints when it runs out of memory or when
+// native code crashes cannot be changed (docs/operations/starting.md).
 
 import { renderJsonLine } from './logger.js'
 
@@ -40,7 +39,7 @@ export function tellNodeLines(settings: Pick<LineFormat, 'format'>): void {
   })
 }
 
-/** The same in a thread, whose bugs the process tells. */
+/** The same for warnings in a thread, whose bugs the main thread prints. */
 export function tellNodeWarnings({ format }: Pick<LineFormat, 'format'>): void {
   if (format !== 'json') return
   process.removeAllListeners('warning')

@@ -1,4 +1,5 @@
-// `orrery cluster status|drain|resume`: what an operator asks of a running node of a cluster. Without a URL it is the one on this machine.
+// `orrery cluster status|drain|resume`: what an operator asks of a running node of a cluster. Without a URL it is the
+// one on this machine.
 //
 // Exit status: 0 when it was done, 1 when the node could not be asked or has refused, and when the words are none.
 

@@ -17,7 +17,9 @@ export const certificatesOf = ({ certFile, keyFile, caFile }: NonNullable<Cluste
   ca: readOf('clusterCa', caFile).toString(),
 })
 
-/** Where the engine of the log is, as whom this node speaks to it, and what it shows; undefined: nothing, it is plain. */
+/**
+ * Where the engine of the log is, as whom this node speaks to it, and what it shows; undefined: nothing, it is plain.
+ */
 export interface LogAccess {
   readonly address: EtcdAddress
   readonly tls: EtcdTls | undefined

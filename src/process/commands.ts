@@ -1,6 +1,6 @@
-// Runs the commands of the program besides its start: who runs each command of the table in config/commands.ts.
+// Maps each command of the table in config/commands.ts to the function that runs it, and runs the one that is called.
 //
-// A command that asks for help prints its usage and does nothing else. The parts that a command needs are loaded when it runs.
+// With a word that asks for help it prints the usage instead. The parts that a command needs are loaded when it runs.
 
 import { type CommandName, commandNames, usageOf, usageOfGroup } from '../config/commands.js'
 import { didYouMean } from '../config/nearest.js'

@@ -1,7 +1,8 @@
-// `orrery config check`: what the options come to, and whether a start would accept them, without starting.
+// `orrery config check`: shows what the options come to, and checks whether a start would accept them
+// (docs/operations/starting.md).
 //
-// It looks at what a start looks at (preflight.ts), and at what a start would find out only when it uses it: the log file, the
-// pid file, the store of the data directory, and whether somebody uses that now. It makes and changes nothing.
+// It makes the checks of a start (preflight.ts), and checks what a start finds out only when it uses it: the log file,
+// the pid file, the store of the data directory, and whether another process uses that. It makes and changes nothing.
 //
 // Exit status: 0 when a start would accept all, 1 with a line for each reason why it would not.
 
@@ -30,7 +31,7 @@ export async function runConfigCheck(
   return all.length > 0 ? say('stderr', all, 1) : 0
 }
 
-/** What a start would meet later. */
+/** Faults that a start would meet later. */
 async function faultsInUse({ logging: { file, pidFile }, store: { directory }, cluster }: Config): Promise<string[]> {
   const faults: string[] = []
   const look = async (at: () => void | Promise<void>): Promise<void> => {
@@ -56,7 +57,7 @@ async function lookAtStore(path: string, isNode: boolean): Promise<void> {
   try {
     directory = openedDirectory(path)
   } catch {
-    // A file that cannot be read has been told of.
+    // The checks of a start have reported it.
     return
   }
   await assertStore(directory)

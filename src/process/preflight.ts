@@ -1,10 +1,10 @@
-// What a start needs of the machine, looked at before anything is made: the files that options name, the ports, and the
-// data directory. `orrery config check` looks at the same, so what it calls good a start accepts; and a start that is refused
-// leaves no new directory behind.
+// Checks what a start needs before it makes anything: the files that options name, the ports, and the data directory.
+// `orrery config check` makes the same checks, so a start accepts what it calls good. A refused start leaves no new
+// directory behind (docs/operations/starting.md).
 //
-// Between the look and the use something may change: whoever uses a file or a port then reports it as before.
+// A file or port may change between the check and its use. The code that uses it then reports the fault.
 //
-// Not here: what single options may be (config/), the log and the pid file, which a start opens before (program.ts).
+// Not here: the values of options (config/); the log and the pid file, which a start opens before (program.ts).
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -25,11 +25,11 @@ import { certificatesOf, logAccessOf } from './cluster-files.js'
 export interface Findings {
   /** Sentences for the operator: why a start is refused. */
   readonly faults: string[]
-  /** What a start accepts, and somebody should know. */
+  /** What a start accepts, and an operator should know. */
   readonly warnings: string[]
 }
 
-/** Looks at all that a start needs; makes nothing. */
+/** Checks all that a start needs; makes nothing. */
 export async function preflight(config: Config): Promise<Findings> {
   const findings: Findings = { faults: [], warnings: [] }
   const look = async (at: () => void | Promise<void>): Promise<void> => {
@@ -43,7 +43,8 @@ export async function preflight(config: Config): Promise<Findings> {
   await look(() => lookAtServer(http, findings))
   const { caFile } = notifications.tls
   if (caFile !== undefined) await look(() => void certificatesIn('notifCaFile', caFile))
-  if (cluster) await look(() => lookAtCluster(cluster, findings))
+  if (cluster) await look(() => lookAtNode(cluster, findings))
+  if (cluster) await look(() => lookAtLog(cluster, findings))
   await look(() => lookAtDirectory(config))
   for (const listening of listenersOf(config)) await look(() => assertListenable(listening, waitMsOf(config)))
   return findings
@@ -91,14 +92,18 @@ function outOfDate(option: OptionName, file: string, pem: string): string[] {
 
 // Cluster
 
-function lookAtCluster(config: ClusterConfig, { warnings }: Findings): void {
-  const tls = config.tls && certificatesOf(config.tls)
-  if (config.tls && tls) {
+function lookAtNode({ tls: files, isInsecure, listen }: ClusterConfig, { warnings }: Findings): void {
+  if (files) {
+    const tls = certificatesOf(files)
     readCertificates(tls)
-    certificatesIn('clusterCa', config.tls.caFile)
-    warnings.push(...outOfDate('clusterCert', config.tls.certFile, tls.cert))
-  } else if (!config.isInsecure && !isLocal(config.listen)) throw new Error(unprotected(config.listen))
-  const { tls: shown } = logAccessOf(config, tls)
+    certificatesIn('clusterCa', files.caFile)
+    warnings.push(...outOfDate('clusterCert', files.certFile, tls.cert))
+  } else if (!isInsecure && !isLocal(listen)) throw new Error(unprotected(listen))
+}
+
+/** What this node shows the engine of the log, where it is not what it shows other nodes. */
+function lookAtLog(config: ClusterConfig, { warnings }: Findings): void {
+  const { tls: shown } = logAccessOf(config, undefined)
   const { logTls } = config
   if (!shown || !logTls) return
   certificatesIn('shardLogCa', logTls.caFile)
@@ -156,7 +161,9 @@ const portRetryMs = 50
 
 const waitMsOf = ({ workers }: Config): number => (workers > 1 ? portWaitMs : 0)
 
-/** Fails with the sentence of the server when nobody can listen there; waits as long for one that is in use. */
+/**
+ * Fails with the server's sentence when the port cannot be listened on. Waits up to `waitMs` for one that is in use.
+ */
 async function assertListenable({ option, shown, options }: Listening, waitMs: number): Promise<void> {
   const untilMs = performance.now() + waitMs
   for (;;) {

@@ -80,7 +80,8 @@ export function openDataDirectory(path: string, wanted: WantedDirectory, id: () 
 }
 
 /**
- * Refuses what `openDataDirectory` would, and makes nothing. Gives the directory; undefined: there is none yet, and it can be made.
+ * Refuses what `openDataDirectory` would, and makes nothing. Gives the directory; undefined: there is none yet, and it
+ * can be made.
  */
 export function assertOpenable(path: string, wanted: WantedDirectory): DataDirectory | undefined {
   const { shards, workers = 1 } = wanted
@@ -157,7 +158,7 @@ export function clusterOf(path: string): { readonly path: string; readonly id: s
 /** Whether somebody has made a data directory of it. */
 export const isDataDirectory = (path: string): boolean => existsSync(join(path, fileName))
 
-/** What the file of a data directory says, whoever it belongs to. */
+/** What the file of a data directory says, of a single node or of a node of a cluster. */
 export const openedDirectory = (path: string): DataDirectory => read(path)
 
 /** Refuses more workers than there are shards: the others would have nothing to do. */

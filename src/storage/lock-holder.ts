@@ -1,13 +1,14 @@
-// Which process has the store of a data directory open, without opening it: a store that is opened is also written to.
+// Finds the process that has the store of a data directory open. It does not open the store, since that would write to
+// it.
 //
-// Both stores lock a file LOCK, and Linux lists such locks with the inodes they are on. Elsewhere, and where the list cannot
-// be read, nobody knows.
+// Both stores lock a file LOCK, and Linux lists such locks with their inodes in /proc/locks. On other systems, and
+// where the list cannot be read, the holder is not known.
 
 import { readdirSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { storeFolder } from './store-folders.js'
 
-/** The id of a process that uses one of the stores; 0: one whose id is not ours to know. undefined: none is known. */
+/** The id of a process that uses one of the stores; 0: its id is hidden from us. undefined: none is known. */
 export function lockHolder(path: string, workers: number): number | undefined {
   for (let worker = 0; worker < workers; worker++) {
     const holder = holderOf(join(storeFolder(path, workers, worker), 'LOCK'))
@@ -27,7 +28,7 @@ function holderOf(file: string): number | undefined {
       if (device === deviceOf(dev) || hasOpen(Number(holder), real)) return Math.max(Number(holder), 0)
     }
   } catch {
-    // Not Linux, or no such file: nobody knows.
+    // Not Linux, or no such file: the holder is not known.
   }
   return undefined
 }

@@ -63,6 +63,14 @@ t.test('a port in use ends the start with a clear message', async t => {
   t.notOk(existsSync(dataDir), 'and made no data directory')
 })
 
+t.test('a server that is asked for and cannot be loaded ends the start, and makes no data directory', async t => {
+  const dataDir = join(tempDir(t), 'data')
+  const program = withoutPackages(t, ['uWebSockets.js'])
+  const exit = await (await spawnBroker(t, { dataDir, main: program, args: ['-httpServer', 'uws'] })).exitWithin(20_000)
+  t.match(exit, { code: 1, stderr: /uWebSockets\.js/ })
+  t.notOk(existsSync(dataDir))
+})
+
 t.test('with -logFormat json every line is JSON, from the first one to the last words', async t => {
   const json = ['-logFormat', 'json']
   const first = await startBroker(t, { args: [...json, '-logLevel', 'INFO'], env: { CTX_PROT: '1' } })

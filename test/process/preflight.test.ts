@@ -103,7 +103,15 @@ for (const [what, words, fault] of bad)
     t.match(faults[0], fault)
   })
 
+t.test('what is wrong with a node and with its log is told at once', async t => {
+  const { faults } = await found(...node, ...tlsLog, '-clusterListen', '0.0.0.0:0', '-shardLogCa', '/none')
+  t.match(faults, [/^without TLS/, /^-shardLogCa: ENOENT/])
+})
+
 t.test('a certificate that has ended is warned of', async t => {
+  const shown = ['-shardLogCa', caFile, '-shardLogCert', endedCert, '-shardLogKey', endedKey]
+  const ofNode = [...node, ...tlsLog, ...shown, ...certificates, '-clusterCert', endedCert, '-clusterKey', endedKey]
+  t.match((await found(...ofNode)).warnings, [/^-clusterCert: .* has ended/, /^-shardLogCert: .* has ended/])
   const { faults, warnings } = await found('-https', '-cert', endedCert, '-key', endedKey)
   t.same(faults, [])
   t.match(warnings, [/^-cert: the certificate in .* has ended on /])
