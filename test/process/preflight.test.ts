@@ -1,7 +1,7 @@
 // What is looked at before a start makes anything, and what `orrery config check` looks at besides.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, Server } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../src/config/config.js'
@@ -131,6 +131,24 @@ t.test('ports in use are told, all of them at once', async t => {
   t.same((await found(...listen)).faults, [`-clusterListen: address already in use: 127.0.0.1:${taken}`])
   const { faults } = await found('-port', taken, '-notifCaFile', '/none')
   t.equal(faults.length, 2)
+})
+
+t.test('a port of the other family does not matter', async t => {
+  const server = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const taken = String((server.address() as { port: number }).port)
+  t.same((await found('-port', taken, '-ipv6')).faults, [])
+  t.same((await found('-port', taken, '-localIp', '::1')).faults, [])
+  t.equal((await found('-port', taken)).faults.length, 1)
+})
+
+t.test('nothing listens while ports are looked at: clients that wait for the broker would be reset', async t => {
+  const second = String(await freePort())
+  const listening = t.capture(Server.prototype, 'listen')
+  await found('-http1Port', second, ...node, ...plainLog)
+  listening.restore()
+  t.same(listening(), [])
 })
 
 // The data directory
