@@ -53,6 +53,10 @@ export function readCertificates({ cert, key, ca }: Certificates): Identity {
   }
 }
 
+/** Why a node does not listen at an address that other machines reach. */
+export const unprotected = (address: string): string =>
+  `without TLS everybody who can connect to ${address} could join the cluster: give -clusterCert, -clusterKey and -clusterCa, or -clusterInsecure if the network is protected otherwise`
+
 const notOfOurs = "its certificate is not of this cluster's CA"
 const noTls = 'it does not speak TLS'
 

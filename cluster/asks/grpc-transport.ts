@@ -26,7 +26,7 @@ import type { Guests, Listening, Stream, StreamListener, Transport } from '../po
 import { begin, clearSocket, end, hostPort, isAddress, isLocal, nowhere, protectSocket, socketPath } from './address.js'
 import { Calls, callService, callTaker } from './grpc-calls.js'
 import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
-import { type Certificates, type Identity, readCertificates } from './grpc-tls.js'
+import { type Certificates, type Identity, readCertificates, unprotected } from './grpc-tls.js'
 
 /**
  * Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and
@@ -78,9 +78,6 @@ export function grpcTransport({ tls, plaintext = false }: TransportOptions = {})
     close: () => calls.close(),
   }
 }
-
-const unprotected = (address: string): string =>
-  `without TLS everybody who can connect to ${address} could join the cluster: give -clusterCert, -clusterKey and -clusterCa, or -clusterInsecure if the network is protected otherwise`
 
 async function listen(address: string, identity: Identity | undefined, guests: Guests): Promise<Listening> {
   const path = socketPath(address)

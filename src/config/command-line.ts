@@ -7,6 +7,8 @@
 // Not here: what a value may be (kinds.ts) and what values may stand together (config.ts).
 
 import { parseArgs } from 'node:util'
+import { commandLines, commandNames, moreHelp } from './commands.js'
+import { didYouMean, nearest } from './nearest.js'
 import {
   envPrefixes,
   isOptionName,
@@ -26,8 +28,10 @@ export interface Given {
 }
 
 /** Options that print something instead of starting. */
-export type Print = 'u' | 'U' | 'help' | 'version'
-const prints: readonly string[] = ['u', 'U', 'help', 'version'] satisfies Print[]
+export type Print = 'u' | 'U' | 'h' | 'help' | 'version'
+const prints: readonly string[] = ['u', 'U', 'h', 'help', 'version'] satisfies Print[]
+/** The same as words that stand alone. */
+const printWords: Readonly<Record<string, Print>> = { help: 'help', version: 'version' }
 
 export interface Parsed {
   readonly given: ReadonlyMap<OptionName, Given>
@@ -74,8 +78,10 @@ function readCommandLine(argv: readonly string[]): CommandLine {
   let unknownAt = -2
   for (const token of tokensOf(rest)) {
     if (token.kind === 'positional') {
+      const { value, index } = token
+      if (index === 0 && Object.hasOwn(printWords, value)) line.print ??= printWords[value]
       // After an unknown option this is most likely its value: one line about the two is enough.
-      if (token.index !== unknownAt + 1) line.faults.push(`${JSON.stringify(token.value)}: not an option`)
+      else if (index !== unknownAt + 1) line.faults.push(strayWord(value, index))
     } else if (token.kind === 'option') {
       const { name, index } = token
       const inline = token.inlineValue === true
@@ -83,7 +89,7 @@ function readCommandLine(argv: readonly string[]): CommandLine {
         line.print ??= name as Print
       } else if (!isOptionName(name)) {
         unknownAt = index
-        line.faults.push(`-${name}: unknown option`)
+        line.faults.push(`-${name}: unknown option${didYouMean(name, knownNames, shownName)}`)
       } else if (isFlag(name)) {
         if (inline) line.faults.push(`-${name}: takes no value`)
         else line.texts.set(name, 'true')
@@ -100,6 +106,17 @@ function readCommandLine(argv: readonly string[]): CommandLine {
     }
   }
   return line
+}
+
+const knownNames: readonly string[] = [...optionNames, ...prints]
+const shownName = (name: string): string => `-${name}`
+
+/** The first word may be meant as a command, any as an option without its dash. */
+function strayWord(word: string, index: number): string {
+  const what = index === 0 ? 'neither a command nor an option' : 'not an option'
+  const names = [...(index === 0 ? commandNames : []), ...optionNames.map(shownName)]
+  const near = nearest(word, names) ?? nearest(`-${word}`, names)
+  return `${JSON.stringify(word)}: ${what}${near === undefined ? '' : `; did you mean ${near}?`}`
 }
 
 /** Takes out options that lack their value because another option follows or nothing at all: a fault each. */
@@ -150,7 +167,7 @@ export function shortUsage(): string {
     .filter(name => options[name].standing === 'now')
     .map(name => `[${call(name, options[name])}]`)
   return [
-    ...wrap('Usage: orrery ', [...words, '[-u]', '[-U]', '[--help]', '[--version]']),
+    ...wrap('Usage: orrery ', [...words, '[-u]', '[-U]', '[-h]', '[--version]']),
     '-U explains these options and those accepted for the sake of existing start scripts.',
   ].join('\n')
 }
@@ -160,20 +177,19 @@ export function longUsage(): string {
   const [prefix, alias] = envPrefixes
   const lines = [
     'Usage: orrery [option ...]',
-    '       orrery config check [option ...]   what these options come to, without starting',
-    '       orrery export [option ...]         writes what a data directory or a running broker has; -help tells more',
-    '       orrery import [option ...]         brings that in again, or what a running broker has',
-    '       orrery backup --from URL --to FILE  everything that a running broker has, into a file; -help tells more',
-    '       orrery restore --from FILE -dataDir DIR   makes a data directory of a backup; -help tells more',
-    '       orrery cluster status|drain|resume [URL]   asks a node of a cluster; -help tells more',
+    '       orrery <command> ...',
+    '',
+    'Commands',
+    ...commandLines(),
+    moreHelp,
     '',
     'Write an option as -name value, --name value or --name=value. The command line wins over the environment,',
     `where ${prefix}NAME wins over ${alias}NAME, and a flag is TRUE, true, FALSE or false.`,
     '',
     'Help',
-    '  -u           short usage',
-    '  -U, --help   this text',
-    '  --version    the version',
+    '  -u                     short usage',
+    '  -U, -h, --help, help   this text',
+    '  --version, version     the version',
   ]
   for (const [title, section] of Object.entries(sections)) {
     lines.push('', title)

@@ -10,7 +10,9 @@ import { readFileSync } from 'node:fs'
 import { type LogSettings, noTraces, parseTraceLevels, type TraceLevels } from '../messages/admin.js'
 import type { Durability } from '../ports.js'
 import { type Given, longUsage, mask, parse, shortUsage } from './command-line.js'
+import * as kinds from './kinds.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
+import { unknownVariables } from './variables.js'
 
 /** Files for TLS to the engine of the log: its authority, and what this node shows, both or none. */
 export interface LogTls {
@@ -70,7 +72,7 @@ export interface Config {
     readonly answersInFlightMax: number
   }
   /** undefined: pages from elsewhere see nothing. */
-  readonly cors: { readonly origin: string; readonly maxAgeS: number } | undefined
+  readonly cors: { readonly origins: readonly string[] | 'all'; readonly maxAgeS: number } | undefined
   /** How our headers are called in all that is sent; undefined: `Ctx-*`, and in answers as the request calls them. */
   readonly vocabulary: 'Fiware' | undefined
   /** Processes that share the port. */
@@ -152,47 +154,45 @@ export type Reading =
   | {
       readonly kind: 'run'
       readonly config: Config
-      /** To be logged at WARN: options given that have no effect. */
+      /** To be logged at WARN: options given that have no effect, and variables that name none. */
       readonly warnings: string[]
       /** To be logged at INFO, as are the lines of `fromEnv`; passwords are masked. */
       readonly commandLine: string
       readonly fromEnv: string[]
       /** Every option that has an effect, with its value; to be logged at INFO, too. */
       readonly effective: string
+      /** The same, a line each, with where each value is from. */
+      readonly settings: readonly string[]
     }
   /** Print the text and exit with 0. */
   | { readonly kind: 'print'; readonly text: string }
-  /** Write the lines and the usage, if there is one, to standard error and exit with 1. */
-  | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string }
+  /**
+   * Write the usage and then the lines to standard error and exit with 1. `format`: of lines, if that could be read.
+   */
+  | { readonly kind: 'refuse'; readonly lines: string[]; readonly usage: string; readonly format: 'pipe' | 'json' }
 
 /** The version of the package this file belongs to. */
 export const version: string = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ).version
 
-/**
- * Reads all settings. `argv` begins with the first argument. With `config check` in front of the options, it prints
- * what they come to, and starts nothing.
- */
+/** Reads all settings. `argv` begins with the first argument. */
 export function readConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
-  const isCheck = argv[0] === 'config' && argv[1] === 'check'
-  const { given, print, faults, shownArguments, fromEnv } = parse(isCheck ? argv.slice(2) : argv, env)
+  const { given, print, faults, shownArguments, fromEnv } = parse(argv, env)
   if (print === 'version') return { kind: 'print', text: `orrery ${version}` }
   if (print) return { kind: 'print', text: print === 'u' ? shortUsage() : longUsage() }
 
   const { values, faults: bad } = valuesOf(given)
   const lines = [...faults, ...bad, ...contradictions(values, given)]
-  if (lines.length > 0) return { kind: 'refuse', lines, usage: isCheck ? '' : shortUsage() }
-  const warnings = withoutEffect(values, given)
-  if (isCheck) return { kind: 'print', text: [...warnings, ...settings(values, given, true)].join('\n') }
-
+  if (lines.length > 0) return { kind: 'refuse', lines, usage: shortUsage(), format: values.logFormat }
   return {
     kind: 'run',
     config: configOf(values),
-    warnings,
+    warnings: [...withoutEffect(values, given), ...unknownVariables(env)],
     commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
     fromEnv: [...fromEnv],
     effective: `configuration: ${settings(values, given, false).join(' ')}`,
+    settings: settings(values, given, true),
   }
 }
 
@@ -304,6 +304,8 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
     if (standing === 'ignored' && values[name] !== false) lines.push(`${where} is ignored: ${help}`)
     if ((name === 'key' || name === 'cert' || name === 'tlsMin') && !values.https)
       lines.push(`${where} is ignored: there is no -https`)
+    if (name === 'corsOrigin' && !kinds.isOriginSetting(values.corsOrigin))
+      lines.push(`${where}: ${JSON.stringify(values.corsOrigin)} is not the origin of a page, as SCHEME://HOST[:PORT]`)
     if (name === 'reqTimeout' && values.reqTimeout > 0 && values.httpServer !== 'node')
       lines.push(
         `${where} has an effect with -httpServer node and on -http1Port: uws closes idle connections after about 10 s`,
@@ -334,7 +336,7 @@ function configOf(values: Values): Config {
       answerBytesMax: values.answerBytesMax * bytesPerMb,
       answersInFlightMax: values.answersInFlightMax * bytesPerMb,
     },
-    cors: values.corsOrigin === '' ? undefined : { origin: values.corsOrigin, maxAgeS: values.corsMaxAge },
+    cors: corsOf(values),
     vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
     workers: values.workers,
     cluster: clusterOf(values),
@@ -434,6 +436,11 @@ const durabilityOf = ({ durability, writeConcern }: Values): Durability =>
 /** Agents that came with Orion answer below `//`, where it asks them. */
 const pathlessOf = ({ fwdPathless, compat }: Values): Config['forwarding']['pathless'] =>
   fwdPathless ?? (compat === 'fiware' ? 'slash' : 'plain')
+
+function corsOf({ corsOrigin, corsMaxAge: maxAgeS }: Values): Config['cors'] {
+  if (corsOrigin === '') return undefined
+  return { origins: corsOrigin === kinds.allOrigins ? 'all' : listOf(corsOrigin), maxAgeS }
+}
 
 const msPerMinute = 60_000
 

@@ -87,6 +87,34 @@ export const flowControl = shaped(
   'gauge:stepDelay:maxInterval',
 )
 
+/** `-corsOrigin` for all of them; stands alone. */
+export const allOrigins = '__ALL'
+
+/** Origins of one `-corsOrigin`: each is compared with that of a request. */
+export const originsMax = 100
+
+/**
+ * `-corsOrigin`: several origins, or one text. A single text is compared as it is, as the reference does, whether or
+ * not a browser would send it (docs/interface/browsers.md).
+ */
+export const corsOrigins = shaped(
+  given => !given.includes(',') || (given.split(',').every(isOrigin) && given.split(',').length <= originsMax),
+  `an origin, or up to ${originsMax} with commas, as SCHEME://HOST[:PORT], or ${allOrigins} alone`,
+  'origin,..',
+)
+
+/** Whether a setting is one that some browser's request can match. */
+export const isOriginSetting = (given: string): boolean =>
+  given === '' || given === allOrigins || given.split(',').every(isOrigin)
+
+/** Whether a browser may send a text as `Origin`: in lower case, without a path and without the port of its scheme. */
+function isOrigin(given: string): boolean {
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^\s/?#@,]+$/.test(given) || !URL.canParse(given)) return false
+  const { protocol, host, origin } = new URL(given)
+  // Of a scheme that URLs do not know (an app's own) there is no other form.
+  return origin === 'null' ? `${protocol}//${host}` === given : origin === given
+}
+
 /** `-t`: trace levels and ranges of them. */
 export const traceLevels = shaped(
   given => parseTraceLevels(given) !== undefined,

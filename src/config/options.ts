@@ -77,7 +77,9 @@ const network = {
   outReqMsgMaxSize: option('OUT_REQ_MSG_MAX_SIZE', whole(0, undefined, 'bytes'), 8388608, {
     help: 'Limit of notifications and forwarded requests, headers included.',
   }),
-  corsOrigin: option('CORS_ALLOWED_ORIGIN', text(), '', { help: 'Allowed origin, or __ALL; empty is CORS off.' }),
+  corsOrigin: option('CORS_ALLOWED_ORIGIN', kinds.corsOrigins, '', {
+    help: 'Origins whose pages may see answers, as SCHEME://HOST[:PORT] with commas, or __ALL; empty is CORS off.',
+  }),
   corsMaxAge: option('CORS_MAX_AGE', whole(-1, 86400, 's'), 86400, { help: 'How long a preflight may be cached.' }),
   compat: option('COMPAT', word('fiware'), undefined, {
     help: 'fiware: all that is sent carries Fiware-* headers instead of Ctx-*, Ctx-* headers of requests are not heard, and -fwdPathless is slash.',
@@ -287,6 +289,14 @@ const legacy = {
     standing: 'ignored',
   }),
   strictNgsiv1Ids: option('CHECK_ID_V1', flag, false, { help: 'there is no NGSIv1 here', standing: 'ignored' }),
+  kafkaTimeout: option('KAFKA_TIMEOUT', whole(-1, 1800000, 'ms'), -1, {
+    help: 'there is no Kafka here',
+    standing: 'ignored',
+  }),
+  kafkaMaxAge: option('KAFKA_MAX_AGE', whole(0, undefined, 'minutes'), 60, {
+    help: 'there is no Kafka here',
+    standing: 'ignored',
+  }),
   ngsiv1Autocast: option('NGSIV1_AUTOCAST', flag, false, { help: 'there is no NGSIv1 here', standing: 'ignored' }),
 }
 

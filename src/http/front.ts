@@ -186,7 +186,10 @@ export function headerText(value: string): string {
 }
 
 /** The reason why an address cannot be listened on, in the words both fronts use. */
-export function listenFailure(cause: NodeJS.ErrnoException | undefined, options: FrontOptions): Error {
+export function listenFailure(
+  cause: NodeJS.ErrnoException | undefined,
+  options: Pick<FrontOptions, 'port' | 'host' | 'family'>,
+): Error {
   const host = options.host ?? (options.family === 'ipv4' ? '0.0.0.0' : '::')
   const address = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`
   if (cause === undefined) return new Error(`cannot listen: ${address}`)

@@ -3,7 +3,7 @@
 //
 // Texts may echo what a client sent, so the eight forbidden characters leave as HTML entities.
 //
-// Cross-origin headers are off unless an origin is configured. A request whose `Origin` is another one gets its answer
+// Cross-origin headers are off unless origins are configured. A request whose `Origin` is none of them gets its answer
 // all the same, but without these headers; rights are not decided here. Credentials are never allowed.
 
 import { type Refusal, type RefusalKind, type Result, refusals, refusalText } from '../domain/refusal.js'
@@ -15,8 +15,8 @@ import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 export type Vocabulary = 'Ctx' | 'Fiware'
 
 export interface CorsSettings {
-  /** The one origin that matches, as text; `__ALL`: any. */
-  readonly origin: string
+  /** Those that match, as text; `all`: any. */
+  readonly origins: readonly string[] | 'all'
   /** How long a browser may keep the answer to a preflight. */
   readonly maxAgeS: number
 }
@@ -66,8 +66,8 @@ const mayBeCounted = (body: AnswerBody): boolean =>
 
 /** Answers one request. Every answer carries the correlator. */
 export class Reply {
-  /** Of every answer but a 405; undefined: there are none. */
-  private readonly cors: readonly string[] | undefined
+  /** undefined: nothing is said of origins. */
+  private readonly cors: CorsAnswer | undefined
   /** undefined: no watch. */
   readonly call: Call | undefined
   readonly answers: AnswersInFlight
@@ -77,7 +77,7 @@ export class Reply {
     private readonly vocabulary: Vocabulary,
     readonly correlator: string,
     call?: Call,
-    cors?: readonly string[] | undefined,
+    cors?: CorsAnswer | undefined,
     answers = unlimitedAnswers,
   ) {
     this.answers = answers
@@ -94,7 +94,12 @@ export class Reply {
 
   /** 200 with plain text, or another kind of text. */
   text(body: string, type = 'text/plain'): void {
-    this.send(200, this.headers('Content-Type', type), body)
+    this.content(body, type, [])
+  }
+
+  /** 200 with what is of a type, and further headers. */
+  content(body: string, type: string, headers: readonly string[]): void {
+    this.send(200, this.headers('Content-Type', type, ...headers), body)
   }
 
   /** 200 with a body that comes in parts, and that nobody else may keep. */
@@ -115,7 +120,7 @@ export class Reply {
 
   /** 200 to a preflight, with headers only if it matches. */
   preflight(allow: string, settings: CorsSettings): void {
-    this.send(200, this.headers(...(this.cors ? preflightHeaders(allow, this.vocabulary, settings) : [])))
+    this.send(200, this.headers(...(this.cors?.isMatch ? preflightHeaders(allow, this.vocabulary, settings) : [])))
   }
 
   done(): void {
@@ -183,7 +188,7 @@ export class Reply {
 
   private headers(...more: string[]): string[] {
     const headers = [`${this.vocabulary}-Correlator`, this.correlator, ...more]
-    if (this.cors) headers.push(...this.cors)
+    if (this.cors) headers.push(...this.cors.headers)
     return headers
   }
 }
@@ -191,21 +196,38 @@ export class Reply {
 /** Whether a path takes part. */
 export const hasCors = (path: string): boolean => /^\/(v2(\/|$)|version\/?$)/.test(path)
 
-/** The headers of every answer to a request that matches; undefined: it does not. */
+/** What answers to one request say of origins. */
+export interface CorsAnswer {
+  /** Whether the request is of an origin that may see the answer. */
+  readonly isMatch: boolean
+  /** Of every answer but a 405. */
+  readonly headers: readonly string[]
+}
+
+const byOrigin = ['Vary', 'Origin'] as const
+const noMatch: CorsAnswer = { isMatch: false, headers: byOrigin }
+
+/**
+ * The headers of the answers to a request; undefined: there are none. Where origins are named an answer depends on
+ * `Origin`, also one without it: a cache has to know (docs/interface/browsers.md).
+ */
 export function corsHeaders(
   exchange: Exchange,
   vocabulary: Vocabulary,
-  { origin }: CorsSettings,
-): readonly string[] | undefined {
+  { origins }: CorsSettings,
+): CorsAnswer | undefined {
   if (!hasCors(exchange.path)) return undefined
   const asked = exchange.header('origin')
-  if (asked === '' || (origin !== '__ALL' && origin !== asked)) return undefined
-  return [
+  const isAll = origins === 'all'
+  if (asked === '' || !(isAll || origins.includes(asked))) return isAll ? undefined : noMatch
+  const headers = [
     'Access-Control-Allow-Origin',
-    origin === '__ALL' ? '*' : origin,
+    isAll ? '*' : asked,
     'Access-Control-Expose-Headers',
     `${vocabulary}-Correlator, ${vocabulary}-Total-Count, Location`,
+    ...(isAll ? [] : byOrigin),
   ]
+  return { isMatch: true, headers }
 }
 
 /** The further headers of a preflight; `allow` are the methods of the route, in the order of its `Allow` header. */

@@ -118,6 +118,8 @@ export interface Request {
   readonly components: readonly string[]
   readonly parameters: Parameters
   readonly accept: Accept
+  /** Of the path /: the client likes HTML better than JSON, as browsers do. */
+  readonly prefersHtml: boolean
   /** Without parameters; '' when there is no body. */
   readonly contentType: string
   readonly hasBody: boolean
@@ -157,7 +159,8 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (!contentType.ok) return contentType
   const parameters = parseParameters(query)
   if (!parameters.ok) return parameters
-  const accept = readAccept(exchange, mayBeText(components.value))
+  const asksForPage = isRoot(components.value) && likesHtml(exchange.header('accept'))
+  const accept = asksForPage ? accepted(acceptAll) : readAccept(exchange, mayBeText(components.value))
   if (!accept.ok) return accept
   if (!hasBody && (method === 'GET' || method === 'DELETE') && typeHeader !== '')
     return refused(refusals.contentTypeWithoutBody)
@@ -171,6 +174,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     components: components.value,
     parameters: parameters.value,
     accept: accept.value,
+    prefersHtml: asksForPage,
     contentType: contentType.value,
     hasBody,
     tenantHeader: vendor.tenant,
@@ -187,14 +191,20 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   })
 }
 
-/** A retry of deliveries says all in its path; so do orders about the log (operations.md §5), to a node, and for a backup. */
+/**
+ * A retry of deliveries says all in its path; so do orders about the log (operations.md §5), to a node, and for a
+ * backup. The path / takes no write at all, so a missing body is not the first fault.
+ */
 function needsNoBody(method: string, components: readonly string[]): boolean {
   const [first, second] = components
+  if (isRoot(components)) return true
   if (first === 'log' || first === 'cluster' || (first === 'admin' && noBodyOfAdmin.has(second))) return true
   return method === 'POST' && components.length === 5 && components[4] === 'retry' && components[3] === 'deliveries'
 }
 
 const noBodyOfAdmin: ReadonlySet<string | undefined> = new Set(['log', 'backup'])
+
+const isRoot = (components: readonly string[]): boolean => components.length === 1 && components[0] === ''
 
 const isNotification = ([, , operation]: readonly string[]): boolean => operation === 'notify'
 
@@ -352,6 +362,23 @@ const ranges: Readonly<Record<string, Accept>> = {
   'application/json': acceptJson,
   'text/*': { json: false, text: true, prefersText: true },
   'text/plain': { json: false, text: true, prefersText: true },
+}
+
+/**
+ * Whether an `Accept` names HTML, and with a higher q than JSON if it names that as well. Wildcards are of no account:
+ * browsers send them behind HTML, and clients alone.
+ */
+export function likesHtml(header: string): boolean {
+  let html = 0
+  let json = 0
+  for (const item of header.split(',')) {
+    const [name, ...parameters] = item.split(';').map(part => part.trim())
+    const quality = parseQuality(parameters[0])
+    if (!quality.ok) return false
+    if (name === 'text/html') html = Math.max(html, quality.value)
+    if (name === 'application/json') json = Math.max(json, quality.value)
+  }
+  return html > json
 }
 
 export function parseAccept(header: string): Result<Accept> {

@@ -31,12 +31,12 @@ export interface Route {
 }
 
 /** The methods of a path, in the order of its `Allow` header. */
-type Served = Partial<Record<'GET' | 'DELETE', Plain> & Record<'POST' | 'PUT' | 'PATCH', WithBody>>
+type Served = Partial<Record<'GET' | 'HEAD' | 'DELETE', Plain> & Record<'POST' | 'PUT' | 'PATCH', WithBody>>
 
 type Entry = Omit<Route, 'template'>
 
 function route(served: Served, refusals: Entry['refusals'] = 'usual'): Entry {
-  const { GET, DELETE, ...write } = served
+  const { GET, HEAD, DELETE, ...write } = served
   const { POST, PUT, PATCH, ...read } = served
   return {
     refusals,
@@ -69,6 +69,10 @@ export interface Handlers {
 export function routesOf(handlers: Handlers): Router {
   const { entities, attributes, batch, types, subscriptions, registrations, service, admin, backup, cluster } = handlers
   const table: Readonly<Record<string, Entry>> = {
+    '/': route({
+      GET: (request, reply) => service.root(request, reply),
+      HEAD: (request, reply) => service.root(request, reply),
+    }),
     '/v2': route({ GET: service.entryPoint }),
     '/v2/entities': route({
       POST: (request, reply, body) => entities.create(request, reply, body),

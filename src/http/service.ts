@@ -1,7 +1,8 @@
-// What the service says of itself: entry point, version, health (entities.md §19, operations.md §4.1).
+// What the service says of itself: the page at /, entry point, version, health (entities.md §19, operations.md §4.1).
 
 import { refusals } from '../domain/refusal.js'
 import type { Clock } from '../ports.js'
+import { type EntryPage, entryPageHeaders, entryPageOf } from './entry-page.js'
 import type { Reply } from './reply.js'
 import type { Request } from './request.js'
 
@@ -44,6 +45,7 @@ export interface DiskStanding {
 
 export class ServiceHandlers {
   private readonly startedMs: number
+  private readonly entryPage: EntryPage
   private readonly disk: DiskStanding | undefined
   private readonly unready: () => string | undefined
 
@@ -56,8 +58,17 @@ export class ServiceHandlers {
     unready: () => string | undefined = () => undefined,
   ) {
     this.startedMs = clock.monoMs()
+    this.entryPage = entryPageOf(facts.version)
     this.disk = disk
     this.unready = unready
+  }
+
+  /** `GET /`: JSON, or a page for browsers. A cache has to keep the two apart. */
+  root({ prefersHtml }: Request, reply: Reply): void {
+    const { json, html } = this.entryPage
+    const headers = ['Vary', 'Accept', ...entryPageHeaders]
+    if (prefersHtml) reply.content(html, 'text/html; charset=utf-8', headers)
+    else reply.content(json, 'application/json', headers)
   }
 
   readonly entryPoint = (_request: Request, reply: Reply): void => reply.json(entryPoint)

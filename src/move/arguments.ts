@@ -3,9 +3,12 @@
 // Names are -name or --name, as those of the start options. Shared names have the same kinds and environment variables.
 
 import { parseArgs } from 'node:util'
+import { usageOf } from '../config/commands.js'
+import { didYouMean } from '../config/nearest.js'
 import { envPrefixes, options } from '../config/options.js'
 import { refusalText } from '../domain/refusal.js'
 import { parseServicePaths, parseTenant } from '../domain/scope.js'
+import type { Selection } from './selection.js'
 
 export type Verb = 'export' | 'import'
 
@@ -13,9 +16,7 @@ export interface MoveOrder {
   readonly verb: Verb
   readonly from: Place
   readonly to: Place
-  readonly tenants: readonly string[]
-  /** undefined: all. */
-  readonly paths: readonly string[] | undefined
+  readonly selection: Selection
   readonly token: string | undefined
   readonly overwrites: boolean
   readonly skipsBad: boolean
@@ -32,7 +33,6 @@ export type Place =
 
 export type MoveReading =
   | { readonly kind: 'run'; readonly order: MoveOrder }
-  | { readonly kind: 'print'; readonly text: string }
   | { readonly kind: 'refuse'; readonly lines: readonly string[] }
 
 const text = { type: 'string' } as const
@@ -50,22 +50,7 @@ const common = {
   skipBad: flag,
   insecureNotif: flag,
   notifCaFile: text,
-  help: flag,
 } as const
-
-const usage: Readonly<Record<Verb, string>> = {
-  export: [
-    'Usage: orrery export [-dataDir <path> | -from <url>] [-to <file, or - for standard output>]',
-    '                     [-tenant <name>]... [-path <path>]... [-token <token>] [-skipBad] [-state <file>]',
-    'Writes all entities, registrations and subscriptions of a data directory that no broker uses, or of a running broker.',
-  ].join('\n'),
-  import: [
-    'Usage: orrery import [-file <file, or - for standard input> | -from <url>] [-dataDir <path> | -to <url>]',
-    '                     [-tenant <name>]... [-path <path>]... [-token <token>] [-overwrite] [-skipBad]',
-    '                     [-workers <n>] [-state <file>]',
-    'Brings an export, or what a running broker has, into a data directory that no broker uses, or to a running broker.',
-  ].join('\n'),
-}
 
 /** Reads what follows the verb. */
 export function readArguments(
@@ -73,16 +58,16 @@ export function readArguments(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): MoveReading {
+  const faults = unknownIn(verb, argv)
+  if (faults.length > 0) return { kind: 'refuse', lines: [usageOf(verb), '', ...faults] }
   let values: ReturnType<typeof parse>
   try {
     values = parse(verb, argv)
   } catch (error) {
-    return { kind: 'refuse', lines: [(error as Error).message, '', usage[verb]] }
+    return { kind: 'refuse', lines: [usageOf(verb), '', (error as Error).message] }
   }
-  if (values.help) return { kind: 'print', text: usage[verb] }
-  const faults: string[] = []
   const order = orderOf(verb, values, env, faults)
-  return faults.length > 0 ? { kind: 'refuse', lines: [...faults, '', usage[verb]] } : { kind: 'run', order }
+  return faults.length > 0 ? { kind: 'refuse', lines: [usageOf(verb), '', ...faults] } : { kind: 'run', order }
 }
 
 interface Given {
@@ -90,10 +75,22 @@ interface Given {
 }
 
 function parse(verb: Verb, argv: readonly string[]): Given {
-  // One dash begins a name here, and `-` alone is a value.
-  const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
-  return parseArgs({ args, options: { ...known[verb], ...common }, strict: true, allowPositionals: false })
+  return parseArgs({ args: argsOf(argv), options: optionsOf(verb), strict: true, allowPositionals: false })
     .values as Given
+}
+
+const optionsOf = (verb: Verb) => ({ ...known[verb], ...common })
+
+/** One dash begins a name here, and `-` alone is a value. */
+const argsOf = (argv: readonly string[]): string[] => argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
+
+/** A line for each option that the command does not know. */
+function unknownIn(verb: Verb, argv: readonly string[]): string[] {
+  const names = Object.keys(optionsOf(verb))
+  const { tokens } = parseArgs({ args: argsOf(argv), options: optionsOf(verb), strict: false, tokens: true })
+  return tokens
+    .flatMap(token => (token.kind === 'option' && !names.includes(token.name) ? [token.name] : []))
+    .map(name => `-${name}: unknown option${didYouMean(name, names, near => `-${near}`)}`)
 }
 
 function orderOf(
@@ -137,8 +134,10 @@ function orderOf(
     verb,
     from: source ?? (isExport ? directory : { kind: 'file', path: textOf('file') ?? '-' }),
     to: isExport ? { kind: 'file', path: textOf('to') ?? '-' } : (target ?? directory),
-    tenants: tenantsOf((given.tenant ?? []) as string[], faults),
-    paths: pathsOf(given.path as string[] | undefined, faults),
+    selection: {
+      tenants: tenantsOf(given.tenant as string[] | undefined, faults),
+      paths: pathsOf(given.path as string[] | undefined, faults),
+    },
     token: textOf('token'),
     overwrites: given.overwrite === true,
     skipsBad: given.skipBad === true,
@@ -154,14 +153,13 @@ function isHttp(text: string): boolean {
   return /^https?:$/.test(protocol) && search === '' && hash === '' && username === ''
 }
 
-/** The default one when none is named. */
-function tenantsOf(names: readonly string[], faults: string[]): string[] {
-  const tenants = names.map(name => {
+function tenantsOf(names: readonly string[] | undefined, faults: string[]): string[] | undefined {
+  const tenants = names?.map(name => {
     const tenant = parseTenant(name)
     if (!tenant.ok) faults.push(`-tenant: ${refusalText(tenant.refusal)}`)
     return tenant.ok ? tenant.value : ''
   })
-  return tenants.length === 0 ? [''] : [...new Set(tenants)]
+  return tenants && [...new Set(tenants)]
 }
 
 function pathsOf(names: readonly string[] | undefined, faults: string[]): string[] | undefined {

@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util'
 import type { Dispatcher } from 'undici'
 import { BackupError, type BackupHeader, type BackupTrailer, blocksOf } from '../backup/backup-file.js'
 import { systemClock } from '../clock.js'
+import { usageOf } from '../config/commands.js'
 import { envPrefixes, options } from '../config/options.js'
 import { connectorTo, openSockets, reasonOf } from '../deliver/sockets/sockets.js'
 import { openProgress } from '../observe/progress.js'
@@ -21,15 +22,9 @@ import { flushFolder } from '../storage/data-directory.js'
 import { backupKeyIn } from './backup-key.js'
 import { endpointOf, reasonIn } from './broker-client.js'
 
-const usage = [
-  'Usage: orrery backup --from URL --to FILE --backupKeyFile KEY [--notifCaFile PEM] [--insecureNotif]',
-  'Writes everything that the running broker at URL has, of all tenants, into FILE. KEY is the file that the broker was started with -backupKeyFile.',
-  'FILE holds secrets. "orrery restore" makes a data directory of it.',
-].join('\n')
-
 const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
-const known = { from: text, to: text, backupKeyFile: text, notifCaFile: text, insecureNotif: flag, help: flag } as const
+const known = { from: text, to: text, backupKeyFile: text, notifCaFile: text, insecureNotif: flag } as const
 
 /** Until the first byte: shards that move are waited for. */
 const headersMsMax = 60_000
@@ -43,11 +38,7 @@ export async function runBackup(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const reading = read(argv, env)
-  if (typeof reading === 'string') return say(`${reading}\n\n${usage}`, 1)
-  if (reading === undefined) {
-    process.stdout.write(`${usage}\n`)
-    return 0
-  }
+  if (typeof reading === 'string') return say(`${usageOf('backup')}\n\n${reading}`, 1)
   const stop = new AbortController()
   const onSignal = (): void => stop.abort()
   for (const signal of signals) process.once(signal, onSignal)
@@ -80,15 +71,11 @@ interface BackupOrder {
   readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
 }
 
-/** What is asked for; a text: what is wrong with it; undefined: the usage. */
-function read(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): BackupOrder | string | undefined {
+/** What is asked for; a text: what is wrong with it. */
+function read(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): BackupOrder | string {
   try {
     const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
     const { values } = parseArgs({ args, options: known, strict: true, allowPositionals: false })
-    if (values.help) return undefined
     const { from, to, insecureNotif: insecure = false } = values
     const variable = (name: 'backupKeyFile' | 'notifCaFile'): string | undefined =>
       values[name] ?? envPrefixes.map(prefix => env[prefix + options[name].env]).find(one => one)

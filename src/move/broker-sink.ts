@@ -1,18 +1,19 @@
 // Brings items to a running broker by the public interface.
 //
-// Entities of one tenant and path in a row are one `op/update`. Those that are there already stay, unless they are to
-// be replaced. Subscriptions and registrations are POSTed one by one. Times, correlators, and the ids and counters of
-// subscriptions and registrations are lost, which the command says once.
+// Entities of one tenant and path in a row are one `op/update`. Those that are there already are compared and stay,
+// unless they are to be replaced. Subscriptions and registrations are POSTed one by one. Times, correlators, and the
+// ids and counters of subscriptions and registrations are lost, which the command says once.
 //
 // A batch that the broker refuses is halved until the entity is found that it is about. A request whose outcome is
-// unknown is sent again when it may arrive twice; after a kill, what arrived before counts as being there.
+// unknown is sent again when it may arrive twice; after a kill, what arrived before is there already.
 
-import { isDateType } from '../domain/entities/entity.js'
+import { expiryAttribute, isDateType } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
 import { renderRegistration } from '../domain/providers/registration.js'
 import { storedStatus } from '../domain/subscriptions/subscription-status.js'
 import { parseJson } from '../http/body.js'
-import { type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
+import { AnswerTooLarge, type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
+import { isShown } from './compare.js'
 import { subscriptionJson } from './lines.js'
 import { type Item, type MovedEntity, MoveError, type Placed, type Sink } from './moved.js'
 
@@ -71,11 +72,11 @@ export class BrokerSink implements Sink {
       if (plain?.isPlain && isDateType(plain.type))
         placed.set(item, { fault: `${item.entity.id} has a plain attribute dateExpires, which would end it` })
       else if (!isThere(item)) fresh.push(item)
-      else if (this.overwrites) known.push(item)
-      else placed.set(item, { outcome: 'kept' })
+      else known.push(item)
     }
     await this.update('append', fresh, placed)
-    await this.update('replace', known, placed)
+    if (this.overwrites) await this.update('replace', known, placed)
+    else for (const [item, outcome] of await this.compared(known)) placed.set(item, { outcome })
     return group.map(item => placed.get(item) as Placed)
   }
 
@@ -91,6 +92,37 @@ export class BrokerSink implements Sink {
     const list = payload.ok && isArray(payload.value.value) ? payload.value.value.filter(isObject) : undefined
     if (!list) throw new MoveError(`${this.name}, ${what}: the answer is no list`)
     return new Set(list.map(({ id, type }) => JSON.stringify([id, type])))
+  }
+
+  /** What is there of entities that stay: the same, or another one. A broker that does not show it has another one. */
+  private async compared(group: readonly Sendable[]): Promise<(readonly [Sendable, 'same' | 'kept'])[]> {
+    const [first] = group
+    if (!first) return []
+    const entities = group.map(({ entity: { id, type } }) => ({ id, type }))
+    const body = { entities, attrs: ['*', expiryAttribute] }
+    const path = `/op/query?limit=${entitiesMax}&options=skipForwarding`
+    const shown = await this.shownBy(requestOf(first, path, body, `${group.length} entities that are there`))
+    if (!shown && group.length > 1) {
+      const half = group.length >> 1
+      return [...(await this.compared(group.slice(0, half))), ...(await this.compared(group.slice(half)))]
+    }
+    const byName = new Map((shown ?? []).map(json => [JSON.stringify([json.id, json.type]), json]))
+    return group.map(item => {
+      const json = byName.get(JSON.stringify([item.entity.id, item.entity.type]))
+      return [item, json && isShown(item, json) ? 'same' : 'kept'] as const
+    })
+  }
+
+  /** The entities of an answer; undefined: there are too many for one, or it is none. */
+  private async shownBy(request: BrokerRequest): Promise<readonly JsonObject[] | undefined> {
+    try {
+      const answer = await this.client.ask(request)
+      const payload = answer.status === 200 ? parseJson(answer.body) : undefined
+      return payload?.ok && isArray(payload.value.value) ? payload.value.value.filter(isObject) : undefined
+    } catch (error) {
+      if (error instanceof AnswerTooLarge) return undefined
+      throw error
+    }
   }
 
   private async update(

@@ -1,7 +1,8 @@
 // `orrery export` and `orrery import`: from the command line to what is told at the end.
 //
-// Exit status: 0 when all was moved, 1 when something was refused, failed or was stopped by a signal: the same command
-// then goes on. Standard output carries only what is moved there; all else goes to standard error.
+// Exit status: 0 when all that was asked for is there; 1 when something was refused, failed, differs from what is
+// there, or was not found at all, and when a signal has stopped the work: the same command then goes on. Standard
+// output carries only what is moved there; all else goes to standard error.
 //
 // Not here: how a data directory is divided among another number of workers (program.ts hands it in).
 
@@ -21,7 +22,7 @@ import { BrokerSource } from './broker-source.js'
 import { directorySource, openStores } from './directory.js'
 import { DirectorySink } from './directory-sink.js'
 import { openFileSink, openFileSource } from './file.js'
-import { move, type Progress, type StateFile, stateFileAt, type Tally } from './move.js'
+import { isWhole, type MoveResult, move, type Progress, type StateFile, stateFileAt, type Tally } from './move.js'
 import { itemKinds, MoveError, type Sink, type Source } from './moved.js'
 
 /** Divides a data directory among so many workers, if it is not. */
@@ -34,10 +35,6 @@ export async function runMove(
   divide: Divide,
 ): Promise<number> {
   const reading = readArguments(verb, argv, env)
-  if (reading.kind === 'print') {
-    process.stdout.write(`${reading.text}\n`)
-    return 0
-  }
   if (reading.kind === 'refuse') {
     say(reading.lines.join('\n'))
     return 1
@@ -49,9 +46,10 @@ export async function runMove(
   // What waits for a broker is no reason for the process to go on by itself; the work is.
   const awake = setInterval(() => {}, awakeMs)
   try {
-    const tally = await carryOut(reading.order, divide, stop.signal)
-    say(summary(tally, verb))
-    return 0
+    const result = await carryOut(reading.order, divide, stop.signal)
+    for (const what of result.unmet) say(`nothing of ${what} was found`)
+    say(summary(result.tally, verb))
+    return isWhole(result) ? 0 : 1
   } catch (error) {
     if (!isForOperator(error)) throw error
     say(`orrery ${verb}: ${error.message}`)
@@ -73,8 +71,8 @@ const say = (line: string): void => {
   process.stderr.write(`${line}\n`)
 }
 
-async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): Promise<Tally> {
-  const { verb, to } = order
+async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): Promise<MoveResult> {
+  const { verb, to, selection } = order
   const state = stateOf(order)
   const source = await openSource(order)
   const progress = openProgress({
@@ -94,6 +92,7 @@ async function carryOut(order: MoveOrder, divide: Divide, signal: AbortSignal): 
     sink = await openSink(order, divide, earlier)
     if (to.kind === 'broker') say(`${sink.name}: ${lostOverHttp}`)
     return await move(source, sink, {
+      selection,
       skipsBad: order.skipsBad,
       state,
       job,
@@ -116,14 +115,18 @@ const tellMs = 10_000
 const lostOverHttp =
   'times of creation and change, correlators, and the ids and counters of subscriptions and registrations are not carried over HTTP'
 
+/** The tenants that are read from a broker when none is named: the interface does not list them. */
+const defaultTenant = ['']
+
 async function openSource(order: MoveOrder): Promise<Source> {
-  const { from, tenants, paths } = order
+  const { from, selection } = order
   switch (from.kind) {
     case 'file':
       return openFileSource(from.path)
     case 'broker': {
       const client = clientOf(from.url, order)
       try {
+        const { tenants = defaultTenant, paths } = selection
         return await BrokerSource.open(client, { tenants, paths, warn: say })
       } catch (error) {
         await client.close()
@@ -161,8 +164,9 @@ const clientOf = (url: string, { token, tls }: MoveOrder): BrokerClient =>
   new BrokerClient(url, { token, openSocket: openSockets(tls) })
 
 /** What makes it the same work another time: all but how it deals with what is wrong. */
-function jobOf({ verb, to, overwrites }: MoveOrder, { identity }: Source): JsonObject {
-  return { verb, from: identity, to: absolute(to), overwrites }
+function jobOf({ verb, to, overwrites, selection: { tenants, paths } }: MoveOrder, { identity }: Source): JsonObject {
+  const selected = { ...(tenants && { tenants }), ...(paths && { paths }) }
+  return { verb, from: identity, to: absolute(to), overwrites, ...selected }
 }
 
 const absolute = (place: Place): JsonObject =>
@@ -179,12 +183,13 @@ function stateOf({ state, from, to }: MoveOrder): StateFile | undefined {
 
 export function summary(tally: Tally, verb: Verb): string {
   const said = itemKinds.map(kind => {
-    const { written, replaced, same, kept, bad } = tally[kind]
+    const { written, replaced, same, kept, bad, unselected } = tally[kind]
     const more = [
       replaced > 0 ? `${replaced} of them in the place of others` : '',
-      same > 0 ? `${same} were there already` : '',
+      same > 0 ? `${same} were there already and are equal` : '',
       kept > 0 ? `${kept} are there already and differ: they stay (-overwrite replaces them)` : '',
-      bad > 0 ? `${bad} could not be read` : '',
+      bad > 0 ? `${bad} failed` : '',
+      unselected > 0 ? `${unselected} were not selected` : '',
     ].filter(part => part !== '')
     return `${written + replaced} ${plural[kind]}${more.length > 0 ? ` (${more.join(', ')})` : ''}`
   })

@@ -27,7 +27,7 @@ import { type Refusal, refusals, refusalText } from '../domain/refusal.js'
 import { keeper, workerOf } from '../domain/scope.js'
 import { stampMs, stampOf } from '../domain/stamp.js'
 import { noProgress, type SubscriptionProgress } from '../domain/subscriptions/subscription.js'
-import { encodeImage } from '../image.js'
+import { encodeImage, imageRoot } from '../image.js'
 import type { DocumentKind } from '../messages/messages.js'
 import type { Clock, Store } from '../ports.js'
 import { rowsOf } from '../rows.js'
@@ -48,6 +48,7 @@ import { encodeProgress } from '../shard/notify/progress-book.js'
 import { pathKey, positionKey } from '../shard/replicate/replicated-layout.js'
 import { Actor, Variant } from '../shard/turn/actor.js'
 import type { AttributeDifference } from '../shard/turn/apply.js'
+import { isSameEntity } from './compare.js'
 import type { OpenDirectory } from './directory.js'
 import {
   type Item,
@@ -215,12 +216,18 @@ export class DirectorySink implements Sink {
       const holder = standings.get(key.toString('latin1')) ?? store.get(key)?.toString()
       return holder !== undefined && holder !== id
     }
-    let created = this.stampFor(item)
+    const isAhead = this.isAhead(item)
+    let created = isAhead ? this.inRun(this.options.clock.wallMs()) : this.stampFor(item)
     while (isTaken(created)) created++
     const after: Entity = { ...item.entity, created }
     const image = encodeImage(after, root)
     const before = actor.variant(type)
-    if (before && !this.options.overwrites) return before.image.equals(image) ? 'same' : 'kept'
+    if (before && !this.options.overwrites) {
+      if (before.image.equals(image)) return 'same'
+      // The time that an earlier import gave it is not known.
+      const told = isAhead ? { ...item, isStamped: false, hasCreated: false } : item
+      return isSameEntity(told, created, { entity: before.entity, root: imageRoot(before.image) }) ? 'same' : 'kept'
+    }
     const next = new Variant(image, after)
     const row = actor.rowWith(type, next) as Buffer
     if (row.length > entityRowBytesMax) return refusals.entityTooLarge(row.length, entityRowBytesMax)
@@ -248,13 +255,15 @@ export class DirectorySink implements Sink {
 
   /** The stamp of an entity's creation. Those that tell only the millisecond get the order in which they come. */
   private stampFor({ entity: { created }, isStamped }: MovedEntity): number {
-    const nowMs = this.options.clock.wallMs()
-    if (created > stampOf(nowMs + aheadMsMax)) {
-      if (!this.isAheadTold) this.options.warn('some were created later than now, and get the time of the import')
-      this.isAheadTold = true
-      return this.inRun(nowMs)
-    }
     return isStamped ? created : this.inRun(stampMs(created))
+  }
+
+  /** Whether an entity was created later than now: it gets the time of the import. */
+  private isAhead({ entity: { created } }: MovedEntity): boolean {
+    if (created <= stampOf(this.options.clock.wallMs() + aheadMsMax)) return false
+    if (!this.isAheadTold) this.options.warn('some were created later than now, and get the time of the import')
+    this.isAheadTold = true
+    return true
   }
 
   private inRun(ms: number): number {

@@ -132,7 +132,8 @@ function itemsOf(open: OpenDirectory, kind: ItemKind, { key, value }: Row): Item
   if (kind === 'entity') {
     const { tenant, path } = parseEntityKey(key)
     return decodeRow(value).map(image => {
-      return { kind, tenant, path, entity: decodeImage(image), root: imageRoot(image), isStamped: true }
+      const known = { isStamped: true, hasCreated: true, hasModified: true }
+      return { kind, tenant, path, entity: decodeImage(image), root: imageRoot(image), ...known }
     })
   }
   const text = decodeDocumentRow(value)

@@ -115,6 +115,8 @@ export function readEntity(json: JsonObject, nowMs: number): Result<MovedEntity>
     entity: dated.value,
     root: root.value,
     isStamped,
+    hasCreated: created.value !== undefined,
+    hasModified: modified.value !== undefined,
   })
 }
 

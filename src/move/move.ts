@@ -20,8 +20,11 @@ import {
   type Sink,
   type Source,
 } from './moved.js'
+import { type Selection, Selector } from './selection.js'
 
 export interface MoveOptions {
+  /** Which items are moved. */
+  readonly selection: Selection
   readonly skipsBad: boolean
   readonly state: StateFile | undefined
   /** What makes this work the same as another time. */
@@ -36,16 +39,36 @@ export interface MoveOptions {
   readonly signal: AbortSignal
 }
 
-/** What became of the items, by kind. */
-export type Tally = Record<ItemKind, Record<Outcome | 'bad', number>>
+/**
+ * What became of the items, by kind. `bad`: they could not be read or placed; `unselected`: the selection leaves them
+ * out.
+ */
+export type Tally = Record<ItemKind, Record<Outcome | 'bad' | 'unselected', number>>
 
-const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0 } as const
+const none = { written: 0, replaced: 0, same: 0, kept: 0, bad: 0, unselected: 0 } as const
 
-/** Moves everything; rejects with a MoveError when the operator has to act. What was moved before that stays. */
-export async function move(source: Source, sink: Sink, options: MoveOptions): Promise<Tally> {
+export interface MoveResult {
+  readonly tally: Tally
+  /** What was named and of which nothing was found. */
+  readonly unmet: readonly string[]
+}
+
+/** Whether all that was asked for is where it should be. */
+export const isWhole = ({ tally, unmet }: MoveResult): boolean =>
+  unmet.length === 0 && itemKinds.every(kind => tally[kind].kept === 0 && tally[kind].bad === 0)
+
+interface Selected extends Pick<Found, 'where'> {
+  readonly item: Item
+  /** Where it stands in its run. */
+  readonly at: number
+}
+
+/** Moves what is selected; rejects with a MoveError when the operator has to act. What was moved before that stays. */
+export async function move(source: Source, sink: Sink, options: MoveOptions): Promise<MoveResult> {
   const { earlier, signal } = options
   const begunMs = earlier?.begunMs ?? options.nowMs
   const tally = tallyOf(earlier)
+  const selector = new Selector(options.selection, earlier?.met)
   let from = earlier?.from
   /** Items of the page that were placed before the work was interrupted. */
   let done = earlier?.done ?? 0
@@ -55,33 +78,43 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
     tally[kind][isInDoubt && outcome === 'same' ? 'written' : outcome]++
   }
   const saveAt = (done: number): void =>
-    options.state?.save(options.job, { begunMs, from, done, sink: sink.position(), counts: tally })
+    options.state?.save(options.job, {
+      begunMs,
+      from,
+      done,
+      sink: sink.position(),
+      counts: tally,
+      met: selector.found,
+    })
   saveAt(done)
   for await (const { found, after } of source.pages(from, begunMs)) {
     for (const run of runsOf(found.slice(done), sink.documentsMax)) {
       if (signal.aborted) throw new MoveError('stopped: the same command goes on from here')
       const bad = run.find(({ item }) => !item)
-      const taken = options.skipsBad
-        ? run.filter(({ item }) => item)
-        : run.slice(0, bad ? run.indexOf(bad) : run.length)
+      const end = bad && !options.skipsBad ? run.indexOf(bad) : run.length
+      const { taken, left } = divided(run.slice(0, end), selector)
+      const leave = (before: number): void => {
+        for (const { item, at } of left) if (at < before) tally[item.kind].unselected++
+      }
       const placed = await sink.put(
-        taken.map(({ item }) => item as Item),
+        taken.map(({ item }) => item),
         !options.skipsBad,
       )
       for (const [index, told] of placed.entries()) {
-        const { item, where } = taken[index] as Found
-        const { kind } = item as Item
-        if ('outcome' in told) count(kind, told.outcome)
+        const { item, where, at } = taken[index] as Selected
+        if ('outcome' in told) count(item.kind, told.outcome)
         else if (options.skipsBad) {
-          tally[kind].bad++
+          tally[item.kind].bad++
           options.onBad(where, told.fault)
         } else {
-          saveAt(done + index)
+          leave(at)
+          saveAt(done + at)
           throw new MoveError(`${source.name}, ${where}: ${told.fault}`)
         }
       }
+      leave(end)
       if (bad && !options.skipsBad) {
-        saveAt(done + taken.length)
+        saveAt(done + end)
         throw new MoveError(`${source.name}, ${bad.where}: ${bad.fault}`)
       }
       for (const { item, where, fault } of run)
@@ -101,7 +134,16 @@ export async function move(source: Source, sink: Sink, options: MoveOptions): Pr
   }
   await sink.finish(takenOf(tally))
   options.state?.remove()
-  return tally
+  return { tally, unmet: selector.unmet() }
+}
+
+/** The items of a run that are asked for, and those that are not. */
+function divided(run: readonly Found[], selector: Selector): { taken: Selected[]; left: Selected[] } {
+  const taken: Selected[] = []
+  const left: Selected[] = []
+  for (const [at, { item, where }] of run.entries())
+    if (item) (selector.takes(item) ? taken : left).push({ item, where, at })
+  return { taken, left }
 }
 
 /** What is placed at a time: documents in as small parts as the sink wants. */
@@ -143,6 +185,8 @@ export interface Progress {
   readonly done: number
   readonly sink: Json
   readonly counts: Counts
+  /** Tenants and paths that were named and have been found. */
+  readonly met: readonly string[]
 }
 
 export type Counts = { readonly [kind: string]: { readonly [outcome: string]: number } }
@@ -162,11 +206,9 @@ export function stateFileAt(path: string): StateFile {
       const found = read(path)
       if (!found) return { progress: undefined, isOther: false }
       if (JSON.stringify(found.job) !== JSON.stringify(job)) return { progress: undefined, isOther: true }
-      const { begunMs, from, done, sink, counts } = found
-      return {
-        progress: { begunMs: Number(begunMs), from, done: Number(done), sink: sink ?? null, counts: counts as Counts },
-        isOther: false,
-      }
+      const { begunMs, from, done, sink = null, counts, met = [] } = found
+      const known = { begunMs: Number(begunMs), from, done: Number(done), sink, counts: counts as Counts }
+      return { progress: { ...known, met: met as readonly string[] }, isOther: false }
     },
     save(job, progress) {
       const temporary = `${path}.new`

@@ -19,6 +19,12 @@ export interface MovedEntity {
   readonly root: string
   /** Whether its stamp is that of its creation; else only the millisecond is known. */
   readonly isStamped: boolean
+  /**
+   * Whether the source holds the times of creation and of the last change, also those of attributes; otherwise they
+   * are made up.
+   */
+  readonly hasCreated: boolean
+  readonly hasModified: boolean
 }
 
 export interface MovedSubscription {
@@ -64,7 +70,7 @@ export interface Source {
   close(): Promise<void>
 }
 
-/** What became of an item. `same`: it was there exactly like that; `kept`: there was another one, which stays. */
+/** What became of an item. `same`: it was there already, as it comes; `kept`: one that differs was there, and stays. */
 export type Outcome = 'written' | 'replaced' | 'same' | 'kept'
 
 export type Placed = { readonly outcome: Outcome } | { readonly fault: string }

@@ -33,8 +33,16 @@ export interface LogOutput {
 
 const standardOutput = 1
 
+/** What stands where lines were lost, in the form of the log. */
+export type LostLine = (count: number) => string
+
+const plainLostLine: LostLine = count => `${count} LINES LOST`
+
 /** `openFile` gives the file descriptor, and a new one after a failure. Two outputs for one file would mix lines. */
-export function openLogOutput(openFile: () => number = () => standardOutput): LogOutput {
+export function openLogOutput(
+  openFile: () => number = () => standardOutput,
+  lostLine: LostLine = plainLostLine,
+): LogOutput {
   let fd = openFile()
   let waiting = ''
   let lost = 0
@@ -79,7 +87,7 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
   }
 
   function take(): string {
-    const lines = lost > 0 ? `${waiting}${lost} LINES LOST\n` : waiting
+    const lines = lost > 0 ? `${waiting}${lostLine(lost)}\n` : waiting
     waiting = ''
     lost = 0
     return lines
@@ -119,16 +127,21 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
   }
 }
 
+export const logFileName = 'contextBroker.log'
+
 /**
  * Opens the log file in a directory, which is made if need be. `isFirst`: this process keeps the file of an earlier
  * start as `.old`, unless `append` goes on with it.
  */
-export function openLogFile(directory: string, { append, isFirst }: { append: boolean; isFirst: boolean }): LogOutput {
-  const path = join(directory, 'contextBroker.log')
+export function openLogFile(
+  directory: string,
+  { append, isFirst, lostLine }: { append: boolean; isFirst: boolean; lostLine?: LostLine | undefined },
+): LogOutput {
+  const path = join(directory, logFileName)
   try {
     mkdirSync(directory, { recursive: true })
     if (isFirst && !append) keepOld(path)
-    return openLogOutput(() => openSync(path, 'a', 0o640))
+    return openLogOutput(() => openSync(path, 'a', 0o640), lostLine)
   } catch (cause) {
     throw new Error(`cannot write the log file ${path}: ${(cause as Error).message}`, { cause })
   }

@@ -12,7 +12,7 @@
 
 import type { LogLevel, LogSettings } from '../messages/admin.js'
 import type { LogContext, Logger } from '../ports.js'
-import { type LogOutput, openLogFile, openLogOutput } from './log-output.js'
+import { type LogOutput, type LostLine, openLogFile, openLogOutput } from './log-output.js'
 
 type LogFormat = 'pipe' | 'json' | 'short'
 
@@ -65,14 +65,21 @@ export function openLog(
   settings: LogSettings,
   isFirst: boolean,
 ): AreaLogger {
-  const opened = file && openLogFile(file.directory, { append: file.append || !isFirst, isFirst })
+  const lostLine = lostLines[format]
+  const opened = file && openLogFile(file.directory, { append: file.append || !isFirst, isFirst, lostLine })
   return openLogger({ settings, format, forHumans, file: opened })
+}
+
+/** What stands where lines were lost; undefined: as usual. */
+const lostLines: Readonly<Record<'pipe' | 'json', LostLine | undefined>> = {
+  pipe: undefined,
+  json: count => renderJsonLine('WARN', `${count} LINES LOST`, Date.now()),
 }
 
 /** Opens a log with these outputs. Lines are written asynchronously, a fatal one at once. */
 export function openLogger(options: LoggerOptions): AreaLogger {
   const { settings, format = 'pipe', forHumans = false, file, write, wallMs = Date.now } = options
-  const output = write ? { write, flush: () => {} } : openLogOutput()
+  const output = write ? { write, flush: () => {} } : openLogOutput(undefined, lostLines[forHumans ? 'pipe' : format])
   const sinks: Sink[] = [{ output, format: forHumans ? 'short' : format }]
   if (file) sinks.push({ output: file, format })
   return new SharedLogger({ settings, sinks, wallMs, transactions: new Transactions(wallMs()) }, 'main')
@@ -205,6 +212,10 @@ function json({ ms, level, op, message, context, transaction }: LogEvent): strin
     msg: message,
   })
 }
+
+/** A line of JSON that belongs to no transaction, as the log would have it. */
+export const renderJsonLine = (level: LogLevel, message: string, ms: number): string =>
+  json({ ms, level, op: 'main', message, context: undefined, transaction: '' })
 
 /** `TYPE@DATE  FILE[LINE]: TEXT`, with a part of the program for the file. */
 function short({ ms, level, op, message }: LogEvent): string {

@@ -6,9 +6,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 
 /** Writes the file, and removes it when the process exits. Throws a sentence for the operator when it cannot. */
 export function writePidFile(path: string): void {
-  const before = readPid(path)
-  if (before !== undefined && before !== process.pid && isRunning(before))
-    throw new Error(`the process of the pid file ${path} is running: ${before}`)
+  assertPidFree(path)
   try {
     writeFileSync(path, `${process.pid}\n`)
   } catch (cause) {
@@ -17,6 +15,13 @@ export function writePidFile(path: string): void {
   process.once('exit', () => {
     if (readPid(path) === process.pid) rmSync(path, { force: true })
   })
+}
+
+/** Throws a sentence for the operator when the file is that of a process that runs. */
+export function assertPidFree(path: string): void {
+  const before = readPid(path)
+  if (before !== undefined && before !== process.pid && isRunning(before))
+    throw new Error(`the process of the pid file ${path} is running: ${before}`)
 }
 
 function readPid(path: string): number | undefined {

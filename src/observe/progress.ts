@@ -23,6 +23,8 @@ export interface ProgressOptions {
   readonly logger: Pick<Logger, 'info'>
   /** Standard error when absent. */
   readonly terminal?: Terminal
+  /** Whether a bar may be drawn, if the terminal is one; absent: it may. */
+  readonly mayDraw?: boolean
   /** How often a line is logged. */
   readonly logIntervalMs?: number
 }
@@ -42,7 +44,7 @@ const columnsDefault = 80
 /** Shows nothing until the first `show`, which also starts the rate: what was done before is earlier work. */
 export function openProgress(options: ProgressOptions): Progress {
   const { title, clock, logger, terminal = process.stderr, logIntervalMs = logIntervalMsDefault } = options
-  const isDrawn = terminal.isTTY === true
+  const isDrawn = terminal.isTTY === true && options.mayDraw !== false
   const intervalMs = isDrawn ? drawIntervalMs : logIntervalMs
   let first: Moment | undefined
   let last: Moment | undefined

@@ -1,22 +1,12 @@
-// `orrery cluster`: what an operator asks of a running node of a cluster; and how a cluster begins with what a single node has, and ends as one.
+// `orrery cluster status|drain|resume`: what an operator asks of a running node of a cluster. Without a URL it is the
+// one on this machine.
 //
 // Exit status: 0 when it was done, 1 when the node could not be asked or has refused, and when the words are none.
 
 import { request } from 'node:http'
+import { usageOf } from '../config/commands.js'
 import { options } from '../config/options.js'
 import type { ClusterStatus } from '../messages/cluster-status.js'
-
-const usage = [
-  'Usage: orrery cluster status [URL]   who is there, who owns what, and how far copies are behind',
-  '       orrery cluster drain [URL]    has a node give its shards away, and take none',
-  '       orrery cluster resume [URL]   has it take shards again',
-  '       orrery cluster init --from DIR <options of the first node>',
-  '                                     begins a cluster with the data directory of a single node',
-  '       orrery cluster leave --from DIR -dataDir NEW <options of the node>',
-  '                                     makes that of a node of a cluster the data directory of a single node',
-  '',
-  `URL is that of the node, by default http://localhost:${options.port.byDefault}.`,
-].join('\n')
 
 const methods = { status: 'GET', drain: 'POST', resume: 'DELETE' } as const
 
@@ -24,27 +14,19 @@ const methods = { status: 'GET', drain: 'POST', resume: 'DELETE' } as const
 const waitMs = 30_000
 
 /** Runs the command; gives the exit status. */
-export async function runCluster(
-  words: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): Promise<number> {
-  if (words[0] === 'init' || words[0] === 'leave')
-    return (await import('./cluster-directories.js')).runOnDirectory(words[0], words.slice(1), env)
-  const [verb = '', url = `http://localhost:${options.port.byDefault}`, ...more] = words
-  if (!Object.hasOwn(methods, verb) || more.length > 0 || !URL.canParse(url)) {
-    const isHelp = verb === '-help' || verb === '--help'
-    process[isHelp ? 'stdout' : 'stderr'].write(`${usage}\n`)
-    return isHelp ? 0 : 1
+export async function runCluster(verb: keyof typeof methods, words: readonly string[]): Promise<number> {
+  const [url = `http://localhost:${options.port.byDefault}`, ...more] = words
+  if (more.length > 0 || !URL.canParse(url)) {
+    const fault =
+      more.length > 0 ? `${JSON.stringify(more[0])}: one URL is enough` : `${JSON.stringify(url)}: not a URL`
+    process.stderr.write(`${usageOf(`cluster ${verb}`)}\n\n${fault}\n`)
+    return 1
   }
-  const known = verb as keyof typeof methods
   try {
-    const { status, text } = await send(
-      methods[known],
-      new URL(known === 'status' ? '/cluster' : '/cluster/drain', url),
-    )
+    const { status, text } = await send(methods[verb], new URL(verb === 'status' ? '/cluster' : '/cluster/drain', url))
     if (status === 404) throw new Error('it is not a node of a cluster')
     if (status >= 400) throw new Error(description(text))
-    process.stdout.write(known === 'status' ? `${table(JSON.parse(text) as ClusterStatus)}\n` : '')
+    process.stdout.write(verb === 'status' ? `${table(JSON.parse(text) as ClusterStatus)}\n` : '')
     return 0
   } catch (error) {
     process.stderr.write(`orrery cluster ${verb}: ${url}: ${(error as Error).message}\n`)

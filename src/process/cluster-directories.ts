@@ -16,6 +16,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { assertFoundable, type EtcdLog, findBehind, findLiving, foundLogs } from '../../cluster/index.js'
 import { systemChance, systemClock } from '../clock.js'
+import { usageOf } from '../config/commands.js'
 import { type ClusterConfig, type Config, readConfig } from '../config/config.js'
 import { placementDefault } from '../domain/scope.js'
 import type { OpenDirectory } from '../move/directory.js'
@@ -23,7 +24,8 @@ import type { Store } from '../ports.js'
 import { Positions } from '../shard/replicate/positions.js'
 import type { Position } from '../shard/replicate/replication.js'
 import { clusterOf, createDirectory, DataDirectoryError, isDataDirectory } from '../storage/data-directory.js'
-import { agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
+import { certificatesOf } from './cluster-files.js'
+import { agreed, agreedBefore, openLogOf } from './cluster-log.js'
 import { type Filled, fillDirectory, markNew, openOld } from './fill-directory.js'
 import type { Agreement } from './surroundings.js'
 
@@ -35,7 +37,6 @@ interface Order {
 }
 
 interface Command {
-  readonly usage: string
   /** Words that stand alone. */
   readonly flags: readonly string[]
   /** Gives what to say on standard output. Rejects with a sentence for the operator; the old directory is as it was in any case. */
@@ -43,10 +44,6 @@ interface Command {
 }
 
 const init: Command = {
-  usage: [
-    'Usage: orrery cluster init --from DIR <the options that the first node will be started with>',
-    'Makes the data directory DIR of a single node, which must not be in use, the first content of a cluster: in the -dataDir of its first node.',
-  ].join('\n'),
   flags: [],
   run: runInit,
 }
@@ -54,11 +51,6 @@ const init: Command = {
 const withoutLog = '-withoutLog'
 
 const leave: Command = {
-  usage: [
-    `Usage: orrery cluster leave --from DIR -dataDir NEW <the other options of the node, or ${withoutLog}>`,
-    'Makes a copy of the data directory DIR of a node of a cluster, whose nodes must all have ended, the data directory NEW of a single node.',
-    `${withoutLog}: the log engine is gone. Then nobody knows whether other nodes have acknowledged changes that are not in DIR: these are missing.`,
-  ].join('\n'),
   flags: [withoutLog],
   run: runLeave,
 }
@@ -73,15 +65,16 @@ export async function runOnDirectory(
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
-  const { usage, flags, run } = commands[verb]
+  const { flags, run } = commands[verb]
+  const usage = usageOf(`cluster ${verb}`)
   const given = new Set(words.map(bare))
   const options = words.filter(word => !flags.includes(bare(word)))
   const at = options.findIndex(word => bare(word) === '-from')
   const from = at < 0 ? undefined : options[at + 1]
   const reading = readConfig(at < 0 ? options : options.toSpliced(at, 2), env)
   if (reading.kind === 'print') return say('stdout', usage, 0)
-  if (from === undefined) return say('stderr', usage, 1)
-  if (reading.kind === 'refuse') return say('stderr', [...reading.lines, '', usage].join('\n'), 1)
+  if (from === undefined) return say('stderr', `${usage}\n\n--from is missing`, 1)
+  if (reading.kind === 'refuse') return say('stderr', [usage, '', ...reading.lines].join('\n'), 1)
   const stop = new AbortController()
   const onSignal = (): void => stop.abort(new Error('stopped; the same command begins again'))
   for (const signal of signals) process.once(signal, onSignal)
@@ -118,8 +111,9 @@ const contentOf = ({ entities, subscriptions, registrations }: Filled): string =
 const initMark = 'cluster-init.json'
 const leaveMark = 'cluster-leave.json'
 
-function clusterIn({ cluster }: Config, usage: string): ClusterConfig {
-  if (!cluster) throw new Error(`-clusterListen, -nodeName and -shardLog are missing\n\n${usage}`)
+function clusterIn({ cluster }: Config, verb: DirectoryVerb): ClusterConfig {
+  if (!cluster)
+    throw new Error(`-clusterListen, -nodeName and -shardLog are missing; orrery cluster ${verb} -h tells more`)
   return cluster
 }
 
@@ -134,7 +128,7 @@ const contentIn = ({ directory: { shards, spread, store } }: OpenDirectory, path
 // Into a cluster
 
 async function runInit({ from, config, signal }: Order): Promise<string> {
-  const cluster = clusterIn(config, init.usage)
+  const cluster = clusterIn(config, 'init')
   const to = config.store.directory
   const mark = markNew(to, initMark)
   const log = logOf(cluster)
@@ -184,7 +178,7 @@ function putPositions(target: Store, founded: ReadonlyMap<number, Position>): Pr
 async function runLeave({ from, config, flags, signal }: Order): Promise<string> {
   const own = clusterOf(from)
   if (!own) throw new DataDirectoryError(`data directory ${from} is that of a single node already`)
-  const log = flags.has(withoutLog) ? undefined : logOf(clusterIn(config, leave.usage))
+  const log = flags.has(withoutLog) ? undefined : logOf(clusterIn(config, 'leave'))
   const to = config.store.directory
   markNew(to, leaveMark)
   try {

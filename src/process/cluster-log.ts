@@ -1,20 +1,18 @@
 // The engine that keeps a cluster's logs, as the configuration names it, and what stands there of the cluster as a whole.
 
-import { readFileSync } from 'node:fs'
 import {
   type Certificates,
   type ClusterMark,
   type EtcdLog,
   openEtcdLog,
-  parseEtcdAddress,
   type ShardLog,
   type Unknown,
 } from '../../cluster/index.js'
 import { systemClock } from '../clock.js'
-import type { ClusterConfig, LogTls } from '../config/config.js'
-import type { OptionName } from '../config/options.js'
+import type { ClusterConfig } from '../config/config.js'
 import { assertVersion, Unreadable } from '../domain/unreadable.js'
 import type { Logger } from '../ports.js'
+import { logAccessOf } from './cluster-files.js'
 import type { Agreement } from './surroundings.js'
 
 /** Between two tries to find out what the cluster is. */
@@ -25,36 +23,8 @@ const agreeRetryMs = 500
  * sentence for the operator when a file cannot be read.
  */
 export function openLogOf(config: ClusterConfig, tls: Certificates | undefined): EtcdLog {
-  const address = parseEtcdAddress(config.log)
-  if (typeof address === 'string') throw new Error(`-shardLog: ${address}`)
-  const { logUser: user, logTls } = config
-  const known = user ? { ...address, user: user.name, password: passwordIn(user.passwordFile) } : address
-  if (!address.secure) return openEtcdLog(known, 'orrery', systemClock)
-  const shown = logTls ? filesOf(logTls) : tls && buffersOf(tls)
-  return openEtcdLog(known, 'orrery', systemClock, shown ? { tls: shown } : {})
-}
-
-/** What a file has but for the line break at its end. */
-function passwordIn(file: string): string {
-  const password = readOf('shardLogPasswordFile', file)
-    .toString()
-    .replace(/\r?\n$/, '')
-  if (password === '') throw new Error(`-shardLogPasswordFile: ${file} is empty`)
-  return password
-}
-
-const filesOf = ({ caFile, certFile, keyFile }: LogTls) => ({
-  ca: readOf('shardLogCa', caFile),
-  ...(certFile !== undefined && { cert: readOf('shardLogCert', certFile) }),
-  ...(keyFile !== undefined && { key: readOf('shardLogKey', keyFile) }),
-})
-
-function readOf(option: OptionName, file: string): Buffer {
-  try {
-    return readFileSync(file)
-  } catch (error) {
-    throw new Error(`-${option}: ${(error as Error).message}`)
-  }
+  const { address, tls: shown } = logAccessOf(config, tls)
+  return openEtcdLog(address, 'orrery', systemClock, shown ? { tls: shown } : {})
 }
 
 /** Under which name the engine keeps what the cluster is. */
@@ -133,15 +103,3 @@ async function answered<T>(
     await new Promise<void>(resolve => systemClock.after(agreeRetryMs, resolve))
   }
 }
-
-/** What the files say. */
-export function certificatesOf({ certFile, keyFile, caFile }: NonNullable<ClusterConfig['tls']>): Certificates {
-  const read = (file: string): string => readFileSync(file, 'utf8')
-  return { cert: read(certFile), key: read(keyFile), ca: read(caFile) }
-}
-
-const buffersOf = ({ cert, key, ca }: Certificates) => ({
-  cert: Buffer.from(cert),
-  key: Buffer.from(key),
-  ca: Buffer.from(ca),
-})

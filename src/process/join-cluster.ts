@@ -18,7 +18,8 @@ import type { ClusterConfig } from '../config/config.js'
 import type { ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
 import { lossInWords, problemInWords } from '../observe/tellers.js'
 import type { Chance, Logger } from '../ports.js'
-import { type Agreed, agreed, agreedBefore, certificatesOf, openLogOf } from './cluster-log.js'
+import { certificatesOf } from './cluster-files.js'
+import { type Agreed, agreed, agreedBefore, openLogOf } from './cluster-log.js'
 import type { Agreement, ClusterLog, ClusterPlace, Joined, JoinOptions, OwnShards } from './surroundings.js'
 
 /** How long the start of a node waits until somebody owns every shard. */

@@ -6,6 +6,7 @@
 import { Worker } from 'node:worker_threads'
 import type { Config } from '../config/config.js'
 import { setHeadLimit } from '../http/front.js'
+import { tellBug } from '../observe/standard-lines.js'
 import { enlargeYoung } from './collector.js'
 import type { Pulse, Pulses } from './liveness.js'
 import type { FromThread, ToThread } from './worker-protocol.js'
@@ -33,7 +34,7 @@ export function startInThread(
   const thread = new Worker(entry, { workerData: config })
   // A bug: nothing is left that could be stopped.
   thread.on('error', error => {
-    process.stderr.write(`${error.stack ?? error.message}\n`)
+    tellBug(config.logging, error)
     process.exit(1)
   })
   return new Promise((resolve, reject) =>

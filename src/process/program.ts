@@ -12,46 +12,34 @@ import type { LogSettings } from '../messages/admin.js'
 import { openLog } from '../observe/logger.js'
 import { writePidFile } from '../observe/pid-file.js'
 import { openProgress } from '../observe/progress.js'
+import { tellFailure, tellNodeLines, tellReady } from '../observe/standard-lines.js'
 import type { Logger } from '../ports.js'
 import { openDataDirectory, wordsFor } from '../storage/data-directory.js'
 import { leftovers } from '../storage/store-folders.js'
 import { tuneCollector } from './collector.js'
+import { runCommand } from './commands.js'
 import type { Pulses } from './liveness.js'
 import { startInThread } from './own-thread.js'
+import { preflight } from './preflight.js'
 import type { Surroundings } from './surroundings.js'
 
 /** What a test puts between the parts of the node; nothing in earnest. */
 export type Seams = Pick<Surroundings, 'between'>
 
 export async function runProgram(seams: Seams = {}): Promise<void> {
-  const [verb, ...rest] = process.argv.slice(2)
-  if (verb === 'export' || verb === 'import') {
-    const { runMove } = await import('../move/command.js')
-    process.exitCode = await runMove(verb, rest, process.env, divideForMove)
+  const words = process.argv.slice(2)
+  const status = await runCommand(words, { env: process.env, divide: divideForMove })
+  if (status !== undefined) {
+    process.exitCode = status
     return
   }
-  if (verb === 'backup') {
-    const { runBackup } = await import('../move/backup-command.js')
-    process.exitCode = await runBackup(rest, process.env)
-    return
-  }
-  if (verb === 'restore') {
-    const { runRestore } = await import('./restore.js')
-    process.exitCode = await runRestore(rest, process.env)
-    return
-  }
-  if (verb === 'cluster') {
-    const { runCluster } = await import('./cluster-command.js')
-    process.exitCode = await runCluster(rest, process.env)
-    return
-  }
-  const reading = readConfig(process.argv.slice(2), process.env)
+  const reading = readConfig(words, process.env)
   switch (reading.kind) {
     case 'print':
       process.stdout.write(`${reading.text}\n`)
       break
     case 'refuse':
-      process.stderr.write(`${[...reading.lines, ...(reading.usage ? ['', reading.usage] : [])].join('\n')}\n`)
+      refuse(reading)
       process.exitCode = 1
       break
     case 'run':
@@ -59,10 +47,17 @@ export async function runProgram(seams: Seams = {}): Promise<void> {
   }
 }
 
+/** What is wrong stands last, where a terminal shows it. A usage text is no line of a log. */
+function refuse({ lines, usage, format }: Extract<ReturnType<typeof readConfig>, { kind: 'refuse' }>): void {
+  if (format === 'json') for (const line of lines) tellFailure({ format }, line)
+  else process.stderr.write(`${[usage, '', ...lines].join('\n')}\n`)
+}
+
 type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 
 async function run({ config, warnings, commandLine, fromEnv, effective }: Run, seams: Seams): Promise<void> {
   const log = { ...config.log }
+  tellNodeLines(config.logging)
   const logger = startLog(config, log)
   if (!logger) return
   for (const line of [commandLine, ...fromEnv, effective]) logger.info(line)
@@ -83,13 +78,17 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   }
   const fail = (error: Error): void => {
     logger.fatal(`Fatal Error (${error.message})`)
-    process.stderr.write(`orrery: ${error.message}\n`)
+    tellFailure(config.logging, error.message)
   }
 
   const stopped = new AbortController()
   try {
+    const { faults, warnings: found } = await preflight(config)
+    for (const line of found) logger.warn(line)
+    for (const fault of faults) fail(new Error(fault))
+    if (faults.length > 0) process.exit(1)
     const pulses = await watched(config)
-    if (!config.cluster) await divide(config, logger, stopped)
+    if (!config.cluster) await divide(config, logger, stopped, config.logging.format === 'pipe')
     const onFailure = (error: Error): void => {
       fail(error)
       void end(1)
@@ -114,7 +113,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
     })
   }
   logger.info('Startup completed')
-  process.stdout.write(`${readyLine(config, running)}\n`)
+  tellReady(config.logging, readyLine(config, running))
 }
 
 /** The log, once the files beside it are there; undefined: they cannot be had, which has been told. */
@@ -123,7 +122,7 @@ function startLog({ logging }: Config, settings: LogSettings): Logger | undefine
     if (logging.pidFile !== undefined) writePidFile(logging.pidFile)
     return openLog(logging, settings, true)
   } catch (error) {
-    process.stderr.write(`orrery: ${(error as Error).message}\n`)
+    tellFailure(logging, (error as Error).message)
     process.exitCode = 1
     return undefined
   }
@@ -149,11 +148,13 @@ interface Running {
 
 /**
  * Divides stored data among the workers, if it is divided otherwise. A signal makes it reject; the next start goes on.
+ * `mayDraw`: a bar may be drawn at a terminal.
  */
 async function divide(
   { store: { directory }, workers }: { readonly store: Pick<Config['store'], 'directory'>; readonly workers: number },
   logger: Pick<Logger, 'info' | 'warn'>,
   stopped: AbortController,
+  mayDraw: boolean,
 ): Promise<void> {
   const onSignal = (signal: NodeJS.Signals): void => {
     logger.info(`orrery exiting due to receiving a signal (${signal}), the next start goes on dividing`)
@@ -161,7 +162,7 @@ async function divide(
   }
   for (const signal of signals) process.on(signal, onSignal)
   const title = `Dividing the data among ${wordsFor(workers)}`
-  const progress = openProgress({ title, unit: 'entities', clock: systemClock, logger })
+  const progress = openProgress({ title, unit: 'entities', clock: systemClock, logger, mayDraw })
   try {
     const wanted = openDataDirectory(directory, { ...placementDefault, workers }, () => systemChance.uuid())
     if (workers === 1 && wanted.workers === 1 && wanted.becoming === undefined && leftovers(wanted).length === 0) return
@@ -178,7 +179,7 @@ async function divideForMove(directory: string, workers: number): Promise<void> 
   const tell = (line: string): boolean => process.stderr.write(`${line}\n`)
   const stopped = new AbortController()
   try {
-    await divide({ store: { directory }, workers }, { info: tell, warn: tell }, stopped)
+    await divide({ store: { directory }, workers }, { info: tell, warn: tell }, stopped, true)
   } catch (error) {
     if (stopped.signal.aborted) process.exit(1)
     throw error

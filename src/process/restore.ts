@@ -15,6 +15,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { BackupError, type BackupHeader, type BackupTrailer, blocksOf } from '../backup/backup-file.js'
 import { systemChance, systemClock } from '../clock.js'
+import { usageOf } from '../config/commands.js'
 import { envPrefixes, options } from '../config/options.js'
 import { wholeOf } from '../move/backup-command.js'
 import { openProgress } from '../observe/progress.js'
@@ -29,14 +30,8 @@ import { rocksMissing } from '../storage/rocks-store.js'
 import { discardStores, freeBytes } from '../storage/store-folders.js'
 import { type Filled, markNew, roomFactor } from './fill-directory.js'
 
-const usage = [
-  'Usage: orrery restore --from FILE -dataDir DIR',
-  'Makes DIR, which must be empty or missing, the data directory of a single node with everything that the backup FILE has.',
-  'Start it with any number of -workers, or make it the first content of a cluster with "orrery cluster init".',
-].join('\n')
-
 const text = { type: 'string' } as const
-const known = { from: text, dataDir: text, help: { type: 'boolean' } } as const
+const known = { from: text, dataDir: text } as const
 
 /** What lies in the directory as long as it is not finished. */
 const mark = 'restore.json'
@@ -46,8 +41,7 @@ export async function runRestore(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   const reading = read(argv, env)
-  if (typeof reading === 'string') return say('stderr', `${reading}\n\n${usage}`, 1)
-  if (reading === undefined) return say('stdout', usage, 0)
+  if (typeof reading === 'string') return say('stderr', `${usageOf('restore')}\n\n${reading}`, 1)
   const stop = new AbortController()
   const onSignal = (): void => stop.abort(new Error('stopped; the same command begins again'))
   for (const signal of signals) process.once(signal, onSignal)
@@ -72,15 +66,11 @@ export interface RestoreOrder {
   readonly to: string
 }
 
-/** What is asked for; a text: what is wrong with it; undefined: the usage. */
-function read(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-): RestoreOrder | string | undefined {
+/** What is asked for; a text: what is wrong with it. */
+function read(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): RestoreOrder | string {
   try {
     const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
     const { values } = parseArgs({ args, options: known, strict: true, allowPositionals: false })
-    if (values.help) return undefined
     const { from } = values
     const to = values.dataDir ?? envPrefixes.map(one => env[one + options.dataDir.env]).find(one => one)
     return from === undefined || to === undefined ? 'orrery restore: --from and -dataDir are needed' : { from, to }

@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { systemChance, systemClock } from '../clock.js'
 import { type ClusterConfig, type Config, readConfig } from '../config/config.js'
 import { openLog } from '../observe/logger.js'
+import { tellNodeLines } from '../observe/standard-lines.js'
 import { DirectoryFull, DirectoryInUse } from '../storage/open-store.js'
 import { tuneCollector } from './collector.js'
 import { openCluster } from './join-cluster.js'
@@ -22,6 +23,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 const reading = readConfig(process.argv.slice(2), process.env)
 assert(reading.kind === 'run', 'the supervisor has read the same')
 const { config } = reading
+tellNodeLines(config.logging)
 const log = { ...config.log }
 const logger = openLog(config.logging, log, false)
 

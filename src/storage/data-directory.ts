@@ -12,7 +12,9 @@
 // Not here: where the stores lie (store-folders), their own files and their locks (open-store).
 
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   mkdirSync,
@@ -20,9 +22,10 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  statSync,
   writeSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 
 /** What an operator has to set right about a data directory. The message is a sentence for them. */
 export class DataDirectoryError extends Error {
@@ -73,15 +76,51 @@ export interface WantedDirectory {
 export function openDataDirectory(path: string, wanted: WantedDirectory, id: () => string): DataDirectory {
   const names = namesIn(path)
   if (names.includes(fileName)) return assertBelongs(read(path), wanted)
+  assertFree(path, names)
+  const { shards, spread, workers = 1, cluster } = wanted
+  assertWorkers(path, shards, workers)
+  return write({ path, shards, spread, workers, id: id(), ...(cluster && { cluster }) })
+}
+
+/**
+ * Refuses what `openDataDirectory` would, and makes nothing. Gives the directory; undefined: there is none yet, and it
+ * can be made.
+ */
+export function assertOpenable(path: string, wanted: WantedDirectory): DataDirectory | undefined {
+  const { shards, workers = 1 } = wanted
+  const place = existingFolder(path)
+  try {
+    accessSync(place, constants.R_OK | constants.W_OK | constants.X_OK)
+    const names = place === resolve(path) ? readdirSync(place) : []
+    if (names.includes(fileName)) {
+      const directory = assertBelongs(read(path), wanted)
+      assertWorkers(path, directory.shards, workers)
+      return directory
+    }
+    assertFree(path, names)
+  } catch (error) {
+    throw error instanceof DataDirectoryError ? error : unusable(path, error)
+  }
+  assertWorkers(path, shards, workers)
+  return undefined
+}
+
+/** The path itself if it is there, else the nearest folder above it that is. */
+function existingFolder(path: string): string {
+  let place = resolve(path)
+  while (!existsSync(place) && dirname(place) !== place) place = dirname(place)
+  if (!statSync(place).isDirectory()) throw unusable(path, new Error(`${place} is no directory`))
+  return place
+}
+
+/** Refuses a folder that holds something else. */
+function assertFree(path: string, names: readonly string[]): void {
   const stranger = strangerIn(names)
   if (stranger !== undefined) {
     throw new DataDirectoryError(
       `data directory ${path} holds "${stranger}" but no ${fileName}: choose an empty directory, or restore the file from a backup`,
     )
   }
-  const { shards, spread, workers = 1, cluster } = wanted
-  assertWorkers(path, shards, workers)
-  return write({ path, shards, spread, workers, id: id(), ...(cluster && { cluster }) })
 }
 
 /** Makes a data directory of one store that already lies there: from then on it counts. */
@@ -121,6 +160,9 @@ export function clusterOf(path: string): { readonly path: string; readonly id: s
 
 /** Whether somebody has made a data directory of it. */
 export const isDataDirectory = (path: string): boolean => existsSync(join(path, fileName))
+
+/** What the file of a data directory says, of a single node or of a node of a cluster. */
+export const openedDirectory = (path: string): DataDirectory => read(path)
 
 /** Refuses more workers than there are shards: the others would have nothing to do. */
 export function assertWorkers(path: string, shards: number, workers: number): void {

@@ -47,10 +47,18 @@ export async function settleStore(directory: DataDirectory, choice: StoreChoice)
 }
 
 async function settled(directory: DataDirectory, choice: StoreChoice) {
-  const missing = choice.store === 'level' ? undefined : await (choice.rocksMissing ?? rocksMissing)()
+  const missing = await missingFor(choice)
   const kind = pick(directory, choice.store, missing)
   return { kind, missing, directory: directory.store === undefined ? recordStore(directory, kind) : directory }
 }
+
+/** Refuses a directory whose store cannot be had here. */
+export async function assertStore(directory: DataDirectory, choice: StoreChoice = {}): Promise<void> {
+  pick(directory, choice.store, await missingFor(choice))
+}
+
+const missingFor = async ({ store, rocksMissing: ask = rocksMissing }: StoreChoice): Promise<string | undefined> =>
+  store === 'level' ? undefined : ask()
 
 /** Opens the store of the directory. Rejects with a DataDirectoryError if the operator has something to set right. */
 export async function openStore(directory: DataDirectory, options: OpenStoreOptions): Promise<Store> {

@@ -86,7 +86,7 @@ export const errorCases: readonly ErrorCase[] = [
     [`PUT ${attrs}`, {}, 'empty payload'],
     // Unknown path
     ['GET /v2/entitys', undefined, 'Service not found. Check your URL as probably it is wrong.'],
-    ['GET /', undefined, 'Service not found. Check your URL as probably it is wrong.'],
+    ['GET /nowhere', undefined, 'Service not found. Check your URL as probably it is wrong.'],
     // Bad character in path or path identifier
     ['GET /v2/entities/a<b', undefined, 'invalid character in URI'],
     ['GET /v2/entities/a%20b', undefined, 'invalid character in URI'],

@@ -53,7 +53,21 @@ export const valueCases: readonly OptionCase[] = [
   number('answerBytesMax', 'ANSWER_BYTES_MAX', 64, 1, 1024),
   number('answersInFlightMax', 'ANSWERS_IN_FLIGHT_MAX', 512, 1, 1048576),
   number('outReqMsgMaxSize', 'OUT_REQ_MSG_MAX_SIZE', 8388608, 0),
-  free('corsOrigin', 'CORS_ALLOWED_ORIGIN'),
+  {
+    ...free('corsOrigin', 'CORS_ALLOWED_ORIGIN'),
+    good: ['', '__ALL', 'https://a.example', 'arrakis', 'https://a,http://localhost:8080,app://local,http://[::1]:1'],
+    bad: [
+      'https://a.example,__ALL',
+      'https://a.example,',
+      'https://a.example,https://b.example/',
+      'https://a.example, https://b.example',
+      'https://a.example,b.example',
+      'https://a.example,HTTPS://b.example',
+      'https://a.example,https://b.example:443',
+      'https://a.example,https://u@b.example',
+      Array.from({ length: 101 }, (_, n) => `http://h${n}`).join(),
+    ],
+  },
   number('corsMaxAge', 'CORS_MAX_AGE', 86400, -1, 86400),
   words(
     'notificationMode',
@@ -65,6 +79,8 @@ export const valueCases: readonly OptionCase[] = [
   number('httpTimeout', 'HTTP_TIMEOUT', -1, -1, 1800000),
   number('mqttTimeout', 'MQTT_TIMEOUT', -1, -1, 1800000),
   number('mqttMaxAge', 'MQTT_MAX_AGE', 60, 0),
+  number('kafkaTimeout', 'KAFKA_TIMEOUT', -1, -1, 1800000),
+  number('kafkaMaxAge', 'KAFKA_MAX_AGE', 60, 0),
   number('cprForwardLimit', 'CPR_FORWARD_LIMIT', 1000, 0),
   number('subCacheIval', 'SUBCACHE_IVAL', 60, 0, 3600),
   words(
@@ -252,5 +268,5 @@ export const flagCases: readonly (readonly [name: string, env: string])[] = [
 export const ignoredNames: readonly string[] = [
   ...['connectionMemory', 'reqPoolSize', 'db', 'dbURI', 'dbpwd', 'dbPoolSize', 'dbhost', 'rplSet'],
   ...['dbTimeout', 'dbuser', 'dbAuthMech', 'dbAuthDb', 'dbSSL', 'dbDisableRetryWrites', 'reqMutexPolicy'],
-  ...['strictNgsiv1Ids', 'ngsiv1Autocast'],
+  ...['strictNgsiv1Ids', 'ngsiv1Autocast', 'kafkaTimeout', 'kafkaMaxAge'],
 ]

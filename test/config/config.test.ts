@@ -1,8 +1,10 @@
 // Options and environment: what is taken, what is refused, who wins. The options themselves are in cases/options.ts.
 
 import t from 'tap'
+import { commandNames } from '../../src/config/commands.js'
 import { type Config, type Reading, readConfig, version } from '../../src/config/config.js'
 import { optionNames, options } from '../../src/config/options.js'
+import { unknownVariablesMax } from '../../src/config/variables.js'
 import { conditionalCases, flagCases, ignoredNames, valueCases } from '../cases/options.js'
 
 type Run = Extract<Reading, { kind: 'run' }>
@@ -139,7 +141,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       bodyBytesMax: 9,
     },
     answers: { answerBytesMax: 2097152, answersInFlightMax: 3145728 },
-    cors: { origin: 'https://a.example', maxAgeS: -1 },
+    cors: { origins: ['https://a.example'], maxAgeS: -1 },
     vocabulary: 'Fiware',
     workers: 2,
     egress: { allow: ['*.city.example', '10.0.0.0/8'], deny: ['10.0.0.1'] },
@@ -189,35 +191,25 @@ t.test('-writeConcern 0 is taken as -durability os, unless a durability is named
   t.same(run(['-writeConcern', '0']).warnings, [])
 })
 
-t.test('config check prints what has an effect, with its source, and warns', async t => {
-  const argv = ['config', 'check', '-port', '80', '-dbpwd', 'hunter2', '-connectionMemory', '5']
-  const reading = readConfig(argv, { CTX_WORKERS: '2' })
-  t.equal(reading.kind, 'print')
-  const lines = (reading as { text: string }).text.split('\n')
-  t.same(
-    lines.filter(line => /ignored|port |workers|logDir|dbpwd \S+ /.test(line)),
-    [
-      '-connectionMemory is ignored: buffers grow and shrink as needed',
-      '-dbpwd is ignored: the store is embedded, see -dataDir',
-      '-port 80   (-port)',
-      '-workers 2   (CTX_WORKERS (-workers))',
-    ].sort((a, b) => lines.indexOf(a) - lines.indexOf(b)),
-  )
-  t.notMatch(lines.join(), 'hunter2')
-})
-
-t.test('config check prints values that follow from other options', async t => {
-  const reading = readConfig(['config', 'check', '-compat', 'fiware', '-writeConcern', '0'], {})
-  t.match(reading, { kind: 'print', text: /^-durability os {3}\(follows from others\)$/m })
-  t.match(reading, { text: /^-fwdPathless slash {3}\(follows from others\)$/m })
-})
-
-t.test('config check tells what is wrong, without the usage', async t => {
-  t.same(readConfig(['config', 'check', '-port', '0'], {}), {
-    kind: 'refuse',
-    lines: ['-port: "0" is not a whole number from 1 to 65535'],
-    usage: '',
+t.test('the settings are what has an effect, each with its source', async t => {
+  const { settings, warnings } = run(['-port', '80', '-dbpwd', 'hunter2', '-connectionMemory', '5'], {
+    CTX_WORKERS: '2',
   })
+  t.same(
+    settings.filter(line => /port |workers|logDir|dbpwd/.test(line)),
+    ['-port 80   (-port)', '-workers 2   (CTX_WORKERS (-workers))'],
+  )
+  t.same(warnings.toSorted(), [
+    '-connectionMemory is ignored: buffers grow and shrink as needed',
+    '-dbpwd is ignored: the store is embedded, see -dataDir',
+  ])
+  t.notMatch(settings.join(), 'hunter2')
+})
+
+t.test('the settings tell values that follow from other options', async t => {
+  const { settings } = run(['-compat', 'fiware', '-writeConcern', '0'])
+  t.ok(settings.includes('-durability os   (follows from others)'))
+  t.ok(settings.includes('-fwdPathless slash   (follows from others)'))
 })
 
 t.test('the effective configuration is one line, without secrets', async t => {
@@ -272,12 +264,39 @@ t.test('all that is wrong is reported at once, a line each', async t => {
   ])
 })
 
-for (const name of ['noswap', 'expiration', 'harakiri', 'Port', 'PORT', 'p', 'toString', '__proto__', 'no-fg']) {
+for (const name of ['noswap', 'expiration', 'harakiri', 'p', 'toString', '__proto__', 'no-fg']) {
   t.test(`-${name} is an unknown option, one line with its value`, async t => {
     t.same(faults([`-${name}`, '60']), [`-${name}: unknown option`])
     t.same(faults([`--${name}=60`]), [`-${name}: unknown option`])
   })
 }
+
+const slips: readonly (readonly [given: string, meant: string])[] = [
+  ['-prot', '-port'],
+  ['-Port', '-port'],
+  ['--PORT', '-port'],
+  ['-por', '-port'],
+  ['-portt', '-port'],
+  ['-multiService', '-multiservice'],
+  ['-maxConnection', '-maxConnections'],
+  ['-notificationmod', '-notificationMode'],
+  ['-hlep', '-help'],
+]
+for (const [given, meant] of slips)
+  t.test(`${given} is told to be near ${meant}`, async t => {
+    t.same(faults([given, '7']), [`${given.replace(/^--/, '-')}: unknown option; did you mean ${meant}?`])
+  })
+
+const strays: readonly (readonly [argv: readonly string[], line: string])[] = [
+  [['exprot'], '"exprot": neither a command nor an option; did you mean export?'],
+  [['port', '7'], '"port": neither a command nor an option; did you mean -port?'],
+  [['-fg', 'port'], '"port": not an option; did you mean -port?'],
+  [['nothing'], '"nothing": neither a command nor an option'],
+]
+for (const [argv, line] of strays)
+  t.test(`${argv.join(' ')} is neither a command nor an option`, async t => {
+    t.equal(faults(argv)[0], line)
+  })
 
 t.test('settings that contradict each other are refused', async t => {
   t.same(faults(['-ipv4', '-ipv6']), ['-ipv4: excludes -ipv6; without both, both families are served'])
@@ -315,6 +334,37 @@ t.test('each ignored option yields one warning, and no other option does', async
   }
 })
 
+t.test('a variable that is no option is warned of once, without its value', async t => {
+  const env = {
+    CTX_PROT: 'hunter2',
+    ORION_MONGO_HOSTS: 'hunter2',
+    CTX_MULTISERVICE: 'TRUE',
+    CTX_NOTHING_LIKE_IT: '1',
+    CTX_LOG_LEVEL: 'INFO',
+    OTHER_PORT: '1',
+  }
+  const { warnings } = run([], env)
+  t.same(warnings, [
+    'environment variable CTX_MULTISERVICE is unknown; did you mean CTX_MULTI_SERVICE?',
+    'environment variable CTX_NOTHING_LIKE_IT is unknown',
+    'environment variable CTX_PROT is unknown; did you mean CTX_PORT?',
+    'environment variable ORION_MONGO_HOSTS is unknown; did you mean ORION_MONGO_HOST?',
+  ])
+})
+
+t.test('what Docker, Kubernetes and the image of Orion set is not warned of', async t => {
+  const names = ['ORION_SERVICE_HOST', 'ORION_SERVICE_PORT', 'ORION_SERVICE_PORT_HTTP', 'ORION_PORT_1026_TCP']
+  const more = ['ORION_PORT_1026_TCP_ADDR', 'CTX_PORT_1026_UDP_PROTO', 'ORION_USER', 'ORION_USER_UID']
+  t.same(run([], Object.fromEntries([...names, ...more].map(name => [name, 'x']))).warnings, [])
+})
+
+t.test('very many unknown variables are counted', async t => {
+  const env = Object.fromEntries(Array.from({ length: 25 }, (_, n) => [`CTX_X_${String(n).padStart(2, '0')}_Y`, '1']))
+  const { warnings } = run([], env)
+  t.equal(warnings.length, unknownVariablesMax + 1)
+  t.equal(warnings.at(-1), '5 more environment variables are unknown')
+})
+
 t.test('an ignored flag that is off yields no warning', async t => {
   t.same(run([], { CTX_NGSIV1_AUTOCAST: 'FALSE' }).warnings, [])
 })
@@ -325,6 +375,19 @@ t.test('an idle timeout is warned of where it is not heeded', async t => {
   t.same(run(['-reqTimeout', '3']).warnings, [line])
   t.same(run(['-reqTimeout', '3', '-httpServer', 'node']).warnings, [])
   t.same(run(['-reqTimeout', '0']).warnings, [])
+})
+
+t.test('several origins are a list, and a single one that no browser sends is warned of', async t => {
+  t.same(config(['-corsOrigin', 'https://a.example,http://b:8080']).cors, {
+    origins: ['https://a.example', 'http://b:8080'],
+    maxAgeS: 86400,
+  })
+  t.equal(config(['-corsOrigin', '__ALL']).cors?.origins, 'all')
+  t.same(run(['-corsOrigin', 'https://a.example']).warnings, [])
+  for (const one of ['arrakis', 'https://a.example/', 'https://a.example:443', '*'])
+    t.same(run(['-corsOrigin', one]).warnings, [
+      `-corsOrigin: "${one}" is not the origin of a page, as SCHEME://HOST[:PORT]`,
+    ])
 })
 
 t.test('TLS 1.3 alone is not for uws', async t => {
@@ -366,9 +429,11 @@ t.test('help and version are printed whatever else is given', async t => {
     return reading.kind === 'print' ? reading.text : ''
   }
   t.match(print('--version'), /^orrery \d+\.\d+\.\d+$/)
+  t.equal(print('version'), print('--version'))
   t.equal(print('-port', 'x', '--version'), `orrery ${version}`)
   t.match(print('-u'), /^Usage: orrery \[-port <1\.\.65535>\]/)
-  t.equal(print('--help'), print('-U'))
+  for (const help of ['--help', '-help', '-h', '--h', 'help']) t.equal(print(help), print('-U'), help)
+  for (const name of commandNames) t.match(print('-U'), `  ${name} `)
   for (const name of optionNames) t.match(print('-U'), `  -${name}`)
   t.match(print('-U'), 'CTX_EXPIRY_INTERVAL, default 1000 ms')
 })

@@ -1,4 +1,4 @@
-// Cross-origin requests, over both servers: off, one origin, all of them; answers, refusals, preflights and wrong verbs (operations.md
+// Cross-origin requests, over both servers: off, one origin, several, all of them; answers, refusals, preflights and wrong verbs (operations.md
 // §8.3, §8.6). And the vocabulary of answers where it is fixed.
 
 import t from 'tap'
@@ -28,7 +28,7 @@ for (const server of httpServers)
     })
 
     t.test('one origin', async t => {
-      const node = await startLocalNode(t, { server, cors: { origin: 'https://a.example', maxAgeS: 600 } })
+      const node = await startLocalNode(t, { server, cors: { origins: ['https://a.example'], maxAgeS: 600 } })
       const matching = { 'allow-origin': 'https://a.example', 'expose-headers': exposed }
 
       t.test('it sees answers and refusals', async t => {
@@ -95,8 +95,35 @@ for (const server of httpServers)
       })
     })
 
+    t.test('several origins: the answer names the one that asks, and says that it depends on it', async t => {
+      const origins = ['https://a.example', 'http://localhost:8080']
+      const node = await startLocalNode(t, { server, cors: { origins, maxAgeS: 600 } })
+      for (const one of origins) {
+        const answer = await node.ask('GET /v2', [`Origin: ${one}`])
+        t.match(corsOf(answer), { 'allow-origin': one, 'expose-headers': exposed })
+        t.equal(answer.headers.vary, 'Origin')
+        const preflight = await node.ask('OPTIONS /v2/entities', [`Origin: ${one}`])
+        t.match(corsOf(preflight), { 'allow-origin': one, 'allow-methods': 'GET, POST, OPTIONS', 'max-age': '600' })
+        t.equal(preflight.headers.vary, 'Origin')
+      }
+      const strangers = [
+        'https://a.example,http://localhost:8080',
+        'https://b.example',
+        'null',
+        'https://a.example:443',
+      ]
+      for (const one of strangers) {
+        const answer = await node.ask('GET /v2', [`Origin: ${one}`])
+        t.same(corsOf(answer), none, one)
+        t.equal(answer.headers.vary, 'Origin', 'a cache must not give this answer to a page that may see it')
+      }
+      t.equal((await node.ask('GET /v2')).headers.vary, 'Origin')
+      t.equal((await node.ask('GET /statistics', [origin])).headers.vary, undefined)
+    })
+
     t.test('all origins', async t => {
-      const node = await startLocalNode(t, { server, cors: { origin: '__ALL', maxAgeS: -1 } })
+      const node = await startLocalNode(t, { server, cors: { origins: 'all', maxAgeS: -1 } })
+      t.equal((await node.ask('GET /v2', [origin])).headers.vary, undefined, 'the same answer for everybody')
       t.match(corsOf(await node.ask('GET /v2', [origin])), { 'allow-origin': '*' })
       t.match(corsOf(await node.ask('OPTIONS /v2', [origin])), { 'allow-origin': '*', 'max-age': '-1' })
       t.same(corsOf(await node.ask('GET /v2')), none)

@@ -358,7 +358,6 @@ function paths(t: Test, node: LocalNode): void {
     ['/v2/entities/R1/attrs/temp/values', unknownPath],
     ['/v2/constructor', unknownPath],
     ['/v1/queryContext', unknownPath],
-    ['/', unknownPath],
     ['/exit', unknownPath],
     ['/v2/entities//', badId],
     ['/v2/entities//attrs', badId],

@@ -101,6 +101,24 @@ t.test('out of one broker, into another one with other workers: the same answers
   t.strictSame(await answersOf(new HttpClient(second.baseUrl)), before)
 })
 
+t.test('the exit code says whether all that was asked for is there', async t => {
+  const file = fileOf(t, 60)
+  const dataDir = join(tempDir(t), 'data')
+  const into = (...more: string[]) => runToEnd(t, ['import', '-file', file, '-dataDir', dataDir, ...more], 60_000)
+  const first = await into('-tenant', 'city', '-path', '/p1')
+  t.match(first, { code: 0, stderr: /imported 5 entities \(55 were not selected\), 0 registrations/ })
+  const typo = await into('-tenant', 'ciyt')
+  t.match(typo, { code: 1, stderr: /nothing of tenant ciyt was found\nimported 0 entities \(60 were not selected\)/ })
+  t.match(await into(), { code: 0, stderr: /imported 55 entities \(5 were there already and are equal\)/ })
+  const changed = join(tempDir(t), 'changed.ndjson')
+  writeFileSync(changed, readFileSync(file, 'utf8').replace('"value":7,', '"value":8,'))
+  const differs = await runToEnd(t, ['import', '-file', changed, '-dataDir', dataDir], 60_000)
+  t.match(differs, {
+    code: 1,
+    stderr: /imported 0 entities \(59 were there already and are equal, 1 are there already and differ/,
+  })
+})
+
 t.test('from one running broker to another one', async t => {
   const first = await startBroker(t, { args: ['-multiservice'] })
   const second = await startBroker(t, { args: ['-multiservice'] })

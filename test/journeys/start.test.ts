@@ -3,7 +3,7 @@
 // Everything here is what an operator sees: lines, exit codes, files. That a data directory belongs to one process and one format
 // is checked with real processes, because a lock that a test fakes proves nothing.
 
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -24,9 +24,9 @@ t.test('from an empty directory it is ready soon, and says so in one line', asyn
   t.equal(lines.length, 1, `one ready line: ${lines.join(' | ')}`)
 })
 
-for (const option of ['--help', '-u', '-U']) {
-  t.test(`${option} prints the usage and exits with 0`, async t => {
-    const exit = await runToEnd(t, [option])
+for (const words of ['-h', '-u', 'help import']) {
+  t.test(`${words} prints the usage and exits with 0`, async t => {
+    const exit = await runToEnd(t, words.split(' '))
     t.equal(exit.code, 0, exit.stderr)
     t.match(exit.stdout, /usage/i)
   })
@@ -47,18 +47,42 @@ for (const [name, args] of refusedOptions) {
   t.test(`${name} ends the start with 1 and the usage`, async t => {
     const exit = await runToEnd(t, args)
     t.equal(exit.code, 1)
-    t.match(exit.stderr, /usage/i)
-    t.ok(exit.stderr.includes(args[0] ?? ''), 'it names the option')
+    t.match(exit.stderr, /^usage/i)
+    t.match(exit.stderr.trimEnd().split('\n').at(-1), new RegExp(`^${args[0]}: `), 'the last line names the option')
   })
 }
 
 t.test('a port in use ends the start with a clear message', async t => {
   const first = await startBroker(t)
-  const second = await spawnBroker(t, { port: first.port })
+  const dataDir = join(tempDir(t), 'data')
+  const second = await spawnBroker(t, { port: first.port, dataDir })
   const exit = await second.exitWithin(20_000)
   t.notMatch(exit, { code: 0 })
   t.match(exit.stderr + exit.stdout, /in use|EADDRINUSE/i)
   t.notMatch(exit.stdout, readyLine, 'and it never said it was ready')
+  t.notOk(existsSync(dataDir), 'and made no data directory')
+})
+
+t.test('a server that is asked for and cannot be loaded ends the start, and makes no data directory', async t => {
+  const dataDir = join(tempDir(t), 'data')
+  const program = withoutPackages(t, ['uWebSockets.js'])
+  const exit = await (await spawnBroker(t, { dataDir, main: program, args: ['-httpServer', 'uws'] })).exitWithin(20_000)
+  t.match(exit, { code: 1, stderr: /uWebSockets\.js/ })
+  t.notOk(existsSync(dataDir))
+})
+
+t.test('with -logFormat json every line is JSON, from the first one to the last words', async t => {
+  const json = ['-logFormat', 'json']
+  const first = await startBroker(t, { args: [...json, '-logLevel', 'INFO'], env: { CTX_PROT: '1' } })
+  const second = await spawnBroker(t, { port: first.port, args: json })
+  const refused = await runToEnd(t, ['-prot', '80', ...json])
+  const exits = [await second.exitWithin(20_000), refused, await first.kill('SIGTERM')]
+  const lines = exits.flatMap(({ stdout, stderr }) => `${stdout}${stderr}`.split('\n').filter(Boolean))
+  const messages = lines.map(line => (JSON.parse(line) as { msg: string }).msg)
+  t.ok(messages.some(message => readyLine.test(message)))
+  t.ok(messages.includes(`address already in use: [::]:${first.port}`))
+  t.ok(messages.includes('-prot: unknown option; did you mean -port?'))
+  t.ok(messages.includes('environment variable CTX_PROT is unknown; did you mean CTX_PORT?'))
 })
 
 t.test('a data directory in use by another process is refused', async t => {

@@ -30,8 +30,6 @@ const clientOf = (port: number, token?: string): BrokerClient =>
   new BrokerClient(`http://127.0.0.1:${port}`, { token, openSocket, retryPauseMs: 1, answerBytesMax })
 
 interface Wishes extends MoveWishes {
-  readonly tenants?: readonly string[]
-  readonly paths?: readonly string[]
   readonly token?: string
   readonly told?: string[]
 }
@@ -209,6 +207,23 @@ t.test('what a running broker has stays, or is replaced as a whole', async t => 
   const replaced = await moveAll(await sourceOf(node.port), async () => new BrokerSink(clientOf(target.port), true))
   t.match(replaced.tally.entity, { written: 0, replaced: 1 })
   t.strictSame((await target.ask('GET /v2/entities/E')).json, made(1, 'a'))
+})
+
+t.test('what a running broker has already is compared with what comes', async t => {
+  const node = await furnished(t)
+  const target = await startLocalNode(t, { forwarding: { requestsMax: 0 }, expiryIntervalMs: 100_000 })
+  const file = join(tempDir(t), 'out.ndjson')
+  const precise = { type: 'Number', value: 0.1234567890123, metadata: { m: { type: 'Number', value: 1 / 3 } } }
+  await node.json('POST /v2/entities', { id: 'Precise', type: 'T', precise })
+  const feature = { type: 'Feature', properties: {}, geometry: { type: 'Point', coordinates: [1, 2] } }
+  await node.json('POST /v2/entities', { id: 'Feature', type: 'T', loc: { type: 'geo:json', value: feature } })
+  await moveAll(await sourceOf(node.port, { tenants: ['', 'city'] }), from => openFileSink(file, 'a test', from))
+  const into = async () => moveAll(await openFileSource(file), async () => new BrokerSink(clientOf(target.port), false))
+  t.match((await into()).tally.entity, { written: 62 })
+  t.match((await into()).tally.entity, { same: 62, kept: 0 })
+  await target.json('PATCH /v2/entities/E0/attrs', { temp: { type: 'Number', value: 98 } }, scoped('', '/'))
+  await target.json('POST /v2/entities/E2/attrs', { more: { value: 1 } }, scoped('', '/a/b'))
+  t.match((await into()).tally.entity, { same: 60, kept: 2 })
 })
 
 t.test('a broker that refuses a page for its size is asked for smaller ones', async t => {

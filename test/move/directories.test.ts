@@ -185,9 +185,9 @@ t.test('what is there stays, or is replaced as a whole, indexes and counts inclu
   const file = written(t, exportWith(after, { entities: 3 }))
 
   const { tally } = await imported(file, directory)
-  t.strictSame(tally.entity, { written: 1, replaced: 0, same: 1, kept: 1, bad: 0 })
-  t.strictSame(tally.subscription, { written: 0, replaced: 0, same: 1, kept: 1, bad: 0 })
-  t.strictSame(tally.registration, { written: 0, replaced: 0, same: 1, kept: 0, bad: 0 })
+  t.strictSame(tally.entity, { written: 1, replaced: 0, same: 1, kept: 1, bad: 0, unselected: 0 })
+  t.strictSame(tally.subscription, { written: 0, replaced: 0, same: 1, kept: 1, bad: 0, unselected: 0 })
+  t.strictSame(tally.registration, { written: 0, replaced: 0, same: 1, kept: 0, bad: 0, unselected: 0 })
   t.match(await exported(directory, tempDir(t)), /"id":"other".*"a":.*2999/)
 
   const again = await imported(file, directory, { overwrites: true })
@@ -197,6 +197,121 @@ t.test('what is there stays, or is replaced as a whole, indexes and counts inclu
   t.match(text, /"id":"other","type":"T","b":.*"dateCreated":"2021/)
   t.notMatch(text, /2999|"timesSent":5/)
   t.match(text, /"servicePath":"\/b","progress":\{"timesSent":99\}/)
+})
+
+const dated = { dateCreated: '2020-01-01T00:00:00.000Z', dateModified: '2021-01-01T00:00:00.000Z' }
+const number = (value: number, metadata: object = {}) => ({ type: 'Number', value, metadata })
+const stored = entityLine(
+  'E',
+  { ...dated, correlator: 'c' },
+  { a: number(1, { m: { type: 'Number', value: 2 } }), o: { value: { x: 1, y: 2 } } },
+)
+const comparisons: readonly (readonly [what: string, line: object, outcome: 'same' | 'kept'])[] = [
+  ['the same line', stored, 'same'],
+  ['no times at all', entityLine('E', {}, stored.entity), 'same'],
+  [
+    'another order of attributes and of keys',
+    entityLine('E', dated, { o: { value: { y: 2, x: 1 } }, a: number(1, { m: { type: 'Number', value: 2 } }) }),
+    'same',
+  ],
+  ['another time of creation', { ...stored, dateCreated: '2020-01-01T00:00:00.001Z' }, 'kept'],
+  ['another time of change', { ...stored, dateModified: '2021-01-01T00:00:00.001Z' }, 'kept'],
+  ['another time of an attribute', { ...stored, times: { a: [dated.dateCreated, dated.dateCreated] } }, 'kept'],
+  ['another correlator', { ...stored, correlator: 'd' }, 'kept'],
+  [
+    'another value',
+    entityLine('E', {}, { ...stored.entity, a: number(2, { m: { type: 'Number', value: 2 } }) }),
+    'kept',
+  ],
+  [
+    'another type of an attribute',
+    entityLine(
+      'E',
+      {},
+      { ...stored.entity, a: { ...number(1, { m: { type: 'Number', value: 2 } }), type: 'Integer' } },
+    ),
+    'kept',
+  ],
+  [
+    'other metadata',
+    entityLine('E', {}, { ...stored.entity, a: number(1, { m: { type: 'Number', value: 3 } }) }),
+    'kept',
+  ],
+  ['no metadata', entityLine('E', {}, { ...stored.entity, a: number(1) }), 'kept'],
+  ['one attribute more', entityLine('E', {}, { ...stored.entity, b: number(1) }), 'kept'],
+  ['one attribute less', entityLine('E', {}, { o: { value: { x: 1, y: 2 } } }), 'kept'],
+]
+t.test('an entity that is there is compared with what the file tells of it', async t => {
+  const directory = fresh(t)
+  await imported(written(t, exportWith([stored])), directory)
+  for (const [what, line, outcome] of comparisons) {
+    const { tally } = await imported(written(t, exportWith([line])), directory)
+    t.equal(tally.entity[outcome], 1, `${what}: ${outcome}`)
+  }
+})
+
+t.test('a file without times that is imported twice differs in nothing, however many its entities are', async t => {
+  const directory = fresh(t, 2)
+  const lines = [entityLine('ahead', { dateCreated: '2999-01-01T00:00:00.000Z', order: 1 })]
+  for (let n = 0; n < 1200; n++) lines.push(entityLine(`E${n}`, n % 2 === 0 ? {} : { dateCreated: '2020-01-01' }))
+  const file = written(t, exportWith(lines))
+  const open = async () => openStores(directory, 'os', () => {})
+  const options = { clock: systemClock, overwrites: false, warn: () => {} }
+  const once = async () =>
+    moveAll(await openFileSource(file), async from => new DirectorySink(await open(), options, from))
+  t.match((await once()).tally.entity, { written: 1201 })
+  t.match((await once()).tally.entity, { same: 1201, kept: 0 })
+})
+
+t.test('tenants and paths select from a file and from a directory', async t => {
+  const lines = ['', 'city', 'park'].flatMap(tenant =>
+    ['/', '/a', '/a/b'].map(servicePath => entityLine(`E${tenant}${servicePath}`, { tenant, servicePath })),
+  )
+  const documents = [subscriptionLine(0), subscriptionLine(1), registrationLine(0)]
+  const file = written(t, exportWith([...lines, ...documents], { entities: 9 }))
+  const city = fresh(t)
+  const { tally, unmet } = await imported(file, city, { tenants: ['city'], paths: ['/a', '/none'] })
+  t.match(tally.entity, { written: 1, unselected: 8 })
+  t.match(tally.subscription, { written: 0, unselected: 2 })
+  t.same(unmet, ['path /none'])
+  t.same(
+    linesOf(await exported(city, tempDir(t))).map(line => JSON.parse(line).entity.id),
+    ['Ecity/a'],
+  )
+
+  const all = fresh(t)
+  await imported(file, all)
+  const target = join(tempDir(t), 'out.ndjson')
+  const source = await directorySource(await openStores(all, 'os', () => {}))
+  const moved = await moveAll(source, from => openFileSink(target, 'a test', from), { tenants: ['', 't0'] })
+  t.match(moved.tally, { entity: { written: 3, unselected: 6 }, subscription: { written: 1, unselected: 1 } })
+  t.same(moved.unmet, [])
+  t.match(readFileSync(target, 'utf8'), '{"orrery-export-end":1,"entities":3,"registrations":1,"subscriptions":1}')
+})
+
+t.test('a selection that was stopped goes on where it was, and knows what it had found', async t => {
+  const lines = Array.from({ length: 4000 }, (_, n) => entityLine(`E${n}`, { tenant: n < 500 ? 'early' : `t${n % 2}` }))
+  const file = written(t, exportWith(lines))
+  const directory = fresh(t)
+  const statePath = join(tempDir(t), 'state')
+  const selected = { statePath, tenants: ['early', 't0'] }
+  const stop = new AbortController()
+  const onProgress = (n: number): void => void (n >= 2000 && stop.abort())
+  await t.rejects(imported(file, directory, { ...selected, signal: stop.signal, onProgress }), /stopped/)
+  const { tally, unmet } = await imported(file, directory, selected)
+  t.strictSame(tally.entity, { written: 2250, replaced: 0, same: 0, kept: 0, bad: 0, unselected: 1750 })
+  t.same(unmet, [])
+})
+
+t.test('a bad line among those that nobody asked for stops the import, which counts them once', async t => {
+  const directory = fresh(t)
+  const other = { tenant: 'other' }
+  const lines = [entityLine('E1', other), entityLine('E2'), entityLine('E3', other, { a: 1 }), entityLine('E4', other)]
+  const file = written(t, exportWith(lines))
+  const statePath = join(tempDir(t), 'state')
+  await t.rejects(imported(file, directory, { statePath, tenants: [''] }), /line 4: a is not an object/)
+  const { tally } = await imported(file, directory, { statePath, tenants: [''], skipsBad: true })
+  t.strictSame(tally.entity, { written: 1, replaced: 0, same: 0, kept: 0, bad: 1, unselected: 2 })
 })
 
 t.test('several types of an id, over several batches and once replaced, keep their order', async t => {
@@ -255,7 +370,7 @@ t.test('a bad line stops the import in front of it, and is passed over when that
   t.equal((await contentsOf(directory.path)).entities, 1, 'what stood before it is there, what stands behind it is not')
   const { tally, bad } = await imported(file, directory, { skipsBad: true, statePath })
   t.strictSame(bad, ['line 3: a is not an object'])
-  t.strictSame(tally.entity, { written: 2, replaced: 0, same: 0, kept: 0, bad: 1 })
+  t.strictSame(tally.entity, { written: 2, replaced: 0, same: 0, kept: 0, bad: 1, unselected: 0 })
   t.equal((await contentsOf(directory.path)).entities, 2)
 })
 
@@ -276,7 +391,7 @@ t.test('an import that was stopped goes on where it was, and nothing counts twic
   t.ok(half >= 2000 && half < 5000, `${half} entities`)
   t.match(JSON.parse(readFileSync(statePath, 'utf8')), { begunMs: nowMs })
   const { tally } = await imported(file, directory, { statePath })
-  t.strictSame(tally.entity, { written: 5000, replaced: 0, same: 0, kept: 0, bad: 0 })
+  t.strictSame(tally.entity, { written: 5000, replaced: 0, same: 0, kept: 0, bad: 0, unselected: 0 })
   t.strictSame(await wrongIn(directory.path), [])
 })
 
@@ -295,7 +410,7 @@ t.test('a batch that was durable before the word of it counts as ours when it co
   // The state before the last batch.
   writeFileSync(statePath, states.at(-1) as string)
   const { tally } = await imported(file, directory, { statePath })
-  t.strictSame(tally.entity, { written: 2500, replaced: 0, same: 0, kept: 0, bad: 0 })
+  t.strictSame(tally.entity, { written: 2500, replaced: 0, same: 0, kept: 0, bad: 0, unselected: 0 })
 })
 
 t.test('an export that was stopped goes on where it was', async t => {

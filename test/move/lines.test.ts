@@ -37,6 +37,8 @@ const moved = (entity: Entity, more: Partial<MovedEntity> = {}): MovedEntity => 
   entity,
   root: '',
   isStamped: true,
+  hasCreated: true,
+  hasModified: true,
   ...more,
 })
 

@@ -45,6 +45,18 @@ t.test('the line is drawn ten times a second at most, and its last state stays',
   t.equal(drawn.at(-1), '\n')
 })
 
+t.test('where no bar may be drawn a terminal gets nothing, and the log lines', async t => {
+  const logged: string[] = []
+  const drawn: string[] = []
+  const logger = { info: (message: string) => void logged.push(message) }
+  const terminal = { isTTY: true, write: (text: string) => drawn.push(text) }
+  const options = { title: 'Copying', unit: 'rows', clock: new FakeClock(), logger, terminal, mayDraw: false }
+  const progress = openProgress(options)
+  progress.show(5, 10)
+  progress.end()
+  t.strictSame({ logged, drawn }, { logged: ['Copying: 50 %, 5 of 10 rows'], drawn: [] })
+})
+
 t.test('the line is never as wide as the terminal', async t => {
   for (const [columns, length] of [
     [40, 39],

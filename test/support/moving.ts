@@ -12,6 +12,8 @@ import type { DataDirectory } from '../../src/storage/data-directory.js'
 
 export interface MoveWishes {
   readonly overwrites?: boolean
+  readonly tenants?: readonly string[]
+  readonly paths?: readonly string[]
   readonly skipsBad?: boolean
   /** A state that is gone on with. */
   readonly statePath?: string
@@ -22,6 +24,7 @@ export interface MoveWishes {
 
 export interface Moved {
   readonly tally: Tally
+  readonly unmet: readonly string[]
   /** What was passed over, as `line 3: why`. */
   readonly bad: readonly string[]
 }
@@ -38,7 +41,8 @@ export async function moveAll(
   const sink = await openSink(earlier?.sink)
   const bad: string[] = []
   try {
-    const tally = await move(source, sink, {
+    const { tally, unmet } = await move(source, sink, {
+      selection: { tenants: wishes.tenants, paths: wishes.paths },
       skipsBad: wishes.skipsBad ?? false,
       state,
       job,
@@ -48,7 +52,7 @@ export async function moveAll(
       onBad: (where, fault) => bad.push(`${where}: ${fault}`),
       signal: wishes.signal ?? new AbortController().signal,
     })
-    return { tally, bad }
+    return { tally, unmet, bad }
   } finally {
     await sink.close()
     await source.close()

@@ -1,0 +1,116 @@
+// The table of commands: what the program can do besides serving, each with its usage and a line that describes it.
+//
+// `orrery -U`, `orrery help`, `orrery <command> -h` and the usage in a refusal are made from it. A name is what
+// follows `orrery` on the command line. process/commands.ts maps each name to its runner, and the compiler checks that
+// none is missing.
+
+export interface CommandUsage {
+  /** What follows the name, one element for each line of the usage. */
+  readonly words: readonly string[]
+  /** What it does, in one line. */
+  readonly about: string
+  /** Further lines of its usage. */
+  readonly more: readonly string[]
+}
+
+export const commands = {
+  'config check': {
+    words: ['[option ...]'],
+    about: 'shows what these options come to, and checks whether a start would accept them',
+    more: [
+      'It opens the files that the options name and looks at the data directory and the ports. Exit status 0: a start would accept all.',
+    ],
+  },
+  export: {
+    words: [
+      '[-dataDir <path> | -from <url>] [-to <file, or - for standard output>]',
+      '[-tenant <name>]... [-path <path>]... [-token <token>] [-skipBad] [-state <file>]',
+    ],
+    about: 'writes what a data directory or a running broker has',
+    more: [
+      'Writes all entities, registrations and subscriptions of a data directory that no broker uses, or of a running broker.',
+      '-tenant and -path select; without -tenant a directory gives all of them, a broker the default one.',
+    ],
+  },
+  import: {
+    words: [
+      '[-file <file, or - for standard input> | -from <url>] [-dataDir <path> | -to <url>]',
+      '[-tenant <name>]... [-path <path>]... [-token <token>] [-overwrite] [-skipBad]',
+      '[-workers <n>] [-state <file>]',
+    ],
+    about: 'brings that in again, or what a running broker has',
+    more: [
+      'Brings an export, or what a running broker has, into a data directory that no broker uses, or to a running broker.',
+      '-tenant and -path select; without -tenant a file gives all of them, a broker the default one.',
+      'Exit status 0: all that was asked for is there. 1: something failed, differs from what is there, or was not found.',
+    ],
+  },
+  backup: {
+    words: ['--from <url> --to <file> --backupKeyFile <file> [--notifCaFile <file>] [--insecureNotif]'],
+    about: 'writes everything that a running broker has into a file',
+    more: [
+      'Writes everything of all tenants, at one moment, while the broker runs. The key is in the file that the broker was started with -backupKeyFile.',
+      'The file holds secrets. "orrery restore" makes a data directory of it.',
+    ],
+  },
+  restore: {
+    words: ['--from <file> -dataDir <path>'],
+    about: 'makes a data directory of a backup',
+    more: [
+      'Makes the path, which must be empty or missing, the data directory of a single node with everything that the backup has.',
+      'Start it with any number of -workers, or make it the first content of a cluster with "orrery cluster init".',
+    ],
+  },
+  'cluster status': {
+    words: ['[url]'],
+    about: 'shows who is there, who owns what, and how far copies are behind',
+    more: [],
+  },
+  'cluster drain': { words: ['[url]'], about: 'has a node give its shards away, and take none', more: [] },
+  'cluster resume': { words: ['[url]'], about: 'has a node take shards again', more: [] },
+  'cluster init': {
+    words: ['--from <path> <the options that the first node will be started with>'],
+    about: 'begins a cluster with the data directory of a single node',
+    more: [
+      'Makes the data directory of a single node, which must not be in use, the first content of a cluster: in the -dataDir of its first node.',
+    ],
+  },
+  'cluster leave': {
+    words: ['--from <path> -dataDir <new path> <the other options of the node, or -withoutLog>'],
+    about: 'makes the data directory of a node of a cluster that of a single node',
+    more: [
+      'Copies what a node of a cluster has, whose nodes must all have ended, into the new data directory of a single node.',
+      '-withoutLog: the log engine is gone. Changes that other nodes have acknowledged and that are not in the directory are then missing.',
+    ],
+  },
+} as const satisfies Readonly<Record<string, CommandUsage>>
+
+export type CommandName = keyof typeof commands
+
+export const commandNames = Object.keys(commands) as CommandName[]
+
+/** The usage text of a command. */
+export function usageOf(name: CommandName): string {
+  const { words, about, more } = commands[name]
+  const head = `Usage: orrery ${name} `
+  const lines = words.map((line, index) => (index === 0 ? head : ' '.repeat(head.length)) + line)
+  return [...lines, ...(more.length > 0 ? more : [sentenceOf(about)])].join('\n')
+}
+
+/** The usage text of all commands whose names begin with a word, such as `cluster`. */
+export function usageOfGroup(first: string): string {
+  const names = commandNames.filter(name => name.startsWith(`${first} `))
+  return [`Usage: orrery ${first} <command> ...`, '', ...linesOf(names), '', moreHelp].join('\n')
+}
+
+/** All commands, a line each. */
+export const commandLines = (): readonly string[] => linesOf(commandNames)
+
+export const moreHelp = 'orrery <command> -h explains a command.'
+
+function linesOf(names: readonly CommandName[]): string[] {
+  const width = Math.max(...names.map(name => name.length))
+  return names.map(name => `  ${name.padEnd(width)}   ${commands[name].about}`)
+}
+
+const sentenceOf = (about: string): string => `${about[0]!.toUpperCase()}${about.slice(1)}.`

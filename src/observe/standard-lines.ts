@@ -1,0 +1,49 @@
+// Lines that the program prints beside its log: the ready line on standard output, refusals and last words on standard
+// error. With `-logFormat json` they are JSON like the lines of the log, so that a collector parses both streams alike.
+//
+// `-logForHumans` concerns standard output alone, as for the log. What Node prints when it runs out of memory or when
+// native code crashes cannot be changed (docs/operations/starting.md).
+
+import { renderJsonLine } from './logger.js'
+
+type Level = 'INFO' | 'WARN' | 'FATAL'
+
+export interface LineFormat {
+  readonly format: 'pipe' | 'json'
+  readonly forHumans: boolean
+}
+
+/** A line on standard output. */
+export function tellReady({ format, forHumans }: LineFormat, text: string): void {
+  process.stdout.write(`${format === 'json' && !forHumans ? jsonOf('INFO', text) : text}\n`)
+}
+
+/** Why the program does not start, or ends, on standard error. */
+export function tellFailure({ format }: Pick<LineFormat, 'format'>, text: string): void {
+  process.stderr.write(`${format === 'json' ? jsonOf('FATAL', text) : `orrery: ${text}`}\n`)
+}
+
+/** The words of a bug, which ends the program, on standard error. */
+export function tellBug({ format }: Pick<LineFormat, 'format'>, error: Error): void {
+  const text = error.stack ?? error.message
+  process.stderr.write(`${format === 'json' ? jsonOf('FATAL', `Runtime Error (${text})`) : text}\n`)
+}
+
+/** From now on what Node prints in this process of warnings and bugs is JSON too, if the log is. */
+export function tellNodeLines(settings: Pick<LineFormat, 'format'>): void {
+  tellNodeWarnings(settings)
+  if (settings.format !== 'json') return
+  process.on('uncaughtException', error => {
+    tellBug(settings, error)
+    process.exit(1)
+  })
+}
+
+/** The same for warnings in a thread, whose bugs the main thread prints. */
+export function tellNodeWarnings({ format }: Pick<LineFormat, 'format'>): void {
+  if (format !== 'json') return
+  process.removeAllListeners('warning')
+  process.on('warning', ({ name, message }) => process.stderr.write(`${jsonOf('WARN', `${name}: ${message}`)}\n`))
+}
+
+const jsonOf = (level: Level, text: string): string => renderJsonLine(level, text, Date.now())
