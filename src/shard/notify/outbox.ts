@@ -131,6 +131,11 @@ export class Outbox implements Rider {
     return this.rowCount < this.limits.rowsMax && this.byteCount < this.limits.bytesMax
   }
 
+  /** Whether it is so full that what waits for a receiver that is away must make room. */
+  get isCrowded(): boolean {
+    return this.rowCount > this.limits.rowsMax / 2 || this.byteCount > this.limits.bytesMax / 2
+  }
+
   // [hot] Once per change that triggers notifications.
   /** Writes a trigger event; gives its row and the number of the commit that carries it. */
   add(event: TriggerEvent): { readonly row: OutboxRow; readonly commit: number } {

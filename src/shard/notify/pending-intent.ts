@@ -116,9 +116,7 @@ export class PendingIntent implements PendingNotification {
         return this.end()
       case 'failed':
         this.noteFailure(outcome)
-        this.attempts = outcome.attempts
-        this.dueMs = outcome.nextAttemptMs
-        return this.keepFailure(outcome.code)
+        return this.onFailed(outcome.attempts, outcome.code, outcome.nextAttemptMs)
       case 'dead':
         this.noteFailure(outcome)
         this.bury(record)
@@ -130,9 +128,12 @@ export class PendingIntent implements PendingNotification {
   }
 
   /** Tries go on where they were after a restart: at once if there was no answer, since the receiver may be back. */
-  private keepFailure(code: number | undefined): void {
-    const { attempts: tries, row } = this
-    if (row) this.parts.outbox.note(row, this.id, { tries, dueMs: code === undefined ? undefined : this.dueMs })
+  private onFailed(tries: number, code: number | undefined, nextMs: number | undefined): void {
+    const isKnown = this.attempts === tries && this.dueMs === nextMs
+    this.attempts = tries
+    this.dueMs = nextMs
+    if (!this.row || isKnown) return
+    this.parts.outbox.note(this.row, this.id, { tries, dueMs: code === undefined ? undefined : nextMs })
   }
 
   /** Keeps it for whoever wants it sent again. Its row goes in the same commit. */

@@ -322,6 +322,19 @@ t.test('what is sent again after it was given up begins anew, and counts no seco
   t.equal(owner.progress(1).failsCounter, 1)
 })
 
+t.test('an outbox is crowded when more than half of its rows or bytes are taken, until some have ended', async t => {
+  for (const limits of [{ rowsMax: 4 }, { bytesMax: 1500 }]) {
+    const owner = await NotifyingOwner.with([watching(1)], limited(limits))
+    const { notifications } = owner.shards.parts
+    await owner.end(create('E'))
+    t.equal(notifications.isCrowded, false)
+    for (const id of ['F', 'G', 'H']) await owner.end(create(id))
+    t.equal(notifications.isCrowded, true)
+    for (const due of (await owner.handed()).slice(0, 3)) due.onOutcome(delivered)
+    t.equal(notifications.isCrowded, false)
+  }
+})
+
 t.test('a notification that is given up ends as well', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
