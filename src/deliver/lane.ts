@@ -242,6 +242,11 @@ export class Lane<T = unknown> {
     this.busy.delete(order)
   }
 
+  /** What waits until the first try of `order` is over. */
+  parkedBehind(order: string | undefined): Iterable<Job<T>> {
+    return (order !== undefined && this.busy.get(order)) || []
+  }
+
   private takeParked(order: string, into: Job<T>[]): void {
     const parked = this.busy.get(order)
     for (let job = parked?.shift(); job; job = parked?.shift()) into.push(job)
@@ -537,6 +542,10 @@ export class Fifo<T> {
     while (at > this.head && compare(this.items[at - 1]!, item) > 0) at--
     if (at === this.items.length) this.items.push(item)
     else this.items.splice(at, 0, item)
+  }
+
+  *[Symbol.iterator](): Generator<T, void, void> {
+    for (let at = this.head; at < this.items.length; at++) yield this.items[at]!
   }
 
   /** Takes the first one that is wanted. */

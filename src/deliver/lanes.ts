@@ -234,6 +234,25 @@ export class Lanes<T> {
       lane.pushLost(job)
     }
     this.waits(job, reason, true, true, job.isRetry ? this.clock.wallMs() + delayMs : undefined)
+    this.failParked(job, reason)
+  }
+
+  /** What waits behind a delivery without an answer fails with it: some now, the others when the breaker opens. */
+  private failParked({ lane, order, isRetry }: Job<T>, reason: string): void {
+    if (isRetry) return
+    let left = settledPerTurn
+    for (const parked of lane.parkedBehind(order)) {
+      if (parked.tries > 0) continue
+      if (left-- === 0) return
+      this.countHeldBack(parked)
+      this.waits(parked, reason, false, true)
+    }
+  }
+
+  /** It has left the queue of first tries. */
+  private countHeldBack({ lane }: Job<T>): void {
+    lane.pool.counters.out++
+    this.counters.heldBack++
   }
 
   private hold(job: Job<T>): void {
@@ -421,10 +440,7 @@ export class Lanes<T> {
       this.room.bytes.first -= job.bytes
       lane.overflows ||= !this.room.hasForHeld(job)
       const isNew = job.tries === 0
-      if (isNew) {
-        job.lane.pool.counters.out++
-        this.counters.heldBack++
-      }
+      if (isNew) this.countHeldBack(job)
       if (!lane.overflows) this.hold(job)
       if (isNew || lane.overflows) this.waits(job, lane.reason, false, !lane.overflows)
     }

@@ -259,6 +259,22 @@ t.test('a delivery without an answer keeps its place, and is tried after a secon
   t.same(bench.underWay, ['2'])
 })
 
+t.test('what waits behind a delivery without an answer fails with it, once, and is not sent before it', async t => {
+  const bench = new LanesBench()
+  for (const key of ['1', '2', '3']) bench.offer('a', { key, entity: 'lamp' })
+  bench.end(lost)
+  const failure = { kind: 'failed', attempts: 1, held: true }
+  t.match(bench.outcomes, [
+    ['1', { ...failure, sent: true }],
+    ['2', { ...failure, sent: false }],
+    ['3', { ...failure, sent: false }],
+  ])
+  bench.clock.advance(1000)
+  t.same(bench.underWay, ['1'])
+  bench.end(lost)
+  t.same(bench.kinds('2'), ['failed'])
+})
+
 t.test('a delivery that had no answer is tried at once when another one has one', async t => {
   const bench = new LanesBench()
   bench.offer('a', { key: '1' })
