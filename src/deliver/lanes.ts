@@ -52,6 +52,8 @@ export interface LanesOptions {
   readonly isCrowded?: (() => boolean) | undefined
 }
 
+const secondMs = 1_000
+
 /** Held-back deliveries that are settled in one turn of the event loop. */
 const settledPerTurn = 128
 
@@ -63,6 +65,8 @@ export class Lanes<T> {
   /** Receivers without a lane were refused. */
   private strangers = false
   private readonly room: Room<T>
+  /** Receivers that were tried in the second that began then. */
+  private readonly probes = { sinceMs: Number.NEGATIVE_INFINITY, count: 0 }
 
   constructor(
     private readonly clock: Pick<Clock, 'monoMs' | 'wallMs'>,
@@ -369,6 +373,10 @@ export class Lanes<T> {
   /** The oldest one that has kept its place, if there is one. */
   private probe(lane: Lane<T>, nowMs: number): void {
     const { pool } = lane
+    if (!this.mayProbe(nowMs)) {
+      lane.breaker.openUntilMs = this.probes.sinceMs + secondMs * (1 + this.options.fraction())
+      return
+    }
     const isWaiting = lane.waiting + lane.holding > 0
     if (isWaiting && !pool.hasRoomFor(lane)) return lane.queue()
     const first = isWaiting ? lane.takeProbe() : undefined
@@ -377,11 +385,21 @@ export class Lanes<T> {
       if (lane.retryDueMs <= nowMs) lane.queueRetries()
       return
     }
+    this.probes.count++
     job.isProbe = true
     onProbe(lane.breaker)
     if (first) this.sendFirst(first, nowMs)
     else this.sendRetry(job)
     if (lane.hasUnheld()) this.holdBackLater(lane)
+  }
+
+  private mayProbe(nowMs: number): boolean {
+    const { probes } = this
+    if (nowMs - probes.sinceMs >= secondMs) {
+      probes.sinceMs = nowMs
+      probes.count = 0
+    }
+    return probes.count < this.options.limits.probesPerSecondMax
   }
 
   /** Widths of the pool have become free: the lanes that wait for one take turns. */

@@ -29,6 +29,8 @@ export interface Limits {
   /** The same to a receiver that has not answered yet, or not the last time: what its timeouts may hold. */
   readonly laneUnprovenSendsMax: number
   readonly laneRetrySendsMax: number
+  /** Receivers held back that are tried in a second, over all. With more than five times as many the pauses grow. */
+  readonly probesPerSecondMax: number
   /** First tries at a time over all receivers of a pool: the bound on sockets. */
   readonly sendsMax: number
   /** First tries that wait in a pool. */
@@ -44,6 +46,7 @@ export const limitsByDefault: Limits = {
   laneSendsMax: 32,
   laneUnprovenSendsMax: 4,
   laneRetrySendsMax: 4,
+  probesPerSecondMax: 500,
   sendsMax: 512,
   queueMax: 100_000,
 }

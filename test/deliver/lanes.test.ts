@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { failuresToOpen } from '../../src/deliver/lane.js'
+import { Random } from '../support/random.js'
 import { answer, LanesBench, lost, ok } from './lanes-bench.js'
 
 t.test('a delivery is sent at once and ends with its answer', async t => {
@@ -335,6 +336,22 @@ t.test(
     busy.stop()
   },
 )
+
+t.test('so many dead receivers are tried in a second, and each of them has its turn', async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const bench = new LanesBench({ fraction: () => random.fraction(), limits: { probesPerSecondMax: 5 } })
+  const busy = setDead(bench)
+  for (let host = 0; host < 40; host++)
+    for (let n = 0; n < failuresToOpen; n++) bench.offer(`h${host}`, { key: `${host} ${n}` })
+  bench.clock.advance(5000)
+  const before = bench.sent.length
+  bench.clock.advance(60_000)
+  const tried = bench.sent.slice(before)
+  t.ok(tried.length > 200 && tried.length <= 305, `${tried.length} in a minute`)
+  t.equal(new Set(tried.map(key => key.split(' ')[0])).size, 40)
+  busy.stop()
+})
 
 t.test('a receiver that has just gone loses nothing where there is little room', async t => {
   const bench = new LanesBench({ isCrowded: () => true })
