@@ -495,7 +495,7 @@ export function onFailure(breaker: Breaker, wasProbe: boolean, nowMs: number, fr
   return true
 }
 
-/** The pause before the receiver is tried again that has not answered `losses` times before; `fraction` is drawn from 0 up to 1. */
+/** The pause before a receiver is tried again that failed to answer `losses` times; `fraction` is from 0 up to 1. */
 export const lostDelayMs = (losses: number, fraction: number): number =>
   Math.min(openMsMin * 2 ** losses, openMsMax) * (0.8 + 0.4 * fraction)
 

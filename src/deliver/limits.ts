@@ -18,7 +18,7 @@ export interface Limits {
   /** First tries that wait for one receiver. Each costs its message and 200 bytes; beyond, rows stay in the outbox. */
   readonly laneQueueMax: number
   readonly laneBytesMax: number
-  /** Failed deliveries of one receiver that stay in memory until their next try, or until it answers; the rest goes back to its owner. */
+  /** Failed deliveries of one receiver in memory until their next try, or its answer; others go to their owner. */
   readonly laneRetriesMax: number
   /** Bytes of first tries, waiting or under way, over all receivers; further tries have half as much of their own. */
   readonly bytesMax: number
