@@ -181,9 +181,10 @@ export type DeliveryOutcome =
   | { readonly kind: 'simulated' }
   /**
    * To be tried again. `held`: the notifier has it and will do so. Otherwise it has no room: its owner offers it again, with `attempts`
-   * as `attempt`, when `nextAttemptMs` (wall clock) has come. Not `sent`: it was held back, because its receiver does not answer.
+   * as `attempt`, when `nextAttemptMs` (wall clock) has come; undefined: at once, before what came later, since its receiver does not answer
+   * and it keeps its place. Not `sent`: it was held back.
    */
-  | (Failure & { readonly kind: 'failed'; readonly nextAttemptMs: number; readonly held: boolean })
+  | (Failure & { readonly kind: 'failed'; readonly nextAttemptMs: number | undefined; readonly held: boolean })
   /** Ended: it was the last try, or another one would change nothing. */
   | (Failure & { readonly kind: 'dead' })
   /** Ended: this cannot be sent, and is not a failure of the receiver. Nothing is counted (subscriptions.md §9.3, §10). */

@@ -31,6 +31,8 @@ const refilledPerTurn = 256
 interface Line {
   /** The queue that its lane is part of (subscriptions.md §11.2). */
   readonly queue: string
+  /** What its lane gave back, since the receiver does not answer: it comes before the first ones. */
+  readonly returned: Fifo<PendingNotification>
   readonly first: Fifo<PendingNotification>
   readonly later: Fifo<PendingNotification>
 }
@@ -119,16 +121,18 @@ export class Dispatcher implements Deliverer {
     if (!this.offer(pending, input, message)) this.await(pending, message)
   }
 
-  /** Lets it stand in line until its lane has room; gives the lane. */
-  private await(pending: PendingNotification, message: Message): string {
-    const lane = this.laneOf(pending, message)
+  /** Lets it stand in line until its lane has room. */
+  private await(pending: PendingNotification, message: Message): void {
+    fifoOf(this.lineOf(this.laneOf(pending, message), pending), pending).push(pending)
+  }
+
+  private lineOf(lane: string, { tenant }: PendingNotification): Line {
     let line = this.lines.get(lane)
     if (!line) {
-      line = { queue: this.notifier.queueOf(pending.tenant), first: new Fifo(), later: new Fifo() }
+      line = { queue: this.notifier.queueOf(tenant), returned: new Fifo(), first: new Fifo(), later: new Fifo() }
       this.lines.set(lane, line)
     }
-    fifoOf(line, pending).push(pending)
-    return lane
+    return line
   }
 
   private laneOf({ tenant }: PendingNotification, message: Message): string {
@@ -156,7 +160,7 @@ export class Dispatcher implements Deliverer {
   private mustQueue(pending: PendingNotification, message: Message): boolean {
     const line = this.lines.get(this.laneOf(pending, message))
     const fifo = line && fifoOf(line, pending)
-    if (!fifo?.first) return false
+    if (!fifo || !(fifo.first || (fifo === line.first && line.returned.first))) return false
     fifo.push(pending)
     return true
   }
@@ -176,9 +180,10 @@ export class Dispatcher implements Deliverer {
       this.hopeful.delete(name)
       const line = this.lines.get(name)
       if (!line) continue
-      left = this.refill(name, line.first, left)
+      left = this.refill(name, line.returned, left)
+      if (!line.returned.first) left = this.refill(name, line.first, left)
       left = this.refill(name, line.later, left)
-      if (!line.first.first && !line.later.first) this.lines.delete(name)
+      if (!line.returned.first && !line.first.first && !line.later.first) this.lines.delete(name)
       // It may have room for more, when the others have had their turn.
       else if (left === 0) this.hopeful.add(name)
     }
@@ -205,7 +210,11 @@ export class Dispatcher implements Deliverer {
     pending.onOutcome(outcome)
     if (outcome.kind !== 'failed' || outcome.held) return
     // It was not offered, so its lane would not report room.
-    this.onRoom(this.await(pending, message))
+    const lane = this.laneOf(pending, message)
+    const line = this.lineOf(lane, pending)
+    if (outcome.nextAttemptMs === undefined) line.returned.push(pending)
+    else line.later.push(pending)
+    this.onRoom(lane)
   }
 
   /** Whether the notifier has taken it. */
@@ -218,8 +227,9 @@ export class Dispatcher implements Deliverer {
   }
 }
 
-const fifoOf = ({ first, later }: Line, { attempts }: PendingNotification): Fifo<PendingNotification> =>
-  attempts === 0 ? first : later
+/** One that was tried and has no time of its own has kept its place among the first ones. */
+const fifoOf = ({ first, later }: Line, { dueMs }: PendingNotification): Fifo<PendingNotification> =>
+  dueMs === undefined ? first : later
 
 /** Each notification is a transaction of its own (operations.md §6.1). */
 const contextOf = ({ correlator, number, tenant, path }: NotificationInput) => ({

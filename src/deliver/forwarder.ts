@@ -14,7 +14,7 @@ import type { Socket } from 'node:net'
 import type { NamedText } from '../domain/subscriptions/subscription.js'
 import type { Clock, ProviderAnswer, ProviderRequest, Providers } from '../ports.js'
 import { httpAddress } from './address.js'
-import type { Job } from './lane.js'
+import { type Job, untried } from './lane.js'
 import { Lanes } from './lanes.js'
 import { type Limits, limitsByDefault } from './limits.js'
 import { LazySender, type SendResult } from './sender.js'
@@ -126,8 +126,7 @@ export class Forwarder implements Providers {
       endByMs: sinceMs + timeoutMs,
       tries: 0,
       sinceMs,
-      dueMs: 0,
-      isProbe: false,
+      ...untried,
     }
     this.jobs.add(job)
     if (this.lanes.offer(job, undefined) === 'full') queueMicrotask(() => this.finish(job, failed(noRoom)))

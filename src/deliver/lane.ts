@@ -1,13 +1,16 @@
 // One receiver: what waits for it, in which order, what is being sent to it, and its circuit breaker. And the table of
 // all lanes.
 //
-//   offer -> waiting -> (its entity is free) ------------------> send -> ended
+//   offer -> arrived -> (its entity is free) ------------------> send -> ended
 //                  \--> parked, while an earlier one of the same subscription and entity is being sent --> ready --/
-//   ended, failed -> retries[number of failed tries] -> (due) -> send
+//   no answer -> lost -> (due, or the receiver answers) -> send
+//   not now   -> retries[number of failed tries] -> (due) -> send
+//   the breaker opens: lost, ready, parked, arrived -> held, in the order of arrival -> (it closes) -> send
 //
-// The order of a subscription and an entity is kept on first tries, and there only: what is tried again is overtaken. A
-// job may have no order. Each queue of retries is in the order of failing. Its first job may be due a little later than
-// the next, by the spread of the delays.
+// The order of a subscription and an entity is kept while the receiver does not answer: a lost job keeps its place. A
+// job that the receiver has put off, or fails while others are answered, is overtaken. A job may have no order. Each
+// queue of retries is in the order of failing. Its first job may be due a little later than the next, by the spread of
+// the delays.
 //
 // A job with a deadline of its own is skipped when too little of its time is left. It counts as waiting until it is
 // withdrawn.
@@ -35,8 +38,16 @@ export interface Job<T> extends Sendable {
   readonly order: string | undefined
   /** Of the request that caused it. */
   readonly context: LogContext
-  /** Failed tries. */
+  /** Failed tries. Those while the receiver does not answer anything count as one. */
   tries: number
+  /** Its place among the jobs of its lane. */
+  seq: number
+  /** It has left its order, and has the widths and the room of further tries. */
+  isRetry: boolean
+  /** It waits in the room of further tries until the receiver answers. */
+  isHeld: boolean
+  /** Answers of the receiver until its latest try without one; undefined: it had none. */
+  lostAfter: number | undefined
   /** Monotonic: since when it waits, and when it is tried again. */
   readonly sinceMs: number
   dueMs: number
@@ -89,6 +100,16 @@ export class Pool<T = unknown> {
   }
 }
 
+/** What a job is before its first try. */
+export const untried = {
+  seq: 0,
+  isRetry: false,
+  isHeld: false,
+  lostAfter: undefined,
+  isProbe: false,
+  dueMs: 0,
+} as const
+
 export class Lane<T = unknown> {
   readonly breaker: Breaker = closedBreaker()
   proven = false
@@ -100,8 +121,15 @@ export class Lane<T = unknown> {
   waiting = 0
   waitingBytes = 0
   retrying = 0
-  /** Further tries that were due by then are taken for failed along with the probe that failed. */
-  fateMs = Number.NEGATIVE_INFINITY
+  /** Jobs that wait for the receiver to answer, and their bytes. */
+  holding = 0
+  holdingBytes = 0
+  /** What waits no longer fits: the rest of it goes back to its owner, and nothing new is taken meanwhile. */
+  overflows = false
+  /** Answers so far. */
+  answers = 0
+  /** Monotonic: since when there has been none; Infinity: the latest try had one. */
+  awaySinceMs = Number.POSITIVE_INFINITY
   /** It stands in a queue of its pool, or of those whose deliveries are held back. */
   readonly queued = { sends: false, retries: false, held: false }
   /** A caller was refused for want of room, and is told when there is room again (room.ts). */
@@ -111,11 +139,15 @@ export class Lane<T = unknown> {
   wakeAtMs = Number.POSITIVE_INFINITY
   cancelWake: (() => void) | undefined
 
+  private seq = 0
   private readonly arrived = new Fifo<Job<T>>()
+  private readonly lost = new Fifo<Job<T>>()
+  private readonly held = new Fifo<Job<T>>()
   private readonly ready = new Fifo<Job<T>>()
   /** What is being sent, and what is parked behind it; undefined: nothing yet. */
   private readonly busy = new Map<string, Fifo<Job<T>> | undefined>()
-  private readonly retries = Array.from({ length: triesMax - 1 }, () => new Fifo<Job<T>>())
+  /** By failed tries; the first one has those that had no answer to a further try. */
+  private readonly retries = Array.from({ length: triesMax }, () => new Fifo<Job<T>>())
 
   constructor(
     /** Its key among the lanes: the receiver, and the tenant if that has a pool of its own. */
@@ -139,37 +171,118 @@ export class Lane<T = unknown> {
   }
 
   get isIdle(): boolean {
-    return this.waiting === 0 && this.sending === 0 && this.resending === 0 && this.retrying === 0
+    return this.waiting + this.holding + this.sending + this.resending + this.retrying === 0
   }
 
   push(job: Job<T>): void {
+    job.seq = this.seq++
     this.arrived.push(job)
+    this.wait(job)
+  }
+
+  private wait({ bytes }: Job<T>): void {
     this.waiting++
-    this.waitingBytes += job.bytes
+    this.waitingBytes += bytes
     this.pool.waiting++
   }
 
-  /** Something may wait that is not parked. */
-  get hasReady(): boolean {
-    return this.ready.size + this.arrived.size > 0
+  /** Something may wait that is not parked, and that need not wait for time. */
+  hasReady(nowMs: number): boolean {
+    return this.ready.size + this.held.size > 0 || (this.arrived.size > 0 && !this.overflows) || this.hasLost(nowMs)
+  }
+
+  private hasLost(nowMs: number): boolean {
+    const { first } = this.lost
+    return first !== undefined && (this.proven || first.dueMs <= nowMs)
   }
 
   // [hot] Once per notification.
-  /** Takes the next first try whose turn it is; what has its order waits until `release`. */
+  /** Takes the next job whose turn it is; what has its order waits until `release`. `leave` follows. */
   takeReady(nowMs: number): Job<T> | undefined {
-    const job = this.ready.shift() ?? this.takeArrived(nowMs)
-    if (job) this.leave(job)
+    if (this.hasLost(nowMs)) return this.lost.shift()
+    const job = this.ready.shift() ?? this.takeInOrder(this.held, nowMs)
+    return job ?? (this.overflows ? undefined : this.takeInOrder(this.arrived, nowMs))
+  }
+
+  /** It waits no more. */
+  leave({ bytes, isHeld }: Job<T>): void {
+    if (isHeld) {
+      this.holding--
+      this.holdingBytes -= bytes
+    } else {
+      this.waiting--
+      this.waitingBytes -= bytes
+      this.pool.waiting--
+    }
+  }
+
+  /** It had no answer, but the receiver may have: it is tried again when it is due, before all that has its order. */
+  pushLost(job: Job<T>): void {
+    this.lost.push(job)
+    this.wait(job)
+  }
+
+  /** When a lost job is tried again although the receiver answers nothing. */
+  get lostDueMs(): number {
+    return this.lost.first?.dueMs ?? Number.POSITIVE_INFINITY
+  }
+
+  /** The receiver does not answer: all that waits is to be held, in the order of its arrival. */
+  dissolve(): void {
+    const waiting = [...this.lost.drain(), ...this.ready.drain()]
+    for (const { order } of waiting) if (order !== undefined) this.endOrder(order, waiting)
+    for (const order of this.busy.keys()) this.takeParked(order, waiting)
+    waiting.sort((a, b) => a.seq - b.seq)
+    for (const job of this.arrived.drain()) waiting.push(job)
+    for (const job of waiting) this.arrived.push(job)
+  }
+
+  private endOrder(order: string, parked: Job<T>[]): void {
+    this.takeParked(order, parked)
+    this.busy.delete(order)
+  }
+
+  /** What waits until the first try of `order` is over. */
+  parkedBehind(order: string | undefined): Iterable<Job<T>> {
+    return (order !== undefined && this.busy.get(order)) || []
+  }
+
+  private takeParked(order: string, into: Job<T>[]): void {
+    const parked = this.busy.get(order)
+    for (let job = parked?.shift(); job; job = parked?.shift()) into.push(job)
+  }
+
+  /** Takes the oldest job whose order is free. `leave` follows. */
+  takeProbe(): Job<T> | undefined {
+    const isFree = ({ order }: Job<T>): boolean => order === undefined || !this.busy.has(order)
+    const job = this.held.take(isFree) ?? this.arrived.take(isFree)
+    if (job?.order !== undefined) this.busy.set(job.order, undefined)
     return job
   }
 
-  private leave({ bytes }: Job<T>): void {
-    this.waiting--
-    this.waitingBytes -= bytes
-    this.pool.waiting--
+  /** The next job that is to be held; `leave` follows. */
+  takeUnheld(): Job<T> | undefined {
+    return this.arrived.shift()
   }
 
-  private takeArrived(nowMs: number): Job<T> | undefined {
-    for (let job = this.arrived.shift(); job; job = this.arrived.shift()) {
+  hasUnheld(): boolean {
+    return this.arrived.size > 0
+  }
+
+  hold(job: Job<T>): void {
+    job.isHeld = true
+    this.holding++
+    this.holdingBytes += job.bytes
+    this.held.insert(job, (a, b) => a.seq - b.seq)
+  }
+
+  /** The oldest of those that are held; `leave` follows. */
+  takeHeld(): Job<T> | undefined {
+    return this.held.shift()
+  }
+
+  private takeInOrder(fifo: Fifo<Job<T>>, nowMs: number): Job<T> | undefined {
+    for (let job = fifo.shift(); job; job = fifo.shift()) {
       if (this.isLate(job, nowMs)) continue
       if (job.order === undefined) return job
       const parked = this.busy.get(job.order)
@@ -204,7 +317,7 @@ export class Lane<T = unknown> {
   }
 
   pushRetry(job: Job<T>): void {
-    this.retries[job.tries - 1]!.push(job)
+    this.retries[job.lostAfter === this.answers ? 0 : job.tries]!.push(job)
     this.retrying++
   }
 
@@ -229,7 +342,7 @@ export class Lane<T = unknown> {
 
   /** Forgets everything that is not being sent; gives the bytes of what it forgot. */
   clear(): { first: number; retry: number } {
-    const bytes = { first: this.waitingBytes, retry: 0 }
+    const bytes = { first: this.waitingBytes, retry: this.holdingBytes }
     for (const queue of this.retries) {
       for (let job = queue.shift(); job; job = queue.shift()) bytes.retry += job.bytes
     }
@@ -237,8 +350,12 @@ export class Lane<T = unknown> {
     this.waiting = 0
     this.waitingBytes = 0
     this.retrying = 0
+    this.holding = 0
+    this.holdingBytes = 0
     this.arrived.clear()
     this.ready.clear()
+    this.lost.clear()
+    this.held.clear()
     for (const parked of this.busy.values()) parked?.clear()
     return bytes
   }
@@ -317,15 +434,16 @@ export class LaneTable<T> {
 /** Failures in a row that open the breaker: no more of a dead receiver's timeouts than these and what is under way. */
 export const failuresToOpen = 5
 
+/** Pauses between two tries while a receiver does not answer, which spread by a fifth: so it is noticed within 5 s. */
 const openMsMin = 1_000
-const openMsMax = 30_000
+const openMsMax = 4_000
 
 /**
  * The circuit breaker of one receiver: closed, open for a while, and then one probe that decides.
  *
  *   closed --five failures in a row--> open --its time is over--> probing --answer--> closed
  *                                       ^                            |
- *                                       +---------- failure ---------+   open for twice as long, 30 s at most
+ *                                       +---------- failure ---------+   open for twice as long, 4 s at most
  *
  * Any answer closes it, also that of something sent earlier, and any status is an answer: a receiver that says 503 is
  * alive. Failures of what was sent before it opened say nothing new and change nothing.
@@ -372,12 +490,14 @@ export function onFailure(breaker: Breaker, wasProbe: boolean, nowMs: number, fr
     breaker.failures++
     if (breaker.failures < failuresToOpen) return false
   } else if (breaker.state === 'open' || !wasProbe) return false
-  const openMs = Math.min(openMsMin * 2 ** breaker.openings, openMsMax)
   breaker.state = 'open'
-  breaker.openings++
-  breaker.openUntilMs = nowMs + openMs * (0.8 + 0.4 * fraction())
+  breaker.openUntilMs = nowMs + lostDelayMs(breaker.openings++, fraction())
   return true
 }
+
+/** The pause before a receiver is tried again that failed to answer `losses` times; `fraction` is from 0 up to 1. */
+export const lostDelayMs = (losses: number, fraction: number): number =>
+  Math.min(openMsMin * 2 ** losses, openMsMax) * (0.8 + 0.4 * fraction)
 
 /** Places that have been left before they are given back. */
 const leftPlacesMax = 1024
@@ -414,6 +534,37 @@ export class Fifo<T> {
       this.head = 0
     }
     return item
+  }
+
+  /** Puts it where the order says; that costs as much as what is behind it. */
+  insert(item: T, compare: (a: T, b: T) => number): void {
+    let at = this.items.length
+    while (at > this.head && compare(this.items[at - 1]!, item) > 0) at--
+    if (at === this.items.length) this.items.push(item)
+    else this.items.splice(at, 0, item)
+  }
+
+  *[Symbol.iterator](): Generator<T, void, void> {
+    for (let at = this.head; at < this.items.length; at++) yield this.items[at]!
+  }
+
+  /** Takes the first one that is wanted. */
+  take(isWanted: (item: T) => boolean): T | undefined {
+    for (let at = this.head; at < this.items.length; at++) {
+      const item = this.items[at]!
+      if (!isWanted(item)) continue
+      if (at === this.head) return this.shift()
+      this.items.splice(at, 1)
+      return item
+    }
+    return undefined
+  }
+
+  /** Takes all. */
+  drain(): T[] {
+    const items = this.items.slice(this.head) as T[]
+    this.clear()
+    return items
   }
 
   clear(): void {

@@ -7,9 +7,13 @@
 //   Receivers like that hold three quarters of a pool's width at most: those that answer always find room.
 // - Lanes that could send but for the pool's width take turns, one delivery each.
 // - Further tries have a width of their own. They never wait for first ones, nor these for them.
-// - An open breaker fails first tries at once, and further tries wait for its probe and share what becomes of it. So the
-//   five tries of a delivery are evidence that the receiver was dead each time. Without further tries (bestEffort)
-//   nothing is held back.
+// - A delivery without an answer keeps its place. It is tried again within 5 s, and at once when the receiver answers
+//   something. An open breaker holds all others back. Each counts as failed once, and goes when the breaker closes, in
+//   order. They end otherwise only where their owner has little room left (`isCrowded`), and the receiver has been away
+//   for longer than the five tries of a delivery take.
+// - A delivery that the receiver puts off, or that alone has no answer, has five tries, and others overtake it.
+// - What is held back has the room of further tries. What does not fit goes back to its owner, to be offered again
+//   before all that came later. Without further tries (bestEffort) nothing is held back.
 // - A caller that got 'full' is told when there is room again: when half of what was full is free.
 //
 // [hot] `offer` and `onEnd`, once each per notification: some 2 us together (see notifier.ts).
@@ -17,8 +21,8 @@
 import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
 import type { Job, Lane, Pool } from './lane.js'
-import { Fifo, LaneTable, onAnswer, onFailure, onProbe, onVoidProbe, passage } from './lane.js'
-import { asksForRetry, type Limits, poolsOf, retryDelayMs, triesMax } from './limits.js'
+import { Fifo, LaneTable, lostDelayMs, onAnswer, onFailure, onProbe, onVoidProbe, passage } from './lane.js'
+import { asksForRetry, giveUpMs, type Limits, poolsOf, retryDelayMs, triesMax } from './limits.js'
 import { type Kind, Room } from './room.js'
 import type { SendResult } from './sender.js'
 
@@ -44,7 +48,11 @@ export interface LanesOptions {
   readonly timeLeftMsMin?: number
   readonly limits: Limits
   readonly fraction: () => number
+  /** Whether owners have little room left for what waits; undefined: never. */
+  readonly isCrowded?: (() => boolean) | undefined
 }
+
+const secondMs = 1_000
 
 /** Held-back deliveries that are settled in one turn of the event loop. */
 const settledPerTurn = 128
@@ -57,6 +65,8 @@ export class Lanes<T> {
   /** Receivers without a lane were refused. */
   private strangers = false
   private readonly room: Room<T>
+  /** Receivers that were tried in the second that began then. */
+  private readonly probes = { sinceMs: Number.NEGATIVE_INFINITY, count: 0 }
 
   constructor(
     private readonly clock: Pick<Clock, 'monoMs' | 'wallMs'>,
@@ -83,7 +93,8 @@ export class Lanes<T> {
   /** Takes a job, or refuses it because there is no room. `dueMs`: wall clock before which no further try is made. */
   offer(job: Job<T>, dueMs: number | undefined): 'taken' | 'full' {
     const nowMs = job.sinceMs
-    if (job.tries === 0 ? !this.takeFirst(job) : !this.takeRetry(job, dueMs, nowMs)) return 'full'
+    job.isRetry = job.tries > 0 && dueMs !== undefined
+    if (!job.isRetry ? !this.takeFirst(job) : !this.takeRetry(job, dueMs, nowMs)) return 'full'
     this.pump(job.lane, nowMs)
     return 'taken'
   }
@@ -97,15 +108,21 @@ export class Lanes<T> {
 
   private takeFirst(job: Job<T>): boolean {
     const { lane, bytes } = job
-    if (!this.room.hasForFirst(job)) {
+    const isAway = this.isAway(lane)
+    if (lane.overflows || !(isAway ? this.room.hasForHeld(job) : this.room.hasForFirst(job))) {
       lane.pool.counters.reject++
-      this.refuse(lane, 'first')
+      this.refuse(lane, isAway || lane.overflows ? 'retry' : 'first')
       return false
     }
     lane.pool.counters.in++
     this.room.bytes.first += bytes
     lane.push(job)
     return true
+  }
+
+  /** Whether what is offered is held back. */
+  private isAway({ breaker }: Lane<T>): boolean {
+    return breaker.state !== 'closed'
   }
 
   private takeRetry(job: Job<T>, dueMs: number | undefined, nowMs: number): boolean {
@@ -131,11 +148,9 @@ export class Lanes<T> {
   onEnd(job: Job<T>, result: SendResult): void {
     const { lane } = job
     const nowMs = this.clock.monoMs()
-    const wasFirst = job.tries === 0
-    if (wasFirst) this.leaveFirst(job)
-    else this.leaveRetry(job)
+    if (job.isRetry) this.leaveRetry(job)
+    else this.leaveFirst(job)
     this.learn(job, result, nowMs)
-    if (wasFirst) lane.release(job.order)
     this.settle(job, result, nowMs)
     // Others may have waited longer for the place that is free now.
     this.giveTurns(lane.pool, nowMs)
@@ -164,6 +179,8 @@ export class Lanes<T> {
       return
     }
     if (result.kind === 'answered') {
+      lane.answers++
+      lane.awaySinceMs = Number.POSITIVE_INFINITY
       this.prove(lane, true)
       if (onAnswer(lane.breaker)) this.effects.changed(lane)
       return
@@ -171,10 +188,12 @@ export class Lanes<T> {
     this.prove(lane, false)
     lane.reason = result.reason
     if (!this.options.retries) return
+    lane.awaySinceMs = Math.min(lane.awaySinceMs, nowMs)
     if (!onFailure(lane.breaker, isProbe, nowMs, this.options.fraction)) return
     this.counters.opened++
-    if (isProbe) lane.fateMs = nowMs
-    else this.effects.changed(lane)
+    if (isProbe) return
+    lane.dissolve()
+    this.effects.changed(lane)
   }
 
   private prove(lane: Lane<T>, proven: boolean): void {
@@ -184,31 +203,87 @@ export class Lanes<T> {
   }
 
   private settle(job: Job<T>, result: SendResult, nowMs: number): void {
+    const { lane } = job
+    if (result.kind === 'failed' && this.options.retries && (job.lostAfter ?? lane.answers) === lane.answers)
+      return this.onLost(job, result.reason, nowMs)
+    if (!job.isRetry) lane.release(job.order)
     switch (result.kind) {
       case 'answered':
         if (result.code === undefined || !this.options.retries || !asksForRetry(result.code)) {
           this.counters.delivered++
           this.effects.settled(job, { kind: 'delivered', code: result.code })
-        } else this.tryAgain(job, `the receiver has answered ${result.code}`, result.code, true, nowMs)
+        } else this.tryAgain(job, `the receiver has answered ${result.code}`, result.code, nowMs)
         return
       case 'failed':
-        this.tryAgain(job, result.reason, undefined, true, nowMs)
+        this.tryAgain(job, result.reason, undefined, nowMs)
         return
       case 'unsendable':
         this.bury(job, result.reason, undefined, true)
     }
   }
 
-  private tryAgain(job: Job<T>, reason: string, code: number | undefined, sent: boolean, nowMs: number): void {
-    if (!this.options.retries || job.tries + 1 >= triesMax) return this.bury(job, reason, code, sent)
+  /** No answer, nor any to others since it was tried before: the receiver is away, and the job keeps its place. */
+  private onLost(job: Job<T>, reason: string, nowMs: number): void {
+    const { lane } = job
+    job.lostAfter = lane.answers
+    const delayMs = lostDelayMs(Math.max(0, lane.breaker.failures - 1), this.options.fraction())
+    job.dueMs = nowMs + delayMs
+    if (job.isRetry) {
+      this.holdRetry(job)
+    } else if (this.isAway(lane)) {
+      lane.release(job.order)
+      this.hold(job)
+    } else {
+      this.room.bytes.first += job.bytes
+      lane.pushLost(job)
+    }
+    this.waits(job, reason, true, true, job.isRetry ? this.clock.wallMs() + delayMs : undefined)
+    this.failParked(job, reason)
+  }
+
+  /** What waits behind a delivery without an answer fails with it: some now, the others when the breaker opens. */
+  private failParked({ lane, order, isRetry }: Job<T>, reason: string): void {
+    if (isRetry) return
+    let left = settledPerTurn
+    for (const parked of lane.parkedBehind(order)) {
+      if (parked.tries > 0) continue
+      if (left-- === 0) return
+      this.countHeldBack(parked)
+      this.waits(parked, reason, false, true)
+    }
+  }
+
+  /** It has left the queue of first tries. */
+  private countHeldBack({ lane }: Job<T>): void {
+    lane.pool.counters.out++
+    this.counters.heldBack++
+  }
+
+  private hold(job: Job<T>): void {
+    this.room.bytes.retry += job.bytes
+    job.lane.hold(job)
+  }
+
+  /** It waits for its receiver, in its place, where that has room for it. */
+  private waits(job: Job<T>, reason: string, sent: boolean, held: boolean, nextAttemptMs?: number): void {
+    job.tries = Math.max(1, job.tries)
+    this.counters.failed++
+    const { tries: attempts } = job
+    const outcome = { kind: 'failed', reason, code: undefined, sent, attempts, nextAttemptMs, held } as const
+    this.effects.settled(job, outcome)
+  }
+
+  private tryAgain(job: Job<T>, reason: string, code: number | undefined, nowMs: number): void {
+    if (!this.options.retries || job.tries + 1 >= triesMax) return this.bury(job, reason, code, true)
     this.counters.failed++
     job.tries++
+    job.isRetry = true
     const delayMs = retryDelayMs(job.tries, this.options.fraction())
     job.dueMs = nowMs + delayMs
     const held = this.room.hasForRetry(job)
     if (held) this.holdRetry(job)
     const nextAttemptMs = this.clock.wallMs() + delayMs
-    this.effects.settled(job, { kind: 'failed', reason, code, sent, attempts: job.tries, nextAttemptMs, held })
+    this.effects.settled(job, { kind: 'failed', reason, code, sent: true, attempts: job.tries, nextAttemptMs, held })
   }
 
   private bury(job: Job<T>, reason: string, code: number | undefined, sent: boolean): void {
@@ -219,6 +294,7 @@ export class Lanes<T> {
   private pump(lane: Lane<T>, nowMs: number): void {
     switch (passage(lane.breaker, nowMs)) {
       case 'free':
+        if (lane.overflows) this.holdBackLater(lane)
         this.sendFirsts(lane, nowMs, Number.POSITIVE_INFINITY)
         if (lane.retrying > 0) this.sendRetries(lane, nowMs)
         break
@@ -226,22 +302,25 @@ export class Lanes<T> {
         this.probe(lane, nowMs)
         break
       case 'held':
-        if (lane.hasReady || lane.retryDueMs <= lane.fateMs) this.holdBackLater(lane)
+        if (lane.hasUnheld() || this.mayGiveUp(lane, nowMs)) this.holdBackLater(lane)
     }
-    if (lane.retrying > 0) this.wakeFor(lane, nowMs)
+    this.wakeFor(lane, nowMs)
   }
 
+  // [hot] Once per notification.
   /** What is due already waits for something else than time, and is sent when that happens. */
   private wakeFor(lane: Lane<T>, nowMs: number): void {
-    const { breaker, retryDueMs } = lane
-    const atMs = breaker.state === 'open' ? Math.max(breaker.openUntilMs, retryDueMs) : retryDueMs
-    if (atMs > nowMs) this.effects.wake(lane, atMs)
+    const { breaker, retryDueMs, lostDueMs, waiting, holding } = lane
+    let atMs = Math.min(retryDueMs, lostDueMs)
+    if (breaker.state === 'open')
+      atMs = waiting + holding > 0 ? breaker.openUntilMs : Math.max(breaker.openUntilMs, atMs)
+    if (atMs > nowMs && atMs < Number.POSITIVE_INFINITY) this.effects.wake(lane, atMs)
   }
 
   private sendFirsts(lane: Lane<T>, nowMs: number, most: number): void {
     const { pool } = lane
     const width = this.widthOf(lane)
-    for (let left = most; lane.sending < width && lane.hasReady; left--) {
+    for (let left = most; lane.sending < width && lane.hasReady(nowMs); left--) {
       if (left === 0 || !pool.hasRoomFor(lane)) return lane.queue()
       const job = lane.takeReady(nowMs)
       if (!job) return
@@ -257,12 +336,23 @@ export class Lanes<T> {
   private sendFirst(job: Job<T>, nowMs: number): void {
     const { lane } = job
     const { pool } = lane
+    lane.leave(job)
+    if (job.isHeld) this.moveBytes(job)
     lane.sending++
     pool.sending++
     if (!lane.proven) pool.sendingUnproven++
-    pool.counters.out++
-    pool.counters.timeInQueueMs += nowMs - job.sinceMs
+    if (job.tries === 0) {
+      pool.counters.out++
+      pool.counters.timeInQueueMs += nowMs - job.sinceMs
+    } else this.counters.retried++
     this.effects.send(job)
+  }
+
+  /** What was held back is on its way, which counts as that of a first try. */
+  private moveBytes(job: Job<T>): void {
+    job.isHeld = false
+    this.room.bytes.retry -= job.bytes
+    this.room.bytes.first += job.bytes
   }
 
   private sendRetries(lane: Lane<T>, nowMs: number): void {
@@ -280,21 +370,36 @@ export class Lanes<T> {
     this.effects.send(job)
   }
 
-  /** A first try, when there is one: it would be held back otherwise. */
+  /** The oldest one that has kept its place, if there is one. */
   private probe(lane: Lane<T>, nowMs: number): void {
     const { pool } = lane
-    if (lane.hasReady && !pool.hasRoomFor(lane)) return lane.queue()
-    const first = lane.hasReady ? lane.takeReady(nowMs) : undefined
+    if (!this.mayProbe(nowMs)) {
+      lane.breaker.openUntilMs = this.probes.sinceMs + secondMs * (1 + this.options.fraction())
+      return
+    }
+    const isWaiting = lane.waiting + lane.holding > 0
+    if (isWaiting && !pool.hasRoomFor(lane)) return lane.queue()
+    const first = isWaiting ? lane.takeProbe() : undefined
     const job = first ?? (pool.resending < pool.retrySendsMax ? lane.takeRetry(nowMs) : undefined)
     if (!job) {
       if (lane.retryDueMs <= nowMs) lane.queueRetries()
       return
     }
+    this.probes.count++
     job.isProbe = true
     onProbe(lane.breaker)
     if (first) this.sendFirst(first, nowMs)
     else this.sendRetry(job)
-    if (lane.hasReady) this.holdBackLater(lane)
+    if (lane.hasUnheld()) this.holdBackLater(lane)
+  }
+
+  private mayProbe(nowMs: number): boolean {
+    const { probes } = this
+    if (nowMs - probes.sinceMs >= secondMs) {
+      probes.sinceMs = nowMs
+      probes.count = 0
+    }
+    return probes.count < this.options.limits.probesPerSecondMax
   }
 
   /** Widths of the pool have become free: the lanes that wait for one take turns. */
@@ -341,19 +446,35 @@ export class Lanes<T> {
   /** Fails what the breaker holds back, so many at most; gives how many. */
   private holdBack(lane: Lane<T>, most: number, nowMs: number): number {
     let settled = 0
-    for (; settled < most && passage(lane.breaker, nowMs) === 'held'; settled++) {
-      const first = lane.takeReady(nowMs)
-      const job = first ?? lane.takeRetry(lane.fateMs)
-      if (!job) break
-      if (first) {
-        this.room.bytes.first -= job.bytes
-        job.lane.pool.counters.out++
-        lane.release(job.order)
-      } else this.room.bytes.retry -= job.bytes
-      this.counters.heldBack++
-      this.tryAgain(job, lane.reason, undefined, false, nowMs)
+    for (; settled < most && (lane.overflows || passage(lane.breaker, nowMs) === 'held'); settled++) {
+      const job = lane.takeUnheld()
+      if (!job) {
+        lane.overflows = false
+        if (!this.mayGiveUp(lane, nowMs)) break
+        this.giveUp(lane.takeHeld()!)
+        continue
+      }
+      lane.leave(job)
+      this.room.bytes.first -= job.bytes
+      lane.overflows ||= !this.room.hasForHeld(job)
+      const isNew = job.tries === 0
+      if (isNew) this.countHeldBack(job)
+      if (!lane.overflows) this.hold(job)
+      if (isNew || lane.overflows) this.waits(job, lane.reason, false, !lane.overflows)
     }
     return settled
+  }
+
+  private mayGiveUp({ holding, awaySinceMs }: Lane<T>, nowMs: number): boolean {
+    return holding > 1 && nowMs - awaySinceMs >= giveUpMs && this.options.isCrowded?.() === true
+  }
+
+  private giveUp(job: Job<T>): void {
+    const { lane } = job
+    lane.leave(job)
+    this.room.bytes.retry -= job.bytes
+    this.counters.dead++
+    this.effects.settled(job, { kind: 'dead', reason: lane.reason, code: undefined, sent: false, attempts: job.tries })
   }
 
   /** Something has left the lane, or was refused: perhaps there is room again. */

@@ -18,7 +18,7 @@ export interface Limits {
   /** First tries that wait for one receiver. Each costs its message and 200 bytes; beyond, rows stay in the outbox. */
   readonly laneQueueMax: number
   readonly laneBytesMax: number
-  /** Failed deliveries of one receiver that stay in memory until their next try; the rest goes back to its owner. */
+  /** Failed deliveries of one receiver in memory until their next try, or its answer; others go to their owner. */
   readonly laneRetriesMax: number
   /** Bytes of first tries, waiting or under way, over all receivers; further tries have half as much of their own. */
   readonly bytesMax: number
@@ -29,6 +29,8 @@ export interface Limits {
   /** The same to a receiver that has not answered yet, or not the last time: what its timeouts may hold. */
   readonly laneUnprovenSendsMax: number
   readonly laneRetrySendsMax: number
+  /** Receivers held back that are tried in a second, over all. With more than five times as many the pauses grow. */
+  readonly probesPerSecondMax: number
   /** First tries at a time over all receivers of a pool: the bound on sockets. */
   readonly sendsMax: number
   /** First tries that wait in a pool. */
@@ -44,6 +46,7 @@ export const limitsByDefault: Limits = {
   laneSendsMax: 32,
   laneUnprovenSendsMax: 4,
   laneRetrySendsMax: 4,
+  probesPerSecondMax: 500,
   sendsMax: 512,
   queueMax: 100_000,
 }
@@ -81,6 +84,12 @@ export const unprovenSendsMax = (sendsMax: number): number => Math.max(1, Math.c
 export const triesMax = 5
 
 const retryDelaysMs = [1_000, 5_000, 30_000, 120_000] as const
+
+/**
+ * How long a receiver must have been away before its notifications are given up to make room for others: as long as a
+ * delivery whose tries fail one by one.
+ */
+export const giveUpMs = retryDelaysMs.reduce((sum, delayMs) => sum + delayMs, 0)
 
 /** The delays spread by this much to both sides, so that what failed together does not come back together. */
 const spread = 0.2

@@ -17,7 +17,7 @@ import type { Message } from '../domain/subscriptions/message.js'
 import { withoutSecretEntries, withoutUserinfo } from '../domain/subscriptions/secrets.js'
 import type { Clock, DeliveryOutcome, LogContext, Logger, PendingNotification, SendWatch } from '../ports.js'
 import type { Address } from './address.js'
-import type { Job, Lane } from './lane.js'
+import { type Job, type Lane, untried } from './lane.js'
 import { Lanes } from './lanes.js'
 import { type Limits, limitsByDefault, poolsOf, retrySendsMax } from './limits.js'
 import { LazySender, type SendResult, type TransportEntry, type Transports } from './sender.js'
@@ -42,6 +42,8 @@ export interface NotifierPorts {
   /** A number from 0 up to but without 1, for the spread of retries. */
   readonly fraction: () => number
   readonly logger: Logger
+  /** Whether owners have little room left for notifications that wait; undefined: never. */
+  readonly isCrowded?: (() => boolean) | undefined
   readonly transports: Transports
   /** What became of one try. Never called from inside `offer`. */
   readonly onOutcome: (job: Pick<Job<PendingNotification>, 'subject' | 'message'>, outcome: DeliveryOutcome) => void
@@ -84,7 +86,7 @@ export class Notifier {
     const retries = options.delivery === 'atLeastOnce'
     this.lanes = new Lanes(
       clock,
-      { mode: options.mode, retries, limits, fraction },
+      { mode: options.mode, retries, limits, fraction, isCrowded: ports.isCrowded },
       {
         send: job => this.send(job),
         settled: (job, outcome) => this.settled(job, outcome),
@@ -144,8 +146,7 @@ export class Notifier {
       endByMs: Number.POSITIVE_INFINITY,
       tries,
       sinceMs: this.ports.clock.monoMs(),
-      dueMs: 0,
-      isProbe: false,
+      ...untried,
     }
     return this.lanes.offer(job, pending.dueMs) === 'taken' ? 'taken' : this.refuse(tenant, context)
   }
@@ -305,7 +306,7 @@ export class Notifier {
     }
     const { sentOk, sentError, ...counters } = this.counters
     let retrying = 0
-    for (const lane of this.lanes.table.all()) retrying += lane.retrying
+    for (const lane of this.lanes.table.all()) retrying += lane.retrying + lane.holding
     return {
       queue: { ...queue, sentOk, sentError },
       transports: Object.fromEntries(

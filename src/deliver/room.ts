@@ -40,7 +40,14 @@ export class Room<T> {
   }
 
   hasForRetry({ lane, bytes }: Job<T>): boolean {
-    return lane.retrying < this.limits.laneRetriesMax && this.bytes.retry + bytes <= this.limits.bytesMax / 2
+    return (
+      lane.retrying + lane.holding < this.limits.laneRetriesMax && this.bytes.retry + bytes <= this.limits.bytesMax / 2
+    )
+  }
+
+  /** One always fits: it finds out whether the receiver is back. */
+  hasForHeld(job: Job<T>): boolean {
+    return job.lane.holding === 0 || this.hasForRetry(job)
   }
 
   refuse(lane: Lane<T>, kind: Kind): void {
@@ -64,7 +71,7 @@ export class Room<T> {
 
   private hasHalf(lane: Lane<T>, kind: Kind): boolean {
     const { laneBytesMax, laneRetriesMax } = this.limits
-    if (kind === 'retry') return lane.retrying <= laneRetriesMax / 2
+    if (kind === 'retry') return lane.retrying + lane.holding <= laneRetriesMax / 2
     return lane.waiting <= this.queueMax(lane) / 2 && lane.waitingBytes <= laneBytesMax / 2
   }
 

@@ -11,6 +11,7 @@ import { transportsOf } from '../../src/deliver/transports.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { NotificationInput } from '../../src/domain/subscriptions/message.js'
 import type { Clock, Logger } from '../../src/ports.js'
+import { freePort } from '../support/broker-process.js'
 import { FakeClock } from '../support/fake-clock.js'
 import { inputOf, options, room, roomAttributes, subscriptionId } from '../support/notification-inputs.js'
 import { aedesBroker } from './brokers.js'
@@ -196,6 +197,32 @@ t.test('a failed one for which there is no room is tried again when there is', a
     dues.map(() => ['failed', 'delivered']),
   )
 })
+
+t.test(
+  'what a receiver that is away leaves no room for comes in order when it is back, before what came later',
+  async t => {
+    const clock = new FakeClock()
+    const port = await freePort()
+    const { take } = start(t, { clock, limits: { laneRetriesMax: 10, laneQueueMax: 30 } })
+    const early = many(60, { notification: to(`http://127.0.0.1:${port}`), entity: 'R1' }, 'early ')
+    take(early)
+    // More than what stands in line from the beginning.
+    const isHeldBack = (): boolean => early.some(one => one.outcomes.some(end => end.kind === 'failed' && !end.held))
+    await untilWith(clock, () => {
+      clock.advance(100)
+      return isHeldBack()
+    })
+    const late = many(20, { notification: to(`http://127.0.0.1:${port}`), entity: 'R1' }, 'late ')
+    take(late)
+    clock.tick()
+    const receiver = await httpReceiver(t, undefined, undefined, port)
+    await untilWith(clock, () => {
+      clock.advance(100)
+      return areDelivered([...early, ...late])()
+    })
+    t.strictSame(receiver.received.map(idOf), ids([...early, ...late]))
+  },
+)
 
 t.test('later tries that wait for room do not hold back first ones', async t => {
   const clock = new FakeClock()

@@ -1,7 +1,7 @@
 // Lanes between a fake clock and a sender that does nothing until the test says how a message ended.
 
 import { httpAddress } from '../../src/deliver/address.js'
-import type { Job, Lane } from '../../src/deliver/lane.js'
+import { type Job, type Lane, untried } from '../../src/deliver/lane.js'
 import { Lanes, type LanesOptions } from '../../src/deliver/lanes.js'
 import { type Limits, limitsByDefault } from '../../src/deliver/limits.js'
 import type { SendResult } from '../../src/deliver/sender.js'
@@ -103,8 +103,7 @@ export class LanesBench {
       endByMs: sinceMs + (timeMs ?? Number.POSITIVE_INFINITY),
       tries: attempt,
       sinceMs,
-      dueMs: 0,
-      isProbe: false,
+      ...untried,
     }
     return this.lanes.offer(this.last, dueMs)
   }

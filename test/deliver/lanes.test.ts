@@ -2,6 +2,7 @@
 
 import t from 'tap'
 import { failuresToOpen } from '../../src/deliver/lane.js'
+import { Random } from '../support/random.js'
 import { answer, LanesBench, lost, ok } from './lanes-bench.js'
 
 t.test('a delivery is sent at once and ends with its answer', async t => {
@@ -27,44 +28,47 @@ t.test('the order of a subscription and an entity is kept, and no other waits fo
   t.same(bench.underWay, ['3', '4', '5'])
 })
 
-t.test('what failed does not delay what comes after it, and is overtaken', async t => {
+t.test('what is put off does not delay what comes after it, and is overtaken', async t => {
   const bench = new LanesBench()
   bench.offer('a', { key: '1', entity: 'lamp' })
   bench.offer('a', { key: '2', entity: 'lamp' })
-  bench.end(lost)
+  bench.end(answer(503))
   t.same(bench.underWay, ['2'])
   bench.end(ok)
   bench.clock.advance(1000)
   t.same(bench.sent, ['1', '2', '1'])
 })
 
-t.test('a failed delivery is tried again after 1, 5, 30 and 120 seconds, and is dead after five tries', async t => {
-  const bench = new LanesBench()
-  const start = bench.clock.wallMs()
-  bench.offer('a', { key: '1' })
-  for (const seconds of [1, 5, 30, 120]) {
-    bench.end(lost)
-    const [, outcome] = bench.outcomes.at(-1)!
-    t.match(outcome, { kind: 'failed', reason: 'lost', code: undefined, sent: true, held: true })
-    t.equal(outcome.kind === 'failed' && outcome.nextAttemptMs, bench.clock.wallMs() + seconds * 1000)
-    bench.clock.advance(seconds * 1000 - 1)
-    t.same(bench.underWay, [], `not before ${seconds} s`)
-    bench.clock.advance(1)
-    t.same(bench.underWay, ['1'])
-  }
-  bench.end(lost)
-  t.match(bench.outcomes.at(-1), ['1', { kind: 'dead', reason: 'lost', attempts: 5 }])
-  bench.clock.advance(1_000_000)
-  t.equal(bench.sent.length, 5)
-  t.equal(bench.clock.wallMs() - start, 1_156_000)
-})
+t.test(
+  'a delivery that is put off is tried again after 1, 5, 30 and 120 seconds, and is dead after five tries',
+  async t => {
+    const bench = new LanesBench()
+    const start = bench.clock.wallMs()
+    bench.offer('a', { key: '1' })
+    for (const seconds of [1, 5, 30, 120]) {
+      bench.end(answer(503))
+      const [, outcome] = bench.outcomes.at(-1)!
+      t.match(outcome, { kind: 'failed', reason: 'the receiver has answered 503', code: 503, sent: true, held: true })
+      t.equal(outcome.kind === 'failed' && outcome.nextAttemptMs, bench.clock.wallMs() + seconds * 1000)
+      bench.clock.advance(seconds * 1000 - 1)
+      t.same(bench.underWay, [], `not before ${seconds} s`)
+      bench.clock.advance(1)
+      t.same(bench.underWay, ['1'])
+    }
+    bench.end(answer(503))
+    t.match(bench.outcomes.at(-1), ['1', { kind: 'dead', code: 503, attempts: 5 }])
+    bench.clock.advance(1_000_000)
+    t.equal(bench.sent.length, 5)
+    t.equal(bench.clock.wallMs() - start, 1_156_000)
+  },
+)
 
 t.test('retries that failed together are spread', async t => {
   const fractions = [0, 0.999999]
   const bench = new LanesBench({ fraction: () => fractions.shift() ?? 0.5 })
   bench.offer('a', { key: 'early' })
   bench.offer('a', { key: 'late' })
-  bench.endAll(lost)
+  bench.endAll(answer(503))
   bench.clock.advance(800)
   t.same(bench.underWay, ['early'])
   bench.clock.advance(399)
@@ -178,7 +182,7 @@ t.test('receivers that do not answer leave a quarter of the width to those that 
 t.test('retries that are due take no place of a first try', async t => {
   const bench = new LanesBench({ mode: 'persistent' })
   bench.offer('a', { key: 'again' })
-  bench.end(lost)
+  bench.end(answer(503))
   bench.clock.advance(1000)
   t.same(bench.underWay, ['again'])
   bench.offer('a', { key: 'new' })
@@ -200,61 +204,190 @@ t.test('five failures in a row open the breaker, and what waits or comes then ha
   t.match(bench.outcomes.at(-1), ['late', held])
 })
 
-t.test('when the open time is over one probe is sent, and its answer closes the breaker', async t => {
+t.test('when the pause is over the oldest is sent to find out, and an answer releases all, in order', async t => {
   const bench = new LanesBench()
-  for (let n = 0; n < failuresToOpen; n++) {
-    bench.offer('a', { key: `${n}` })
-    bench.end(lost)
-  }
+  openBreaker(bench)
+  bench.offer('a', { key: 'meanwhile', entity: '0' })
+  bench.clock.tick()
+  t.same(bench.kinds('meanwhile'), ['failed'])
   bench.clock.advance(999)
   t.same(bench.underWay, [])
   bench.clock.advance(1)
-  t.same(bench.underWay, ['0'], 'the earliest retry is the probe')
-  bench.offer('a', { key: 'meanwhile' })
-  bench.clock.tick()
-  t.same(bench.kinds('meanwhile'), ['failed'])
+  t.same(bench.underWay, ['0'], 'the oldest')
   bench.end(ok)
   t.same(bench.changes, ['open', 'closed'])
-  t.same(bench.underWay, ['1', '2', '3', '4'])
+  t.same(bench.underWay, ['1', '2', '3', '4', 'meanwhile'])
 })
 
-t.test('a first try is the probe when there is one', async t => {
+/** Five deliveries, of an entity each, have no answer. */
+function openBreaker(bench: LanesBench): void {
+  for (let n = 0; n < failuresToOpen; n++) bench.offer('a', { key: `${n}`, entity: `${n}` })
+  while (bench.sending.length > 0) bench.end(lost)
+}
+
+t.test('a receiver that does not answer is tried with one delivery, never more than five seconds apart', async t => {
+  for (const fraction of [0, 0.999]) {
+    const bench = new LanesBench({ fraction: () => fraction })
+    bench.offer('a', { key: '1' })
+    bench.offer('a', { key: '2', entity: 'lamp' })
+    bench.offer('a', { key: '3', entity: 'lamp' })
+    let lastMs = 0
+    for (let round = 0; round < 200; round++) {
+      if (round > 2) t.equal(bench.sending.length, 1)
+      bench.endAll(lost)
+      while (bench.sending.length === 0) bench.clock.advance(50)
+      const nowMs = bench.clock.monoMs()
+      if (nowMs - lastMs > 5000) t.fail(`${nowMs - lastMs} ms`)
+      lastMs = nowMs
+    }
+    t.equal(bench.outcomes.filter(([, { kind }]) => kind === 'dead').length, 0)
+    while (bench.sending.length > 0) bench.end(ok)
+    t.same(bench.sent.slice(-3), ['1', '2', '3'])
+  }
+})
+
+t.test('a delivery without an answer keeps its place, and is tried after a second', async t => {
   const bench = new LanesBench()
-  for (let n = 0; n < failuresToOpen; n++) {
-    bench.offer('a', { key: `${n}`, attempt: 4 })
+  bench.offer('a', { key: '1', entity: 'lamp' })
+  bench.offer('a', { key: '2', entity: 'lamp' })
+  bench.end(lost)
+  t.match(bench.outcomes, [['1', { kind: 'failed', attempts: 1, held: true, nextAttemptMs: undefined }]])
+  bench.clock.advance(999)
+  t.same(bench.sent, ['1'])
+  bench.clock.advance(1)
+  t.same(bench.sent, ['1', '1'])
+  bench.end(ok)
+  t.same(bench.underWay, ['2'])
+})
+
+t.test('what waits behind a delivery without an answer fails with it, once, and is not sent before it', async t => {
+  const bench = new LanesBench()
+  for (const key of ['1', '2', '3']) bench.offer('a', { key, entity: 'lamp' })
+  bench.end(lost)
+  const failure = { kind: 'failed', attempts: 1, held: true }
+  t.match(bench.outcomes, [
+    ['1', { ...failure, sent: true }],
+    ['2', { ...failure, sent: false }],
+    ['3', { ...failure, sent: false }],
+  ])
+  bench.clock.advance(1000)
+  t.same(bench.underWay, ['1'])
+  bench.end(lost)
+  t.same(bench.kinds('2'), ['failed'])
+})
+
+t.test('a delivery that had no answer is tried at once when another one has one', async t => {
+  const bench = new LanesBench()
+  bench.offer('a', { key: '1' })
+  bench.offer('a', { key: '2' })
+  bench.end(lost, '1')
+  bench.end(ok, '2')
+  t.same(bench.underWay, ['1'])
+})
+
+t.test('a delivery that alone has no answer is dead after five tries, and overtaken', async t => {
+  const bench = new LanesBench()
+  bench.offer('a', { key: 'bad', entity: 'lamp' })
+  bench.offer('a', { key: 'next', entity: 'lamp' })
+  for (let tries = 1; tries < 5; tries++) {
+    bench.end(lost, 'bad')
+    bench.offer('a', { key: `good ${tries}` })
+    bench.end(ok, `good ${tries}`)
+    while (!bench.underWay.includes('bad')) bench.clock.advance(100)
+    if (tries === 2) t.ok(bench.underWay.includes('next'))
+  }
+  bench.end(lost, 'bad')
+  t.match(bench.outcomes.at(-1), ['bad', { kind: 'dead', attempts: 5 }])
+})
+
+t.test('while a receiver does not answer each delivery fails once, and the pauses grow to four seconds', async t => {
+  const bench = new LanesBench()
+  openBreaker(bench)
+  for (const pauseMs of [1000, 2000, 4000, 4000, 4000]) {
+    bench.clock.advance(pauseMs - 1)
+    t.same(bench.underWay, [])
+    bench.clock.advance(1)
+    t.same(bench.underWay, ['0'])
     bench.end(lost)
   }
-  bench.clock.advance(1000)
-  bench.offer('a', { key: 'first' })
-  t.same(bench.underWay, ['first'])
-})
-
-t.test('retries that wait for a probe share its failure, and wait twice as long for the next', async t => {
-  const bench = new LanesBench()
-  for (let n = 0; n < failuresToOpen; n++) bench.offer('a', { key: `${n}` })
-  while (bench.sending.length > 0) bench.end(lost)
-  bench.clock.advance(1000)
-  bench.end(lost)
   bench.clock.tick()
-  t.match(
-    bench.outcomes.slice(failuresToOpen).map(([key, outcome]) => [key, outcome]),
-    [0, 1, 2, 3, 4].map(n => [`${n}`, { kind: 'failed', attempts: 2, sent: n === 0 }]),
-  )
-  bench.offer('a', { key: 'held' })
-  bench.clock.advance(1999)
-  t.same(bench.underWay, [])
-  bench.clock.advance(1)
-  t.same(bench.underWay, ['held'])
+  for (const key of ['1', '2', '3', '4']) t.same(bench.kinds(key), ['failed'])
+  t.ok(bench.outcomes.every(([, outcome]) => outcome.kind === 'failed' && outcome.attempts === 1))
 })
 
-t.test('with a dead receiver every delivery is dead after five tries, soon after its time', async t => {
-  const bench = new LanesBench()
+t.test(
+  'what waits for a dead receiver is given up only where there is little room, and leaves one to find out',
+  async t => {
+    let isCrowded = false
+    const bench = new LanesBench({ isCrowded: () => isCrowded })
+    const busy = setDead(bench)
+    for (let n = 0; n < 200; n++) bench.offer('a', { key: `${n}` })
+    bench.clock.advance(600_000)
+    t.equal(bench.lanes.counters.dead, 0)
+    isCrowded = true
+    bench.clock.advance(10_000)
+    t.equal(bench.lanes.counters.dead, 199)
+    t.match(
+      bench.outcomes.find(([, { kind }]) => kind === 'dead'),
+      ['0', { attempts: 1, code: undefined }],
+      'the oldest first',
+    )
+    t.ok(bench.sent.length < 170, `${bench.sent.length} messages were sent`)
+    busy.stop()
+  },
+)
+
+t.test('so many dead receivers are tried in a second, and each of them has its turn', async t => {
+  const random = Random.fromEnvironment()
+  t.comment(`SEED=${random.seed}`)
+  const bench = new LanesBench({ fraction: () => random.fraction(), limits: { probesPerSecondMax: 5 } })
+  const busy = setDead(bench)
+  for (let host = 0; host < 40; host++)
+    for (let n = 0; n < failuresToOpen; n++) bench.offer(`h${host}`, { key: `${host} ${n}` })
+  bench.clock.advance(5000)
+  const before = bench.sent.length
+  bench.clock.advance(60_000)
+  const tried = bench.sent.slice(before)
+  t.ok(tried.length > 200 && tried.length <= 305, `${tried.length} in a minute`)
+  t.equal(new Set(tried.map(key => key.split(' ')[0])).size, 40)
+  busy.stop()
+})
+
+t.test('a receiver that has just gone loses nothing where there is little room', async t => {
+  const bench = new LanesBench({ isCrowded: () => true })
   const busy = setDead(bench)
   for (let n = 0; n < 200; n++) bench.offer('a', { key: `${n}` })
-  bench.clock.advance(156_000 + 30_000 * 4)
-  for (let n = 0; n < 200; n++) t.same(bench.kinds(`${n}`), ['failed', 'failed', 'failed', 'failed', 'dead'])
-  t.ok(bench.sent.length < 60, `${bench.sent.length} messages were sent`)
+  bench.clock.advance(150_000)
+  t.equal(bench.lanes.counters.dead, 0)
   busy.stop()
+})
+
+t.test('what finds no room to be held goes back to its owner, in order, and comes again in order', async t => {
+  const bench = new LanesBench({ limits: { laneRetriesMax: 10 } })
+  for (let n = 0; n < 40; n++) bench.offer('a', { key: `${n}`, entity: 'lamp' })
+  for (let tries = 0; tries < failuresToOpen; tries++) {
+    bench.endAll(lost)
+    bench.clock.advance(4000)
+  }
+  bench.clock.tick()
+  const back = bench.outcomes.flatMap(([key, outcome]) => (outcome.kind === 'failed' && !outcome.held ? [key] : []))
+  t.same(
+    back,
+    Array.from({ length: 30 }, (_, n) => `${n + 10}`),
+  )
+  bench.onRoom = () => {
+    while (back[0] && bench.offer('a', { key: back[0], entity: 'lamp', attempt: 1 }) === 'taken') back.shift()
+  }
+  bench.onRoom(undefined)
+  const before = bench.sent.length - 1
+  while (bench.sending.length > 0) {
+    bench.end(ok)
+    bench.clock.tick()
+  }
+  t.same(
+    bench.sent.slice(before),
+    Array.from({ length: 40 }, (_, n) => `${n}`),
+  )
 })
 
 /** From now on nothing that is sent is answered. */
@@ -286,15 +419,15 @@ t.test('a late answer closes an open breaker, a late failure does not prolong it
 })
 
 t.test('a full lane refuses, and tells when half of it is free', async t => {
-  const bench = new LanesBench({ limits: { laneQueueMax: 4 } })
+  const bench = new LanesBench({ limits: { laneQueueMax: 4, laneSendsMax: 4 } })
   for (let n = 0; n < 8; n++) t.equal(bench.offer('a', { key: `${n}` }), 'taken')
   t.equal(bench.offer('a', { key: '8' }), 'full')
   t.equal(bench.offer('b', { key: 'other' }), 'taken')
   bench.clock.tick()
-  bench.end(lost, '0')
+  bench.end(answer(404), '0')
   bench.clock.tick()
   t.same(bench.rooms, [])
-  bench.end(lost, '1')
+  bench.end(answer(404), '1')
   bench.clock.tick()
   t.same(bench.rooms, ['http://a:80'])
   t.equal(bench.offer('a', { key: '8' }), 'taken')
@@ -345,11 +478,11 @@ t.test('a receiver that does not answer leaves half of a small queue to others',
   t.equal(bench.offer('alive'), 'taken')
 })
 
-t.test('failed deliveries beyond the bound go back to their owner, who offers them again', async t => {
+t.test('deliveries that were put off beyond the bound go back to their owner, who offers them again', async t => {
   const bench = new LanesBench({ limits: { laneRetriesMax: 1 } })
   bench.offer('a', { key: '1' })
   bench.offer('a', { key: '2' })
-  bench.endAll(lost)
+  bench.endAll(answer(503))
   t.match(bench.outcomes, [
     ['1', { kind: 'failed', held: true }],
     ['2', { kind: 'failed', held: false, attempts: 1 }],
@@ -366,11 +499,11 @@ t.test('failed deliveries beyond the bound go back to their owner, who offers th
   t.same(bench.underWay, ['2'])
 })
 
-t.test('failed deliveries have half as many bytes of their own, and take no room from new ones', async t => {
+t.test('deliveries that were put off have half as many bytes of their own, and take no room from new ones', async t => {
   const bench = new LanesBench({ limits: { bytesMax: 400 } })
   for (const key of ['1', '2', '3']) {
     bench.offer('a', { key })
-    bench.end(lost)
+    bench.end(answer(503))
   }
   t.match(
     bench.outcomes.map(([, outcome]) => outcome),
@@ -403,7 +536,7 @@ t.test('what an open breaker holds back is settled in slices, and all of it', as
   while (bench.sending.length > 0) bench.end(lost)
   const before = bench.outcomes.length
   bench.lanes.onLater()
-  t.equal(bench.outcomes.length - before, 128)
+  t.equal(bench.outcomes.length - before, 128 - 4, 'four have failed on their own')
   bench.clock.tick()
   t.equal(bench.outcomes.length, 1000)
 })

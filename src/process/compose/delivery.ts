@@ -44,7 +44,14 @@ export function openDelivery(
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
   const openSocket = openSockets(sending.tls, egress)
   const dispatcher = new Dispatcher(
-    { clock, fraction: () => chance.fraction(), logger, watch, transports: transportsOf(sending, egress, openSocket) },
+    {
+      clock,
+      fraction: () => chance.fraction(),
+      logger,
+      watch,
+      isCrowded: () => local.parts.notifications.isCrowded,
+      transports: transportsOf(sending, egress, openSocket),
+    },
     { ...speech, disableCustomNotifications, filledLengthMax: sending.messageBytesMax },
     {
       ...sending,

@@ -218,6 +218,11 @@ export class Notifications {
     return { rows, bytes }
   }
 
+  /** Whether notifications that wait for a receiver which is away must make room for others. */
+  get isCrowded(): boolean {
+    return this.parts.outbox.isCrowded
+  }
+
   /** Notifications lost because the outbox was full. */
   get droppedCount(): number {
     return this.dropped

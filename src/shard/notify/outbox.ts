@@ -5,6 +5,9 @@
 // read, in the background and in order, and their notifications are sent again; until that is done, those of later changes wait, so that
 // no receiver hears of them before. Where shards come and go, so it is with each of them.
 //
+// When a try fails, its row is written again, with what has failed and without the notifications that have ended. That rides along as well: the commit
+// that has the counters of the subscription (progress-book.ts) has the row, so that after a crash no failure counts again.
+//
 // A pending notification that is not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
 // `bytesMax`: past these nothing more is taken, which is counted and told.
 //
@@ -21,6 +24,7 @@ import {
   type DeliveryIntent,
   decodeTriggerEvent,
   encodeTriggerEvent,
+  type FailedTries,
   headText,
   rowBytes,
   rowOf,
@@ -50,6 +54,8 @@ export interface OutboxPart {
 /** A row that is not finished. */
 export interface OutboxRow extends BundledRow {
   readonly of: OutboxPart
+  /** What has become of its notifications, by their ids; undefined: nothing yet. */
+  fates: Map<string, FailedTries | 'ended'> | undefined
 }
 
 const rowsPerRead = 200
@@ -63,6 +69,8 @@ export class Outbox implements Rider {
   /** undefined: shards come and go, and rows with them. */
   private readonly bundles: Bundles | undefined
   private readonly ended: OutboxRow[] = []
+  /** Rows that are to be written again. */
+  private readonly noted = new Set<OutboxRow>()
   private rowCount = 0
   private byteCount = 0
 
@@ -123,6 +131,11 @@ export class Outbox implements Rider {
     return this.rowCount < this.limits.rowsMax && this.byteCount < this.limits.bytesMax
   }
 
+  /** Whether it is so full that what waits for a receiver that is away must make room. */
+  get isCrowded(): boolean {
+    return this.rowCount > this.limits.rowsMax / 2 || this.byteCount > this.limits.bytesMax / 2
+  }
+
   // [hot] Once per change that triggers notifications.
   /** Writes a trigger event; gives its row and the number of the commit that carries it. */
   add(event: TriggerEvent): { readonly row: OutboxRow; readonly commit: number } {
@@ -139,13 +152,32 @@ export class Outbox implements Rider {
     of.bytes += bytes
     this.rowCount++
     this.byteCount += bytes
-    return { of, shard, stamp, bytes, open, bundle: undefined, begin: 0, value: undefined }
+    return { of, shard, stamp, bytes, open, bundle: undefined, begin: 0, value: undefined, fates: undefined }
+  }
+
+  /** A try of one notification has failed, and others follow: that is durable with the counters that change in this tick. */
+  note(row: OutboxRow, id: string, failed: FailedTries): void {
+    row.fates ??= new Map()
+    row.fates.set(id, failed)
+    if (row.bundle) this.bundles!.giveUp(row.bundle)
+    this.writeAgain(row)
+  }
+
+  private writeAgain(row: OutboxRow): void {
+    this.noted.add(row)
+    this.commit.awaitRiders()
   }
 
   /** One notification of a row has ended. */
-  end(row: OutboxRow): void {
+  end(row: OutboxRow, id: string): void {
     row.open--
-    if (row.open > 0) return
+    if (row.open > 0) {
+      row.fates ??= new Map()
+      row.fates.set(id, 'ended')
+      if (hasFailed(row)) this.writeAgain(row)
+      return
+    }
+    this.noted.delete(row)
     row.of.rows--
     row.of.bytes -= row.bytes
     this.rowCount--
@@ -159,6 +191,11 @@ export class Outbox implements Rider {
     for (const row of this.ended) batch.del(outboxKey(row))
     this.ended.length = 0
     this.bundles?.board(batch)
+    for (const row of this.noted) {
+      const event = this.read(row)
+      if (event) batch.put(outboxKey(row), encodeTriggerEvent(event, leftOf(event, row)))
+    }
+    this.noted.clear()
   }
 
   /** Has the next commit leave nothing in the store but pending notifications; until something is added nothing is written after that. */
@@ -191,5 +228,15 @@ export class Outbox implements Rider {
       }
   }
 }
+
+const hasFailed = ({ fates }: OutboxRow): boolean => [...(fates?.values() ?? [])].some(fate => fate !== 'ended')
+
+/** The notifications of a row that have not ended, with their failed tries. */
+const leftOf = ({ intents }: TriggerEvent, { fates }: OutboxRow): DeliveryIntent[] =>
+  intents.flatMap(intent => {
+    const fate = fates?.get(intent.id)
+    if (fate === 'ended') return []
+    return fate ? { ...intent, failed: fate } : intent
+  })
 
 const partOf = (range: Range, horizon: number): OutboxPart => ({ range, horizon, rows: 0, bytes: 0, isOver: false })

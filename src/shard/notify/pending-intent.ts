@@ -8,7 +8,7 @@
 import type { ShardMap } from '../../domain/scope.js'
 import type { NotificationInput } from '../../domain/subscriptions/message.js'
 import type { DeliveryRecord, ProgressNews } from '../../messages/messages.js'
-import type { Clock, DeliveryOutcome, Logger, PendingNotification, Stamps } from '../../ports.js'
+import type { Clock, DeliveryOutcome, Failure, Logger, PendingNotification, Stamps } from '../../ports.js'
 import type { GroupCommit } from '../commit/commit.js'
 import type { Subscriptions } from '../documents/forms.js'
 import type { Claims } from './claims.js'
@@ -17,7 +17,7 @@ import type { Descendants } from './descendants.js'
 import type { HandingIn } from './handing-in.js'
 import type { Outbox, OutboxRow } from './outbox.js'
 import type { ProgressBook } from './progress-book.js'
-import { type DeliveryIntent, inputOf, type TriggerEvent } from './trigger-event.js'
+import { type DeliveryIntent, type FailedTries, inputOf, type TriggerEvent } from './trigger-event.js'
 import type { Triggers } from './triggers.js'
 
 /** What notifications are made of, for each of them and for what hands them over (notifications.ts). */
@@ -42,13 +42,18 @@ export interface NotificationParts {
   readonly logger: Pick<Logger, 'warn' | 'error'>
 }
 
+/** Of a notification that is sent again after it was given up. */
+const givenUp: FailedTries = { tries: 0, dueMs: undefined }
+
 export class PendingIntent implements PendingNotification {
   readonly id: string
   readonly tenant: string
   readonly subscription: string
   readonly intent: DeliveryIntent
-  attempts = 0
+  attempts: number
   dueMs: number | undefined
+  /** A failure of it counts for its subscription already. */
+  private isCounted: boolean
   private readonly parts: NotificationParts
   private readonly row: OutboxRow | undefined
   private event: TriggerEvent | undefined
@@ -61,6 +66,9 @@ export class PendingIntent implements PendingNotification {
     this.intent = intent
     this.row = row
     this.id = intent.id
+    this.attempts = intent.failed?.tries ?? 0
+    this.dueMs = intent.failed?.dueMs
+    this.isCounted = intent.failed !== undefined
     this.tenant = event.tenant
     this.subscription = intent.subscription
     if (row) parts.atHand.bytes += event.image.length
@@ -108,9 +116,7 @@ export class PendingIntent implements PendingNotification {
         return this.end()
       case 'failed':
         this.noteFailure(outcome)
-        this.attempts = outcome.attempts
-        this.dueMs = outcome.nextAttemptMs
-        return
+        return this.onFailed(outcome.attempts, outcome.code, outcome.nextAttemptMs)
       case 'dead':
         this.noteFailure(outcome)
         this.bury(record)
@@ -121,25 +127,27 @@ export class PendingIntent implements PendingNotification {
     }
   }
 
+  /** Tries go on where they were after a restart: at once if there was no answer, since the receiver may be back. */
+  private onFailed(tries: number, code: number | undefined, nextMs: number | undefined): void {
+    const isKnown = this.attempts === tries && this.dueMs === nextMs
+    this.attempts = tries
+    this.dueMs = nextMs
+    if (!this.row || isKnown) return
+    this.parts.outbox.note(this.row, this.id, { tries, dueMs: code === undefined ? undefined : nextMs })
+  }
+
   /** Keeps it for whoever wants it sent again. Its row goes in the same commit. */
   private bury(record: DeliveryRecord): void {
     const { outbox, deliveries } = this.parts
-    const letter = this.row && outbox.extract(this.row, this.intent)
+    const letter = this.row && outbox.extract(this.row, { ...this.intent, failed: givenUp })
     if (letter) deliveries.bury(this.tenant, this.subscription, record, letter)
   }
 
   /** An answer counts as a success whatever it says, and of failures the first one counts (subscriptions.md §8.6, design.md §5). */
-  private noteFailure({
-    code,
-    attempts,
-    reason,
-  }: {
-    code: number | undefined
-    attempts: number
-    reason: string
-  }): void {
+  private noteFailure({ code, reason }: Pick<Failure, 'code' | 'reason'>): void {
     if (code !== undefined) this.tell({ kind: 'success', code })
-    else if (attempts === 1) this.tell({ kind: 'failure', reason })
+    else if (!this.isCounted) this.tell({ kind: 'failure', reason })
+    this.isCounted = true
   }
 
   private tell(news: ProgressNews): void {
@@ -152,7 +160,7 @@ export class PendingIntent implements PendingNotification {
 
   /** It is pending no more. */
   end(): void {
-    if (this.row && !this.isOver) this.parts.outbox.end(this.row)
+    if (this.row && !this.isOver) this.parts.outbox.end(this.row, this.id)
   }
 }
 

@@ -25,6 +25,16 @@ export interface DeliveryIntent {
   readonly alteration: AlterationType
   /** Whether the home of the subscription has to be asked first. */
   readonly isToBeClaimed: boolean
+  /** How its tries have failed, which is counted already; undefined: none has. */
+  readonly failed?: FailedTries | undefined
+}
+
+/** The tries of a notification that have failed, as its row keeps them. */
+export interface FailedTries {
+  /** 0: it was given up, and starts anew. */
+  readonly tries: number
+  /** Wall clock before which the receiver has asked not to be tried again; undefined: it has not. */
+  readonly dueMs: number | undefined
 }
 
 export interface TriggerEvent {
@@ -79,7 +89,16 @@ const rowVersion = 1
 /** Of an attribute as it was, notifications tell type and value; whether a location is one depends on its metadata. */
 type WirePrevious = readonly [type: string, value: Json, ignoresType: 0 | 1]
 type WireNamed = readonly [name: string, action: NamedAttribute['action'], previous?: WirePrevious]
-type WireIntent = readonly [subscription: string, number: number, alteration: AlterationType, claim: 0 | 1, id: string]
+/** An older build ignores what follows the id, and then begins with the first try again. `dueMs` 0: none. */
+type WireIntent = readonly [
+  subscription: string,
+  number: number,
+  alteration: AlterationType,
+  claim: 0 | 1,
+  id: string,
+  tries?: number,
+  dueMs?: number,
+]
 
 interface Head {
   readonly t: string
@@ -156,12 +175,13 @@ export function decodeTriggerEvent(row: Buffer, { shard, stamp }: Pick<TriggerEv
     entity: decodeImage(image),
     image,
     named: n.map(([name, action, previous]) => ({ name, action, previous: previous && previousOf(previous) })),
-    intents: e.map(([subscription, number, alteration, claim, id]) => ({
+    intents: e.map(([subscription, number, alteration, claim, id, tries, dueMs]) => ({
       id,
       subscription,
       number,
       alteration,
       isToBeClaimed: claim === 1,
+      ...(tries !== undefined && { failed: { tries, dueMs: dueMs || undefined } }),
     })),
   }
 }
@@ -172,8 +192,10 @@ const namedText = ({ name, action, previous }: NamedAttribute): string =>
 const previousText = ({ type, value, metadata }: Attribute): string =>
   `[${quoted(type)},${JSON.stringify(value)},${ignoresType(metadata) ? 1 : 0}]`
 
-const intentText = ({ subscription, number, alteration, isToBeClaimed, id }: DeliveryIntent): string =>
-  `["${subscription}",${number},"${alteration}",${isToBeClaimed ? 1 : 0},"${id}"]`
+function intentText({ subscription, number, alteration, isToBeClaimed, id, failed }: DeliveryIntent): string {
+  const tries = failed ? `,${failed.tries},${failed.dueMs ?? 0}` : ''
+  return `["${subscription}",${number},"${alteration}",${isToBeClaimed ? 1 : 0},"${id}"${tries}]`
+}
 
 const ignoring = new Map([['ignoreType', { type: 'Boolean', value: true }]])
 

@@ -18,6 +18,7 @@ import {
   dead,
   delivered,
   failed,
+  idOf,
   NotifyingOwner,
   remove,
   shardMap,
@@ -250,6 +251,90 @@ t.test('bundles have a size, and large rows are not bundled', async t => {
   t.strictSame(ids(await after.handed()), ids(dues).sort())
 })
 
+t.test('a notification that waits counts as failed once, over crashes too, and its tries go on', async t => {
+  let owner = await NotifyingOwner.with([watching(1, { notification: { maxFailsLimit: 2 } })])
+  await owner.end(create('E'))
+  for (let tries = 1; tries <= 4; tries++) {
+    const [due] = await owner.handed()
+    t.equal(due!.attempts, tries - 1)
+    due!.onOutcome(failed(tries))
+    await owner.rest(bundlesWaitMs)
+    t.equal(owner.progress(1).failsCounter, 1, `after ${tries} tries`)
+    owner = await owner.killed()
+  }
+  t.notMatch(owner.lines, [/automatically disabled/])
+})
+
+t.test('a failure and what it counts for are in one commit', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  await owner.end(create('E'))
+  const [due] = await owner.handed()
+  due!.onOutcome(failed(1))
+  const commits = commitsOf(owner)
+  await owner.rest(100)
+  t.equal(commits.count, 1)
+  t.match(await owner.intents(), [{ id: due!.id, failed: { tries: 1 } }])
+  const after = await owner.killed()
+  t.equal(after.progress(1).failsCounter, 1)
+})
+
+t.test('a crash does not hurry what a receiver has put off, and does not delay what it did not answer', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  for (const id of ['E', 'F']) await owner.end(create(id))
+  const [putOff, lost] = await owner.handed()
+  const dueMs = owner.clock.wallMs() + 30_000
+  putOff!.onOutcome({ ...failed(3, 503), nextAttemptMs: dueMs } as typeof delivered)
+  lost!.onOutcome({ ...failed(3), nextAttemptMs: dueMs } as typeof delivered)
+  await owner.rest(bundlesWaitMs)
+  const again = new Map((await (await owner.killed()).handed()).map(due => [due.id, due]))
+  t.match(again.get(putOff!.id), { attempts: 3, dueMs })
+  t.match(again.get(lost!.id), { attempts: 3, dueMs: undefined })
+})
+
+t.test('of a row of which something waits, a crash does not owe again what has ended, before or after', async t => {
+  const owner = await NotifyingOwner.with([watching(1), watching(2), watching(3)])
+  await owner.end(create('E'))
+  const [before, waiting, behind] = await owner.handed()
+  before!.onOutcome(delivered)
+  waiting!.onOutcome(failed(1))
+  await owner.rest(bundlesWaitMs)
+  behind!.onOutcome(delivered)
+  await owner.rest(100)
+  const after = await owner.killed()
+  const again = await after.handed()
+  t.strictSame(ids(again), [waiting!.id])
+  again[0]!.onOutcome(delivered)
+  await after.rest(100)
+  t.strictSame(await after.rows(), [])
+})
+
+t.test('what is sent again after it was given up begins anew, and counts no second time', async t => {
+  const owner = await NotifyingOwner.with([watching(1)])
+  await owner.end(create('E'))
+  const [due] = await owner.handed()
+  due!.onOutcome(failed(1))
+  due!.onOutcome(dead())
+  await owner.end({ kind: 'retryDeliveries', tenant: 't', id: idOf(1) })
+  const [again] = await owner.handed()
+  t.match(again, { id: due!.id, attempts: 0 })
+  again!.onOutcome(failed(1))
+  await owner.rest(100)
+  t.equal(owner.progress(1).failsCounter, 1)
+})
+
+t.test('an outbox is crowded when more than half of its rows or bytes are taken, until some have ended', async t => {
+  for (const limits of [{ rowsMax: 4 }, { bytesMax: 1500 }]) {
+    const owner = await NotifyingOwner.with([watching(1)], limited(limits))
+    const { notifications } = owner.shards.parts
+    await owner.end(create('E'))
+    t.equal(notifications.isCrowded, false)
+    for (const id of ['F', 'G', 'H']) await owner.end(create(id))
+    t.equal(notifications.isCrowded, true)
+    for (const due of (await owner.handed()).slice(0, 3)) due.onOutcome(delivered)
+    t.equal(notifications.isCrowded, false)
+  }
+})
+
 t.test('a notification that is given up ends as well', async t => {
   const owner = await NotifyingOwner.with([watching(1)])
   await owner.end(create('E'))
@@ -291,9 +376,11 @@ for (const [what, made] of [
     await owner.rest(bundlesWaitMs)
     await owner.shards.drain()
     t.strictSame(await owner.bundles(), [])
-    // What a row owes stands or goes with the row.
-    const rows = new Set([...open.keys()].map(id => id.slice(0, -6)))
-    const wanted = dues.filter(({ id }) => rows.has(id.slice(0, -6)))
+    // What a row owes stands or goes with the row, until it is written again because a try has failed.
+    const rowOf = (id: string): string => id.slice(0, -6)
+    const rows = new Set([...open.keys()].map(rowOf))
+    const rewritten = new Set(dues.filter(({ attempts }) => attempts > 0).map(({ id }) => rowOf(id)))
+    const wanted = dues.filter(({ id }) => (rewritten.has(rowOf(id)) ? open.has(id) : rows.has(rowOf(id))))
     const after = await owner.killed()
     const again = await after.handed()
     t.strictSame(
