@@ -11,10 +11,10 @@
 // number that is closed soon belongs to another file after that, and lines would be written into it.
 //
 // The log file is `contextBroker.log`, as scripts that look after the reference's expect it (operations.md §1.4, §6.7).
-// It is only ever appended to, so several processes may share it, and tools that rotate it by copying and truncating
-// work.
+// It is only ever appended to, so several processes may share it. Tools may rotate it by copying and truncating, or by
+// renaming and a signal (docs/operations/signals.md).
 
-import { mkdirSync, openSync, renameSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { destination as open } from 'pino'
 
@@ -29,6 +29,11 @@ export interface LogOutput {
   write(line: string): void
   /** Writes what waits before it returns. */
   flush(): void
+  /**
+   * Opens the file anew, so that it can be renamed. A line that is being written still goes to the old one. Fails, and
+   * goes on with the old one, when the file cannot be opened.
+   */
+  reopen(): void
 }
 
 const standardOutput = 1
@@ -42,11 +47,14 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
   let inFlight = false
   let readerGone = false
   let destination: ReturnType<typeof openDestination> | undefined = openDestination()
+  /** The number of the new file, while a line goes to the old one. */
+  let next: number | undefined
 
   function openDestination() {
     const fresh = open({ fd, sync: false })
     fresh.on('drain', () => {
       inFlight = false
+      if (next !== undefined) exchange()
       pass()
     })
     // A log that cannot be written must not end the broker. The lines in flight are lost, the next ones get a fresh
@@ -76,6 +84,15 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
       return
     }
     pass()
+  }
+
+  /** Goes on with the new file, and closes the old one. Nothing is in flight. */
+  function exchange(): void {
+    const old = destination
+    fd = next!
+    next = undefined
+    destination = openDestination()
+    old?.end()
   }
 
   function take(): string {
@@ -116,6 +133,13 @@ export function openLogOutput(openFile: () => number = () => standardOutput): Lo
       setImmediate(pass)
     },
     flush,
+    reopen() {
+      const fresh = openFile()
+      if (fresh === standardOutput) return
+      if (next !== undefined) closeSync(next)
+      next = fresh
+      if (!inFlight) exchange()
+    },
   }
 }
 
