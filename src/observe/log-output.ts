@@ -12,9 +12,9 @@
 //
 // The log file is `contextBroker.log`, as scripts that look after the reference's expect it (operations.md §1.4, §6.7).
 // It is only ever appended to, so several processes may share it. Tools may rotate it by copying and truncating, or by
-// renaming and a signal (docs/operations/signals.md).
+// renaming, with a signal or without one (docs/operations/signals.md).
 
-import { closeSync, mkdirSync, openSync, renameSync } from 'node:fs'
+import { closeSync, fstatSync, mkdirSync, openSync, renameSync, stat } from 'node:fs'
 import { join } from 'node:path'
 import { destination as open } from 'pino'
 
@@ -37,6 +37,9 @@ export interface LogOutput {
 }
 
 const standardOutput = 1
+
+/** How often it is looked whether the log file still has its name. Less often saves a call of the system. */
+const lookMs = 2_000
 
 /** `openFile` gives the file descriptor, and a new one after a failure. Two outputs for one file would mix lines. */
 export function openLogOutput(openFile: () => number = () => standardOutput): LogOutput {
@@ -152,7 +155,22 @@ export function openLogFile(directory: string, { append, isFirst }: { append: bo
   try {
     mkdirSync(directory, { recursive: true })
     if (isFirst && !append) keepOld(path)
-    return openLogOutput(() => openSync(path, 'a', 0o640))
+    let inode = 0
+    const output = openLogOutput(() => {
+      const fd = openSync(path, 'a', 0o640)
+      inode = fstatSync(fd).ino
+      return fd
+    })
+    const noticeAnother = (error: NodeJS.ErrnoException | null, found: number | undefined): void => {
+      if (error ? error.code !== 'ENOENT' : found === inode) return
+      try {
+        output.reopen()
+      } catch {
+        // The next look tries again; until then lines go to the old file.
+      }
+    }
+    setInterval(() => stat(path, (error, found) => noticeAnother(error, found?.ino)), lookMs).unref()
+    return output
   } catch (cause) {
     throw new Error(`cannot write the log file ${path}: ${(cause as Error).message}`, { cause })
   }

@@ -2,6 +2,7 @@
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { runToEnd, startBroker, tempDir } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
@@ -59,6 +60,15 @@ for (const workers of ['1', '2'])
     t.equal((await broker.kill('SIGTERM')).code, 0)
     t.match(readFileSync(file, 'utf8'), 'exiting due to receiving a signal (SIGTERM)')
   })
+
+t.test('a log file that was renamed is noticed without a signal', async t => {
+  const directory = tempDir(t)
+  const file = join(directory, 'contextBroker.log')
+  await startBroker(t, { args: ['-logDir', directory] })
+  renameSync(file, `${file}.1`)
+  for (const untilMs = performance.now() + 10_000; !existsSync(file) && performance.now() < untilMs; ) await pause(20)
+  t.ok(existsSync(file))
+})
 
 t.test('the pid file has the number of the process as long as it runs', async t => {
   const path = join(tempDir(t), 'pid')
