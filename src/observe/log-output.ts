@@ -11,10 +11,10 @@
 // number that is closed soon belongs to another file after that, and lines would be written into it.
 //
 // The log file is `contextBroker.log`, as scripts that look after the reference's expect it (operations.md §1.4, §6.7).
-// It is only ever appended to, so several processes may share it, and tools that rotate it by copying and truncating
-// work.
+// It is only ever appended to, so several processes may share it. Tools may rotate it by copying and truncating, or by
+// renaming, with a signal or without one (docs/operations/signals.md).
 
-import { mkdirSync, openSync, renameSync } from 'node:fs'
+import { closeSync, fstatSync, mkdirSync, openSync, renameSync, stat } from 'node:fs'
 import { join } from 'node:path'
 import { destination as open } from 'pino'
 
@@ -29,6 +29,11 @@ export interface LogOutput {
   write(line: string): void
   /** Writes what waits before it returns. */
   flush(): void
+  /**
+   * Opens the file anew, so that it can be renamed. A line that is being written still goes to the old one. Fails, and
+   * goes on with the old one, when the file cannot be opened.
+   */
+  reopen(): void
 }
 
 const standardOutput = 1
@@ -37,6 +42,9 @@ const standardOutput = 1
 export type LostLine = (count: number) => string
 
 const plainLostLine: LostLine = count => `${count} LINES LOST`
+
+/** How often it is looked whether the log file still has its name. Less often saves a call of the system. */
+const lookMs = 2_000
 
 /** `openFile` gives the file descriptor, and a new one after a failure. Two outputs for one file would mix lines. */
 export function openLogOutput(
@@ -50,11 +58,14 @@ export function openLogOutput(
   let inFlight = false
   let readerGone = false
   let destination: ReturnType<typeof openDestination> | undefined = openDestination()
+  /** The number of the new file, while a line goes to the old one. */
+  let next: number | undefined
 
   function openDestination() {
     const fresh = open({ fd, sync: false })
     fresh.on('drain', () => {
       inFlight = false
+      if (next !== undefined) exchange()
       pass()
     })
     // A log that cannot be written must not end the broker. The lines in flight are lost, the next ones get a fresh
@@ -84,6 +95,15 @@ export function openLogOutput(
       return
     }
     pass()
+  }
+
+  /** Goes on with the new file, and closes the old one. Nothing is in flight. */
+  function exchange(): void {
+    const old = destination
+    fd = next!
+    next = undefined
+    destination = openDestination()
+    old?.end()
   }
 
   function take(): string {
@@ -124,6 +144,13 @@ export function openLogOutput(
       setImmediate(pass)
     },
     flush,
+    reopen() {
+      const fresh = openFile()
+      if (fresh === standardOutput) return
+      if (next !== undefined) closeSync(next)
+      next = fresh
+      if (!inFlight) exchange()
+    },
   }
 }
 
@@ -141,7 +168,22 @@ export function openLogFile(
   try {
     mkdirSync(directory, { recursive: true })
     if (isFirst && !append) keepOld(path)
-    return openLogOutput(() => openSync(path, 'a', 0o640), lostLine)
+    let inode = 0
+    const output = openLogOutput(() => {
+      const fd = openSync(path, 'a', 0o640)
+      inode = fstatSync(fd).ino
+      return fd
+    }, lostLine)
+    const noticeAnother = (error: NodeJS.ErrnoException | null, found: number | undefined): void => {
+      if (error ? error.code !== 'ENOENT' : found === inode) return
+      try {
+        output.reopen()
+      } catch {
+        // The next look tries again; until then lines go to the old file.
+      }
+    }
+    setInterval(() => stat(path, (error, found) => noticeAnother(error, found?.ino)), lookMs).unref()
+    return output
   } catch (cause) {
     throw new Error(`cannot write the log file ${path}: ${(cause as Error).message}`, { cause })
   }

@@ -45,6 +45,8 @@ export interface LoggerOptions {
 export interface AreaLogger extends Logger {
   /** A logger for a part of the program. Levels are common to all areas: setting one sets all. */
   area(name: string): AreaLogger
+  /** Opens the log file anew, if there is one; when that fails, it logs the reason and goes on with the old file. */
+  reopen(): void
 }
 
 /** Where lines go, and how they look. */
@@ -79,7 +81,9 @@ const lostLines: Readonly<Record<'pipe' | 'json', LostLine | undefined>> = {
 /** Opens a log with these outputs. Lines are written asynchronously, a fatal one at once. */
 export function openLogger(options: LoggerOptions): AreaLogger {
   const { settings, format = 'pipe', forHumans = false, file, write, wallMs = Date.now } = options
-  const output = write ? { write, flush: () => {} } : openLogOutput(undefined, lostLines[forHumans ? 'pipe' : format])
+  const output = write
+    ? { write, flush: () => {}, reopen: () => {} }
+    : openLogOutput(undefined, lostLines[forHumans ? 'pipe' : format])
   const sinks: Sink[] = [{ output, format: forHumans ? 'short' : format }]
   if (file) sinks.push({ output: file, format })
   return new SharedLogger({ settings, sinks, wallMs, transactions: new Transactions(wallMs()) }, 'main')
@@ -137,6 +141,14 @@ class SharedLogger implements AreaLogger {
 
   area(name: string): AreaLogger {
     return new SharedLogger(this.shared, field(name, 'main'))
+  }
+
+  reopen(): void {
+    try {
+      for (const { output } of this.shared.sinks) output.reopen()
+    } catch (error) {
+      this.error(`Runtime Error (the log file cannot be opened again: ${(error as Error).message})`)
+    }
   }
 
   fatal(message: string, context?: LogContext): void {

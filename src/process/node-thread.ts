@@ -17,16 +17,18 @@ const tell = (message: FromThread): void => port.postMessage(message)
 
 try {
   const log = { ...config.log }
+  const logger = openLog(config.logging, log, false)
   const node = await startNode(config, {
     clock: systemClock,
     chance: systemChance,
     log,
-    logger: openLog(config.logging, log, false),
+    logger,
     onFailure: error =>
       tell({ kind: 'failed', reason: `the store has failed, nothing more is taken: ${error.message}` }),
   })
   port.on('message', (order: ToThread) => {
     if (order.kind === 'ping') return tell({ kind: 'pong' })
+    if (order.kind === 'reopen') return logger.reopen()
     const ended = order.kind === 'drain' ? node.drain() : node.close()
     ended.then(
       () => {

@@ -18,6 +18,8 @@ export interface ThreadedNode {
   readonly store: string
   /** Answers what is in flight, makes everything durable, and ends. */
   stop(): Promise<void>
+  /** Has it open its log file anew. */
+  reopen(): void
 }
 
 /**
@@ -65,6 +67,10 @@ class StartedThread implements ThreadedNode {
     this.pulse?.ended()
     await this.ended({ kind: 'drain' })
     await this.ended({ kind: 'close' })
+  }
+
+  reopen(): void {
+    this.tell({ kind: 'reopen' })
   }
 
   /** Gives an order; resolves when it is carried out. */

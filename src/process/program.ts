@@ -9,7 +9,7 @@ import { systemChance, systemClock } from '../clock.js'
 import { type Config, readConfig, version } from '../config/config.js'
 import { placementDefault } from '../domain/scope.js'
 import type { LogSettings } from '../messages/admin.js'
-import { openLog } from '../observe/logger.js'
+import { type AreaLogger, openLog } from '../observe/logger.js'
 import { writePidFile } from '../observe/pid-file.js'
 import { openProgress } from '../observe/progress.js'
 import { tellFailure, tellNodeLines, tellReady } from '../observe/standard-lines.js'
@@ -64,6 +64,12 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   for (const line of warnings) logger.warn(line)
 
   let running: Running | undefined
+  // From the beginning: SIGHUP never ends the program (docs/operations/signals.md).
+  process.on('SIGHUP', () => {
+    logger.reopen()
+    running?.reopen()
+    logger.info('log files opened again (SIGHUP)')
+  })
   let ending = false
   const end = async (status: number): Promise<void> => {
     if (ending) return
@@ -117,7 +123,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
 }
 
 /** The log, once the files beside it are there; undefined: they cannot be had, which has been told. */
-function startLog({ logging }: Config, settings: LogSettings): Logger | undefined {
+function startLog({ logging }: Config, settings: LogSettings): AreaLogger | undefined {
   try {
     if (logging.pidFile !== undefined) writePidFile(logging.pidFile)
     return openLog(logging, settings, true)
@@ -128,7 +134,8 @@ function startLog({ logging }: Config, settings: LogSettings): Logger | undefine
   }
 }
 
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+/** Those that end the program. */
+const signals = ['SIGINT', 'SIGTERM'] as const
 
 /** Answers probes for life from now on, if anybody wants to ask; a node that starts or divides its data is alive. */
 async function watched({ http }: Config): Promise<Pulses | undefined> {
@@ -144,6 +151,8 @@ interface Running {
   /** What it runs on, for the line that says it is ready. */
   readonly store: string
   stop(): Promise<void>
+  /** Opens the log files anew. */
+  reopen(): void
 }
 
 /**
@@ -207,6 +216,8 @@ async function startHere(
       await node.drain()
       await node.close()
     },
+    // It logs with this thread's logger.
+    reopen() {},
   }
 }
 
@@ -223,6 +234,7 @@ async function startWorkers(
     async stop() {
       if (!(await workers.stop())) throw new Error('a worker did not end well')
     },
+    reopen: () => workers.reopen(),
   }
 }
 

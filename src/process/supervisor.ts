@@ -38,6 +38,8 @@ export interface Supervised {
   readonly store: string
   /** Stops all workers; false when one of them did not end well. */
   stop(): Promise<boolean>
+  /** Has all workers open their log files anew. */
+  reopen(): void
 }
 
 /**
@@ -59,7 +61,13 @@ export async function superviseWorkers(
   const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure, pulses))
   try {
     const stores = await Promise.all(workers.map(worker => worker.start()))
-    return { store: stores[0]!, stop: () => stopAll(workers) }
+    return {
+      store: stores[0]!,
+      stop: () => stopAll(workers),
+      reopen: () => {
+        for (const worker of workers) worker.reopen()
+      },
+    }
   } catch (error) {
     for (const worker of workers) worker.kill()
     throw error
@@ -142,6 +150,10 @@ class Supervision {
   private tell(order: ToWorker): void {
     // A failure to send means that it has ended, and 'exit' tells.
     if (this.child?.connected) this.child.send(order, () => {})
+  }
+
+  reopen(): void {
+    this.tell({ kind: 'reopen' })
   }
 
   private onMessage(message: FromWorker): void {

@@ -25,6 +25,8 @@ export type ToWorker =
   | { readonly kind: 'drain' }
   /** Nobody asks you any more: make everything durable and leave. */
   | { readonly kind: 'close' }
+  /** Open log files anew. */
+  | { readonly kind: 'reopen' }
   /** Answer when you can (liveness.ts). */
   | { readonly kind: 'ping' }
 
@@ -43,6 +45,8 @@ export type ToThread =
   | { readonly kind: 'drain' }
   /** Make everything durable. */
   | { readonly kind: 'close' }
+  /** Open log files anew. */
+  | { readonly kind: 'reopen' }
   /** Answer when you can (liveness.ts). */
   | { readonly kind: 'ping' }
 

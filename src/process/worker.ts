@@ -1,7 +1,7 @@
 // A worker: one of the processes of `-workers N`. It is a whole node with a part of the shards, and asks the others for the rest.
 //
 // It does what its supervisor says and lives no longer than that: when the channel between them ends, so does the worker, at once. What
-// it has acknowledged is on disk. Signals are for the supervisor, which hears them too.
+// it has acknowledged is on disk. Signals are for the supervisor, which hears them too, and passes SIGHUP on.
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -61,6 +61,8 @@ async function obey(order: ToWorker): Promise<void> {
       await node?.close()
       process.exit(0)
       break
+    case 'reopen':
+      return logger.reopen()
     case 'ping':
       return tell({ kind: 'pong' })
   }

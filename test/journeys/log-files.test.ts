@@ -1,7 +1,8 @@
 // The files that a running program writes beside its data: the log, and the number of its process.
 
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { runToEnd, startBroker, tempDir } from '../support/broker-process.js'
 import { HttpClient } from '../support/http-client.js'
@@ -39,6 +40,34 @@ t.test('workers write into the file of their supervisor', async t => {
   const log = readFileSync(join(directory, 'contextBroker.log'), 'utf8')
   t.match(log, 'Startup completed')
   t.match(log, 'Request received: GET /v2')
+})
+
+for (const workers of ['1', '2'])
+  t.test(`after SIGHUP lines go to a new file, and the broker serves on, with -workers ${workers}`, async t => {
+    const directory = tempDir(t)
+    const file = join(directory, 'contextBroker.log')
+    const args = ['-logLevel', 'INFO', '-logDir', directory, '-workers', workers]
+    const broker = await startBroker(t, { args })
+    renameSync(file, `${file}.1`)
+    process.kill(broker.child.pid as number, 'SIGHUP')
+    for (let asked = 0; asked < 500; asked++) {
+      const client = new HttpClient(broker.baseUrl)
+      t.equal((await client.get(`/v2?n=${asked}`)).status, 200)
+      client.close()
+      if (existsSync(file) && readFileSync(file, 'utf8').includes('Request received: GET /v2')) break
+    }
+    t.match(readFileSync(file, 'utf8'), 'Request received: GET /v2')
+    t.equal((await broker.kill('SIGTERM')).code, 0)
+    t.match(readFileSync(file, 'utf8'), 'exiting due to receiving a signal (SIGTERM)')
+  })
+
+t.test('a log file that was renamed is noticed without a signal', async t => {
+  const directory = tempDir(t)
+  const file = join(directory, 'contextBroker.log')
+  await startBroker(t, { args: ['-logDir', directory] })
+  renameSync(file, `${file}.1`)
+  for (const untilMs = performance.now() + 10_000; !existsSync(file) && performance.now() < untilMs; ) await pause(20)
+  t.ok(existsSync(file))
 })
 
 t.test('the pid file has the number of the process as long as it runs', async t => {

@@ -56,7 +56,7 @@ t.test('a line for human eyes is short', async t => {
 
 t.test('a file gets the full line even when standard output is for human eyes', async t => {
   const [lines, filed]: [string[], string[]] = [[], []]
-  const file = { write: (line: string) => void filed.push(line), flush: () => {} }
+  const file = { write: (line: string) => void filed.push(line), flush: () => {}, reopen: () => {} }
   openLogger({ settings: settingsAt('INFO'), forHumans: true, file, write: line => lines.push(line), wallMs }).info('x')
   t.match(filed, [/^time=.* \| msg=x$/])
   t.match(lines, [/^INFO@/])
