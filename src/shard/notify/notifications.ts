@@ -149,8 +149,8 @@ export class Notifications {
 
   /** The change has not happened, so what it was to send was not sent. */
   private takeBack({ tenant, intents }: TriggerEvent): void {
-    for (const { subscription, isToBeClaimed } of intents)
-      if (!isToBeClaimed) this.parts.book.noteUnsent(tenant, subscription)
+    for (const { subscription, isToBeClaimed, isGranted } of intents)
+      if (!isToBeClaimed || isGranted) this.parts.book.noteUnsent(tenant, subscription)
   }
 
   private onDurable(event: TriggerEvent, part: OutboxPart, row: OutboxRow | undefined): void {
@@ -171,7 +171,8 @@ export class Notifications {
   }
 
   private hand(pending: PendingIntent): void {
-    if (!pending.intent.isToBeClaimed) return void this.deliverer?.deliver(pending)
+    const { isToBeClaimed, isGranted } = pending.intent
+    if (!isToBeClaimed || isGranted) return void this.deliverer?.deliver(pending)
     pending.release()
     this.parts.claims.claim(pending.tenant, pending.subscription, pending.id, isGranted => {
       if (isGranted) this.deliverer?.deliver(pending)
@@ -249,5 +250,5 @@ export class Notifications {
  */
 const toBeClaimed = (event: TriggerEvent): TriggerEvent => ({
   ...event,
-  intents: event.intents.map(intent => ({ ...intent, isToBeClaimed: true })),
+  intents: event.intents.map(intent => ({ ...intent, isToBeClaimed: true, isGranted: false })),
 })
