@@ -25,26 +25,26 @@ export class Claims {
   private readonly commit: GroupCommit
   private readonly shardMap: ShardMap
   private readonly clock: Clock
-  private readonly isHome: ((tenant: string) => boolean) | undefined
+  private readonly isHomeOf: ((tenant: string) => boolean) | undefined
   private shards: Shards | undefined
   /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
   private readonly quiet = new Map<string, number>()
 
-  /** `isHome`: whether this owner is a tenant's home now; undefined where there is one owner: then nothing is ever claimed. */
+  /** `isHomeOf`: whether this owner is a tenant's home now; undefined where there is one owner: then nothing is ever claimed. */
   constructor(
     subscriptions: Subscriptions,
     book: ProgressBook,
     commit: GroupCommit,
     shardMap: ShardMap,
     clock: Clock,
-    isHome: ((tenant: string) => boolean) | undefined,
+    isHomeOf: ((tenant: string) => boolean) | undefined,
   ) {
     this.subscriptions = subscriptions
     this.book = book
     this.commit = commit
     this.shardMap = shardMap
     this.clock = clock
-    this.isHome = isHome
+    this.isHomeOf = isHomeOf
     // Whoever changes it may end the quiet.
     const forget = (id: string): void => void this.quiet.delete(id)
     subscriptions.follow(() => ({ add: ({ id }) => forget(id), remove: forget }))
@@ -60,9 +60,19 @@ export class Claims {
     this.shards = undefined
   }
 
+  /** Whether one of several owners decides about it, its home. */
+  isByHome(subscription: Subscription): boolean {
+    return this.isHomeOf !== undefined && isGuarded(subscription)
+  }
+
+  /** Whether this owner is its home. */
+  isHome({ tenant }: Subscription): boolean {
+    return this.isHomeOf?.(tenant) ?? true
+  }
+
   /** Whether another owner decides about it. */
   isElsewhere(subscription: Subscription): boolean {
-    return this.isHome !== undefined && isGuarded(subscription) && !this.isHome(subscription.tenant)
+    return this.isByHome(subscription) && !this.isHome(subscription)
   }
 
   /** Asks whether a notification may be sent, until there is an answer, or nobody is asked any more. */

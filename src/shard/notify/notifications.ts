@@ -149,8 +149,8 @@ export class Notifications {
 
   /** The change has not happened, so what it was to send was not sent. */
   private takeBack({ tenant, intents }: TriggerEvent): void {
-    for (const { subscription, isToBeClaimed } of intents)
-      if (!isToBeClaimed) this.parts.book.noteUnsent(tenant, subscription)
+    for (const { subscription, isToBeClaimed, isGranted } of intents)
+      if (!isToBeClaimed || isGranted) this.parts.book.noteUnsent(tenant, subscription)
   }
 
   private onDurable(event: TriggerEvent, part: OutboxPart, row: OutboxRow | undefined): void {
@@ -171,7 +171,8 @@ export class Notifications {
   }
 
   private hand(pending: PendingIntent): void {
-    if (!pending.intent.isToBeClaimed) return void this.deliverer?.deliver(pending)
+    const { isToBeClaimed, isGranted } = pending.intent
+    if (!isToBeClaimed || isGranted) return void this.deliverer?.deliver(pending)
     pending.release()
     this.parts.claims.claim(pending.tenant, pending.subscription, pending.id, isGranted => {
       if (isGranted) this.deliverer?.deliver(pending)
@@ -184,14 +185,15 @@ export class Notifications {
     const { outbox, commit, shardMap, stamps } = this.parts
     const given = decodeTriggerEvent(message, { shard: 0, stamp: 0 })
     const shard = shardMap.shardOf(given.tenant, given.path, given.entity.id)
-    const event = { ...given, shard, stamp: stamps.next() }
+    // It has been claimed before.
+    const intents = given.intents.map(intent => ({ ...intent, isToBeClaimed: false }))
+    const event = { ...given, shard, stamp: stamps.next(), intents }
     const { row, commit: carriedBy } = outbox.add(event)
     commit.afterCommit(carriedBy, failure => {
       if ((failure && hasLost(failure, shard)) || row.of.isOver) return
       const behind = this.behind.get(row.of)
       for (const intent of event.intents) {
         const pending = this.pendingOf(event, intent, row)
-        // It has been claimed before.
         if (!behind) this.deliverer?.deliver(pending)
         else {
           pending.release()
@@ -254,5 +256,5 @@ export class Notifications {
  */
 const toBeClaimed = (event: TriggerEvent): TriggerEvent => ({
   ...event,
-  intents: event.intents.map(intent => ({ ...intent, isToBeClaimed: true })),
+  intents: event.intents.map(intent => ({ ...intent, isToBeClaimed: true, isGranted: false })),
 })

@@ -23,8 +23,10 @@ export interface DeliveryIntent {
   /** Which notification of its request it is (subscriptions.md §8.3). */
   readonly number: number
   readonly alteration: AlterationType
-  /** Whether the home of the subscription has to be asked first. */
+  /** Whether the home of the subscription decides about it, so that it has to be asked first: of this the row tells. */
   readonly isToBeClaimed: boolean
+  /** This owner is the home, and has granted it already. Whoever finds the row asks: the grant may be lost where the row is not. */
+  readonly isGranted: boolean
   /** How its tries have failed, which is counted already; undefined: none has. */
   readonly failed?: FailedTries | undefined
 }
@@ -181,6 +183,7 @@ export function decodeTriggerEvent(row: Buffer, { shard, stamp }: Pick<TriggerEv
       number,
       alteration,
       isToBeClaimed: claim === 1,
+      isGranted: false,
       ...(tries !== undefined && { failed: { tries, dueMs: dueMs || undefined } }),
     })),
   }

@@ -156,22 +156,26 @@ export class Triggers {
     const intents: DeliveryIntent[] = []
     let tooMany = 0
     for (const subscription of found) {
-      const { id, condition, notification } = subscription
-      if (isOfCustom && isCustom(notification.transport)) continue
+      const { id, condition } = subscription
+      if (isOfCustom && isCustom(subscription.notification.transport)) continue
       if (firing(subscription, this.book.of(event.tenant, id), event, nowMs, this.work) !== 'fires') continue
       if (intents.length === room) {
         tooMany++
         continue
       }
-      const isToBeClaimed = this.claims.isElsewhere(subscription)
-      if (!isToBeClaimed) this.book.noteSent(subscription)
+      const notification = notificationIdOf(shard, stamp, intents.length)
+      const isToBeClaimed = this.claims.isByHome(subscription)
+      const isGranted = isToBeClaimed && this.claims.isHome(subscription)
+      if (isGranted) this.book.noteGranted(subscription, notification)
+      else if (!isToBeClaimed) this.book.noteSent(subscription)
       else if (this.claims.isQuiet(subscription, nowMs)) continue
       intents.push({
-        id: notificationIdOf(shard, stamp, intents.length),
+        id: notification,
         subscription: id,
         number: numbering.next,
         alteration: alterationTypeOf(event, condition),
         isToBeClaimed,
+        isGranted,
       })
       numbering.next += numbering.step
     }

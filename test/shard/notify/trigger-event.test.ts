@@ -57,6 +57,7 @@ const intentOf = (index: number, more: Partial<DeliveryIntent> = {}): DeliveryIn
   number: index + 1,
   alteration: 'entityChange',
   isToBeClaimed: false,
+  isGranted: false,
   ...more,
 })
 
