@@ -110,7 +110,7 @@ t.test('a file that is there stays as it is', async t => {
 t.test('what is missing or wrong on the command line is told with the usage', async t => {
   const { to, keyFile } = folderWithKey(t)
   for (const [argv, fault] of [
-    [[], /Usage[^]*--from, --to and --backupKeyFile are needed/],
+    [[], /Usage[\s\S]*--from, --to and --backupKeyFile are needed/],
     [['--from', 'ftp://h', '--to', to, '--backupKeyFile', keyFile], /"ftp:\/\/h" is not a URL/],
     [['--from', 'http://h', '--to', to, '--backupKeyFile', join(to, 'none')], /cannot be read/],
     [['--frm', 'http://h'], /Unknown option '--frm'/],

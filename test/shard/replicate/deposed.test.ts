@@ -172,6 +172,34 @@ t.test(
   },
 )
 
+t.test(
+  'a one-shot fires once when its home loses the register and then the shard whose change it has decided about',
+  async t => {
+    const { cluster, host } = await hostsOf(t)
+    const next = cluster.host(1)
+    const subscription = watching(1, { status: 'oneshot' })
+    await cluster.waitFor(ask(host, { kind: 'createSubscription', subscription }, register))
+    let asked: Promise<ShardReply> | undefined
+    await cluster.depose(register, 1, async () => {
+      host.replication.isHeld = true
+      asked = askId(host, create(stays))
+      cluster.clock.tick()
+      await cluster.depose(shardOfId(stays), 1, async () => host.replication.letGo())
+    })
+    await cluster.waitFor(asked!)
+    await until(cluster.clock, () => next.despatch.taken.length > 0)
+    t.strictSame(
+      next.despatch.next().map(due => told(due)?.[1]),
+      [stays],
+      'the next owner finds the row',
+    )
+    t.equal(next.local.parts.subscriptions.of(tenant)!.progressOf(idOf(1)).timesSent, 1)
+    await cluster.waitFor(askId(next, update(stays, { n: 1 })))
+    await cluster.rest(1_000)
+    t.strictSame(next.despatch.next(), [], 'the one-shot has been spent')
+  },
+)
+
 t.test('the register is as the store has it when its owner loses it', async t => {
   const { cluster, host } = await hostsOf(t)
   const createOf = (n: number): ShardRequest => ({ kind: 'createSubscription', subscription: watching(n) })
