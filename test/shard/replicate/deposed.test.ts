@@ -184,7 +184,10 @@ t.test(
       host.replication.isHeld = true
       asked = askId(host, create(stays))
       cluster.clock.tick()
-      await cluster.depose(shardOfId(stays), 1, async () => host.replication.letGo())
+      const taken = cluster.depose(shardOfId(stays), 1)
+      await new Promise(setImmediate)
+      host.replication.letGo()
+      await taken
     })
     await cluster.waitFor(asked!)
     await until(cluster.clock, () => next.despatch.taken.length > 0)
