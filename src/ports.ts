@@ -211,6 +211,8 @@ export interface ProviderRequest {
   readonly body: string
   /** Whether it may reach the provider twice. */
   readonly isRepeatable: boolean
+  /** Monotonic: since when its time runs; undefined: since it is asked. */
+  readonly sinceMs?: number
 }
 
 export type ProviderAnswer =

@@ -11,7 +11,7 @@ import { accepted, refusals, refusalText, refused } from '../domain/refusal.js'
 import { decodeImage, imageType } from '../image.js'
 import type { Found, ListRequest } from '../messages/messages.js'
 import type { AnswerRoom } from '../ports.js'
-import type { Forwarding, Outward } from './forwarding.js'
+import type { Forwarding, Outward, RefusedBy } from './forwarding.js'
 import type { Listed, OnResult, ReadTarget, Shown, ShownPage } from './replies.js'
 
 export interface Elsewhere {
@@ -57,8 +57,8 @@ export class ForwardedReads {
       const type = local.ok ? imageType(local.value.image) : target.type
       const selection = selectionOf(target.id, type)
       const query = { selection, paths: target.paths, limit: pageLimitDefault, offset: 0 }
-      this.extend(index, query, elsewhere, found, found.length, ({ entities: [only, another] }) => {
-        if (!only) return onResult(local)
+      this.extend(index, query, elsewhere, found, found.length, ({ entities: [only, another] }, refusedBy) => {
+        if (!only) return onResult(refusedBy.length > 0 ? refused(refusals.entityRefusedByProviders(refusedBy)) : local)
         onResult(another ? refused(refusals.entityAmbiguous) : accepted(only))
       })
     }
@@ -70,7 +70,7 @@ export class ForwardedReads {
     { attrs, outward }: Elsewhere,
     found: readonly Found[],
     total: number,
-    onPage: (page: ShownPage) => void,
+    onPage: (page: ShownPage, refusedBy: RefusedBy) => void,
   ): void {
     const entities = found.map(({ image, path }): Placed => ({ entity: decodeImage(image), path }))
     const query = new ForwardedQuery(
@@ -82,10 +82,10 @@ export class ForwardedReads {
       this.forwarding.nowMs(),
       this.forwarding.options.requestsMax,
     )
-    this.forwarding.query(query, outward, () => {
+    this.forwarding.query(query, outward, refusedBy => {
       const { entities, total } = query.result()
       // What nobody has added to is answered as it is stored.
-      onPage({ entities: entities.map((one, at) => (one.isJoined ? one : found[at]!)), total })
+      onPage({ entities: entities.map((one, at) => (one.isJoined ? one : found[at]!)), total }, refusedBy)
     })
   }
 }

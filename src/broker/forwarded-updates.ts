@@ -121,13 +121,13 @@ export class ForwardedUpdates {
     this.typed(index, scope, given, undone => {
       const requests = updateRequests(index, scope.path, undone, this.forwarding.nowMs())
       if (requests.length === 0) return onResult(refused(local.refusal))
-      this.forwarding.update(undone, requests, outward, updated => {
+      this.forwarding.update(undone, requests, outward, (updated, refusedBy) => {
         const left = undone.map(({ id, type, attributes }, at) => ({
           id,
           type,
           names: [...attributes.keys()].filter(name => !updated.get(at)?.has(name)),
         }))
-        const refusal = forwardedOutcome(local.isAnyDone || updated.size > 0, left)
+        const refusal = forwardedOutcome(local.isAnyDone || updated.size > 0, left, refusedBy)
         onResult(refusal ? refused(refusal) : done)
       })
     })

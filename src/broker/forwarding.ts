@@ -4,8 +4,11 @@
 // same entity meanwhile. Nothing that is received is kept. A provider that does not answer, or not as it should, costs
 // its own part, and the log of what is sent tells.
 //
-// Not here: who is asked for what (domain/providers), which part of a write is local (forwarded-updates.ts),
-// connections (deliver).
+// A provider that does not serve the path that it was asked at is asked at the other one, within the same deadline and
+// as one more of the requests that there may be (docs/interface/forwarding.md).
+//
+// Not here: who is asked for what (domain/providers), which part of a write is local (forwarded-updates.ts), at which
+// path a provider is asked (forwarded-paths.ts), connections (deliver).
 
 import { defaultEntityType, type Entity } from '../domain/entities/entity.js'
 import type { Json } from '../domain/json.js'
@@ -13,10 +16,12 @@ import { type ForwardedQuery, type QueryRequest, readProvidedEntities } from '..
 import { type Undone, type UpdateRequest, updateAnswerOf, updateBody } from '../domain/providers/forwarded-update.js'
 import type { ProviderIndex } from '../domain/providers/provider-index.js'
 import { type Forwarded, operationUrl, type Pathless, type Registration } from '../domain/providers/registration.js'
+import type { ProviderRefusal } from '../domain/subscriptions/document-rules.js'
 import { jsonType } from '../domain/subscriptions/notification-headers.js'
 import { parseReceiverUrl } from '../domain/subscriptions/receiver-url.js'
 import { withoutSecretEntries } from '../domain/subscriptions/secrets.js'
 import type { Clock, Logger, ProviderAnswer, Providers, SendWatch } from '../ports.js'
+import { ForwardedPaths, isFromElsewhere } from './forwarded-paths.js'
 
 /** What a client's request gives along to providers. */
 export interface Outward {
@@ -48,23 +53,30 @@ export interface Registered {
 /** Attributes that were updated, by where their entity stands among all that was undone. */
 export type Updated = ReadonlyMap<number, ReadonlySet<string>>
 
+/** Providers that have refused a part of what was asked. */
+export type RefusedBy = readonly ProviderRefusal[]
+
 /** Takes an answer; gives what is wrong with it. */
 type Take = (answer: ProviderAnswer) => string | undefined
 
 export interface ForwardingPorts {
   readonly providers: Providers
-  readonly clock: Pick<Clock, 'wallMs'>
+  readonly clock: Pick<Clock, 'wallMs' | 'monoMs'>
   readonly logger: Pick<Logger, 'level' | 'info'>
   /** undefined: nobody counts. */
   readonly watch?: Pick<SendWatch, 'onEnded'> | undefined
 }
 
 export class Forwarding {
+  private readonly paths: ForwardedPaths
+
   constructor(
     private readonly registered: Registered,
     private readonly ports: ForwardingPorts,
     readonly options: ForwardingOptions,
-  ) {}
+  ) {
+    this.paths = new ForwardedPaths(ports.clock, options.pathless)
+  }
 
   // [hot] Once per request, and all that one of a tenant without registrations pays.
   /** The registrations of a tenant; undefined when it has none. */
@@ -77,11 +89,11 @@ export class Forwarding {
   }
 
   /** Asks for all that a query wants from elsewhere; calls back when it has it, or knows that it will not. */
-  query(query: ForwardedQuery, outward: () => Outward, onDone: () => void): void {
-    const relay = new Relay(this.options, this.ports, outward)
+  query(query: ForwardedQuery, outward: () => Outward, onDone: (refusedBy: RefusedBy) => void): void {
+    const relay = new Relay(this.options, this.ports, this.paths, outward)
     const step = (): void => {
-      const request = query.next()
-      if (!request) return onDone()
+      const request = relay.mayAsk ? query.next() : undefined
+      if (!request) return onDone(relay.refusedBy)
       const { registration, limit, offset, entity } = request
       const parameters = `?limit=${limit}&offset=${offset}&options=count`
       const take = (answer: ProviderAnswer): string | undefined => {
@@ -102,14 +114,14 @@ export class Forwarding {
     undone: readonly Undone[],
     requests: readonly UpdateRequest[],
     outward: () => Outward,
-    onDone: (updated: Updated) => void,
+    onDone: (updated: Updated, refusedBy: RefusedBy) => void,
   ): void {
-    const relay = new Relay(this.options, this.ports, outward)
+    const relay = new Relay(this.options, this.ports, this.paths, outward)
     const updated = new Map<number, Set<string>>()
-    const left = requests.slice(0, this.options.requestsMax).reverse()
+    const left = [...requests].reverse()
     const step = (): void => {
-      const request = left.pop()
-      if (!request) return onDone(updated)
+      const request = relay.mayAsk ? left.pop() : undefined
+      if (!request) return onDone(updated, relay.refusedBy)
       const take = (answer: ProviderAnswer): string | undefined => {
         if (answer.kind === 'failed') return answer.reason
         const ended = updateAnswerOf(answer.status)
@@ -123,14 +135,26 @@ export class Forwarding {
   }
 }
 
+interface Asked {
+  readonly kind: Forwarded
+  readonly registration: Registration
+  readonly parameters: string
+  readonly body: string
+  readonly take: Take
+  readonly onTaken: () => void
+  readonly sinceMs: number
+}
+
 /** The requests that one of a client causes: they are numbered, and carry what it has brought. */
 class Relay {
+  readonly refusedBy: ProviderRefusal[] = []
   private known: Outward | undefined
   private count = 0
 
   constructor(
     private readonly options: ForwardingOptions,
     private readonly ports: ForwardingPorts,
+    private readonly paths: ForwardedPaths,
     private readonly given: () => Outward,
   ) {}
 
@@ -139,22 +163,45 @@ class Relay {
     return this.known
   }
 
+  /** Whether the request of the client may cause one more. */
+  get mayAsk(): boolean {
+    return this.count < this.options.requestsMax
+  }
+
   ask(
     kind: Forwarded,
-    { id, provider }: Registration,
+    registration: Registration,
     parameters: string,
     body: string,
     take: Take,
     onTaken: () => void,
   ): void {
+    const sinceMs = this.ports.clock.monoMs()
+    const [first, other] = this.paths.basesOf(registration)
+    this.askAt(first, other, { kind, registration, parameters, body, take, onTaken, sinceMs })
+  }
+
+  /** Asks at a base, and then at the other one if this is not a path of the provider. */
+  private askAt(base: string, other: string | undefined, asked: Asked, isSecond = false): void {
+    const { kind, registration, parameters, body, take, onTaken, sinceMs } = asked
     const { providers, logger } = this.ports
     if (this.count === 0 && this.isLogged()) logger.info(`Starting forwarding for ${this.outward.line}`, this.context())
     this.count++
-    const url = operationUrl(provider.url, kind, this.options.pathless)
-    const request = { url: url + parameters, headers: this.headers(), body, isRepeatable: kind === 'query' }
+    const url = operationUrl(base, kind)
+    const request = { url: url + parameters, headers: this.headers(), body, isRepeatable: kind === 'query', sinceMs }
     providers.ask(request, answer => {
-      if (this.isLogged()) this.log(id, request.url, body, answer)
-      this.tell(url, body, answer, take(answer))
+      if (this.isLogged()) this.log(registration.id, request.url, body, answer)
+      if (answer.kind === 'answered' && hasRefused(kind, answer.status))
+        this.refusedBy.push({ url, status: answer.status })
+      const isElsewhere = isFromElsewhere(answer)
+      if (isElsewhere && other !== undefined && this.mayAsk) {
+        this.tell(url, body, answer, undefined)
+        return this.askAt(other, undefined, asked, true)
+      }
+      const failure = take(answer)
+      this.tell(url, body, answer, failure)
+      if (failure === undefined && !isElsewhere && (isSecond || other !== undefined))
+        this.paths.learn(registration, base)
       onTaken()
     })
   }
@@ -177,11 +224,14 @@ class Relay {
     const { vocabulary, userAgent } = this.options
     const { tenant, servicePath, authToken, correlator } = this.outward
     const headers = ['User-Agent', userAgent]
-    if (tenant !== '') headers.push(`${vocabulary}-Service`, tenant)
-    headers.push(`${vocabulary}-ServicePath`, servicePath)
     if (authToken !== undefined) headers.push('X-Auth-Token', authToken)
     headers.push('Accept', 'application/json', 'Content-Type', jsonType)
-    headers.push(`${vocabulary}-Correlator`, `${correlator}; cbfwd=${this.count}`)
+    // An agent that came with the original broker hears `Fiware-*` only, whatever our clients speak.
+    for (const prefix of vocabulary === 'Ctx' ? ['Ctx', 'Fiware'] : [vocabulary]) {
+      if (tenant !== '') headers.push(`${prefix}-Service`, tenant)
+      headers.push(`${prefix}-ServicePath`, servicePath)
+      headers.push(`${prefix}-Correlator`, `${correlator}; cbfwd=${this.count}`)
+    }
     return headers
   }
 
@@ -205,6 +255,10 @@ class Relay {
     return { correlator, tenant, path: servicePath }
   }
 }
+
+/** Whether a status says that the provider does not have what it was asked for (subscriptions.md §13.4). */
+const hasRefused = (kind: Forwarded, status: number): boolean =>
+  status === 404 || (kind === 'update' && updateAnswerOf(status) === 'refused')
 
 function shown(payload: Buffer, bytesMax: number): string {
   const text = payload.length <= bytesMax ? String(payload) : `${payload.subarray(0, bytesMax)}(...)`

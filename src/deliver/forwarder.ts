@@ -96,7 +96,7 @@ export class Forwarder implements Providers {
     )
   }
 
-  ask({ url, headers, body, isRepeatable }: ProviderRequest, onAnswer: Ask['onAnswer']): void {
+  ask({ url, headers, body, isRepeatable, ...time }: ProviderRequest, onAnswer: Ask['onAnswer']): void {
     const fail = (reason: string): void => queueMicrotask(() => onAnswer({ kind: 'failed', reason }))
     const named = headers.flatMap((name, at): NamedText[] => (at % 2 === 0 ? [[name, headers[at + 1]!]] : []))
     const { timeoutMs, messageBytesMax } = this.options
@@ -110,10 +110,12 @@ export class Forwarder implements Providers {
     const lane = this.lanes.laneFor('', address)
     if (!lane) return fail(noRoom)
     const sinceMs = this.clock.monoMs()
+    const endByMs = (time.sinceMs ?? sinceMs) + timeoutMs
+    if (endByMs <= sinceMs) return fail(reasons.timeout)
     const job: Job<Ask> = {
       subject: {
         onAnswer,
-        cancelDeadline: this.clock.after(timeoutMs, () => this.onDeadline(job)),
+        cancelDeadline: this.clock.after(endByMs - sinceMs, () => this.onDeadline(job)),
         isSent: false,
       },
       message,
@@ -123,7 +125,7 @@ export class Forwarder implements Providers {
       bodyBytes,
       order: undefined,
       context: noContext,
-      endByMs: sinceMs + timeoutMs,
+      endByMs,
       tries: 0,
       sinceMs,
       ...untried,

@@ -3,6 +3,8 @@
 // A registration is written `entities attrs mode path`: entities by id or `*` for every id, with a type behind a slash; attrs by commas, `-` for
 // the whole entity; mode and path are `all` and `/` when they are left out.
 
+import type { Pathless } from '../../src/domain/providers/registration.js'
+
 /** One request element against one registration: what the provider is asked for; '': it is not asked. */
 export type Candidate = readonly [what: string, request: string, registration: string, query: string, update: string]
 
@@ -43,6 +45,19 @@ export const urls: readonly (readonly [url: string, plain: string, slash: string
   ['http://h/v2', 'http://h/v2/op/query', 'http://h/v2/op/query', 'http://h/v2/op/query'],
   ['http://h/v2/', 'http://h/v2/op/query', 'http://h/v2/op/query', 'http://h/v2/op/query'],
   ['http://h/a/b', 'http://h/a/b/op/query', 'http://h/a/b/op/query', 'http://h/a/b/op/query'],
+]
+
+/** Where a provider is asked that does not serve the first path; undefined: nowhere. */
+export const others: readonly (readonly [url: string, pathless: Pathless, other: string | undefined])[] = [
+  ['http://h', 'plain', 'http://h/v2'],
+  ['http://h/', 'slash', 'http://h/v2'],
+  ['https://h:1026', 'v2', 'https://h:1026/'],
+  ['http://h/v2', 'plain', undefined],
+  ['http://h/v2/', 'v2', undefined],
+  ['http://h/a/b', 'plain', 'http://h/a/b/v2'],
+  ['http://h/a/b/', 'v2', 'http://h/a/b/v2'],
+  ['http://h/a?b=c', 'plain', undefined],
+  ['http://h?b=c', 'plain', undefined],
 ]
 
 /**

@@ -327,6 +327,20 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
       { entity: 'E3', names: ['b'] },
     ],
   ],
+  partlyForwardedAndRefused: [
+    'PartlyForwarded',
+    'Some of the following attributes were not updated: { E1-T1 : [A8] }; providers answered: http://*****@h/op/update 404',
+    [{ entity: 'E1-T1', names: ['A8'] }],
+    [{ url: 'http://user:pass@h/op/update', status: 404 }],
+  ],
+  entityRefusedByProviders: [
+    'NotFound',
+    'The requested entity has not been found. Check type and id; providers answered: http://h/op/update?key=***** 404, http://h/v2/op/update 422',
+    [
+      { url: 'http://h/op/update?key=k', status: 404 },
+      { url: 'http://h/v2/op/update', status: 422 },
+    ],
+  ],
   registrationNotFound: ['NotFound', 'The requested registration has not been found. Check id'],
   payloadNotObject: ['BadRequest', 'not a JSON object'],
   descriptionKind: ['BadRequest', 'invalid description'],

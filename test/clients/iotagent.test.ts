@@ -1,8 +1,8 @@
 // IoT agents that were written for the original broker work with this one, unmodified, in both of their command modes.
 //
 // iotagent-node-lib with its registry in memory, in a process of its own (agent-main), against the program with `-compat fiware`. Agents
-// register a URL without a path and answer at `//op/...` and `/v2/op/...`: everything is done once with each. Each test has a tenant of
-// its own, and provisions its group and its device at the north side.
+// register a URL without a path and answer at `//op/...` and `/v2/op/...`: everything is done once with each. A program without that
+// option finds the second one by itself. Each test has a tenant of its own, and provisions its group and its device at the north side.
 //
 // Not here: which registration is meant and how answers are put together (journeys/forwarding.test, domain/forwarding.test).
 
@@ -224,8 +224,8 @@ t.test('agents and their broker', { skip: lacking }, async t => {
 
   await t.test('an agent that is asked at //op', t => forwards(t, lampOf))
 
-  await t.test('an agent that is asked at /v2/op', async t => {
-    const other = await startBroker(t, { args: [...args, '-fwdPathless', 'v2'] })
+  await t.test('an agent whose broker was told neither its path nor its vocabulary', async t => {
+    const other = await startBroker(t, { args: ['-multiservice'] })
     // A group may belong to another broker than its agent's own.
     await forwards(t, t => provision(t, agent, other.baseUrl, { group: { cbHost: other.baseUrl } }))
   })

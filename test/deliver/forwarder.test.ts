@@ -203,6 +203,34 @@ t.test('a request that is given up while it is connecting costs no more than its
   for (const answer of await Promise.all(answers)) t.equal(answer.kind, 'failed')
 })
 
+t.test('the time of a request may have begun before it was asked for', async t => {
+  const provider = await plainReceiver(t, () => {})
+  const clock = new FakeClock()
+  const forwarder = started(t, { clock, timeoutMs: 1_000 })
+  const sinceMs = clock.monoMs()
+  clock.advance(900)
+  let told: string | undefined
+  const answer = new Promise<void>(resolve =>
+    forwarder.ask({ url: provider.url, headers: [], body: '{}', isRepeatable: true, sinceMs }, answer => {
+      told = shown(answer)
+      resolve()
+    }),
+  )
+  clock.advance(99)
+  t.equal(told, undefined)
+  clock.advance(1)
+  await answer
+  t.equal(told, 'Timeout was reached')
+  t.equal(
+    await new Promise(resolve =>
+      forwarder.ask({ url: provider.url, headers: [], body: '{}', isRepeatable: true, sinceMs }, late =>
+        resolve(shown(late)),
+      ),
+    ),
+    'Timeout was reached',
+  )
+})
+
 /** A provider that answers when it is told to. */
 async function patient(t: Test) {
   const held: ServerResponse[] = []

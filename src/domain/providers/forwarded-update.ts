@@ -9,6 +9,7 @@
 
 import type { WantedAttribute } from '../entities/entity.js'
 import { type Refusal, refusals } from '../refusal.js'
+import type { ProviderRefusal } from '../subscriptions/document-rules.js'
 import type { ProviderIndex } from './provider-index.js'
 import { isOpenTo, type Registration } from './registration.js'
 
@@ -81,13 +82,18 @@ export interface Left {
 }
 
 /** The refusal of an update of which something was forwarded; undefined: everything was done (§13.4). */
-export function forwardedOutcome(isAnyDone: boolean, left: readonly Left[]): Refusal | undefined {
-  const remaining = left.filter(({ names }) => names.length > 0)
+export function forwardedOutcome(
+  isAnyDone: boolean,
+  left: readonly Left[],
+  refusedBy: readonly ProviderRefusal[],
+): Refusal | undefined {
+  const remaining = left
+    .filter(({ names }) => names.length > 0)
+    .map(({ id, type, names }) => ({ entity: type === undefined ? id : `${id}-${type}`, names }))
   if (remaining.length === 0) return undefined
-  if (!isAnyDone) return refusals.entityNotFound
-  return refusals.partlyForwarded(
-    remaining.map(({ id, type, names }) => ({ entity: type === undefined ? id : `${id}-${type}`, names })),
-  )
+  const isRefused = refusedBy.length > 0
+  if (!isAnyDone) return isRefused ? refusals.entityRefusedByProviders(refusedBy) : refusals.entityNotFound
+  return isRefused ? refusals.partlyForwardedAndRefused(remaining, refusedBy) : refusals.partlyForwarded(remaining)
 }
 
 /** The body of such a request (§13.4). Whatever the client has asked for, a provider is asked to update. */

@@ -105,14 +105,22 @@ export type Pathless = 'plain' | 'slash' | 'v2'
 
 const pathlessPrefix = { plain: '', slash: '/', v2: '/v2' } as const satisfies Record<Pathless, string>
 
-const withoutPath = /^(https?:\/\/[^/]+)\/?$/
+const withoutPath = /^(https?:\/\/[^/?#]+)\/?$/
 
-/** Where a provider is asked: its URL, and the operation behind it. */
-export function operationUrl(providerUrl: string, kind: Forwarded, pathless: Pathless): string {
+/**
+ * What `/op/query` and `/op/update` are appended to: where a provider is asked, and where else it may answer. The other
+ * place is below the registered URL as well, since another part of that host may belong to somebody else.
+ */
+export function operationBases(providerUrl: string, pathless: Pathless): readonly [first: string, other?: string] {
   const origin = withoutPath.exec(providerUrl)?.[1]
-  const base = origin === undefined ? providerUrl.replace(/\/$/, '') : origin + pathlessPrefix[pathless]
-  return `${base}/op/${kind}`
+  if (origin !== undefined)
+    return [origin + pathlessPrefix[pathless], origin + pathlessPrefix[pathless === 'v2' ? 'slash' : 'v2']]
+  const base = providerUrl.replace(/\/$/, '')
+  return base.endsWith('/v2') || base.includes('?') ? [base] : [base, `${base}/v2`]
 }
+
+/** The URL of an operation at one of `operationBases`. */
+export const operationUrl = (base: string, kind: Forwarded): string => `${base}/op/${kind}`
 
 /** Suffixes that a correlator gets on its way, one for each hop (operations.md §8.5). */
 const suffix = /;\s*(?:cbfwd|cbnotif)=/g

@@ -2,12 +2,27 @@
 // subscriptions.md.
 
 import { bad, num, rule, slot } from '../refusal-kind.js'
-import { withoutUserinfo } from './secrets.js'
+import { withoutSecretEntries, withoutUserinfo } from './secrets.js'
 
 /** An entity, by its label, with its attributes that were not updated. */
 type LeftPart = { readonly entity: string; readonly names: readonly string[] }
 
-const leftText = ({ entity, names }: LeftPart): string => `${entity} : [${names.join(', ')}]`
+const leftText = (left: readonly LeftPart[]): string =>
+  `Some of the following attributes were not updated: { ${left.map(({ entity, names }) => `${entity} : [${names.join(', ')}]`).join(', ')} }`
+
+/** A provider that was asked at this URL and refused, with the status of its answer. */
+export type ProviderRefusal = { readonly url: string; readonly status: number }
+
+/** Providers that a text names; it counts the rest. */
+const providersNamedMax = 10
+
+function refusedText(providers: readonly ProviderRefusal[]): string {
+  const named = providers
+    .slice(0, providersNamedMax)
+    .map(({ url, status }) => `${withoutUserinfo(withoutSecretEntries(url))} ${status}`)
+  const more = providers.length - named.length
+  return `; providers answered: ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
+}
 
 export const documentRules = {
   // subscriptions.md §2: operations on subscriptions
@@ -23,11 +38,18 @@ export const documentRules = {
   explainWithoutEntity: bad('URI param /entity/ is missing: options explain is about one stored entity'),
 
   // subscriptions.md §13.4: updates that are forwarded
-  partlyForwarded: rule(
+  partlyForwarded: rule('PartlyForwarded', ['left'], leftText),
+  // Ours: the same, and who refused (docs/interface/forwarding.md).
+  partlyForwardedAndRefused: rule(
     'PartlyForwarded',
-    ['left'],
-    (left: readonly LeftPart[]) =>
-      `Some of the following attributes were not updated: { ${left.map(leftText).join(', ')} }`,
+    ['left', 'providers'],
+    (left: readonly LeftPart[], providers: readonly ProviderRefusal[]) => leftText(left) + refusedText(providers),
+  ),
+  entityRefusedByProviders: rule(
+    'NotFound',
+    ['providers'],
+    (providers: readonly ProviderRefusal[]) =>
+      `The requested entity has not been found. Check type and id${refusedText(providers)}`,
   ),
 
   // subscriptions.md §12: registrations

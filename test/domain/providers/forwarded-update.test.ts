@@ -110,17 +110,25 @@ t.test('only 204 says that something was updated', async t => {
 
 t.test('the outcome names what nobody has updated, and that nothing was', async t => {
   const left = (id: string, type: string | undefined, ...names: string[]) => ({ id, type, names })
-  t.equal(forwardedOutcome(true, [left('E', 'T')]), undefined)
-  t.equal(forwardedOutcome(false, [left('E', 'T', 'a')]), refusals.entityNotFound)
-  t.match(forwardedOutcome(true, [left('E1', 'T1', 'A8', 'A1')]), {
+  t.equal(forwardedOutcome(true, [left('E', 'T')], []), undefined)
+  t.equal(forwardedOutcome(false, [left('E', 'T', 'a')], []), refusals.entityNotFound)
+  t.match(forwardedOutcome(true, [left('E1', 'T1', 'A8', 'A1')], []), {
     kind: 'PartlyForwarded',
     left: [{ entity: 'E1-T1', names: ['A8', 'A1'] }],
   })
-  t.match(forwardedOutcome(true, [left('E1', 'T1', 'a'), left('E2', 'T'), left('E3', undefined, 'b', 'c')]), {
+  t.match(forwardedOutcome(true, [left('E1', 'T1', 'a'), left('E2', 'T'), left('E3', undefined, 'b', 'c')], []), {
     code: 'partlyForwarded',
     left: [
       { entity: 'E1-T1', names: ['a'] },
       { entity: 'E3', names: ['b', 'c'] },
     ],
   })
+})
+
+t.test('the outcome tells which providers have refused', async t => {
+  const providers = [{ url: 'http://h/op/update', status: 404 }]
+  const left = [{ id: 'E', type: 'T', names: ['a'] }]
+  t.match(forwardedOutcome(false, left, providers), { code: 'entityRefusedByProviders', providers })
+  t.match(forwardedOutcome(true, left, providers), { code: 'partlyForwardedAndRefused', providers })
+  t.equal(forwardedOutcome(true, [{ id: 'E', type: 'T', names: [] }], providers), undefined)
 })

@@ -12,7 +12,9 @@ import {
   encodeRegistration,
   isLooped,
   isOpenTo,
+  operationBases,
   operationUrl,
+  type Pathless,
   type Registration,
   renderRegistration,
 } from '../../../src/domain/providers/registration.js'
@@ -121,11 +123,16 @@ t.test('a pattern of types fits those that are registered', async t => {
 
 t.test('the operation stands behind the URL of a provider', async t => {
   for (const [url, plain, slash, v2] of cases.urls) {
-    t.equal(operationUrl(url, 'query', 'plain'), plain)
-    t.equal(operationUrl(url, 'query', 'slash'), slash)
-    t.equal(operationUrl(url, 'query', 'v2'), v2)
-    t.equal(operationUrl(url, 'update', 'plain'), plain.replace('query', 'update'))
+    const first = (pathless: Pathless) => operationUrl(operationBases(url, pathless)[0], 'query')
+    t.equal(first('plain'), plain)
+    t.equal(first('slash'), slash)
+    t.equal(first('v2'), v2)
+    t.equal(operationUrl(operationBases(url, 'plain')[0], 'update'), plain.replace('query', 'update'))
   }
+})
+
+t.test('a provider has one other path, below its URL, unless that ends with /v2', async t => {
+  for (const [url, pathless, other] of cases.others) t.equal(operationBases(url, pathless)[1], other, url)
 })
 
 t.test('a correlator with ten suffixes goes in a circle, one with nine does not', async t => {
