@@ -222,6 +222,15 @@ export class Lane<T = unknown> {
     this.wait(job)
   }
 
+  /** Something new has the order of a lost job, which is due with it: the receiver may be back, and else both have failed. */
+  hurry(order: string | undefined, nowMs: number): void {
+    if (this.lost.size === 0 || order === undefined) return
+    const job = this.lost.take(lost => lost.order === order)
+    if (!job) return
+    job.dueMs = nowMs
+    this.lost.insert(job, (a, b) => a.dueMs - b.dueMs)
+  }
+
   /** When a lost job is tried again although the receiver answers nothing. */
   get lostDueMs(): number {
     return this.lost.first?.dueMs ?? Number.POSITIVE_INFINITY

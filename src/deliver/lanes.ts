@@ -8,7 +8,7 @@
 // - Lanes that could send but for the pool's width take turns, one delivery each.
 // - Further tries have a width of their own. They never wait for first ones, nor these for them.
 // - A delivery without an answer keeps its place. It is tried again within 5 s, and at once when the receiver answers
-//   something. An open breaker holds all others back. Each counts as failed once, and goes when the breaker closes, in
+//   something, or when something new has its order. An open breaker holds all others back. Each counts as failed once, and goes when the breaker closes, in
 //   order. They end otherwise only where their owner has little room left (`isCrowded`), and the receiver has been away
 //   for longer than the five tries of a delivery take.
 // - A delivery that the receiver puts off, or that alone has no answer, has five tries, and others overtake it.
@@ -117,6 +117,7 @@ export class Lanes<T> {
     lane.pool.counters.in++
     this.room.bytes.first += bytes
     lane.push(job)
+    if (job.tries === 0) lane.hurry(job.order, job.sinceMs)
     return true
   }
 

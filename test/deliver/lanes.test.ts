@@ -276,6 +276,24 @@ t.test('what waits behind a delivery without an answer fails with it, once, and 
   t.same(bench.kinds('2'), ['failed'])
 })
 
+t.test(
+  'something new has the one without an answer that it waits for tried at once, and both fail or both go',
+  async t => {
+    const bench = new LanesBench()
+    bench.offer('a', { key: '1', entity: 'lamp' })
+    bench.end(lost)
+    bench.offer('a', { key: 'of another entity' })
+    bench.end(lost, 'of another entity')
+    bench.offer('a', { key: '2', entity: 'lamp' })
+    t.same(bench.underWay, ['1'], 'no time has passed')
+    bench.end(lost)
+    t.same(bench.kinds('2'), ['failed'])
+    bench.offer('a', { key: '3', entity: 'lamp' })
+    bench.end(ok, '1')
+    t.match(bench.underWay, ['of another entity', '2'])
+  },
+)
+
 t.test('a delivery that had no answer is tried at once when another one has one', async t => {
   const bench = new LanesBench()
   bench.offer('a', { key: '1' })
