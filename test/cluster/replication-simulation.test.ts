@@ -8,8 +8,10 @@ import { controls } from './replication-controls.js'
 import { run } from './replication-run.js'
 
 const simulations = Number(process.env.REPLICATIONS ?? 40)
-/** Seeds that each control gets until one of them tells. */
-const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 300)
+/** Seeds that each control gets until one of them tells: the rarest one is noticed by one of 75. */
+const controlSeeds = Number(process.env.CONTROL_SEEDS ?? 600)
+/** The first of them; any other one is as good. */
+const controlSeed = 301
 /** Ten times what a run takes. */
 t.setTimeout(300_000 + simulations * 2_500)
 
@@ -37,7 +39,7 @@ t.test('a seed repeats a run, to the last message', async t => {
 
 for (const [rule, rules] of Object.entries(controls))
   t.test(`it would be noticed if this did not hold: ${rule}`, async t => {
-    for (let seed = 1; seed <= controlSeeds; seed++) {
+    for (let seed = controlSeed; seed < controlSeed + controlSeeds; seed++) {
       const { wrong, ill } = await run(seed, rules)
       const [first] = [...wrong, ...ill]
       if (first !== undefined) return t.pass(`seed ${seed}: ${first}`)
