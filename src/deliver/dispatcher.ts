@@ -18,7 +18,7 @@ import type { Message, NotificationInput, NotificationOptions } from '../domain/
 import { emptyMessage, messageOf } from '../domain/subscriptions/notification.js'
 import type { Subscription } from '../domain/subscriptions/subscription.js'
 import type { Deliverer, DeliveryOutcome, Logger, PendingNotification, SendWatch } from '../ports.js'
-import { Fifo } from './lane.js'
+import { Fifo } from './fifo.js'
 import { Notifier, type NotifierOptions, type NotifierPorts, type NotifierStats } from './notifier.js'
 
 /** Messages rendered in one turn of the event loop: some 2 ms. */

@@ -1,5 +1,4 @@
-// One receiver: what waits for it, in which order, what is being sent to it, and its circuit breaker. And the table of
-// all lanes.
+// One receiver: what waits for it, in which order, and what is being sent to it. And the table of all lanes.
 //
 //   offer -> arrived -> (its entity is free) ------------------> send -> ended
 //                  \--> parked, while an earlier one of the same subscription and entity is being sent --> ready --/
@@ -18,11 +17,13 @@
 // A receiver has one lane, or one for each pool whose tenants it serves: what one tenant's pool cannot take must not
 // stop the others.
 //
-// Not here: whether something may be sent (lanes), sockets (the senders).
+// Not here: whether something may be sent (lanes, breaker), sockets (the senders).
 
 import assert from 'node:assert/strict'
 import type { LogContext } from '../ports.js'
 import type { Address } from './address.js'
+import { type Breaker, closedBreaker } from './breaker.js'
+import { Fifo } from './fifo.js'
 import { type PoolLimits, retrySendsMax, triesMax, unprovenSendsMax } from './limits.js'
 import type { Sendable } from './sender.js'
 
@@ -216,13 +217,16 @@ export class Lane<T = unknown> {
     }
   }
 
-  /** It had no answer, but the receiver may have: it is tried again when it is due, before all that has its order. */
+  /** The job had no answer. It is tried again when it is due, before all others of its order. */
   pushLost(job: Job<T>): void {
     this.lost.push(job)
     this.wait(job)
   }
 
-  /** Something new has the order of a lost job, which is due with it: the receiver may be back, and else both have failed. */
+  /**
+   * A new job has the order of a lost one. The lost one is due at once: the receiver may be back, and if it is not, both
+   * have failed.
+   */
   hurry(order: string | undefined, nowMs: number): void {
     if (this.lost.size === 0 || order === undefined) return
     const job = this.lost.take(lost => lost.order === order)
@@ -437,147 +441,5 @@ export class LaneTable<T> {
       if (++tries === idleTriesMax) return false
     }
     return false
-  }
-}
-
-/** Failures in a row that open the breaker: no more of a dead receiver's timeouts than these and what is under way. */
-export const failuresToOpen = 5
-
-/** Pauses between two tries while a receiver does not answer, which spread by a fifth: so it is noticed within 5 s. */
-const openMsMin = 1_000
-const openMsMax = 4_000
-
-/**
- * The circuit breaker of one receiver: closed, open for a while, and then one probe that decides.
- *
- *   closed --five failures in a row--> open --its time is over--> probing --answer--> closed
- *                                       ^                            |
- *                                       +---------- failure ---------+   open for twice as long, 4 s at most
- *
- * Any answer closes it, also that of something sent earlier, and any status is an answer: a receiver that says 503 is
- * alive. Failures of what was sent before it opened say nothing new and change nothing.
- */
-interface Breaker {
-  state: 'closed' | 'open' | 'probing'
-  failures: number
-  /** Times it has opened since it was closed. */
-  openings: number
-  /** Monotonic. */
-  openUntilMs: number
-}
-
-const closedBreaker = (): Breaker => ({ state: 'closed', failures: 0, openings: 0, openUntilMs: 0 })
-
-/** What may be sent now: anything, one probe, nothing. */
-export function passage({ state, openUntilMs }: Breaker, nowMs: number): 'free' | 'probe' | 'held' {
-  if (state === 'closed') return 'free'
-  return state === 'open' && nowMs >= openUntilMs ? 'probe' : 'held'
-}
-
-/** Something is sent to find out. */
-export function onProbe(breaker: Breaker): void {
-  breaker.state = 'probing'
-}
-
-/** The probe ended without telling anything: the next one may go at once. */
-export function onVoidProbe(breaker: Breaker): void {
-  if (breaker.state === 'probing') breaker.state = 'open'
-}
-
-/** True when this closes it. */
-export function onAnswer(breaker: Breaker): boolean {
-  const closes = breaker.state !== 'closed'
-  breaker.state = 'closed'
-  breaker.failures = 0
-  breaker.openings = 0
-  return closes
-}
-
-/** True when this opens it, for the first time or again. `fraction` draws from 0 up to 1. */
-export function onFailure(breaker: Breaker, wasProbe: boolean, nowMs: number, fraction: () => number): boolean {
-  if (breaker.state === 'closed') {
-    breaker.failures++
-    if (breaker.failures < failuresToOpen) return false
-  } else if (breaker.state === 'open' || !wasProbe) return false
-  breaker.state = 'open'
-  breaker.openUntilMs = nowMs + lostDelayMs(breaker.openings++, fraction())
-  return true
-}
-
-/** The pause before a receiver is tried again that failed to answer `losses` times; `fraction` is from 0 up to 1. */
-export const lostDelayMs = (losses: number, fraction: number): number =>
-  Math.min(openMsMin * 2 ** losses, openMsMax) * (0.8 + 0.4 * fraction)
-
-/** Places that have been left before they are given back. */
-const leftPlacesMax = 1024
-
-// [hot] Twice per notification. An array's own `shift` moves all that is behind, 2 us at 10,000 items.
-/** A queue whose ends cost the same however long it is. */
-export class Fifo<T> {
-  private items: (T | undefined)[] = []
-  private head = 0
-
-  get size(): number {
-    return this.items.length - this.head
-  }
-
-  get first(): T | undefined {
-    return this.items[this.head]
-  }
-
-  push(item: T): void {
-    this.items.push(item)
-  }
-
-  shift(): T | undefined {
-    const { items, head } = this
-    if (head === items.length) return undefined
-    const item = items[head]
-    items[head] = undefined
-    this.head++
-    if (this.head === items.length) {
-      items.length = 0
-      this.head = 0
-    } else if (this.head > leftPlacesMax && this.head * 2 > items.length) {
-      this.items = items.slice(this.head)
-      this.head = 0
-    }
-    return item
-  }
-
-  /** Puts it where the order says; that costs as much as what is behind it. */
-  insert(item: T, compare: (a: T, b: T) => number): void {
-    let at = this.items.length
-    while (at > this.head && compare(this.items[at - 1]!, item) > 0) at--
-    if (at === this.items.length) this.items.push(item)
-    else this.items.splice(at, 0, item)
-  }
-
-  *[Symbol.iterator](): Generator<T, void, void> {
-    for (let at = this.head; at < this.items.length; at++) yield this.items[at]!
-  }
-
-  /** Takes the first one that is wanted. */
-  take(isWanted: (item: T) => boolean): T | undefined {
-    for (let at = this.head; at < this.items.length; at++) {
-      const item = this.items[at]!
-      if (!isWanted(item)) continue
-      if (at === this.head) return this.shift()
-      this.items.splice(at, 1)
-      return item
-    }
-    return undefined
-  }
-
-  /** Takes all. */
-  drain(): T[] {
-    const items = this.items.slice(this.head) as T[]
-    this.clear()
-    return items
-  }
-
-  clear(): void {
-    this.items = []
-    this.head = 0
   }
 }

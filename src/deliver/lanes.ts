@@ -8,9 +8,9 @@
 // - Lanes that could send but for the pool's width take turns, one delivery each.
 // - Further tries have a width of their own. They never wait for first ones, nor these for them.
 // - A delivery without an answer keeps its place. It is tried again within 5 s, and at once when the receiver answers
-//   something, or when something new has its order. An open breaker holds all others back. Each counts as failed once, and goes when the breaker closes, in
-//   order. They end otherwise only where their owner has little room left (`isCrowded`), and the receiver has been away
-//   for longer than the five tries of a delivery take.
+//   another one, or when a new one of its order comes. An open breaker holds all others back. Each counts as failed
+//   once, and goes when the breaker closes, in order. The lane gives them up only if their owner has little room left
+//   (`isCrowded`), and the receiver has been away for longer than the five tries of a delivery take.
 // - A delivery that the receiver puts off, or that alone has no answer, has five tries, and others overtake it.
 // - What is held back has the room of further tries. What does not fit goes back to its owner, to be offered again
 //   before all that came later. Without further tries (bestEffort) nothing is held back.
@@ -20,8 +20,9 @@
 
 import type { Clock, DeliveryOutcome } from '../ports.js'
 import type { Address } from './address.js'
-import type { Job, Lane, Pool } from './lane.js'
-import { Fifo, LaneTable, lostDelayMs, onAnswer, onFailure, onProbe, onVoidProbe, passage } from './lane.js'
+import { lostDelayMs, onAnswer, onFailure, onProbe, onVoidProbe, passage } from './breaker.js'
+import { Fifo } from './fifo.js'
+import { type Job, type Lane, LaneTable, type Pool } from './lane.js'
 import { asksForRetry, giveUpMs, type Limits, poolsOf, retryDelayMs, triesMax } from './limits.js'
 import { type Kind, Room } from './room.js'
 import type { SendResult } from './sender.js'
@@ -349,7 +350,7 @@ export class Lanes<T> {
     this.effects.send(job)
   }
 
-  /** What was held back is on its way, which counts as that of a first try. */
+  /** A job that was held back is being sent. From now on its bytes count as those of a first try. */
   private moveBytes(job: Job<T>): void {
     job.isHeld = false
     this.room.bytes.retry -= job.bytes

@@ -6,7 +6,8 @@
 //
 // Not here: what is held and why it leaves (lanes).
 
-import { Fifo, type Job, type Lane, type Pool } from './lane.js'
+import { Fifo } from './fifo.js'
+import type { Job, Lane, Pool } from './lane.js'
 import type { Limits } from './limits.js'
 
 export type Kind = 'first' | 'retry'

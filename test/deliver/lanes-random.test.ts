@@ -4,7 +4,8 @@
 // notification off, none is sent before its time, widths and bounds hold, and when everything answers again, all ends.
 
 import t from 'tap'
-import { failuresToOpen, type Job } from '../../src/deliver/lane.js'
+import { failuresToOpen } from '../../src/deliver/breaker.js'
+import type { Job } from '../../src/deliver/lane.js'
 import { Random } from '../support/random.js'
 import { answer, LanesBench, lost, ok, type Subject } from './lanes-bench.js'
 

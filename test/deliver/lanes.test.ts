@@ -1,7 +1,7 @@
 // Order, widths, retries, breaker and room, with a fake clock and a sender in the test's hand.
 
 import t from 'tap'
-import { failuresToOpen } from '../../src/deliver/lane.js'
+import { failuresToOpen } from '../../src/deliver/breaker.js'
 import { Random } from '../support/random.js'
 import { answer, LanesBench, lost, ok } from './lanes-bench.js'
 
