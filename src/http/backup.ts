@@ -1,7 +1,8 @@
 // POST /admin/backup: the file of a backup, streamed to a client that knows the key (docs/operations/backup.md).
 //
-// The file has everything of all tenants, and secrets that no other answer shows. So there is no backup without a key that the operator has
-// chosen. Where a request comes from proves nothing: a proxy on the same machine makes every client local.
+// The file has everything of all tenants, and secrets that no other answer shows. So there is no backup without a key
+// that the operator has chosen. The address of a client proves nothing: a proxy on the same machine makes all of them
+// local.
 //
 // Not here: what is in the file (broker/backup.ts), how a body without a known length is sent (front.ts).
 

@@ -30,9 +30,9 @@ export interface Exchange {
    */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void
   /**
-   * Answers with a body whose length is not known, as fast as the client takes it: the next part is asked for when the system has taken the one
-   * before, whose memory may then be used again. If `parts` fails, the connection is closed, so that the client sees that the body is not whole. `parts` is
-   * returned when the client has gone.
+   * Answers with a body of unknown length, as fast as the client takes it. It asks for the next part when the system has
+   * taken the one before, whose memory may then be used again. If `parts` fails, it closes the connection, so that the
+   * client sees that the body is not whole. When the client has gone, it returns `parts`.
    */
   stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void
   /** As `reply`, and then closes the connection: for a request whose body is not wanted. */

@@ -15,7 +15,7 @@ import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 export type Vocabulary = 'Ctx' | 'Fiware'
 
 export interface CorsSettings {
-  /** Those that match, as text; `all`: any. */
+  /** Origins of pages that may read answers, compared as text; `all`: every page may. */
   readonly origins: readonly string[] | 'all'
   /** How long a browser may keep the answer to a preflight. */
   readonly maxAgeS: number

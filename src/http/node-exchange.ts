@@ -1,0 +1,248 @@
+// One request and its answer over node:http: what the head says, the body as a whole, and an answer in one piece, in
+// pieces, or as a stream.
+//
+// Not here: connections, and which requests are let in (node-front.ts).
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ownText } from '../domain/recent.js'
+import type { SlowAnswer, StallWatch } from './connections.js'
+import {
+  type AnswerBody,
+  type BodyHandler,
+  BodyPieces,
+  type Exchange,
+  headerText,
+  lengthOf,
+  pieceBytesMax,
+  unwantedBytesMax,
+} from './front.js'
+import { cutFromMax } from './url.js'
+
+/** How long a body that is not wanted may take. */
+const unwantedTimeoutMs = 10_000
+
+/** What an exchange asks of its front. */
+export interface ExchangeFront {
+  /** Whether each answer is to close its connection. */
+  readonly draining: boolean
+  readonly stalls: StallWatch
+}
+
+/** A request that node:http has read, and its answer. */
+export class NodeExchange implements Exchange, SlowAnswer {
+  readonly method: string
+  readonly path: string
+  readonly query: string
+  readonly #front: ExchangeFront
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  #answered = false
+  #onBody: BodyHandler | undefined
+  #pieces: BodyPieces | undefined
+  #offset = 0
+
+  constructor(front: ExchangeFront, request: IncomingMessage, response: ServerResponse) {
+    this.#front = front
+    this.#request = request
+    this.#response = response
+    this.method = request.method ?? ''
+    request.on('error', () => {}) // The client went away: 'close' of the response reports it.
+    response.on('error', () => {})
+    const target = originForm(request.url ?? '')
+    const mark = target.indexOf('?')
+    this.path = mark < 0 ? target : target.slice(0, mark)
+    this.query = mark < 0 ? '' : target.slice(mark + 1)
+    if (target.length <= cutFromMax) return
+    this.path = ownText(this.path)
+    this.query = ownText(this.query)
+  }
+
+  header(name: string): string {
+    const values = this.#request.headersDistinct
+    return Object.hasOwn(values, name) ? (values[name]?.[0] ?? '') : ''
+  }
+
+  headerTimes(name: string): number {
+    const values = this.#request.headersDistinct
+    return Object.hasOwn(values, name) ? (values[name]?.length ?? 0) : 0
+  }
+
+  clientAddress(): string {
+    return plainAddress(this.#request.socket.remoteAddress ?? '')
+  }
+
+  reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
+    const response = this.#response
+    if (this.#answered || response.destroyed || response.closed) {
+      onSent?.()
+      return
+    }
+    if (onSent) response.once('close', onSent)
+    this.#reply(status, headers, body, false)
+  }
+
+  stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void {
+    const response = this.#response
+    const isOver = this.#answered || response.destroyed || response.closed
+    this.#answered = true
+    if (!isOver) {
+      response.writeHead(
+        status,
+        headers.map((text, i) => (i % 2 === 0 ? text : headerText(text))),
+      )
+      response.flushHeaders()
+    }
+    this.#writeParts(parts).catch(() => response.destroy())
+  }
+
+  async #writeParts(parts: AsyncGenerator<Uint8Array, void, void>): Promise<void> {
+    const response = this.#response
+    const { stalls } = this.#front
+    const isGone = (): boolean => response.destroyed || response.closed
+    // Also for a client that has gone: what has not begun does not learn that it was returned.
+    for await (const part of parts) {
+      if (isGone()) return
+      stalls.add(this)
+      await new Promise<void>(resolve => {
+        response.once('close', resolve)
+        response.write(part, () => {
+          response.off('close', resolve)
+          resolve()
+        })
+      })
+      stalls.remove(this)
+      if (isGone()) return
+      this.#offset += part.length
+    }
+    response.end()
+  }
+
+  replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void {
+    this.#reply(status, headers, body, true)
+  }
+
+  /** Gives the whole body to `onBody`; never calls it when the client goes away before, or sends too much. */
+  collect(onBody: BodyHandler, bytesMax: number): void {
+    this.#onBody = onBody
+    const chunks: Buffer[] = []
+    let bytes = 0
+    this.#request.on('data', (chunk: Buffer) => {
+      if (!this.#onBody) return
+      bytes += chunk.length
+      if (bytes > bytesMax) this.#request.destroy()
+      else chunks.push(chunk)
+    })
+    this.#request.once('end', () => {
+      const taker = this.#onBody
+      this.#onBody = undefined
+      if (taker && bytes <= bytesMax) taker(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+    })
+  }
+
+  #reply(status: number, headers: readonly string[], body: AnswerBody | undefined, close: boolean): void {
+    const response = this.#response
+    if (this.#answered) return
+    this.#answered = true
+    this.#onBody = undefined
+    if (response.destroyed || response.closed) return
+    const bytes = bytesOf(body)
+    const length = bytes === undefined ? 0 : lengthOf(bytes)
+    const head = headers.map((text, i) => (i % 2 === 0 ? text : headerText(text)))
+    const silent = status === 204 || status === 304
+    if (!silent) head.push('Content-Length', String(length))
+    if (close || this.#front.draining) head.push('Connection', 'close')
+    response.writeHead(status, head)
+    const content = silent || this.method === 'HEAD' || length === 0 ? undefined : bytes
+    if (close && this.#bodyIsArriving()) this.#finishAfterBody(content && bytesInOne(content))
+    else if (content && length > pieceBytesMax) this.#send(new BodyPieces(content))
+    else response.end(content && bytesInOne(content))
+    if (response.socket && response.socket.writableLength > 0) this.#watch()
+  }
+
+  #send(pieces: BodyPieces): void {
+    this.#pieces = pieces
+    this.#writePieces()
+    // An earlier answer of the connection may still be on its way.
+    if (!this.#response.socket) this.#watch()
+  }
+
+  /** The system has not taken it at once. */
+  #watch(): void {
+    const { stalls } = this.#front
+    stalls.add(this)
+    this.#response.once('close', () => stalls.remove(this))
+  }
+
+  /** Writes a piece, and the next one when the system has taken it. */
+  #writePieces(): void {
+    const pieces = this.#pieces
+    if (!pieces) return
+    const response = this.#response
+    for (;;) {
+      const piece = pieces.at(this.#offset)
+      this.#offset += piece.length
+      if (this.#offset === pieces.length) {
+        this.#pieces = undefined
+        response.end(piece)
+        return
+      }
+      if (response.write(piece)) continue
+      response.once('drain', () => this.#writePieces())
+      return
+    }
+  }
+
+  /** Not known while an earlier answer of the connection is being sent. */
+  taken(): number {
+    return this.#response.socket ? this.#offset : Number.NaN
+  }
+
+  retry(): void {}
+
+  giveUp(): void {
+    this.#request.socket.destroy()
+  }
+
+  #bodyIsArriving(): boolean {
+    return !this.#request.complete && announcesBody(this.#request)
+  }
+
+  /** To close with bytes unread resets the connection, which may cost the client the answer it has not read yet. */
+  #finishAfterBody(content: Uint8Array | undefined): void {
+    const request = this.#request
+    if (content) this.#response.write(content)
+    else this.#response.flushHeaders()
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > unwantedBytesMax) request.destroy()
+    })
+    request.once('end', () => this.#response.end())
+    request.socket.setTimeout(unwantedTimeoutMs, () => request.destroy())
+  }
+}
+
+type Bytes = Exclude<AnswerBody, string>
+
+const bytesOf = (body: AnswerBody | undefined): Bytes | undefined =>
+  typeof body === 'string' ? Buffer.from(body) : body
+
+const bytesInOne = (bytes: Bytes): Uint8Array => (bytes instanceof Uint8Array ? bytes : Buffer.concat(bytes))
+/** Whether a body follows the head of a request. */
+export function announcesBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** `http://host/path`, as a proxy would send it, names the same thing as `/path`. */
+function originForm(target: string): string {
+  if (target.startsWith('/')) return target
+  const scheme = target.indexOf('://')
+  if (scheme < 0) return target
+  const slash = target.indexOf('/', scheme + 3)
+  return slash < 0 ? '/' : target.slice(slash)
+}
+
+/** An IPv4 client of a dual-stack socket is an IPv4 client. */
+export function plainAddress(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+}
