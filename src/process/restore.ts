@@ -1,8 +1,9 @@
 // `orrery restore`: makes the data directory of a single node from a backup.
 //
-// The file is read twice: first to its end, since nothing is made of a file that is damaged, and then row by row into a new store, as every
-// move does it (shard/transfer.ts). Rows of all owners become one: what became of notifications is put together, and indexes and counts are made from
-// the entities. `orrery.json` comes last, so nothing starts on half of a directory.
+// It reads the file twice: first to its end, since it makes nothing of a damaged file, and then row by row into a new
+// store, as every move does (shard/transfer.ts). It merges the rows of all owners: it adds up what became of
+// notifications, and makes indexes and counts from the entities. `orrery.json` comes last, so no broker starts on half
+// of a directory.
 //
 // An interrupted command is given again: it begins anew.
 //
@@ -66,7 +67,7 @@ export interface RestoreOrder {
   readonly to: string
 }
 
-/** What is asked for; a text: what is wrong with it. */
+/** Reads the command line; gives the order, or a sentence that says what is wrong. */
 function read(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): RestoreOrder | string {
   try {
     const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))
@@ -79,7 +80,10 @@ function read(argv: readonly string[], env: Readonly<Record<string, string | und
   }
 }
 
-/** Restores; gives what to say about it. Rejects with a sentence for the operator, and leaves nothing of what it has made. */
+/**
+ * Restores; gives a sentence about the result. If it fails, it removes what it has made, and rejects with a sentence for
+ * the operator.
+ */
 export async function restore({ from, to }: RestoreOrder, signal: AbortSignal): Promise<string> {
   // One open file for both readings: what is restored is what was checked.
   const file = await open(from, 'r')

@@ -11,16 +11,15 @@
 import type { ChildProcess } from 'node:child_process'
 import cluster from 'node:cluster'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/config.js'
-import { listenFailure } from '../http/front.js'
 import type { Logger } from '../ports.js'
 import { youngFlags } from './collector.js'
 import type { Pulse, Pulses } from './liveness.js'
+import { assertListenable } from './port-check.js'
 import { type FromWorker, socketAddresses, type ToWorker } from './worker-protocol.js'
 
 /** A worker that ends before it serves is started again so often in a row. */
@@ -30,9 +29,6 @@ const restartPauseMs = 200
 /** How long workers may take to answer what they have taken, and then to close. */
 const drainMsMax = 15_000
 const closeMsMax = 20_000
-/** How long a port may still be in use by workers of a supervisor that was killed. */
-const portWaitMs = 2_000
-const portRetryMs = 50
 
 export interface Supervised {
   readonly store: string
@@ -52,7 +48,8 @@ export async function superviseWorkers(
   onFailure: (failure: Error) => void,
   pulses: Pulses | undefined,
 ): Promise<Supervised> {
-  await assertPortFree(config)
+  // The start has checked it, but somebody may have taken it while the data was divided.
+  await assertListenable({ option: 'port', ...config.http }, config.workers)
   const execArgv = [...process.execArgv, ...youngFlags]
   cluster.setupPrimary({ exec: entry, execArgv, args: process.argv.slice(2), serialization: 'json' })
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
@@ -78,33 +75,6 @@ async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
   await Promise.all(workers.map(worker => worker.drain()))
   const ends = await Promise.all(workers.map(worker => worker.close()))
   return ends.every(isWell => isWell)
-}
-
-/**
- * Makes sure that nobody else serves at the port: a broker with workers would share it unnoticed. One that does not
- * share ports is met when the workers listen. A connection asks, for a socket of our own would take those of clients.
- */
-async function assertPortFree({ http }: Config): Promise<void> {
-  const host = http.host ?? (http.family === 'ipv6' ? '::1' : '127.0.0.1')
-  const untilMs = performance.now() + portWaitMs
-  while (await accepts(http.port, host)) {
-    if (performance.now() > untilMs)
-      throw listenFailure(Object.assign(new Error('address already in use'), { code: 'EADDRINUSE' }), http)
-    await pause(portRetryMs)
-  }
-}
-
-function accepts(port: number, host: string): Promise<boolean> {
-  return new Promise(resolve => {
-    const socket = connect({ port, host, timeout: portWaitMs })
-    const end = (isTaken: boolean): void => {
-      socket.destroy()
-      resolve(isTaken)
-    }
-    socket.once('connect', () => end(true))
-    socket.once('timeout', () => end(false))
-    socket.once('error', () => end(false))
-  })
 }
 
 const entry = fileURLToPath(new URL('./worker.js', import.meta.url))
