@@ -1,20 +1,21 @@
 // The file of a backup: a row of blocks, each with a checksum that covers all blocks before it.
 //
-//   "ORRERYBK", then of each block:  u32 length of the body | u8 kind | body | 32 bytes SHA-256 of (the checksum before | the rest of this block)
+//   "ORRERYBK", then of each block:
+//   u32 length of the body | u8 kind | body | 32 bytes SHA-256 of (the checksum before | the rest of this block)
 //   header    JSON: versions, placement, when it began, and what each owner of shards has put in
 //   rows      u16 owner, then of each row: u16 length | key | u32 length | value
 //   trailer   JSON: how many rows and bytes all blocks have, when it ended. Nothing follows it
 //   failure   JSON: why the backup ended without a trailer
 //
-// So a file that was cut, extended or altered, or whose blocks stand in another order, is refused. The checksums use no key: they find damage, and
-// not an attacker who computes them anew.
+// So a reader refuses a file that was cut, extended or altered, or whose blocks stand in another order. The checksums
+// use no key: they find damage, but an attacker can compute them anew.
 //
-// Not here: which rows there are (shard/backup-source.ts), and what becomes of them (move/restore.ts).
+// Not here: which rows there are (shard/backup-source.ts), and what becomes of them (process/restore.ts).
 
 import { createHash } from 'node:crypto'
 import type { Row } from '../ports.js'
 
-/** What is wrong with a backup, or why there is none. The message is a sentence for the operator. */
+/** Tells the operator, in one sentence, what is wrong with a backup or why there is none. */
 export class BackupError extends Error {
   override readonly name = 'BackupError'
 }
@@ -114,7 +115,7 @@ export class BackupWriter {
     return this.block(kinds.failure, Buffer.from(JSON.stringify({ reason })))
   }
 
-  /** In the same memory again and again: what is allocated for each page keeps the collector of garbage busy. */
+  /** Uses the same memory for each block: new memory for each page would keep the garbage collector busy. */
   private block(kind: number, ...body: readonly Buffer[]): Buffer {
     const bodyBytes = body.reduce((sum, part) => sum + part.length, 0)
     const length = headBytes + bodyBytes + digestBytes
@@ -204,8 +205,8 @@ const damaged = (why: string): BackupError => new BackupError(`the backup is dam
 const cut = (): BackupError => damaged('it ends too early')
 
 /**
- * The blocks of a file, each once its checksum was found right: first the header, last the trailer. Fails with a `BackupError` where the file is
- * not whole; blocks that were given until then are right, but others may be missing.
+ * Gives the blocks of a file, each after its checksum was found right: the header first, the trailer last. Fails with a
+ * `BackupError` where the file is not whole. The blocks until then are right, but others may be missing.
  */
 export async function* blocksOf(file: AsyncIterable<Buffer>): AsyncGenerator<Block, void, void> {
   const input = new Input(file)

@@ -1,10 +1,13 @@
-// A backup of all shards, put together from what their owners give (shard/backup-source.ts): the bytes of a file, as fast as somebody takes them.
+// Makes one backup of all shards from the pages that their owners give (shard/backup-source.ts), as fast as the reader
+// takes the bytes.
 //
-// The owner of the register begins first: it lets one backup in at a time, so of two that begin together one goes on. Then the others begin.
-// Every shard has to be in exactly one part. In a cluster shards may move just then: the backup begins anew, some times. Afterwards they may
-// move as they like, since each owner keeps what it had. But an owner that owns nothing any more cannot be asked: the backup fails.
+// The owner of the register begins first. It lets one backup in at a time, so of two that begin together one goes on.
+// Then the others begin. Each shard has to be in exactly one part. In a cluster, shards may move just then: the backup
+// begins anew until `beginMsMax` is over. Later moves do no harm, since each owner keeps its rows as they were. But an
+// owner that owns nothing any more cannot be asked, and then the backup fails.
 //
-// Pages come from all owners in turn, so no owner gives the backup up because others have more rows. It works a tenth of the time.
+// Pages come from all owners in turn, so no owner gives the backup up while others have more rows. The backup works a
+// tenth of the time.
 //
 // Not here: the form of the file (backup/backup-file.ts), who may have it (http/backup.ts).
 
@@ -48,7 +51,10 @@ type NotBegun = { readonly refusal: Refusal; readonly mayPass: boolean }
 export class BackupOperations {
   constructor(private readonly parts: BackupParts) {}
 
-  /** Begins a backup, and gives the bytes of its file. Who takes them not to the end has to return the generator. */
+  /**
+   * Begins a backup, and gives the bytes of its file. A caller that stops early has to return the generator, so that the
+   * owners let go of what they hold.
+   */
   async begin(): Promise<Result<AsyncGenerator<Uint8Array, void, void>>> {
     const { clock, chance } = this.parts
     const session = chance.uuid()

@@ -198,7 +198,7 @@ export class ClusteredShards implements Shards {
     local.ask(shard, request, reply => onReply(isOurs() ? reply : { kind: 'moved' }))
   }
 
-  /** Of what a backup begins with, the shards that this node may still answer for: another one may have taken over. */
+  /** Leaves out of the beginning of a backup the shards that another node may have taken over. */
   private served(reply: ShardReply): ShardReply {
     if (reply.kind !== 'backup' || reply.told.what !== 'begun') return reply
     const { nodes, shardMap } = this.parts

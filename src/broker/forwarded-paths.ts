@@ -4,9 +4,9 @@
 // the interface is taken for a wrong path. An update that a provider has looked at must not be sent again, because a
 // part of it may have been done.
 //
-// A path that has served once is known: whatever comes from there is the provider's answer, and the other path is not
-// tried. What is known is forgotten after a while, and when the registration changes that it was learned by. Each
-// process learns for itself.
+// A path that has served once is known: each answer from there is the provider's own, and the other path is not tried.
+// The process forgets a known path after `pathKnownMs`, or when the registration changes that taught it. Each process
+// learns for itself.
 //
 // Not here: which paths there are (domain/providers/registration.ts).
 

@@ -1,6 +1,6 @@
 // Finds environment variables that have a prefix of ours and name no option: most likely they are misspelt.
 //
-// Their values are never shown: any of them may be a password.
+// The lines never show a value, because each of them may be a password.
 
 import { nearest } from './nearest.js'
 import { envPrefixes, optionNames, options } from './options.js'

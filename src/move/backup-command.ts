@@ -1,7 +1,7 @@
 // `orrery backup`: has a running broker give a backup, and keeps it in a file.
 //
-// What comes is checked while it is written. The file gets its name when it is whole and durable; until then it is called FILE.part. It holds
-// secrets, and belongs to its user alone.
+// It checks the bytes while it writes them. The file gets its name when it is whole and durable; until then it is called
+// FILE.part. It holds secrets, so only its user can read it.
 //
 // Exit status: 0 when the file is there, 1 when it is not, and why stands on standard error.
 //
@@ -71,7 +71,7 @@ interface BackupOrder {
   readonly tls: { readonly insecure: boolean; readonly caFile: string | undefined }
 }
 
-/** What is asked for; a text: what is wrong with it. */
+/** Reads the command line; gives the order, or a sentence that says what is wrong. */
 function read(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): BackupOrder | string {
   try {
     const args = argv.map(word => (/^-[^-]/.test(word) ? `-${word}` : word))

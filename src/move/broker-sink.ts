@@ -94,7 +94,7 @@ export class BrokerSink implements Sink {
     return new Set(list.map(({ id, type }) => JSON.stringify([id, type])))
   }
 
-  /** What is there of entities that stay: the same, or another one. A broker that does not show it has another one. */
+  /** Compares entities that stay with those of the broker. One that the broker does not show counts as different. */
   private async compared(group: readonly Sendable[]): Promise<(readonly [Sendable, 'same' | 'kept'])[]> {
     const [first] = group
     if (!first) return []

@@ -49,7 +49,7 @@ function isSameMetadata(a: ReadonlyMap<string, Metadata>, b: ReadonlyMap<string,
 export function isShown({ entity }: MovedEntity, shown: JsonObject): boolean {
   const { id: _id, type: _type, ...members } = shown
   const names = Object.keys(members)
-  // A broker that knows no dateExpires has it as any other attribute.
+  // A broker that does not know dateExpires shows it like an ordinary attribute.
   if (names.length !== entity.attributes.size) return false
   return names.every(name => {
     const attribute = entity.attributes.get(name)

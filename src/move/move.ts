@@ -63,7 +63,10 @@ interface Selected extends Pick<Found, 'where'> {
   readonly at: number
 }
 
-/** Moves what is selected; rejects with a MoveError when the operator has to act. What was moved before that stays. */
+/**
+ * Moves the selected items. Rejects with a MoveError when the operator has to act; items that were moved until then
+ * stay moved.
+ */
 export async function move(source: Source, sink: Sink, options: MoveOptions): Promise<MoveResult> {
   const { earlier, signal } = options
   const begunMs = earlier?.begunMs ?? options.nowMs

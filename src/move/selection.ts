@@ -39,7 +39,7 @@ export class Selector {
     return named.length > 0
   }
 
-  /** What was named and of which nothing was found. */
+  /** The named tenants and paths without a single item. */
   unmet(): string[] {
     const { tenants = [], paths = [] } = this.selection
     return [...tenants.map(tenantLabel), ...paths.map(pathLabel)].filter(label => !this.met.has(label))

@@ -43,7 +43,7 @@ export type LostLine = (count: number) => string
 
 const plainLostLine: LostLine = count => `${count} LINES LOST`
 
-/** How often it is looked whether the log file still has its name. Less often saves a call of the system. */
+/** How often the output checks that its file still has its name. Raising it saves a system call. */
 const lookMs = 2_000
 
 /** `openFile` gives the file descriptor, and a new one after a failure. Two outputs for one file would mix lines. */

@@ -1,12 +1,13 @@
 // What one owner of shards puts into a backup: its rows as they stand when the backup begins, page by page.
 //
-// All cursors are opened in one tick, between two commits, so all rows are of one moment. Every write that was answered before is in. Cursors hold
-// what they read of the store, so one backup at a time is let in, and one that is not asked for pages any more is given up.
+// It opens all cursors in one tick, between two commits, so all rows are of one moment, and each write that was answered
+// before is in. An open cursor keeps old rows in the store. So the owner lets one backup in at a time, and gives it up
+// when nobody asks for pages any more.
 //
-// Which rows go along is told by `destinations` (keys.ts), as for everything else that moves rows. Bundles go as they are: only a store that rests
-// can be split.
+// `destinations` (keys.ts) says which rows go along, as for all that moves rows. Bundles go as they are, because they
+// can be split only while the store rests.
 //
-// Not here: what becomes of the rows (move/restore.ts), who asks the owners (broker/backup.ts).
+// Not here: what becomes of the rows (process/restore.ts), who asks the owners (broker/backup.ts).
 
 import { RowPacker } from '../backup/backup-file.js'
 import type { BackupNumbers, BackupOutcome, BackupRequest, BackupTold, ShardReply } from '../messages/messages.js'

@@ -57,7 +57,7 @@ const temporaryName = 'orrery.json.new'
 /** What may lie in a directory that is still free: our own unfinished file, and what mkfs puts into a fresh volume. */
 const harmless = new Set([temporaryName, 'lost+found'])
 
-/** The first name of what may not lie in a directory that is still free; undefined: there is none. */
+/** The first name that may not be in a free directory; undefined: the directory is free. */
 export const strangerIn = (names: readonly string[]): string | undefined => names.find(name => !harmless.has(name))
 
 /** What a new directory is made with; one worker when nothing else is said. */

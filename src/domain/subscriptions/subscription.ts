@@ -41,7 +41,8 @@ export interface Subscription {
 }
 
 /**
- * Entities by id and type. Exactly one of `id` and `idPattern` is there, and one of `type` and `typePattern` at most; neither: any type.
+ * Entities by id and type. Exactly one of `id` and `idPattern` is there, and at most one of `type` and `typePattern`;
+ * without those two every type matches.
  * A pattern is the text of a valid regular expression, within limits: whoever matches compiles it, and shares what is alike.
  */
 export interface SubjectEntity {
@@ -62,7 +63,7 @@ export const isAlterationType = (word: string): word is AlterationType =>
 
 /** When a watched entity's change matters (§1.2). */
 export interface Condition {
-  /** Attributes of which one must be concerned (§6.4); empty: any. No name twice. */
+  /** One of these attributes must be concerned (§6.4); empty: every attribute will do. No name stands twice. */
   readonly attrs: readonly string[]
   readonly expression: Expression
   /** As given, no word twice; empty: the default set, see `alterationTypesOf`. */
@@ -108,7 +109,7 @@ export interface NotificationSettings {
   /** Metadata to send, builtin names and `*` among them (§7.5); empty: all user metadata. */
   readonly metadata: readonly string[]
   readonly attrsFormat: AttrsFormat
-  /** Failures in a row that are borne: one more switches off (§5.4). At least 1; undefined: any number. */
+  /** Failures in a row that are allowed; one more switches it off (§5.4). At least 1; undefined: there is no limit. */
   readonly maxFailsLimit: number | undefined
   /** Tell of deletions whatever the alteration types, and mark them, so that a broker that mirrors the entities deletes them, too. */
   readonly propagateDeletes?: true | undefined

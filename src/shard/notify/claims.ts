@@ -30,7 +30,7 @@ export class Claims {
   /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
   private readonly quiet = new Map<string, number>()
 
-  /** `isHomeOf`: whether this owner is a tenant's home now; undefined where there is one owner: then nothing is ever claimed. */
+  /** `isHomeOf`: whether this owner is a tenant's home now; undefined: there is one owner, which claims nothing. */
   constructor(
     subscriptions: Subscriptions,
     book: ProgressBook,

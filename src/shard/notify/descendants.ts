@@ -29,14 +29,17 @@ export class Descendants {
   private readonly onDrop: (root: string) => void
   private dropped = 0
 
-  /** `max`: notifications that descend from one request; 0: any number. `onDrop` hears once of each request that has too many. */
+  /**
+   * `max`: how many notifications may descend from one request; 0: there is no limit. `onDrop` hears once of each
+   * request that has too many.
+   */
   constructor(max: number, onDrop: (root: string) => void) {
     this.max = max
     this.onDrop = onDrop
   }
 
   // [hot] Once per update that finds a subscription.
-  /** Notifications that an update may trigger; undefined: any number. */
+  /** How many notifications an update may trigger; undefined: there is no limit. */
   room({ correlatorRoot, correlator, numbering }: Origin): number | undefined {
     if (this.max === 0) return undefined
     const count = this.counts.get(correlatorRoot)

@@ -31,7 +31,7 @@ export interface NotificationNeeds {
   readonly isOfShards: boolean
   /** Whether pending notifications outlive the process. */
   readonly isKept: boolean
-  /** Notifications that descend from one request at most; 0: any number. */
+  /** How many notifications may descend from one request; 0: there is no limit. */
   readonly descendantsMax: number
   /** Takes dead letters that are to be sent again; undefined: they are. */
   readonly onRetry?: ((message: Buffer) => void) | undefined

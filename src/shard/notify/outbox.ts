@@ -5,8 +5,8 @@
 // read, in the background and in order, and their notifications are sent again; until that is done, those of later changes wait, so that
 // no receiver hears of them before. Where shards come and go, so it is with each of them.
 //
-// When a try fails, its row is written again, with what has failed and without the notifications that have ended. That rides along as well: the commit
-// that has the counters of the subscription (progress-book.ts) has the row, so that after a crash no failure counts again.
+// When a try fails, the outbox writes the row again, with the failed tries and without the notifications that have ended.
+// The same commit carries the counters of the subscription (progress-book.ts), so no failure counts again after a crash.
 //
 // A pending notification that is not being sent costs some 400 bytes of memory, whatever its size; the rest is in the store. Bounded by `rowsMax` and
 // `bytesMax`: past these nothing more is taken, which is counted and told.
@@ -155,7 +155,7 @@ export class Outbox implements Rider {
     return { of, shard, stamp, bytes, open, bundle: undefined, begin: 0, value: undefined, fates: undefined }
   }
 
-  /** A try of one notification has failed, and others follow: that is durable with the counters that change in this tick. */
+  /** A try of one notification has failed, and others follow. The commit of this tick keeps it, with the counters. */
   note(row: OutboxRow, id: string, failed: FailedTries): void {
     row.fates ??= new Map()
     row.fates.set(id, failed)

@@ -23,9 +23,12 @@ export interface DeliveryIntent {
   /** Which notification of its request it is (subscriptions.md §8.3). */
   readonly number: number
   readonly alteration: AlterationType
-  /** Whether the home of the subscription decides about it, so that it has to be asked first: of this the row tells. */
+  /** Whether the home of the subscription decides about it, and has to be asked first. The row keeps this. */
   readonly isToBeClaimed: boolean
-  /** This owner is the home, and has granted it already. Whoever finds the row asks: the grant may be lost where the row is not. */
+  /**
+   * This owner is the home, and has granted it already. The row does not keep this: an owner that finds the row asks
+   * again, because the grant may be lost although the row is not.
+   */
   readonly isGranted: boolean
   /** How its tries have failed, which is counted already; undefined: none has. */
   readonly failed?: FailedTries | undefined
@@ -91,7 +94,7 @@ const rowVersion = 1
 /** Of an attribute as it was, notifications tell type and value; whether a location is one depends on its metadata. */
 type WirePrevious = readonly [type: string, value: Json, ignoresType: 0 | 1]
 type WireNamed = readonly [name: string, action: NamedAttribute['action'], previous?: WirePrevious]
-/** An older build ignores what follows the id, and then begins with the first try again. `dueMs` 0: none. */
+/** An older build ignores `tries` and `dueMs`, and begins with the first try again. `dueMs` 0: no time is set. */
 type WireIntent = readonly [
   subscription: string,
   number: number,

@@ -236,7 +236,7 @@ export class Lists {
     return this.reply(request, { places, values, total: found.length }, hold, read)
   }
 
-  /** Of one long read; others have their turn between its steps, and each of these reads as often as any other. */
+  /** The pace of one long read. Other requests go on between its steps, and long reads take turns. */
   private pace(): Pace {
     const { clock } = this.from
     const ticks = { monoMs: () => clock.monoMs(), endOfTick: (run: () => void) => void this.turns.next().then(run) }
