@@ -5,6 +5,9 @@
 // the same notification is never refused because of itself. A grant is durable before it is told. What then becomes of the notification
 // is told to the home as well: of such a subscription it alone has the counters. A throttled one is not asked for before its time is over:
 // all owners read the clock of one machine, or clocks that are kept alike.
+//
+// A subscription may come to depend on its past when it is changed. Until then each owner has decided alone, so the home asks all of them for
+// the time of the latest notification, and decides nothing about the subscription before it knows.
 
 import type { ShardMap } from '../../domain/scope.js'
 import type { Subscription } from '../../domain/subscriptions/subscription.js'
@@ -18,6 +21,8 @@ import { isGuarded, type ProgressBook } from './progress-book.js'
 
 /** Pause before a home is asked again that did not answer. */
 const retryMs = 1_000
+/** How often the home asks owners for the past of a subscription; then it decides by what it knows. */
+const learnTriesMax = 5
 
 export class Claims {
   private readonly subscriptions: Subscriptions
@@ -29,6 +34,8 @@ export class Claims {
   private shards: Shards | undefined
   /** Until when the home refuses, by subscription: who asks nevertheless asks in vain. */
   private readonly quiet = new Map<string, number>()
+  /** Subscriptions whose past this home is asking for, each with the claims that wait for it. */
+  private readonly learning = new Map<string, (() => void)[]>()
 
   /** `isHomeOf`: whether this owner is a tenant's home now; undefined: there is one owner, which claims nothing. */
   constructor(
@@ -47,7 +54,16 @@ export class Claims {
     this.isHomeOf = isHomeOf
     // Whoever changes it may end the quiet.
     const forget = (id: string): void => void this.quiet.delete(id)
-    subscriptions.follow(() => ({ add: ({ id }) => forget(id), remove: forget }))
+    subscriptions.follow(() => ({
+      add: subscription => {
+        forget(subscription.id)
+        this.learn(subscription, 1)
+      },
+      remove: id => {
+        forget(id)
+        this.endLearning(id)
+      },
+    }))
   }
 
   /** From now on homes are asked through `shards`. */
@@ -58,6 +74,34 @@ export class Claims {
   /** Nobody is asked any more. */
   end(): void {
     this.shards = undefined
+    this.learning.clear()
+  }
+
+  /** Asks all other owners when the subscription was last notified, if this owner is its home. */
+  private learn(subscription: Subscription, tries: number): void {
+    const { shards } = this
+    const { tenant, id } = subscription
+    if (!shards || !this.isByHome(subscription) || !this.isHome(subscription)) return
+    const home = shards.ownerOf(this.shardMap.register)
+    const others = shards.owners().filter(shard => shards.ownerOf(shard) !== home)
+    if (others.length === 0) return this.endLearning(id)
+    if (!this.learning.has(id)) this.learning.set(id, [])
+    let open = others.length
+    let isMissing = false
+    const onReply = (reply: ShardReply): void => {
+      if (reply.kind === 'progress') for (const part of reply.parts) this.book.noteEarlier(tenant, id, part)
+      else isMissing = true
+      if (--open > 0) return
+      if (isMissing && tries < learnTriesMax) this.clock.after(retryMs, () => this.learn(subscription, tries + 1))
+      else this.endLearning(id)
+    }
+    for (const shard of others) shards.ask(shard, { kind: 'progress', tenant, ids: [id] }, onReply)
+  }
+
+  private endLearning(id: string): void {
+    const waiting = this.learning.get(id)
+    this.learning.delete(id)
+    for (const decide of waiting ?? []) decide()
   }
 
   /** Whether one of several owners decides about it, its home. */
@@ -68,6 +112,11 @@ export class Claims {
   /** Whether this owner is its home. */
   isHome({ tenant }: Subscription): boolean {
     return this.isHomeOf?.(tenant) ?? true
+  }
+
+  /** Whether this owner is its home, and knows its past. */
+  isDecidedHere(subscription: Subscription): boolean {
+    return this.isHome(subscription) && !this.learning.has(subscription.id)
   }
 
   /** Whether another owner decides about it. */
@@ -101,7 +150,10 @@ export class Claims {
     this.shards?.ask(this.shardMap.register, { kind: 'news', tenant, id, news }, () => {})
   }
 
-  onClaim({ tenant, id, notification }: ClaimRequest, onReply: (reply: ShardReply) => void): void {
+  onClaim(request: ClaimRequest, onReply: (reply: ShardReply) => void): void {
+    const { tenant, id, notification } = request
+    const waiting = this.learning.get(id)
+    if (waiting) return void waiting.push(() => this.onClaim(request, onReply))
     const subscription = this.subscriptions.of(tenant)?.get(id)
     const isGranted =
       subscription !== undefined && (this.book.hasGranted(id, notification) || this.grant(subscription, notification))

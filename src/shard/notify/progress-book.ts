@@ -191,7 +191,14 @@ export class ProgressBook implements Rider {
     )
   }
 
-  /** Another owner sends one. */
+  /** Another owner has notified, before this home was to decide: of that only the latest time counts here. */
+  noteEarlier(tenant: string, id: string, { lastNotificationMs }: SubscriptionProgress): void {
+    const own = this.of(tenant, id)
+    if (lastNotificationMs === undefined || lastNotificationMs <= (own.lastNotificationMs ?? 0)) return
+    this.note(tenant, id, { ...own, lastNotificationMs })
+  }
+
+  /** A notification is granted by name: to another owner, or to this one for a shard that may move. */
   noteGranted(subscription: Subscription, notification: string): void {
     const { id } = subscription
     this.grants.set(id, [...(this.grants.get(id) ?? []), notification].slice(-grantsMax))

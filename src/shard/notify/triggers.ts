@@ -165,7 +165,7 @@ export class Triggers {
       }
       const notification = notificationIdOf(shard, stamp, intents.length)
       const isToBeClaimed = this.claims.isByHome(subscription)
-      const isGranted = isToBeClaimed && this.claims.isHome(subscription)
+      const isGranted = isToBeClaimed && this.claims.isDecidedHere(subscription)
       if (isGranted) this.book.noteGranted(subscription, notification)
       else if (!isToBeClaimed) this.book.noteSent(subscription)
       else if (this.claims.isQuiet(subscription, nowMs)) continue

@@ -278,3 +278,37 @@ t.test('nobody is asked any more when an owner has ended', async t => {
   await company.rest(1000)
   t.equal(company.clock.waiting, 0)
 })
+
+t.test('a subscription that is throttled later knows what all owners have notified before', async t => {
+  for (const [first, then] of [
+    [other, home],
+    [third, other],
+    [home, third],
+  ] as const) {
+    const company = await Company.with({})
+    t.same(await company.fired(oneOf(first)), [entitiesOf(first)[0]])
+    t.match(await company.end(patch({ throttling: 60 })), { kind: 'done' })
+    t.same(await company.fired(oneOf(then, 1)), [], 'it is throttled')
+    await company.rest(60_000)
+    t.same(await company.fired(oneOf(then, 2)), [entitiesOf(then)[2]])
+  }
+})
+
+t.test('nothing is decided while an owner may have notified and does not answer, for some seconds', async t => {
+  for (const isBack of [true, false]) {
+    const company = await Company.with({})
+    t.same(await company.fired(oneOf(third)), [entitiesOf(third)[0]])
+    const { shards } = company
+    const ask = shards.ask.bind(shards)
+    let isAway = true
+    shards.ask = (shard, request, onReply) =>
+      request.kind === 'progress' && isAway
+        ? onReply({ kind: 'unreachable', reason: 'it is away' })
+        : ask(shard, request, onReply)
+    t.match(await company.end(patch({ throttling: 60 })), { kind: 'done' })
+    t.same(await company.fired(oneOf(home, 1), oneOf(other, 1)), [], 'both wait')
+    isAway = !isBack
+    for (let seconds = 0; seconds < 5; seconds++) await company.rest(1000)
+    t.equal((await company.handed()).length, isBack ? 0 : 1, 'the home decides by what it knows')
+  }
+})
