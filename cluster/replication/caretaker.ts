@@ -67,6 +67,8 @@ export class Caretaker {
   /** Shards that were asked for, and shards that are being fetched or dropped. */
   private readonly asking = new Set<number>()
   private readonly copying = new Set<number>()
+  /** Shards of which the store has no row, as far as this node has seen to it since it started. */
+  private readonly empty = new Set<number>()
   private hasTakeovers = false
   private willLook = false
   private isClosed = false
@@ -146,6 +148,7 @@ export class Caretaker {
       owner,
       orphanedMs: since(this.orphanedSince, shard, owner === 'gone', nowMs),
       strandedMs: since(this.strandedSince, shard, rank < 0, nowMs),
+      mayHoldRows: !this.empty.has(shard),
       isClose: replica.isWithin(options.lagMax),
       options,
     })
@@ -213,6 +216,7 @@ export class Caretaker {
     const { options, clock, onFailure, ask } = this.parts
     if (replica.isBusy || this.copying.has(shard) || this.copying.size >= options.fetchesMax) return
     this.copying.add(shard)
+    this.empty.delete(shard)
     const source = this.sourceOf(shard, latest?.owner)
     fetchShard(
       shard,
@@ -241,17 +245,19 @@ export class Caretaker {
   }
 
   private drop({ shard, replica }: Holding): void {
-    const { host, holdings, renew, onFailure } = this.parts
-    if (replica.isBusy || this.copying.has(shard)) return
+    const { host, holdings, renew, onFailure, options } = this.parts
+    if (replica.isBusy || this.copying.has(shard) || this.copying.size >= options.fetchesMax) return
     this.copying.add(shard)
     replica.close()
     host.drop(shard, failure => {
       this.copying.delete(shard)
       if (this.isClosed) return
       if (failure) return onFailure(failure)
+      this.empty.add(shard)
       const { latest } = holdings[shard]!
       holdings[shard] = renew(shard)
       if (latest) holdings[shard].onTakeover(latest)
+      this.lookSoon()
     })
   }
 }

@@ -25,6 +25,8 @@ export interface Situation {
   readonly orphanedMs: number
   /** How long it has not been one of those that ought to keep the shard. */
   readonly strandedMs: number
+  /** Whether the store may have rows of the shard although it has no whole copy: a snapshot that broke off leaves some. */
+  readonly mayHoldRows: boolean
   /** Whether its copy is near the end of the log. */
   readonly isClose: boolean
   readonly options: Pick<ReplicationOptions, 'claimStepMs' | 'dropAfterMs'>
@@ -37,14 +39,16 @@ export interface Situation {
 export type Duty = 'nothing' | 'claim' | 'adopt' | 'release' | 'ask' | 'fetch' | 'drop'
 
 export function dutyOf(situation: Situation): Duty {
-  const { isJoined, rank, keepers, phase, replica, owner, orphanedMs, strandedMs, isClose, options } = situation
+  const { isJoined, rank, keepers, phase, replica, owner, orphanedMs, isClose, options } = situation
+  const isStranded = rank < 0 && situation.strandedMs >= options.dropAfterMs
   if (phase !== 'following' || replica === 'closed' || replica === 'ahead') return 'nothing'
   if (owner === 'self' && replica !== 'following') return 'release'
   if (replica === 'stopped') return 'nothing'
-  if (replica === 'incomplete') return rank >= 0 ? 'fetch' : 'nothing'
+  if (replica === 'incomplete' && rank >= 0) return 'fetch'
+  if (replica === 'incomplete') return isStranded && situation.mayHoldRows ? 'drop' : 'nothing'
   if (owner === 'self') return 'adopt'
   const line = rank < 0 ? keepers : rank
   if (owner === 'gone') return isJoined && orphanedMs >= line * options.claimStepMs ? 'claim' : 'nothing'
-  if (rank < 0) return strandedMs >= options.dropAfterMs ? 'drop' : 'nothing'
+  if (rank < 0) return isStranded ? 'drop' : 'nothing'
   return rank === 0 && isClose ? 'ask' : 'nothing'
 }

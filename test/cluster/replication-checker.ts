@@ -186,8 +186,10 @@ function checkOneShots({ received }: SimulatedCluster, { oneShots }: Clients, wr
 export async function checkPeace(cluster: SimulatedCluster, clients: Clients): Promise<readonly string[]> {
   const wrong: string[] = [...cluster.stopped, ...cluster.losses]
   for (const shard of allShards) checkCopies(cluster, shard, wrong)
-  for (const node of cluster.nodes)
-    for (const sentence of await compareIndexes(wholeRowsOf(node), 'by shard')) wrong.push(`${node.name}: ${sentence}`)
+  for (const node of cluster.nodes) {
+    const rows = new MemoryStore(checkDisk(node, wrong))
+    for (const sentence of await compareIndexes(rows, 'by shard')) wrong.push(`${node.name}: ${sentence}`)
+  }
   checkNotified(cluster, clients, wrong)
   return wrong
 }
@@ -227,16 +229,17 @@ function rowsOf({ disk }: Place, shard: number): Map<string, string> {
   return new Map(rows.map(([key, value]) => [key, value.toString('latin1')]))
 }
 
-/** What a node has of whole shards. Of others it may have the first pages of a snapshot, without counts. */
-function wholeRowsOf({ disk, now }: Place): MemoryStore {
+/** What a node has on its disk. A copy that it ought not to have, or that broke off, leaves nothing there. */
+function checkDisk({ name, disk, now }: Place, wrong: string[]): SortedRows {
   const rows = new SortedRows()
-  const partial = allShards.filter(shard => !now?.host.position(shard))
+  const absent = allShards.filter(shard => !now?.host.position(shard))
   for (const [text, value] of disk.between('', '\xff')) {
     const key = Buffer.from(text, 'latin1')
-    const isPart = partial.some(shard => mayBeOf(key, shard) && (key[0] !== prefix.id || shardOfId(key) === shard))
-    if (!isPart) rows.put(text, value)
+    const shard = absent.find(shard => mayBeOf(key, shard) && (key[0] !== prefix.id || shardOfId(key) === shard))
+    if (shard === undefined) rows.put(text, value)
+    else wrong.push(`${name} has a row of shard ${shard}, of which it has no copy: ${JSON.stringify(text)}`)
   }
-  return new MemoryStore(rows)
+  return rows
 }
 
 function shardOfId(key: Buffer): number {

@@ -12,6 +12,7 @@ const usual: Situation = {
   owner: 'other',
   orphanedMs: 0,
   strandedMs: 0,
+  mayHoldRows: true,
   isClose: true,
   options: { claimStepMs: 1000, dropAfterMs: 60_000 },
 }
@@ -39,6 +40,12 @@ const cases: readonly (readonly [string, Partial<Situation>, ReturnType<typeof d
   ['what is under way is not begun again', { phase: 'waiting', owner: 'self' }, 'nothing'],
   ['a copy that others ought to keep stays for a while', { rank: -1, strandedMs: 59_999 }, 'nothing'],
   ['and is dropped then', { rank: -1, strandedMs: 60_000 }, 'drop'],
+  ['so are the rows of a snapshot that broke off', { rank: -1, strandedMs: 60_000, replica: 'incomplete' }, 'drop'],
+  [
+    'but nothing is dropped twice',
+    { rank: -1, strandedMs: 60_000, replica: 'incomplete', mayHoldRows: false },
+    'nothing',
+  ],
 ]
 
 for (const [sentence, situation, duty] of cases)
