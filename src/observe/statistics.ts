@@ -112,6 +112,7 @@ export class StatisticsBook {
     }
   }
 
+  /** Counts from now on: on request, and when the process begins to serve. */
   reset(): void {
     this.sinceMs = this.clock.monoMs()
     this.atReset = this.elsewhere()
@@ -165,7 +166,7 @@ function note(times: { accumulated: number; last: number }, ms: number): void {
 
 const wholeSeconds = (ms: number): number => Math.floor(ms / 1000)
 
-/** The statistics of several processes as one: the first one's last times, and the sums of what is counted. */
+/** The statistics of several processes as one: the sums of what is counted, and the last times of the first that has measured a request. */
 export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
   parts.reduce((one, other) => ({
     uptimeS: Math.max(one.uptimeS, other.uptimeS),
@@ -173,7 +174,10 @@ export const joinStatistics = (parts: readonly Statistics[]): Statistics =>
     counters: one.counters && other.counters && added(one.counters, other.counters),
     hasSemWait: one.hasSemWait,
     timing: one.timing &&
-      other.timing && { accumulated: added(one.timing.accumulated, other.timing.accumulated), last: one.timing.last },
+      other.timing && {
+        accumulated: added(one.timing.accumulated, other.timing.accumulated),
+        last: one.timing.last.total > 0 ? one.timing.last : other.timing.last,
+      },
     notifQueue: one.notifQueue && other.notifQueue && added(one.notifQueue, other.notifQueue),
     simulatedNotifications: one.simulatedNotifications + other.simulatedNotifications,
   }))

@@ -31,7 +31,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const { store, scanner, disk, share } = storage
   const isNode = share?.kind === 'node'
   const { local, shards, joined, unusedTenants } = nodeShards
-  const { dispatcher, forwarder, egress, recovered } = delivery
+  const { dispatcher, forwarder, egress, recovered, statistics } = delivery
   const { loop, summary } = observation
   const { presence, expiryMark: mark } = local.parts
   /** Writes down what became of notifications. */
@@ -61,6 +61,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const owned = share?.kind === 'node' ? share.ownership.owned : undefined
   const { expiryIntervalMs: intervalMs } = config
   const expiry = new Expiry({ store, shards, clock, logger, intervalMs, mark, owned })
+  statistics.reset()
   disk?.start()
   expiry.start()
   loop.start()

@@ -99,6 +99,12 @@ t.test('several processes are shown as one', async t => {
   t.match(joined, { uptimeS: 5, simulatedNotifications: 2 })
 })
 
+t.test('a process that has measured no request leaves the last times to another', async t => {
+  const asked: Statistics = { ...none, timing: { accumulated: timing(3), last: timing(2) } }
+  const idle: Statistics = { ...none, timing: { accumulated: timing(0), last: timing(0) } }
+  t.same(joinStatistics([idle, asked]).timing?.last, timing(2))
+})
+
 t.test('ids are listed as long as there is room', async t => {
   t.equal(listedIds([]), '')
   t.equal(listedIds(['a', 'b']), 'a, b')

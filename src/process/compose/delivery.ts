@@ -22,6 +22,7 @@ export interface Delivery {
   readonly forwarder: Forwarder
   readonly forwarding: Forwarding
   readonly watch: TrafficWatcher
+  readonly statistics: StatisticsBook
   /** Resolves when what was pending at the start has been read. */
   readonly recovered: Promise<void>
 }
@@ -102,7 +103,7 @@ export function openDelivery(
       },
     },
   )
-  return { egress, dispatcher, forwarder, forwarding, watch, recovered }
+  return { egress, dispatcher, forwarder, forwarding, watch, statistics, recovered }
 }
 
 function countedBy(dispatcher: Dispatcher, { commit: { times } }: LocalParts) {
