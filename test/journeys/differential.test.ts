@@ -128,6 +128,7 @@ class Conversation {
     const [{ status }] = answers as [Shown, ...Shown[]]
     count(this.tally.kinds, asked.kind)
     count(this.tally.statuses, status)
+    if (status === 500) this.tally.differences.push(`all of them failed: ${JSON.stringify([asked, answers[0]])}`)
     if (asked.makes !== undefined && status !== 201) this.requests.notMade(asked.makes)
   }
 
