@@ -28,6 +28,18 @@ t.test('the order of a subscription and an entity is kept, and no other waits fo
   t.same(bench.underWay, ['3', '4', '5'])
 })
 
+t.test('the time that a notification waits in the queue is counted', async t => {
+  const bench = new LanesBench()
+  const waitedMs = (): number => bench.lanes.table.pools.reduce((sum, { counters }) => sum + counters.timeInQueueMs, 0)
+  bench.prove('a')
+  bench.offer('a', { key: '1', entity: 'lamp' })
+  bench.offer('a', { key: '2', entity: 'lamp' })
+  bench.clock.advance(70)
+  t.equal(waitedMs(), 0, 'one was sent at once, the other one waits')
+  bench.end(ok, '1')
+  t.equal(waitedMs(), 70)
+})
+
 t.test('what is put off does not delay what comes after it, and is overtaken', async t => {
   const bench = new LanesBench()
   bench.offer('a', { key: '1', entity: 'lamp' })

@@ -26,12 +26,19 @@ const args = process.argv.slice(2)
 const tap = join(dirname(createRequire(import.meta.url).resolve('tap/package.json')), 'dist/esm/run.mjs')
 const jobs = Math.min(2, availableParallelism())
 
+const slowestMax = 10
+const slowest: { readonly file: string; readonly ms: number }[] = []
+const beganMs = performance.now()
+
 const lanes = args.some(arg => !arg.startsWith('-')) ? [run(jobs, args)] : allTests()
 const totals = (await Promise.all(lanes)).reduce((one, other) => ({
   passed: one.passed + other.passed,
   failed: one.failed + other.failed,
   skipped: one.skipped + other.skipped,
 }))
+
+console.log(`the tests took ${Math.round((performance.now() - beganMs) / 1000)} s; the slowest files:`)
+for (const line of slowest.sort((a, b) => b.ms - a.ms).slice(0, slowestMax)) console.log(`${line.ms} ms ${line.file}`)
 
 const skipIsFailure = process.env.CI === 'true' && totals.skipped > 0
 if (skipIsFailure) console.log('a skipped test is a failure here, because CI=true')
@@ -57,7 +64,11 @@ async function run(jobs: number, args: readonly string[]): Promise<Totals> {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const ended = new Promise<number>(resolve => child.once('close', code => resolve(code ?? 1)))
-  const totals = await count(child.stdout, text => console.log(text))
+  const totals = await count(child.stdout, text => {
+    console.log(text)
+    const [, file, ms] = /^(?:ok {4}|not ok) (\S+) \((\d+) ms\)$/.exec(text) ?? []
+    if (file) slowest.push({ file, ms: Number(ms) })
+  })
   const code = await ended
   if (totals.passed + totals.failed === 0) {
     console.log('no test ran')
