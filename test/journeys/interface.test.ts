@@ -2,7 +2,7 @@
 //
 // Each command of a page's console blocks is typed into a shell and must show what the page prints. All pages share one
 // broker; each page has a shell and a tenant of its own. A page that names tenants itself begins in the default tenant.
-// `localhost:1026` stands for the broker, and the ports 8081 and 8082 for free ones, in both directions.
+// The port 1026 stands for that of the broker, 8081 and 8082 for free ones, in both directions.
 // INTERFACE_PAGE names a single page to run.
 //
 // Not here: the notation (support/transcript.ts), the tour of the README (tour.test.ts).
@@ -21,11 +21,11 @@ const pages = readdirSync(join(root, folder)).filter(name => name === (process.e
 
 t.test('every example of docs/interface shows what its page says', { skip: lacking() }, async t => {
   const broker = await startBroker(t, { args: ['-multiservice'] })
-  const ports: [string, string][] = [
-    ['localhost:1026', `localhost:${broker.port}`],
-    ['localhost:8081', `localhost:${await freePort()}`],
-    ['localhost:8082', `localhost:${await freePort()}`],
-  ]
+  const ports = [
+    ['1026', String(broker.port)],
+    ['8081', String(await freePort())],
+    ['8082', String(await freePort())],
+  ] as const
   let count = 0
   for (const page of pages) {
     const text = readFileSync(join(root, folder, page), 'utf8')
@@ -37,7 +37,8 @@ t.test('every example of docs/interface shows what its page says', { skip: lacki
     if (!isTenantNamed) await terminal.run(`echo 'header = "Ctx-Service: ${tenant}"' >> .curlrc`)
     for (const step of steps) {
       const command = ports.reduce((text, [written, real]) => text.replaceAll(written, real), step.command)
-      const output = ports.reduce((text, [written, real]) => text.replaceAll(real, written), await terminal.run(command))
+      const shown = await terminal.run(command)
+      const output = ports.reduce((text, [written, real]) => text.replaceAll(`:${real}`, `:${written}`), shown)
       if (!shows(step, output)) {
         t.fail(`${page}:${step.line} $ ${step.command}`, { difference: difference(step, output, page) })
         break
