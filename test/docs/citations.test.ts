@@ -46,15 +46,17 @@ t.test('every link of a page leads to a file and an anchor', async t => {
 
 t.test('every document that a comment of the code cites is in the repository, with its anchor', async t => {
   const citation = /(?:[\w.-]+\/)*[\w-]+\.md(?:#[\w-]+)?/g
-  const cited = ['src', 'cluster', 'test', 'bench'].flatMap(sourcesIn).flatMap(([path, text]) =>
-    text
-      .split('\n')
-      .flatMap((line, at) =>
-        /^\s*(\/\/|\/?\*)|\/\/ /.test(line)
-          ? [...line.matchAll(citation)].map(match => [`${path}:${at + 1}`, match[0]] as const)
-          : [],
-      ),
-  )
+  const cited = ['src', 'cluster', 'test', 'bench']
+    .flatMap(sourcesIn)
+    .flatMap(([path, text]) =>
+      text
+        .split('\n')
+        .flatMap((line, at) =>
+          /^\s*(\/\/|\/?\*)|\/\/ /.test(line)
+            ? [...line.matchAll(citation)].map(match => [`${path}:${at + 1}`, match[0]] as const)
+            : [],
+        ),
+    )
   const known = cited.filter(([, target]) => !documentsElsewhere.has(target))
   t.ok(known.length > 50, `${known.length} citations`)
   t.strictSame(faults(known), [])

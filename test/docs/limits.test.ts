@@ -58,7 +58,9 @@ t.test('other constants are where the page says', async t => {
   for (const [name, value, where] of partOf('Other constants')) {
     const file = codesIn(where!)[0]!.replace(/\.ts$/, '.js')
     const module: unknown = await import(join(root, 'dist', file))
-    const found = name!.split('.').reduce<unknown>((of, key) => (of as Record<string, unknown> | undefined)?.[key], module)
+    const found = name!
+      .split('.')
+      .reduce<unknown>((of, key) => (of as Record<string, unknown> | undefined)?.[key], module)
     t.equal(found, numberOf(value), `${name} in ${where}`)
   }
 })

@@ -1,7 +1,8 @@
 // Every example of docs/interface does what the page says.
 //
 // Each command of a page's console blocks is typed into a shell and must show what the page prints. All pages share one
-// broker; each page has a shell and a tenant of its own. A page that names tenants itself begins in the default tenant.
+// broker and run at the same time; each page has a shell and a tenant of its own. A page that names tenants itself
+// begins in the default tenant.
 // The port 1026 stands for that of the broker, 8081 and 8082 for free ones, in both directions.
 // INTERFACE_PAGE names a single page to run.
 //
@@ -14,7 +15,7 @@ import t from 'tap'
 import { freePort, startBroker } from '../support/broker-process.js'
 import { root } from '../support/project.js'
 import { Terminal } from '../support/terminal.js'
-import { difference, shows, transcriptOfPage } from '../support/transcript.js'
+import { difference, type Step, shows, transcriptOfPage } from '../support/transcript.js'
 
 const folder = 'docs/interface'
 const pages = readdirSync(join(root, folder)).filter(name => name === (process.env.INTERFACE_PAGE ?? name))
@@ -26,11 +27,7 @@ t.test('every example of docs/interface shows what its page says', { skip: lacki
     ['8081', String(await freePort())],
     ['8082', String(await freePort())],
   ] as const
-  let count = 0
-  for (const page of pages) {
-    const text = readFileSync(join(root, folder, page), 'utf8')
-    const steps = transcriptOfPage(text)
-    if (steps.length === 0) continue
+  const run = async (page: string, steps: readonly Step[]): Promise<void> => {
     const terminal = new Terminal(t)
     const isTenantNamed = steps.some(({ command }) => command.includes("'Ctx-Service:"))
     const tenant = page.replace('.md', '').replaceAll('-', '_')
@@ -39,14 +36,18 @@ t.test('every example of docs/interface shows what its page says', { skip: lacki
       const command = ports.reduce((text, [written, real]) => text.replaceAll(written, real), step.command)
       const shown = await terminal.run(command)
       const output = ports.reduce((text, [written, real]) => text.replaceAll(`:${real}`, `:${written}`), shown)
-      if (!shows(step, output)) {
-        t.fail(`${page}:${step.line} $ ${step.command}`, { difference: difference(step, output, page) })
-        break
-      }
-      count++
+      if (shows(step, output)) t.pass(`${page}:${step.line} $ ${step.command.split('\n')[0]}`)
+      else return void t.fail(`${page}:${step.line} $ ${step.command}`, { difference: difference(step, output, page) })
     }
   }
-  t.ok(count > 0, `${count} examples run`)
+  const transcripts = pages.map(
+    page => [page, transcriptOfPage(readFileSync(join(root, folder, page), 'utf8'))] as const,
+  )
+  t.ok(
+    transcripts.some(([, steps]) => steps.length > 0),
+    'there are examples',
+  )
+  await Promise.all(transcripts.filter(([, steps]) => steps.length > 0).map(([page, steps]) => run(page, steps)))
 })
 
 function lacking(): string | false {
