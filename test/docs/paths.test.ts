@@ -1,12 +1,13 @@
 // docs/interface/requests.md and docs/interface/administration.md name every path with its methods. The first of them
-// also names every word of `options`.
+// also names every word of `options`. No page of docs/interface names an option of the command line that does not exist.
 //
-// Both are read from the text of the sources: the table of routes needs a whole broker to be made.
+// Paths and words are read from the text of the sources: the table of routes needs a whole broker to be made.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { codesIn, readPage, rowsOf, sectionOf } from '../support/markdown.js'
+import { isOptionName } from '../../src/config/options.js'
+import { codesIn, pages, readPage, rowsOf, sectionOf } from '../support/markdown.js'
 import { root } from '../support/project.js'
 
 const requests = readPage('docs/interface/requests.md')
@@ -40,4 +41,17 @@ t.test('every word of options stands in the page, and no other', async t => {
   t.ok(known.length > 10, `${known.length} words`)
   const listed = rowsOf(sectionOf(requests, 'Options')).flatMap(([words]) => codesIn(words!))
   t.strictSame(sorted(listed), sorted(known))
+})
+
+t.test('every option that a page of docs/interface names exists', async t => {
+  const named = [...pages()]
+    .filter(([path]) => path.startsWith('docs/interface/'))
+    .flatMap(([path, text]) =>
+      [...text.matchAll(/`-([a-zA-Z0-9]{3,})/g)].map(match => [path, match[1] as string] as const),
+    )
+  t.ok(named.length > 50, `${named.length} options named`)
+  t.strictSame(
+    named.filter(([, name]) => !isOptionName(name)),
+    [],
+  )
 })

@@ -21,7 +21,7 @@ const folder = 'docs/interface'
 const pages = readdirSync(join(root, folder)).filter(name => name === (process.env.INTERFACE_PAGE ?? name))
 
 t.test('every example of docs/interface shows what its page says', { skip: lacking() }, async t => {
-  const broker = await startBroker(t, { args: ['-multiservice'] })
+  const broker = await startBroker(t, { args: ['-multiservice', '-durability', 'os'] })
   const ports = [
     ['1026', String(broker.port)],
     ['8081', String(await freePort())],
