@@ -3,6 +3,7 @@
 // Complete for src/domain/limits.ts, for the limits of delivery, and for options whose name is that of a limit. Of
 // other constants it names some; each has to be where the page says, with this number.
 
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { type OptionName, options } from '../../src/config/options.js'
@@ -55,12 +56,21 @@ t.test('so do all options that are limits, with their defaults', async t => {
 })
 
 t.test('other constants are where the page says', async t => {
-  for (const [name, value, where] of partOf('Other constants')) {
-    const file = codesIn(where!)[0]!.replace(/\.ts$/, '.js')
-    const module: unknown = await import(join(root, 'dist', file))
-    const found = name!
-      .split('.')
-      .reduce<unknown>((of, key) => (of as Record<string, unknown> | undefined)?.[key], module)
-    t.equal(found, numberOf(value), `${name} in ${where}`)
-  }
+  const rows = partOf('Other constants')
+  t.ok(rows.length > 20, `${rows.length} constants`)
+  for (const [name, value, where] of rows)
+    t.equal(
+      constantIn(readFileSync(join(root, codesIn(where!)[0]!), 'utf8'), name!),
+      numberOf(value),
+      `${name} in ${where}`,
+    )
 })
+
+/** An exported number, or a member of an exported object, as a source writes it. Read as text: the modules are large. */
+function constantIn(source: string, name: string): number {
+  const [constant, member] = name.split('.')
+  const [, behind = ''] = source.split(new RegExp(`^export const ${constant}\\b[^=\\n]*=`, 'm'))
+  const text = member === undefined ? behind : (behind.split(new RegExp(`\\b${member}:`))[1] ?? '')
+  const [product = ''] = /^ *[\d_]+(?: \* [\d_]+)*/.exec(text) ?? []
+  return product === '' ? Number.NaN : product.split('*').reduce((all, one) => all * Number(one.replaceAll('_', '')), 1)
+}
