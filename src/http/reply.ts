@@ -21,7 +21,8 @@ export interface CorsSettings {
   readonly maxAgeS: number
 }
 
-const statusOf = {
+/** The status of each kind; docs/interface/errors.md lists them. */
+export const statusOf = {
   ParseError: 400,
   BadRequest: 400,
   NotFound: 404,

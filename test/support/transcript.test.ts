@@ -1,7 +1,7 @@
 // Reading a transcript and comparing it with what a terminal showed.
 
 import t from 'tap'
-import { difference, shows, transcript } from './transcript.js'
+import { difference, shows, transcript, transcriptOfPage } from './transcript.js'
 
 const page = (...lines: string[]) => ['# Title', '<!-- tour:start -->', ...lines, '<!-- tour:end -->', ''].join('\n')
 const block = (...lines: string[]) => page('Words.', '```console', ...lines, '```')
@@ -11,6 +11,17 @@ t.test('only console blocks between the marks are read', async t => {
   const text = page('```sh', '$ no', '```', '```console', '$ yes', 'out', '```')
   t.strictSame(transcript(text, 'tour'), [{ line: 7, command: 'yes', expected: ['out'] }])
   t.equal(transcript('nothing', 'tour'), undefined)
+})
+
+t.test('all console blocks of a page are read, without marks', async t => {
+  const text = ['```console', '$ one', '```', 'Words.', '```console', '$ two', 'out', '```', ''].join('\n')
+  t.strictSame(
+    transcriptOfPage(text).map(({ line, command, expected }) => [line, command, expected]),
+    [
+      [2, 'one', []],
+      [6, 'two', ['out']],
+    ],
+  )
 })
 
 t.test('a command goes on after a backslash and inside a quote', async t => {
@@ -37,4 +48,5 @@ t.test('a difference names the line of the file and marks what is missing and wh
   t.match(said, /^README\.md:5\n\$ x\n/)
   t.match(said, /\n- b\n/)
   t.match(said, /\n\+ c$/)
+  t.match(difference(only('$ x', 'a'), 'b', 'page.md'), /^page\.md:5\n/)
 })

@@ -5,7 +5,7 @@
 // in angle brackets, as in `Date: <date>`, for any text inside a line. Spaces at the end of lines and empty lines at the end of
 // an output do not count.
 //
-// Pure: reading and comparing. Who runs the commands is elsewhere (journeys/tour.test.ts).
+// Pure: reading and comparing. Who runs the commands is elsewhere (journeys/tour.test.ts, journeys/interface.test.ts).
 
 export interface Step {
   /** Line of the file, from 1. */
@@ -20,9 +20,19 @@ export function transcript(markdown: string, name: string): Step[] | undefined {
   const start = lines.indexOf(`<!-- ${name}:start -->`)
   const end = lines.indexOf(`<!-- ${name}:end -->`)
   if (start < 0 || end < start) return undefined
+  return stepsBetween(lines, start + 1, end)
+}
+
+/** The steps of all console blocks of a page. */
+export function transcriptOfPage(markdown: string): Step[] {
+  const lines = markdown.split(/\r?\n/)
+  return stepsBetween(lines, 0, lines.length)
+}
+
+function stepsBetween(lines: readonly string[], start: number, end: number): Step[] {
   const steps: Step[] = []
   let inside = false
-  for (let at = start + 1; at < end; at++) {
+  for (let at = start; at < end; at++) {
     const line = lines[at] ?? ''
     if (line.startsWith('```')) inside = !inside && line.trim() === '```console'
     else if (inside && line.startsWith('$ ')) {
@@ -40,8 +50,8 @@ export function shows(step: Step, output: string): boolean {
   return fits(step.expected.map(pattern), trimmed(output.split('\n')))
 }
 
-/** Expected and shown side by side, marked where no line of the other fits. */
-export function difference(step: Step, output: string): string {
+/** Expected and shown side by side, marked where no line of the other fits. `file`: where the step stands. */
+export function difference(step: Step, output: string, file = 'README.md'): string {
   const shown = trimmed(output.split('\n'))
   const patterns = step.expected.map(pattern)
   const lacking = step.expected.map((line, k) => {
@@ -49,7 +59,7 @@ export function difference(step: Step, output: string): string {
     return `${one === undefined || shown.some(text => one.test(text)) ? ' ' : '-'} ${line}`
   })
   const added = shown.map(text => `${patterns.some(one => one?.test(text)) ? ' ' : '+'} ${text}`)
-  return [`README.md:${step.line}`, `$ ${step.command}`, 'expected:', ...lacking, 'shown:', ...added].join('\n')
+  return [`${file}:${step.line}`, `$ ${step.command}`, 'expected:', ...lacking, 'shown:', ...added].join('\n')
 }
 
 /** A line as a pattern; undefined for `...`. */

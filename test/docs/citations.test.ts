@@ -1,0 +1,72 @@
+// Every citation leads somewhere: a link of a page, and a document that a comment of the code names.
+//
+// A page or comment may cite only what the reader has, the documents of this repository, and only anchors that exist.
+
+import { existsSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import t from 'tap'
+import { anchorsOf, linksOf, pages } from '../support/markdown.js'
+import { root, sourcesIn } from '../support/project.js'
+
+/** Documents that older comments still cite. None is in the repository: take out a name when no comment has it. */
+const documentsElsewhere: ReadonlySet<string> = new Set([
+  'base.md',
+  'design.md',
+  'entities.md',
+  'operations.md',
+  'subscriptions.md',
+])
+
+const texts = pages()
+const anchors = new Map([...texts].map(([path, text]) => [path, anchorsOf(text)]))
+
+/** What is wrong with a citation; undefined: nothing. `from`: the folder of the file that it stands in. */
+function faultOf(target: string, from: string): string | undefined {
+  const [path = '', anchor] = target.split('#')
+  const places = [normalize(join(from, path)), normalize(path)]
+  const place = places.find(one => existsSync(join(root, one)))
+  if (place === undefined) return 'there is no such file'
+  if (anchor === undefined) return undefined
+  return anchors.get(place)?.has(anchor) ? undefined : 'there is no such anchor'
+}
+
+const faults = (cited: Iterable<readonly [where: string, target: string]>): string[] =>
+  [...cited].flatMap(([where, target]) => {
+    const fault = faultOf(target, dirname(where.replace(/:\d+$/, '')))
+    return fault === undefined ? [] : [`${where} cites ${target}: ${fault}`]
+  })
+
+t.test('every link of a page leads to a file and an anchor', async t => {
+  const links = [...texts].flatMap(([path, text]) =>
+    linksOf(text).map(target => [path, target.startsWith('#') ? path.split('/').at(-1) + target : target] as const),
+  )
+  t.ok(links.length > 100, `${links.length} links`)
+  t.strictSame(faults(links), [])
+})
+
+t.test('every document that a comment of the code cites is in the repository, with its anchor', async t => {
+  const citation = /(?:[\w.-]+\/)*[\w-]+\.md(?:#[\w-]+)?/g
+  const cited = ['src', 'cluster', 'test', 'bench']
+    .flatMap(sourcesIn)
+    .flatMap(([path, text]) =>
+      text
+        .split('\n')
+        .flatMap((line, at) =>
+          /^\s*(\/\/|\/?\*)|\/\/ /.test(line)
+            ? [...line.matchAll(citation)].map(match => [`${path}:${at + 1}`, match[0]] as const)
+            : [],
+        ),
+    )
+  const known = cited.filter(([, target]) => !documentsElsewhere.has(target))
+  t.ok(known.length > 50, `${known.length} citations`)
+  t.strictSame(faults(known), [])
+})
+
+t.test('a citation that leads nowhere is named with file and line', async t => {
+  t.strictSame(faults([['src/a.ts:7', 'docs/interface/nothing.md']]), [
+    'src/a.ts:7 cites docs/interface/nothing.md: there is no such file',
+  ])
+  t.strictSame(faults([['src/a.ts:7', 'docs/interface/errors.md#nothing']]), [
+    'src/a.ts:7 cites docs/interface/errors.md#nothing: there is no such anchor',
+  ])
+})

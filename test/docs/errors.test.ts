@@ -1,0 +1,96 @@
+// docs/interface/errors.md lists every refusal: its status, its name and its text.
+//
+// The texts are made by the rules themselves, with the names of facts in angle brackets. Both directions are compared:
+// what a rule says and no row has, and what a row has and no rule says.
+
+import t from 'tap'
+import type { RefusalKind, Rule } from '../../src/domain/refusal-kind.js'
+import { type RefusalCode, refusalRules } from '../../src/domain/refusal-rules.js'
+import { ambiguousBody } from '../../src/http/front.js'
+import { statusOf } from '../../src/http/reply.js'
+import { codesIn, readPage, rowsOf, sectionOf } from '../support/markdown.js'
+
+const page = readPage('docs/interface/errors.md')
+
+/** Facts that no text can stand for, by code. A code with several kinds has a row for each of them. */
+const left = [{ entity: '<entity>', names: ['<name>', '…'] }]
+const providers = [{ url: '<url>', status: '<status>' }]
+const samples: Partial<Record<RefusalCode, readonly unknown[]>> = {
+  attributesExist: ['', '<entity>', ['<name>', '…']],
+  attributesMissing: ['', '<entity>', ['<name>', '…']],
+  batch: [
+    '',
+    'missing',
+    [
+      { entity: '<entity>', names: ['<name>', '…'] },
+      { entity: '<entity>', names: null },
+    ],
+  ],
+  batchUnknown: ['', ['<entity>'], '<count>', ['<reason>'], 'none'],
+  partlyForwarded: [left],
+  partlyForwardedAndRefused: [left, providers],
+  entityRefusedByProviders: [providers],
+  noRoom: [12 * 1024 * 1024, 64 * 1024 * 1024],
+}
+const kindsOf: Partial<Record<RefusalCode, readonly RefusalKind[]>> = {
+  attributesExist: ['Unprocessable', 'PartialUpdate'],
+  attributesMissing: ['Unprocessable', 'PartialUpdate'],
+  batch: ['NotFound', 'Unprocessable', 'PartialUpdate'],
+  batchUnknown: ['Unavailable', 'InternalServerError'],
+}
+/** What never stands in an answer: the lines of an import, and the wrapping of what another build says. */
+const unlisted: ReadonlySet<string> = new Set<RefusalCode>(['badLine', 'unknownCode'])
+
+/** What facts look like in the page, where their name does not do. */
+const shownFacts: Readonly<Record<string, string>> = { source: 'url', prefix: '' }
+
+function textOf(code: RefusalCode, { names, text }: Rule): string {
+  const facts = samples[code] ?? names.map(name => shownFacts[name] ?? `<${name}>`)
+  return (text as (...facts: unknown[]) => string)(...facts)
+}
+
+const errorName = (kind: RefusalKind): string => (kind === 'PartlyForwarded' ? 'PartialUpdate' : kind)
+
+t.test('every refusal stands in docs/interface/errors.md with its status, name and text, and nothing else', async t => {
+  const { error, description } = JSON.parse(ambiguousBody) as { error: RefusalKind; description: string }
+  // This one is born before there is a request, so it is no refusal of the rules.
+  const wanted = new Set([`${statusOf[error]} ${error}: ${description}`])
+  for (const [code, rule] of Object.entries<Rule>(refusalRules)) {
+    if (unlisted.has(code)) continue
+    const kinds = rule.kind === undefined ? kindsOf[code as RefusalCode] : [rule.kind]
+    t.ok(kinds, `the kinds of ${code} are known`)
+    for (const kind of kinds ?? [])
+      wanted.add(`${statusOf[kind]} ${errorName(kind)}: ${textOf(code as RefusalCode, rule)}`)
+  }
+  const rows = rowsOf(sectionOf(page, 'Every refusal'))
+  const listed = new Set(rows.map(([status, name, text]) => `${status} ${codesIn(name!)[0]}: ${codesIn(text!)[0]}`))
+  t.ok(wanted.size > 200, `${wanted.size} refusals`)
+  t.strictSame(
+    [...wanted].filter(one => !listed.has(one)),
+    [],
+    'refusals without a row',
+  )
+  t.strictSame(
+    [...listed].filter(one => !wanted.has(one)),
+    [],
+    'rows without a refusal',
+  )
+  t.strictSame(
+    rows.filter(([, , , when]) => !when),
+    [],
+    'rows that do not say when',
+  )
+})
+
+t.test('every name of an error stands there with its statuses', async t => {
+  const wanted = new Map<string, number[]>()
+  for (const [kind, status] of Object.entries(statusOf)) {
+    const name = errorName(kind as RefusalKind)
+    wanted.set(name, [...(wanted.get(name) ?? []), status].sort())
+  }
+  const listed = rowsOf(sectionOf(page, 'Names')).map(([statuses, name]) => [
+    codesIn(name!)[0],
+    statuses!.split(', ').map(Number),
+  ])
+  t.strictSame(new Map(listed as [string, number[]][]), wanted)
+})
