@@ -10,11 +10,12 @@
 // uWebSockets.js (Apache 2.0) permits the change and demands this notice. The builds for macOS and Windows stay
 // uncorrected: macOS may end a process that maps changed pages of a signed file, Windows keeps a loaded file.
 //
-// Not here: what happens without a corrected copy (uws-binary.ts).
+// Not here: what happens without a corrected copy (uws-binary.ts), which builds an installed program carries
+// (uws-packed.ts).
 
-import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { sha256 } from './uws-packed.js'
 
 /** A conditional jump behind a signed comparison: its place in the file, and which one it is. */
 interface SignedJump {
@@ -64,7 +65,7 @@ export type Correction =
 
 /** Corrects a build; `original` stays as it is. */
 export function correct(original: Uint8Array, builds: Builds = knownBuilds): Correction {
-  const hash = createHash('sha256').update(original).digest('hex')
+  const hash = sha256(original)
   const jumps = builds.get(hash)
   if (!jumps) return { kind: 'impossible', reason: `no correction is known for the build with SHA-256 ${hash}` }
   if (jumps.length === 0) return { kind: 'right' }

@@ -1,15 +1,18 @@
 // The binary of uWebSockets.js: how it is loaded, and what of it is used.
 //
-// The process loads a corrected copy of the binary where a correction of this build is known. If that fails, it loads
+// The process loads a corrected copy of the binary where a correction of this build is known. An installed program
+// unpacks the binary that it carries. A clone has the package of uWebSockets.js: if the copy fails there, the process loads
 // the package's own binary, and the log warns of the consequence.
 //
-// Not here: what is done with it (uws-front.ts), which build it is and why (its head), the correction (uws-addon.ts).
+// Not here: what is done with it (uws-front.ts), which build it is and why (its head), the correction (uws-addon.ts), the
+// binaries that an installed program carries (uws-packed.ts).
 
 import type { TemplatedApp, us_listen_socket } from 'uWebSockets.js'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { setHeadLimit } from './front.js'
 import { correct, loadBytes } from './uws-addon.js'
+import { isPacked, noBuild, packedFrom, unpack } from './uws-packed.js'
 
 /** The binary is not there, or not for this platform. */
 export class UwsMissing extends Error {}
@@ -54,21 +57,44 @@ export function loadUws(): Promise<LoadedUws> {
 async function load(): Promise<LoadedUws> {
   setHeadLimit()
   try {
-    const entry = import.meta.resolve('uWebSockets.js')
     const binary = `uws_${process.platform}_${process.arch}_${process.versions.modules}`
-    const corrected = loadCorrected(new URL(`bin/${binary}.node`, entry))
-    const uws = (corrected.addon ?? (await import('uWebSockets.js'))) as Uws
+    const { addon, from, corrected, uncorrected } = isPacked() ? loadPacked(binary) : await loadFromPackage(binary)
+    const uws = addon as Uws
     uws._cfg('silent') // No `uWebSockets` header.
-    const { name, version } = JSON.parse(readFileSync(new URL('../package.json', entry), 'utf8')) as Manifest
-    const build = `uWebSockets.js (${name} ${version}, ${binary}${corrected.addon ? ', corrected' : ''})`
-    return { uws, build, uncorrected: corrected.reason }
+    return { uws, build: `uWebSockets.js (${from}, ${binary}${corrected ? ', corrected' : ''})`, uncorrected }
   } catch (cause) {
     const platform = `${process.platform} ${process.arch}, Node.js ${process.version}`
     throw new UwsMissing(`uWebSockets.js cannot be loaded on this machine (${platform}: ${lastLine(cause)})`, { cause })
   }
 }
 
-/** The corrected binary, or the reason why it cannot be loaded; neither where the package's own one needs no correction. */
+/** What was loaded, and which package it is from. */
+interface Loaded {
+  readonly addon: unknown
+  readonly from: string
+  readonly corrected: boolean
+  readonly uncorrected: string | undefined
+}
+
+function loadPacked(binary: string): Loaded {
+  const bytes = unpack(binary)
+  const correction = correct(bytes)
+  const addon = loadBytes(correction.kind === 'corrected' ? correction.bytes : bytes, tmpdir())
+  const uncorrected = correction.kind === 'impossible' ? correction.reason : undefined
+  return { addon, from: packedFrom, corrected: correction.kind === 'corrected', uncorrected }
+}
+
+async function loadFromPackage(binary: string): Promise<Loaded> {
+  const entry = import.meta.resolve('uWebSockets.js')
+  const file = new URL(`bin/${binary}.node`, entry)
+  if (!existsSync(file)) throw new Error(noBuild)
+  const { name, version } = JSON.parse(readFileSync(new URL('../package.json', entry), 'utf8')) as Manifest
+  const copy = loadCorrected(file)
+  const addon = copy.addon ?? (await import('uWebSockets.js'))
+  return { addon, from: `${name} ${version}`, corrected: copy.addon !== undefined, uncorrected: copy.reason }
+}
+
+/** The corrected copy, or the reason why it cannot be loaded; neither where the package's own one needs no correction. */
 function loadCorrected(binary: URL): { addon?: unknown; reason?: string } {
   try {
     const correction = correct(readFileSync(binary))

@@ -3,10 +3,11 @@
 
 import { execFile, execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { options } from '../../src/config/options.js'
+import { packedBuilds } from '../../src/http/uws-packed.js'
 import { freePort, startBroker, tempDir } from '../support/broker-process.js'
 import { root } from '../support/project.js'
 
@@ -45,6 +46,34 @@ t.test('the image, the compositions and the unit serve tenants', t => {
   ])
     t.match(textOf(file), /CTX_MULTI_SERVICE.{0,12}TRUE/, file)
   t.notMatch(textOf('kubernetes/orrery.yaml') + textOf('compose.yaml'), /CTX_CLUSTER_INSECURE/)
+  t.end()
+})
+
+t.test('the image has one Node.js, and a build of the fast server is packed for it on both platforms', t => {
+  const majors = new Set([...textOf('Dockerfile').matchAll(/^FROM node:(\d+)-/gm)].map(([, major]) => major))
+  t.strictSame([...majors], ['22'])
+  for (const platform of ['x64', 'arm64']) t.ok(packedBuilds.has(`uws_linux_${platform}_127`), platform)
+  t.end()
+})
+
+t.test('what the build of the image copies exists, and goes to the builder', t => {
+  const allowed = textOf('Dockerfile.dockerignore')
+    .split('\n')
+    .flatMap(line => (line.startsWith('!') ? [line.slice(1)] : []))
+  const copies = [...textOf('Dockerfile').matchAll(/^COPY (?!--from)(.+)$/gm)]
+  const copied = copies.flatMap(([, words = '']) => words.split(' ').slice(0, -1))
+  t.ok(copied.length > 5)
+  for (const path of copied) t.ok(existsSync(join(root, path)) && allowed.includes(path), path)
+  t.end()
+})
+
+t.test('the unit starts the program where npm installs it', t => {
+  const { name, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    readonly name: string
+    readonly bin: { readonly orrery: string }
+  }
+  const command = `/usr/bin/node /opt/orrery/node_modules/${name}/${bin.orrery}`
+  t.ok(textOf('orrery.service').includes(`\nExecStart=${command}\n`), command)
   t.end()
 })
 

@@ -3,10 +3,13 @@
 // Not here: what the corrected binary does with header values (front-contract).
 
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { brotliCompressSync, constants } from 'node:zlib'
 import t from 'tap'
 import { type Builds, correct, knownBuilds, loadBytes } from '../../src/http/uws-addon.js'
+import { packedBuilds, packedFrom, unpack } from '../../src/http/uws-packed.js'
 import { startBroker, tempDir } from '../support/broker-process.js'
 
 const folder = new URL('bin/', import.meta.resolve('uWebSockets.js'))
@@ -46,6 +49,32 @@ t.test('on x64 two jumps behind comparisons with a blank become unsigned, and no
 t.test('on arm there is nothing to correct', async t => {
   for (const name of binaries.filter(name => name.includes('_arm')))
     t.match(correct(read(name)), { kind: 'right' }, name)
+})
+
+t.test('a packed build is one of the package, and on Linux one that needs no correction or has one', async t => {
+  for (const [name, hash] of packedBuilds) {
+    t.equal(sha256(read(`${name}.node`)), hash, name)
+    if (name.startsWith('uws_linux_')) t.ok(knownBuilds.has(hash), name)
+  }
+  const { name, version } = JSON.parse(readFileSync(new URL('../../package.json', folder), 'utf8'))
+  t.equal(packedFrom, `${name} ${version}`)
+})
+
+t.test('a packed build is unpacked byte by byte, and nothing else is', async t => {
+  const [linux = '', other = ''] = packedBuilds.keys()
+  const packed = pathToFileURL(`${tempDir(t)}/`)
+  const pack = (name: string, bytes: Uint8Array) => {
+    const params = { [constants.BROTLI_PARAM_QUALITY]: 1 }
+    writeFileSync(new URL(`${name}.node.br`, packed), brotliCompressSync(bytes, { params }))
+  }
+  pack(linux, read(`${linux}.node`))
+  t.ok(unpack(linux, packed).equals(read(`${linux}.node`)))
+  pack(other, jump)
+  t.throws(() => unpack(other, packed), /does not hold the build/)
+  pack(other, Buffer.alloc(17 * 1024 * 1024))
+  t.throws(() => unpack(other, packed), { code: 'ERR_BUFFER_TOO_LARGE' })
+  t.throws(() => unpack('uws_linux_x64_137', packed), /there is no build for it/)
+  t.throws(() => unpack('../../etc/passwd', packed), /there is no build for it/)
 })
 
 t.test('a build that is not known is not corrected, and its hash is told', async t => {

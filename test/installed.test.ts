@@ -1,0 +1,98 @@
+// What a user installs: `npm pack` of a clone that is not built, `npm install` of the archive into an empty folder, a start from there.
+//
+// No script of a package runs, and the folder holds no compiler, no test and no package of uWebSockets.js: the program carries its
+// builds. npm asks its registry for what is not in its cache; where it cannot reach that, the test is skipped.
+//
+// The clone is a copy of this checkout with its compiled files, and one source file that is newer. So `npm pack` has to compile, and the test
+// does not pay for compiling everything.
+
+import { execFile, execFileSync } from 'node:child_process'
+import { appendFileSync, cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t, { type Test } from 'tap'
+import { plainly, startBroker, tempDir } from './support/broker-process.js'
+import { HttpClient } from './support/http-client.js'
+import { root } from './support/project.js'
+
+/** What `tsc -b src` makes. */
+const compiled = ['dist/src', 'dist/src.tsbuildinfo', 'dist/cluster', 'dist/cluster.tsbuildinfo']
+
+/** The file that is newer than the build, and what it has more. */
+const newer = 'cluster/index'
+const addition = '// Newer than the build.'
+
+/** What an installation may take, in MB as `du` counts them (docs/operations/install.md#size). */
+const installedMbMax = 120
+
+const unreachable = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ETIMEDOUT|ECONNRESET/
+
+const run = async (cwd: string, words: readonly string[]): Promise<string> =>
+  (await promisify(execFile)(...plainly(words), { cwd, maxBuffer: 16 * 1024 * 1024 })).stdout
+
+t.setTimeout(280_000)
+
+t.test('the packed program installs without scripts, is small, and serves', async t => {
+  const clone = copyOfClone(t)
+  await run(clone, ['npm', 'pack', '--silent'])
+  const archive = join(clone, readdirSync(clone).find(name => name.endsWith('.tgz'))!)
+  t.notOk(readdirSync(join(clone, 'dist')).includes('uws'), 'what was packed for the archive alone is gone')
+
+  const folder = tempDir(t)
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
+  const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
+  try {
+    await run(folder, ['npm', 'install', ...options, archive])
+  } catch (error) {
+    const { stderr } = error as { stderr?: string }
+    if (!unreachable.test(stderr ?? '')) throw error
+    return t.pass('npm install', { skip: `npm cannot reach its registry: ${stderr}` })
+  }
+
+  const mb = Number.parseInt(execFileSync('du', ['-sm', folder], { encoding: 'utf8' }), 10)
+  t.ok(mb > 0 && mb <= installedMbMax, `${mb} MB`)
+  const packages = readdirSync(join(folder, 'node_modules'))
+  for (const name of ['uWebSockets.js', 'typescript', 'tap']) t.notOk(packages.includes(name), name)
+
+  const program = join(folder, 'node_modules/@orrery-broker/orrery')
+  t.ok(readFileSync(join(program, `dist/${newer}.js`), 'utf8').includes(addition), '`npm pack` has compiled')
+  t.ok(readFileSync(join(program, 'dist/uws/LICENSES.txt'), 'utf8').includes('Apache License'))
+  t.equal(await run(folder, ['node_modules/.bin/orrery', 'version']), `orrery ${versionOf(program)}\n`)
+  const main = join(program, 'dist/src/main.js')
+  await Promise.all([
+    serves(t, main, 'uws', /serving with uWebSockets\.js/),
+    serves(t, main, 'node', /rocksdb|leveldb/),
+  ])
+})
+
+async function serves(t: Test, main: string, server: string, log: RegExp): Promise<void> {
+  const broker = await startBroker(t, { main, args: ['-httpServer', server, '-logLevel', 'INFO'], readyWaitMs: 40_000 })
+  t.match(broker.stdout, log, server)
+  const client = new HttpClient(broker.baseUrl)
+  t.equal((await client.send('POST', '/v2/entities', { id: 'Room1', type: 'Room' })).status, 201)
+  t.strictSame((await client.get('/v2/entities/Room1')).json, { id: 'Room1', type: 'Room' })
+  client.close()
+  broker.signal('SIGTERM')
+  t.match(await broker.exitWithin(20_000), { code: 0, stderr: '' })
+}
+
+/** The files that a clone has, the packages that `npm install` gives it, and a build that is older than one of the files. */
+function copyOfClone(t: Test): string {
+  const clone = tempDir(t)
+  for (const name of [...filesOf(root), ...compiled])
+    cpSync(join(root, name), join(clone, name), { recursive: true, preserveTimestamps: true })
+  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'), 'junction')
+  appendFileSync(join(clone, `${newer}.ts`), `${addition}\n`)
+  return clone
+}
+
+/** Everything beside the folders that tests, packages and builds are in. */
+function filesOf(folder: string): string[] {
+  const entries = readdirSync(folder, { withFileTypes: true })
+  const files = entries.filter(entry => entry.isFile() && !/^\.|\.tgz$/.test(entry.name)).map(entry => entry.name)
+  return ['src', 'cluster', 'proto', 'deploy', 'docs', ...files]
+}
+
+function versionOf(program: string): string {
+  return (JSON.parse(readFileSync(join(program, 'package.json'), 'utf8')) as { version: string }).version
+}
