@@ -29,7 +29,15 @@ export type IdentifierPlace =
   | 'metadata type'
 
 /** What there may only be so many of in one request or entity, as the error texts name it. */
-export type CountedThing = 'attributes' | 'metadata' | 'entities' | 'names' | 'positions' | 'values' | 'digits' | 'chunks'
+export type CountedThing =
+  | 'attributes'
+  | 'metadata'
+  | 'entities'
+  | 'names'
+  | 'positions'
+  | 'values'
+  | 'digits'
+  | 'chunks'
 
 /** The operators of a query, as the error texts name them (entities.md §7.5). */
 export type QueryOperator =

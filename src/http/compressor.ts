@@ -87,12 +87,7 @@ export class Compressor {
 }
 
 /** Calls `onCompressed` once. */
-function compressParts(
-  parts: readonly Uint8Array[],
-  length: number,
-  coding: Coding,
-  onCompressed: OnCompressed,
-): void {
+function compressParts(parts: readonly Uint8Array[], length: number, coding: Coding, onCompressed: OnCompressed): void {
   const stream = coding === 'gzip' ? createGzip(gzipOptions(length)) : createBrotliCompress(brotliOptions(length))
   const compressed: Uint8Array[] = []
   let bytes = 0
