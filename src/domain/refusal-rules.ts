@@ -110,7 +110,7 @@ export const refusalRules = {
     'Content-Type header not used, default application/octet-stream is not supported',
   ),
   contentType: rulesOf('UnsupportedMediaType')`not supported content type: ${'type'}`,
-  contentCoding: rulesOf('UnsupportedMediaType')`not supported content coding: ${'coding'}`,
+  contentCoding: rulesOf('UnsupportedMediaType')`not supported content coding: ${'coding'}, supported: ${'supported'}`,
   contentTypeWithoutBody: bad(
     'Orion accepts no payload for GET/DELETE requests. HTTP header Content-Type is thus forbidden',
   ),

@@ -14,9 +14,6 @@ export type Coding = 'gzip' | 'br'
 /** In the order of our preference: at the levels of compressor.ts brotli takes as long and makes less of it. */
 const codings: readonly Coding[] = ['br', 'gzip']
 
-/** For the header of an answer that tells a client what it may send. */
-export const acceptedCodings = 'gzip, br'
-
 const weightShape = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
 
 let lastHeader = ''
@@ -67,16 +64,28 @@ export function answerCoding(exchange: Pick<Exchange, 'header' | 'headerTimes'>)
   return coding && noTransform.test(exchange.header('cache-control')) ? undefined : coding
 }
 
+/** What a client may send, for the answer to one that sends anything else. */
+const supported = 'gzip, br'
+const supportedWhenOff = 'identity'
+
 // [hot] Once per write.
-/** The coding of the body of a request, by its `Content-Encoding`; undefined: it has none. */
-export function requestCoding(exchange: Pick<Exchange, 'header' | 'headerTimes'>): Result<Coding | undefined> {
-  const header = exchange.header('content-encoding')
-  if (header === '' && exchange.headerTimes('content-encoding') <= 1) return accepted(undefined)
-  const name = header.toLowerCase()
-  if (exchange.headerTimes('content-encoding') > 1) return refused(refusals.contentCoding(name))
-  if (name === 'identity') return accepted(undefined)
-  if (name === 'br') return accepted('br')
-  return name === 'gzip' || name === 'x-gzip' ? accepted('gzip') : refused(refusals.contentCoding(name))
+/**
+ * The coding of the body of a request, by its `Content-Encoding`; undefined: it has none. `isOn`: compressed bodies are
+ * taken.
+ */
+export function requestCoding(
+  exchange: Pick<Exchange, 'header' | 'headerTimes'>,
+  isOn: boolean,
+): Result<Coding | undefined> {
+  const times = exchange.headerTimes('content-encoding')
+  if (times === 0) return accepted(undefined)
+  const name = exchange.header('content-encoding').toLowerCase()
+  if (times === 1 && (name === '' || name === 'identity')) return accepted(undefined)
+  if (times === 1 && isOn) {
+    if (name === 'br') return accepted('br')
+    if (name === 'gzip' || name === 'x-gzip') return accepted('gzip')
+  }
+  return refused(refusals.contentCoding(name, isOn ? supported : supportedWhenOff))
 }
 
 /** Headers of an answer, with `Accept-Encoding` among the names of `Vary`. */

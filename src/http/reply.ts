@@ -9,7 +9,7 @@
 import { type Refusal, type RefusalKind, type Result, refusals, refusalText } from '../domain/refusal.js'
 import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
 import type { Call } from './call.js'
-import { acceptedCodings, answerCoding, varying } from './codings.js'
+import { answerCoding, varying } from './codings.js'
 import { type Compressor, compressBytesMin, compressNowBytesMax } from './compressor.js'
 import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 
@@ -147,7 +147,7 @@ export class Reply {
     const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusalText(refusal)) })
     const headers = this.headers('Content-Type', 'application/json')
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
-    if (refusal.code === 'contentCoding') headers.push('Accept-Encoding', acceptedCodings)
+    if (refusal.code === 'contentCoding') headers.push('Accept-Encoding', refusal.supported)
     const status = statusOf[refusal.kind]
     // What follows is no request: it is the body that was too long, or whose end is not known.
     if (refusal.kind === 'RequestEntityTooLarge' || refusal.kind === 'ContentLengthRequired') {

@@ -170,7 +170,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   const typeHeader = exchange.header('content-type')
   const contentType = hasBody ? readContentType(typeHeader) : accepted('')
   if (!contentType.ok) return contentType
-  const coding = hasBody ? requestCoding(exchange) : accepted(undefined)
+  const coding = hasBody ? requestCoding(exchange, settings.compression !== undefined) : accepted(undefined)
   if (!coding.ok) return coding
   const parameters = parseParameters(query)
   if (!parameters.ok) return parameters

@@ -86,8 +86,7 @@ export class Server implements FrontHandler {
     const { compression } = this.settings
     if (excess) reply.refuse(excess === 'bytes' ? refusals.payloadBeyond(bodyBytesMax) : chunksTooMany(bodyBytesMax))
     else if (hasBody && body.length === 0) reply.refuse(refusals.lengthRequired)
-    else if (!coding) this.onPlainBody(write, request, reply, body)
-    else if (!compression) reply.refuse(refusals.contentCoding(coding))
+    else if (!coding || !compression) this.onPlainBody(write, request, reply, body)
     else
       compression.inflater.inflate(body, coding, bodyBytesMax, inflated => {
         if (inflated.ok) this.onPlainBody(write, request, reply, inflated.value)

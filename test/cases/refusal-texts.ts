@@ -14,7 +14,12 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
     'Content-Type header not used, default application/octet-stream is not supported',
   ],
   contentType: ['UnsupportedMediaType', 'not supported content type: type', 'type'],
-  contentCoding: ['UnsupportedMediaType', 'not supported content coding: zstd', 'zstd'],
+  contentCoding: [
+    'UnsupportedMediaType',
+    'not supported content coding: zstd, supported: gzip, br',
+    'zstd',
+    'gzip, br',
+  ],
   contentTypeWithoutBody: [
     'BadRequest',
     'Orion accepts no payload for GET/DELETE requests. HTTP header Content-Type is thus forbidden',
