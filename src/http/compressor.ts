@@ -104,7 +104,7 @@ function compressParts(parts: readonly Uint8Array[], length: number, coding: Cod
     else compressed.push(piece)
   })
   stream.once('end', () => end(compressed))
-  stream.once('error', () => end(undefined))
+  stream.on('error', () => end(undefined))
   for (const part of parts)
     for (let at = 0; at < part.length; at += pieceBytesMax) stream.write(part.subarray(at, at + pieceBytesMax))
   stream.end()
