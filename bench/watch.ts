@@ -28,6 +28,7 @@ const route: Route = {
   refusals: 'usual',
   read: new Map([['GET', (_request: Request, reply: Reply) => reply.json(answer)]]),
   write: new Map(),
+  isCompressed: true,
 }
 const elsewhere = () => ({
   queue: { in: 0, out: 0, reject: 0, sentOk: 0, sentError: 0, timeInQueueMs: 0, size: 0 },

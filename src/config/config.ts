@@ -71,6 +71,8 @@ export interface Config {
     /** Bytes of all answers under way. */
     readonly answersInFlightMax: number
   }
+  /** Whether answers are compressed and compressed bodies are taken. */
+  readonly compresses: boolean
   /** undefined: pages from elsewhere see nothing. */
   readonly cors: { readonly origins: readonly string[] | 'all'; readonly maxAgeS: number } | undefined
   /** How our headers are called in all that is sent; undefined: `Ctx-*`, and in answers as the request calls them. */
@@ -336,6 +338,7 @@ function configOf(values: Values): Config {
       answerBytesMax: values.answerBytesMax * bytesPerMb,
       answersInFlightMax: values.answersInFlightMax * bytesPerMb,
     },
+    compresses: values.httpCompression === 'on',
     cors: corsOf(values),
     vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
     workers: values.workers,

@@ -73,6 +73,9 @@ const network = {
   answersInFlightMax: option('ANSWERS_IN_FLIGHT_MAX', whole(1, 1048576, 'MB'), 512, {
     help: 'Memory for all answers under way; beyond, requests are answered 503. Workers have a part of it each, with room for one answer at least.',
   }),
+  httpCompression: option('HTTP_COMPRESSION', word('on', 'off'), 'on', {
+    help: 'Compresses answers above 1 KB for clients that accept it (br, gzip), and takes compressed request bodies. off: a proxy does that, or a secret of an entity may stand beside text that others write.',
+  }),
   multiservice: option('MULTI_SERVICE', flag, false, { help: 'Tenants on. Without it the tenant header is ignored.' }),
   outReqMsgMaxSize: option('OUT_REQ_MSG_MAX_SIZE', whole(0, undefined, 'bytes'), 8388608, {
     help: 'Limit of notifications and forwarded requests, headers included.',

@@ -29,7 +29,15 @@ export type IdentifierPlace =
   | 'metadata type'
 
 /** What there may only be so many of in one request or entity, as the error texts name it. */
-export type CountedThing = 'attributes' | 'metadata' | 'entities' | 'names' | 'positions' | 'values' | 'digits'
+export type CountedThing =
+  | 'attributes'
+  | 'metadata'
+  | 'entities'
+  | 'names'
+  | 'positions'
+  | 'values'
+  | 'digits'
+  | 'chunks'
 
 /** The operators of a query, as the error texts name them (entities.md §7.5). */
 export type QueryOperator =
@@ -102,6 +110,7 @@ export const refusalRules = {
     'Content-Type header not used, default application/octet-stream is not supported',
   ),
   contentType: rulesOf('UnsupportedMediaType')`not supported content type: ${'type'}`,
+  contentCoding: rulesOf('UnsupportedMediaType')`not supported content coding: ${'coding'}, supported: ${'supported'}`,
   contentTypeWithoutBody: bad(
     'Orion accepts no payload for GET/DELETE requests. HTTP header Content-Type is thus forbidden',
   ),
@@ -117,6 +126,14 @@ export const refusalRules = {
 
   // §1.5: body
   payloadTooLarge: tooLarge`payload size: ${num('bytes')}, max size supported: ${num('bytesMax')}`,
+  /** Nobody knows how long it would have been: reading ends at the limit. */
+  payloadBeyond: rule(
+    'RequestEntityTooLarge',
+    ['bytesMax'],
+    (bytesMax: number) => `payload size: more than ${bytesMax}, max size supported: ${bytesMax}`,
+  ),
+  payloadInflates: tooLarge`payload size: more than ${num('ratioMax')} times what was sent`,
+  notInflated: parseError`Errors found in incoming ${'coding'} data`,
   lengthRequired: rule('ContentLengthRequired', 'Zero/No Content-Length in PUT/POST/PATCH request'),
   emptyPayload: bad('empty payload'),
   notJson: parseError('Errors found in incoming JSON buffer'),

@@ -39,8 +39,14 @@ export interface Exchange {
   replyAndClose(status: number, headers: readonly string[], body?: Uint8Array | string): void
 }
 
-/** Takes the whole body of a request. The bytes are valid during the call only. */
-export type BodyHandler = (body: Uint8Array) => void
+/**
+ * Takes the whole body of a request. The bytes are valid during the call only. `excess`: the body came in chunks and
+ * was too much, so there are no bytes; what is answered ends the connection.
+ */
+export type BodyHandler = (body: Uint8Array, excess?: Excess) => void
+
+/** What there was too much of: bytes (`FrontOptions.bodyBytesMax`), or chunks (`chunksMax`). */
+export type Excess = 'bytes' | 'chunks'
 
 export interface FrontHandler {
   /** The head of a request has arrived. Returns what takes its body; undefined: it is answered without one. */
@@ -74,7 +80,10 @@ export interface FrontOptions {
   readonly onDropped?: OnDropped | undefined
   /** Idle client connections are closed after this time; 0: the server's own default. */
   readonly idleTimeoutS: number
-  /** Bytes of a body that are collected at most; the handler refuses longer ones by their Content-Length before. */
+  /**
+   * Bytes of a body that are collected at most. The handler refuses longer ones by their Content-Length before, and is
+   * told of those that come in chunks.
+   */
   readonly bodyBytesMax: number
   /** A client that takes no byte of its answer for so long is closed; undefined: 30 s. */
   readonly answerStallMs?: number | undefined
@@ -106,13 +115,18 @@ export function setHeadLimit(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(headBytesMax)
 }
 
+/** How the end of a request's body is told: not at all or by a length, by its chunks, or in a way that nobody serves. */
+export type Framing = 'length' | 'chunks' | 'ambiguous'
+
+const withChunks: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH'])
+
 /**
- * Whether the headers, names (in any case) and values in turn, leave it open where the body ends or which host is
- * meant. A proxy that finds another end than this server takes a part of one client's body for the next client's
- * request. So such a request is refused, and its connection is closed before another byte of it is read
- * (docs/operations/http-servers.md#framing).
+ * The framing of a request, by its headers: names (in any case) and values in turn. It is ambiguous where they leave
+ * open where the body ends or which host is meant. A proxy that finds another end than this server takes a part of one
+ * client's body for the next client's request. So such a request is refused, and its connection is closed before another
+ * byte of it is read (docs/operations/http-servers.md#framing). Only methods whose body means something may have chunks.
  */
-export function isAmbiguous(headers: readonly string[]): boolean {
+export function framingOf(method: string, headers: readonly string[]): Framing {
   let hosts = 0
   let lengths = 0
   let encodings = 0
@@ -121,15 +135,22 @@ export function isAmbiguous(headers: readonly string[]): boolean {
     // Few other names have these lengths: most headers cost one comparison of numbers.
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
     else if (name.length === 14 && name.toLowerCase() === 'content-length') {
-      if (!wholeNumber.test(headers[at + 1]!)) return true
+      if (!wholeNumber.test(headers[at + 1]!)) return 'ambiguous'
       lengths++
     } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
-      if (headers[at + 1]!.toLowerCase() !== 'chunked') return true
+      if (headers[at + 1]!.toLowerCase() !== 'chunked' || !withChunks.has(method)) return 'ambiguous'
       encodings++
     }
   }
-  return hosts > 1 || lengths + encodings > 1
+  if (hosts > 1 || lengths + encodings > 1) return 'ambiguous'
+  return encodings > 0 ? 'chunks' : 'length'
 }
+
+/**
+ * Chunks of one body, counted as the server gives them to us. Each costs a call: without a limit a body of single bytes
+ * would hold the event loop for some 100 ms.
+ */
+export const chunksMax = (bodyBytesMax: number): number => 1024 + Math.floor(bodyBytesMax / 64)
 
 const wholeNumber = /^\d+$/
 

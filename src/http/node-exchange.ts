@@ -5,11 +5,13 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ownText } from '../domain/recent.js'
+import { ChunkedBody } from './chunked-body.js'
 import type { SlowAnswer, StallWatch } from './connections.js'
 import {
   type AnswerBody,
   type BodyHandler,
   BodyPieces,
+  type Excess,
   type Exchange,
   headerText,
   lengthOf,
@@ -71,6 +73,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
     return plainAddress(this.#request.socket.remoteAddress ?? '')
   }
 
+  /** An answer before the last chunk ends the connection: nobody knows how much would have to be read away. */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
     const response = this.#response
     if (this.#answered || response.destroyed || response.closed) {
@@ -78,7 +81,7 @@ export class NodeExchange implements Exchange, SlowAnswer {
       return
     }
     if (onSent) response.once('close', onSent)
-    this.#reply(status, headers, body, false)
+    this.#reply(status, headers, body, isChunked(this.#request) && !this.#request.complete)
   }
 
   stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void {
@@ -121,9 +124,13 @@ export class NodeExchange implements Exchange, SlowAnswer {
     this.#reply(status, headers, body, true)
   }
 
-  /** Gives the whole body to `onBody`; never calls it when the client goes away before, or sends too much. */
+  /** Gives the whole body to `onBody`; never calls it when the client goes away before, or sends more than it announced. */
   collect(onBody: BodyHandler, bytesMax: number): void {
     this.#onBody = onBody
+    if (isChunked(this.#request)) {
+      this.#collectChunks(bytesMax)
+      return
+    }
     const chunks: Buffer[] = []
     let bytes = 0
     this.#request.on('data', (chunk: Buffer) => {
@@ -137,6 +144,20 @@ export class NodeExchange implements Exchange, SlowAnswer {
       this.#onBody = undefined
       if (taker && bytes <= bytesMax) taker(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
     })
+  }
+
+  #collectChunks(bytesMax: number): void {
+    const body = new ChunkedBody(bytesMax)
+    const give = (excess?: Excess): void => {
+      const taker = this.#onBody
+      this.#onBody = undefined
+      taker?.(excess ? noBytes : body.whole(), excess)
+    }
+    this.#request.on('data', (chunk: Buffer) => {
+      const excess = this.#onBody && body.add(chunk)
+      if (excess) give(excess)
+    })
+    this.#request.once('end', () => give())
   }
 
   #reply(status: number, headers: readonly string[], body: AnswerBody | undefined, close: boolean): void {
@@ -228,9 +249,14 @@ const bytesOf = (body: AnswerBody | undefined): Bytes | undefined =>
   typeof body === 'string' ? Buffer.from(body) : body
 
 const bytesInOne = (bytes: Bytes): Uint8Array => (bytes instanceof Uint8Array ? bytes : Buffer.concat(bytes))
+
+const noBytes = new Uint8Array()
+
+export const isChunked = ({ headers }: IncomingMessage): boolean => headers['transfer-encoding'] !== undefined
+
 /** Whether a body follows the head of a request. */
-export function announcesBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+export function announcesBody(request: IncomingMessage): boolean {
+  return isChunked(request) || Number(request.headers['content-length'] ?? 0) > 0
 }
 
 /** `http://host/path`, as a proxy would send it, names the same thing as `/path`. */

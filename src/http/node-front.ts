@@ -23,8 +23,8 @@ import {
   type Front,
   type FrontHandler,
   type FrontOptions,
+  framingOf,
   headBytesMax,
-  isAmbiguous,
   listenFailure,
   type TlsFiles,
 } from './front.js'
@@ -194,7 +194,10 @@ class NodeFront implements Front {
       exchange.replyAndClose(431, [])
       return
     }
-    if (isAmbiguous(request.rawHeaders) || this.#refused.has(request.socket)) {
+    const framing = framingOf(exchange.method, request.rawHeaders)
+    // HTTP/1.0 knows no chunks: a proxy of that age reads on until the end of the connection.
+    const isClear = framing === 'length' || (framing === 'chunks' && request.httpVersion !== '1.0')
+    if (!isClear || this.#refused.has(request.socket)) {
       this.#refuse(request, response)
       return
     }

@@ -9,6 +9,8 @@
 import { type Refusal, type RefusalKind, type Result, refusals, refusalText } from '../domain/refusal.js'
 import { type AnswersInFlight, unlimitedAnswers } from './answers-in-flight.js'
 import type { Call } from './call.js'
+import { answerCoding, varying } from './codings.js'
+import { type Compressor, compressBytesMin, compressNowBytesMax } from './compressor.js'
 import { type AnswerBody, type Exchange, lengthOf } from './front.js'
 
 /** The prefix of the vendor headers: ours, or that of clients from elsewhere. Every request may use both. */
@@ -62,6 +64,10 @@ const escaped = (text: string): string => text.replace(/[<>()=;'"]/g, character 
 /** A text has up to three bytes for each of its characters. */
 const smallLengthMax = 21 * 1024
 
+/** Whether it may be worth compressing, by characters where it is a text. */
+const isLong = (body: AnswerBody): boolean =>
+  (typeof body === 'string' || body instanceof Uint8Array ? body.length : lengthOf(body)) > compressBytesMin
+
 const mayBeCounted = (body: AnswerBody): boolean =>
   typeof body === 'string' || body instanceof Uint8Array ? body.length > smallLengthMax : true
 
@@ -72,6 +78,8 @@ export class Reply {
   /** undefined: no watch. */
   readonly call: Call | undefined
   readonly answers: AnswersInFlight
+  /** undefined: the answer goes out as it is (routes.ts). */
+  compressor: Compressor | undefined
 
   constructor(
     private readonly exchange: Exchange,
@@ -140,6 +148,7 @@ export class Reply {
     const body = JSON.stringify({ error: escaped(nameOf(refusal.kind)), description: escaped(refusalText(refusal)) })
     const headers = this.headers('Content-Type', 'application/json')
     if (refusal.kind === 'Unavailable') headers.push('Retry-After', '1')
+    if (refusal.code === 'contentCoding') headers.push('Accept-Encoding', refusal.supported)
     const status = statusOf[refusal.kind]
     // What follows is no request: it is the body that was too long, or whose end is not known.
     if (refusal.kind === 'RequestEntityTooLarge' || refusal.kind === 'ContentLengthRequired') {
@@ -170,6 +179,45 @@ export class Reply {
   }
 
   private send(status: number, headers: readonly string[], body?: AnswerBody, refusal?: Refusal): void {
+    if (body !== undefined && this.compressor && isLong(body) && this.exchange.headerTimes('accept-encoding') > 0)
+      this.sendCoded(this.compressor, status, headers, body, refusal)
+    else this.sendPlain(status, headers, body, refusal)
+  }
+
+  /** To a client that has an `Accept-Encoding`: compressed if it likes that, and there is room and use. */
+  private sendCoded(
+    compressor: Compressor,
+    status: number,
+    headers: readonly string[],
+    body: AnswerBody,
+    refusal?: Refusal,
+  ): void {
+    const plain = varying(headers)
+    const coding = answerCoding(this.exchange)
+    if (!coding) return this.sendPlain(status, plain, body, refusal)
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    const length = lengthOf(bytes)
+    const sendEither = (compressed: Uint8Array | readonly Uint8Array[] | undefined): void => {
+      if (compressed) this.sendPlain(status, [...plain, 'Content-Encoding', coding], compressed, refusal)
+      else this.sendPlain(status, plain, bytes, refusal)
+    }
+    if (bytes instanceof Uint8Array && length <= compressNowBytesMax)
+      return sendEither(compressor.compressNow(bytes, coding))
+    const { answers } = this
+    if (length > answers.answerBytesMax) return this.refuse(answers.tooLarge)
+    const hold = answers.open()
+    if (!hold.take(length)) return this.refuse(refusals.answersTooMany)
+    const parts = bytes instanceof Uint8Array ? [bytes] : bytes
+    const hasRoom = compressor.compressLater(parts, length, coding, compressed => {
+      hold.release()
+      sendEither(compressed)
+    })
+    if (hasRoom) return
+    hold.release()
+    sendEither(undefined)
+  }
+
+  private sendPlain(status: number, headers: readonly string[], body?: AnswerBody, refusal?: Refusal): void {
     if (body !== undefined && mayBeCounted(body)) return this.sendCounted(status, headers, body, refusal)
     this.call?.end(status, body, refusal)
     this.exchange.reply(status, headers, body)

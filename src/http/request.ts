@@ -15,7 +15,10 @@ import type { Origin } from '../messages/messages.js'
 import type { AnswersInFlight } from './answers-in-flight.js'
 import { parsedInTurnsFrom, parseJson } from './body.js'
 import { Call, type Correlators, type Watching } from './call.js'
+import { type Coding, requestCoding } from './codings.js'
+import type { Compressor } from './compressor.js'
 import type { Exchange } from './front.js'
+import type { Inflater } from './inflater.js'
 import { asksForFiware, type CorsSettings, corsHeaders, Reply, type Vocabulary } from './reply.js'
 import { type Parameters, parseParameters, parsePath } from './url.js'
 
@@ -30,6 +33,13 @@ export interface HttpSettings {
   readonly answers?: AnswersInFlight | undefined
   /** How our headers are called in every answer; undefined: as the request calls them. */
   readonly vocabulary?: Vocabulary | undefined
+  /** undefined: nothing is compressed, and no compressed body is taken. */
+  readonly compression?: Compression | undefined
+}
+
+export interface Compression {
+  readonly compressor: Compressor
+  readonly inflater: Inflater
 }
 
 const verbsWithBody = new Set(['POST', 'PUT', 'PATCH'])
@@ -123,6 +133,8 @@ export interface Request {
   /** Without parameters; '' when there is no body. */
   readonly contentType: string
   readonly hasBody: boolean
+  /** Of the body; undefined: it comes as it is. */
+  readonly coding: Coding | undefined
   /** As sent; checked only after the payload (entities.md §1.1). */
   readonly tenantHeader: string
   /** Of a write: how a notification says its entities are rendered (`Ngsiv2-AttrsFormat`); '' when it does not. */
@@ -153,10 +165,13 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
   if (!components.ok) return components
   const paths = readPaths(vendor.paths, method)
   if (!paths.ok) return paths
-  const hasBody = length > 0
+  const isChunked = length === 0 && exchange.header('transfer-encoding') !== ''
+  const hasBody = length > 0 || (isChunked && !needsNoBody(method, components.value))
   const typeHeader = exchange.header('content-type')
   const contentType = hasBody ? readContentType(typeHeader) : accepted('')
   if (!contentType.ok) return contentType
+  const coding = hasBody ? requestCoding(exchange, settings.compression !== undefined) : accepted(undefined)
+  if (!coding.ok) return coding
   const parameters = parseParameters(query)
   if (!parameters.ok) return parameters
   const asksForPage = isRoot(components.value) && likesHtml(exchange.header('accept'))
@@ -177,6 +192,7 @@ export function readHead(exchange: Exchange, vendor: Vendor, settings: HttpSetti
     prefersHtml: asksForPage,
     contentType: contentType.value,
     hasBody,
+    coding: coding.value,
     tenantHeader: vendor.tenant,
     notificationFormat: method === 'GET' ? '' : exchange.header('ngsiv2-attrsformat'),
     isPatchedNotification:

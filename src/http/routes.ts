@@ -28,12 +28,21 @@ export interface Route {
   readonly refusals: 'usual' | 'short' | 'silent405'
   readonly read: ReadonlyMap<string, Plain>
   readonly write: ReadonlyMap<string, WithBody>
+  /** Whether its answers may be compressed. */
+  readonly isCompressed: boolean
 }
+
+/**
+ * Paths whose answers may be compressed, as they begin. Answers of other paths may hold credentials beside text that
+ * a client chose: subscriptions, registrations, logs, backups. The length of such an answer, once compressed, would
+ * tell one from the other, also through TLS (docs/interface/compression.md#secrets).
+ */
+const compressedPaths = /^\/(?:$|v2$|v2\/(?:entities|types|op)(?:\/|$)|(?:version|metrics|statistics|admin\/metrics)$)/
 
 /** The methods of a path, in the order of its `Allow` header. */
 type Served = Partial<Record<'GET' | 'HEAD' | 'DELETE', Plain> & Record<'POST' | 'PUT' | 'PATCH', WithBody>>
 
-type Entry = Omit<Route, 'template'>
+type Entry = Omit<Route, 'template' | 'isCompressed'>
 
 function route(served: Served, refusals: Entry['refusals'] = 'usual'): Entry {
   const { GET, HEAD, DELETE, ...write } = served
@@ -176,7 +185,8 @@ function router(table: Readonly<Record<string, Entry>>): Router {
   for (const [template, served] of Object.entries(table)) {
     const pattern = template.slice(1).split('/')
     const same = byLength.get(pattern.length) ?? []
-    byLength.set(pattern.length, [...same, { pattern, route: { ...served, template } }])
+    const isCompressed = compressedPaths.test(template)
+    byLength.set(pattern.length, [...same, { pattern, route: { ...served, template, isCompressed } }])
   }
   return components => byLength.get(components.length)?.find(({ pattern }) => matches(pattern, components))?.route
 }

@@ -8,13 +8,18 @@ import { type Refusal, refusals } from '../domain/refusal.js'
 import type { Chance, Logger } from '../ports.js'
 import { BodyTurns, parseJsonInTurns, sharedFrom } from './body.js'
 import { Correlators, type Watching } from './call.js'
-import type { BodyHandler, Exchange, FrontHandler } from './front.js'
+import { type BodyHandler, chunksMax, type Excess, type Exchange, type FrontHandler } from './front.js'
 import { hasCors, type Reply } from './reply.js'
 import { type HttpSettings, isLargeJson, type Request, readHead, readVendor, type Vendor } from './request.js'
 import type { Route, Router, WithBody } from './routes.js'
 import { parsePath } from './url.js'
 
 const noBytes = new Uint8Array()
+
+const chunksTooMany = (bodyBytesMax: number): Refusal => {
+  const countMax = chunksMax(bodyBytesMax)
+  return refusals.tooMany('chunks', countMax + 1, countMax)
+}
 
 export class Server implements FrontHandler {
   private readonly correlators: Correlators
@@ -66,20 +71,34 @@ export class Server implements FrontHandler {
       reply.refuse(refusals.unknownPath)
       return undefined
     }
+    if (route.isCompressed) reply.compressor = this.settings.compression?.compressor
     call?.routed(route.template, request.contentType, request.hasBody)
     const write = route.write.get(request.method)
-    if (write) {
-      return body => {
-        call?.onBody(body)
-        if (isLargeJson(request, body)) this.writeLater(write, request, reply, body)
-        else if (body.length < sharedFrom) this.write(write, request, reply, body)
-        else this.turns.take(body, bytes => this.write(write, request, reply, bytes))
-      }
-    }
+    if (write) return (body, excess) => this.onBody(write, request, reply, body, excess)
     const read = route.read.get(request.method)
     if (read) read(request, reply)
     else this.otherMethod(request.method, route, reply)
     return undefined
+  }
+
+  private onBody(write: WithBody, request: Request, reply: Reply, body: Uint8Array, excess?: Excess): void {
+    const { coding, hasBody, bodyBytesMax } = request
+    const { compression } = this.settings
+    if (excess) reply.refuse(excess === 'bytes' ? refusals.payloadBeyond(bodyBytesMax) : chunksTooMany(bodyBytesMax))
+    else if (hasBody && body.length === 0) reply.refuse(refusals.lengthRequired)
+    else if (!coding || !compression) this.onPlainBody(write, request, reply, body)
+    else
+      compression.inflater.inflate(body, coding, bodyBytesMax, inflated => {
+        if (inflated.ok) this.onPlainBody(write, request, reply, inflated.value)
+        else reply.refuse(inflated.refusal)
+      })
+  }
+
+  private onPlainBody(write: WithBody, request: Request, reply: Reply, body: Uint8Array): void {
+    reply.call?.onBody(body)
+    if (isLargeJson(request, body)) this.writeLater(write, request, reply, body)
+    else if (body.length < sharedFrom) this.write(write, request, reply, body)
+    else this.turns.take(body, bytes => this.write(write, request, reply, bytes))
   }
 
   private write(write: WithBody, request: Request, reply: Reply, body: Uint8Array): void {

@@ -4,16 +4,22 @@
 // request (2 us with six headers, less with two). A body chunk is a window into the receive buffer and lives inside its call only.
 // After the end of an answer the native object throws when touched: `#open` says whether it may be.
 //
+// The binary reads chunks leniently: it takes `:` and `G` for digits, what stands between two chunks for a line end, and what follows the last one
+// for the next request, trailers included. A proxy may read them otherwise. So a request with chunks is the last one of its connection: it is
+// answered in a later turn, the connection ends with its answer, and nothing behind its last chunk is ever served
+// (docs/operations/http-servers.md#chunks).
+//
 // Where the connection is known (uws-connection.ts), nothing may be answered inside the call that brings the body.
 //
 // Not here: connections, and which of them may stay (uws-front.ts).
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { STATUS_CODES } from 'node:http'
+import { ChunkedBody } from './chunked-body.js'
 import type { Admission, ArrivingBody, BodyPace, SlowAnswer, StallWatch, Waiting } from './connections.js'
 import { addressText } from './connections.js'
-import type { AnswerBody, BodyHandler, Exchange, FrontHandler } from './front.js'
-import { ambiguousBody, BodyPieces, headerText, isAmbiguous, lengthOf, unwantedBytesMax } from './front.js'
+import type { AnswerBody, BodyHandler, Excess, Exchange, Framing, FrontHandler } from './front.js'
+import { ambiguousBody, BodyPieces, framingOf, headerText, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
 
 /** What an exchange needs of its front. */
@@ -37,6 +43,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   readonly #response: HttpResponse
   /** Names in lower case and values in turn. Copied at once: one pass costs less than the looks that follow, and the request is gone after them. */
   readonly #headers: readonly string[]
+  readonly #framing: Framing
   /** The native response may be touched. */
   #open = true
   #answered = false
@@ -48,6 +55,9 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   #bodyRead = false
   #onBody: BodyHandler | undefined
   #chunks: Buffer[] | undefined
+  /** Of a request with chunks: what has come, and what was too much. */
+  #chunked: ChunkedBody | undefined
+  #excess: Excess | undefined
   #bytes = 0
   /** What is being sent. */
   #pieces: BodyPieces | undefined
@@ -67,13 +77,14 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#response = response
     this.#headers = headersOf(request)
     this.method = request.getCaseSensitiveMethod()
+    this.#framing = framingOf(this.method, this.#headers)
     this.path = asSent(request.getUrl())
     this.query = asSent(request.getQuery() ?? '')
   }
 
   start(handler: FrontHandler): void {
     this.#response.onAborted(() => this.onAborted())
-    if (isAmbiguous(this.#headers)) {
+    if (this.#framing === 'ambiguous') {
       this.#refuseAndClose()
       return
     }
@@ -89,12 +100,14 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#onBody = onBody
     this.#bodyArriving = true
     this.#response.onData((chunk, isLast) => this.onChunk(chunk, isLast))
+    // Bytes that begin a chunk and are none of its own reach nobody: without this they could come for ever.
+    if (this.#framing === 'chunks') this.#awaitRest()
   }
 
   linked(connection: UwsConnection): void {
     this.#connection = connection
     this.#bodyArriving = true
-    if (isAmbiguous(this.#headers)) this.#refuseAndClose()
+    if (this.#framing === 'ambiguous') this.#refuseAndClose()
     this.#corked = false
   }
 
@@ -104,14 +117,16 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#hasBegun = true
     this.#onBody = handler.onRequest(this)
     if (!this.#onBody || this.#answered) return
-    if (this.#bytes > this.#front.bodyBytesMax) this.close()
+    if (this.#framing === 'chunks') {
+      if (this.#excess || this.#bodyRead) this.#deliver()
+    } else if (this.#bytes > this.#front.bodyBytesMax) this.close()
     else if (this.#bodyRead) this.#deliver()
   }
 
   /** Its connection is closed, because nobody can say which one it is. */
   drop(mayAnswer: boolean): void {
     this.#open = false
-    const [status, body] = isAmbiguous(this.#headers) ? [400, ambiguousBody] : [411, withoutLength]
+    const [status, body] = this.#framing === 'ambiguous' ? [400, ambiguousBody] : [411, withoutLength]
     const headers = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close`
     const answer = `${statusLine(status)}\r\n${headers}\r\n\r\n${body}`
     if (mayAnswer) this.#response.cork(() => this.#response.writeStatus(answer))
@@ -161,22 +176,27 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
       return
     }
     // Of a connection that is known the next request must not come before the body of this one has ended.
-    if (this.#connection && !this.#bodyRead) {
+    if ((this.#connection || this.#framing === 'chunks') && !this.#bodyRead) {
       this.replyAndClose(status, headers, bodyInOne(body))
       onSent?.()
       return
     }
     this.#answered = true
     this.#onSent = onSent
-    if (this.#corked) this.#write(status, headers, body, this.#front.draining)
-    else this.#response.cork(() => this.#write(status, headers, body, this.#front.draining))
+    const write = (): void => {
+      if (this.#framing === 'chunks') this.#writeLast(status, headers, body)
+      else this.#write(status, headers, body, this.#front.draining)
+    }
+    if (this.#corked) write()
+    else this.#response.cork(write)
   }
 
   stream(status: number, headers: readonly string[], parts: AsyncGenerator<Uint8Array, void, void>): void {
     const isOver = this.#answered || !this.#open
     this.#answered = true
     if (!isOver) {
-      const begin = (): void => this.#writeHead(status, headers)
+      const isLast = this.#framing === 'chunks'
+      const begin = (): void => this.#writeHead(status, isLast ? [...headers, 'Connection', 'close'] : headers)
       if (this.#corked) begin()
       else this.#response.cork(begin)
       this.#response.onWritable(() => {
@@ -201,6 +221,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     }
     if (!this.#open) return
     const ends = this.#front.knownEnds
+    this.#hearNoMore()
     this.#response.cork(() => this.#response.end())
     this.#ended(ends, false)
   }
@@ -220,7 +241,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     const arriving = !this.#bodyRead && (this.#bodyArriving || (this.#corked && this.#announcesBody()))
     this.#answered = true
     const write =
-      arriving || hasNoLength(status) || this.method === 'HEAD'
+      arriving || hasNoLength(status) || this.method === 'HEAD' || this.#framing === 'chunks'
         ? () => this.#writeAndLinger(status, headers, body, arriving)
         : () => this.#write(status, headers, body, true)
     if (this.#corked) write()
@@ -251,6 +272,10 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#bytes += chunk.byteLength
     if (this.#lingering) {
       if (isLast || this.#bytes > unwantedBytesMax) this.#closeSoon()
+      return
+    }
+    if (this.#framing === 'chunks') {
+      this.#onPiece(chunk, isLast)
       return
     }
     const isTooLong = this.#bytes > this.#front.bodyBytesMax
@@ -287,10 +312,32 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
     this.#corked = false
   }
 
+  /** A chunk, or a part of one. */
+  #onPiece(piece: ArrayBuffer, isLast: boolean): void {
+    if (this.#excess === undefined) {
+      this.#chunked ??= new ChunkedBody(this.#front.bodyBytesMax)
+      this.#excess = this.#chunked.add(new Uint8Array(piece))
+      if (this.#excess || isLast) setImmediate(() => this.#deliver())
+    }
+    if (!isLast) {
+      this.#awaitRest()
+      return
+    }
+    this.#bodyArriving = false
+    this.#bodyRead = true
+    if (this.#isPaced) this.#endPace()
+  }
+
   #deliver(): void {
     const onBody = this.#onBody
     if (!onBody || this.#answered || !this.#open) return
     this.#onBody = undefined
+    if (this.#chunked) {
+      const body = this.#chunked
+      this.#chunked = undefined
+      onBody(this.#excess ? new Uint8Array() : body.whole(), this.#excess)
+      return
+    }
     const chunks = this.#chunks ?? []
     this.#chunks = undefined
     onBody(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
@@ -335,6 +382,26 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
       response.end(bodyInOne(body), close)
       this.#ended(ends, close)
     }
+  }
+
+  /**
+   * The answer to a request with chunks. One that is short is left unfinished, as that of `#refuseAndClose`. While a longer one is being sent, the
+   * binary ends the connection if anything comes; when it has been sent, nothing is read any more, and the binary's timer of 10 s ends the connection
+   * if the client does not.
+   */
+  #writeLast(status: number, headers: readonly string[], body: AnswerBody | undefined): void {
+    const small = smallOf(body)
+    if (small !== undefined || hasNoLength(status)) {
+      this.#writeAndLinger(status, headers, small, false)
+      return
+    }
+    this.#writeHead(status, [...headers, 'Connection', 'close'])
+    this.#writeLarge(new BodyPieces(body ?? ''))
+  }
+
+  /** What comes behind a request with chunks stays with the system. Called before each write that may end the answer. */
+  #hearNoMore(): void {
+    if (this.#framing === 'chunks') this.#response.pause()
   }
 
   #writeHead(status: number, headers: readonly string[]): void {
@@ -393,6 +460,7 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
         setImmediate(() => this.retry())
         return true
       }
+      this.#hearNoMore()
       const [ok, ended] = this.#response.tryEnd(pieces.at(offset), pieces.length)
       if (ended) {
         this.#ended(ends, false)

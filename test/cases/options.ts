@@ -52,6 +52,7 @@ export const valueCases: readonly OptionCase[] = [
   number('inReqPayloadMaxSize', 'IN_REQ_PAYLOAD_MAX_SIZE', 1048576, 0),
   number('answerBytesMax', 'ANSWER_BYTES_MAX', 64, 1, 1024),
   number('answersInFlightMax', 'ANSWERS_IN_FLIGHT_MAX', 512, 1, 1048576),
+  words('httpCompression', 'HTTP_COMPRESSION', 'on', ['on', 'off'], ['gzip']),
   number('outReqMsgMaxSize', 'OUT_REQ_MSG_MAX_SIZE', 8388608, 0),
   {
     ...free('corsOrigin', 'CORS_ALLOWED_ORIGIN'),

@@ -14,6 +14,12 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
     'Content-Type header not used, default application/octet-stream is not supported',
   ],
   contentType: ['UnsupportedMediaType', 'not supported content type: type', 'type'],
+  contentCoding: [
+    'UnsupportedMediaType',
+    'not supported content coding: zstd, supported: gzip, br',
+    'zstd',
+    'gzip, br',
+  ],
   contentTypeWithoutBody: [
     'BadRequest',
     'Orion accepts no payload for GET/DELETE requests. HTTP header Content-Type is thus forbidden',
@@ -26,6 +32,9 @@ export const refusalTexts: { readonly [Code in RefusalCode]: readonly [RefusalKi
   acceptQWithoutValue: ['BadRequest', 'qvalue in accept header is missing'],
   acceptQNotNumber: ['BadRequest', 'qvalue in accept header is not a number'],
   payloadTooLarge: ['RequestEntityTooLarge', 'payload size: 17, max size supported: 18', 17, 18],
+  payloadBeyond: ['RequestEntityTooLarge', 'payload size: more than 1000, max size supported: 1000', 1000],
+  payloadInflates: ['RequestEntityTooLarge', 'payload size: more than 250 times what was sent', 250],
+  notInflated: ['ParseError', 'Errors found in incoming gzip data', 'gzip'],
   lengthRequired: ['ContentLengthRequired', 'Zero/No Content-Length in PUT/POST/PATCH request'],
   emptyPayload: ['BadRequest', 'empty payload'],
   notJson: ['ParseError', 'Errors found in incoming JSON buffer'],

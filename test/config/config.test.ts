@@ -80,6 +80,7 @@ t.test('without any option the configuration is the default one', async t => {
       bodyBytesMax: 1048576,
     },
     answers: { answerBytesMax: 67108864, answersInFlightMax: 536870912 },
+    compresses: true,
     cors: undefined,
     vocabulary: undefined,
     workers: 1,
@@ -119,7 +120,7 @@ t.test('without any option the configuration is the default one', async t => {
 t.test('every option with an effect arrives in the configuration', async t => {
   const argv =
     '-port 8080 -http1Port 8081 -livePort 8082 -localIp ::1 -ipv6 -https -key k.pem -cert c.pem -tlsMin 1.3 -httpServer node -maxConnections 7 -maxConnectionsPerAddress 6 -reqTimeout 8 ' +
-    '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -multiservice -dataDir /d -durability os -diskReserve 12 -backupKeyFile /k -expiryInterval 50 ' +
+    '-inReqPayloadMaxSize 9 -answerBytesMax 2 -answersInFlightMax 3 -httpCompression off -multiservice -dataDir /d -durability os -diskReserve 12 -backupKeyFile /k -expiryInterval 50 ' +
     '-corsOrigin https://a.example -corsMaxAge -1 -compat fiware -workers 2 -viewMemory 3 -scanDeadline 4 -scanRows 5 -logLevel debug -t 1,3-4 -logLineMaxSize 200 -logDeprecate ' +
     '-logFormat json -logForHumans -logDir /l -logAppend -logSummary 9 -relogAlarms -pidpath /p ' +
     '-statCounters -statSemWait -statTiming -statNotifQueue -disableMetrics ' +
@@ -141,6 +142,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
       bodyBytesMax: 9,
     },
     answers: { answerBytesMax: 2097152, answersInFlightMax: 3145728 },
+    compresses: false,
     cors: { origins: ['https://a.example'], maxAgeS: -1 },
     vocabulary: 'Fiware',
     workers: 2,

@@ -59,10 +59,26 @@ const ambiguous: readonly (readonly [what: string, headers: readonly string[], b
   ['chunks twice', ['Host: a', 'Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'], '2\r\nab\r\n0\r\n\r\n'],
   ['chunks of something', ['Host: a', 'Transfer-Encoding: gzip, chunked'], '2\r\nab\r\n0\r\n\r\n'],
   ['a word that ends alike', ['Host: a', 'Transfer-Encoding: xchunked'], '2\r\nab\r\n0\r\n\r\n'],
+  ['chunks twice in one header', ['Host: a', 'Transfer-Encoding: chunked, chunked'], '2\r\nab\r\n0\r\n\r\n'],
   ['another encoding', ['Host: a', 'Transfer-Encoding: identity'], ''],
   ['a length with a byte outside ASCII', ['Host: a', 'Content-Length: 2\x80'], 'ab'],
   ['chunks with a byte outside ASCII', ['Host: a', 'Transfer-Encoding: chunked\xff'], '2\r\nab\r\n0\r\n\r\n'],
 ]
+
+/** Bodies in chunks that somebody may read otherwise than another one, or that are none. */
+const oddChunks: Readonly<Record<string, string>> = {
+  'a letter that is no digit': 'G\r\n0123456789abcdef\r\n0\r\n\r\n',
+  'a sign that is no digit': ':\r\n0123456789\r\n0\r\n\r\n',
+  'a line end that is none': '2\nab\n0\n\n',
+  'no line end behind a chunk': '2\r\nabXX0\r\n\r\n',
+  'a blank before the size': ' 2\r\nab\r\n0\r\n\r\n',
+  'a blank behind the size': '2 \r\nab\r\n0\r\n\r\n',
+  'no size': '\r\nab\r\n0\r\n\r\n',
+  'a sign before the size': '+2\r\nab\r\n0\r\n\r\n',
+  'a size beyond all': 'ffffffffffffffffff\r\nab\r\n0\r\n\r\n',
+  'an end without a line end': '2\r\nab\r\n0\r\nXX',
+  'a trailer that announces a length': '2\r\nab\r\n0\r\nContent-Length: 5\r\n\r\n',
+}
 
 /** Header values, most with bytes outside ASCII, and what a handler sees. A front may replace bytes that are not UTF-8. */
 const foreignEnds: readonly (readonly [sent: string, seen: RegExp])[] = [
@@ -302,6 +318,67 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     await wire.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n')
     await wire.send('4\r\ndefg\r\n0\r\n\r\n')
     t.equal((await wire.answer()).body, 'abcdefg')
+  })
+
+  t.test('behind chunks that may be read in two ways nothing is served', async t => {
+    const heard: string[] = []
+    const { port } = await serve(t, open, exchange => {
+      heard.push(exchange.path)
+      return body => exchange.reply(200, [], Uint8Array.from(body))
+    })
+    const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
+    for (const [what, chunks] of Object.entries(oddChunks)) {
+      const wire = await Wire.to(port)
+      const head = 'POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+      await wire.send(`${head}${chunks}${smuggled}`)
+      t.ok(await wire.closed, `${what}: the connection is closed`)
+    }
+    t.strictSame([...new Set(heard)], ['/a'])
+  })
+
+  t.test('chunks of a method whose body means nothing are refused', async t => {
+    const heard: string[] = []
+    const { port } = await serve(t, open, exchange => {
+      heard.push(exchange.path)
+      return greet(exchange)
+    })
+    for (const method of ['GET', 'DELETE', 'OPTIONS']) {
+      const wire = await Wire.to(port)
+      await wire.send(`${method} /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n`)
+      t.equal((await wire.answer()).status, 400)
+      t.ok(await wire.closed)
+    }
+    t.strictSame(heard, [])
+  })
+
+  t.test('a body in chunks that is too much is told of, and its connection is closed', async t => {
+    const told: unknown[] = []
+    const { port } = await serve(t, open, exchange => (body, excess) => {
+      told.push([body.length, excess])
+      exchange.reply(413, [], 'too much')
+    })
+    const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`
+    const end = '0\r\n\r\n'
+    for (const chunks of [chunk('x'.repeat(1001)) + end, chunk('x'.repeat(600)).repeat(2)]) {
+      const wire = await Wire.to(port)
+      await wire.send(`POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`)
+      t.match(await wire.answer(), { status: 413, headers: { connection: 'close' } })
+      if (!chunks.endsWith(end)) await wire.send(end)
+      t.ok(await wire.closed)
+    }
+    t.strictSame(told, [
+      [0, 'bytes'],
+      [0, 'bytes'],
+    ])
+  })
+
+  t.test('a large answer to a body in chunks arrives whole', async t => {
+    const large = randomBytes(300_000)
+    const { port } = await serve(t, open, exchange => () => exchange.reply(200, [], [large]))
+    const reader = await Wire.to(port)
+    await reader.send('POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n')
+    t.equal((await reader.answer()).body, large.toString('latin1'))
+    reader.leave()
   })
 
   t.test('a body of exactly the limit passes, with every byte value intact', async t => {

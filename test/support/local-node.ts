@@ -29,6 +29,7 @@ export interface LocalNodeOptions {
   readonly queries?: Partial<Config['queries']>
   readonly notifications?: Partial<Config['notifications']>
   readonly forwarding?: Partial<Config['forwarding']>
+  readonly compresses?: boolean
   readonly cors?: Config['cors']
   readonly vocabulary?: Config['vocabulary']
   readonly egress?: Partial<Config['egress']>
@@ -157,6 +158,7 @@ export async function startLocalNode(
     },
     answers: { answerBytesMax: 64 * 1024 * 1024, answersInFlightMax: 512 * 1024 * 1024, ...options.answers },
     backup: { keyFile: options.backupKeyFile },
+    compresses: options.compresses ?? true,
     cors: options.cors,
     egress: { allow: [], deny: [], ...options.egress },
     vocabulary: options.vocabulary,

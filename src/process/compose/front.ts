@@ -14,8 +14,10 @@ import { AdminHandlers, ClusterHandlers } from '../../http/admin.js'
 import { AttributeHandlers } from '../../http/attributes.js'
 import { BackupHandlers } from '../../http/backup.js'
 import { BatchHandlers } from '../../http/batch.js'
+import { Compressor } from '../../http/compressor.js'
 import { EntityHandlers } from '../../http/entities.js'
 import type { Front } from '../../http/front.js'
+import { Inflater } from '../../http/inflater.js'
 import { openFront } from '../../http/open-front.js'
 import { RegistrationHandlers } from '../../http/registrations.js'
 import { type Router, routesOf } from '../../http/routes.js'
@@ -54,7 +56,9 @@ export function openNodeFront(config: Config, surroundings: Surroundings, behind
   const { cors, vocabulary, tenants } = config
   const { providers } = local.parts
   const forwards = (): boolean => providers.hasAny
-  const settings = { bodyBytesMax: listening.bodyBytesMax, tenants, cors, vocabulary, forwards, answers }
+  const compression = config.compresses ? { compressor: new Compressor(), inflater: new Inflater() } : undefined
+  const { bodyBytesMax } = listening
+  const settings = { bodyBytesMax, tenants, cors, vocabulary, forwards, answers, compression }
   const { watch } = delivery
   const server = new Server(routesFor(config, surroundings, behind), settings, chance, logger, { watch, clock })
   const onStall = (): void => {
