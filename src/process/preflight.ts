@@ -50,7 +50,7 @@ export async function preflight(config: Config): Promise<Findings> {
 
 async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findings): Promise<void> {
   if (tls) {
-    const { readTls } = await import('../http/node-front.js')
+    const { readTls } = await import('../http/tls.js')
     const { cert } = readTls(tls)
     warnings.push(...outOfDate('cert', tls.certFile, String(cert)))
   }
