@@ -144,7 +144,9 @@ class UwsFront implements Front, Heads<UwsExchange> {
     if (!tls) return
     checkTls(tls, pair)
     if (this.#certificates >= certificatesMax)
-      throw new Error(`${certificatesMax} certificates have been served, and each keeps some memory: a restart is needed`)
+      throw new Error(
+        `${certificatesMax} certificates have been served, and each keeps some memory: a restart is needed`,
+      )
     this.#certificates++
     const unknowing = this.#openUnknowing()
     this.#knowing = this.#openKnowing()
