@@ -3,7 +3,8 @@
 // Once a second the watch asks the system for the state of each file, by its name: a symbolic link that now leads to another file
 // is a change as well, as Kubernetes and certbot make it. The watch reads files only when their state has changed, or on SIGHUP, and
 // compares what it has read with what is in use. Files that cannot be read, or do not fit together, are no failure: the old
-// certificates go on, one WARN gives the reason, and the watch tries again with every look.
+// certificates go on, and the watch tries again with every look. A key and its certificate are written one after the other, so one
+// WARN gives the reason only when the next look finds it again.
 //
 // It also warns of certificates that end soon, since a renewal that does not happen is noticed nowhere else.
 //
@@ -78,10 +79,10 @@ export class CertificateWatch {
     this.cancel()
   }
 
-  /** Looks now, and reads files also where nothing seems to have changed. */
-  look(): void {
+  /** Looks now, and reads files also where nothing seems to have changed. Never fails. */
+  look(): Promise<void> {
     this.isAsked = true
-    void this.lookOnce()
+    return this.lookOnce()
   }
 
   numbers(): readonly CertificateNumbers[] {
@@ -120,6 +121,8 @@ class WatchedFiles {
   private states = ''
   /** Why what the files have now is not used; '': it is. */
   private refusal = ''
+  /** The reason that the log has. */
+  private reported = ''
   private endMs: number | undefined
   private warnedMs = Number.NEGATIVE_INFINITY
   private renewed = 0
@@ -156,8 +159,9 @@ class WatchedFiles {
         this.onRenewed(contents)
       }
       this.refusal = ''
+      this.reported = ''
     } catch (error) {
-      this.onRefused((error as Error).message)
+      this.onRefused((error as Error).message, isAsked)
     }
   }
 
@@ -194,11 +198,13 @@ class WatchedFiles {
     this.warnOfEnd()
   }
 
-  private onRefused(reason: string): void {
-    if (reason === this.refusal) return
+  private onRefused(reason: string, isAsked: boolean): void {
+    const isSeenAgain = reason === this.refusal
     this.refusal = reason
+    if (reason === this.reported || !(isSeenAgain || isAsked)) return
+    this.reported = reason
     this.refused++
-    this.given.logger.warn(`${this.names}: what the files have now is not used, new connections get the old: ${reason}`)
+    this.given.logger.warn(`${this.names}: the new content is not used, the old goes on for new connections: ${reason}`)
   }
 
   private shownIn(contents: CertificateContents): X509Certificate | undefined {

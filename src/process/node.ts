@@ -81,7 +81,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   return {
     port,
     store: store.name,
-    lookAtCertificates: () => certificates.look(),
+    lookAtCertificates: () => void certificates.look(),
     drain: () =>
       awake(async () => {
         isEnding = true
