@@ -48,6 +48,8 @@ export interface WatchGiven {
 }
 
 export class CertificateWatch {
+  /** Resolves when the latest of the regular looks has ended. */
+  looked: Promise<void> = Promise.resolve()
   private readonly watched: readonly WatchedFiles[]
   private cancel = (): void => {}
   private isStopped = false
@@ -91,7 +93,7 @@ export class CertificateWatch {
 
   private lookLater(): void {
     this.cancel = this.given.clock.after(lookMs, () => {
-      void this.lookOnce().then(() => {
+      this.looked = this.lookOnce().then(() => {
         if (!this.isStopped) this.lookLater()
       })
     })
