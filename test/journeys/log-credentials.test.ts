@@ -101,9 +101,11 @@ t.test('an etcd that wants certificates is shown one, as deploy/certificates.sh 
     args: ['--client-cert-auth', `--trusted-ca-file=${ca}`],
   })
   const shardLog = `etcds://${etcd.members[0]!.address}`
-  const known = ['-shardLogCert', join(folder, 'node.pem'), '-shardLogKey', join(folder, 'node.key')]
-  const args = await nodeOf(shardLog, '-shardLogCa', ca, ...known)
-  await takes(await startBroker(t, { args, readyWaitMs: waitMsMax }))
+  const pair = ['-shardLogCert', join(folder, 'node.pem'), '-shardLogKey', join(folder, 'node.key')]
+  const args = await nodeOf(shardLog, '-shardLogCa', ca, ...pair)
+  const known = await startBroker(t, { args, readyWaitMs: waitMsMax })
+  await takes(known)
+  await known.kill()
 
   const [cert, key] = [join(folder, 'shown.pem'), join(folder, 'shown.key')]
   const foreign = ['-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=foreign']
