@@ -46,9 +46,16 @@ export async function openUwsFront(options: FrontOptions, handler: FrontHandler)
 
 /**
  * Certificates that a front serves in its life. The binary never frees an application: two of them, for one certificate, take 75 KB. A
- * larger number lasts longer, where certificates change every hour 166 days, and takes more memory: 300 MB with this one.
+ * larger number lasts longer and takes more memory: with this one 166 days where certificates change every hour, and 300 MB.
  */
 const certificatesMax = 4_000
+
+/**
+ * Connections that the system may have ready for one turn of the loop: the binary lets so many wait. Once they are passed on, each is counted
+ * only in a later turn. So from then on the server begins earlier, by that number, to know connections, and never has too many that it
+ * cannot close.
+ */
+const acceptedAtOnceMax = 512
 
 /** Of ten places so many are for connections that the server knows, and always one. */
 const knownOfTen = 1
@@ -77,7 +84,7 @@ class UwsFront implements Front, Heads<UwsExchange> {
   #certificates = 1
   readonly #options: FrontOptions
   /** At so many connections further ones become known ones. */
-  readonly #unknownMax: number
+  #unknownMax: number
   #isClosed = false
   /** A head that came on a connection that is known, until it is known which one that is. */
   #head: UwsExchange | undefined
@@ -147,10 +154,13 @@ class UwsFront implements Front, Heads<UwsExchange> {
       throw new Error(
         `${certificatesMax} certificates have been served, and each keeps some memory: a restart is needed`,
       )
+    const isFirst = this.#certificates === 1
+    const unknownMax = isFirst ? Math.max(0, this.#unknownMax - acceptedAtOnceMax) : this.#unknownMax
     this.#certificates++
-    const unknowing = this.#openUnknowing()
-    this.#knowing = this.#openKnowing()
-    this.#unknowing = unknowing
+    const knowing = this.#openKnowing()
+    this.#unknowing = unknownMax > 0 ? this.#openUnknowing() : knowing
+    this.#knowing = knowing
+    this.#unknownMax = unknownMax
     this.#choose()
   }
 
@@ -195,7 +205,10 @@ class UwsFront implements Front, Heads<UwsExchange> {
     this.#connections += change
     this.#count(app, change)
     this.#choose()
-    if (change > 0 && (this.#isClosed || this.#isUnwanted(connection))) connection.close()
+    if (change < 0) return
+    const isTooMany = this.#connections > this.#options.connectionsMax
+    if (isTooMany) this.admission.dropped('full')
+    if (this.#isClosed || isTooMany || this.#isUnwanted(connection)) connection.close()
   }
 
   #onKnownConnection(app: App, connection: HttpResponse, change: number): void {
