@@ -3,6 +3,7 @@
 import type { Config } from '../config/config.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
+import type { CertificateWatch } from './certificate-watch.js'
 import { openCertificates } from './compose/certificates.js'
 import { openDelivery } from './compose/delivery.js'
 import { openNodeFront } from './compose/front.js'
@@ -18,16 +19,30 @@ const writtenMs = 8_000
 
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
-  const { clock, logger, place } = surroundings
+  const { place } = surroundings
   // Before anything reads the files that it watches.
   const certificates = openCertificates(config, surroundings)
+  if (place?.kind === 'node')
+    for (const use of ['cluster', 'log'] as const) certificates.on(use, contents => place.renew(use, contents))
+  // From now on: the node may wait for the engine of the log because a certificate has ended.
+  certificates.begin()
+  try {
+    return await openNode(config, surroundings, certificates)
+  } catch (error) {
+    certificates.stop()
+    throw error
+  }
+}
+
+async function openNode(
+  config: Config,
+  surroundings: Surroundings,
+  certificates: CertificateWatch,
+): Promise<RunningNode> {
+  const { clock, logger } = surroundings
   const { keyFile } = config.backup
   const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
-  if (place?.kind === 'node')
-    for (const use of ['cluster', 'log'] as const) certificates.on(use, contents => place.renew(use, contents))
-  // From now on: the engine of the log may be waited for because a certificate has ended.
-  certificates.begin()
   const storage = await openStorage(config, surroundings, observation)
   const nodeShards = await openShards(config, surroundings, storage, observation)
   const delivery = openDelivery(config, surroundings, storage, nodeShards, observation, certificates)
@@ -54,7 +69,6 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     port = await front.listen()
     for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   } catch (error) {
-    certificates.stop()
     unusedTenants?.end()
     await disk?.stop()
     forwarder.close()
