@@ -5,6 +5,9 @@
 // CA that also signs for others lets them in. A CA whose key was lost has to be replaced: there are no revocation lists
 // here. A certificate with extended key usage must allow both server and client.
 //
+// Certificates may be replaced while connections are open (`Identity.renew`). Connections that are open go on with what
+// they have verified; later ones show and verify the new ones.
+//
 // Not here: sockets (grpc-transport.ts, grpc-channel.ts).
 
 import { X509Certificate } from 'node:crypto'
@@ -17,13 +20,49 @@ export interface Certificates {
   readonly ca: string
 }
 
-export interface Identity {
+/** What certificates are good for. */
+interface Readable {
   /** Of connections to others. */
   readonly context: SecureContext
   /** Of a server for others. */
   readonly server: TlsOptions
   /** When our own certificate ends. */
   readonly endsMs: number
+}
+
+/** Whom this node shows itself as, at the moment. */
+export class Identity {
+  private current: Readable
+  private readonly listeners = new Set<() => void>()
+
+  /** Fails as `readCertificates` does. */
+  constructor(certificates: Certificates) {
+    this.current = readCertificates(certificates)
+  }
+
+  get context(): SecureContext {
+    return this.current.context
+  }
+
+  get server(): TlsOptions {
+    return this.current.server
+  }
+
+  get endsMs(): number {
+    return this.current.endsMs
+  }
+
+  /** New connections get these certificates. Fails as `readCertificates` does, and goes on with the old ones then. */
+  renew(certificates: Certificates): void {
+    this.current = readCertificates(certificates)
+    for (const listener of this.listeners) listener()
+  }
+
+  /** Calls back after each `renew`, until the returned function is called. */
+  onRenew(listener: () => void): () => void {
+    this.listeners.add(listener)
+    return () => this.listeners.delete(listener)
+  }
 }
 
 const minVersion = 'TLSv1.2'
@@ -35,7 +74,7 @@ export const protocols = ['h2']
 const handshakeMsMax = 5_000
 
 /** Reads certificates. Fails with a sentence for the operator when they are none, or do not belong together. */
-export function readCertificates({ cert, key, ca }: Certificates): Identity {
+export function readCertificates({ cert, key, ca }: Certificates): Readable {
   const material = { cert, key, ca, minVersion } as const
   try {
     const server = {

@@ -26,7 +26,7 @@ import type { Guests, Listening, Stream, StreamListener, Transport } from '../po
 import { begin, clearSocket, end, hostPort, isAddress, isLocal, nowhere, protectSocket, socketPath } from './address.js'
 import { Calls, callService, callTaker } from './grpc-calls.js'
 import { Channel, channelOptions, rawStream, same } from './grpc-channel.js'
-import { type Certificates, type Identity, readCertificates, unprotected } from './grpc-tls.js'
+import { type Certificates, Identity, unprotected } from './grpc-tls.js'
 
 /**
  * Connections to one listener; further ones are closed at once. Each of hundreds of nodes has one for its stream and
@@ -51,8 +51,8 @@ const serverOptions = {
 }
 
 export interface TransportOptions {
-  /** For TLS with everybody; absent: plain. */
-  readonly tls?: Certificates | undefined
+  /** For TLS with everybody; absent: plain. Who keeps an `Identity` can renew it. */
+  readonly tls?: Certificates | Identity | undefined
   /** Lets `listen` without TLS where other machines can connect: for networks that are protected otherwise. */
   readonly plaintext?: boolean
 }
@@ -66,7 +66,7 @@ export interface GrpcTransport extends Transport {
 export function grpcTransport({ tls, plaintext = false }: TransportOptions = {}): GrpcTransport {
   // What goes wrong is told as the reason of a stream's end, or thrown; standard error is not ours.
   setLogVerbosity(logVerbosity.NONE)
-  const identity = tls && readCertificates(tls)
+  const identity = tls && (tls instanceof Identity ? tls : new Identity(tls))
   const calls = new Calls(identity)
   return {
     listen: async (address, guests) => {
@@ -100,7 +100,7 @@ async function listen(address: string, identity: Identity | undefined, guests: G
     },
   })
   const entrance = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const listener = identity ? createTlsServer({ ...identity.server, noDelay: true }) : createServer({ noDelay: true })
+  const { listener, stopRenewing } = openListener(identity)
   listener.maxConnections = connectionsMax
   const sockets = new Set<Socket>()
   const hold = (socket: Socket): void => {
@@ -119,8 +119,18 @@ async function listen(address: string, identity: Identity | undefined, guests: G
   if (path !== undefined) protectSocket(path)
   return {
     address: boundTo(listener, address),
-    close: () => end(listener, sockets, () => server.tryShutdown(() => {})),
+    close: () => {
+      stopRenewing()
+      return end(listener, sockets, () => server.tryShutdown(() => {}))
+    },
   }
+}
+
+/** A listener that shows new connections what `identity` is by then. */
+function openListener(identity: Identity | undefined): { readonly listener: Listener; stopRenewing(): void } {
+  if (!identity) return { listener: createServer({ noDelay: true }), stopRenewing: () => {} }
+  const listener = createTlsServer({ ...identity.server, noDelay: true })
+  return { listener, stopRenewing: identity.onRenew(() => listener.setSecureContext(identity.server)) }
 }
 
 function boundTo(listener: Listener, address: string): string {

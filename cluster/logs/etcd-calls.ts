@@ -16,7 +16,7 @@ import {
   type Watching,
   type WatchListener,
 } from './etcd-member.js'
-import type { EtcdAddress, EtcdOptions } from './etcd-options.js'
+import type { EtcdAddress, EtcdOptions, EtcdTls } from './etcd-options.js'
 
 const requestKinds = [
   'takeOver',
@@ -157,6 +157,10 @@ export class EtcdCalls {
   /** Watches at one member, each time at the next. */
   watch(request: Parameters<EtcdMember['watch']>[0], listener: WatchListener): Watching {
     return this.at(this.watched++ % this.members.length).watch(request, listener)
+  }
+
+  renew(tls: EtcdTls): void {
+    for (const member of this.members) member.renew(tls)
   }
 
   learn(revision: string): void {

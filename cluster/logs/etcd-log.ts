@@ -15,7 +15,7 @@ import type { IEvent, IWatchResponse } from 'etcd3'
 import type { ClusterClock } from '../ports.js'
 import { EtcdCalls, type EtcdRequest, type EtcdRequestKind, type EtcdRequestStats } from './etcd-calls.js'
 import type { EtcdMethod, EtcdMethods, Watching } from './etcd-member.js'
-import { completeEtcdOptions, type EtcdAddress, type EtcdOptions } from './etcd-options.js'
+import { assertWhole, completeEtcdOptions, type EtcdAddress, type EtcdOptions, type EtcdTls } from './etcd-options.js'
 import {
   appendBytesMax,
   appendOutcome,
@@ -185,6 +185,12 @@ export class EtcdLog implements ShardLog {
   stats(): EtcdStats {
     const { stats: requests, rotations, member } = this.calls
     return { requests, followed: this.following?.stats ?? notFollowing, rotations, member }
+  }
+
+  /** From now on requests are made over connections that show and verify this. */
+  renew(tls: EtcdTls): void {
+    assertWhole(tls)
+    this.calls.renew(tls)
   }
 
   close(): Promise<void> {

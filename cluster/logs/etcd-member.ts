@@ -108,6 +108,9 @@ const ready = 2
 /** How long it may take to be given a token, which etcd makes slow on purpose. */
 const enterMs = 5000
 
+/** After so long no request begins on a channel of an earlier certificate: longer than it takes to be given a token. */
+const retireMs = 2 * enterMs
+
 const invalidToken = /invalid auth token|user name is empty/
 /** What etcd says to who shows nothing although it wants to know who asks. */
 const namelessRefused = /user name is empty/
@@ -133,16 +136,21 @@ const channelOptions = {
 
 export class EtcdMember {
   private readonly channels = new Map<Service, ServiceChannel>()
+  /** Of earlier certificates: requests may still be about to go over them. */
+  private readonly retired = new Set<ServiceChannel>()
   private token: string | undefined
   private entering: ((failure: EtcdFailure | undefined) => void)[] = []
   private closed = false
+  private tls: EtcdTls
 
   constructor(
     readonly name: string,
     private readonly address: EtcdAddress,
     private readonly clock: ClusterClock,
     private readonly options: EtcdOptions,
-  ) {}
+  ) {
+    this.tls = options.tls
+  }
 
   /**
    * Asks once. The returned function gives up: `onDone` is not called any more, though the request may be carried out.
@@ -209,9 +217,22 @@ export class EtcdMember {
     }
   }
 
+  /** Later requests get connections of their own. A request or a watch that is under way keeps its connection. */
+  renew(tls: EtcdTls): void {
+    this.tls = tls
+    for (const channel of this.channels.values()) {
+      this.retired.add(channel)
+      this.clock.after(retireMs, () => {
+        this.retired.delete(channel)
+        channel.close()
+      })
+    }
+    this.channels.clear()
+  }
+
   close(): void {
     this.closed = true
-    for (const channel of this.channels.values()) channel.close()
+    for (const channel of [...this.channels.values(), ...this.retired]) channel.close()
   }
 
   private open(service: Service, onFailure: (failure: EtcdFailure) => void, onOpen: (opened: Opened) => void): void {
@@ -234,7 +255,7 @@ export class EtcdMember {
     const known = this.channels.get(service)
     if (known && !known.isStuck(this.clock.monoMs(), this.options.connectMs)) return known
     known?.close()
-    const channel = new ServiceChannel(service, this.name, this.address.secure, this.options.tls)
+    const channel = new ServiceChannel(service, this.name, this.address.secure, this.tls)
     this.channels.set(service, channel)
     return channel
   }

@@ -82,11 +82,15 @@ export function completeEtcdOptions(given: Partial<EtcdOptions>): EtcdOptions {
     options.refollowMsMin >= 1 && options.refollowMsMax >= options.refollowMsMin,
     'refollowMsMax is shorter than refollowMsMin',
   )
-  const { ca, cert, key } = options.tls
-  assert(!cert === !key, 'a certificate needs its key, and a key its certificate')
-  assert(!cert || ca, 'a certificate needs that of the authority, too')
+  assertWhole(options.tls)
   assert(options.requestsMax >= 1, 'requestsMax is too small')
   return Object.freeze(options)
+}
+
+/** Asserts that what is shown makes sense. */
+export function assertWhole({ ca, cert, key }: EtcdTls): void {
+  assert(!cert === !key, 'a certificate needs its key, and a key its certificate')
+  assert(!cert || ca, 'a certificate needs that of the authority, too')
 }
 
 /**

@@ -60,6 +60,12 @@ export interface TlsFiles {
   readonly minVersion: '1.2' | '1.3'
 }
 
+/** PEM texts. */
+export interface TlsPair {
+  readonly key: Buffer
+  readonly cert: Buffer
+}
+
 export interface FrontOptions {
   /** 0 lets the system choose. */
   readonly port: number
@@ -95,6 +101,11 @@ export interface Front {
   readonly http1Port?: number | undefined
   /** Starts to listen; gives the port. Fails when the address is in use or may not be used. */
   listen(): Promise<number>
+  /**
+   * New connections get this certificate, which `FrontOptions.tls` names the files of; those that are open go on.
+   * Without TLS it does nothing. Fails with a sentence, and goes on with the old one, when the pair is of no use.
+   */
+  renewTls(pair: TlsPair): void
   /**
    * From now on each answer ends its connection, and new ones are taken: so clients are gone, each to where its
    * balancer sends it, before `close` ends what is left.

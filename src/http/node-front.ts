@@ -10,12 +10,10 @@
 //
 // Not here: routes and statuses (routes, reply); which front is used (open-front).
 
-import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { AddressInfo, ListenOptions, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import type { ArrivingBody, Waiting } from './connections.js'
 import { Admission, answerStallMsDefault, BodyPace, headMsMax, StallWatch } from './connections.js'
 import {
@@ -26,9 +24,10 @@ import {
   framingOf,
   headBytesMax,
   listenFailure,
-  type TlsFiles,
+  type TlsPair,
 } from './front.js'
 import { announcesBody, NodeExchange, plainAddress } from './node-exchange.js'
+import { checkTls, readTls } from './tls.js'
 
 const headersMax = 100
 /** How often node looks for heads that have not come in time. */
@@ -42,9 +41,8 @@ export async function openNodeFront(options: FrontOptions, handler: FrontHandler
     connectionsCheckingInterval: headCheckMs,
     requestTimeout: 0, // Bodies have a pace instead.
   }
-  const server = options.tls
-    ? createTlsServer({ ...readTls(options.tls), ...limits, handshakeTimeout: headMsMax })
-    : createServer(limits)
+  if (!options.tls) return new NodeFront(createServer(limits), options, handler)
+  const server = createTlsServer({ ...readTls(options.tls), ...limits, handshakeTimeout: headMsMax })
   return new NodeFront(server, options, handler)
 }
 
@@ -57,7 +55,7 @@ function listenOptions({ port, host, family, shared = false }: FrontOptions): Li
 class NodeFront implements Front {
   draining = false
   readonly stalls: StallWatch
-  readonly #server: Server
+  readonly #server: Server | TlsServer
   readonly #options: FrontOptions
   readonly #admission: Admission
   readonly #pace: BodyPace
@@ -70,7 +68,7 @@ class NodeFront implements Front {
   #drained: () => void = () => {}
   #closed: Promise<void> | undefined
 
-  constructor(server: Server, options: FrontOptions, handler: FrontHandler) {
+  constructor(server: Server | TlsServer, options: FrontOptions, handler: FrontHandler) {
     this.#server = server
     this.#options = options
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
@@ -101,6 +99,11 @@ class NodeFront implements Front {
         resolve((this.#server.address() as AddressInfo).port)
       })
     })
+  }
+
+  renewTls(pair: TlsPair): void {
+    const { tls } = this.#options
+    if (tls && 'setSecureContext' in this.#server) this.#server.setSecureContext(checkTls(tls, pair))
   }
 
   dismiss(): void {
@@ -260,33 +263,4 @@ function refuse(error: NodeJS.ErrnoException, socket: Duplex): void {
         ? '408 Request Timeout'
         : '400 Bad Request'
   socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`, () => socket.destroy())
-}
-
-/** The only suites that are offered: with forward secrecy and authenticated encryption, as all of TLS 1.3. */
-const suites13 = ['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256']
-export const suites12 = [
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-]
-
-/** Reads the two PEM files, and throws a sentence when they do not make a server. */
-export function readTls(tls: TlsFiles): SecureContextOptions {
-  try {
-    const pair = {
-      key: readFileSync(tls.keyFile),
-      cert: readFileSync(tls.certFile),
-      minVersion: `TLSv${tls.minVersion}`,
-      ciphers: [...suites13, ...suites12].join(':'),
-    } as const
-    createSecureContext(pair)
-    return pair
-  } catch (cause) {
-    throw new Error(`cannot use the TLS files ${tls.keyFile} and ${tls.certFile}: ${(cause as Error).message}`, {
-      cause,
-    })
-  }
 }

@@ -6,7 +6,7 @@
 // Not here: how they serve (uws-front, node-front).
 
 import type { Logger } from '../ports.js'
-import type { Front, FrontHandler, FrontOptions } from './front.js'
+import type { Front, FrontHandler, FrontOptions, TlsPair } from './front.js'
 import { openNodeFront } from './node-front.js'
 import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
@@ -77,6 +77,12 @@ class TwoFronts implements Front {
       throw error
     }
     return port
+  }
+
+  /** What the first takes the other one takes as well: it checks the pair alike, and does nothing else that may fail. */
+  renewTls(pair: TlsPair): void {
+    this.front.renewTls(pair)
+    this.other.renewTls(pair)
   }
 
   dismiss(): void {

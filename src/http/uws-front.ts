@@ -16,12 +16,16 @@
 // connection only that it is there. The last tenth of the places, and all of them where addresses are counted, go to the second one, which
 // knows each of its connections and can close it to make room (uws-connection, docs/operations/connections.md).
 //
+// An application keeps its certificate for life. So a new certificate makes two new applications, to which the first one, whose socket it
+// stays, passes on what it accepts. The binary passes on a connection before the first byte of TLS, so none is refused. Applications whose
+// certificate is old serve the connections that they have; the binary keeps their memory (`certificatesMax`).
+//
 // Not here: one request and its answer (uws-exchange), the same over node:http (node-front), which one is used (open-front), routes and statuses.
 import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { createServer } from 'node:net'
 import { Admission, addressText, answerStallMsDefault, BodyPace, isIPv4, StallWatch } from './connections.js'
-import { type Front, type FrontHandler, type FrontOptions, listenFailure } from './front.js'
-import { readTls, suites12 } from './node-front.js'
+import { type Front, type FrontHandler, type FrontOptions, listenFailure, type TlsPair } from './front.js'
+import { checkTls, readTls, suites12 } from './tls.js'
 import { type App, loadUws, type Uws } from './uws-binary.js'
 import { type Heads, UwsConnection } from './uws-connection.js'
 import { UwsExchange } from './uws-exchange.js'
@@ -40,6 +44,19 @@ export async function openUwsFront(options: FrontOptions, handler: FrontHandler)
   )
 }
 
+/**
+ * Certificates that a front serves in its life. The binary never frees an application: two of them, for one certificate, take 75 KB. A
+ * larger number lasts longer and takes more memory: with this one 166 days where certificates change every hour, and 300 MB.
+ */
+const certificatesMax = 4_000
+
+/**
+ * Connections that the system may have ready for one turn of the loop: the binary lets so many wait. Once they are passed on, each is counted
+ * only in a later turn. So from then on the server begins earlier, by that number, to know connections, and never has too many that it
+ * cannot close.
+ */
+const acceptedAtOnceMax = 512
+
 /** Of ten places so many are for connections that the server knows, and always one. */
 const knownOfTen = 1
 
@@ -52,13 +69,22 @@ class UwsFront implements Front, Heads<UwsExchange> {
   /** Ends of connections that are known, so far. */
   knownEnds = 0
   readonly #uws: Uws
+  readonly #openApp: () => App
+  readonly #handler: FrontHandler
+  /** Has the system's socket. */
   readonly #app: App
+  /** Serves connections that are not known: `#app` itself, until there is another certificate. */
+  #unknowing: App
   /** Serves the connections that are known. */
-  readonly #knowing: App
+  #knowing: App
+  /** Serves the next connection. */
+  #next: App
+  /** Open connections by who serves them; whoever has none is not in it. */
+  readonly #served = new Map<App, number>()
+  #certificates = 1
   readonly #options: FrontOptions
   /** At so many connections further ones become known ones. */
-  readonly #unknownMax: number
-  #isKnowing = false
+  #unknownMax: number
   #isClosed = false
   /** A head that came on a connection that is known, until it is known which one that is. */
   #head: UwsExchange | undefined
@@ -70,6 +96,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
 
   constructor(uws: Uws, openApp: () => App, options: FrontOptions, handler: FrontHandler) {
     this.#uws = uws
+    this.#openApp = openApp
+    this.#handler = handler
     this.#options = options
     this.bodyBytesMax = options.bodyBytesMax
     this.stalls = new StallWatch(options.answerStallMs ?? answerStallMsDefault, options.onStall ?? (() => {}))
@@ -78,17 +106,29 @@ class UwsFront implements Front, Heads<UwsExchange> {
     const { connectionsMax } = options
     this.#unknownMax = this.admission.countsAddresses ? 0 : Math.floor((connectionsMax * (10 - knownOfTen)) / 10)
     if (this.#unknownMax >= connectionsMax) this.#unknownMax = connectionsMax - 1
-    this.#app = openApp()
-    this.#app.filter((connection, change) => this.#onConnection(connection, Number(change)))
-    this.#app.any('/*', (response, request) => {
+    this.#app = this.#openUnknowing()
+    this.#unknowing = this.#app
+    this.#next = this.#app
+    this.#knowing = this.#openKnowing()
+    this.#choose()
+  }
+
+  #openUnknowing(): App {
+    const app = this.#openApp()
+    app.filter((connection, change) => this.#onConnection(app, connection, Number(change)))
+    app.any('/*', (response, request) => {
       this.#inFlight++
       const exchange = new UwsExchange(this, response, request)
-      exchange.start(handler)
+      exchange.start(this.#handler)
     })
-    this.#knowing = openApp()
-    this.#knowing.filter((connection, change) => this.#onKnownConnection(connection, Number(change)))
-    this.#knowing.any('/*', (response, request) => this.#onHead(new UwsExchange(this, response, request), handler))
-    this.#choose()
+    return app
+  }
+
+  #openKnowing(): App {
+    const app = this.#openApp()
+    app.filter((connection, change) => this.#onKnownConnection(app, connection, Number(change)))
+    app.any('/*', (response, request) => this.#onHead(new UwsExchange(this, response, request), this.#handler))
+    return app
   }
 
   async listen(): Promise<number> {
@@ -103,6 +143,25 @@ class UwsFront implements Front, Heads<UwsExchange> {
     if (!socket) throw listenFailure(await whyNot(port, address), this.#options)
     this.#listenSocket = socket
     return this.#uws.us_socket_local_port(socket)
+  }
+
+  /** The binary reads the files once more. If they have changed since, whoever watches them comes again. */
+  renewTls(pair: TlsPair): void {
+    const { tls } = this.#options
+    if (!tls) return
+    checkTls(tls, pair)
+    if (this.#certificates >= certificatesMax)
+      throw new Error(
+        `${certificatesMax} certificates have been served, and each keeps some memory: a restart is needed`,
+      )
+    const isFirst = this.#certificates === 1
+    const unknownMax = isFirst ? Math.max(0, this.#unknownMax - acceptedAtOnceMax) : this.#unknownMax
+    this.#certificates++
+    const knowing = this.#openKnowing()
+    this.#unknowing = unknownMax > 0 ? this.#openUnknowing() : knowing
+    this.#knowing = knowing
+    this.#unknownMax = unknownMax
+    this.#choose()
   }
 
   dismiss(): void {
@@ -139,18 +198,22 @@ class UwsFront implements Front, Heads<UwsExchange> {
       })
     }
     this.#isClosed = true
-    this.#app.close()
-    this.#knowing.close()
+    for (const app of new Set([this.#app, ...this.#served.keys()])) app.close()
   }
 
-  #onConnection(connection: HttpResponse, change: number): void {
+  #onConnection(app: App, connection: HttpResponse, change: number): void {
     this.#connections += change
+    this.#count(app, change)
     this.#choose()
-    if (change > 0 && this.#isUnwanted(connection)) connection.close()
+    if (change < 0) return
+    const isTooMany = this.#connections > this.#options.connectionsMax
+    if (isTooMany) this.admission.dropped('full')
+    if (this.#isClosed || isTooMany || this.#isUnwanted(connection)) connection.close()
   }
 
-  #onKnownConnection(connection: HttpResponse, change: number): void {
+  #onKnownConnection(app: App, connection: HttpResponse, change: number): void {
     this.#dropHead(change > 0)
+    this.#count(app, change)
     if (change < 0) {
       this.#connections--
       this.knownEnds++
@@ -165,14 +228,19 @@ class UwsFront implements Front, Heads<UwsExchange> {
     this.#choose()
   }
 
+  #count(app: App, change: number): void {
+    const count = (this.#served.get(app) ?? 0) + change
+    if (count === 0) this.#served.delete(app)
+    else this.#served.set(app, count)
+  }
+
   /** Decides which application serves the next connection. */
   #choose(): void {
-    const isKnowing = this.#connections >= this.#unknownMax
-    if (isKnowing === this.#isKnowing) return
-    this.#isKnowing = isKnowing
-    const descriptor = this.#knowing.getDescriptor()
-    if (isKnowing) this.#app.addChildAppDescriptor(descriptor)
-    else this.#app.removeChildAppDescriptor(descriptor)
+    const next = this.#connections >= this.#unknownMax ? this.#knowing : this.#unknowing
+    if (next === this.#next) return
+    if (this.#next !== this.#app) this.#app.removeChildAppDescriptor(this.#next.getDescriptor())
+    if (next !== this.#app) this.#app.addChildAppDescriptor(next.getDescriptor())
+    this.#next = next
   }
 
   #isUnwanted(connection: HttpResponse): boolean {

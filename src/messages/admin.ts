@@ -35,8 +35,18 @@ export interface MetricFamily {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly help: string
   /** How samples with the same labels become one: counts of several processes add up, what all know alike is taken once. */
-  readonly aggregator: 'sum' | 'max'
+  readonly aggregator: 'sum' | 'max' | 'min'
   readonly values: readonly MetricSample[]
+}
+
+/** What is known of the files of certificates with one use. */
+export interface CertificateNumbers {
+  readonly use: 'https' | 'cluster' | 'log' | 'receivers'
+  /** When the certificate ends that new connections get; undefined: there are authorities only. */
+  readonly endMs: number | undefined
+  /** How often the files had something new that is used since, or cannot be used. */
+  readonly renewed: number
+  readonly refused: number
 }
 
 export interface MetricSample {

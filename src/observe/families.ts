@@ -6,7 +6,7 @@
 
 import { readdirSync } from 'node:fs'
 import type { Histogram } from '../domain/histogram.js'
-import type { MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
+import type { CertificateNumbers, MetricFamily, MetricLabels, MetricSample } from '../messages/admin.js'
 import type { BackupNumbers, BackupOutcome } from '../messages/backup.js'
 import type { ClusterNumbers } from '../messages/cluster-status.js'
 import type { DiskRoom } from '../ports.js'
@@ -65,10 +65,11 @@ export interface Sources {
   readonly disk?: (() => DiskRoom) | undefined
   readonly cluster?: (() => ClusterNumbers) | undefined
   readonly backup?: (() => BackupNumbers) | undefined
+  readonly certificates?: (() => readonly CertificateNumbers[]) | undefined
 }
 
 export function familiesOf(sources: Sources): readonly MetricFamily[] {
-  const { requests, connections, loop, version, worker, disk, cluster, backup } = sources
+  const { requests, connections, loop, version, worker, disk, cluster, backup, certificates } = sources
   const own: MetricLabels = worker === undefined ? {} : { worker: String(worker) }
   return [
     gauge('orrery_info', 'The version that runs.', 1, 'max', { version }),
@@ -80,6 +81,7 @@ export function familiesOf(sources: Sources): readonly MetricFamily[] {
     ...(disk ? ofDisk(disk()) : []),
     ...(cluster ? clusterFamilies(cluster()) : []),
     ...(backup ? backupFamilies(backup()) : []),
+    ...(certificates ? certificateFamilies(certificates()) : []),
     histograms('orrery_event_loop_delay_seconds', 'By how much timers are late.', [
       { labels: own, histogram: loop.seconds },
     ]),
@@ -170,6 +172,21 @@ export function backupFamilies({ isRunning, last }: BackupNumbers): readonly Met
     ofLast('duration_seconds', 'What it took.', ({ durationMs }) => durationMs / 1000),
     ofLast('bytes', 'Bytes of it.', ({ bytes }) => bytes),
     ofLast('succeeded', '1 if it was sent to its end, else 0.', ({ succeeded }) => Number(succeeded)),
+  ]
+}
+
+/** Metrics of the files of certificates. Of several workers the one whose certificate ends first is reported. */
+export function certificateFamilies(all: readonly CertificateNumbers[]): readonly MetricFamily[] {
+  const ends = all.flatMap(({ use, endMs }) => (endMs === undefined ? [] : [{ labels: { use }, value: endMs / 1000 }]))
+  const reloads = all.flatMap(({ use, renewed, refused }) => [
+    { labels: { use, result: 'renewed' }, value: renewed },
+    { labels: { use, result: 'refused' }, value: refused },
+  ])
+  const endHelp = 'When the certificate ends that new connections get, since 1970.'
+  const reloadHelp = 'Changes of certificate files that were noticed, by what became of them.'
+  return [
+    family('orrery_certificate_expiry_timestamp_seconds', 'gauge', endHelp, ends, 'min'),
+    family('orrery_certificate_reloads_total', 'counter', reloadHelp, reloads),
   ]
 }
 

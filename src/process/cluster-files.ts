@@ -4,11 +4,14 @@
 // Not here: what is made of them (cluster-log.ts, join-cluster.ts).
 
 import { readFileSync } from 'node:fs'
+import { createSecureContext } from 'node:tls'
 // Not by the index of the library, which loads gRPC: a start that is looked at needs none of it.
 import type { Certificates } from '../../cluster/asks/grpc-tls.js'
 import { type EtcdAddress, type EtcdTls, parseEtcdAddress } from '../../cluster/logs/etcd-options.js'
 import type { ClusterConfig, LogTls } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
+import type { CertificateContents } from './certificate-watch.js'
+import { certificatesOfText } from './pem.js'
 
 /** What the files of the nodes' certificates say. */
 export const certificatesOf = ({ certFile, keyFile, caFile }: NonNullable<ClusterConfig['tls']>): Certificates => ({
@@ -16,6 +19,30 @@ export const certificatesOf = ({ certFile, keyFile, caFile }: NonNullable<Cluste
   key: readOf('clusterKey', keyFile).toString(),
   ca: readOf('clusterCa', caFile).toString(),
 })
+
+/** The same of files that were read already. */
+export const nodeCertificatesIn = ({ clusterCert, clusterKey, clusterCa }: CertificateContents): Certificates => ({
+  cert: String(clusterCert),
+  key: String(clusterKey),
+  ca: String(clusterCa),
+})
+
+/** What the engine of the log is shown, of files that were read already. Fails with a sentence when it is of no use. */
+export function logTlsIn({ shardLogCert: cert, shardLogKey: key, shardLogCa: ca }: CertificateContents): EtcdTls {
+  certificatesOfText(String(ca), '-shardLogCa: the file')
+  const tls = { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) }
+  assertPair(tls)
+  return tls
+}
+
+/** Fails with a sentence when the key is that of another certificate. */
+export function assertPair({ cert, key }: EtcdTls): void {
+  try {
+    if (cert && key) createSecureContext({ cert, key })
+  } catch (error) {
+    throw new Error(`-shardLogCert and -shardLogKey: ${(error as Error).message}`)
+  }
+}
 
 /**
  * Where the engine of the log is, as whom this node speaks to it, and what it shows; undefined: nothing, it is plain.
@@ -58,7 +85,7 @@ function readOf(option: OptionName, file: string): Buffer {
   }
 }
 
-const buffersOf = ({ cert, key, ca }: Certificates) => ({
+export const buffersOf = ({ cert, key, ca }: Certificates) => ({
   cert: Buffer.from(cert),
   key: Buffer.from(key),
   ca: Buffer.from(ca),

@@ -4,13 +4,7 @@
 // node's shards are introduced to the cluster, which moves them, and its broker to the others' shards.
 
 import { randomUUID } from 'node:crypto'
-import {
-  type Certificates,
-  type ClusterNode,
-  type EtcdLog,
-  startClusterNode,
-  type Unhealthy,
-} from '../../cluster/index.js'
+import { type ClusterNode, type EtcdLog, Identity, startClusterNode, type Unhealthy } from '../../cluster/index.js'
 import { AskDeadlines } from '../broker/ask-deadlines.js'
 import { ClusteredShards, type Nodes } from '../broker/clustered-shards.js'
 import { systemClock } from '../clock.js'
@@ -18,7 +12,7 @@ import type { ClusterConfig } from '../config/config.js'
 import type { ClusterStatus, HealthProblem } from '../messages/cluster-status.js'
 import { lossInWords, problemInWords } from '../observe/tellers.js'
 import type { Chance, Logger } from '../ports.js'
-import { certificatesOf } from './cluster-files.js'
+import { buffersOf, certificatesOf, logTlsIn, nodeCertificatesIn } from './cluster-files.js'
 import { type Agreed, agreed, agreedBefore, openLogOf } from './cluster-log.js'
 import type { Agreement, ClusterLog, ClusterPlace, Joined, JoinOptions, OwnShards } from './surroundings.js'
 
@@ -35,25 +29,43 @@ export interface ClusterGiven {
 }
 
 export function openCluster(config: ClusterConfig, given: ClusterGiven): ClusterPlace {
-  const tls = config.tls && certificatesOf(config.tls)
-  const log = openLogOf(config, tls)
   const { logger } = given
+  // Files are read when the node begins to watch them, and not before.
+  let links: Links | undefined
   return {
     kind: 'node',
+    renew(use, contents) {
+      if (use === 'log') return links?.log.renew(logTlsIn(contents))
+      const certificates = nodeCertificatesIn(contents)
+      links?.identity?.renew(certificates)
+      if (config.log.startsWith('etcds:') && !config.logTls) links?.log.renew(buffersOf(certificates))
+    },
     async agree(wanted, own) {
+      links ??= openLinks(config)
+      const { log } = links
       const found = own
         ? await agreedBefore(log, own, logger)
         : await agreed(log, { ...wanted, id: randomUUID() }, logger)
-      const joining = { config, tls, log, ...given, ...found }
+      const joining = { config, ...links, ...given, ...found }
       return { agreement: found.agreement, join: (open, options) => join(joining, open, options) }
     },
   }
 }
 
-interface Joining extends ClusterGiven, Agreed {
-  readonly config: ClusterConfig
-  readonly tls: Certificates | undefined
+/** What connections to other processes are made with. */
+interface Links {
+  /** undefined: without TLS. */
+  readonly identity: Identity | undefined
   readonly log: EtcdLog
+}
+
+function openLinks(config: ClusterConfig): Links {
+  const tls = config.tls && certificatesOf(config.tls)
+  return { identity: tls && new Identity(tls), log: openLogOf(config, tls) }
+}
+
+interface Joining extends ClusterGiven, Agreed, Links {
+  readonly config: ClusterConfig
 }
 
 /**
@@ -61,7 +73,7 @@ interface Joining extends ClusterGiven, Agreed {
  * with `node.begin`.
  */
 async function join<Own extends OwnShards>(
-  { config, tls, log, agreement, mark, chance, logger, onFailure }: Joining,
+  { config, identity, log, agreement, mark, chance, logger, onFailure }: Joining,
   open: (log: ClusterLog) => Promise<Own>,
   { listMs, onHealth, onLost }: JoinOptions,
 ): Promise<{ readonly own: Own; readonly joined: Joined }> {
@@ -83,7 +95,7 @@ async function join<Own extends OwnShards>(
       mark,
       clock: systemClock,
       chance: () => chance.fraction(),
-      transport: { ...(tls && { tls }), plaintext: config.isInsecure },
+      transport: { tls: identity, plaintext: config.isInsecure },
       replicationOptions: { replicas: config.replicas },
       onHealth: unhealthy => onHealth(unhealthy && problemOf(agreement, unhealthy)),
       onLost,

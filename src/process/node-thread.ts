@@ -28,7 +28,10 @@ try {
   })
   port.on('message', (order: ToThread) => {
     if (order.kind === 'ping') return tell({ kind: 'pong' })
-    if (order.kind === 'reopen') return logger.reopen()
+    if (order.kind === 'reopen') {
+      logger.reopen()
+      return node.lookAtCertificates()
+    }
     const ended = order.kind === 'drain' ? node.drain() : node.close()
     ended.then(
       () => {

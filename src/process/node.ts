@@ -3,6 +3,8 @@
 import type { Config } from '../config/config.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
+import type { CertificateWatch } from './certificate-watch.js'
+import { openCertificates } from './compose/certificates.js'
 import { openDelivery } from './compose/delivery.js'
 import { openNodeFront } from './compose/front.js'
 import { openObservation } from './compose/observation.js'
@@ -17,16 +19,37 @@ const writtenMs = 8_000
 
 /** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
+  const { place } = surroundings
+  // Before anything reads the files that it watches.
+  const certificates = openCertificates(config, surroundings)
+  if (place?.kind === 'node')
+    for (const use of ['cluster', 'log'] as const) certificates.on(use, contents => place.renew(use, contents))
+  // From now on: the node may wait for the engine of the log because a certificate has ended.
+  certificates.begin()
+  try {
+    return await openNode(config, surroundings, certificates)
+  } catch (error) {
+    certificates.stop()
+    throw error
+  }
+}
+
+async function openNode(
+  config: Config,
+  surroundings: Surroundings,
+  certificates: CertificateWatch,
+): Promise<RunningNode> {
   const { clock, logger } = surroundings
   const { keyFile } = config.backup
   const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
   const storage = await openStorage(config, surroundings, observation)
   const nodeShards = await openShards(config, surroundings, storage, observation)
-  const delivery = openDelivery(config, surroundings, storage, nodeShards, observation)
+  const delivery = openDelivery(config, surroundings, storage, nodeShards, observation, certificates)
   let isEnding = false
   const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
   const front = await openNodeFront(config, surroundings, behind)
+  certificates.on('https', ({ key, cert }) => key && cert && front.renewTls({ key, cert }))
 
   const { store, scanner, disk, share } = storage
   const isNode = share?.kind === 'node'
@@ -72,6 +95,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   return {
     port,
     store: store.name,
+    lookAtCertificates: () => void certificates.look(),
     drain: () =>
       awake(async () => {
         isEnding = true
@@ -88,6 +112,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     dismiss: () => awake(() => front.close(drainMs)),
     close: () =>
       awake(async () => {
+        certificates.stop()
         unusedTenants?.end()
         await disk?.stop()
         // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.

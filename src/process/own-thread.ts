@@ -18,7 +18,7 @@ export interface ThreadedNode {
   readonly store: string
   /** Answers what is in flight, makes everything durable, and ends. */
   stop(): Promise<void>
-  /** Has it open its log file anew. */
+  /** Has it open its log file anew, and look at the files of certificates. */
   reopen(): void
 }
 

@@ -8,16 +8,15 @@
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createSecureContext } from 'node:tls'
 // Not by the index of the library, which loads gRPC.
 import { hostPort, isLocal } from '../../cluster/asks/address.js'
 import { readCertificates, unprotected } from '../../cluster/asks/grpc-tls.js'
-import type { EtcdTls } from '../../cluster/logs/etcd-options.js'
 import type { ClusterConfig, Config } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
 import { placementDefault } from '../domain/scope.js'
 import { assertOpenable, clusterOf } from '../storage/data-directory.js'
-import { certificatesOf, logAccessOf } from './cluster-files.js'
+import { assertPair, certificatesOf, logAccessOf } from './cluster-files.js'
+import { certificatesOfText } from './pem.js'
 import { assertListenable, type Listening } from './port-check.js'
 
 export interface Findings {
@@ -50,7 +49,7 @@ export async function preflight(config: Config): Promise<Findings> {
 
 async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findings): Promise<void> {
   if (tls) {
-    const { readTls } = await import('../http/node-front.js')
+    const { readTls } = await import('../http/tls.js')
     const { cert } = readTls(tls)
     warnings.push(...outOfDate('cert', tls.certFile, String(cert)))
   }
@@ -58,8 +57,6 @@ async function lookAtServer({ tls, server }: Config['http'], { warnings }: Findi
 }
 
 // Certificates
-
-const pemCertificate = /-----BEGIN (TRUSTED )?CERTIFICATE-----[^-]+-----END (TRUSTED )?CERTIFICATE-----/g
 
 /** Certificates of a file; fails when it has none, or one that cannot be read. */
 function certificatesIn(option: OptionName, file: string): X509Certificate[] {
@@ -69,13 +66,7 @@ function certificatesIn(option: OptionName, file: string): X509Certificate[] {
   } catch (error) {
     throw new Error(`-${option}: ${(error as Error).message}`)
   }
-  const found = text.match(pemCertificate) ?? []
-  if (found.length === 0) throw new Error(`-${option}: ${file} holds no certificate`)
-  try {
-    return found.map(one => new X509Certificate(one.replaceAll('TRUSTED ', '')))
-  } catch (error) {
-    throw new Error(`-${option}: ${file} holds a certificate that cannot be read: ${(error as Error).message}`)
-  }
+  return certificatesOfText(text, `-${option}: ${file}`)
 }
 
 /** A warning for a certificate that its clients do not accept any more, or not yet. */
@@ -107,14 +98,6 @@ function lookAtLog(config: ClusterConfig, { warnings }: Findings): void {
   certificatesIn('shardLogCa', logTls.caFile)
   assertPair(shown)
   if (logTls.certFile !== undefined) warnings.push(...outOfDate('shardLogCert', logTls.certFile, String(shown.cert)))
-}
-
-function assertPair({ cert, key }: EtcdTls): void {
-  try {
-    if (cert && key) createSecureContext({ cert, key })
-  } catch (error) {
-    throw new Error(`-shardLogCert and -shardLogKey: ${(error as Error).message}`)
-  }
 }
 
 // Data directory

@@ -68,7 +68,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   process.on('SIGHUP', () => {
     logger.reopen()
     running?.reopen()
-    logger.info('log files opened again (SIGHUP)')
+    logger.info('log files opened again, certificates looked at (SIGHUP)')
   })
   let ending = false
   const end = async (status: number): Promise<void> => {
@@ -151,7 +151,7 @@ interface Running {
   /** What it runs on, for the line that says it is ready. */
   readonly store: string
   stop(): Promise<void>
-  /** Opens the log files anew. */
+  /** Opens the log files anew, and looks at the files of certificates. */
   reopen(): void
 }
 
@@ -217,7 +217,7 @@ async function startHere(
       await node.close()
     },
     // It logs with this thread's logger.
-    reopen() {},
+    reopen: () => node.lookAtCertificates(),
   }
 }
 

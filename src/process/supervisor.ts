@@ -34,7 +34,7 @@ export interface Supervised {
   readonly store: string
   /** Stops all workers; false when one of them did not end well. */
   stop(): Promise<boolean>
-  /** Has all workers open their log files anew. */
+  /** Has all workers open their log files anew, and look at the files of certificates. */
   reopen(): void
 }
 

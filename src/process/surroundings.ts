@@ -12,6 +12,7 @@ import type { Chance, Clock, Logger } from '../ports.js'
 import type { WorkerPart } from '../shard/open-shards.js'
 import type { ReplicatedNeeds } from '../shard/replicate/open-replicated.js'
 import type { ReplicatedShards } from '../shard/replicate/replicated-shards.js'
+import type { CertificateContents } from './certificate-watch.js'
 
 /** How a node is one of several: a worker of one machine, or a node of a cluster. */
 export type Place = WorkerPlace | ClusterPlace
@@ -49,6 +50,11 @@ export interface Agreement extends Placement {
 
 export interface ClusterPlace {
   readonly kind: 'node'
+  /**
+   * New connections show and verify what these files have: those to nodes (`cluster`) or to the engine of the log (`log`). Fails with a sentence, and
+   * goes on with the old ones, when they are of no use.
+   */
+  renew(use: 'cluster' | 'log', contents: CertificateContents): void
   /**
    * What the cluster is; as wanted, if this is its first node. Waits for the log engine. `own`: what the data directory belongs to, where there is
    * one: rejects with a sentence for the operator when the engine has another cluster, or none.
@@ -106,6 +112,8 @@ export interface Surroundings {
 
 export interface RunningNode {
   readonly port: number
+  /** Looks now whether the files of certificates have changed; it does so every second anyway. */
+  lookAtCertificates(): void
   /** What it runs on, for the line that says it is ready. */
   readonly store: string
   /** Stops accepting and answers what is in flight; others may still ask its shards. */

@@ -25,7 +25,7 @@ export type ToWorker =
   | { readonly kind: 'drain' }
   /** Nobody asks you any more: make everything durable and leave. */
   | { readonly kind: 'close' }
-  /** Open log files anew. */
+  /** Open log files anew, and look at the files of certificates. */
   | { readonly kind: 'reopen' }
   /** Answer when you can (liveness.ts). */
   | { readonly kind: 'ping' }
@@ -45,7 +45,7 @@ export type ToThread =
   | { readonly kind: 'drain' }
   /** Make everything durable. */
   | { readonly kind: 'close' }
-  /** Open log files anew. */
+  /** Open log files anew, and look at the files of certificates. */
   | { readonly kind: 'reopen' }
   /** Answer when you can (liveness.ts). */
   | { readonly kind: 'ping' }

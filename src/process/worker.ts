@@ -62,7 +62,8 @@ async function obey(order: ToWorker): Promise<void> {
       process.exit(0)
       break
     case 'reopen':
-      return logger.reopen()
+      logger.reopen()
+      return node?.lookAtCertificates()
     case 'ping':
       return tell({ kind: 'pong' })
   }

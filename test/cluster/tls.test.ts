@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import t, { type Test } from 'tap'
 import { grpcTransport, type TransportOptions } from '../../cluster/asks/grpc-transport.js'
-import type { Certificates, Peer } from '../../cluster/index.js'
+import { type Certificates, Identity, type Peer } from '../../cluster/index.js'
 import type { Guests } from '../../cluster/ports.js'
 import { Authority } from './certificates.js'
 import { ask, echo, inTime, openFiles, socketDirectory, startNode, untilLink, Wire } from './nodes.js'
@@ -70,6 +70,43 @@ t.test('nobody else is let in, and everybody is told why', async t => {
     const tookMs = performance.now() - beganMs
     t.ok(tookMs < 1000, `within the time of a greeting: ${tookMs} ms`)
   }
+})
+
+t.test('a renewal is for new connections, in both directions, and those that are open go on', async t => {
+  const [before, after] = [new Authority(t), new Authority(t)]
+  const [served, own] = [new Identity(before.member()), new Identity(before.member())]
+  const at = await listen(t, { tls: served })
+  const transport = grpcTransport({ tls: own })
+  t.teardown(() => transport.close())
+  const heard: string[] = []
+  let wake = (): void => {}
+  const stream = transport.dial(at, {
+    onMessage: message => {
+      heard.push(message.toString())
+      wake()
+    },
+    onDrain: () => {},
+    onClosed: reason => t.fail(reason),
+  })
+  const say = (word: string) =>
+    inTime<void>('an echo', resolve => {
+      wake = resolve
+      stream.send(Buffer.from(word))
+    })
+  await say('before')
+
+  served.renew(after.member())
+  t.strictSame(await attempts(t, { tls: after.member() }, at), ['word', 'word'])
+  const notOurs = "its certificate is not of this cluster's CA"
+  t.strictSame(await attempts(t, { tls: own }, at), [notOurs, notOurs])
+  own.renew(after.member())
+  t.strictSame(await attempts(t, { tls: own }, at), ['word', 'word'])
+  const wrong = { ...after.member(), key: after.member().key }
+  t.throws(() => own.renew(wrong), /^the cluster's certificate, key and CA are of no use: /)
+  t.strictSame(await attempts(t, { tls: own }, at), ['word', 'word'], 'and the old ones go on')
+  await say('after')
+  t.strictSame(heard, ['before', 'after'])
+  stream.close()
 })
 
 t.test('without a certificate, or with TLS of long ago, nobody gets through', async t => {

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/clock.js'
 import { HttpSender, type HttpSenderOptions } from '../../src/deliver/http-sender.js'
 import type { SendResult } from '../../src/deliver/sender.js'
-import { openSockets } from '../../src/deliver/sockets/sockets.js'
+import { openSockets, Trust } from '../../src/deliver/sockets/sockets.js'
 import type { HttpMessage } from '../../src/domain/subscriptions/message.js'
 import { freePort } from '../support/broker-process.js'
 import { post, sendable } from './messages.js'
@@ -358,6 +358,20 @@ t.test('a certificate that nobody vouches for is refused, and accepted when told
   const vouched = senderFor(t, {}, { insecure: false, caFile: tls.certFile })
   t.same(await vouched.send(post(receiver.url)), { kind: 'answered', code: 204 })
   t.same(await vouched.send(post(receiver.url, { headers: ['Host', 'other'] })), { kind: 'answered', code: 204 })
+})
+
+t.test('what is trusted may change: for sockets that are opened later', async t => {
+  const tls = certificateFor(t, 'IP:127.0.0.1')
+  const receiver = await httpReceiver(t, undefined, tls)
+  const trust = new Trust(verified)
+  const before = senderFor(t, {}, trust)
+  const reason = 'Peer certificate cannot be authenticated with given CA certificates'
+  t.same(await before.send(post(receiver.url)), { kind: 'failed', reason })
+  trust.renew(String(tls.cert))
+  t.same(await before.send(post(receiver.url)), { kind: 'answered', code: 204 })
+  trust.renew('')
+  t.same(await before.send(post(receiver.url)), { kind: 'answered', code: 204 }, 'over the socket that is open')
+  t.same(await senderFor(t, {}, trust).send(post(receiver.url)), { kind: 'failed', reason })
 })
 
 t.test('a certificate for another host is refused, whatever the Host header says', async t => {

@@ -2,10 +2,11 @@
 
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer as createHttp, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createPlain, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 
@@ -108,7 +109,8 @@ export interface Certificate {
 
 /** A self-signed certificate for the given names (`IP:127.0.0.1`, `DNS:localhost`). */
 export function certificateFor(t: Test, names: string): Certificate {
-  const folder = t.testdir({})
+  const folder = mkdtempSync(join(tmpdir(), 'certificate-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
   const subject = ['-days', '2', '-subj', '/CN=test', '-addext', `subjectAltName=${names}`]

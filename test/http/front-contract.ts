@@ -7,13 +7,14 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request as tlsRequest } from 'node:https'
-import { networkInterfaces } from 'node:os'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import type { Test } from 'tap'
-import type { Exchange, Front, FrontHandler, FrontOptions, TlsFiles } from '../../src/http/front.js'
-import { suites12 } from '../../src/http/node-front.js'
+import type { Exchange, Front, FrontHandler, FrontOptions, TlsFiles, TlsPair } from '../../src/http/front.js'
+import { suites12 } from '../../src/http/tls.js'
 import { beyond, type Cut, failedCuts, shapes } from './cut-requests.js'
 import { SlowReader } from './slow-reader.js'
 import { Wire } from './wire.js'
@@ -645,6 +646,60 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     t.equal((await response.toArray()).join(''), 'secret')
   })
 
+  // A server that counts addresses knows each connection (docs/operations/connections.md).
+  for (const connectionsPerAddressMax of [0, 1000])
+    t.test(
+      `a new certificate is for new connections, and none is refused meanwhile, ${connectionsPerAddressMax} of an address`,
+      async t => {
+        const pairs = [certificate(t, 'first'), certificate(t, 'second'), certificate(t, 'third')] as const
+        const tls = certificate(t, 'first')
+        const put = (files: TlsFiles): TlsPair => {
+          const pair = { key: readFileSync(files.keyFile), cert: readFileSync(files.certFile) }
+          writeFileSync(tls.keyFile, pair.key)
+          writeFileSync(tls.certFile, pair.cert)
+          return pair
+        }
+        const { port, front } = await serve(t, open, greet, { tls, connectionsPerAddressMax })
+        const kept = await Wire.overTls(port)
+        const ask = async (wire: Wire): Promise<string> => {
+          await wire.request('GET /')
+          return (await wire.answer()).body
+        }
+        t.equal(await ask(kept), 'GET /')
+        let isOver = false
+        let served = 0
+        const loop = async (): Promise<void> => {
+          while (!isOver) {
+            const wire = await Wire.overTls(port)
+            if ((await ask(wire)) === 'GET /') served++
+            wire.leave()
+            await wire.closed
+          }
+        }
+        const loops = Promise.all([loop(), loop(), loop()])
+        const held: Wire[] = []
+        for (let round = 0; round < 6; round++) {
+          front.renewTls(put(pairs[(round + 1) % 3]!))
+          const wire = await Wire.overTls(port)
+          t.equal(wire.subject, ['second', 'third', 'first'][round % 3])
+          t.equal(await ask(wire), 'GET /')
+          if (held.length < 3) held.push(wire)
+          else wire.leave()
+        }
+        for (const wire of [kept, ...held])
+          t.equal(await ask(wire), 'GET /', 'a connection of an old certificate goes on')
+
+        const [{ key }, { cert }] = [put(pairs[1]), put(pairs[2])]
+        t.throws(() => front.renewTls({ key, cert }), /^cannot use the TLS files .*key values mismatch/)
+        t.equal((await Wire.overTls(port)).subject, 'first', 'the old one goes on')
+        isOver = true
+        await loops
+        t.ok(served > 0, `${served} connections were served meanwhile`)
+        await front.close(0)
+        t.ok(await kept.closed, 'closing closes those of old certificates as well')
+      },
+    )
+
   t.test('TLS offers suites with forward secrecy and authenticated encryption only', async t => {
     const { port } = await serve(t, open, echo, { tls: certificate(t) })
     const weak = ['ECDHE-ECDSA-AES128-SHA', 'ECDHE-ECDSA-AES256-SHA384', 'AES128-GCM-SHA256', 'AES256-SHA']
@@ -883,8 +938,9 @@ function hasIPv6(): boolean {
 }
 
 /** A key and a certificate of its own, for the time of the test. */
-export function certificate(t: Test): TlsFiles {
-  const folder = t.testdir({})
+export function certificate(t: Test, name = 'test'): TlsFiles {
+  const folder = mkdtempSync(join(tmpdir(), 'front-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const [keyFile, certFile] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const wanted = [
     '-newkey',
@@ -895,7 +951,7 @@ export function certificate(t: Test): TlsFiles {
     '-days',
     '2',
     '-subj',
-    '/CN=test',
+    `/CN=${name}`,
   ]
   execFileSync('openssl', ['req', '-x509', ...wanted, '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' })
   return { keyFile, certFile, minVersion: '1.2' }

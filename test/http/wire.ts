@@ -19,6 +19,8 @@ export class Wire {
   static onSent: ((bytes: Uint8Array) => void) | undefined
   /** Settles with true when the connection is over, however it ended. */
   readonly closed: Promise<boolean>
+  /** The common name of the server's certificate; undefined: without TLS. */
+  subject: string | undefined
   readonly #socket: Socket
   #bytes = Buffer.alloc(0)
   #isOver = false
@@ -54,6 +56,7 @@ export class Wire {
     socket.setNoDelay()
     const wire = new Wire(socket)
     await once(socket, 'secureConnect')
+    wire.subject = String(socket.getPeerCertificate().subject.CN)
     return wire
   }
 

@@ -2,11 +2,18 @@
 // secret stands nowhere but in its file.
 
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Etcd3, Range } from 'etcd3'
 import t from 'tap'
-import { type BrokerProcess, freePort, spawnBroker, startBroker, tempDir } from '../support/broker-process.js'
+import {
+  type BrokerProcess,
+  freePort,
+  readyLine,
+  spawnBroker,
+  startBroker,
+  tempDir,
+} from '../support/broker-process.js'
 import { type Etcd, noEtcd, startEtcd } from '../support/etcd.js'
 import { root } from '../support/project.js'
 
@@ -94,15 +101,28 @@ t.test('an etcd that wants certificates is shown one, as deploy/certificates.sh 
     args: ['--client-cert-auth', `--trusted-ca-file=${ca}`],
   })
   const shardLog = `etcds://${etcd.members[0]!.address}`
-  const known = ['-shardLogCert', join(folder, 'node.pem'), '-shardLogKey', join(folder, 'node.key')]
-  const args = await nodeOf(shardLog, '-shardLogCa', ca, ...known)
-  await takes(await startBroker(t, { args, readyWaitMs: waitMsMax }))
+  const pair = ['-shardLogCert', join(folder, 'node.pem'), '-shardLogKey', join(folder, 'node.key')]
+  const args = await nodeOf(shardLog, '-shardLogCa', ca, ...pair)
+  const known = await startBroker(t, { args, readyWaitMs: waitMsMax })
+  await takes(known)
+  await known.kill()
 
-  const nameless = await spawnBroker(t, { args: await nodeOf(shardLog, '-shardLogCa', ca) })
-  for (const untilMs = performance.now() + waitMsMax; !/waiting for the log engine/.test(nameless.printed()); ) {
-    if (performance.now() > untilMs) return t.fail(`nothing is told: ${nameless.printed()}`)
+  const [cert, key] = [join(folder, 'shown.pem'), join(folder, 'shown.key')]
+  const foreign = ['-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=foreign']
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...foreign], { stdio: 'ignore' })
+  const shown = ['-shardLogCa', ca, '-shardLogCert', cert, '-shardLogKey', key]
+  const waiting = await spawnBroker(t, { args: await nodeOf(shardLog, ...shown) })
+  for (const untilMs = performance.now() + waitMsMax; !/waiting for the log engine/.test(waiting.printed()); ) {
+    if (performance.now() > untilMs) return t.fail(`nothing is told: ${waiting.printed()}`)
     await new Promise(resolve => setTimeout(resolve, 20))
   }
-  t.match(nameless.printed(), /waiting for the log engine \(.*(certificate|handshake|TLS|connection)/i)
-  t.comment(/waiting for the log engine .*/.exec(nameless.printed())?.[0])
+  t.match(waiting.printed(), /waiting for the log engine \(.*(certificate|handshake|TLS|connection)/i)
+  t.comment(/waiting for the log engine .*/.exec(waiting.printed())?.[0])
+  // The node that waits reads its files again.
+  copyFileSync(join(folder, 'node.key'), key)
+  copyFileSync(join(folder, 'node.pem'), cert)
+  for (const untilMs = performance.now() + waitMsMax; !readyLine.test(waiting.stdout); ) {
+    if (performance.now() > untilMs) return t.fail(`it waits on: ${waiting.printed()}`)
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
 })

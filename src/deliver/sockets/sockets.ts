@@ -3,7 +3,7 @@
 //
 // TLS is verified against the certificates of Node, those of the system where it keeps them in one of the usual files,
 // and those of the operator's own file. They are read once, for the first connection that needs them: some 60 ms on a
-// quiet core, unless Node knows them all. The host of the URL is what the certificate must name, whatever a `Host`
+// quiet core, unless Node knows them all; and once more when the operator's file has changed. The host of the URL is what the certificate must name, whatever a `Host`
 // header says.
 //
 // The system's resolver runs on the threads of the process that the store also uses, four by default, and a name whose
@@ -54,11 +54,35 @@ const systemFiles = [
 /** Time without traffic before the system asks whether the other side is still there. */
 const tcpKeepAliveMs = 60_000
 
-/** Reads the operator's file now, and fails if it cannot. `egress`: undefined, sockets may go anywhere. */
-export function openSockets({ insecure, caFile }: TlsOptions, egress?: Egress): OpenSocket {
-  const given = caFile === undefined ? '' : readFileSync(caFile, 'utf8')
+/** Which certificates of others are believed. */
+export class Trust {
+  readonly isInsecure: boolean
+  /** Of the operator's own file. */
+  private given: string
+  private known: SecureContext | undefined
+
+  /** Reads the operator's file now, and fails if it cannot. */
+  constructor({ insecure, caFile }: TlsOptions) {
+    this.isInsecure = insecure
+    this.given = caFile === undefined ? '' : readFileSync(caFile, 'utf8')
+  }
+
+  get context(): SecureContext {
+    this.known ??= this.isInsecure ? createSecureContext() : trusting(systemCertificates() + this.given)
+    return this.known
+  }
+
+  /** What the operator's file has now, for sockets that are opened later. Those that are open go on. */
+  renew(pem: string): void {
+    this.given = pem
+    this.known = undefined
+  }
+}
+
+/** Fails if the operator's file cannot be read. `egress`: undefined, sockets may go anywhere. */
+export function openSockets(tls: TlsOptions | Trust, egress?: Egress): OpenSocket {
+  const trust = tls instanceof Trust ? tls : new Trust(tls)
   const lookupAny = sharedLookup()
-  let trust: SecureContext | undefined
 
   return ({ protocol, host: written, port }) => {
     const host = written.startsWith('[') ? written.slice(1, -1) : written
@@ -67,9 +91,9 @@ export function openSockets({ insecure, caFile }: TlsOptions, egress?: Egress): 
     const lookup = egress ? lookupAllowed(lookupAny, egress, port) : lookupAny
     const options = { host, port, lookup, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs }
     if (!isTls({ protocol })) return connectPlain(options)
-    trust ??= insecure ? createSecureContext() : trusting(systemCertificates() + given)
     const servername = isIP(host) ? '' : host
-    return connectTls({ ...options, servername, secureContext: trust, rejectUnauthorized: !insecure })
+    const { context: secureContext, isInsecure } = trust
+    return connectTls({ ...options, servername, secureContext, rejectUnauthorized: !isInsecure })
   }
 }
 

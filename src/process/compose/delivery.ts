@@ -5,12 +5,14 @@ import { type Config, version } from '../../config/config.js'
 import { Dispatcher } from '../../deliver/dispatcher.js'
 import { Forwarder } from '../../deliver/forwarder.js'
 import { Egress } from '../../deliver/sockets/egress.js'
-import { openSockets } from '../../deliver/sockets/sockets.js'
+import { openSockets, Trust } from '../../deliver/sockets/sockets.js'
 import { transportsOf } from '../../deliver/transports.js'
 import { Operator } from '../../observe/operator.js'
 import { listedIds, StatisticsBook } from '../../observe/statistics.js'
 import { TrafficWatcher } from '../../observe/traffic-watcher.js'
 import type { LocalParts } from '../../shard/shards.js'
+import type { CertificateWatch } from '../certificate-watch.js'
+import { certificatesOfText } from '../pem.js'
 import type { Surroundings } from '../surroundings.js'
 import type { Observation } from './observation.js'
 import type { NodeShards } from './shards.js'
@@ -34,6 +36,7 @@ export function openDelivery(
   { ownedCount, disk }: Storage,
   { local, shards, joined, answers, adminDesk }: NodeShards,
   { logger, log, alarms, summary, requests, connections, services, loop }: Observation,
+  certificates: CertificateWatch,
 ): Delivery {
   const { delivery, disableCustomNotifications, ...sending } = config.notifications
   const speech = { vocabulary: config.vocabulary ?? 'Ctx', userAgent: `ctxbroker/${version}` } as const
@@ -43,7 +46,13 @@ export function openDelivery(
     countedBy(dispatcher, local.parts),
   )
   const watch = new TrafficWatcher({ logger, log, requests, statistics, services, alarms, summary })
-  const openSocket = openSockets(sending.tls, egress)
+  const trust = new Trust(sending.tls)
+  certificates.on('receivers', ({ notifCaFile }) => {
+    const pem = String(notifCaFile)
+    certificatesOfText(pem, '-notifCaFile: the file')
+    trust.renew(pem)
+  })
+  const openSocket = openSockets(trust, egress)
   const dispatcher = new Dispatcher(
     {
       clock,
@@ -80,6 +89,7 @@ export function openDelivery(
         cluster: desk && (() => desk.numbers()),
         disk: disk && (() => disk),
         backup: () => local.parts.backup.numbers,
+        certificates: () => certificates.numbers(),
       },
       cache: () => cacheOf(local.parts),
     }),

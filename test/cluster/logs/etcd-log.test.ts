@@ -275,6 +275,35 @@ t.test('over TLS only who knows the authority gets through', { skip }, async t =
 })
 
 t.test(
+  'after a renewal requests show the new certificate, and who is followed already is followed on',
+  { skip },
+  async t => {
+    const tls = certificateFor(t, 'IP:127.0.0.1')
+    const [ours, stranger] = [certificateFor(t, 'IP:127.0.0.1'), certificateFor(t, 'IP:127.0.0.1')]
+    const args = ['--client-cert-auth', `--trusted-ca-file=${ours.certFile}`]
+    const etcd = await startEtcd(t, { tls, args })
+    const shown = ({ cert, key }: typeof ours) => ({ ca: tls.cert, cert, key })
+    const a = open(t, etcd.address(), { tls: shown(ours) })
+    const followed = a.follow()
+    await followed.until('gap')
+    await a.own(1, 'first')
+    await followed.until('takeover 1 first')
+    const b = open(t, etcd.address(), { tls: shown(ours) }, a.cluster)
+    t.match(await certainly(() => b.takeovers()), { kind: 'read' })
+
+    b.etcdLog.renew(shown(stranger))
+    t.match(await b.takeovers(), { kind: 'unknown' }, 'etcd lets in no stranger')
+    b.etcdLog.renew(shown(ours))
+    a.etcdLog.renew(shown(ours))
+    const from = followed.told.length
+    t.match(await certainly(() => b.takeOver(1, 'second')), { kind: 'taken' })
+    await followed.until('takeover 1 second', from)
+    t.notOk(followed.told.slice(from).includes('gap'), 'the watch goes on over its old connection')
+    t.throws(() => a.etcdLog.renew({ ca: tls.cert, key: ours.key }), /a key its certificate/)
+  },
+)
+
+t.test(
   'with a password requests and following get through, also after etcd has forgotten its tokens',
   { skip },
   async t => {

@@ -1,0 +1,41 @@
+// The files of certificates that a node's options name, by what they are used for. All of them may be replaced while the node runs
+// (docs/operations/certificates.md).
+//
+// Not here: when they have changed (certificate-watch.ts), who uses them (front.ts, delivery.ts, join-cluster.ts).
+
+import type { Config } from '../../config/config.js'
+import { type CertificateFiles, CertificateWatch } from '../certificate-watch.js'
+import type { Surroundings } from '../surroundings.js'
+
+/** Begins to know what is in the files; it looks at them again once `begin` is called. */
+export function openCertificates(config: Config, { clock, logger, place }: Surroundings): CertificateWatch {
+  // Workers read the same files, and one of them reports what all see.
+  const isReporter = place?.kind !== 'worker' || place.worker === 0
+  const quiet = { info: (line: string) => logger.debug(line), warn: (line: string) => logger.debug(line) }
+  return new CertificateWatch(certificateFilesOf(config), { clock, logger: isReporter ? logger : quiet })
+}
+
+/** What there is to watch. */
+export function certificateFilesOf({ http, notifications, cluster }: Config): readonly CertificateFiles[] {
+  const found: CertificateFiles[] = []
+  if (http.tls) {
+    const { keyFile: key, certFile: cert } = http.tls
+    found.push({ use: 'https', files: { key, cert }, shown: 'cert' })
+  }
+  if (cluster?.tls) {
+    const { keyFile: clusterKey, certFile: clusterCert, caFile: clusterCa } = cluster.tls
+    found.push({ use: 'cluster', files: { clusterKey, clusterCert, clusterCa }, shown: 'clusterCert' })
+  }
+  if (cluster?.logTls) {
+    const { keyFile: shardLogKey, certFile: shardLogCert, caFile: shardLogCa } = cluster.logTls
+    const pair = shardLogKey !== undefined && shardLogCert !== undefined ? { shardLogKey, shardLogCert } : {}
+    found.push({
+      use: 'log',
+      files: { ...pair, shardLogCa },
+      shown: shardLogCert === undefined ? undefined : 'shardLogCert',
+    })
+  }
+  const { caFile: notifCaFile, insecure } = notifications.tls
+  if (notifCaFile !== undefined && !insecure) found.push({ use: 'receivers', files: { notifCaFile }, shown: undefined })
+  return found
+}

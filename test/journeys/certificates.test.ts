@@ -1,0 +1,71 @@
+// Certificates of the HTTP port change while the program serves: with workers, by a signal and without one.
+
+import { execFileSync } from 'node:child_process'
+import { copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import t from 'tap'
+import { Wire } from '../http/wire.js'
+import { startBroker, tempDir } from '../support/broker-process.js'
+
+t.setTimeout(120_000)
+
+/** A machine that is busy with other tests may be late; docs/operations/certificates.md promises 3 s. */
+const servedMsMax = 15_000
+
+t.test('a new certificate is served by all workers, and no connection is refused or cut meanwhile', async t => {
+  const folder = tempDir(t)
+  const [key, cert] = [join(folder, 'key'), join(folder, 'cert')]
+  for (const name of ['first', 'second', 'third']) {
+    const files = ['-keyout', `${key}.${name}`, '-out', `${cert}.${name}`, '-days', '2', '-subj', `/CN=${name}`]
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+    execFileSync('openssl', ['req', '-x509', ...curve, ...files], { stdio: 'ignore' })
+  }
+  const put = (name: string): void => {
+    copyFileSync(`${key}.${name}`, key)
+    copyFileSync(`${cert}.${name}`, cert)
+  }
+  put('first')
+  const args = ['-https', '-key', key, '-cert', cert, '-workers', '2', '-logLevel', 'INFO']
+  const broker = await startBroker(t, { args })
+  const ask = async (wire: Wire, path: string): Promise<string> => {
+    await wire.request(`GET ${path}`)
+    const { status, body } = await wire.answer()
+    t.equal(status, 200)
+    return body
+  }
+  const kept = await Wire.overTls(broker.port)
+  let metrics = ''
+  /** Connects, one after the other, until several in a row were shown that certificate: some of each worker. */
+  const untilServed = async (name: string): Promise<void> => {
+    const beganMs = performance.now()
+    for (let inRow = 0; inRow < 8; ) {
+      if (performance.now() - beganMs > servedMsMax) throw new Error(`${name} is not served\n${broker.printed()}`)
+      const wire = await Wire.overTls(broker.port)
+      inRow = wire.subject === name ? inRow + 1 : 0
+      metrics = await ask(wire, '/metrics')
+      wire.leave()
+      await ask(kept, '/v2')
+    }
+    t.comment(`${name} was served after ${Math.round(performance.now() - beganMs)} ms`)
+  }
+  await untilServed('first')
+  put('second')
+  process.kill(broker.child.pid as number, 'SIGHUP')
+  await untilServed('second')
+
+  copyFileSync(`${key}.third`, key)
+  for (const untilMs = performance.now() + servedMsMax; !/the new content is not used/.test(broker.stdout); ) {
+    if (performance.now() > untilMs) throw new Error(`nothing is told\n${broker.printed()}`)
+    await untilServed('second')
+    await pause(50)
+  }
+  put('third')
+  await untilServed('third')
+  t.match(broker.stdout, /lvl=WARN .*-key, -cert: the new content is not used, .*key values mismatch/)
+  const told = broker.stdout.match(/-key, -cert read again: new connections get subject CN=(second|third), /g)
+  t.equal(told?.length, 2, 'one of the workers reports')
+  t.match(metrics, /orrery_certificate_expiry_timestamp_seconds\{use="https"\} 1[0-9]{9}\n/)
+  t.match(metrics, /orrery_certificate_reloads_total\{use="https",result="renewed"\} [2-4]\n/)
+  t.equal((await broker.kill('SIGTERM')).code, 0)
+})
