@@ -62,7 +62,8 @@ export class BrokerLists {
   /** The ids of the documents of exactly one path. */
   async idsAt(list: DocumentListName, scope: Listed): Promise<Set<string>> {
     const ids = new Set<string>()
-    for await (const page of this.pages(list, scope)) for (const json of page) if (isObject(json)) ids.add(String(json.id))
+    for await (const page of this.pages(list, scope))
+      for (const json of page) if (isObject(json)) ids.add(String(json.id))
     return ids
   }
 }
