@@ -318,7 +318,8 @@ export class DirectorySink implements Sink {
     const texts = this.parts.map(({ store }) => documents.get(name) ?? textIn(store, key))
     // The keeper's word counts. What only some of the others have was on its way when the work was interrupted.
     const known = texts[keeper]
-    if (!overwrites && known !== undefined && known !== text && !this.isThere(item, place, known)) return 'kept'
+    const isStaged = documents.has(name) && known === text
+    if (!overwrites && known !== undefined && !isStaged && !this.isThere(item, place, known)) return 'kept'
     const wanted = overwrites ? text : (known ?? text)
     if (!overwrites && texts.every(one => one === wanted)) return 'same'
     const count = this.documentCounts.get(kind) as number
@@ -331,7 +332,7 @@ export class DirectorySink implements Sink {
     return overwrites ? 'replaced' : 'same'
   }
 
-  /** Whether a stored document is the one that comes, told in other words: by another release, or after a change of its status. */
+  /** Whether a stored document is the one that comes. Its text may be another one: of another release, or after its status was set again. */
   private isThere(item: MovedDocument, place: DocumentKey, text: string): boolean {
     if (item.kind === 'registration')
       return isSameDocument(item, { kind: item.kind, registration: registrationForm.decode(text) })

@@ -18,7 +18,13 @@ import { decodeImage, imageRoot } from '../image.js'
 import type { Durability, Row, Store } from '../ports.js'
 import { readRow, rowsOf } from '../rows.js'
 import { lastStamp } from '../shard/commit/commit-log.js'
-import { type DocumentKey, decodeDocumentRow, homeRange, parseDocumentKey, progressKey } from '../shard/documents/document-layout.js'
+import {
+  type DocumentKey,
+  decodeDocumentRow,
+  homeRange,
+  parseDocumentKey,
+  progressKey,
+} from '../shard/documents/document-layout.js'
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
 import { decodeRow, parseEntityKey, shardRange } from '../shard/layout.js'
 import { decodeProgress } from '../shard/notify/progress-book.js'
@@ -138,7 +144,9 @@ function itemsOf(open: OpenDirectory, kind: ItemKind, { key, value }: Row): Item
   }
   const text = decodeDocumentRow(value)
   if (kind === 'registration') return [{ kind, registration: registrationForm.decode(text) }]
-  return [{ kind, subscription: subscriptionForm.decode(text), progress: storedProgress(open.stores, parseDocumentKey(key)) }]
+  return [
+    { kind, subscription: subscriptionForm.decode(text), progress: storedProgress(open.stores, parseDocumentKey(key)) },
+  ]
 }
 
 /** What became of a subscription's notifications, as all stores know it together. */

@@ -290,7 +290,7 @@ const documentComparisons: readonly (readonly [what: string, line: object, outco
   ['a registration elsewhere', { ...registrationLine(1), servicePath: '/b' }, 'kept'],
 ]
 t.test('a document that is there is compared in what its owner wrote', async t => {
-  const directory = fresh(t, 2)
+  const directory = fresh(t)
   await imported(written(t, exportWith([registrationLine(1), told], { entities: 0 })), directory)
   for (const [what, line, outcome] of documentComparisons) {
     const { tally } = await imported(written(t, exportWith([line], { entities: 0 })), directory)
