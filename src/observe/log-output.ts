@@ -77,13 +77,13 @@ export function openLogOutput(
       // pino reports a failure twice.
       if (destination !== fresh) return
       inFlight = false
+      // It would try the lost lines again when the process exits, and that has no end.
+      fresh.destroy()
       if (isReaderGone(fd, error)) {
         readerGone = true
+        destination = undefined
         waiting = ''
-      } else {
-        fresh.destroy()
-        reopen()
-      }
+      } else reopen()
     })
     return fresh
   }

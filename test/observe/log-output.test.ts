@@ -67,7 +67,7 @@ const logging = (module: string, marks: string): string => `
     output.write('a line')
     if (fs.readFileSync('${marks}', 'utf8').includes('0') && ++after === 40) {
       clearInterval(timer)
-      fs.appendFileSync('${marks}', 'end')
+      process.on('exit', () => fs.appendFileSync('${marks}', 'end'))
     }
   }, 5)
 `
