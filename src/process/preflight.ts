@@ -16,6 +16,7 @@ import type { EtcdTls } from '../../cluster/logs/etcd-options.js'
 import type { ClusterConfig, Config } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
 import { placementDefault } from '../domain/scope.js'
+import { backupKeyIn } from '../move/backup-key.js'
 import { assertOpenable, clusterOf } from '../storage/data-directory.js'
 import { certificatesOf, logAccessOf } from './cluster-files.js'
 import { assertListenable, type Listening } from './port-check.js'
@@ -39,6 +40,8 @@ export async function preflight(config: Config): Promise<Findings> {
   }
   const { http, notifications, cluster } = config
   await look(() => lookAtServer(http, findings))
+  const { keyFile } = config.backup
+  if (keyFile !== undefined) await look(() => void backupKeyIn(keyFile))
   const { caFile } = notifications.tls
   if (caFile !== undefined) await look(() => void certificatesIn('notifCaFile', caFile))
   if (cluster) await look(() => lookAtNode(cluster, findings))
