@@ -32,6 +32,8 @@ export interface BrokerOptions {
   readonly wrapper?: readonly string[]
   /** Another main.js than the project's. */
   readonly main?: string
+  /** Another Node.js than the one that runs the test. */
+  readonly node?: string
   readonly readyWaitMs?: number
   /** It stays in the process group of its parent, for parents whose group is killed as a whole. */
   readonly sharesGroup?: boolean
@@ -169,7 +171,7 @@ export async function startBroker(t: Teardown, options: BrokerOptions = {}): Pro
 export async function spawnBroker(t: Teardown, options: BrokerOptions = {}): Promise<BrokerProcess> {
   const port = options.port ?? (await freePort())
   const dataDir = options.dataDir ?? tempDir(t)
-  const program = [process.execPath, options.main ?? main, '-port', String(port), '-dataDir', dataDir]
+  const program = [options.node ?? process.execPath, options.main ?? main, '-port', String(port), '-dataDir', dataDir]
   const words = [...(options.wrapper ?? []), ...program, ...(options.args ?? [])]
   const leadsGroup = options.sharesGroup !== true
   const child = spawn(...plainly(words), {
@@ -183,9 +185,14 @@ export async function spawnBroker(t: Teardown, options: BrokerOptions = {}): Pro
 }
 
 /** Runs the program with `args` alone until it ends. */
-export async function runToEnd(t: Teardown, args: readonly string[], waitMs = 20_000): Promise<Exit> {
+export async function runToEnd(
+  t: Teardown,
+  args: readonly string[],
+  waitMs = 20_000,
+  node = process.execPath,
+): Promise<Exit> {
   const options: SpawnOptions = { stdio: ['ignore', 'pipe', 'pipe'], detached: true }
-  const child = spawn(...plainly([process.execPath, main, ...args]), options)
+  const child = spawn(...plainly([node, main, ...args]), options)
   const broker = new BrokerProcess(child, 0, '')
   t.teardown(() => broker.kill('SIGKILL'))
   return broker.exitWithin(waitMs)
