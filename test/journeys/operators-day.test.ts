@@ -332,9 +332,15 @@ async function replacesCertificates(t: Test, main: string): Promise<void> {
       if (status !== 200) failures.push(String(status))
     }
   })()
+  const askedMore = async (): Promise<void> => {
+    const from = asked
+    await until('more requests', () => asked >= from + changesMin || undefined)
+  }
+  await askedMore()
   write(authority.member())
   process.kill(broker.child.pid as number, 'SIGHUP')
   await until('the new certificate', async () => (await fingerprintAt(broker.port)) !== before || undefined)
+  await askedMore()
   isOver = true
   await asking
   agent.destroy()
