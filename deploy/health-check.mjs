@@ -6,7 +6,11 @@
 import { request as requestPlain } from 'node:http'
 import { request as requestTls } from 'node:https'
 
-const { CTX_LIVE_PORT: livePort, CTX_PORT: port = '1026', CTX_HTTPS: https = '' } = process.env
+const { CTX_LIVE_PORT, CTX_PORT, CTX_HTTPS: https = '' } = process.env
+// Kubernetes sets CTX_PORT=tcp://... for a service of the name ctx, which the broker ignores as well.
+const portOf = text => (/^[0-9]+$/.test(text ?? '') ? text : undefined)
+const livePort = portOf(CTX_LIVE_PORT)
+const port = portOf(CTX_PORT) ?? '1026'
 const isTls = livePort === undefined && https.toLowerCase() === 'true'
 const options = {
   host: '127.0.0.1',

@@ -19,6 +19,7 @@ import {
   type Standing,
   sections,
 } from './options.js'
+import { variableOf } from './variables.js'
 
 /** One option as somebody gave it. */
 export interface Given {
@@ -53,7 +54,7 @@ export function parse(argv: readonly string[], env: Readonly<Record<string, stri
   const line = readCommandLine(argv)
   for (const name of optionNames) {
     const text = line.texts.get(name)
-    const variable = envPrefixes.map(prefix => prefix + options[name].env).find(key => env[key])
+    const variable = variableOf(name, env)
     if (text !== undefined) {
       given.set(name, { text, where: `-${name}` })
     } else if (variable !== undefined) {

@@ -12,7 +12,7 @@ import type { Durability } from '../ports.js'
 import { type Given, longUsage, mask, parse, shortUsage } from './command-line.js'
 import * as kinds from './kinds.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
-import { unknownVariables } from './variables.js'
+import { ignoredLinks, unknownVariables } from './variables.js'
 
 /** Files for TLS to the engine of the log: its authority, and what this node shows, both or none. */
 export interface LogTls {
@@ -190,7 +190,7 @@ export function readConfig(argv: readonly string[], env: Readonly<Record<string,
   return {
     kind: 'run',
     config: configOf(values),
-    warnings: [...withoutEffect(values, given), ...unknownVariables(env)],
+    warnings: [...withoutEffect(values, given), ...ignoredLinks(env), ...unknownVariables(env)],
     commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
     fromEnv: [...fromEnv],
     effective: `configuration: ${settings(values, given, false).join(' ')}`,

@@ -1,9 +1,15 @@
-// Finds environment variables that have a prefix of ours and name no option: most likely they are misspelt.
+// Environment variables with a prefix of ours: the one that counts for an option, and those that name no option, which
+// are most likely misspelt.
+//
+// Docker and Kubernetes set variables in every container for each service: `ORION_PORT=tcp://10.0.0.7:1026` for one of
+// the name `orion`. Such a service link names an option by chance, so it is ignored, with a warning.
 //
 // The lines never show a value, because each of them may be a password.
 
 import { nearest } from './nearest.js'
-import { envPrefixes, optionNames, options } from './options.js'
+import { envPrefixes, type OptionName, optionNames, options } from './options.js'
+
+type Environment = Readonly<Record<string, string | undefined>>
 
 /** Lines of a start about unknown variables; what is beyond is counted in the last one. */
 export const unknownVariablesMax = 20
@@ -11,14 +17,37 @@ export const unknownVariablesMax = 20
 /** What the image of Orion and the examples of its deployments set besides options. */
 const ofDeployments: ReadonlySet<string> = new Set(['USER', 'USER_UID', 'VERSION'])
 
-/** What Docker and Kubernetes set in every container for a service of the name `orion` or `ctx`. */
-const ofServices = /^(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP)(_(ADDR|PORT|PROTO))?|NAME|ENV_.*)$/
+/** What Docker and Kubernetes set in every container for a service of the name `orion` or `ctx`, or that begins so. */
+const ofServices =
+  /^(([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)|NAME|ENV_.*)$/
+
+const serviceAddress = /^(tcp|udp|sctp):\/\//
 
 const suffixes: readonly string[] = optionNames.map(name => options[name].env)
 
+/** The variable that counts for an option; undefined: none is set. */
+export const variableOf = (name: OptionName, env: Environment): string | undefined =>
+  envPrefixes.map(prefix => prefix + options[name].env).find(key => env[key] && !isServiceLink(key, env[key]))
+
+/** Whether a variable is the address of a service, which a container got without anybody asking for it. */
+const isServiceLink = (key: string, value = ''): boolean => /_PORT$/.test(key) && serviceAddress.test(value)
+
+/** A line about the service links that are ignored in place of options. */
+export function ignoredLinks(env: Environment): string[] {
+  const ignored = optionNames
+    .flatMap(name => envPrefixes.map(prefix => prefix + options[name].env))
+    .filter(key => isServiceLink(key, env[key]))
+    .sort()
+  if (ignored.length === 0) return []
+  const advice = 'enableServiceLinks: false in the pod avoids that'
+  return [`${ignored.join(', ')}: ignored, since Kubernetes or Docker has set the address of a service there (${advice})`]
+}
+
 /** A line for each variable with a prefix of ours that names no option. */
-export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
-  const unknown = Object.keys(env).filter(isUnknown).sort()
+export function unknownVariables(env: Environment): string[] {
+  const unknown = Object.keys(env)
+    .filter(key => isUnknown(key) && !isServiceLink(key, env[key]))
+    .sort()
   const lines = unknown.slice(0, unknownVariablesMax).map(lineOf)
   const left = unknown.length - lines.length
   return left > 0 ? [...lines, `${left} more environment variables are unknown`] : lines

@@ -22,7 +22,7 @@ export interface BrokerOptions {
 }
 
 export interface BrokerRequest {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PATCH'
   /** Behind `/v2`. */
   readonly path: string
   readonly tenant: string
@@ -39,6 +39,8 @@ export interface BrokerAnswer {
   readonly body: Buffer
   /** `*-Total-Count`; undefined: there is none. */
   readonly total: number | undefined
+  /** Where what was created is; undefined: the broker does not say. */
+  readonly location: string | undefined
 }
 
 const retriesMax = 3
@@ -111,11 +113,13 @@ export class BrokerClient {
         if (bytes > (this.options.answerBytesMax ?? answerBytesMaxDefault)) throw new AnswerTooLarge()
         chunks.push(chunk)
       }
+      const { location } = answer.headers
       const total = answer.headers['ctx-total-count'] ?? answer.headers['fiware-total-count']
       return {
         status: answer.statusCode,
         body: Buffer.concat(chunks),
         total: typeof total === 'string' && /^\d{1,15}$/.test(total) ? Number(total) : undefined,
+        location: typeof location === 'string' ? location : undefined,
       }
     } catch (error) {
       if (error instanceof AnswerTooLarge) throw error
@@ -150,6 +154,10 @@ export function reasonIn({ body }: Pick<BrokerAnswer, 'body'>): string {
   const said = isObject(json) && typeof json.description === 'string' ? json.description : body.toString()
   return said.slice(0, reasonLengthMax)
 }
+
+/** A refusal, for sentences. */
+export const refusedBy = (name: string, answer: BrokerAnswer): string =>
+  `${name} answered ${answer.status}: ${reasonIn(answer)}`
 
 /** Where a URL leads. */
 export function endpointOf({ protocol, hostname, port }: URL): Endpoint {

@@ -1,21 +1,20 @@
 // Brings items to a running broker by the public interface.
 //
 // Entities of one tenant and path in a row are one `op/update`. Those that are there already are compared and stay,
-// unless they are to be replaced. Subscriptions and registrations are POSTed one by one. Times, correlators, and the
-// ids and counters of subscriptions and registrations are lost, which the command says once.
+// unless they are to be replaced. Subscriptions and registrations are POSTed one by one, unless they are there
+// (broker-documents.ts). Times, correlators, and the ids and counters of subscriptions and registrations are lost, which
+// the command says once.
 //
 // A batch that the broker refuses is halved until the entity is found that it is about. A request whose outcome is
 // unknown is sent again when it may arrive twice; after a kill, what arrived before is there already.
 
 import { expiryAttribute, isDateType } from '../domain/entities/entity.js'
 import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
-import { renderRegistration } from '../domain/providers/registration.js'
-import { storedStatus } from '../domain/subscriptions/subscription-status.js'
 import { parseJson } from '../http/body.js'
-import { AnswerTooLarge, type BrokerAnswer, type BrokerClient, type BrokerRequest, reasonIn } from './broker-client.js'
+import { AnswerTooLarge, type BrokerClient, type BrokerRequest, refusedBy } from './broker-client.js'
+import { BrokerDocuments } from './broker-documents.js'
 import { isShown } from './compare.js'
-import { subscriptionJson } from './lines.js'
-import { type Item, type MovedEntity, MoveError, type Placed, type Sink } from './moved.js'
+import { type Item, type MovedDocument, type MovedEntity, MoveError, type Placed, type Sink } from './moved.js'
 
 /** Bodies stay below what brokers take unless they are told otherwise: 1 MB. One entity may exceed it. */
 const bodyBytesMax = 900 * 1024
@@ -25,20 +24,27 @@ const entitiesMax = 1000
 export class BrokerSink implements Sink {
   readonly name: string
   readonly documentsMax = 1
+  private readonly documents: BrokerDocuments
 
+  /** `from` is a position of the same work; undefined: it begins. */
   constructor(
     private readonly client: BrokerClient,
     private readonly overwrites: boolean,
+    from?: Json | undefined,
   ) {
     this.name = client.name
+    this.documents = new BrokerDocuments(client, overwrites, from)
   }
 
   async put(items: readonly Item[], stops: boolean): Promise<readonly Placed[]> {
     const placed: Placed[] = []
     for (const group of groupsOf(items)) {
       const [first] = group
+      if (first?.kind === 'entity') this.documents.see(first.tenant, first.path)
       const told =
-        first?.kind === 'entity' ? await this.putEntities(group as Sendable[]) : [await this.putDocument(first as Item)]
+        first?.kind === 'entity'
+          ? await this.putEntities(group as Sendable[])
+          : [await this.documents.put(first as MovedDocument)]
       const bad = told.findIndex(one => 'fault' in one)
       placed.push(...(stops && bad >= 0 ? told.slice(0, bad + 1) : told))
       if (stops && bad >= 0) break
@@ -47,7 +53,7 @@ export class BrokerSink implements Sink {
   }
 
   position(): Json {
-    return null
+    return this.documents.position()
   }
 
   async finish(): Promise<void> {}
@@ -146,32 +152,6 @@ export class BrokerSink implements Sink {
       await this.update(actionType, items.slice(half), placed)
     }
   }
-
-  private async putDocument(item: Item): Promise<Placed> {
-    if (item.kind === 'entity') throw new Error('an entity is no document')
-    const { tenant, servicePath, id } = item.kind === 'subscription' ? item.subscription : item.registration
-    const { id: _, ...body } = documentJson(item)
-    const answer = await this.client.ask({
-      method: 'POST',
-      path: `/${item.kind}s`,
-      tenant,
-      servicePath,
-      body,
-      isRepeatable: false,
-      what: `${item.kind} ${id}`,
-    })
-    if (answer.status === 201) return { outcome: 'written' }
-    return { fault: refusedBy(this.name, answer) }
-  }
-}
-
-const refusedBy = (name: string, answer: BrokerAnswer): string =>
-  `${name} answered ${answer.status}: ${reasonIn(answer)}`
-
-function documentJson(item: Exclude<Item, MovedEntity>): JsonObject {
-  if (item.kind === 'registration') return JSON.parse(renderRegistration(item.registration))
-  // One that was switched off would fire again.
-  return { ...subscriptionJson(item.subscription), status: storedStatus(item.subscription, item.progress) }
 }
 
 /** An entity with the JSON that is sent. */

@@ -20,15 +20,20 @@ import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js
 import { refusalText } from '../domain/refusal.js'
 import { hasMask } from '../domain/subscriptions/transport-parser.js'
 import { parseJson } from '../http/body.js'
-import { AnswerTooLarge, type BrokerClient, type BrokerRequest } from './broker-client.js'
+import type { BrokerClient } from './broker-client.js'
+import {
+  BrokerLists,
+  candidatePaths,
+  type DocumentListName,
+  getOf,
+  type ListName,
+  listNames,
+  nameOf,
+  pageLimitMax,
+  pathsMax,
+} from './broker-lists.js'
 import { readObject } from './lines.js'
-import { type Found, MoveError, type Page, type Source } from './moved.js'
-
-/** The most that the interface gives at a time. */
-const pageLimitMax = 1000
-
-/** Paths of a tenant that are asked for one by one. Documents of others count as those of all paths; the log tells. */
-const pathsMax = 1000
+import type { Found, Page, Source } from './moved.js'
 
 export interface BrokerSourceOptions {
   readonly tenants: readonly string[]
@@ -37,11 +42,8 @@ export interface BrokerSourceOptions {
   readonly warn: (line: string) => void
 }
 
-const steps = ['entities', 'registrations', 'subscriptions'] as const
-type Step = (typeof steps)[number]
-
 interface Position {
-  readonly step: Step
+  readonly step: ListName
   /** Which of the scopes, or of the tenants. */
   readonly scope: number
   readonly offset: number
@@ -55,19 +57,13 @@ interface Scope {
   readonly path: string
 }
 
-/** Without a path all are listed. */
-interface Listed {
-  readonly tenant: string
-  readonly path: string | undefined
-}
-
 export class BrokerSource implements Source {
   readonly name: string
   readonly identity: JsonObject
   total: number | undefined
   private nowMs = 0
   private readonly scopes: readonly Scope[]
-  private limit = pageLimitMax
+  private readonly lists: BrokerLists
   private seen = new Map<string, Set<string>>()
   private created = ''
 
@@ -76,6 +72,7 @@ export class BrokerSource implements Source {
     private readonly options: BrokerSourceOptions,
   ) {
     this.name = client.name
+    this.lists = new BrokerLists(client)
     const { tenants, paths = ['/#'] } = options
     this.identity = { broker: client.name, tenants, paths }
     this.scopes = tenants.flatMap(tenant => paths.map(path => ({ tenant, path })))
@@ -99,8 +96,8 @@ export class BrokerSource implements Source {
     const begin = from as unknown as Position | undefined
     this.created = begin?.created ?? ''
     this.seen = new Map(Object.entries(begin?.seen ?? {}).map(([tenant, paths]) => [tenant, new Set(paths)]))
-    for (const [index, step] of steps.entries()) {
-      const beginStep = begin ? steps.indexOf(begin.step) : 0
+    for (const [index, step] of listNames.entries()) {
+      const beginStep = begin ? listNames.indexOf(begin.step) : 0
       if (index < beginStep) continue
       const isFirst = index === beginStep
       const firstScope = isFirst ? (begin?.scope ?? 0) : 0
@@ -138,7 +135,7 @@ export class BrokerSource implements Source {
 
   private async *entities(scope: Scope, from: number): AsyncIterable<{ found: Found[]; next: number }> {
     for (let offset = from; ; ) {
-      const list = await this.list('entities', scope, offset, entityParameters)
+      const list = await this.lists.page('entities', scope, offset, entityParameters)
       if (list.length === 0) return
       const plain = await this.plainDates(scope, list)
       const found = list.map((json, index) => this.entity(json, scope, plain, offset + index))
@@ -209,13 +206,13 @@ export class BrokerSource implements Source {
   // Subscriptions and registrations
 
   private async *documents(
-    step: Exclude<Step, 'entities'>,
+    step: DocumentListName,
     tenant: string,
     from: number,
   ): AsyncIterable<{ found: Found[]; next: number }> {
     const paths = await this.pathsOf(step, tenant)
     for (let offset = from; ; ) {
-      const list = await this.list(step, { tenant, path: undefined }, offset, '')
+      const list = await this.lists.page(step, { tenant, path: undefined }, offset)
       if (list.length === 0) return
       const found = list.map((json, index) => this.document(step, tenant, json, paths, offset + index))
       offset += list.length
@@ -224,7 +221,7 @@ export class BrokerSource implements Source {
   }
 
   private document(
-    step: Exclude<Step, 'entities'>,
+    step: DocumentListName,
     tenant: string,
     json: Json,
     paths: ReadonlyMap<string, string>,
@@ -243,33 +240,11 @@ export class BrokerSource implements Source {
   }
 
   /** The paths of documents by their ids, as far as they can be found out. */
-  private async pathsOf(step: Exclude<Step, 'entities'>, tenant: string): Promise<Map<string, string>> {
+  private async pathsOf(step: DocumentListName, tenant: string): Promise<Map<string, string>> {
     const found = new Map<string, string>()
-    for (const path of candidates(step, [...(this.seen.get(tenant) ?? [])].slice(0, pathsMax)))
-      for (let offset = 0; ; ) {
-        const list = await this.list(step, { tenant, path }, offset, '')
-        for (const json of list) if (isObject(json)) found.set(String(json.id), path)
-        if (list.length < this.limit) break
-        offset += list.length
-      }
+    for (const path of candidatePaths(step, this.seen.get(tenant) ?? []))
+      for (const id of await this.lists.idsAt(step, { tenant, path })) found.set(id, path)
     return found
-  }
-
-  /** A page of a list; a smaller one when it would be too large. */
-  private async list(step: Step, scope: Listed, offset: number, parameters: string): Promise<readonly Json[]> {
-    for (;;) {
-      const what = `${step} from ${offset + 1} on of ${nameOf(scope)}`
-      const path = `/${step}?limit=${this.limit}&offset=${offset}${parameters}`
-      try {
-        const payload = parseJson((await this.client.expect(getOf(path, scope, what), 200)).body)
-        if (payload.ok && isArray(payload.value.value)) return payload.value.value
-        throw new MoveError(`${this.name}, ${what}: the answer is no list`)
-      } catch (error) {
-        if (!(error instanceof AnswerTooLarge)) throw error
-        if (this.limit === 1) throw new MoveError(`${this.name}, ${what}: the answer is too large`)
-        this.limit = Math.ceil(this.limit / 2)
-      }
-    }
   }
 }
 
@@ -279,29 +254,9 @@ const defaultPath = { registrations: '/', subscriptions: '/#' } as const
 const builtins = ['dateCreated', 'dateModified', 'servicePath'] as const
 const entityParameters = `&attrs=*,${builtins.join()},dateExpires&metadata=*,dateCreated,dateModified`
 
-const getOf = (path: string, scope: Listed, what: string): BrokerRequest => ({
-  method: 'GET',
-  path,
-  tenant: scope.tenant,
-  servicePath: scope.path,
-  isRepeatable: true,
-  what,
-})
-
-const nameOf = ({ tenant, path = '/#' }: Listed): string => `tenant "${tenant}"${path === '/#' ? '' : `, path ${path}`}`
-
 /** What tells entities of a tenant apart. */
 const labelOf = ({ id, type, servicePath }: JsonObject): string =>
   JSON.stringify([id, type, isObject(servicePath) ? servicePath.value : null])
-
-/** Paths that a document may have, of those whose entities were seen and those above them. `/#` is what is left. */
-function candidates(step: Exclude<Step, 'entities'>, seen: readonly string[]): string[] {
-  const paths = new Set<string>(['/'])
-  for (const path of seen)
-    for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) paths.add(path.slice(0, end))
-  const bare = [...paths]
-  return step === 'registrations' ? bare : [...bare, ...bare.filter(path => path !== '/').map(path => `${path}/#`)]
-}
 
 /**
  * The line that an entity would have in an export, or why there is none. `scope`: where it was asked for. An entity

@@ -147,7 +147,7 @@ async function openSink(order: MoveOrder, divide: Divide, earlier: Progress | un
     case 'file':
       return openFileSink(to.path, `orrery ${version}`, earlier?.sink)
     case 'broker':
-      return new BrokerSink(clientOf(to.url, order), overwrites)
+      return new BrokerSink(clientOf(to.url, order), overwrites, earlier?.sink)
     case 'directory': {
       if (workers !== undefined) await divide(to.path, workers)
       const open = await openStores(directoryAt(to.path, workers ?? 1), 'sync', say)

@@ -49,9 +49,11 @@ import { pathKey, positionKey } from '../shard/replicate/replicated-layout.js'
 import { Actor, Variant } from '../shard/turn/actor.js'
 import type { AttributeDifference } from '../shard/turn/apply.js'
 import { isSameEntity } from './compare.js'
-import type { OpenDirectory } from './directory.js'
+import { isSameDocument } from './compare-documents.js'
+import { type OpenDirectory, storedProgress } from './directory.js'
 import {
   type Item,
+  type MovedDocument,
   type MovedEntity,
   type MovedRegistration,
   type MovedSubscription,
@@ -276,22 +278,24 @@ export class DirectorySink implements Sink {
 
   // Documents
 
-  private placeSubscription({ subscription, progress }: MovedSubscription, staged: Staged): Outcome | Refusal {
+  private placeSubscription(item: MovedSubscription, staged: Staged): Outcome | Refusal {
+    const { subscription, progress } = item
     const text = subscriptionForm.encode(subscription)
     const bytes = Buffer.byteLength(text)
     if (bytes > subscriptionBytesMax) return refusals.subscriptionTooLarge(bytes, subscriptionBytesMax)
     const key = this.documentOf(subscription)
-    const outcome = this.placeDocument('subscription', key, text, staged, subscriptionsMax)
+    const outcome = this.placeDocument(item, key, text, staged, subscriptionsMax)
     if (outcome === 'written' || outcome === 'replaced') this.writeProgress(key, progress)
     return outcome ?? refusals.subscriptionsTooMany(subscriptionsMax)
   }
 
-  private placeRegistration({ registration }: MovedRegistration, staged: Staged): Outcome | Refusal {
+  private placeRegistration(item: MovedRegistration, staged: Staged): Outcome | Refusal {
+    const { registration } = item
     const text = registrationForm.encode(registration)
     const bytes = Buffer.byteLength(text)
     if (bytes > registrationBytesMax) return refusals.registrationTooLarge(bytes, registrationBytesMax)
     const key = this.documentOf(registration)
-    const outcome = this.placeDocument('registration', key, text, staged, registrationsMax)
+    const outcome = this.placeDocument(item, key, text, staged, registrationsMax)
     return outcome ?? refusals.registrationsTooMany(registrationsMax)
   }
 
@@ -301,28 +305,39 @@ export class DirectorySink implements Sink {
 
   /** undefined: there is no room. */
   private placeDocument(
-    kind: DocumentKind,
+    item: MovedDocument,
     place: DocumentKey,
     text: string,
     { documents }: Staged,
     countMax: number,
   ): Outcome | undefined {
+    const { kind } = item
     const { overwrites } = this.options
     const key = documentKey(kind, place)
     const name = key.toString('latin1')
     const texts = this.parts.map(({ store }) => documents.get(name) ?? textIn(store, key))
     // The keeper's word counts. What only some of the others have was on its way when the work was interrupted.
     const known = texts[keeper]
-    if (!overwrites && known !== undefined && known !== text) return 'kept'
-    if (!overwrites && texts.every(one => one === text)) return 'same'
+    const isStaged = documents.has(name) && known === text
+    if (!overwrites && known !== undefined && !isStaged && !this.isThere(item, place, known)) return 'kept'
+    const wanted = overwrites ? text : (known ?? text)
+    if (!overwrites && texts.every(one => one === wanted)) return 'same'
     const count = this.documentCounts.get(kind) as number
     if (known === undefined && count >= countMax) return undefined
     if (known === undefined) this.documentCounts.set(kind, count + 1)
-    const row = encodeDocumentRow(text)
+    const row = encodeDocumentRow(wanted)
     for (const { commit } of this.parts) commit.write(key, row)
-    documents.set(name, text)
+    documents.set(name, wanted)
     if (known === undefined) return 'written'
     return overwrites ? 'replaced' : 'same'
+  }
+
+  /** Whether a stored document is the one that comes. Its text may be another one: of another release, or after its status was set again. */
+  private isThere(item: MovedDocument, place: DocumentKey, text: string): boolean {
+    if (item.kind === 'registration')
+      return isSameDocument(item, { kind: item.kind, registration: registrationForm.decode(text) })
+    const progress = storedProgress(this.open.stores, place)
+    return isSameDocument(item, { kind: item.kind, subscription: subscriptionForm.decode(text), progress })
   }
 
   private async count(kind: DocumentKind): Promise<number> {

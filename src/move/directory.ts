@@ -18,7 +18,13 @@ import { decodeImage, imageRoot } from '../image.js'
 import type { Durability, Row, Store } from '../ports.js'
 import { readRow, rowsOf } from '../rows.js'
 import { lastStamp } from '../shard/commit/commit-log.js'
-import { decodeDocumentRow, homeRange, parseDocumentKey, progressKey } from '../shard/documents/document-layout.js'
+import {
+  type DocumentKey,
+  decodeDocumentRow,
+  homeRange,
+  parseDocumentKey,
+  progressKey,
+} from '../shard/documents/document-layout.js'
 import { registrationForm, subscriptionForm } from '../shard/documents/forms.js'
 import { decodeRow, parseEntityKey, shardRange } from '../shard/layout.js'
 import { decodeProgress } from '../shard/notify/progress-book.js'
@@ -138,12 +144,15 @@ function itemsOf(open: OpenDirectory, kind: ItemKind, { key, value }: Row): Item
   }
   const text = decodeDocumentRow(value)
   if (kind === 'registration') return [{ kind, registration: registrationForm.decode(text) }]
-  return [{ kind, subscription: subscriptionForm.decode(text), progress: progressOf(open, key) }]
+  return [
+    { kind, subscription: subscriptionForm.decode(text), progress: storedProgress(open.stores, parseDocumentKey(key)) },
+  ]
 }
 
-function progressOf({ stores }: OpenDirectory, key: Buffer): SubscriptionProgress {
-  const place = progressKey(parseDocumentKey(key))
-  const rows = stores.flatMap(store => store.get(place) ?? [])
+/** What became of a subscription's notifications, as all stores know it together. */
+export function storedProgress(stores: readonly Store[], place: DocumentKey): SubscriptionProgress {
+  const key = progressKey(place)
+  const rows = stores.flatMap(store => store.get(key) ?? [])
   return mergeProgress(rows.map(row => decodeProgress(row).progress))
 }
 

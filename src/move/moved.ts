@@ -38,7 +38,10 @@ export interface MovedRegistration {
   readonly registration: Registration
 }
 
-export type Item = MovedEntity | MovedSubscription | MovedRegistration
+/** What was written to be kept under an id of its own. */
+export type MovedDocument = MovedSubscription | MovedRegistration
+
+export type Item = MovedEntity | MovedDocument
 export type ItemKind = Item['kind']
 
 /** An item, or why there is none. */

@@ -13,6 +13,9 @@
 // The log file is `contextBroker.log`, as scripts that look after the reference's expect it (operations.md §1.4, §6.7).
 // It is only ever appended to, so several processes may share it. Tools may rotate it by copying and truncating, or by
 // renaming, with a signal or without one (docs/operations/signals.md).
+//
+// A pipe without a reader (EPIPE) and a terminal that was closed (EIO) do not come back: then the output takes no more
+// lines. A file may be written again after any failure.
 
 import { closeSync, fstatSync, mkdirSync, openSync, renameSync, stat } from 'node:fs'
 import { join } from 'node:path'
@@ -74,13 +77,13 @@ export function openLogOutput(
       // pino reports a failure twice.
       if (destination !== fresh) return
       inFlight = false
-      if ((error as NodeJS.ErrnoException).code === 'EPIPE') {
+      // It would try the lost lines again when the process exits, and that has no end.
+      fresh.destroy()
+      if (isReaderGone(fd, error)) {
         readerGone = true
+        destination = undefined
         waiting = ''
-      } else {
-        fresh.destroy()
-        reopen()
-      }
+      } else reopen()
     })
     return fresh
   }
@@ -152,6 +155,12 @@ export function openLogOutput(
       if (!inFlight) exchange()
     },
   }
+}
+
+/** Whether a failed write tells that no reader will come back. A disk fails with EIO as well, and may recover. */
+function isReaderGone(fd: number, { code }: NodeJS.ErrnoException): boolean {
+  if (code === 'EPIPE') return true
+  return code === 'EIO' && fd === standardOutput && !fstatSync(fd).isFile()
 }
 
 export const logFileName = 'contextBroker.log'

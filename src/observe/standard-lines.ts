@@ -13,6 +13,13 @@ export interface LineFormat {
   readonly forHumans: boolean
 }
 
+/**
+ * From now on a terminal that was closed, a pipe without a reader or a full disk ends nothing: lines for it are lost.
+ */
+export function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+}
+
 /** A line on standard output. */
 export function tellReady({ format, forHumans }: LineFormat, text: string): void {
   process.stdout.write(`${format === 'json' && !forHumans ? jsonOf('INFO', text) : text}\n`)

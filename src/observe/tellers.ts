@@ -61,7 +61,7 @@ export class LogTeller {
   private told: string | undefined
 
   constructor(
-    private readonly logger: Pick<Logger, 'warn'>,
+    private readonly logger: Pick<Logger, 'warn' | 'info'>,
     private readonly alarms: Pick<Alarms, 'raise' | 'release' | 'isActive'>,
   ) {}
 
@@ -76,14 +76,18 @@ export class LogTeller {
     this.told = undefined
   }
 
-  /** Other nodes have taken over shards of this one: a line for each of them. `loopDelayMs`: the longest of late. */
+  /**
+   * Other nodes have taken over shards of this one: a line for each of them. `loopDelayMs`: the longest of late. Nodes
+   * that begin together claim the same shards until they know each other, which is no reason for a warning.
+   */
   onLost(losses: readonly ShardLoss[], loopDelayMs: number): void {
     for (const node of new Set(losses.map(loss => loss.node))) {
       const some = losses.filter(loss => loss.node === node)
       const certainMs = some.map(loss => loss.certainMs).filter(ms => ms !== undefined)
       const certain =
         certainMs.length === 0 ? '' : `, which was certain to own what it had until ${inMs(Math.max(...certainMs))} ago`
-      this.logger.warn(
+      const isExpected = !this.hasBeenReady || (certainMs.length === 0 && Math.round(loopDelayMs) === 0)
+      this.logger[isExpected ? 'info' : 'warn'](
         `cluster: ${node ?? 'nobody'} has taken over ${allListed(some.map(({ shard }) => shard))} of this node${certain}. ` +
           `The event loop of this node was late by up to ${inMs(loopDelayMs)}`,
       )

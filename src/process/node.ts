@@ -17,7 +17,10 @@ const drainMs = 5_000
 /** How long a node of a cluster that ends may take to write down what became of its notifications. */
 const writtenMs = 8_000
 
-/** Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had. */
+/**
+ * Starts a node. Fails with a sentence for the operator when the directory or the port cannot be had; then what was
+ * opened is closed.
+ */
 export async function startNode(config: Config, surroundings: Surroundings): Promise<RunningNode> {
   const { place } = surroundings
   // Before anything reads the files that it watches.
@@ -44,16 +47,26 @@ async function openNode(
   const backupKey = keyFile === undefined ? undefined : backupKeyIn(keyFile)
   const observation = openObservation(config, surroundings)
   const storage = await openStorage(config, surroundings, observation)
-  const nodeShards = await openShards(config, surroundings, storage, observation)
-  const delivery = openDelivery(config, surroundings, storage, nodeShards, observation, certificates)
-  let isEnding = false
-  const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
-  const front = await openNodeFront(config, surroundings, behind)
-  certificates.on('https', ({ key, cert }) => key && cert && front.renewTls({ key, cert }))
-
   const { store, scanner, disk, share } = storage
+  const closeStorage = async (): Promise<void> => {
+    await disk?.stop()
+    await scanner.close()
+    await store.close()
+  }
+  const nodeShards = await orUndone(() => openShards(config, surroundings, storage, observation), closeStorage)
   const isNode = share?.kind === 'node'
   const { local, shards, joined, unusedTenants } = nodeShards
+  const closeShards = async (): Promise<void> => {
+    unusedTenants?.end()
+    local.end()
+    await joined?.close()
+    await local.drain()
+    await closeStorage()
+  }
+  const delivery = await orUndone(
+    async () => openDelivery(config, surroundings, storage, nodeShards, observation, certificates),
+    closeShards,
+  )
   const { dispatcher, forwarder, egress, recovered, statistics } = delivery
   const { loop, summary } = observation
   const { presence, expiryMark: mark } = local.parts
@@ -64,23 +77,20 @@ async function openNode(
     await recovered
     await local.drain()
   }
-  let port: number
-  try {
-    port = await front.listen()
-    for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
-  } catch (error) {
-    unusedTenants?.end()
-    await disk?.stop()
+  let isEnding = false
+  const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
+  const closeDelivery = async (): Promise<void> => {
     forwarder.close()
     local.end()
     await dispatcher.stop(0)
     await recovered
-    await joined?.close()
     // What was delivered meanwhile is still to be written down.
-    await local.drain()
-    await store.close()
-    throw error
+    await closeShards()
   }
+  const front = await orUndone(() => openNodeFront(config, surroundings, behind), closeDelivery)
+  certificates.on('https', ({ key, cert }) => key && cert && front.renewTls({ key, cert }))
+  const port = await orUndone(() => front.listen(), closeDelivery)
+  for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   const owned = share?.kind === 'node' ? share.ownership.owned : undefined
   const { expiryIntervalMs: intervalMs } = config
   const expiry = new Expiry({ store, shards, clock, logger, intervalMs, mark, owned })
@@ -124,6 +134,16 @@ async function openNode(
         await scanner.close()
         await store.close()
       }),
+  }
+}
+
+/** A step of a start; if it fails, what came before is closed. */
+async function orUndone<T>(step: () => Promise<T>, undo: () => Promise<void>): Promise<T> {
+  try {
+    return await step()
+  } catch (error) {
+    await undo()
+    throw error
   }
 }
 

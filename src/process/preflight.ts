@@ -14,6 +14,7 @@ import { readCertificates, unprotected } from '../../cluster/asks/grpc-tls.js'
 import type { ClusterConfig, Config } from '../config/config.js'
 import type { OptionName } from '../config/options.js'
 import { placementDefault } from '../domain/scope.js'
+import { backupKeyIn } from '../move/backup-key.js'
 import { assertOpenable, clusterOf } from '../storage/data-directory.js'
 import { assertPair, certificatesOf, logAccessOf } from './cluster-files.js'
 import { certificatesOfText } from './pem.js'
@@ -38,6 +39,8 @@ export async function preflight(config: Config): Promise<Findings> {
   }
   const { http, notifications, cluster } = config
   await look(() => lookAtServer(http, findings))
+  const { keyFile } = config.backup
+  if (keyFile !== undefined) await look(() => void backupKeyIn(keyFile))
   const { caFile } = notifications.tls
   if (caFile !== undefined) await look(() => void certificatesIn('notifCaFile', caFile))
   if (cluster) await look(() => lookAtNode(cluster, findings))

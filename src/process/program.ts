@@ -12,7 +12,7 @@ import type { LogSettings } from '../messages/admin.js'
 import { type AreaLogger, openLog } from '../observe/logger.js'
 import { writePidFile } from '../observe/pid-file.js'
 import { openProgress } from '../observe/progress.js'
-import { tellFailure, tellNodeLines, tellReady } from '../observe/standard-lines.js'
+import { outliveReaders, tellFailure, tellNodeLines, tellReady } from '../observe/standard-lines.js'
 import type { Logger } from '../ports.js'
 import { openDataDirectory, wordsFor } from '../storage/data-directory.js'
 import { leftovers } from '../storage/store-folders.js'
@@ -57,6 +57,7 @@ type Run = Extract<ReturnType<typeof readConfig>, { kind: 'run' }>
 
 async function run({ config, warnings, commandLine, fromEnv, effective }: Run, seams: Seams): Promise<void> {
   const log = { ...config.log }
+  outliveReaders()
   tellNodeLines(config.logging)
   const logger = startLog(config, log)
   if (!logger) return

@@ -360,6 +360,24 @@ t.test('what Docker, Kubernetes and the image of Orion set is not warned of', as
   t.same(run([], Object.fromEntries([...names, ...more].map(name => [name, 'x']))).warnings, [])
 })
 
+t.test('the address of a service is no port, and one warning says so', async t => {
+  const address = 'tcp://10.0.0.7:1026'
+  const { config, warnings } = run([], {
+    ORION_PORT: address,
+    CTX_LIVE_PORT: address,
+    CTX_LIVE_SERVICE_HOST: '10.0.0.7',
+    CTX_LIVE_PORT_1026_TCP: address,
+    ORION_CONTEXT_BROKER_PORT: address,
+  })
+  t.match(config.http, { port: 1026, livePort: undefined })
+  t.match(warnings, [/^CTX_LIVE_PORT, ORION_PORT: ignored, since Kubernetes or Docker/])
+  t.equal(warnings.length, 1)
+  t.notMatch(warnings[0], /10\.0/)
+  t.equal(run([], { CTX_PORT: address, ORION_PORT: '1027' }).config.http.port, 1027, 'the other prefix counts')
+  t.equal(run(['-port', '1028'], { ORION_PORT: address }).config.http.port, 1028)
+  t.match(faults([], { ORION_PORT: 'http://h' }), [/ORION_PORT \(-port\): "http:\/\/h" is not/])
+})
+
 t.test('very many unknown variables are counted', async t => {
   const env = Object.fromEntries(Array.from({ length: 25 }, (_, n) => [`CTX_X_${String(n).padStart(2, '0')}_Y`, '1']))
   const { warnings } = run([], env)

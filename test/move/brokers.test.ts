@@ -1,5 +1,6 @@
 // Running brokers as sources and as targets: our own, and one that is made to be difficult.
 
+import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -18,7 +19,7 @@ import { openDataDirectory } from '../../src/storage/data-directory.js'
 import { tempDir } from '../support/broker-process.js'
 import { wrongIn } from '../support/divided.js'
 import { type LocalNode, startLocalNode } from '../support/local-node.js'
-import { type Moved, type MoveWishes, moveAll } from '../support/moving.js'
+import { exportWith, type Moved, type MoveWishes, moveAll } from '../support/moving.js'
 
 t.setTimeout(120_000)
 
@@ -224,6 +225,196 @@ t.test('what a running broker has already is compared with what comes', async t 
   await target.json('PATCH /v2/entities/E0/attrs', { temp: { type: 'Number', value: 98 } }, scoped('', '/'))
   await target.json('POST /v2/entities/E2/attrs', { more: { value: 1 } }, scoped('', '/a/b'))
   t.match((await into()).tally.entity, { same: 60, kept: 2 })
+})
+
+// Documents of a running broker
+
+const idOf = (n: number): string => n.toString(16).padStart(24, '0')
+
+/** The line of a subscription in an export. */
+const subscriptionLine = (n: number, more: object = {}, servicePath = '/#', tenant = '') => ({
+  subscription: {
+    id: idOf(n),
+    subject: { entities: [{ idPattern: '.*' }], condition: { attrs: ['a'] } },
+    notification: {
+      httpCustom: {
+        url: 'http://127.0.0.1:9/',
+        headers: { b: '1', Authorization: 'secret', a: '2' },
+        json: { z: 0.1234567890123 },
+      },
+    },
+    ...more,
+  },
+  tenant,
+  servicePath,
+})
+const registrationLine = (n: number, servicePath = '/', more: object = {}) => ({
+  registration: {
+    id: idOf(n),
+    dataProvided: { entities: [{ id: 'far' }], attrs: ['x'] },
+    provider: { http: { url: 'http://127.0.0.1:9/x' } },
+    ...more,
+  },
+  tenant: '',
+  servicePath,
+})
+
+function fileWith(t: Test, ...lines: object[]): string {
+  const file = join(tempDir(t), 'in.ndjson')
+  writeFileSync(file, exportWith(lines, { entities: 0 }))
+  return file
+}
+
+const intoBroker = async (file: string, port: number, wishes: MoveWishes = {}): Promise<Moved> =>
+  moveAll(
+    await openFileSource(file),
+    async from => new BrokerSink(clientOf(port), wishes.overwrites ?? false, from),
+    wishes,
+  )
+
+const documentsOf = async (node: LocalNode, list: string, ...headers: string[]): Promise<Record<string, unknown>[]> =>
+  (await node.ask(`GET /v2/${list}?limit=1000`, headers)).json as Record<string, unknown>[]
+
+t.test('subscriptions and registrations that are imported twice are there once', async t => {
+  const node = await furnished(t)
+  const target = await startLocalNode(t, { forwarding: { requestsMax: 0 } })
+  const file = join(tempDir(t), 'out.ndjson')
+  await moveAll(await sourceOf(node.port, { tenants: ['', 'city'] }), from => openFileSink(file, 'a test', from))
+  const told = async () => {
+    const { subscription, registration } = (await intoBroker(file, target.port)).tally
+    return { subscription, registration }
+  }
+  t.match(await told(), { subscription: { written: 6 }, registration: { written: 2 } })
+  const there = await answersOf(target, timedAsks.slice(1))
+  t.match(await told(), {
+    subscription: { written: 0, same: 6, kept: 0 },
+    registration: { written: 0, same: 2, kept: 0 },
+  })
+  const fromBroker = await moveAll(
+    await sourceOf(node.port, { tenants: ['', 'city'] }),
+    async () => new BrokerSink(clientOf(target.port), false),
+  )
+  t.match(fromBroker.tally, { subscription: { same: 6 }, registration: { same: 2 } })
+  t.strictSame(await answersOf(target, timedAsks.slice(1)), there)
+})
+
+t.test('what is alike but for its path, its tenant or its number is another one', async t => {
+  const target = await startLocalNode(t)
+  const lines = [
+    registrationLine(1),
+    registrationLine(2, '/a'),
+    ...['/#', '/a', '/a/#', '/'].map((path, n) => subscriptionLine(n, {}, path)),
+    subscriptionLine(7, {}, '/#', 'city'),
+    subscriptionLine(8, {}, '/a'),
+  ]
+  const file = fileWith(t, ...lines)
+  t.match((await intoBroker(file, target.port)).tally, { subscription: { written: 6 }, registration: { written: 2 } })
+  t.match((await intoBroker(file, target.port)).tally, { subscription: { same: 6 }, registration: { same: 2 } })
+  const [first] = await documentsOf(target, 'subscriptions')
+  t.equal((await target.ask(`DELETE /v2/subscriptions/${first!.id}`)).status, 204)
+  // Those of other paths do not stand in for the one that watches everything.
+  t.match((await intoBroker(file, target.port)).tally.subscription, { written: 1, same: 5 })
+  t.equal((await documentsOf(target, 'subscriptions')).length, 5)
+})
+
+t.test('what another broker tells of a subscription in its own words is compared all the same', async t => {
+  const { subscription } = subscriptionLine(1)
+  const { json, url } = subscription.notification.httpCustom
+  const shown = {
+    id: idOf(77),
+    status: 'failed',
+    subject: { entities: [{ idPattern: '.*' }], condition: { attrs: ['a'], notifyOnMetadataChange: true } },
+    notification: {
+      timesSent: -1,
+      lastFailure: 'once',
+      httpCustom: { headers: { Authorization: 'secret', a: '2', b: '1' }, json: { z: Number(json.z.toFixed(9)) }, url },
+      attrs: [],
+      attrsFormat: 'normalized',
+      covered: false,
+      onlyChangedAttrs: false,
+    },
+  }
+  const unknown = { ...shown, id: idOf(78), notification: { carrierPigeon: true } }
+  const posts: unknown[] = []
+  const port = await fake(t, ({ method, url }) => {
+    if (method === 'GET')
+      return [200, url!.startsWith('/v2/subscriptions') && offsetIn(url) === 0 ? [unknown, shown] : []]
+    posts.push(url)
+    return [201, '']
+  })
+  // It does not tell paths apart, so that of the file counts.
+  t.match((await intoBroker(fileWith(t, subscriptionLine(1, {}, '/a')), port)).tally.subscription, { same: 1 })
+  t.match((await intoBroker(fileWith(t, subscriptionLine(78, {}, '/a')), port)).tally.subscription, { same: 1 })
+  t.strictSame(posts, [])
+})
+
+t.test(
+  'a document with the id of one that is there differs from it, and replaces it when that is asked for',
+  async t => {
+    const node = await startLocalNode(t)
+    await node.json(
+      'POST /v2/subscriptions',
+      { ...subscriptionLine(1).subscription, throttling: 5, description: 'x' },
+      scoped('', '/a'),
+    )
+    await node.json('POST /v2/registrations', { ...registrationLine(1).registration, description: 'x' })
+    const [{ id: subscription }] = (await documentsOf(node, 'subscriptions')) as [{ id: string }]
+    const [{ id: registration }] = (await documentsOf(node, 'registrations')) as [{ id: string }]
+    const file = fileWith(
+      t,
+      registrationLine(0, '/', { id: registration }),
+      subscriptionLine(0, { id: subscription, status: 'inactive' }, '/b'),
+    )
+    const kept = await intoBroker(file, node.port)
+    t.match(kept.tally, { subscription: { written: 0, kept: 1 }, registration: { written: 0, kept: 1 } })
+    const replaced = await intoBroker(file, node.port, { overwrites: true })
+    t.match(replaced.tally, { subscription: { replaced: 1 }, registration: { replaced: 1 } })
+    const [after, ...others] = await documentsOf(node, 'subscriptions', ...scoped('', '/b'))
+    t.match(after, { id: subscription, status: 'inactive' })
+    t.strictSame([after!.throttling, after!.description, others.length], [undefined, undefined, 0])
+    t.match(await documentsOf(node, 'registrations'), [{ id: registration, description: undefined }])
+    t.match((await intoBroker(file, node.port)).tally, { subscription: { same: 1 }, registration: { same: 1 } })
+  },
+)
+
+t.test('a path that NGSIv2 cannot give is told, and nothing is changed', async t => {
+  const node = await startLocalNode(t)
+  await node.json(
+    'POST /v2/subscriptions',
+    { ...subscriptionLine(1).subscription, description: 'x' },
+    scoped('', '/a/#'),
+  )
+  const [{ id }] = (await documentsOf(node, 'subscriptions')) as [{ id: string }]
+  const file = fileWith(t, subscriptionLine(0, { id }, '/a/#'))
+  await t.rejects(intoBroker(file, node.port, { overwrites: true }), {
+    message: /line 2: subscription [0-9a-f]{24} differs, and NGSIv2 cannot change it to path \/a\/#: delete it/,
+  })
+  t.match(await documentsOf(node, 'subscriptions', ...scoped('', '/a/#')), [{ id, description: 'x' }])
+})
+
+t.test('a status that differs is told; one that has come by itself does not differ', async t => {
+  const node = await startLocalNode(t)
+  const file = fileWith(t, subscriptionLine(1), subscriptionLine(2, { description: 'once', status: 'oneshot' }))
+  await intoBroker(file, node.port)
+  const ids = (await documentsOf(node, 'subscriptions')).map(({ id }) => id)
+  for (const id of ids) await node.json(`PATCH /v2/subscriptions/${id}`, { status: 'inactive' })
+  t.match((await intoBroker(file, node.port)).tally.subscription, { written: 0, same: 1, kept: 1 })
+  t.match((await intoBroker(file, node.port, { overwrites: true })).tally.subscription, { replaced: 2 })
+  // Secrets were sent again, since they cannot be compared; the one-shot did not begin anew.
+  t.match(await documentsOf(node, 'subscriptions'), [{ status: 'active' }, { status: 'inactive' }])
+})
+
+t.test('after an interruption a subscription is not taken for its equal that comes behind it', async t => {
+  const target = await startLocalNode(t)
+  const file = fileWith(t, subscriptionLine(1), subscriptionLine(2), subscriptionLine(3, { status: 'bad' }))
+  const statePath = join(tempDir(t), 'state')
+  const stop = new AbortController()
+  let documents = 0
+  const stopping: MoveWishes = { statePath, signal: stop.signal, onProgress: () => ++documents === 1 && stop.abort() }
+  await t.rejects(intoBroker(file, target.port, stopping), { message: /the same command goes on/ })
+  t.equal((await documentsOf(target, 'subscriptions')).length, 1)
+  await t.rejects(intoBroker(file, target.port, { statePath }), { message: /line 4: / })
+  t.equal((await documentsOf(target, 'subscriptions')).length, 2)
 })
 
 t.test('a broker that refuses a page for its size is asked for smaller ones', async t => {

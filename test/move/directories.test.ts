@@ -8,9 +8,14 @@ import { systemClock } from '../../src/clock.js'
 import { directorySource, openStores } from '../../src/move/directory.js'
 import { DirectorySink } from '../../src/move/directory-sink.js'
 import { openFileSink, openFileSource } from '../../src/move/file.js'
-import { allDocuments, allProgress } from '../../src/shard/documents/document-layout.js'
+import {
+  allDocuments,
+  allProgress,
+  decodeDocumentRow,
+  encodeDocumentRow,
+} from '../../src/shard/documents/document-layout.js'
 import { type DataDirectory, openDataDirectory } from '../../src/storage/data-directory.js'
-import { rowsOf } from '../storage/store-contract.js'
+import { commit, rowsOf } from '../storage/store-contract.js'
 import { tempDir } from '../support/broker-process.js'
 import { contentsOf, openAll, placement, plainWords, populated, wrongIn } from '../support/divided.js'
 import { exported, exportWith, imported, moveAll } from '../support/moving.js'
@@ -261,6 +266,51 @@ t.test('a file without times that is imported twice differs in nothing, however 
     moveAll(await openFileSource(file), async from => new DirectorySink(await open(), options, from))
   t.match((await once()).tally.entity, { written: 1201 })
   t.match((await once()).tally.entity, { same: 1201, kept: 0 })
+})
+
+const told = subscriptionLine(1)
+const masked = {
+  ...told.subscription,
+  notification: { httpCustom: { url: 'http://h', headers: { Authorization: '*****' } } },
+}
+const documentComparisons: readonly (readonly [what: string, line: object, outcome: 'same' | 'kept'])[] = [
+  ['the same line', told, 'same'],
+  ['other counters', { ...told, progress: { timesSent: 7 } }, 'same'],
+  [
+    'defaults that are told',
+    { ...told, subscription: { ...told.subscription, throttling: 0, status: 'active' } },
+    'same',
+  ],
+  ['another path', { ...told, servicePath: '/a' }, 'kept'],
+  ['another status', { ...told, subscription: { ...told.subscription, status: 'inactive' } }, 'kept'],
+  ['one that is spent', { ...told, spent: true }, 'kept'],
+  ['another description', { ...told, subscription: { ...told.subscription, description: 'x' } }, 'kept'],
+  ['fewer secrets', { ...told, subscription: masked }, 'kept'],
+  ['a registration', registrationLine(1), 'same'],
+  ['a registration elsewhere', { ...registrationLine(1), servicePath: '/b' }, 'kept'],
+]
+t.test('a document that is there is compared in what its owner wrote', async t => {
+  const directory = fresh(t)
+  await imported(written(t, exportWith([registrationLine(1), told], { entities: 0 })), directory)
+  for (const [what, line, outcome] of documentComparisons) {
+    const { tally } = await imported(written(t, exportWith([line], { entities: 0 })), directory)
+    t.equal(tally.subscription[outcome] + tally.registration[outcome], 1, `${what}: ${outcome}`)
+  }
+})
+
+t.test('a subscription whose status was set again in the directory is no other one', async t => {
+  const directory = fresh(t)
+  const folder = tempDir(t)
+  await imported(written(t, exportWith([told], { entities: 0 })), directory)
+  const [store] = await openAll(directory)
+  const [row] = await rowsOf(store!, allDocuments('subscription'))
+  const text = decodeDocumentRow(row!.value)
+  const changed = text.replace('"statusRevision":1', '"statusRevision":3')
+  t.not(changed, text)
+  await commit(store!, batch => batch.put(row!.key, encodeDocumentRow(changed)))
+  await store!.close()
+  await exported(directory, folder)
+  t.match((await imported(join(folder, 'export.ndjson'), directory)).tally.subscription, { same: 1, kept: 0 })
 })
 
 t.test('tenants and paths select from a file and from a directory', async t => {

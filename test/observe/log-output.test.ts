@@ -1,10 +1,13 @@
-// Where log lines go when the disk is full: nowhere, for a while, and never into another file.
+// Where log lines go when the disk is full: nowhere, for a while, and never into another file. And when the terminal is
+// closed: nowhere, for ever.
 
-import { openSync, readFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { openLogOutput } from '../../src/observe/log-output.js'
+import { plainly, tempDir } from '../support/broker-process.js'
 import { bytesPerMb, noMount, SmallDisk } from '../support/small-disk.js'
 
 const waitMs = 10_000
@@ -40,6 +43,49 @@ t.test(
     t.equal(readFileSync(bystander, 'utf8'), '')
   },
 )
+
+const noScript =
+  spawnSync('script', ['--version']).error && 'script (of util-linux) is not there, which makes a terminal'
+
+/** Logs a line every 5 ms, and writes down how its writes to standard output have ended: `1` and `0` for well and not. */
+const logging = (module: string, marks: string): string => `
+  import fs from 'node:fs'
+  const write = fs.write
+  fs.write = (fd, ...rest) => {
+    const done = rest.pop()
+    return write(fd, ...rest, (error, ...more) => {
+      if (fd === 1) fs.appendFileSync('${marks}', error ? '0' : '1')
+      done(error, ...more)
+    })
+  }
+  const { openLogOutput } = await import('${module}')
+  const output = openLogOutput()
+  let after = 0
+  setTimeout(() => process.exit(1), 20_000).unref()
+  process.on('SIGHUP', () => {})
+  const timer = setInterval(() => {
+    output.write('a line')
+    if (fs.readFileSync('${marks}', 'utf8').includes('0') && ++after === 40) {
+      clearInterval(timer)
+      process.on('exit', () => fs.appendFileSync('${marks}', 'end'))
+    }
+  }, 5)
+`
+
+t.test('a terminal that was closed is written to no more', { skip: noScript ?? false }, async t => {
+  const marks = join(tempDir(t), 'marks')
+  closeSync(openSync(marks, 'w'))
+  const program = join(tempDir(t), 'logging.mjs')
+  writeFileSync(program, logging(new URL('../../src/observe/log-output.js', import.meta.url).href, marks))
+  const [command, words] = plainly([process.execPath, program])
+  const terminal = spawn('script', ['-qfc', [command, ...words].map(word => `'${word}'`).join(' '), '/dev/null'], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  await until(() => readFileSync(marks, 'utf8').length > 5)
+  terminal.kill('SIGKILL')
+  await until(() => readFileSync(marks, 'utf8').endsWith('end'))
+  t.match(readFileSync(marks, 'utf8'), /^1+0end$/, 'one write has failed, and none came after it')
+})
 
 async function until(holdsNow: () => boolean): Promise<void> {
   const untilMs = performance.now() + waitMs

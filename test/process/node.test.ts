@@ -1,8 +1,13 @@
-// A node that has to end: those who wait get their answers, and nobody else is taken in.
+// A node that has to end: those who wait get their answers, and nobody else is taken in. And one that cannot start:
+// nothing of it stays open.
 
 import t from 'tap'
+import { systemChance, systemClock } from '../../src/clock.js'
+import { readConfig } from '../../src/config/config.js'
 import type { Shards } from '../../src/messages/messages.js'
-import { startLocalNode } from '../support/local-node.js'
+import { startNode } from '../../src/process/node.js'
+import { freePort, tempDir } from '../support/broker-process.js'
+import { errorsOnly, startLocalNode } from '../support/local-node.js'
 
 t.test('a node that has to end answers what is in flight first, and takes no more', async t => {
   let arrived = (): void => {}
@@ -33,4 +38,29 @@ t.test('a node that has to end answers what is in flight first, and takes no mor
   goOn()
   t.match(await created, { status: 201 })
   await dismissed
+})
+
+t.test('a start that fails behind the opening of the store closes it', async t => {
+  const directory = tempDir(t)
+  const other = await startLocalNode(t)
+  const broken = (): never => {
+    throw new Error('nothing can stand between')
+  }
+  const cases: readonly (readonly [what: string, words: readonly string[], fault: RegExp, between?: () => never])[] = [
+    ['shards', ['-port', String(await freePort())], /nothing can stand/, broken],
+    ['receivers', ['-port', String(await freePort()), '-notifCaFile', '/none'], /none/],
+    ['the front', ['-port', String(await freePort()), '-https', '-key', '/none', '-cert', '/none'], /TLS files/],
+    ['the port', ['-port', String(other.port), '-localIp', '127.0.0.1'], /in use/],
+  ]
+  const { logger, errors } = errorsOnly()
+  const onFailure = (error: Error): never => t.fail(error.message) as never
+  for (const [what, words, fault, between] of cases) {
+    const reading = readConfig(['-dataDir', directory, '-diskReserve', '1', ...words], {})
+    if (reading.kind !== 'run') throw new Error(JSON.stringify(reading))
+    const surroundings = { clock: systemClock, chance: systemChance, logger, onFailure, ...(between && { between }) }
+    await t.rejects(startNode(reading.config, surroundings), { message: fault }, what)
+  }
+  t.strictSame(errors, [])
+  const node = await startLocalNode(t, { directory })
+  t.equal((await node.json('POST /v2/entities', { id: 'E', type: 'T' })).status, 201, 'the next start has the store')
 })

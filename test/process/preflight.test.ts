@@ -31,6 +31,7 @@ const keyFile = file('key.pem', member.key)
 const endedCert = file('ended.pem', ended.cert)
 const endedKey = file('ended.key', ended.key)
 const garbage = file('garbage.pem', '-----BEGIN CERTIFICATE-----\nZm9v\n-----END CERTIFICATE-----\n')
+const backupKey = file('backup.key', 'a-key-that-nobody-guesses\n')
 const nothing = file('nothing.pem', '')
 const nowhere = join(folder, 'nowhere')
 
@@ -53,6 +54,7 @@ const certificates = ['-clusterCert', certFile, '-clusterKey', keyFile, '-cluste
 const good: readonly (readonly [what: string, words: readonly string[]])[] = [
   ['a certificate with its key', ['-https', '-cert', certFile, '-key', keyFile]],
   ['an authority of receivers', ['-notifCaFile', caFile]],
+  ['a key of backups', ['-backupKeyFile', backupKey]],
   ['a node without certificates on this machine', [...node, ...plainLog]],
   ['a node with certificates', [...node, ...plainLog, ...certificates, '-clusterListen', '0.0.0.0:0']],
   [
@@ -69,6 +71,8 @@ const bad: readonly (readonly [what: string, words: readonly string[], fault: Re
   ['a missing key', ['-https', '-cert', certFile, '-key', '/none'], /cannot use the TLS files .*ENOENT/],
   ['the key of another certificate', ['-https', '-cert', certFile, '-key', endedKey], /cannot use .*mismatch/],
   ['a certificate that is none', ['-https', '-cert', nothing, '-key', keyFile], /cannot use the TLS files/],
+  ['a missing key of backups', ['-backupKeyFile', '/none'], /^-backupKeyFile: \/none cannot be read: ENOENT/],
+  ['a key of backups that could be guessed', ['-backupKeyFile', nothing], /^-backupKeyFile: .* has no key of 16/],
   ['a missing authority', ['-notifCaFile', '/none'], /^-notifCaFile: ENOENT/],
   ['an authority that is none', ['-notifCaFile', keyFile], /^-notifCaFile: .* holds no certificate$/],
   ['an authority that cannot be read', ['-notifCaFile', garbage], /^-notifCaFile: .* that cannot be read/],

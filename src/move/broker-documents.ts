@@ -1,0 +1,114 @@
+// Brings subscriptions and registrations to a running broker: each that is not there yet by a POST.
+//
+// One that is there and equal stays. One that is there and differs stays as well, or a PATCH replaces all that it has. A
+// broker shows no secrets, so one that comes with secrets is replaced even if it looks equal, when that is asked for.
+//
+// The position has the documents of the broker that were claimed last. Work that was interrupted goes on without
+// mistaking one of them for another that comes equal. A document whose POST was under way is there, or comes again.
+//
+// Not here: which document of the broker it is (present-documents.ts).
+
+import { isArray, isObject, type Json, type JsonObject } from '../domain/json.js'
+import { renderRegistration } from '../domain/providers/registration.js'
+import { type BrokerClient, type BrokerRequest, refusedBy } from './broker-client.js'
+import { BrokerLists, pathsMax } from './broker-lists.js'
+import { hasHidden, statusOf } from './compare-documents.js'
+import { subscriptionJson } from './lines.js'
+import type { MovedDocument, Placed } from './moved.js'
+import { type PresentDocument, PresentDocuments } from './present-documents.js'
+
+/** Claims that the position has: with more, it takes longer to write down, after each document. */
+const claimsKeptMax = 256
+
+const everywhere = '/#'
+
+export class BrokerDocuments {
+  private readonly lists: BrokerLists
+  /** By kind and tenant. */
+  private readonly present = new Map<string, PresentDocuments>()
+  /** Ids of the broker's documents that one that came is. */
+  private readonly claimed: Set<string>
+  /** Service paths that came, by tenant. */
+  private readonly paths = new Map<string, Set<string>>()
+
+  constructor(
+    private readonly client: BrokerClient,
+    private readonly overwrites: boolean,
+    from: Json | undefined,
+  ) {
+    this.lists = new BrokerLists(client)
+    const claimed = isObject(from) && isArray(from.claimed) ? from.claimed : []
+    this.claimed = new Set(claimed.map(String))
+  }
+
+  position(): JsonObject {
+    return { claimed: [...this.claimed].slice(-claimsKeptMax) }
+  }
+
+  /** A tenant has this service path: a document may be of it. */
+  see(tenant: string, path: string): void {
+    const paths = this.paths.get(tenant) ?? new Set()
+    if (paths.size < pathsMax) paths.add(path)
+    this.paths.set(tenant, paths)
+  }
+
+  async put(item: MovedDocument): Promise<Placed> {
+    const { tenant, servicePath } = scopeOf(item)
+    this.see(tenant, withoutWildcard(servicePath))
+    const there = await (await this.presentOf(item.kind, tenant)).find(item, this.paths.get(tenant) ?? [])
+    if (!there) return this.create(item)
+    this.claimed.add(there.id)
+    if (there.isSame && !(this.overwrites && hasHidden(item))) return { outcome: 'same' }
+    return this.overwrites ? this.replace(item, there) : { outcome: 'kept' }
+  }
+
+  private async presentOf(kind: MovedDocument['kind'], tenant: string): Promise<PresentDocuments> {
+    const name = `${kind} ${tenant}`
+    const known = this.present.get(name)
+    if (known) return known
+    const present = await PresentDocuments.read(this.lists, kind, tenant, this.claimed)
+    this.present.set(name, present)
+    return present
+  }
+
+  private async create(item: MovedDocument): Promise<Placed> {
+    const { id: _, ...content } = documentJson(item)
+    const body = { ...content, status: statusOf(item) }
+    const answer = await this.client.ask({ ...requestOf(item), method: 'POST', path: `/${item.kind}s`, body })
+    if (answer.status !== 201) return { fault: refusedBy(this.client.name, answer) }
+    const id = answer.location?.slice(answer.location.lastIndexOf('/') + 1)
+    if (id) this.claimed.add(id)
+    return { outcome: 'written' }
+  }
+
+  private async replace(item: MovedDocument, { id, isSame, isAtPath }: PresentDocument): Promise<Placed> {
+    const { servicePath } = scopeOf(item)
+    const isSubscription = item.kind === 'subscription'
+    // A PATCH gives a subscription its own path, and takes no wildcard; that of a registration stays.
+    if (isSubscription ? servicePath.endsWith('#') && servicePath !== everywhere : !isAtPath)
+      return {
+        fault: `${item.kind} ${id} differs, and NGSIv2 cannot change it to path ${servicePath}: delete it, and import again`,
+      }
+    const { id: _, ...content } = documentJson(item)
+    const nothing = { description: '', expires: '', ...(isSubscription && { throttling: 0 }) }
+    // Setting a status anew would have a one-shot fire again.
+    const body = { ...nothing, ...content, status: isSame ? undefined : statusOf(item) }
+    const path = `/${item.kind}s/${encodeURIComponent(id)}`
+    const header = servicePath === everywhere ? undefined : servicePath
+    const request = { ...requestOf(item), servicePath: header, isRepeatable: true }
+    const answer = await this.client.ask({ ...request, method: 'PATCH', path, body })
+    return answer.status === 204 ? { outcome: 'replaced' } : { fault: refusedBy(this.client.name, answer) }
+  }
+}
+
+const scopeOf = (item: MovedDocument) => (item.kind === 'subscription' ? item.subscription : item.registration)
+
+const withoutWildcard = (path: string): string => path.replace(/\/#$/, '') || '/'
+
+function requestOf(item: MovedDocument): Omit<BrokerRequest, 'method' | 'path'> {
+  const { id, tenant, servicePath } = scopeOf(item)
+  return { tenant, servicePath, isRepeatable: false, what: `${item.kind} ${id}` }
+}
+
+const documentJson = (item: MovedDocument): JsonObject =>
+  item.kind === 'registration' ? JSON.parse(renderRegistration(item.registration)) : subscriptionJson(item.subscription)
