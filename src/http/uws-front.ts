@@ -114,20 +114,20 @@ class UwsFront implements Front, Heads<UwsExchange> {
   }
 
   #openUnknowing(): App {
-    const app = this.#openApp()
+    const [app, handler] = [this.#openApp(), this.#handler]
     app.filter((connection, change) => this.#onConnection(app, connection, Number(change)))
     app.any('/*', (response, request) => {
       this.#inFlight++
       const exchange = new UwsExchange(this, response, request)
-      exchange.start(this.#handler)
+      exchange.start(handler)
     })
     return app
   }
 
   #openKnowing(): App {
-    const app = this.#openApp()
+    const [app, handler] = [this.#openApp(), this.#handler]
     app.filter((connection, change) => this.#onKnownConnection(app, connection, Number(change)))
-    app.any('/*', (response, request) => this.#onHead(new UwsExchange(this, response, request), this.#handler))
+    app.any('/*', (response, request) => this.#onHead(new UwsExchange(this, response, request), handler))
     return app
   }
 
@@ -148,7 +148,7 @@ class UwsFront implements Front, Heads<UwsExchange> {
   /** The binary reads the files once more. If they have changed since, whoever watches them comes again. */
   renewTls(pair: TlsPair): void {
     const { tls } = this.#options
-    if (!tls) return
+    if (!tls || this.#isClosed) return
     checkTls(tls, pair)
     if (this.#certificates >= certificatesMax)
       throw new Error(
@@ -156,8 +156,8 @@ class UwsFront implements Front, Heads<UwsExchange> {
       )
     const isFirst = this.#certificates === 1
     const unknownMax = isFirst ? Math.max(0, this.#unknownMax - acceptedAtOnceMax) : this.#unknownMax
-    this.#certificates++
     const knowing = this.#openKnowing()
+    this.#certificates++
     this.#unknowing = unknownMax > 0 ? this.#openUnknowing() : knowing
     this.#knowing = knowing
     this.#unknownMax = unknownMax

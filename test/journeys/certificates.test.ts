@@ -27,7 +27,7 @@ t.test('a new certificate is served by all workers, and no connection is refused
   }
   put('first')
   const args = ['-https', '-key', key, '-cert', cert, '-workers', '2', '-logLevel', 'INFO']
-  const broker = await startBroker(t, { args })
+  const broker = await startBroker(t, { args, readyWaitMs: 60_000 })
   const ask = async (wire: Wire, path: string): Promise<string> => {
     await wire.request(`GET ${path}`)
     const { status, body } = await wire.answer()

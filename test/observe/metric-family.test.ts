@@ -75,10 +75,12 @@ t.test('of several processes counts are added', async t => {
 t.test('what all processes know is there once, what is about a process for each', async t => {
   const part = (worker: number, value: number) => [
     gauge('known', value, {}, 'max'),
+    gauge('earliest', value, {}, 'min'),
     gauge('memory', value, { worker: String(worker) }),
   ]
   const { value } = await read(part(0, 4), part(1, 3))
   t.equal(value('known'), 4)
+  t.equal(value('earliest'), 3)
   t.equal(value('memory', { worker: '0' }), 4)
   t.equal(value('memory', { worker: '1' }), 3)
 })
