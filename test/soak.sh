@@ -7,7 +7,7 @@ tests() { node dist/test/support/run-tests.js "${@/#/dist/test/}"; }
 conformance() { node dist/test/conformance/run.js "$@"; }
 
 MOVE_ROUNDS=100 MOVE_KILLS=30 tests move/directories.test.js journeys/moving.test.js
-# On each version of Node.js that is supported (docs/operations); the receiver is away longer than five tries of a delivery take.
+# On each version of Node.js that is supported. The receiver is away for longer than five tries of a delivery take.
 for node in "$(command -v node)" test/nodes/node_modules/node{22,24}/bin/node; do
   [ -x "$node" ] || { echo "skipped: a day of an operator on $node, which is not installed"; continue; }
   ORRERY_DAY_NODE=$(realpath "$node") ORRERY_DAY_INSTALL=npm ORRERY_DAY_ENTITIES=20000 ORRERY_DAY_AWAY_SECONDS=360 \

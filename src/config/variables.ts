@@ -40,7 +40,9 @@ export function ignoredLinks(env: Environment): string[] {
     .sort()
   if (ignored.length === 0) return []
   const advice = 'enableServiceLinks: false in the pod avoids that'
-  return [`${ignored.join(', ')}: ignored, since Kubernetes or Docker has set the address of a service there (${advice})`]
+  return [
+    `${ignored.join(', ')}: ignored, since it is the address of a service, set by Kubernetes or Docker (${advice})`,
+  ]
 }
 
 /** A line for each variable with a prefix of ours that names no option. */

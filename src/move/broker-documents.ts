@@ -3,8 +3,8 @@
 // One that is there and equal stays. One that is there and differs stays as well, or a PATCH replaces all that it has. A
 // broker shows no secrets, so one that comes with secrets is replaced even if it looks equal, when that is asked for.
 //
-// The position has the documents of the broker that were claimed last. Work that was interrupted goes on without
-// mistaking one of them for another that comes equal. A document whose POST was under way is there, or comes again.
+// The position has the ids of the last documents that came, as the broker has them. Work that was interrupted goes on
+// without mistaking one of them for another that comes equal. A document whose POST was under way is found there.
 //
 // Not here: which document of the broker it is (present-documents.ts).
 
@@ -17,8 +17,8 @@ import { subscriptionJson } from './lines.js'
 import type { MovedDocument, Placed } from './moved.js'
 import { type PresentDocument, PresentDocuments } from './present-documents.js'
 
-/** Claims that the position has: with more, it takes longer to write down, after each document. */
-const claimsKeptMax = 256
+/** Ids in a position: it is written down after each document, so more take longer. */
+const idsKeptMax = 256
 
 const everywhere = '/#'
 
@@ -26,8 +26,9 @@ export class BrokerDocuments {
   private readonly lists: BrokerLists
   /** By kind and tenant. */
   private readonly present = new Map<string, PresentDocuments>()
-  /** Ids of the broker's documents that one that came is. */
-  private readonly claimed: Set<string>
+  /** Ids of the last documents that came, as the broker has them; and of those before an interruption. */
+  private readonly latest: string[]
+  private readonly earlier: ReadonlySet<string>
   /** Service paths that came, by tenant. */
   private readonly paths = new Map<string, Set<string>>()
 
@@ -37,12 +38,12 @@ export class BrokerDocuments {
     from: Json | undefined,
   ) {
     this.lists = new BrokerLists(client)
-    const claimed = isObject(from) && isArray(from.claimed) ? from.claimed : []
-    this.claimed = new Set(claimed.map(String))
+    this.latest = isObject(from) && isArray(from.latest) ? from.latest.map(String) : []
+    this.earlier = new Set(this.latest)
   }
 
   position(): JsonObject {
-    return { claimed: [...this.claimed].slice(-claimsKeptMax) }
+    return { latest: [...this.latest] }
   }
 
   /** A tenant has this service path: a document may be of it. */
@@ -55,18 +56,24 @@ export class BrokerDocuments {
   async put(item: MovedDocument): Promise<Placed> {
     const { tenant, servicePath } = scopeOf(item)
     this.see(tenant, withoutWildcard(servicePath))
-    const there = await (await this.presentOf(item.kind, tenant)).find(item, this.paths.get(tenant) ?? [])
+    const present = await this.presentOf(item.kind, tenant)
+    const there = await present.take(item, this.paths.get(tenant) ?? new Set())
     if (!there) return this.create(item)
-    this.claimed.add(there.id)
+    this.note(there.id)
     if (there.isSame && !(this.overwrites && hasHidden(item))) return { outcome: 'same' }
     return this.overwrites ? this.replace(item, there) : { outcome: 'kept' }
+  }
+
+  private note(id: string): void {
+    this.latest.push(id)
+    if (this.latest.length > idsKeptMax) this.latest.shift()
   }
 
   private async presentOf(kind: MovedDocument['kind'], tenant: string): Promise<PresentDocuments> {
     const name = `${kind} ${tenant}`
     const known = this.present.get(name)
     if (known) return known
-    const present = await PresentDocuments.read(this.lists, kind, tenant, this.claimed)
+    const present = await PresentDocuments.read(this.lists, kind, tenant, this.earlier)
     this.present.set(name, present)
     return present
   }
@@ -77,7 +84,7 @@ export class BrokerDocuments {
     const answer = await this.client.ask({ ...requestOf(item), method: 'POST', path: `/${item.kind}s`, body })
     if (answer.status !== 201) return { fault: refusedBy(this.client.name, answer) }
     const id = answer.location?.slice(answer.location.lastIndexOf('/') + 1)
-    if (id) this.claimed.add(id)
+    if (id) this.note(id)
     return { outcome: 'written' }
   }
 
@@ -85,10 +92,11 @@ export class BrokerDocuments {
     const { servicePath } = scopeOf(item)
     const isSubscription = item.kind === 'subscription'
     // A PATCH gives a subscription its own path, and takes no wildcard; that of a registration stays.
-    if (isSubscription ? servicePath.endsWith('#') && servicePath !== everywhere : !isAtPath)
-      return {
-        fault: `${item.kind} ${id} differs, and NGSIv2 cannot change it to path ${servicePath}: delete it, and import again`,
-      }
+    if (isSubscription ? servicePath.endsWith('#') && servicePath !== everywhere : !isAtPath) {
+      if (isSame) return { outcome: 'same' }
+      const why = `NGSIv2 cannot change it to path ${servicePath}: delete it, and import again`
+      return { fault: `${item.kind} ${id} differs, and ${why}` }
+    }
     const { id: _, ...content } = documentJson(item)
     const nothing = { description: '', expires: '', ...(isSubscription && { throttling: 0 }) }
     // Setting a status anew would have a one-shot fire again.

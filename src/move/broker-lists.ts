@@ -7,6 +7,7 @@
 // for each path that somebody has seen, with and without all below it. What is left watches everything.
 
 import { isArray, isObject, type Json } from '../domain/json.js'
+import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
 import { parseJson } from '../http/body.js'
 import { AnswerTooLarge, type BrokerClient, type BrokerRequest } from './broker-client.js'
 import { MoveError } from './moved.js'
@@ -26,6 +27,9 @@ export const pageLimitMax = 1000
 
 /** Paths of a tenant that are asked for one by one. Documents of others count as those of all paths. */
 export const pathsMax = 1000
+
+/** Documents of a list that is read as a whole: also a broker that gives the same page again and again comes to an end. */
+const documentsMax = Math.max(subscriptionsMax, registrationsMax)
 
 export class BrokerLists {
   private limit = pageLimitMax
@@ -56,6 +60,8 @@ export class BrokerLists {
       if (page.length > 0) yield page
       if (page.length < this.limit) return
       offset += page.length
+      if (offset > documentsMax)
+        throw new MoveError(`${this.client.name} has more than ${documentsMax} ${list} of ${nameOf(scope)}`)
     }
   }
 

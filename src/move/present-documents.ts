@@ -2,7 +2,7 @@
 // brings.
 //
 // A running broker gives documents ids of its own, so an import that comes again finds them by their content. Each
-// document of the broker is claimed once: of two equal ones that come, the second one needs another that is there. A
+// document of the broker is taken once: of two equal ones that come, the second one needs another that is there. A
 // document whose id is there is that one, whatever else it has.
 //
 // The list is read once, when the first document of the tenant comes, and takes some 250 bytes of memory for each. A
@@ -11,11 +11,10 @@
 
 import { createHash } from 'node:crypto'
 import { isObject, type JsonObject } from '../domain/json.js'
-import { registrationsMax, subscriptionsMax } from '../domain/limits.js'
-import { type BrokerLists, candidatePaths, nameOf } from './broker-lists.js'
+import { type BrokerLists, candidatePaths } from './broker-lists.js'
 import { isSameStatus, shownContent, statusOf } from './compare-documents.js'
 import { readObject } from './lines.js'
-import { type ItemKind, type MovedDocument, MoveError } from './moved.js'
+import type { MovedDocument } from './moved.js'
 
 /** A document of the broker. */
 interface Shown {
@@ -32,44 +31,42 @@ export interface PresentDocument {
   readonly isAtPath: boolean
 }
 
-type DocumentItemKind = Exclude<ItemKind, 'entity'>
-
-const countMax = { subscription: subscriptionsMax, registration: registrationsMax } as const
 const everywhere = '/#'
 
 export class PresentDocuments {
   private readonly byContent = new Map<string, Shown[]>()
-  private readonly ids = new Set<string>()
+  /** Ids that nothing that came has taken. */
+  private readonly free = new Set<string>()
   /** Ids by service path, of paths that somebody has asked for. */
-  private readonly idsAt = new Map<string, Set<string>>()
+  private readonly idsAt = new Map<string, ReadonlySet<string>>()
+  /** Ids of documents that do not watch all paths, the paths of these, and how many paths had been seen then. */
+  private readonly elsewhere = new Set<string>()
+  private readonly otherPaths = new Set<string>()
+  private seenCount = -1
 
   private constructor(
     private readonly lists: BrokerLists,
-    private readonly kind: DocumentItemKind,
+    private readonly kind: MovedDocument['kind'],
     private readonly tenant: string,
-    private readonly claimed: ReadonlySet<string>,
   ) {}
 
-  /** Reads the list of a tenant. `claimed`: ids that are taken, which may become more. */
+  /** Reads the list of a tenant. `taken`: ids that are taken already. */
   static async read(
     lists: BrokerLists,
-    kind: DocumentItemKind,
+    kind: MovedDocument['kind'],
     tenant: string,
-    claimed: ReadonlySet<string>,
+    taken: ReadonlySet<string>,
   ): Promise<PresentDocuments> {
-    const present = new PresentDocuments(lists, kind, tenant, claimed)
-    for await (const page of lists.pages(`${kind}s`, { tenant, path: undefined })) {
-      for (const json of page) if (isObject(json)) present.add(json)
-      if (present.ids.size > countMax[kind])
-        throw new MoveError(`the ${kind}s of ${nameOf({ tenant, path: undefined })} are more than ${countMax[kind]}`)
-    }
+    const present = new PresentDocuments(lists, kind, tenant)
+    for await (const page of lists.pages(`${kind}s`, { tenant, path: undefined }))
+      for (const json of page) if (isObject(json) && !taken.has(String(json.id))) present.add(json)
     return present
   }
 
   private add(json: JsonObject): void {
     const { id, status } = json
-    if (typeof id !== 'string') return
-    this.ids.add(id)
+    if (typeof id !== 'string' || this.free.has(id)) return
+    this.free.add(id)
     // Documents of other makes may have what this one cannot read. They equal nothing that comes.
     const item = readObject({ [this.kind]: withoutCounters(json), tenant: this.tenant }, true, 0)
     if (!item.ok || item.value.kind === 'entity') return
@@ -79,24 +76,44 @@ export class PresentDocuments {
     this.byContent.set(content, alike)
   }
 
-  /** The one that the item is; undefined: it is not there. `seen`: service paths of the tenant that documents may have. */
-  async find(item: MovedDocument, seen: Iterable<string>): Promise<PresentDocument | undefined> {
+  /**
+   * Takes the one that the item is; undefined: it is not there. `seen`: service paths of the tenant that documents may
+   * have, of which there may become more.
+   */
+  async take(item: MovedDocument, seen: ReadonlySet<string>): Promise<PresentDocument | undefined> {
     const { id, servicePath } = item.kind === 'subscription' ? item.subscription : item.registration
     const status = statusOf(item)
-    const rank = (one: Shown): number => (one.id === id ? 0 : isSameStatus(status, one.status) ? 1 : 2)
-    const alike = this.byContent.get(digestOf(shownContent(item))) ?? []
-    const free = alike.filter(one => !this.claimed.has(one.id)).sort((a, b) => rank(a) - rank(b))
-    for (const one of free)
-      if (await this.isAt(one.id, servicePath, seen))
-        return { id: one.id, isSame: isSameStatus(status, one.status), isAtPath: true }
-    if (!this.ids.has(id) || this.claimed.has(id)) return undefined
+    const content = digestOf(shownContent(item))
+    const alike = this.byContent.get(content) ?? []
+    for (const one of this.ranked(alike, id, status)) {
+      if (!(await this.isAt(one.id, servicePath, seen))) continue
+      this.free.delete(one.id)
+      alike.splice(alike.indexOf(one), 1)
+      return { id: one.id, isSame: isSameStatus(status, one.status), isAtPath: true }
+    }
+    if (!this.free.delete(id)) return undefined
     return { id, isSame: false, isAtPath: await this.isAt(id, servicePath, seen) }
   }
 
-  private async isAt(id: string, path: string, seen: Iterable<string>): Promise<boolean> {
+  /** The one with the id comes first, then those with the status. */
+  private *ranked(alike: readonly Shown[], id: string, status: string): Iterable<Shown> {
+    const own = this.free.has(id) ? alike.find(one => one.id === id) : undefined
+    if (own) yield own
+    for (const isWanted of [true, false])
+      for (const one of alike)
+        if (one !== own && this.free.has(one.id) && isSameStatus(status, one.status) === isWanted) yield one
+  }
+
+  private async isAt(id: string, path: string, seen: ReadonlySet<string>): Promise<boolean> {
     if (path !== everywhere) return (await this.at(path)).has(id)
-    for (const other of candidatePaths(`${this.kind}s`, seen)) if ((await this.at(other)).has(id)) return false
-    return true
+    if (seen.size !== this.seenCount)
+      for (const other of candidatePaths(`${this.kind}s`, seen)) {
+        if (this.otherPaths.has(other)) continue
+        this.otherPaths.add(other)
+        for (const one of await this.at(other)) this.elsewhere.add(one)
+      }
+    this.seenCount = seen.size
+    return !this.elsewhere.has(id)
   }
 
   private async at(path: string): Promise<ReadonlySet<string>> {

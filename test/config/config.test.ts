@@ -370,7 +370,7 @@ t.test('the address of a service is no port, and one warning says so', async t =
     ORION_CONTEXT_BROKER_PORT: address,
   })
   t.match(config.http, { port: 1026, livePort: undefined })
-  t.match(warnings, [/^CTX_LIVE_PORT, ORION_PORT: ignored, since Kubernetes or Docker/])
+  t.match(warnings, [/^CTX_LIVE_PORT, ORION_PORT: ignored, since it is the address of a service/])
   t.equal(warnings.length, 1)
   t.notMatch(warnings[0], /10\.0/)
   t.equal(run([], { CTX_PORT: address, ORION_PORT: '1027' }).config.http.port, 1027, 'the other prefix counts')
