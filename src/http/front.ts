@@ -6,6 +6,7 @@
 
 import { isIPv6 } from 'node:net'
 import type { OnDropped } from './connections.js'
+import type { CutOff } from './drain.js'
 
 export type AnswerBody = string | Uint8Array | readonly Uint8Array[]
 
@@ -91,8 +92,16 @@ export interface Front {
    * balancer sends it, before `close` ends what is left.
    */
   dismiss(): void
-  /** Stops accepting, lets what is in flight be answered for `drainMs` at most, closes all connections. */
-  close(drainMs: number): Promise<void>
+  /**
+   * Takes the clients that have connected, and closes its listeners. From now on each answer ends its connection. Answers are held back until
+   * `close`, which the caller calls at once: so all of several workers can stop listening before any of them ends a connection.
+   */
+  unlisten(): Promise<void>
+  /**
+   * Stops accepting, answers the requests that still come on connections that are open, and closes all connections: those that rest after
+   * `quietMs` (drain.ts), the last of them after `drainMs`. Resolves with what was cut off then; undefined: all ended in order.
+   */
+  close(drainMs: number): Promise<CutOff | undefined>
 }
 
 /** Bytes of a request's line and headers together, for both servers. */

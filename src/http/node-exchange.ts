@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ownText } from '../domain/recent.js'
 import type { SlowAnswer, StallWatch } from './connections.js'
+import type { AnswerGate } from './drain.js'
 import {
   type AnswerBody,
   type BodyHandler,
@@ -26,6 +27,7 @@ export interface ExchangeFront {
   /** Whether each answer is to close its connection. */
   readonly draining: boolean
   readonly stalls: StallWatch
+  readonly gate: AnswerGate
 }
 
 /** A request that node:http has read, and its answer. */
@@ -72,6 +74,8 @@ export class NodeExchange implements Exchange, SlowAnswer {
   }
 
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
+    const { gate } = this.#front
+    if (gate.isShut) return gate.hold(() => this.reply(status, headers, body, onSent))
     const response = this.#response
     if (this.#answered || response.destroyed || response.closed) {
       onSent?.()

@@ -5,8 +5,7 @@
 // first one counts, too many headers are a 431 (node would drop the rest in silence, perhaps the one that names the
 // tenant).
 //
-// The count of exchanges in flight decides when closing is done, not the count of connections: an idle client must not
-// hold the program back.
+// When it stops, it closes its own side of a connection first, and reads away what the client still sends: so no connection is reset (drain.ts).
 //
 // Not here: routes and statuses (routes, reply); which front is used (open-front).
 
@@ -18,6 +17,7 @@ import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import type { ArrivingBody, Waiting } from './connections.js'
 import { Admission, answerStallMsDefault, BodyPace, headMsMax, StallWatch } from './connections.js'
+import { AnswerGate, Arrivals, type CutOff, lingerMsMax, lookMs, quietMs } from './drain.js'
 import {
   ambiguousBody,
   type Front,
@@ -57,6 +57,7 @@ function listenOptions({ port, host, family, shared = false }: FrontOptions): Li
 class NodeFront implements Front {
   draining = false
   readonly stalls: StallWatch
+  readonly gate = new AnswerGate()
   readonly #server: Server
   readonly #options: FrontOptions
   readonly #admission: Admission
@@ -67,8 +68,10 @@ class NodeFront implements Front {
   /** Connections whose last request has left open where it ends. */
   readonly #refused = new WeakSet<Socket>()
   #inFlight = 0
-  #drained: () => void = () => {}
-  #closed: Promise<void> | undefined
+  readonly #arrivals = new Arrivals()
+  #ended: Promise<void> | undefined
+  #unlistened: Promise<void> | undefined
+  #closed: Promise<CutOff | undefined> | undefined
 
   constructor(server: Server, options: FrontOptions, handler: FrontHandler) {
     this.#server = server
@@ -107,28 +110,46 @@ class NodeFront implements Front {
     this.draining = true
   }
 
-  close(drainMs: number): Promise<void> {
+  unlisten(): Promise<void> {
+    this.#unlistened ??= this.#stopListening(Number.POSITIVE_INFINITY)
+    return this.#unlistened
+  }
+
+  close(drainMs: number): Promise<CutOff | undefined> {
     this.#closed ??= this.#drain(drainMs)
     return this.#closed
   }
 
-  async #drain(drainMs: number): Promise<void> {
-    this.dismiss()
-    const ended = new Promise<void>(resolve => this.#server.close(() => resolve()))
-    if (this.#inFlight > 0) {
-      await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, drainMs)
-        this.#drained = () => {
-          clearTimeout(timer)
-          setImmediate(resolve)
-        }
-      })
+  async #stopListening(waitMs: number): Promise<void> {
+    if (this.#server.listening) {
+      this.gate.shut()
+      await this.#arrivals.still(waitMs)
     }
+    this.dismiss()
+    this.#ended = new Promise<void>(resolve => this.#server.close(() => resolve()))
+  }
+
+  async #drain(drainMs: number): Promise<CutOff | undefined> {
+    const untilMs = performance.now() + drainMs
+    this.#unlistened ??= this.#stopListening(drainMs)
+    await this.#unlistened
+    for (const connection of this.#connections) connection.drains()
+    this.gate.open()
+    let nowMs = performance.now()
+    while (this.#connections.size > 0 && nowMs < untilMs) {
+      await new Promise<void>(resolve => setTimeout(resolve, Math.min(lookMs, untilMs - nowMs)))
+      nowMs = performance.now()
+      for (const connection of this.#connections) connection.look(nowMs)
+    }
+    const connections = this.#connections.size
+    const cutOff = connections > 0 ? { connections, requests: this.#inFlight } : undefined
     for (const connection of this.#connections) connection.close()
-    await ended
+    await this.#ended
+    return cutOff
   }
 
   #onConnection(socket: Socket): void {
+    this.#arrivals.count++
     const address = plainAddress(socket.remoteAddress ?? '')
     if (!this.#admission.admits(this.#connections.size, address)) {
       socket.destroy()
@@ -161,7 +182,9 @@ class NodeFront implements Front {
     })
     this.#server.on('secureConnection', (socket: Socket) => {
       const connection = accepted.get(nameOf(socket))
-      if (connection) this.#bySocket.set(socket, connection)
+      if (!connection) return
+      connection.speaksOver(socket)
+      this.#bySocket.set(socket, connection)
     })
   }
 
@@ -184,10 +207,13 @@ class NodeFront implements Front {
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse, handler: FrontHandler): void {
+    if (this.#bySocket.get(request.socket)?.hasEnded) {
+      request.resume()
+      return
+    }
+    this.#arrivals.count++
     this.#inFlight++
-    response.once('close', () => {
-      if (--this.#inFlight === 0) this.#drained()
-    })
+    response.once('close', () => this.#inFlight--)
     this.#follow(request, response)
     const exchange = new NodeExchange(this, request, response)
     if (request.rawHeaders.length > 2 * headersMax) {
@@ -217,13 +243,63 @@ class NodeFront implements Front {
 class NodeConnection implements Waiting, ArrivingBody {
   isOpen = true
   requests = 0
+  /** The server has closed its side: nobody can be answered any more. */
+  hasEnded = false
   readonly #socket: Socket
+  /** What is read and written; with TLS it is not the socket that was accepted. */
+  #stream: Socket
   readonly #onEnd: () => void
+  /** When something came last, or the server closed its side; and how many bytes had come then. */
+  #sinceMs = 0
+  #bytes = 0
+  #isDraining = false
 
   constructor(socket: Socket, onEnd: () => void) {
     this.#socket = socket
+    this.#stream = socket
     this.#onEnd = onEnd
     socket.once('close', () => this.#end())
+  }
+
+  /** Its TLS socket is there. */
+  speaksOver(stream: Socket): void {
+    this.#stream = stream
+    if (this.#isDraining) this.#lingers()
+  }
+
+  /** From now on `look` is called. */
+  drains(): void {
+    this.#isDraining = true
+    this.#sinceMs = performance.now()
+    this.#bytes = this.bytesCome()
+    this.#lingers()
+  }
+
+  /** Ends the connection when nothing has come for `quietMs`, and closes it when the client does not end it as well. */
+  look(nowMs: number): void {
+    if (this.hasEnded) {
+      if (nowMs - this.#sinceMs >= lingerMsMax) this.close()
+      return
+    }
+    const bytes = this.bytesCome()
+    if (this.requests > 0 || bytes !== this.#bytes) {
+      this.#bytes = bytes
+      this.#sinceMs = nowMs
+    } else if (nowMs - this.#sinceMs >= quietMs) this.#endSide()
+  }
+
+  /** node would close a connection at once behind its last answer, and so reset it if the client still sends. */
+  #lingers(): void {
+    this.#stream.destroySoon = () => this.#endSide()
+  }
+
+  #endSide(): void {
+    if (this.hasEnded) return
+    this.hasEnded = true
+    this.#sinceMs = performance.now()
+    this.#stream.end()
+    // What still comes is read away: node reads no more of a connection behind its last answer.
+    this.#stream.resume()
   }
 
   bytesCome(): number {

@@ -1,6 +1,7 @@
 // One node, put together from its storage, its shards, what it sends and its front (compose/); and taken apart in the one order that is safe.
 
 import type { Config } from '../config/config.js'
+import type { CutOff } from '../http/drain.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
 import { openDelivery } from './compose/delivery.js'
@@ -10,8 +11,8 @@ import { openShards } from './compose/shards.js'
 import { openStorage } from './compose/storage.js'
 import type { RunningNode, Surroundings } from './surroundings.js'
 
-/** How long requests in flight are waited for when the node stops. */
-const drainMs = 5_000
+/** How long requests are waited for when the node stops, and then notifications that are being sent. */
+const drainMsMax = 5_000
 /** How long a node of a cluster that ends may take to write down what became of its notifications. */
 const writtenMs = 8_000
 
@@ -37,9 +38,14 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   /** Writes down what became of notifications. */
   const finish = async (): Promise<void> => {
     local.end()
-    await dispatcher.stop(drainMs)
+    await dispatcher.stop(drainMsMax)
     await recovered
     await local.drain()
+  }
+  const tellCutOff = (cutOff: CutOff | undefined): void => {
+    if (!cutOff) return
+    const { connections, requests } = cutOff
+    logger.warn(`stopping: ${connections} connections were cut off after ${drainMsMax} ms, ${requests} requests among them`)
   }
   let port: number
   try {
@@ -72,6 +78,13 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   return {
     port,
     store: store.name,
+    unlisten: () =>
+      awake(async () => {
+        isEnding = true
+        // A node of a cluster takes clients while it gives its shards away.
+        if (joined?.drain) front.dismiss()
+        else await front.unlisten()
+      }),
     drain: () =>
       awake(async () => {
         isEnding = true
@@ -79,13 +92,13 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
           front.dismiss()
           await joined.drain()
         }
-        await front.close(drainMs)
+        tellCutOff(await front.close(drainMsMax))
         forwarder.close()
         loop.stop()
         summary.stop()
         await expiry.stop()
       }),
-    dismiss: () => awake(() => front.close(drainMs)),
+    dismiss: () => awake(async () => tellCutOff(await front.close(drainMsMax))),
     close: () =>
       awake(async () => {
         unusedTenants?.end()

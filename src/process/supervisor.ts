@@ -5,8 +5,8 @@
 // hands them out in turn (node:cluster). It looks into no request, so that it does not end for what ends a worker. The
 // socket files of the workers lie in a directory that only this user can enter; the last process removes it.
 //
-// Stopping has two steps, for workers answer each other: first all answer what they have taken, then all close their
-// stores.
+// Stopping has three steps. First all stop listening: otherwise a client whose connection one of them has ended would come to another one that
+// is about to stop as well. Then all answer the requests that still come. Workers ask each other for that, so only then they close their stores.
 
 import type { ChildProcess } from 'node:child_process'
 import cluster from 'node:cluster'
@@ -26,7 +26,8 @@ import { type FromWorker, socketAddresses, type ToWorker } from './worker-protoc
 const startsMax = 5
 /** Pause before a worker is started again that ended before it served. */
 const restartPauseMs = 200
-/** How long workers may take to answer what they have taken, and then to close. */
+/** How long workers may take to stop listening, then to answer the requests that still come, and then to close. */
+const unlistenMsMax = 1_000
 const drainMsMax = 15_000
 const closeMsMax = 20_000
 
@@ -72,6 +73,7 @@ export async function superviseWorkers(
 }
 
 async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
+  await Promise.all(workers.map(worker => worker.unlisten()))
   await Promise.all(workers.map(worker => worker.drain()))
   const ends = await Promise.all(workers.map(worker => worker.close()))
   return ends.every(isWell => isWell)
@@ -89,7 +91,8 @@ class Supervision {
   private failures = 0
   private reason = ''
   private onReady: { resolve(store: string): void; reject(failure: Error): void } | undefined
-  private onDrained: () => void = () => {}
+  /** What it has to report next while it stops, and what then happens. */
+  private step: { readonly until: FromWorker['kind']; readonly onDone: () => void } | undefined
 
   constructor(
     private readonly index: number,
@@ -140,8 +143,11 @@ class Supervision {
         return
       case 'pong':
         return this.pulse?.answered()
+      case 'unlistened':
       case 'drained':
-        return this.onDrained()
+        // After a step that took too long its report is late.
+        if (message.kind === this.step?.until) this.step.onDone()
+        return
       case 'failed':
         this.reason = message.reason
     }
@@ -150,7 +156,7 @@ class Supervision {
   private onExit(code: number | null, signal: NodeJS.Signals | null): void {
     this.child = undefined
     this.pulse?.ended()
-    this.onDrained()
+    this.step?.onDone()
     if (this.ending) return
     const why = this.reason || `it ended with ${signal ?? `code ${code}`}`
     const { onReady } = this
@@ -163,16 +169,25 @@ class Supervision {
     else setTimeout(() => this.ending || this.spawn(), restartPauseMs)
   }
 
-  /** Resolves when it has answered what it had taken, has ended, or takes too long. */
-  async drain(): Promise<void> {
+  /** Resolves when it takes no more connections, has ended, or takes too long. */
+  unlisten(): Promise<void> {
     this.ending = true
     this.pulse?.ended()
+    return this.take({ kind: 'unlisten' }, 'unlistened', unlistenMsMax)
+  }
+
+  /** Resolves when it has answered all requests and ended its connections, has ended itself, or takes too long. */
+  drain(): Promise<void> {
+    return this.take({ kind: 'drain' }, 'drained', drainMsMax)
+  }
+
+  private async take(order: ToWorker, until: FromWorker['kind'], waitMs: number): Promise<void> {
     if (!this.child) return
-    const drained = new Promise<void>(resolve => {
-      this.onDrained = resolve
+    const done = new Promise<void>(onDone => {
+      this.step = { until, onDone }
     })
-    this.tell({ kind: 'drain' })
-    await Promise.race([drained, pause(drainMsMax, undefined, { ref: false })])
+    this.tell(order)
+    await Promise.race([done, pause(waitMs, undefined, { ref: false })])
   }
 
   /** Resolves when it has ended; false when it did not do so well. */

@@ -108,7 +108,9 @@ export interface RunningNode {
   readonly port: number
   /** What it runs on, for the line that says it is ready. */
   readonly store: string
-  /** Stops accepting and answers what is in flight; others may still ask its shards. */
+  /** Stops accepting; answers are held back until `drain`, which the caller calls at once. A node of a cluster goes on. */
+  unlisten(): Promise<void>
+  /** Stops accepting, answers the requests that still come, and closes all connections; others may still ask its shards. */
   drain(): Promise<void>
   /**
    * Stops accepting, and answers what is in flight: for a node that can promise nothing more, and gives nothing away.

@@ -21,7 +21,9 @@ export const socketFolder = ([first = '']: readonly string[]): string => dirname
 
 export type ToWorker =
   | { readonly kind: 'start'; readonly part: Part }
-  /** Take no more requests, and answer those under way. */
+  /** Take no more connections. */
+  | { readonly kind: 'unlisten' }
+  /** Answer the requests that still come, and end all connections. */
   | { readonly kind: 'drain' }
   /** Nobody asks you any more: make everything durable and leave. */
   | { readonly kind: 'close' }
@@ -35,13 +37,14 @@ export type FromWorker =
   | { readonly kind: 'hears' }
   /** Serves; `store` is what it runs on. */
   | { readonly kind: 'ready'; readonly store: string }
+  | { readonly kind: 'unlistened' }
   | { readonly kind: 'drained' }
   | { readonly kind: 'pong' }
   /** Cannot start, or cannot go on: a sentence for the operator. It leaves by itself. */
   | { readonly kind: 'failed'; readonly reason: string }
 
 export type ToThread =
-  /** Take no more requests, and answer those under way. */
+  /** Take no more connections, answer the requests that still come, and end all connections. */
   | { readonly kind: 'drain' }
   /** Make everything durable. */
   | { readonly kind: 'close' }

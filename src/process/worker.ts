@@ -54,6 +54,9 @@ async function obey(order: ToWorker): Promise<void> {
       // Until here what is stored was read, with the help of every core that was free.
       tuneCollector(config.workers)
       return tell({ kind: 'ready', store: node.store })
+    case 'unlisten':
+      await node?.unlisten()
+      return tell({ kind: 'unlistened' })
     case 'drain':
       await node?.drain()
       return tell({ kind: 'drained' })

@@ -621,6 +621,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     await wire.request('GET /large')
     await other.request('DELETE /none')
     await arrived
+    await front.unlisten()
     const closed = front.close(60_000)
     await t.rejects(Wire.to(port), { code: 'ECONNREFUSED' })
     const large = 'x'.repeat(3_000_000)
