@@ -16,9 +16,9 @@ export const lingerMsMax = 500
 export const lookMs = 10
 
 /** Nothing has come for so long: then the queue of a listener is empty, and no bytes are unread. */
-const stillMs = 2
+const stillMs = 10
 /** How long that is waited for. */
-const stillMsMax = 50
+const stillMsMax = 500
 
 /** What was cut off at the end of the time for draining. */
 export interface CutOff {

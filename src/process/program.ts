@@ -62,6 +62,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   if (!logger) return
   for (const line of [commandLine, ...fromEnv, effective]) logger.info(line)
   for (const line of warnings) logger.warn(line)
+  if (config.workersFollowCores) logger.info(`-workers auto: ${wordsFor(config.workers)}, one for each core`)
 
   let running: Running | undefined
   // From the beginning: SIGHUP never ends the program (docs/operations/signals.md).

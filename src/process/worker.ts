@@ -52,7 +52,7 @@ async function obey(order: ToWorker): Promise<void> {
       tidy = () => removeSockets(order.part)
       node = await started(order.part)
       // Until here what is stored was read, with the help of every core that was free.
-      tuneCollector(config.workers)
+      tuneCollector(order.part.workers)
       return tell({ kind: 'ready', store: node.store })
     case 'unlisten':
       await node?.unlisten()
@@ -87,7 +87,7 @@ async function started(part: Part): Promise<RunningNode> {
 function start(part: Part): Promise<RunningNode> {
   const { index, workers } = part
   if (config.cluster) return startInCluster(config.cluster)
-  return startNode(ofOne(config), {
+  return startNode(ofOne(config, workers), {
     clock: systemClock,
     chance: systemChance,
     logger,
@@ -123,8 +123,8 @@ function removeSockets({ addresses }: Part): void {
   } catch {}
 }
 
-/** What each worker may take of what the machine has: its part. */
-function ofOne({ queries, answers, workers, ...rest }: Config): Config {
+/** What each worker may take of what the machine has: its part. The supervisor has counted the cores, if need be; now there may be others. */
+function ofOne({ queries, answers, ...rest }: Config, workers: number): Config {
   const { answerBytesMax, answersInFlightMax } = answers
   return {
     ...rest,
