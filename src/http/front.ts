@@ -4,7 +4,7 @@
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
-import { isIPv6 } from 'node:net'
+import { isIPv6, type ListenOptions, type Socket } from 'node:net'
 import type { OnDropped } from './connections.js'
 import type { CutOff } from './drain.js'
 
@@ -63,8 +63,10 @@ export interface FrontOptions {
   /** Address to listen on; undefined: all of the family. */
   readonly host?: string | undefined
   readonly family: 'both' | 'ipv4' | 'ipv6'
-  /** Sibling processes listen on the same port, and connections are spread among them. */
+  /** Sibling processes listen on the same port, and connections are spread among them (`uws` only). */
   readonly shared?: boolean
+  /** Another process listens for several, and hands out connections (`node` only); undefined: the front listens by itself. */
+  readonly source?: ConnectionSource | undefined
   /** PEM files; undefined: plain HTTP. */
   readonly tls?: TlsFiles | undefined
   /** Client connections at a time; for a further one that makes room which has waited longest. */
@@ -80,6 +82,12 @@ export interface FrontOptions {
   /** A client that takes no byte of its answer for so long is closed; undefined: 30 s. */
   readonly answerStallMs?: number | undefined
   readonly onStall?: (() => void) | undefined
+}
+
+/** Where a front gets connections from that another process has accepted. */
+export interface ConnectionSource {
+  /** Resolves with the port when that process listens there. */
+  open(port: number, take: (socket: Socket) => void): Promise<number>
 }
 
 export interface Front {
@@ -192,6 +200,12 @@ export function lengthOf(body: AnswerBody): number {
 /** What no header may hold becomes `?`: a line end would let the client write headers of its own. */
 export function headerText(value: string): string {
   return value.replace(/[^\t -~\x80-\xff]/g, '?')
+}
+
+/** Where to listen, in the words of node:net. */
+export function listenOptions({ port, host, family }: Pick<FrontOptions, 'port' | 'host' | 'family'>): ListenOptions {
+  const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
+  return { port, host: address, ipv6Only: family === 'ipv6' }
 }
 
 /** The reason why an address cannot be listened on, in the words both fronts use. */

@@ -12,7 +12,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo, ListenOptions, Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import type { ArrivingBody, Waiting } from './connections.js'
@@ -26,6 +26,7 @@ import {
   headBytesMax,
   isAmbiguous,
   listenFailure,
+  listenOptions,
   type TlsFiles,
 } from './front.js'
 import { announcesBody, NodeExchange, plainAddress } from './node-exchange.js'
@@ -46,12 +47,6 @@ export async function openNodeFront(options: FrontOptions, handler: FrontHandler
     ? createTlsServer({ ...readTls(options.tls), ...limits, handshakeTimeout: headMsMax })
     : createServer(limits)
   return new NodeFront(server, options, handler)
-}
-
-/** Where to listen, in the words of node:net. */
-function listenOptions({ port, host, family, shared = false }: FrontOptions): ListenOptions {
-  const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
-  return { port, host: address, ipv6Only: family === 'ipv6', exclusive: !shared }
 }
 
 class NodeFront implements Front {
@@ -96,10 +91,15 @@ class NodeFront implements Front {
   }
 
   listen(): Promise<number> {
+    const { source, port } = this.#options
+    if (source) {
+      this.#server.emit('listening') // From then on node looks for heads that have not come in time.
+      return source.open(port, socket => this.#onHanded(socket))
+    }
     return new Promise((resolve, reject) => {
       const onError = (error: Error) => reject(listenFailure(error, this.#options))
       this.#server.once('error', onError)
-      this.#server.listen(listenOptions(this.#options), () => {
+      this.#server.listen({ ...listenOptions(this.#options), exclusive: true }, () => {
         this.#server.off('error', onError)
         resolve((this.#server.address() as AddressInfo).port)
       })
@@ -121,10 +121,9 @@ class NodeFront implements Front {
   }
 
   async #stopListening(waitMs: number): Promise<void> {
-    if (this.#server.listening) {
-      this.gate.shut()
-      await this.#arrivals.still(waitMs)
-    }
+    const { listening } = this.#server
+    if (listening || this.#options.source) this.gate.shut()
+    if (listening) await this.#arrivals.still(waitMs)
     this.dismiss()
     this.#ended = new Promise<void>(resolve => this.#server.close(() => resolve()))
   }
@@ -146,6 +145,13 @@ class NodeFront implements Front {
     for (const connection of this.#connections) connection.close()
     await this.#ended
     return cutOff
+  }
+
+  /** As if the server had accepted it by itself. */
+  #onHanded(socket: Socket): void {
+    socket.allowHalfOpen = true
+    socket.setNoDelay(true)
+    this.#server.emit('connection', socket)
   }
 
   #onConnection(socket: Socket): void {

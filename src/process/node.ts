@@ -45,7 +45,9 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
   const tellCutOff = (cutOff: CutOff | undefined): void => {
     if (!cutOff) return
     const { connections, requests } = cutOff
-    logger.warn(`stopping: ${connections} connections were cut off after ${drainMsMax} ms, ${requests} requests among them`)
+    logger.warn(
+      `stopping: ${connections} connections were cut off after ${drainMsMax} ms, ${requests} requests among them`,
+    )
   }
   let port: number
   try {

@@ -2,15 +2,16 @@
 // order.
 //
 // uws opens a socket for each worker, and the system spreads connections; for node the supervisor accepts them and
-// hands them out in turn (node:cluster). It looks into no request, so that it does not end for what ends a worker. The
+// hands them out in turn (handed-connections.ts). It looks into no request, so that it does not end for what ends a worker. The
 // socket files of the workers lie in a directory that only this user can enter; the last process removes it.
 //
-// Stopping has three steps. First all stop listening: otherwise a client whose connection one of them has ended would come to another one that
+// Stopping has three steps. First all stop listening, and then the supervisor: otherwise a client whose connection one of them has ended would come to another one that
 // is about to stop as well. Then all answer the requests that still come. Workers ask each other for that, so only then they close their stores.
 
 import type { ChildProcess } from 'node:child_process'
 import cluster from 'node:cluster'
 import { mkdtempSync, rmSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,6 +19,7 @@ import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/config.js'
 import type { Logger } from '../ports.js'
 import { youngFlags } from './collector.js'
+import { ConnectionSharing, type Taker } from './handed-connections.js'
 import type { Pulse, Pulses } from './liveness.js'
 import { assertListenable } from './port-check.js'
 import { type FromWorker, socketAddresses, type ToWorker } from './worker-protocol.js'
@@ -56,12 +58,13 @@ export async function superviseWorkers(
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const addresses = socketAddresses(folder, config.workers)
-  const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure, pulses))
+  const sharing = new ConnectionSharing(config.http)
+  const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure, pulses, sharing))
   try {
     const stores = await Promise.all(workers.map(worker => worker.start()))
     return {
       store: stores[0]!,
-      stop: () => stopAll(workers),
+      stop: () => stopAll(workers, sharing),
       reopen: () => {
         for (const worker of workers) worker.reopen()
       },
@@ -72,8 +75,9 @@ export async function superviseWorkers(
   }
 }
 
-async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
+async function stopAll(workers: readonly Supervision[], sharing: ConnectionSharing): Promise<boolean> {
   await Promise.all(workers.map(worker => worker.unlisten()))
+  await sharing.close()
   await Promise.all(workers.map(worker => worker.drain()))
   const ends = await Promise.all(workers.map(worker => worker.close()))
   return ends.every(isWell => isWell)
@@ -82,11 +86,13 @@ async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
 const entry = fileURLToPath(new URL('./worker.js', import.meta.url))
 
 /** One worker, in all the processes that it is in turn. */
-class Supervision {
+class Supervision implements Taker {
   private child: ChildProcess | undefined
   private pulse: Pulse | undefined
   private serves = false
   private ending = false
+  /** Connections that are on their way to it, and what happens to them when it ends. */
+  private readonly handed = new Map<Socket, () => void>()
   /** Starts in a row that came to nothing. */
   private failures = 0
   private reason = ''
@@ -100,6 +106,7 @@ class Supervision {
     private readonly logger: Logger,
     private readonly onFailure: (failure: Error) => void,
     private readonly pulses: Pulses | undefined,
+    private readonly sharing: ConnectionSharing,
   ) {}
 
   /** Resolves when it serves for the first time, with the name of its store. Rejects when that cannot be. */
@@ -129,11 +136,32 @@ class Supervision {
     this.tell({ kind: 'reopen' })
   }
 
+  take(port: number, socket: Socket, onLost: () => void): void {
+    this.handed.set(socket, onLost)
+    const order: ToWorker = { kind: 'connection', port }
+    // A failure to send means that it has ended, and 'exit' tells.
+    this.child?.send(order, socket, {}, error => error ?? this.handed.delete(socket))
+  }
+
+  private async listen(port: number): Promise<void> {
+    const { child } = this
+    try {
+      await this.sharing.listen(port)
+      if (this.child !== child) return
+      this.sharing.add(port, this)
+      this.tell({ kind: 'listens', port })
+    } catch (error) {
+      this.tell({ kind: 'listens', port, reason: (error as Error).message })
+    }
+  }
+
   private onMessage(message: FromWorker): void {
     const { index, addresses } = this
     switch (message.kind) {
       case 'hears':
         return this.tell({ kind: 'start', part: { index, workers: addresses.length, addresses } })
+      case 'listen':
+        return void this.listen(message.port)
       case 'ready':
         this.serves = true
         this.failures = 0
@@ -157,6 +185,11 @@ class Supervision {
     this.child = undefined
     this.pulse?.ended()
     this.step?.onDone()
+    this.sharing.remove(this)
+    for (const [socket, onLost] of [...this.handed]) {
+      this.handed.delete(socket)
+      onLost()
+    }
     if (this.ending) return
     const why = this.reason || `it ended with ${signal ?? `code ${code}`}`
     const { onReady } = this
@@ -173,15 +206,15 @@ class Supervision {
   unlisten(): Promise<void> {
     this.ending = true
     this.pulse?.ended()
-    return this.take({ kind: 'unlisten' }, 'unlistened', unlistenMsMax)
+    return this.carriesOut({ kind: 'unlisten' }, 'unlistened', unlistenMsMax)
   }
 
   /** Resolves when it has answered all requests and ended its connections, has ended itself, or takes too long. */
   drain(): Promise<void> {
-    return this.take({ kind: 'drain' }, 'drained', drainMsMax)
+    return this.carriesOut({ kind: 'drain' }, 'drained', drainMsMax)
   }
 
-  private async take(order: ToWorker, until: FromWorker['kind'], waitMs: number): Promise<void> {
+  private async carriesOut(order: ToWorker, until: FromWorker['kind'], waitMs: number): Promise<void> {
     if (!this.child) return
     const done = new Promise<void>(onDone => {
       this.step = { until, onDone }

@@ -5,6 +5,7 @@
 
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterDesk } from '../http/admin.js'
+import type { ConnectionSource } from '../http/front.js'
 import type { LogSettings } from '../messages/admin.js'
 import type { HealthProblem, ShardLoss } from '../messages/cluster-status.js'
 import type { Shards } from '../messages/messages.js'
@@ -18,8 +19,8 @@ export type Place = WorkerPlace | ClusterPlace
 
 export interface WorkerPlace extends WorkerPart {
   readonly kind: 'worker'
-  /** Whether they share the port; else each has one of its own. */
-  readonly sharesPort: boolean
+  /** Where connections come from that the supervisor accepts: they share the port. undefined: each has one of its own. */
+  readonly connections?: ConnectionSource
   /** Given this worker's shards: gives all of them. */
   join(own: OwnPart): Promise<Joined>
 }

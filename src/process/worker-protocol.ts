@@ -21,6 +21,10 @@ export const socketFolder = ([first = '']: readonly string[]): string => dirname
 
 export type ToWorker =
   | { readonly kind: 'start'; readonly part: Part }
+  /** The supervisor listens at a port for you, or cannot: a sentence for the operator. */
+  | { readonly kind: 'listens'; readonly port: number; readonly reason?: string }
+  /** With it comes a connection that was accepted at that port. */
+  | { readonly kind: 'connection'; readonly port: number }
   /** Take no more connections. */
   | { readonly kind: 'unlisten' }
   /** Answer the requests that still come, and end all connections. */
@@ -37,6 +41,8 @@ export type FromWorker =
   | { readonly kind: 'hears' }
   /** Serves; `store` is what it runs on. */
   | { readonly kind: 'ready'; readonly store: string }
+  /** Listen at a port for me, and hand me connections (handed-connections.ts). */
+  | { readonly kind: 'listen'; readonly port: number }
   | { readonly kind: 'unlistened' }
   | { readonly kind: 'drained' }
   | { readonly kind: 'pong' }

@@ -208,23 +208,28 @@ t.test('the settings are what has an effect, each with its source', async t => {
   t.notMatch(settings.join(), 'hunter2')
 })
 
-t.test('-workers auto is one worker for each core, as many as there can be at most, and the settings tell the number', async t => {
-  const read = (cores: number) => {
-    const reading = readConfig(['-workers', 'auto'], {}, () => cores)
-    if (reading.kind !== 'run') throw new Error(reading.kind)
-    return reading
-  }
-  for (const [cores, workers] of [
-    [1, 1],
-    [3, 3],
-    [200, 64],
-  ] as const) {
-    const { config, settings } = read(cores)
-    t.match(config, { workers, workersFollowCores: true })
-    t.ok(settings.includes(`-workers auto (${workers} here)   (-workers)`))
-  }
-  t.same(faults([], { CTX_WORKERS: 'many' }), ['CTX_WORKERS (-workers): "many" is not auto, or a whole number from 1 to 64'])
-})
+t.test(
+  '-workers auto is one worker for each core, as many as there can be at most, and the settings tell the number',
+  async t => {
+    const read = (cores: number) => {
+      const reading = readConfig(['-workers', 'auto'], {}, () => cores)
+      if (reading.kind !== 'run') throw new Error(reading.kind)
+      return reading
+    }
+    for (const [cores, workers] of [
+      [1, 1],
+      [3, 3],
+      [200, 64],
+    ] as const) {
+      const { config, settings } = read(cores)
+      t.match(config, { workers, workersFollowCores: true })
+      t.ok(settings.includes(`-workers auto (${workers} here)   (-workers)`))
+    }
+    t.same(faults([], { CTX_WORKERS: 'many' }), [
+      'CTX_WORKERS (-workers): "many" is not auto, or a whole number from 1 to 64',
+    ])
+  },
+)
 
 t.test('the settings tell values that follow from other options', async t => {
   const { settings } = run(['-compat', 'fiware', '-writeConcern', '0'])

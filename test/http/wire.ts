@@ -19,6 +19,8 @@ export class Wire {
   static onSent: ((bytes: Uint8Array) => void) | undefined
   /** Settles with true when the connection is over, however it ended. */
   readonly closed: Promise<boolean>
+  /** The code of the error that ended the connection; undefined: it is open, or has ended in order. */
+  failure: string | undefined
   readonly #socket: Socket
   #bytes = Buffer.alloc(0)
   #isOver = false
@@ -27,7 +29,9 @@ export class Wire {
   constructor(socket: Socket) {
     this.#socket = socket
     this.closed = new Promise(resolve => {
-      socket.on('error', () => {})
+      socket.on('error', (error: NodeJS.ErrnoException) => {
+        this.failure = error.code
+      })
       socket.on('close', () => {
         this.#isOver = true
         this.#wake()

@@ -1,7 +1,9 @@
 // SIGTERM while clients go on asking: no connection is reset, and no request is left without an answer (test/support/stop-load.ts says what counts).
 
+import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { type BrokerProcess, startBroker } from '../support/broker-process.js'
+import { accepts, type BrokerProcess, startBroker } from '../support/broker-process.js'
 import { StopLoad, type StopLoadOptions } from '../support/stop-load.js'
 
 t.setTimeout(60_000)
@@ -33,7 +35,6 @@ async function stopUnderLoad(broker: BrokerProcess, options: Partial<StopLoadOpt
 for (const [what, args] of [
   ['one node', []],
   ['two workers', ['-workers', '2']],
-  ['one node over node:http', ['-httpServer', 'node']],
   ['two workers over node:http', ['-httpServer', 'node', '-workers', '2']],
 ] as const)
   t.test(`${what}: no connection is reset by a stop, and no request is lost`, async t => {
@@ -46,3 +47,22 @@ for (const [what, args] of [
     t.equal(restEnds, load.resting)
     t.strictSame([code, stderr], [0, ''])
   })
+
+t.test('a second signal ends a stop that waits for a request', async t => {
+  const broker = await startBroker(t)
+  const socket = connect({ port: broker.port, host: '127.0.0.1' })
+  t.teardown(() => socket.destroy())
+  socket.on('error', () => {})
+  socket.write('POST /v2/entities HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{')
+  await new Promise<void>(resolve => socket.write('"', () => resolve()))
+  const pid = broker.child.pid as number
+  process.kill(pid, 'SIGTERM')
+  while (!broker.gone && (await accepts(broker.port))) await pause(20)
+  process.kill(pid, 'SIGTERM')
+  const untilMs = performance.now() + 4_000
+  while (!broker.gone && performance.now() < untilMs) {
+    await pause(100)
+    if (!broker.gone) process.kill(pid, 'SIGTERM')
+  }
+  t.match(await broker.exitWithin(100), { code: null, signal: 'SIGTERM' })
+})

@@ -92,7 +92,7 @@ class StopClient {
     let waitsFor = ''
     let isLeaving = false
     let bytes: Buffer = Buffer.alloc(0)
-    const where = () => (waitsFor || (isConnected ? 'resting' : 'connecting'))
+    const where = () => waitsFor || (isConnected ? 'resting' : 'connecting')
     const ask = (): void => {
       waitsFor = requests[this.#sent++ % requests.length]!
       socket.write(waitsFor)
