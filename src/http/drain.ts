@@ -15,10 +15,14 @@ export const lingerMsMax = 500
 /** How often a front that drains looks at its connections. */
 export const lookMs = 10
 
-/** Nothing has come for so long: then the queue of a listener is empty, and no bytes are unread. */
+/** A front is still when nothing has come for so long: the clients that wait for their answers do not connect meanwhile. */
 const stillMs = 10
 /** How long that is waited for. */
 const stillMsMax = 500
+/** How often it looks. It sleeps between: a process that has slept is not interrupted between its look and what it does then. */
+const stillLookMs = 1
+/** A look that took longer is too old: the system has let others run, and something may have come. */
+const lookTookMsMax = 0.5
 
 /** What was cut off at the end of the time for draining. */
 export interface CutOff {
@@ -31,18 +35,22 @@ export interface CutOff {
 export class Arrivals {
   count = 0
 
-  /** Resolves in the turn of the event loop in which nothing has come for a moment, or after `waitMs`. */
+  /** Resolves right after a look at which nothing had come for a moment, or after `waitMs`. */
   async still(waitMs: number): Promise<void> {
     const untilMs = performance.now() + Math.min(waitMs, stillMsMax)
     let before = this.count
     let sinceMs = performance.now()
-    do {
-      // After it the event loop has asked the system once for all that has come.
+    for (;;) {
+      await new Promise<void>(resolve => setTimeout(resolve, stillLookMs))
+      const lookMs = performance.now()
+      // In between the event loop asks the system once for all that has come.
       await new Promise<void>(resolve => setImmediate(resolve))
-      if (this.count === before) continue
+      const nowMs = performance.now()
+      if (this.count !== before) sinceMs = nowMs
       before = this.count
-      sinceMs = performance.now()
-    } while (performance.now() - sinceMs < stillMs && performance.now() < untilMs)
+      const isStill = nowMs - sinceMs >= stillMs && nowMs - lookMs < lookTookMsMax
+      if (isStill || nowMs >= untilMs) return
+    }
   }
 }
 

@@ -38,6 +38,8 @@ type Kind = 'kept' | 'reconnecting' | 'resting'
 export class StopLoad {
   readonly tally: StopTally = { answered: 0, late: 0, resets: [], unanswered: [], restEnds: 0 }
   isStopping = false
+  /** Clients that have got an answer. */
+  readonly answered = new Set<number>()
   readonly #clients: Promise<void>[] = []
 
   constructor(
@@ -52,9 +54,12 @@ export class StopLoad {
     for (const [index, kind] of kinds.entries()) this.#clients.push(new StopClient(this, kind, index).run())
   }
 
-  /** Resolves when `count` requests were answered. */
+  /** Resolves when `count` requests were answered, and at least one of each client. */
   async answeredAtLeast(count: number): Promise<void> {
-    while (this.tally.answered < count) await new Promise(resolve => setTimeout(resolve, 5))
+    const { kept, reconnecting, resting } = this.options
+    const clients = kept + reconnecting + resting
+    while (this.tally.answered < count || this.answered.size < clients)
+      await new Promise(resolve => setTimeout(resolve, 5))
   }
 
   /** Resolves when each client has found that nobody listens any more. */
@@ -120,6 +125,7 @@ class StopClient {
       waitsFor = ''
       answers++
       tally.answered++
+      load.answered.add(this.index)
       if (load.isStopping) tally.late++
       if (/\r\nconnection: close\r\n/i.test(text) || kind === 'reconnecting') leave()
       else if (kind === 'kept') ask()
