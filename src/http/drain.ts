@@ -42,13 +42,13 @@ export class Arrivals {
     let sinceMs = performance.now()
     for (;;) {
       await new Promise<void>(resolve => setTimeout(resolve, stillLookMs))
-      const lookMs = performance.now()
+      const beginMs = performance.now()
       // In between the event loop asks the system once for all that has come.
       await new Promise<void>(resolve => setImmediate(resolve))
       const nowMs = performance.now()
       if (this.count !== before) sinceMs = nowMs
       before = this.count
-      const isStill = nowMs - sinceMs >= stillMs && nowMs - lookMs < lookTookMsMax
+      const isStill = nowMs - sinceMs >= stillMs && nowMs - beginMs < lookTookMsMax
       if (isStill || nowMs >= untilMs) return
     }
   }

@@ -108,6 +108,7 @@ class NodeFront implements Front {
 
   dismiss(): void {
     this.draining = true
+    for (const connection of this.#connections) connection.linger()
   }
 
   unlisten(): Promise<void> {
@@ -132,7 +133,7 @@ class NodeFront implements Front {
     const untilMs = performance.now() + drainMs
     this.#unlistened ??= this.#stopListening(drainMs)
     await this.#unlistened
-    for (const connection of this.#connections) connection.drains()
+    for (const connection of this.#connections) connection.drain()
     this.gate.open()
     let nowMs = performance.now()
     while (this.#connections.size > 0 && nowMs < untilMs) {
@@ -169,6 +170,7 @@ class NodeFront implements Front {
       this.#admission.leave(address)
     })
     this.#connections.add(connection)
+    if (this.draining) connection.linger()
     this.#bySocket.set(socket, connection)
     this.#admission.waits(connection)
   }
@@ -258,7 +260,7 @@ class NodeConnection implements Waiting, ArrivingBody {
   /** When something came last, or the server closed its side; and how many bytes had come then. */
   #sinceMs = 0
   #bytes = 0
-  #isDraining = false
+  #isLingering = false
 
   constructor(socket: Socket, onEnd: () => void) {
     this.#socket = socket
@@ -270,21 +272,27 @@ class NodeConnection implements Waiting, ArrivingBody {
   /** Its TLS socket is there. */
   speaksOver(stream: Socket): void {
     this.#stream = stream
-    if (this.#isDraining) this.#lingers()
+    if (this.#isLingering) this.linger()
+  }
+
+  /** node would close a connection at once behind its last answer, and so reset it if the client still sends. */
+  linger(): void {
+    this.#isLingering = true
+    this.#stream.destroySoon = () => this.#endSide()
   }
 
   /** From now on `look` is called. */
-  drains(): void {
-    this.#isDraining = true
+  drain(): void {
     this.#sinceMs = performance.now()
     this.#bytes = this.bytesCome()
-    this.#lingers()
   }
 
   /** Ends the connection when nothing has come for `quietMs`, and closes it when the client does not end it as well. */
   look(nowMs: number): void {
     if (this.hasEnded) {
-      if (nowMs - this.#sinceMs >= lingerMsMax) this.close()
+      // The client may be slow to read its answer.
+      if (!this.#stream.writableFinished) this.#sinceMs = nowMs
+      else if (nowMs - this.#sinceMs >= lingerMsMax) this.close()
       return
     }
     const bytes = this.bytesCome()
@@ -292,11 +300,6 @@ class NodeConnection implements Waiting, ArrivingBody {
       this.#bytes = bytes
       this.#sinceMs = nowMs
     } else if (nowMs - this.#sinceMs >= quietMs) this.#endSide()
-  }
-
-  /** node would close a connection at once behind its last answer, and so reset it if the client still sends. */
-  #lingers(): void {
-    this.#stream.destroySoon = () => this.#endSide()
   }
 
   #endSide(): void {
