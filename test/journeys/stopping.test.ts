@@ -6,7 +6,7 @@ import t from 'tap'
 import { accepts, type BrokerProcess, startBroker } from '../support/broker-process.js'
 import { StopLoad, type StopLoadOptions } from '../support/stop-load.js'
 
-t.setTimeout(60_000)
+t.setTimeout(120_000)
 
 const load = { kept: 64, reconnecting: 8, resting: 8 }
 
@@ -27,7 +27,7 @@ async function stopUnderLoad(broker: BrokerProcess, options: Partial<StopLoadOpt
   const clients = new StopLoad(broker.port, { ...load, requests, ...options })
   await clients.answeredAtLeast(1_000)
   clients.isStopping = true
-  process.kill(broker.child.pid as number, 'SIGTERM')
+  broker.child.kill('SIGTERM')
   const [tally, { code, stderr }] = await Promise.all([clients.over(), broker.exitWithin(20_000)])
   return { ...tally, code, stderr }
 }
@@ -55,14 +55,12 @@ t.test('a second signal ends a stop that waits for a request', async t => {
   socket.on('error', () => {})
   socket.write('POST /v2/entities HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{')
   await new Promise<void>(resolve => socket.write('"', () => resolve()))
-  const pid = broker.child.pid as number
-  process.kill(pid, 'SIGTERM')
+  broker.child.kill('SIGTERM')
   while (!broker.gone && (await accepts(broker.port))) await pause(20)
-  process.kill(pid, 'SIGTERM')
-  const untilMs = performance.now() + 4_000
-  while (!broker.gone && performance.now() < untilMs) {
-    await pause(100)
-    if (!broker.gone) process.kill(pid, 'SIGTERM')
+  // It takes the first of them for the same signal again, if that comes within 200 ms.
+  for (let times = 0; times < 20 && !broker.gone; times++) {
+    broker.child.kill('SIGTERM')
+    await pause(50)
   }
-  t.match(await broker.exitWithin(100), { code: null, signal: 'SIGTERM' })
+  t.match(await broker.exitWithin(20_000), { code: null, signal: 'SIGTERM' })
 })
