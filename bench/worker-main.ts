@@ -27,7 +27,6 @@ const node = await startNode(config, {
     kind: 'worker',
     worker: index,
     workers,
-    sharesPort: false,
     join: own => joinWorkers({ index, workers, addresses }, own, config.queries.scanDeadlineMs, logger),
   },
 })

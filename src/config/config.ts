@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs'
 import { type LogSettings, noTraces, parseTraceLevels, type TraceLevels } from '../messages/admin.js'
 import type { Durability } from '../ports.js'
 import { type Given, longUsage, mask, parse, shortUsage } from './command-line.js'
+import { availableCores, workersFor } from './cores.js'
 import * as kinds from './kinds.js'
 import { type OptionName, optionNames, options, type Values } from './options.js'
 import { ignoredLinks, unknownVariables } from './variables.js'
@@ -79,6 +80,8 @@ export interface Config {
   readonly vocabulary: 'Fiware' | undefined
   /** Processes that share the port. */
   readonly workers: number
+  /** Whether that number is the one of the cores here (`-workers auto`). */
+  readonly workersFollowCores: boolean
   /** What makes it a node of a cluster; undefined: it is a single one. */
   readonly cluster: ClusterConfig | undefined
   /** Where notifications and forwarded requests may go: patterns (docs/operations/egress.md). */
@@ -178,8 +181,12 @@ export const version: string = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 ).version
 
-/** Reads all settings. `argv` begins with the first argument. */
-export function readConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): Reading {
+/** Reads all settings. `argv` begins with the first argument. `cores`: how many there are for `-workers auto`. */
+export function readConfig(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  cores: () => number = availableCores,
+): Reading {
   const { given, print, faults, shownArguments, fromEnv } = parse(argv, env)
   if (print === 'version') return { kind: 'print', text: `orrery ${version}` }
   if (print) return { kind: 'print', text: print === 'u' ? shortUsage() : longUsage() }
@@ -187,25 +194,33 @@ export function readConfig(argv: readonly string[], env: Readonly<Record<string,
   const { values, faults: bad } = valuesOf(given)
   const lines = [...faults, ...bad, ...contradictions(values, given)]
   if (lines.length > 0) return { kind: 'refuse', lines, usage: shortUsage(), format: values.logFormat }
+  const config = configOf(values, cores)
   return {
     kind: 'run',
-    config: configOf(values),
+    config,
     warnings: [...withoutEffect(values, given), ...ignoredLinks(env), ...unknownVariables(env)],
     commandLine: `start command line <${['orrery', ...shownArguments].join(' ')}>`,
     fromEnv: [...fromEnv],
-    effective: `configuration: ${settings(values, given, false).join(' ')}`,
-    settings: settings(values, given, true),
+    effective: `configuration: ${settings(values, config, given, false).join(' ')}`,
+    settings: settings(values, config, given, true),
   }
 }
 
 /** Options that have an effect, each with its value; with `hasSource`, also where that comes from. Those without a value are left out. */
-function settings(values: Values, given: ReadonlyMap<OptionName, Given>, hasSource: boolean): string[] {
+function settings(
+  values: Values,
+  { workers }: Config,
+  given: ReadonlyMap<OptionName, Given>,
+  hasSource: boolean,
+): string[] {
   // Those that follow from others when nobody has named them.
   const all: Values = { ...values, durability: durabilityOf(values), fwdPathless: pathlessOf(values) }
+  const textOf = (name: OptionName): string =>
+    name === 'workers' && values.workers === 'auto' ? `auto (${workers} here)` : String(all[name])
   return optionNames
     .filter(name => options[name].standing === 'now' && all[name] !== undefined && all[name] !== '')
     .map(name => {
-      const shown = options[name].secret ? mask : String(all[name])
+      const shown = options[name].secret ? mask : textOf(name)
       const follows = values[name] === undefined ? 'follows from others' : 'default'
       const source = given.get(name)?.where ?? follows
       return hasSource ? `-${name} ${shown}   (${source})` : `-${name} ${shown}`
@@ -289,7 +304,7 @@ function clusterConflicts(
     needs(name, ['clusterListen'])
   for (const name of ['clusterCert', 'clusterKey', 'clusterCa'] as const)
     needs(name, ['clusterCert', 'clusterKey', 'clusterCa'])
-  if (values.clusterListen !== undefined && values.workers > 1)
+  if (values.clusterListen !== undefined && values.workers !== 1)
     lines.push(`${where('workers')}: not together with -clusterListen; start several nodes`)
   if (values.clusterListen !== undefined && (values.durability === 'sync' || values.durability === 'os'))
     lines.push(`${where('durability')}: a node of a cluster has replicated`)
@@ -318,8 +333,8 @@ function withoutEffect(values: Values, given: ReadonlyMap<OptionName, Given>): s
 
 const bytesPerMb = 1024 * 1024
 
-function configOf(values: Values): Config {
-  const { https, key, cert, ipv4, ipv6 } = values
+function configOf(values: Values, cores: () => number): Config {
+  const { https, key, cert, ipv4, ipv6, workers } = values
   return frozen<Config>({
     http: {
       server: values.httpServer,
@@ -341,7 +356,8 @@ function configOf(values: Values): Config {
     compresses: values.httpCompression === 'on',
     cors: corsOf(values),
     vocabulary: values.compat === 'fiware' ? 'Fiware' : undefined,
-    workers: values.workers,
+    workers: workersFor(workers, cores),
+    workersFollowCores: workers === 'auto',
     cluster: clusterOf(values),
     egress: { allow: listOf(values.egressAllow), deny: listOf(values.egressDeny) },
     tenants: values.multiservice,

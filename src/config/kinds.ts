@@ -38,6 +38,17 @@ export function whole(min: number, max = Number.MAX_SAFE_INTEGER, unit = ''): Ki
   }
 }
 
+/** A number as `whole`, or one word that stands for a number. */
+export function wholeOr<W extends string>(standsForOne: W, min: number, max: number): Kind<number | W> {
+  const number = whole(min, max)
+  return {
+    form: `${standsForOne}, or ${number.form}`,
+    placeholder: `${standsForOne}|${number.placeholder}`,
+    unit: '',
+    read: given => (given === standsForOne ? standsForOne : number.read(given)),
+  }
+}
+
 /** Any text of `lengthMin` to `lengthMax` characters. */
 export function text(lengthMin = 0, lengthMax = 4096): Kind<string> {
   return {

@@ -4,8 +4,9 @@
 // Not here: what the running program does with the values (config.ts).
 
 import { parseEgressPattern } from '../domain/subscriptions/receiver-url.js'
+import { workersMax } from './cores.js'
 import * as kinds from './kinds.js'
-import { flag, type Kind, path, shaped, text, upperWord, whole, word } from './kinds.js'
+import { flag, type Kind, path, shaped, text, upperWord, whole, wholeOr, word } from './kinds.js'
 
 /**
  * `now`: has an effect. `granted`: asks for what is always so. `ignored`: never has an effect; warned of when given.
@@ -99,8 +100,8 @@ const network = {
 }
 
 const processes = {
-  workers: option('WORKERS', whole(1, 64), 1, {
-    help: 'Processes that share the port, each with its part of the entities: one for each core. Another number than before divides the data anew at the start.',
+  workers: option('WORKERS', wholeOr('auto', 1, workersMax), 1, {
+    help: 'Processes that share the port, each with its part of the entities; auto: one for each core that the process may use. Another number than before divides the data anew at the start.',
   }),
 }
 

@@ -4,8 +4,9 @@
 //
 // A front knows bytes, headers and connections. It knows no route, no status by name and no entity.
 
-import { isIPv6 } from 'node:net'
+import { isIPv6, type ListenOptions, type Socket } from 'node:net'
 import type { OnDropped } from './connections.js'
+import type { CutOff } from './drain.js'
 
 export type AnswerBody = string | Uint8Array | readonly Uint8Array[]
 
@@ -74,8 +75,10 @@ export interface FrontOptions {
   /** Address to listen on; undefined: all of the family. */
   readonly host?: string | undefined
   readonly family: 'both' | 'ipv4' | 'ipv6'
-  /** Sibling processes listen on the same port, and connections are spread among them. */
+  /** Sibling processes listen on the same port, and connections are spread among them (`uws` only). */
   readonly shared?: boolean
+  /** Another process listens for several, and hands out connections (`node` only); undefined: the front listens by itself. */
+  readonly source?: ConnectionSource | undefined
   /** PEM files; undefined: plain HTTP. */
   readonly tls?: TlsFiles | undefined
   /** Client connections at a time; for a further one that makes room which has waited longest. */
@@ -96,6 +99,12 @@ export interface FrontOptions {
   readonly onStall?: (() => void) | undefined
 }
 
+/** Where a front gets connections from that another process has accepted. */
+export interface ConnectionSource {
+  /** Resolves with the port when that process listens there. */
+  open(port: number, take: (socket: Socket) => void): Promise<number>
+}
+
 export interface Front {
   /** Where `FrontOptions.http1Port` listens, once `listen` has ended; undefined: nowhere. */
   readonly http1Port?: number | undefined
@@ -111,8 +120,16 @@ export interface Front {
    * balancer sends it, before `close` ends what is left.
    */
   dismiss(): void
-  /** Stops accepting, lets what is in flight be answered for `drainMs` at most, closes all connections. */
-  close(drainMs: number): Promise<void>
+  /**
+   * Takes the clients that have connected, and closes its listeners. From now on each answer ends its connection. Answers are held back until
+   * `close`, which the caller calls at once: so all of several workers can stop listening before any of them ends a connection.
+   */
+  unlisten(): Promise<void>
+  /**
+   * Stops accepting, answers the requests that still come on connections that are open, and closes all connections: those that rest after
+   * `quietMs` (drain.ts), the last of them after `drainMs`. Resolves with what was cut off then; undefined: all ended in order.
+   */
+  close(drainMs: number): Promise<CutOff | undefined>
 }
 
 /** Bytes of a request's line and headers together, for both servers. */
@@ -215,6 +232,12 @@ export function lengthOf(body: AnswerBody): number {
 /** What no header may hold becomes `?`: a line end would let the client write headers of its own. */
 export function headerText(value: string): string {
   return value.replace(/[^\t -~\x80-\xff]/g, '?')
+}
+
+/** Where to listen, in the words of node:net. */
+export function listenOptions({ port, host, family }: Pick<FrontOptions, 'port' | 'host' | 'family'>): ListenOptions {
+  const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
+  return { port, host: address, ipv6Only: family === 'ipv6' }
 }
 
 /** The reason why an address cannot be listened on, in the words both fronts use. */

@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ownText } from '../domain/recent.js'
 import { ChunkedBody } from './chunked-body.js'
 import type { SlowAnswer, StallWatch } from './connections.js'
+import type { AnswerGate } from './drain.js'
 import {
   type AnswerBody,
   type BodyHandler,
@@ -28,6 +29,7 @@ export interface ExchangeFront {
   /** Whether each answer is to close its connection. */
   readonly draining: boolean
   readonly stalls: StallWatch
+  readonly gate: AnswerGate
 }
 
 /** A request that node:http has read, and its answer. */
@@ -75,6 +77,8 @@ export class NodeExchange implements Exchange, SlowAnswer {
 
   /** An answer before the last chunk ends the connection: nobody knows how much would have to be read away. */
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
+    const { gate } = this.#front
+    if (gate.isShut) return gate.hold(() => this.reply(status, headers, body, onSent))
     const response = this.#response
     if (this.#answered || response.destroyed || response.closed) {
       onSent?.()

@@ -5,17 +5,17 @@
 // first one counts, too many headers are a 431 (node would drop the rest in silence, perhaps the one that names the
 // tenant).
 //
-// The count of exchanges in flight decides when closing is done, not the count of connections: an idle client must not
-// hold the program back.
+// When it stops, it closes its own side of a connection first, and reads away what the client still sends: so no connection is reset (drain.ts).
 //
 // Not here: routes and statuses (routes, reply); which front is used (open-front).
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
-import type { AddressInfo, ListenOptions, Socket } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ArrivingBody, Waiting } from './connections.js'
 import { Admission, answerStallMsDefault, BodyPace, headMsMax, StallWatch } from './connections.js'
+import { AnswerGate, Arrivals, type CutOff, lingerMsMax, lookMs, quietMs } from './drain.js'
 import {
   ambiguousBody,
   type Front,
@@ -24,6 +24,7 @@ import {
   framingOf,
   headBytesMax,
   listenFailure,
+  listenOptions,
   type TlsPair,
 } from './front.js'
 import { announcesBody, NodeExchange, plainAddress } from './node-exchange.js'
@@ -46,15 +47,10 @@ export async function openNodeFront(options: FrontOptions, handler: FrontHandler
   return new NodeFront(server, options, handler)
 }
 
-/** Where to listen, in the words of node:net. */
-function listenOptions({ port, host, family, shared = false }: FrontOptions): ListenOptions {
-  const address = host ?? (family === 'ipv4' ? '0.0.0.0' : family === 'ipv6' ? '::' : undefined)
-  return { port, host: address, ipv6Only: family === 'ipv6', exclusive: !shared }
-}
-
 class NodeFront implements Front {
   draining = false
   readonly stalls: StallWatch
+  readonly gate = new AnswerGate()
   readonly #server: Server | TlsServer
   readonly #options: FrontOptions
   readonly #admission: Admission
@@ -65,8 +61,10 @@ class NodeFront implements Front {
   /** Connections whose last request has left open where it ends. */
   readonly #refused = new WeakSet<Socket>()
   #inFlight = 0
-  #drained: () => void = () => {}
-  #closed: Promise<void> | undefined
+  readonly #arrivals = new Arrivals()
+  #ended: Promise<void> | undefined
+  #unlistened: Promise<void> | undefined
+  #closed: Promise<CutOff | undefined> | undefined
 
   constructor(server: Server | TlsServer, options: FrontOptions, handler: FrontHandler) {
     this.#server = server
@@ -91,10 +89,15 @@ class NodeFront implements Front {
   }
 
   listen(): Promise<number> {
+    const { source, port } = this.#options
+    if (source) {
+      this.#server.emit('listening') // From then on node looks for heads that have not come in time.
+      return source.open(port, socket => this.#onHanded(socket))
+    }
     return new Promise((resolve, reject) => {
       const onError = (error: Error) => reject(listenFailure(error, this.#options))
       this.#server.once('error', onError)
-      this.#server.listen(listenOptions(this.#options), () => {
+      this.#server.listen({ ...listenOptions(this.#options), exclusive: true }, () => {
         this.#server.off('error', onError)
         resolve((this.#server.address() as AddressInfo).port)
       })
@@ -108,30 +111,55 @@ class NodeFront implements Front {
 
   dismiss(): void {
     this.draining = true
+    for (const connection of this.#connections) connection.linger()
   }
 
-  close(drainMs: number): Promise<void> {
+  unlisten(): Promise<void> {
+    this.#unlistened ??= this.#stopListening(Number.POSITIVE_INFINITY)
+    return this.#unlistened
+  }
+
+  close(drainMs: number): Promise<CutOff | undefined> {
     this.#closed ??= this.#drain(drainMs)
     return this.#closed
   }
 
-  async #drain(drainMs: number): Promise<void> {
+  async #stopListening(waitMs: number): Promise<void> {
+    const { listening } = this.#server
+    if (listening || this.#options.source) this.gate.shut()
+    if (listening) await this.#arrivals.still(waitMs)
     this.dismiss()
-    const ended = new Promise<void>(resolve => this.#server.close(() => resolve()))
-    if (this.#inFlight > 0) {
-      await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, drainMs)
-        this.#drained = () => {
-          clearTimeout(timer)
-          setImmediate(resolve)
-        }
-      })
+    this.#ended = new Promise<void>(resolve => this.#server.close(() => resolve()))
+  }
+
+  async #drain(drainMs: number): Promise<CutOff | undefined> {
+    const untilMs = performance.now() + drainMs
+    this.#unlistened ??= this.#stopListening(drainMs)
+    await this.#unlistened
+    for (const connection of this.#connections) connection.drain()
+    this.gate.open()
+    let nowMs = performance.now()
+    while (this.#connections.size > 0 && nowMs < untilMs) {
+      await new Promise<void>(resolve => setTimeout(resolve, Math.min(lookMs, untilMs - nowMs)))
+      nowMs = performance.now()
+      for (const connection of this.#connections) connection.look(nowMs)
     }
+    const connections = this.#connections.size
+    const cutOff = connections > 0 ? { connections, requests: this.#inFlight } : undefined
     for (const connection of this.#connections) connection.close()
-    await ended
+    await this.#ended
+    return cutOff
+  }
+
+  /** As if the server had accepted it by itself. */
+  #onHanded(socket: Socket): void {
+    socket.allowHalfOpen = true
+    socket.setNoDelay(true)
+    this.#server.emit('connection', socket)
   }
 
   #onConnection(socket: Socket): void {
+    this.#arrivals.count++
     const address = plainAddress(socket.remoteAddress ?? '')
     if (!this.#admission.admits(this.#connections.size, address)) {
       socket.destroy()
@@ -145,6 +173,7 @@ class NodeFront implements Front {
       this.#admission.leave(address)
     })
     this.#connections.add(connection)
+    if (this.draining) connection.linger()
     this.#bySocket.set(socket, connection)
     this.#admission.waits(connection)
   }
@@ -164,7 +193,9 @@ class NodeFront implements Front {
     })
     this.#server.on('secureConnection', (socket: Socket) => {
       const connection = accepted.get(nameOf(socket))
-      if (connection) this.#bySocket.set(socket, connection)
+      if (!connection) return
+      connection.speaksOver(socket)
+      this.#bySocket.set(socket, connection)
     })
   }
 
@@ -187,10 +218,13 @@ class NodeFront implements Front {
   }
 
   #onRequest(request: IncomingMessage, response: ServerResponse, handler: FrontHandler): void {
+    if (this.#bySocket.get(request.socket)?.hasEnded) {
+      request.resume()
+      return
+    }
+    this.#arrivals.count++
     this.#inFlight++
-    response.once('close', () => {
-      if (--this.#inFlight === 0) this.#drained()
-    })
+    response.once('close', () => this.#inFlight--)
     this.#follow(request, response)
     const exchange = new NodeExchange(this, request, response)
     if (request.rawHeaders.length > 2 * headersMax) {
@@ -223,13 +257,64 @@ class NodeFront implements Front {
 class NodeConnection implements Waiting, ArrivingBody {
   isOpen = true
   requests = 0
+  /** The server has closed its side: nobody can be answered any more. */
+  hasEnded = false
   readonly #socket: Socket
+  /** What is read and written; with TLS it is not the socket that was accepted. */
+  #stream: Socket
   readonly #onEnd: () => void
+  /** When something came last, or the server closed its side; and how many bytes had come then. */
+  #sinceMs = 0
+  #bytes = 0
+  #isLingering = false
 
   constructor(socket: Socket, onEnd: () => void) {
     this.#socket = socket
+    this.#stream = socket
     this.#onEnd = onEnd
     socket.once('close', () => this.#end())
+  }
+
+  /** Its TLS socket is there. */
+  speaksOver(stream: Socket): void {
+    this.#stream = stream
+    if (this.#isLingering) this.linger()
+  }
+
+  /** node would close a connection at once behind its last answer, and so reset it if the client still sends. */
+  linger(): void {
+    this.#isLingering = true
+    this.#stream.destroySoon = () => this.#endSide()
+  }
+
+  /** From now on `look` is called. */
+  drain(): void {
+    this.#sinceMs = performance.now()
+    this.#bytes = this.bytesCome()
+  }
+
+  /** Ends the connection when nothing has come for `quietMs`, and closes it when the client does not end it as well. */
+  look(nowMs: number): void {
+    if (this.hasEnded) {
+      // The client may be slow to read its answer.
+      if (!this.#stream.writableFinished) this.#sinceMs = nowMs
+      else if (nowMs - this.#sinceMs >= lingerMsMax) this.close()
+      return
+    }
+    const bytes = this.bytesCome()
+    if (this.requests > 0 || bytes !== this.#bytes) {
+      this.#bytes = bytes
+      this.#sinceMs = nowMs
+    } else if (nowMs - this.#sinceMs >= quietMs) this.#endSide()
+  }
+
+  #endSide(): void {
+    if (this.hasEnded) return
+    this.hasEnded = true
+    this.#sinceMs = performance.now()
+    this.#stream.end()
+    // What still comes is read away: node reads no more of a connection behind its last answer.
+    this.#stream.resume()
   }
 
   bytesCome(): number {

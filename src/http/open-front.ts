@@ -6,6 +6,7 @@
 // Not here: how they serve (uws-front, node-front).
 
 import type { Logger } from '../ports.js'
+import type { CutOff } from './drain.js'
 import type { Front, FrontHandler, FrontOptions, TlsPair } from './front.js'
 import { openNodeFront } from './node-front.js'
 import { loadUws, UwsMissing } from './uws-binary.js'
@@ -90,7 +91,15 @@ class TwoFronts implements Front {
     this.other.dismiss()
   }
 
-  async close(drainMs: number): Promise<void> {
-    await Promise.all([this.front.close(drainMs), this.other.close(drainMs)])
+  async unlisten(): Promise<void> {
+    await Promise.all([this.front.unlisten(), this.other.unlisten()])
+  }
+
+  async close(drainMs: number): Promise<CutOff | undefined> {
+    // No answer sends a client from one port to the other one while that still listens.
+    if (drainMs > 0) await this.unlisten()
+    const [one, two] = await Promise.all([this.front.close(drainMs), this.other.close(drainMs)])
+    if (!one || !two) return one ?? two
+    return { connections: one.connections + two.connections, requests: one.requests + two.requests }
   }
 }

@@ -18,6 +18,7 @@ import { STATUS_CODES } from 'node:http'
 import { ChunkedBody } from './chunked-body.js'
 import type { Admission, ArrivingBody, BodyPace, SlowAnswer, StallWatch, Waiting } from './connections.js'
 import { addressText } from './connections.js'
+import type { AnswerGate } from './drain.js'
 import type { AnswerBody, BodyHandler, Excess, Exchange, Framing, FrontHandler } from './front.js'
 import { ambiguousBody, BodyPieces, framingOf, headerText, lengthOf, unwantedBytesMax } from './front.js'
 import type { ConnectionRequest, UwsConnection } from './uws-connection.js'
@@ -29,6 +30,7 @@ export interface ExchangeFront {
   readonly stalls: StallWatch
   readonly admission: Admission
   readonly pace: BodyPace
+  readonly gate: AnswerGate
   /** Ends of connections that are known, so far. */
   readonly knownEnds: number
   /** An exchange has been answered, or its client has gone. */
@@ -171,6 +173,8 @@ export class UwsExchange implements Exchange, ConnectionRequest, ArrivingBody, W
   }
 
   reply(status: number, headers: readonly string[], body?: AnswerBody, onSent?: () => void): void {
+    const { gate } = this.#front
+    if (gate.isShut) return gate.hold(() => this.reply(status, headers, body, onSent))
     if (this.#answered || !this.#open) {
       onSent?.()
       return

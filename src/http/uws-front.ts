@@ -24,6 +24,7 @@
 import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { createServer } from 'node:net'
 import { Admission, addressText, answerStallMsDefault, BodyPace, isIPv4, StallWatch } from './connections.js'
+import { AnswerGate, Arrivals, type CutOff, lookMs, quietMs } from './drain.js'
 import { type Front, type FrontHandler, type FrontOptions, listenFailure, type TlsPair } from './front.js'
 import { checkTls, readTls, suites12 } from './tls.js'
 import { type App, loadUws, type Uws } from './uws-binary.js'
@@ -66,6 +67,7 @@ class UwsFront implements Front, Heads<UwsExchange> {
   readonly bodyBytesMax: number
   readonly admission: Admission
   readonly pace: BodyPace
+  readonly gate = new AnswerGate()
   /** Ends of connections that are known, so far. */
   knownEnds = 0
   readonly #uws: Uws
@@ -91,8 +93,9 @@ class UwsFront implements Front, Heads<UwsExchange> {
   #listenSocket: us_listen_socket | undefined
   #connections = 0
   #inFlight = 0
-  #drained: () => void = () => {}
-  #closed: Promise<void> | undefined
+  readonly #arrivals = new Arrivals()
+  #unlistened: Promise<void> | undefined
+  #closed: Promise<CutOff | undefined> | undefined
 
   constructor(uws: Uws, openApp: () => App, options: FrontOptions, handler: FrontHandler) {
     this.#uws = uws
@@ -118,6 +121,7 @@ class UwsFront implements Front, Heads<UwsExchange> {
     app.filter((connection, change) => this.#onConnection(app, connection, Number(change)))
     app.any('/*', (response, request) => {
       this.#inFlight++
+      this.#arrivals.count++
       const exchange = new UwsExchange(this, response, request)
       exchange.start(handler)
     })
@@ -168,7 +172,12 @@ class UwsFront implements Front, Heads<UwsExchange> {
     this.draining = true
   }
 
-  close(drainMs: number): Promise<void> {
+  unlisten(): Promise<void> {
+    this.#unlistened ??= this.#stopListening(Number.POSITIVE_INFINITY)
+    return this.#unlistened
+  }
+
+  close(drainMs: number): Promise<CutOff | undefined> {
     this.#closed ??= this.#drain(drainMs)
     return this.#closed
   }
@@ -182,27 +191,55 @@ class UwsFront implements Front, Heads<UwsExchange> {
 
   /** An exchange has been answered, or its client has gone. */
   settled(): void {
-    if (--this.#inFlight === 0) this.#drained()
+    this.#inFlight--
+    this.#arrivals.count++
   }
 
-  async #drain(drainMs: number): Promise<void> {
+  async #stopListening(waitMs: number): Promise<void> {
+    if (!this.#listenSocket) return
+    this.gate.shut()
+    await this.#arrivals.still(waitMs)
     this.dismiss()
-    if (this.#listenSocket) this.#uws.us_listen_socket_close(this.#listenSocket)
-    if (this.#inFlight > 0) {
-      await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, drainMs)
-        this.#drained = () => {
-          clearTimeout(timer)
-          setImmediate(resolve) // The last answer is still in the cork buffer.
-        }
-      })
-    }
+    this.#uws.us_listen_socket_close(this.#listenSocket)
+  }
+
+  async #drain(drainMs: number): Promise<CutOff | undefined> {
+    const untilMs = performance.now() + drainMs
+    this.#unlistened ??= this.#stopListening(drainMs)
+    await this.#unlistened
+    this.dismiss()
+    this.gate.open()
+    const isInOrder = await this.#quiet(untilMs)
+    // The last answer is still in the cork buffer. And a connection with bytes unread would be reset.
+    await this.#arrivals.still(isInOrder ? Number.POSITIVE_INFINITY : 0)
+    const cutOff = isInOrder ? undefined : { connections: this.#connections, requests: this.#inFlight }
     this.#isClosed = true
     for (const app of new Set([this.#app, ...this.#served.keys()])) app.close()
+    return cutOff
+  }
+
+  /**
+   * Resolves when no connection is left, or nothing has come on any of them for `quietMs`: which of them rests is not known. False: that did not
+   * come to be until `untilMs`.
+   */
+  async #quiet(untilMs: number): Promise<boolean> {
+    let before = this.#arrivals.count
+    let sinceMs = performance.now()
+    for (;;) {
+      const nowMs = performance.now()
+      if (this.#inFlight > 0 || this.#arrivals.count !== before) {
+        before = this.#arrivals.count
+        sinceMs = nowMs
+      }
+      if (this.#inFlight === 0 && (this.#connections === 0 || nowMs - sinceMs >= quietMs)) return true
+      if (nowMs >= untilMs) return false
+      await new Promise<void>(resolve => setTimeout(resolve, Math.min(lookMs, untilMs - nowMs)))
+    }
   }
 
   #onConnection(app: App, connection: HttpResponse, change: number): void {
     this.#connections += change
+    this.#arrivals.count++
     this.#count(app, change)
     this.#choose()
     if (change < 0) return
@@ -212,6 +249,7 @@ class UwsFront implements Front, Heads<UwsExchange> {
   }
 
   #onKnownConnection(app: App, connection: HttpResponse, change: number): void {
+    this.#arrivals.count++
     this.#dropHead(change > 0)
     this.#count(app, change)
     if (change < 0) {
@@ -252,6 +290,7 @@ class UwsFront implements Front, Heads<UwsExchange> {
    * answered in that call: the binary forgets its handler for bodies after it.
    */
   #onHead(exchange: UwsExchange, handler: FrontHandler): void {
+    this.#arrivals.count++
     this.#dropHead(true)
     this.#head = exchange
     setImmediate(() => {

@@ -4,6 +4,7 @@
 
 import { parseArgs } from 'node:util'
 import { usageOf } from '../config/commands.js'
+import { workersFor } from '../config/cores.js'
 import { didYouMean } from '../config/nearest.js'
 import { envPrefixes, options } from '../config/options.js'
 import { refusalText } from '../domain/refusal.js'
@@ -130,6 +131,7 @@ function orderOf(
   if (verb === 'export' && source && given.dataDir !== undefined) faults.push('-dataDir: excludes -from')
   if (verb === 'import' && target && given.dataDir !== undefined) faults.push('-dataDir: excludes -to')
   const isExport = verb === 'export'
+  const workers = isExport ? undefined : read('workers', options.workers.kind)
   return {
     verb,
     from: source ?? (isExport ? directory : { kind: 'file', path: textOf('file') ?? '-' }),
@@ -141,7 +143,7 @@ function orderOf(
     token: textOf('token'),
     overwrites: given.overwrite === true,
     skipsBad: given.skipBad === true,
-    workers: isExport ? undefined : read('workers', options.workers.kind),
+    workers: workers && workersFor(workers),
     state: textOf('state'),
     tls: { insecure: read('insecureNotif', options.insecureNotif.kind) ?? false, caFile: wordOf('notifCaFile') },
   }

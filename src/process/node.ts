@@ -1,6 +1,7 @@
 // One node, put together from its storage, its shards, what it sends and its front (compose/); and taken apart in the one order that is safe.
 
 import type { Config } from '../config/config.js'
+import type { CutOff } from '../http/drain.js'
 import { backupKeyIn } from '../move/backup-key.js'
 import { Expiry } from '../shard/expiry.js'
 import type { CertificateWatch } from './certificate-watch.js'
@@ -12,8 +13,8 @@ import { openShards } from './compose/shards.js'
 import { openStorage } from './compose/storage.js'
 import type { RunningNode, Surroundings } from './surroundings.js'
 
-/** How long requests in flight are waited for when the node stops. */
-const drainMs = 5_000
+/** How long requests are waited for when the node stops, and then notifications that are being sent. */
+const drainMsMax = 5_000
 /** How long a node of a cluster that ends may take to write down what became of its notifications. */
 const writtenMs = 8_000
 
@@ -73,9 +74,16 @@ async function openNode(
   /** Writes down what became of notifications. */
   const finish = async (): Promise<void> => {
     local.end()
-    await dispatcher.stop(drainMs)
+    await dispatcher.stop(drainMsMax)
     await recovered
     await local.drain()
+  }
+  const tellCutOff = (cutOff: CutOff | undefined): void => {
+    if (!cutOff) return
+    const { connections, requests } = cutOff
+    logger.warn(
+      `stopping: ${connections} connections were cut off after ${drainMsMax} ms, ${requests} requests among them`,
+    )
   }
   let isEnding = false
   const behind = { storage, nodeShards, delivery, observation, backupKey, isEnding: () => isEnding }
@@ -106,6 +114,13 @@ async function openNode(
     port,
     store: store.name,
     lookAtCertificates: () => void certificates.look(),
+    unlisten: () =>
+      awake(async () => {
+        isEnding = true
+        // A node of a cluster takes clients while it gives its shards away.
+        if (joined?.drain) front.dismiss()
+        else await front.unlisten()
+      }),
     drain: () =>
       awake(async () => {
         isEnding = true
@@ -113,13 +128,13 @@ async function openNode(
           front.dismiss()
           await joined.drain()
         }
-        await front.close(drainMs)
+        tellCutOff(await front.close(drainMsMax))
         forwarder.close()
         loop.stop()
         summary.stop()
         await expiry.stop()
       }),
-    dismiss: () => awake(() => front.close(drainMs)),
+    dismiss: () => awake(async () => tellCutOff(await front.close(drainMsMax))),
     close: () =>
       awake(async () => {
         certificates.stop()

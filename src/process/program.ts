@@ -63,6 +63,7 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   if (!logger) return
   for (const line of [commandLine, ...fromEnv, effective]) logger.info(line)
   for (const line of warnings) logger.warn(line)
+  if (config.workersFollowCores) logger.info(`-workers auto: ${wordsFor(config.workers)}, one for each core`)
 
   let running: Running | undefined
   // From the beginning: SIGHUP never ends the program (docs/operations/signals.md).
@@ -113,8 +114,15 @@ async function run({ config, warnings, commandLine, fromEnv, effective }: Run, s
   }
   // Until here what is stored was read, with the help of every core that was free.
   tuneCollector(config.workers)
+  let firstMs: number | undefined
   for (const signal of signals) {
     process.on(signal, () => {
+      const nowMs = performance.now()
+      if (firstMs !== undefined) {
+        if (nowMs - firstMs >= againMsMin) endAtOnce(signal, logger)
+        return
+      }
+      firstMs = nowMs
       logger.info(`orrery exiting due to receiving a signal (${signal})`)
       void end(0)
     })
@@ -137,6 +145,19 @@ function startLog({ logging }: Config, settings: LogSettings): AreaLogger | unde
 
 /** Those that end the program. */
 const signals = ['SIGINT', 'SIGTERM'] as const
+
+/** A second signal within this time is the first one again: a terminal and npm both pass Ctrl-C on. */
+const againMsMin = 200
+
+/**
+ * The program ends as if it had no handler for the signal. What was acknowledged is on disk: that is as good as a `kill -9`. Workers end with their
+ * supervisor.
+ */
+function endAtOnce(signal: NodeJS.Signals, logger: Pick<Logger, 'warn'>): void {
+  logger.warn(`orrery ends at once: a second signal (${signal}) while it stops`)
+  process.removeAllListeners(signal)
+  process.kill(process.pid, signal)
+}
 
 /** Answers probes for life from now on, if anybody wants to ask; a node that starts or divides its data is alive. */
 async function watched({ http }: Config): Promise<Pulses | undefined> {

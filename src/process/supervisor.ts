@@ -2,15 +2,16 @@
 // order.
 //
 // uws opens a socket for each worker, and the system spreads connections; for node the supervisor accepts them and
-// hands them out in turn (node:cluster). It looks into no request, so that it does not end for what ends a worker. The
+// hands them out in turn (handed-connections.ts). It looks into no request, so that it does not end for what ends a worker. The
 // socket files of the workers lie in a directory that only this user can enter; the last process removes it.
 //
-// Stopping has two steps, for workers answer each other: first all answer what they have taken, then all close their
-// stores.
+// Stopping has three steps. First all stop listening, and then the supervisor: otherwise a client whose connection one of them has ended would come to another one that
+// is about to stop as well. Then all answer the requests that still come. Workers ask each other for that, so only then they close their stores.
 
 import type { ChildProcess } from 'node:child_process'
 import cluster from 'node:cluster'
 import { mkdtempSync, rmSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -18,6 +19,7 @@ import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/config.js'
 import type { Logger } from '../ports.js'
 import { youngFlags } from './collector.js'
+import { ConnectionSharing, type Taker } from './handed-connections.js'
 import type { Pulse, Pulses } from './liveness.js'
 import { assertListenable } from './port-check.js'
 import { type FromWorker, socketAddresses, type ToWorker } from './worker-protocol.js'
@@ -26,7 +28,8 @@ import { type FromWorker, socketAddresses, type ToWorker } from './worker-protoc
 const startsMax = 5
 /** Pause before a worker is started again that ended before it served. */
 const restartPauseMs = 200
-/** How long workers may take to answer what they have taken, and then to close. */
+/** How long workers may take to stop listening, then to answer the requests that still come, and then to close. */
+const unlistenMsMax = 1_000
 const drainMsMax = 15_000
 const closeMsMax = 20_000
 
@@ -55,12 +58,13 @@ export async function superviseWorkers(
   const folder = mkdtempSync(join(tmpdir(), 'orrery-workers-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
   const addresses = socketAddresses(folder, config.workers)
-  const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure, pulses))
+  const sharing = new ConnectionSharing(config.http)
+  const workers = addresses.map((_, index) => new Supervision(index, addresses, logger, onFailure, pulses, sharing))
   try {
     const stores = await Promise.all(workers.map(worker => worker.start()))
     return {
       store: stores[0]!,
-      stop: () => stopAll(workers),
+      stop: () => stopAll(workers, sharing),
       reopen: () => {
         for (const worker of workers) worker.reopen()
       },
@@ -71,7 +75,9 @@ export async function superviseWorkers(
   }
 }
 
-async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
+async function stopAll(workers: readonly Supervision[], sharing: ConnectionSharing): Promise<boolean> {
+  await Promise.all(workers.map(worker => worker.unlisten()))
+  await sharing.close()
   await Promise.all(workers.map(worker => worker.drain()))
   const ends = await Promise.all(workers.map(worker => worker.close()))
   return ends.every(isWell => isWell)
@@ -80,16 +86,19 @@ async function stopAll(workers: readonly Supervision[]): Promise<boolean> {
 const entry = fileURLToPath(new URL('./worker.js', import.meta.url))
 
 /** One worker, in all the processes that it is in turn. */
-class Supervision {
+class Supervision implements Taker {
   private child: ChildProcess | undefined
   private pulse: Pulse | undefined
   private serves = false
   private ending = false
+  /** Connections that are on their way to it, and what happens to them when it ends. */
+  private readonly handed = new Map<Socket, () => void>()
   /** Starts in a row that came to nothing. */
   private failures = 0
   private reason = ''
   private onReady: { resolve(store: string): void; reject(failure: Error): void } | undefined
-  private onDrained: () => void = () => {}
+  /** What it has to report next while it stops, and what then happens. */
+  private step: { readonly until: FromWorker['kind']; readonly onDone: () => void } | undefined
 
   constructor(
     private readonly index: number,
@@ -97,6 +106,7 @@ class Supervision {
     private readonly logger: Logger,
     private readonly onFailure: (failure: Error) => void,
     private readonly pulses: Pulses | undefined,
+    private readonly sharing: ConnectionSharing,
   ) {}
 
   /** Resolves when it serves for the first time, with the name of its store. Rejects when that cannot be. */
@@ -126,11 +136,32 @@ class Supervision {
     this.tell({ kind: 'reopen' })
   }
 
+  take(port: number, socket: Socket, onLost: () => void): void {
+    this.handed.set(socket, onLost)
+    const order: ToWorker = { kind: 'connection', port }
+    // A failure to send means that it has ended, and 'exit' tells.
+    this.child?.send(order, socket, {}, error => error ?? this.handed.delete(socket))
+  }
+
+  private async listen(port: number): Promise<void> {
+    const { child } = this
+    try {
+      await this.sharing.listen(port)
+      if (this.child !== child) return
+      this.sharing.add(port, this)
+      this.tell({ kind: 'listens', port })
+    } catch (error) {
+      this.tell({ kind: 'listens', port, reason: (error as Error).message })
+    }
+  }
+
   private onMessage(message: FromWorker): void {
     const { index, addresses } = this
     switch (message.kind) {
       case 'hears':
         return this.tell({ kind: 'start', part: { index, workers: addresses.length, addresses } })
+      case 'listen':
+        return void this.listen(message.port)
       case 'ready':
         this.serves = true
         this.failures = 0
@@ -140,8 +171,11 @@ class Supervision {
         return
       case 'pong':
         return this.pulse?.answered()
+      case 'unlistened':
       case 'drained':
-        return this.onDrained()
+        // After a step that took too long its report is late.
+        if (message.kind === this.step?.until) this.step.onDone()
+        return
       case 'failed':
         this.reason = message.reason
     }
@@ -150,7 +184,12 @@ class Supervision {
   private onExit(code: number | null, signal: NodeJS.Signals | null): void {
     this.child = undefined
     this.pulse?.ended()
-    this.onDrained()
+    this.step?.onDone()
+    this.sharing.remove(this)
+    for (const [socket, onLost] of [...this.handed]) {
+      this.handed.delete(socket)
+      onLost()
+    }
     if (this.ending) return
     const why = this.reason || `it ended with ${signal ?? `code ${code}`}`
     const { onReady } = this
@@ -163,16 +202,25 @@ class Supervision {
     else setTimeout(() => this.ending || this.spawn(), restartPauseMs)
   }
 
-  /** Resolves when it has answered what it had taken, has ended, or takes too long. */
-  async drain(): Promise<void> {
+  /** Resolves when it takes no more connections, has ended, or takes too long. */
+  unlisten(): Promise<void> {
     this.ending = true
     this.pulse?.ended()
+    return this.carriesOut({ kind: 'unlisten' }, 'unlistened', unlistenMsMax)
+  }
+
+  /** Resolves when it has answered all requests and ended its connections, has ended itself, or takes too long. */
+  drain(): Promise<void> {
+    return this.carriesOut({ kind: 'drain' }, 'drained', drainMsMax)
+  }
+
+  private async carriesOut(order: ToWorker, until: FromWorker['kind'], waitMs: number): Promise<void> {
     if (!this.child) return
-    const drained = new Promise<void>(resolve => {
-      this.onDrained = resolve
+    const done = new Promise<void>(onDone => {
+      this.step = { until, onDone }
     })
-    this.tell({ kind: 'drain' })
-    await Promise.race([drained, pause(drainMsMax, undefined, { ref: false })])
+    this.tell(order)
+    await Promise.race([done, pause(waitMs, undefined, { ref: false })])
   }
 
   /** Resolves when it has ended; false when it did not do so well. */

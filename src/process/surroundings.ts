@@ -5,6 +5,7 @@
 
 import type { Placement, ShardMap } from '../domain/scope.js'
 import type { ClusterDesk } from '../http/admin.js'
+import type { ConnectionSource } from '../http/front.js'
 import type { LogSettings } from '../messages/admin.js'
 import type { HealthProblem, ShardLoss } from '../messages/cluster-status.js'
 import type { Shards } from '../messages/messages.js'
@@ -19,8 +20,8 @@ export type Place = WorkerPlace | ClusterPlace
 
 export interface WorkerPlace extends WorkerPart {
   readonly kind: 'worker'
-  /** Whether they share the port; else each has one of its own. */
-  readonly sharesPort: boolean
+  /** Where connections come from that the supervisor accepts: they share the port. undefined: each has one of its own. */
+  readonly connections?: ConnectionSource
   /** Given this worker's shards: gives all of them. */
   join(own: OwnPart): Promise<Joined>
 }
@@ -116,7 +117,9 @@ export interface RunningNode {
   lookAtCertificates(): void
   /** What it runs on, for the line that says it is ready. */
   readonly store: string
-  /** Stops accepting and answers what is in flight; others may still ask its shards. */
+  /** Stops accepting; answers are held back until `drain`, which the caller calls at once. A node of a cluster goes on. */
+  unlisten(): Promise<void>
+  /** Stops accepting, answers the requests that still come, and closes all connections; others may still ask its shards. */
   drain(): Promise<void>
   /**
    * Stops accepting, and answers what is in flight: for a node that can promise nothing more, and gives nothing away.

@@ -21,7 +21,13 @@ export const socketFolder = ([first = '']: readonly string[]): string => dirname
 
 export type ToWorker =
   | { readonly kind: 'start'; readonly part: Part }
-  /** Take no more requests, and answer those under way. */
+  /** The supervisor listens at a port for you, or cannot: a sentence for the operator. */
+  | { readonly kind: 'listens'; readonly port: number; readonly reason?: string }
+  /** With it comes a connection that was accepted at that port. */
+  | { readonly kind: 'connection'; readonly port: number }
+  /** Take no more connections. */
+  | { readonly kind: 'unlisten' }
+  /** Answer the requests that still come, and end all connections. */
   | { readonly kind: 'drain' }
   /** Nobody asks you any more: make everything durable and leave. */
   | { readonly kind: 'close' }
@@ -35,13 +41,16 @@ export type FromWorker =
   | { readonly kind: 'hears' }
   /** Serves; `store` is what it runs on. */
   | { readonly kind: 'ready'; readonly store: string }
+  /** Listen at a port for me, and hand me connections (handed-connections.ts). */
+  | { readonly kind: 'listen'; readonly port: number }
+  | { readonly kind: 'unlistened' }
   | { readonly kind: 'drained' }
   | { readonly kind: 'pong' }
   /** Cannot start, or cannot go on: a sentence for the operator. It leaves by itself. */
   | { readonly kind: 'failed'; readonly reason: string }
 
 export type ToThread =
-  /** Take no more requests, and answer those under way. */
+  /** Take no more connections, answer the requests that still come, and end all connections. */
   | { readonly kind: 'drain' }
   /** Make everything durable. */
   | { readonly kind: 'close' }

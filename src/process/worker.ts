@@ -5,6 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { systemChance, systemClock } from '../clock.js'
 import { type ClusterConfig, type Config, readConfig } from '../config/config.js'
@@ -12,6 +13,7 @@ import { openLog } from '../observe/logger.js'
 import { tellNodeLines } from '../observe/standard-lines.js'
 import { DirectoryFull, DirectoryInUse } from '../storage/open-store.js'
 import { tuneCollector } from './collector.js'
+import { HandedConnections } from './handed-connections.js'
 import { openCluster } from './join-cluster.js'
 import { joinWorkers } from './join-workers.js'
 import { startNode } from './node.js'
@@ -41,19 +43,28 @@ process.on('exit', () => {
   if (!process.connected) tidy()
 })
 
-process.on('message', (order: ToWorker) => {
-  obey(order).catch((error: Error) => fail(error.message))
+const connections = new HandedConnections(port => tell({ kind: 'listen', port }))
+
+process.on('message', (order: ToWorker, socket?: Socket) => {
+  obey(order, socket).catch((error: Error) => fail(error.message))
 })
 tell({ kind: 'hears' })
 
-async function obey(order: ToWorker): Promise<void> {
+async function obey(order: ToWorker, socket: Socket | undefined): Promise<void> {
   switch (order.kind) {
     case 'start':
       tidy = () => removeSockets(order.part)
       node = await started(order.part)
       // Until here what is stored was read, with the help of every core that was free.
-      tuneCollector(config.workers)
+      tuneCollector(order.part.workers)
       return tell({ kind: 'ready', store: node.store })
+    case 'listens':
+      return connections.listens(order.port, order.reason)
+    case 'connection':
+      return connections.came(order.port, socket)
+    case 'unlisten':
+      await node?.unlisten()
+      return tell({ kind: 'unlistened' })
     case 'drain':
       await node?.drain()
       return tell({ kind: 'drained' })
@@ -85,7 +96,7 @@ async function started(part: Part): Promise<RunningNode> {
 function start(part: Part): Promise<RunningNode> {
   const { index, workers } = part
   if (config.cluster) return startInCluster(config.cluster)
-  return startNode(ofOne(config), {
+  return startNode(ofOne(config, workers), {
     clock: systemClock,
     chance: systemChance,
     logger,
@@ -95,7 +106,7 @@ function start(part: Part): Promise<RunningNode> {
       kind: 'worker',
       worker: index,
       workers,
-      sharesPort: true,
+      connections,
       join: own => joinWorkers(part, own, config.queries.scanDeadlineMs, logger),
     },
   })
@@ -121,8 +132,8 @@ function removeSockets({ addresses }: Part): void {
   } catch {}
 }
 
-/** What each worker may take of what the machine has: its part. */
-function ofOne({ queries, answers, workers, ...rest }: Config): Config {
+/** What each worker may take of what the machine has: its part. The supervisor has counted the cores, if need be; now there may be others. */
+function ofOne({ queries, answers, ...rest }: Config, workers: number): Config {
   const { answerBytesMax, answersInFlightMax } = answers
   return {
     ...rest,

@@ -84,6 +84,7 @@ t.test('without any option the configuration is the default one', async t => {
     cors: undefined,
     vocabulary: undefined,
     workers: 1,
+    workersFollowCores: false,
     egress: { allow: [], deny: [] },
     tenants: false,
     store: { directory: './data', durability: 'sync', reserveBytes: 67108864 },
@@ -146,6 +147,7 @@ t.test('every option with an effect arrives in the configuration', async t => {
     cors: { origins: ['https://a.example'], maxAgeS: -1 },
     vocabulary: 'Fiware',
     workers: 2,
+    workersFollowCores: false,
     egress: { allow: ['*.city.example', '10.0.0.0/8'], deny: ['10.0.0.1'] },
     tenants: true,
     store: { directory: '/d', durability: 'os', reserveBytes: 12582912 },
@@ -207,6 +209,29 @@ t.test('the settings are what has an effect, each with its source', async t => {
   ])
   t.notMatch(settings.join(), 'hunter2')
 })
+
+t.test(
+  '-workers auto is one worker for each core, as many as there can be at most, and the settings tell the number',
+  async t => {
+    const read = (cores: number) => {
+      const reading = readConfig(['-workers', 'auto'], {}, () => cores)
+      if (reading.kind !== 'run') throw new Error(reading.kind)
+      return reading
+    }
+    for (const [cores, workers] of [
+      [1, 1],
+      [3, 3],
+      [200, 64],
+    ] as const) {
+      const { config, settings } = read(cores)
+      t.match(config, { workers, workersFollowCores: true })
+      t.ok(settings.includes(`-workers auto (${workers} here)   (-workers)`))
+    }
+    t.same(faults([], { CTX_WORKERS: 'many' }), [
+      'CTX_WORKERS (-workers): "many" is not auto, or a whole number from 1 to 64',
+    ])
+  },
+)
 
 t.test('the settings tell values that follow from other options', async t => {
   const { settings } = run(['-compat', 'fiware', '-writeConcern', '0'])
@@ -470,7 +495,8 @@ t.test('a node of a cluster says all that it needs, and nothing that contradicts
   t.same(faults([...whole, '-durability', 'replicated']), [])
   t.same(faults(listen), ['-clusterListen: needs -nodeName', '-clusterListen: needs -shardLog'])
   t.same(faults(['-nodeName', 'a']), ['-nodeName: needs -clusterListen'])
-  t.same(faults([...whole, '-workers', '2']), ['-workers: not together with -clusterListen; start several nodes'])
+  for (const workers of ['2', 'auto'])
+    t.same(faults([...whole, '-workers', workers]), ['-workers: not together with -clusterListen; start several nodes'])
   t.same(faults([...whole, '-durability', 'os']), ['-durability: a node of a cluster has replicated'])
   t.same(faults(['-durability', 'replicated']), ['-durability: replicated needs -shardLog'])
   t.same(faults([...whole, '-clusterCert', 'c.pem', '-clusterKey', 'k.pem']), [

@@ -753,6 +753,7 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
     await wire.request('GET /large')
     await other.request('DELETE /none')
     await arrived
+    await front.unlisten()
     const closed = front.close(60_000)
     await t.rejects(Wire.to(port), { code: 'ECONNREFUSED' })
     const large = 'x'.repeat(3_000_000)
@@ -913,9 +914,52 @@ export function frontContract(t: Test, open: Open, { mayFail = () => [], pipelin
   t.test('closing does not wait longer than it is told', async t => {
     const { front, wire } = await serve(t, open, () => undefined)
     await wire.request('GET /')
-    await front.close(20)
+    t.strictSame(await front.close(20), { connections: 1, requests: 1 })
     t.ok(await wire.closed)
   })
+
+  for (const isTls of [false, true])
+    t.test(
+      `while it closes, ${isTls ? 'over TLS ' : ''}requests are answered, and what rests is ended in order`,
+      async t => {
+        const { front, port, wire: unused } = await serve(t, open, greet, isTls ? { tls: certificate(t) } : {})
+        const connect = () => (isTls ? Wire.overTls(port) : Wire.to(port))
+        const [busy, idle] = [await connect(), await connect()]
+        for (const wire of [busy, idle]) {
+          await wire.request('GET /1')
+          t.equal((await wire.answer()).body, 'GET /1')
+        }
+        await front.unlisten()
+        const closed = front.close(60_000)
+        await busy.request('GET /2')
+        t.match(await busy.answer(), { body: 'GET /2', headers: { connection: 'close' } })
+        for (const wire of [busy, idle, unused]) {
+          t.ok(await wire.closed)
+          t.equal(wire.failure, undefined)
+        }
+        t.equal(await closed, undefined, 'nothing was cut off')
+      },
+    )
+
+  t.test(
+    'a client whose connection was not taken yet is answered, and answers are held back until nobody listens',
+    async t => {
+      const { front, port } = await serve(t, open, greet)
+      const connecting = Array.from({ length: 20 }, () => Wire.to(port))
+      const unlistened = front.unlisten()
+      const wires = await Promise.all(connecting)
+      for (const wire of wires) await wire.request('GET /')
+      await unlistened
+      await t.rejects(Wire.to(port), { code: 'ECONNREFUSED' })
+      t.strictSame(
+        wires.map(({ unread }) => unread),
+        wires.map(() => ''),
+      )
+      const closed = front.close(60_000)
+      for (const wire of wires) t.match(await wire.answer(), { body: 'GET /', headers: { connection: 'close' } })
+      t.equal(await closed, undefined)
+    },
+  )
 
   t.test('what is not HTTP gets no service, and the next client does', async t => {
     const { wire, port } = await serve(t, open, greet)

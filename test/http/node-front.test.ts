@@ -1,5 +1,7 @@
 // The node:http front: the contract, and what it alone does.
 
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import t from 'tap'
 import { openNodeFront } from '../../src/http/node-front.js'
 import { echo, frontContract, serve } from './front-contract.js'
@@ -60,4 +62,23 @@ t.test('an idle connection is closed after the time given', async t => {
   await wire.request('GET /')
   await wire.answer()
   t.ok(await wire.closed)
+})
+
+t.test('what a client sends to a connection that the server has ended is read away, and resets nothing', async t => {
+  const heard: string[] = []
+  const { front, port } = await serve(t, openNodeFront, exchange => {
+    heard.push(exchange.path)
+    exchange.reply(200, [])
+    return undefined
+  })
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  await once(socket.resume(), 'connect')
+  const closed = front.close(60_000)
+  await once(socket, 'end')
+  const ended = once(socket, 'close') // Rejects if the connection is reset.
+  socket.write('GET /late HTTP/1.1\r\nHost: a\r\n\r\n')
+  socket.end()
+  t.strictSame(await ended, [false])
+  t.equal(await closed, undefined)
+  t.strictSame(heard, [])
 })

@@ -21,6 +21,8 @@ export class Wire {
   readonly closed: Promise<boolean>
   /** The common name of the server's certificate; undefined: without TLS. */
   subject: string | undefined
+  /** The code of the error that ended the connection; undefined: it is open, or has ended in order. */
+  failure: string | undefined
   readonly #socket: Socket
   #bytes = Buffer.alloc(0)
   #isOver = false
@@ -29,7 +31,9 @@ export class Wire {
   constructor(socket: Socket) {
     this.#socket = socket
     this.closed = new Promise(resolve => {
-      socket.on('error', () => {})
+      socket.on('error', (error: NodeJS.ErrnoException) => {
+        this.failure = error.code
+      })
       socket.on('close', () => {
         this.#isOver = true
         this.#wake()

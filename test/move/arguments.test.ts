@@ -54,7 +54,7 @@ const refused: readonly (readonly [verb: Verb, words: string, why: RegExp])[] = 
   ['import', '-file a -from http://h', /-file: excludes -from/],
   ['import', '-dataDir a -to http://h', /-dataDir: excludes -to/],
   ['export', '-dataDir a -from http://h', /-dataDir: excludes -from/],
-  ['import', '-workers 0', /-workers: "0" is not a whole number from 1 to 64/],
+  ['import', '-workers 0', /-workers: "0" is not auto, or a whole number from 1 to 64/],
   ['import', '-tenant a-b', /-tenant: /],
   ['import', '-path a', /-path: /],
   ['import', '-path /a/#', /-path: "\/a\/#" is not one path/],

@@ -163,6 +163,7 @@ export async function startLocalNode(
     egress: { allow: [], deny: [], ...options.egress },
     vocabulary: options.vocabulary,
     workers,
+    workersFollowCores: false,
     cluster: undefined,
     tenants,
     store: { directory: options.directory ?? tempDir(t), durability: 'os', reserveBytes },

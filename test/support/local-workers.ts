@@ -30,7 +30,6 @@ export async function startLocalWorkers(
       kind: 'worker',
       worker: index,
       workers,
-      sharesPort: false,
       join: own => joinWorkers(part, own, scanDeadlineMs, { warn: () => {} }),
     }
     return startLocalNode(t, { ...options, directory, workers, surroundings: { ...options.surroundings, place } })

@@ -49,7 +49,8 @@ export interface Behind {
 /** Makes the front; it does not listen yet. */
 export function openNodeFront(config: Config, surroundings: Surroundings, behind: Behind): Promise<Front> {
   const { clock, chance, logger, place } = surroundings
-  const shared = place?.kind === 'worker' && place.sharesPort
+  const worker = place?.kind === 'worker' ? place : undefined
+  const sharing = { shared: worker?.connections !== undefined, source: worker?.connections }
   const { nodeShards, delivery, observation } = behind
   const { answers, local } = nodeShards
   const { server: kind, ...listening } = config.http
@@ -65,7 +66,7 @@ export function openNodeFront(config: Config, surroundings: Surroundings, behind
     answers.failures.stalled++
   }
   const { onDropped } = observation.connections
-  return openFront(kind, { ...listening, shared, onStall, onDropped }, server, logger)
+  return openFront(kind, { ...listening, ...sharing, onStall, onDropped }, server, logger)
 }
 
 function routesFor(

@@ -1,0 +1,75 @@
+// How a front stops without a reset of any connection (docs/operations/signals.md#what-a-stop-does): what both servers have in common.
+//
+// The system resets the connections that wait in the queue of a listener when that is closed, and a connection that is closed with bytes unread.
+// So a front closes nothing before a moment in which nothing has come. A busy front has no such moment by itself. So it holds answers back while
+// it waits for one: most clients wait for their answer before they send or connect again.
+//
+// Once nobody can connect, each answer ends its connection. A connection on which no request comes is ended after `quietMs`.
+//
+// Not here: what each server does to its connections (uws-front, node-front), the order among workers (process/supervisor).
+
+/** A connection that rests is ended when no request has come for so long since the listener was closed. */
+export const quietMs = 300
+/** So long a client may take to close its side after the server has closed its own; what it sends meanwhile is read away (`node` only). */
+export const lingerMsMax = 500
+/** How often a front that drains looks at its connections. */
+export const lookMs = 10
+
+/** A front is still when nothing has come for so long: the clients that wait for their answers do not connect meanwhile. */
+const stillMs = 10
+/** How long that is waited for. */
+const stillMsMax = 500
+/** How often it looks. It sleeps between: a process that has slept is not interrupted between its look and what it does then. */
+const stillLookMs = 1
+/** A look that took longer is too old: the system has let others run, and something may have come. */
+const lookTookMsMax = 0.5
+
+/** What was cut off at the end of the time for draining. */
+export interface CutOff {
+  readonly connections: number
+  /** Requests without an answer, or whose answer was still being sent. */
+  readonly requests: number
+}
+
+/** Counts what comes to a front: connections, and requests. [hot] Once per request. */
+export class Arrivals {
+  count = 0
+
+  /** Resolves right after a look at which nothing had come for a moment, or after `waitMs`. */
+  async still(waitMs: number): Promise<void> {
+    const untilMs = performance.now() + Math.min(waitMs, stillMsMax)
+    let before = this.count
+    let sinceMs = performance.now()
+    for (;;) {
+      await new Promise<void>(resolve => setTimeout(resolve, stillLookMs))
+      const beginMs = performance.now()
+      // In between the event loop asks the system once for all that has come.
+      await new Promise<void>(resolve => setImmediate(resolve))
+      const nowMs = performance.now()
+      if (this.count !== before) sinceMs = nowMs
+      before = this.count
+      const isStill = nowMs - sinceMs >= stillMs && nowMs - beginMs < lookTookMsMax
+      if (isStill || nowMs >= untilMs) return
+    }
+  }
+}
+
+/** Holds answers back between `shut` and `open`: no more than there are requests in flight. */
+export class AnswerGate {
+  isShut = false
+  private held: (() => void)[] = []
+
+  shut(): void {
+    this.isShut = true
+  }
+
+  hold(answer: () => void): void {
+    this.held.push(answer)
+  }
+
+  /** Sends what was held. */
+  open(): void {
+    this.isShut = false
+    for (const answer of this.held.splice(0)) answer()
+  }
+}

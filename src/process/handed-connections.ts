@@ -1,0 +1,140 @@
+// Connections of workers that serve with node:http: the supervisor accepts them, and hands them out in turn.
+//
+// node:cluster would do the same, but it closes the connections that it has accepted and not handed out when the workers stop listening. Here the
+// supervisor stops first: orders and connections come to a worker in the order in which they were sent, so it has all its connections
+// when it is told to drain. uws has a socket for each worker instead.
+//
+// A connection that no worker can take waits for one. Of those there are `waitingMax` at most, in all.
+
+import { createServer, type Server, type Socket } from 'node:net'
+import { Arrivals } from '../http/drain.js'
+import { type FrontOptions, listenFailure, listenOptions } from '../http/front.js'
+
+/** Connections that were accepted and not handed over yet; further ones are closed. */
+const waitingMax = 1024
+
+/** Who serves connections. */
+export interface Taker {
+  /** Gives a connection away. `onLost`: it could not be. */
+  take(port: number, socket: Socket, onLost: () => void): void
+}
+
+/** The side of the supervisor. */
+export class ConnectionSharing {
+  private readonly listeners = new Map<number, Listener>()
+
+  constructor(private readonly options: Pick<FrontOptions, 'host' | 'family'>) {}
+
+  /** Listens at a port, if nobody does so yet. Fails with a sentence for the operator. */
+  async listen(port: number): Promise<void> {
+    let listener = this.listeners.get(port)
+    if (!listener) {
+      listener = new Listener({ ...this.options, port })
+      this.listeners.set(port, listener)
+    }
+    try {
+      await listener.listening
+    } catch (error) {
+      this.listeners.delete(port)
+      throw error
+    }
+  }
+
+  /** Hands connections of a port out to a worker as well. */
+  add(port: number, taker: Taker): void {
+    this.listeners.get(port)?.add(taker)
+  }
+
+  /** A worker has ended. */
+  remove(taker: Taker): void {
+    for (const listener of this.listeners.values()) listener.remove(taker)
+  }
+
+  /** Takes what has connected, and stops listening. */
+  async close(): Promise<void> {
+    await Promise.all([...this.listeners.values()].map(listener => listener.close()))
+  }
+}
+
+class Listener {
+  readonly listening: Promise<void>
+  private readonly server: Server
+  private readonly arrivals = new Arrivals()
+  /** The first one is the next to get a connection. */
+  private readonly takers: Taker[] = []
+  private waiting: Socket[] = []
+
+  constructor(private readonly options: Pick<FrontOptions, 'port' | 'host' | 'family'>) {
+    this.server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, socket => this.onConnection(socket))
+    this.server.maxConnections = waitingMax
+    this.listening = new Promise((resolve, reject) => {
+      this.server.once('error', error => reject(listenFailure(error, options)))
+      this.server.listen({ ...listenOptions(options), exclusive: true }, resolve)
+    })
+  }
+
+  add(taker: Taker): void {
+    this.takers.push(taker)
+    for (const socket of this.waiting.splice(0)) this.hand(socket)
+  }
+
+  remove(taker: Taker): void {
+    const at = this.takers.indexOf(taker)
+    if (at >= 0) this.takers.splice(at, 1)
+  }
+
+  async close(): Promise<void> {
+    await this.arrivals.still(Number.POSITIVE_INFINITY)
+    this.server.close()
+    for (const socket of this.waiting.splice(0)) socket.destroy()
+  }
+
+  private onConnection(socket: Socket): void {
+    this.arrivals.count++
+    socket.on('error', () => {}) // It is the worker's.
+    this.hand(socket)
+  }
+
+  private hand(socket: Socket): void {
+    const taker = this.takers.shift()
+    if (!taker) {
+      if (this.server.listening) this.waiting.push(socket)
+      else socket.destroy()
+      return
+    }
+    this.takers.push(taker)
+    taker.take(this.options.port, socket, () => this.hand(socket))
+  }
+}
+
+/** The side of a worker. */
+export class HandedConnections {
+  private readonly ports = new Map<number, Port>()
+
+  constructor(private readonly ask: (port: number) => void) {}
+
+  /** Resolves when the supervisor listens; from then on `take` is given connections. */
+  open(port: number, take: (socket: Socket) => void): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.ports.set(port, { take, resolve: () => resolve(port), reject })
+      this.ask(port)
+    })
+  }
+
+  /** The supervisor listens at a port, or cannot. */
+  listens(port: number, reason: string | undefined): void {
+    if (reason === undefined) this.ports.get(port)?.resolve()
+    else this.ports.get(port)?.reject(new Error(reason))
+  }
+
+  /** A connection has come; undefined: it has ended on the way. */
+  came(port: number, socket: Socket | undefined): void {
+    if (socket) this.ports.get(port)?.take(socket)
+  }
+}
+
+interface Port {
+  take(socket: Socket): void
+  resolve(): void
+  reject(failure: Error): void
+}
