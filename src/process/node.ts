@@ -30,7 +30,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
 
   const { store, scanner, disk, share } = storage
   const isNode = share?.kind === 'node'
-  const { local, shards, joined, unusedTenants } = nodeShards
+  const { local, shards, joined, unusedTenants, deletions } = nodeShards
   const { dispatcher, forwarder, egress, recovered, statistics } = delivery
   const { loop, summary } = observation
   const { presence, expiryMark: mark } = local.parts
@@ -47,6 +47,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     for (const own of [port, front.http1Port]) if (own !== undefined) egress.listensAt(own)
   } catch (error) {
     unusedTenants?.end()
+    await deletions.end()
     await disk?.stop()
     forwarder.close()
     local.end()
@@ -89,6 +90,7 @@ export async function startNode(config: Config, surroundings: Surroundings): Pro
     close: () =>
       awake(async () => {
         unusedTenants?.end()
+        await deletions.end()
         await disk?.stop()
         // A node that has left its cluster makes nothing durable any more; before that it may wait in vain for a log that is away.
         if (isNode) await Promise.race([finish(), new Promise<void>(resolve => clock.after(writtenMs, resolve))])

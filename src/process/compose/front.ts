@@ -8,6 +8,7 @@ import { Entities, TypeOperations } from '../../broker/entities.js'
 import { ForwardedReads } from '../../broker/forwarded-reads.js'
 import { ForwardedUpdates } from '../../broker/forwarded-updates.js'
 import { ShardClient } from '../../broker/shard-client.js'
+import { TenantOperations } from '../../broker/tenants.js'
 import { type Config, version } from '../../config/config.js'
 import { parseReceiverUrl } from '../../domain/subscriptions/receiver-url.js'
 import { AdminHandlers, ClusterHandlers } from '../../http/admin.js'
@@ -22,6 +23,7 @@ import { type Router, routesOf } from '../../http/routes.js'
 import { Server } from '../../http/server.js'
 import { ServiceHandlers } from '../../http/service.js'
 import { SubscriptionHandlers } from '../../http/subscriptions.js'
+import { TenantHandlers } from '../../http/tenants.js'
 import { TypeHandlers } from '../../http/types.js'
 import { adminReports } from '../../observe/operator.js'
 import { rowFormat } from '../../storage/data-directory.js'
@@ -114,6 +116,7 @@ function routesFor(
       }),
       backupKey,
     ),
+    tenants: new TenantHandlers(new TenantOperations(client), logger),
     cluster: joined?.desk && new ClusterHandlers(joined.desk),
   })
 }
