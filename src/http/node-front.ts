@@ -26,6 +26,7 @@ import {
   headBytesMax,
   isAmbiguous,
   listenFailure,
+  type OpenConnections,
   type TlsFiles,
 } from './front.js'
 import { announcesBody, NodeExchange, plainAddress } from './node-exchange.js'
@@ -90,6 +91,10 @@ class NodeFront implements Front {
     })
     server.on('connection', (socket: Socket) => this.#onConnection(socket))
     if (options.tls) this.#knowTlsSockets()
+  }
+
+  get connections(): readonly OpenConnections[] {
+    return [{ server: 'node', isTls: this.#options.tls !== undefined, count: this.#connections.size }]
   }
 
   listen(): Promise<number> {

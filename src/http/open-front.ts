@@ -6,7 +6,7 @@
 // Not here: how they serve (uws-front, node-front).
 
 import type { Logger } from '../ports.js'
-import type { Front, FrontHandler, FrontOptions } from './front.js'
+import type { Front, FrontHandler, FrontOptions, OpenConnections } from './front.js'
 import { openNodeFront } from './node-front.js'
 import { loadUws, UwsMissing } from './uws-binary.js'
 import { openUwsFront } from './uws-front.js'
@@ -67,6 +67,10 @@ class TwoFronts implements Front {
     private readonly front: Front,
     private readonly other: Front,
   ) {}
+
+  get connections(): readonly OpenConnections[] {
+    return [...this.front.connections, ...this.other.connections]
+  }
 
   async listen(): Promise<number> {
     const port = await this.front.listen()

@@ -20,7 +20,7 @@
 import type { HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { createServer } from 'node:net'
 import { Admission, addressText, answerStallMsDefault, BodyPace, isIPv4, StallWatch } from './connections.js'
-import { type Front, type FrontHandler, type FrontOptions, listenFailure } from './front.js'
+import { type Front, type FrontHandler, type FrontOptions, listenFailure, type OpenConnections } from './front.js'
 import { readTls, suites12 } from './node-front.js'
 import { type App, loadUws, type Uws } from './uws-binary.js'
 import { type Heads, UwsConnection } from './uws-connection.js'
@@ -89,6 +89,10 @@ class UwsFront implements Front, Heads<UwsExchange> {
     this.#knowing.filter((connection, change) => this.#onKnownConnection(connection, Number(change)))
     this.#knowing.any('/*', (response, request) => this.#onHead(new UwsExchange(this, response, request), handler))
     this.#choose()
+  }
+
+  get connections(): readonly OpenConnections[] {
+    return [{ server: 'uws', isTls: this.#options.tls !== undefined, count: this.#connections }]
   }
 
   async listen(): Promise<number> {

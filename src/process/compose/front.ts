@@ -47,7 +47,7 @@ export interface Behind {
 }
 
 /** Makes the front; it does not listen yet. */
-export function openNodeFront(config: Config, surroundings: Surroundings, behind: Behind): Promise<Front> {
+export async function openNodeFront(config: Config, surroundings: Surroundings, behind: Behind): Promise<Front> {
   const { clock, chance, logger, place } = surroundings
   const shared = place?.kind === 'worker' && place.sharesPort
   const { nodeShards, delivery, observation } = behind
@@ -62,8 +62,15 @@ export function openNodeFront(config: Config, surroundings: Surroundings, behind
   const onStall = (): void => {
     answers.failures.stalled++
   }
-  const { onDropped } = observation.connections
-  return openFront(kind, { ...listening, shared, onStall, onDropped }, server, logger)
+  const { connections } = observation
+  const front = await openFront(
+    kind,
+    { ...listening, shared, onStall, onDropped: connections.onDropped },
+    server,
+    logger,
+  )
+  connections.watch(() => front.connections)
+  return front
 }
 
 function routesFor(
