@@ -28,11 +28,11 @@ import { markKey } from './deletion-layout.js'
 export const roundMs = 500
 /** Rows read at once, by another thread: what was deleted before may take long to pass. */
 const rowsPerRead = 256
-/** Entities deleted in one step, and subscriptions or registrations: a step of entities takes about 1 ms of the loop. */
-const entitiesPerStep = 32
+/** Entities deleted in one step, and subscriptions or registrations: a step of entities takes about half a millisecond of the loop. */
+const entitiesPerStep = 16
 const documentsPerStep = 100
 /** For each millisecond that a step takes so many of rest, and the least rest. */
-const restPerWork = 1
+const restPerWork = 2
 const restMsMin = 2
 /** Least time between two lines about what went wrong. */
 const troubleLineMs = 60_000
