@@ -123,7 +123,9 @@ t.test('metrics that other pages name are in the table', async t => {
 
 t.test('open connections, views and the store are told of', async t => {
   const node = await startLocalNode(t, { server: 'uws' })
-  for (let n = 0; n < 5; n++) await node.json('POST /v2/entities', room(`R${n}`), ['Ctx-Service: Acme'])
+  // Of fewer entities no view is made.
+  const entities = Array.from({ length: 300 }, (_, n) => room(`R${n}`))
+  await node.json('POST /v2/op/update', { actionType: 'append', entities }, ['Ctx-Service: Acme'])
   for (let n = 0; n < 2; n++) await node.ask('GET /v2/entities?q=temp%3E0', ['Ctx-Service: acme'])
   const { value } = await read(node)
   t.equal(value('orrery_http_connections', { server: 'uws', tls: 'no' }), 1, 'that of the scrape')
@@ -131,7 +133,7 @@ t.test('open connections, views and the store are told of', async t => {
   t.ok(value('orrery_view_bytes') > 0)
   t.ok(value('orrery_store_memtable_bytes') > 0)
   t.equal(value('orrery_store_stalled'), 0)
-  t.equal(value('orrery_tenant_requests_total', { tenant: 'acme' }), 7)
+  t.equal(value('orrery_tenant_requests_total', { tenant: 'acme' }), 3)
 })
 
 const noCluster: ClusterNumbers = {
