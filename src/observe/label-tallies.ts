@@ -27,13 +27,14 @@ class Tally {
 /** A bounded number of names, and the rest. */
 class Tallies {
   private readonly tallies = new Map<string, Tally>()
+  private readonly others = new Tally()
 
   constructor(private readonly countMax: number) {}
 
   of(name: string): Tally {
     const known = this.tallies.get(name)
     if (known) return known
-    if (this.tallies.size >= this.countMax && name !== rest) return this.of(rest)
+    if (this.tallies.size >= this.countMax || name === rest) return this.others
     const tally = new Tally()
     this.tallies.set(ownText(name), tally)
     return tally
@@ -41,7 +42,8 @@ class Tallies {
 
   /** By name. */
   all(number: keyof Tally): Readonly<Record<string, number>> {
-    return Object.fromEntries([...this.tallies].map(([name, tally]) => [name, tally[number]]))
+    const all = [...this.tallies, ...(this.others.requests > 0 ? [[rest, this.others] as const] : [])]
+    return Object.fromEntries(all.map(([name, tally]) => [name, tally[number]]))
   }
 }
 

@@ -31,9 +31,9 @@ const rowsPerRead = 256
 /** Entities deleted in one step, and subscriptions or registrations: a step of entities takes about half a millisecond of the loop. */
 const entitiesPerStep = 16
 const documentsPerStep = 100
-/** For each millisecond that a step takes so many of rest, and the least rest. */
-const restPerWork = 2
+/** After a step, which ends when it is durable, an owner rests as long as it took, within these bounds. */
 const restMsMin = 2
+const restMsMax = 100
 /** Least time between two lines about what went wrong. */
 const troubleLineMs = 60_000
 
@@ -178,7 +178,7 @@ export class TenantDeletions {
 
   private rest(beganMs: number): Promise<void> {
     const { clock } = this.parts
-    const restMs = Math.max(restMsMin, restPerWork * (clock.monoMs() - beganMs))
+    const restMs = Math.min(restMsMax, Math.max(restMsMin, clock.monoMs() - beganMs))
     return new Promise(resolve => clock.after(restMs, resolve))
   }
 
